@@ -1,0 +1,21 @@
+"""Where a request comes from."""
+
+import ipaddress
+
+from django.http import HttpRequest
+
+
+def is_local(request: HttpRequest) -> bool:
+    """Whether the request was made on this machine. A request that a proxy passed on counts as from outside.
+
+    nginx reaches the main instance by a unix socket, which has no address, and tells the client's in X-Real-IP.
+    Over TCP that header could be anybody's, so it is not read.
+    """
+    peer = request.META.get("REMOTE_ADDR", "")
+    address = peer or request.headers.get("X-Real-IP", "")
+    if address == "unix:":  # nginx' own socket, in a directory that only this user can enter
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback and "X-Forwarded-For" not in request.headers
+    except ValueError:
+        return False

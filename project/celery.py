@@ -1,0 +1,41 @@
+"""The Celery application. Tasks live in the apps."""
+
+import logging.config
+import os
+from typing import Any
+
+from celery import Celery, signals
+from django.conf import settings
+
+from . import workers
+from .brokers import PATIENT
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+
+app = Celery("tarry")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+
+@signals.setup_logging.connect
+def _log_as_django_does(**_: Any) -> None:
+    logging.config.dictConfig(settings.LOGGING)
+
+
+@signals.celeryd_init.connect
+@signals.beat_init.connect
+def _wait_for_the_broker(**_: Any) -> None:
+    """Workers and beat wait for the broker to come back. Web processes keep the fail-fast settings."""
+    app.conf.update(
+        broker_transport_options=PATIENT.transport_options,
+        broker_connection_timeout=PATIENT.connection_timeout_seconds,
+        broker_connection_retry=True,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        task_publish_retry=PATIENT.publish_retry,
+    )
+
+
+@signals.heartbeat_sent.connect
+def _sign_in(sender: Any, **_: Any) -> None:
+    workers.sign_in(list(app.amqp.queues.consume_from))

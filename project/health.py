@@ -1,0 +1,130 @@
+"""`/healthz`: whether every part of the site works."""
+
+import logging
+import socket
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from http.client import HTTPConnection, HTTPException
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.db import connection
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_safe
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from . import workers
+
+LIMIT_SECONDS = 2.0
+PART_SECONDS = 1.0
+
+_log = logging.getLogger("tarry.health")
+_threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix="health")
+
+
+class UnhealthyError(Exception):
+    """A part answered, but not as it should."""
+
+
+@require_safe
+def healthz(request: HttpRequest) -> JsonResponse:
+    """JSON by part: 200 when all work, else 503. Repairs nothing."""
+    parts = examine(PARTS, LIMIT_SECONDS)
+    works = all(part["ok"] for part in parts.values())
+    response = JsonResponse({"ok": works, "parts": parts}, status=200 if works else 503)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def examine(parts: Mapping[str, Callable[[], None]], limit_seconds: float) -> dict[str, dict[str, Any]]:
+    """Examines all parts at once, within the limit. A part that hangs keeps one thread, not the caller."""
+    futures = {name: _threads.submit(_examine_part, name, check) for name, check in parts.items()}
+    wait(futures.values(), limit_seconds)
+    return {name: _finding(future, limit_seconds) for name, future in futures.items()}
+
+
+def _finding(future: "Future[dict[str, Any]]", limit_seconds: float) -> dict[str, Any]:
+    if future.done():
+        return future.result()
+    future.cancel()
+    return {"ok": False, "error": f"no answer in {limit_seconds:g} s"}
+
+
+def _examine_part(name: str, check: Callable[[], None]) -> dict[str, Any]:
+    began = time.perf_counter()
+    try:
+        check()
+    except Exception as error:  # noqa: BLE001  a failure of any kind is a finding, and is logged
+        _log.warning("unhealthy", extra={"part": name, "error": f"{type(error).__name__}: {error}"})
+        # Errors may name hosts and paths: the public answer has only the kind.
+        return {"ok": False, "error": str(error) if isinstance(error, UnhealthyError) else type(error).__name__}
+    return {"ok": True, "ms": round((time.perf_counter() - began) * 1000, 1)}
+
+
+def _database() -> None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    finally:
+        connection.close()  # it belongs to this thread, which Django does not look after
+
+
+def _redis(url: str) -> None:
+    with redis.Redis.from_url(
+        url, socket_timeout=PART_SECONDS, socket_connect_timeout=PART_SECONDS, retry=Retry(NoBackoff(), 0)
+    ) as server:
+        # A write, since a full or read-only server still answers PING.
+        server.set("healthz", 1, ex=10)
+
+
+def _storage() -> None:
+    """Writes and deletes a small file."""
+    name = default_storage.save("healthz/probe", ContentFile(b"ok"))
+    default_storage.delete(name)
+
+
+def _queues() -> None:
+    unserved = workers.missing([*settings.RETRY_LANES, settings.CELERY_TASK_DEFAULT_QUEUE])
+    if unserved:
+        raise UnhealthyError(f"no worker for {', '.join(unserved)}")
+
+
+def _waiting_instance() -> None:
+    """Asks without a ticket: a living instance refuses with 400 at once."""
+    if not settings.RETRY_INSTANCE:  # one development server does all
+        return
+    status = _status_of(settings.RETRY_INSTANCE, "/retry_after")
+    if status != 400:
+        raise UnhealthyError(f"the waiting instance answered {status}")
+
+
+def _status_of(address: str, path: str) -> int:
+    parts = urlsplit(address)
+    conn = HTTPConnection(parts.hostname or "localhost", parts.port, timeout=PART_SECONDS)
+    try:
+        if parts.scheme == "unix":
+            conn.sock = socket.socket(socket.AF_UNIX)
+            conn.sock.settimeout(PART_SECONDS)
+            conn.sock.connect(parts.path)
+        conn.request("GET", path)
+        return conn.getresponse().status
+    except HTTPException as error:
+        raise UnhealthyError("the waiting instance does not speak HTTP") from error
+    finally:
+        conn.close()
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "database": _database,
+    "state": lambda: _redis(settings.REDIS_URL),
+    "cache": lambda: _redis(settings.CACHE_URL),
+    "storage": _storage,
+    "workers": _queues,
+    "retry": _waiting_instance,
+}

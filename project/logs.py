@@ -1,0 +1,45 @@
+"""Structured logs: one JSON object a line, to standard output."""
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "request", "data"}
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes a record and its `extra` fields as JSON. Does not redact: secrets must not be logged."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **{name: value for name, value in vars(record).items() if name not in _STANDARD},
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+def logging_configuration(level: str) -> dict[str, Any]:
+    """A dictConfig for every process of the site."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"json": {"()": "project.logs.JsonFormatter"}},
+        "handlers": {"stdout": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout", "formatter": "json"}},
+        "root": {"handlers": ["stdout"], "level": level},
+        "loggers": {
+            # Django's own default handlers would write each line a second time.
+            "django": {"handlers": [], "level": level, "propagate": True},
+            "django.server": {"handlers": [], "level": level, "propagate": True},
+            # A 404 or 503 that was meant is no warning; exceptions are errors and are kept.
+            "django.request": {"handlers": [], "level": "ERROR", "propagate": True},
+            # One line a task is too much: what a task does is counted.
+            "celery.app.trace": {"level": "WARNING"},
+            "celery.worker.strategy": {"level": "WARNING"},
+        },
+    }

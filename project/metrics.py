@@ -1,0 +1,43 @@
+"""`/metrics`: the figures of all processes of this machine together."""
+
+import os
+from secrets import compare_digest
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest, multiprocess
+
+from . import addresses
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Prometheus' text format, for this machine and for holders of METRICS_TOKEN."""
+    if not (addresses.is_local(request) or _has_token(request)):
+        return _plain("Metrics are for this machine, or for a bearer of METRICS_TOKEN.\n", 403)
+    if not settings.OBSERVE:
+        return _plain("Metrics are switched off (OBSERVE=0).\n", 404)
+    response = HttpResponse(generate_latest(_registry()), content_type=CONTENT_TYPE_LATEST)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _registry() -> CollectorRegistry:
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:  # one process, as in development
+        return REGISTRY
+    registry = CollectorRegistry()
+    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return registry
+
+
+def _has_token(request: HttpRequest) -> bool:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    wanted = settings.METRICS_TOKEN
+    return bool(wanted) and scheme.lower() == "bearer" and compare_digest(token.encode(), wanted.encode())
+
+
+def _plain(text: str, status: int) -> HttpResponse:
+    response = HttpResponse(text, status=status, content_type="text/plain; charset=utf-8")
+    response["Cache-Control"] = "no-store"
+    return response

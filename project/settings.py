@@ -1,0 +1,205 @@
+"""All settings, from the environment. docs/settings.md lists them with defaults and units."""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import environ
+
+from .brokers import FAIL_FAST, broker_url
+from .logs import logging_configuration
+from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
+from .storing import storage_from
+
+env = environ.Env()
+
+# Where things are
+DATA_DIR = Path(env.str("DATA_DIR", str(BASE_DIR / "var"))).resolve()
+_data = DataDirectory(DATA_DIR)
+_runtime = RuntimeDirectory(Path(env.str("RUNTIME_DIR", str(runtime_directory(DATA_DIR).root))))
+
+# Security
+DEBUG = env.bool("DEBUG", False)
+_key_file = Path(env.str("SECRET_KEY_FILE", str(_data.secret_key)))
+SECRET_KEY = env.str("SECRET_KEY", "") or (_key_file.read_text().strip() if _key_file.is_file() else "")
+if DEBUG and not SECRET_KEY:
+    SECRET_KEY = "for-development-only"  # noqa: S105
+SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", default=[])
+PUBLIC_URL = env.str("PUBLIC_URL", "").rstrip("/")
+_public = urlsplit(PUBLIC_URL)
+_secure = _public.scheme == "https"
+ALLOWED_HOSTS: list[str] = env.list(
+    "ALLOWED_HOSTS", default=[host for host in (_public.hostname, "localhost", "127.0.0.1", "[::1]") if host]
+)
+TRUSTED_PROXIES = tuple(env.list("TRUSTED_PROXIES", default=[]))
+CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"] if _public.netloc else []
+METRICS_TOKEN = env.str("METRICS_TOKEN", "")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _secure
+SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", 3600) if _secure else 0
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if not DEBUG:
+    # nginx sets it on every request, from $scheme or from a trusted proxy, never from a client.
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+CONTENT_SECURITY_POLICY = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+SILENCED_SYSTEM_CHECKS = [
+    "security.W005",  # whether HSTS covers subdomains,
+    "security.W021",  # or is preloaded, the domain's owner decides
+    "security.W008",  # redirects from http to https belong to the proxy that speaks TLS
+]
+UPLOAD_MAX_BYTES = env.int("UPLOAD_MAX_BYTES", 200_000_000)
+
+# The two Redis servers and the deferral protocol
+REDIS_URL = env.str("REDIS_URL", f"unix://{_runtime.socket('state')}")
+CACHE_URL = env.str("CACHE_URL", f"unix://{_runtime.socket('cache')}")
+SEEN_URL = env.str("SEEN_URL", "")
+CACHE_MAX_BYTES = env.int("CACHE_MAX_BYTES", 256 * 1024 * 1024)
+RETRY_AFTER_SERVER = env.str("RETRY_AFTER_SERVER", "/retry_after")
+DEFAULT_RETRY_TIMEOUT = env.float("DEFAULT_RETRY_TIMEOUT", 25)
+RETRY_MAX_WAITS = env.int("RETRY_MAX_WAITS", 2)
+RETRY_DELIVERY = env.str("RETRY_DELIVERY", "redirect")
+RETRY_MAX_CLIENTS = env.int("RETRY_MAX_CLIENTS", 20_000)
+RETRY_CLIENTS_PER_ADDRESS = env.int("RETRY_CLIENTS_PER_ADDRESS", 0)
+RETRY_FRONT = env.str("RETRY_FRONT", "")
+RETRY_INSTANCE = env.str("RETRY_INSTANCE", "")
+RETRY_TICKET_SECONDS = env.float("RETRY_TICKET_SECONDS", 600)
+RETRY_LEASE_SECONDS = env.float("RETRY_LEASE_SECONDS", 15)
+RETRY_MAX_PREPARE_SECONDS = env.float("RETRY_MAX_PREPARE_SECONDS", 120)
+RETRY_DONE_SECONDS = env.float("RETRY_DONE_SECONDS", 10)
+RETRY_REDIS_TIMEOUT = env.float("RETRY_REDIS_TIMEOUT", 0.3)
+RETRY_BACKOFF_BASE_SECONDS = env.float("RETRY_BACKOFF_BASE_SECONDS", 2)
+RETRY_BACKOFF_MAX_SECONDS = env.float("RETRY_BACKOFF_MAX_SECONDS", 600)
+PROXY_TIMEOUT = env.float("PROXY_TIMEOUT", 40)
+HOT_SECONDS = env.float("HOT_SECONDS", 5)
+HOT_MAX_BYTES = env.int("HOT_MAX_BYTES", 1024 * 1024 * 1024)
+BACKLOG_LIMIT = env.int("BACKLOG_LIMIT", 500)
+OBSERVE = env.bool("OBSERVE", True)
+
+# Processes
+MAIN_WORKERS = env.int("MAIN_WORKERS", 2)
+MAIN_THREADS = env.int("MAIN_THREADS", 8)
+RETRY_WORKERS = env.int("RETRY_WORKERS", 1)
+PAINT_WORKERS = env.int("PAINT_WORKERS", os.cpu_count() or 1)
+RETRY_LANES = {  # the fastest first
+    "paint.now": {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS},
+    "paint.refresh": {"limit": 4 * BACKLOG_LIMIT, "workers": 1},
+    "paint.warm": {"limit": 200 * BACKLOG_LIMIT, "workers": 1},
+}
+
+# Fetching
+FETCH_SLOTS = env.int("FETCH_SLOTS", 100)
+FETCH_ALLOW_PRIVATE: list[str] = env.list("FETCH_ALLOW_PRIVATE", default=[])
+FETCH_CONTACT = env.str("FETCH_CONTACT", "")
+
+# Django
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "retry",
+    "resources",
+]
+MIDDLEWARE = [
+    "retry.observing.AccountingMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "project.policy.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "project.urls"
+WSGI_APPLICATION = "project.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+APPEND_SLASH = False
+
+# Databases and stores
+DATABASES: dict[str, dict[str, Any]] = {"default": env.db_url("DATABASE_URL", f"sqlite:///{_data.database}")}
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # Deferred transactions fail as soon as two processes write: each upgrades its read lock.
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 5,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+else:
+    DATABASES["default"].update(CONN_MAX_AGE=60, CONN_HEALTH_CHECKS=True)
+    DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 2)
+CACHES = {
+    "default": {
+        "BACKEND": "django_redis.cache.RedisCache",
+        "LOCATION": CACHE_URL,
+        "KEY_PREFIX": "django",
+        "OPTIONS": {
+            "SERIALIZER": "django_redis.serializers.msgpack.MSGPackSerializer",
+            "SOCKET_TIMEOUT": RETRY_REDIS_TIMEOUT,
+            "SOCKET_CONNECT_TIMEOUT": RETRY_REDIS_TIMEOUT,
+        },
+    }
+}
+_static = "StaticFilesStorage" if DEBUG else "ManifestStaticFilesStorage"
+STORAGES = {
+    "default": storage_from(env.str("STORAGE_URL", f"file://{_data.blobs}")),
+    "staticfiles": {"BACKEND": f"django.contrib.staticfiles.storage.{_static}"},
+}
+STATIC_URL = "/static/"
+STATIC_ROOT = _data.static
+
+# Celery
+CELERY_BROKER_URL = broker_url(REDIS_URL)
+CELERY_BROKER_TRANSPORT_OPTIONS = FAIL_FAST.transport_options
+CELERY_BROKER_CONNECTION_TIMEOUT = FAIL_FAST.connection_timeout_seconds
+CELERY_BROKER_CONNECTION_RETRY = False
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_DEFAULT_QUEUE = "work"
+CELERY_TASK_TIME_LIMIT = int(RETRY_MAX_PREPARE_SECONDS) + 30  # a last resort: preparations have a limit of their own
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"  # in memory: no file that a kill could leave damaged
+CELERY_BEAT_MAX_LOOP_INTERVAL = 1
+CELERY_BEAT_SCHEDULE = {
+    # An expired sweep is dropped: after an outage one is enough.
+    "sweep": {"task": "retry.sweep", "schedule": 2.0, "options": {"queue": "work", "expires": 10}},
+}
+
+LOGGING = logging_configuration(env.str("LOG_LEVEL", "INFO"))

@@ -1,0 +1,28 @@
+"""The site's settings for unit tests: a runtime directory and two Redis sockets per process, no nginx."""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+# Short, since it holds unix sockets; one per process, so that parallel runs do not meet.
+RUNTIME_DIR = tempfile.mkdtemp(prefix="tarry-test-", dir="/tmp")
+atexit.register(shutil.rmtree, RUNTIME_DIR, ignore_errors=True)
+
+os.environ.update(
+    DATA_DIR=f"{RUNTIME_DIR}/data",
+    RUNTIME_DIR=RUNTIME_DIR,
+    REDIS_URL=f"unix://{RUNTIME_DIR}/state.sock",
+    CACHE_URL=f"unix://{RUNTIME_DIR}/cache.sock",
+    SECRET_KEY="for-tests-only",
+    PUBLIC_URL="http://testserver",
+    DEBUG="0",
+)
+for name in ("RETRY_FRONT", "RETRY_INSTANCE", "STORAGE_URL", "PROMETHEUS_MULTIPROC_DIR", "ALLOWED_HOSTS"):
+    os.environ.pop(name, None)
+
+from project.settings import *  # noqa: E402, F403
+from project.settings import STORAGES  # noqa: E402
+
+STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
