@@ -1,0 +1,1 @@
+"""The demo: real shapes, generated speeds."""

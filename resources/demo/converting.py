@@ -1,0 +1,185 @@
+"""Converts the TopoJSON files of the npm package `vega-datasets` into the demo's GeoJSON.
+
+    npm pack vega-datasets@3.2.1 && tar xzf vega-datasets-3.2.1.tgz
+    python -m resources.demo.converting package/data resources/demo/data
+
+Does not run when the demo is loaded: its output is committed. Where the data comes from and under
+which licences stands in docs/data.md. Format: https://github.com/topojson/topojson-specification
+"""
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+Point = tuple[float, float]
+Line = list[Point]
+Feature = dict[str, Any]
+
+SEGMENT_METRES = 300.0
+METRES_PER_DEGREE = 111_195.0
+FREE_FLOW_KMH = 60
+DLR_FREE_FLOW_KMH = 45
+
+
+def decode_arcs(topology: dict[str, Any]) -> list[Line]:
+    """Decodes the delta-encoded arcs into longitudes and latitudes. Does not join them."""
+    scale_x, scale_y = topology["transform"]["scale"]
+    move_x, move_y = topology["transform"]["translate"]
+    lines: list[Line] = []
+    for arc in topology["arcs"]:
+        x = y = 0
+        line: Line = []
+        for delta_x, delta_y in arc:
+            x, y = x + delta_x, y + delta_y
+            line.append((x * scale_x + move_x, y * scale_y + move_y))
+        lines.append(line)
+    return lines
+
+
+def join_arcs(arcs: list[Line], indexes: Iterable[int]) -> Line:
+    """Joins arcs end to end. An index below zero, ~i, means arc i backwards."""
+    joined: Line = []
+    for index in indexes:
+        arc = arcs[index] if index >= 0 else arcs[~index][::-1]
+        joined.extend(arc[1:] if joined else arc)
+    return joined
+
+
+def polygons_of(geometry: dict[str, Any]) -> list[list[list[int]]]:
+    """Returns the polygons of a geometry, each a list of rings of arc indexes."""
+    match geometry["type"]:
+        case "Polygon":
+            return [geometry["arcs"]]
+        case "MultiPolygon":
+            polygons: list[list[list[int]]] = geometry["arcs"]
+            return polygons
+        case _:
+            return []
+
+
+def area_features(topology: dict[str, Any], name: str, prefix: str) -> Iterator[Feature]:
+    """Yields one polygon feature for each polygon of an object."""
+    arcs = decode_arcs(topology)
+    found = topology["objects"][name]
+    count = 0
+    for geometry in found.get("geometries", [found]):
+        for rings in polygons_of(geometry):
+            coordinates = [rounded(join_arcs(arcs, ring), digits=4) for ring in rings]
+            properties = {"name": geometry["id"]} if "id" in geometry else {}
+            yield feature(f"{prefix}-{count}", "Polygon", coordinates, properties)
+            count += 1
+
+
+def outline_features(topology: dict[str, Any], name: str, prefix: str) -> Iterator[Feature]:
+    """Yields every arc that bounds an object once, so that no border is drawn twice.
+
+    Does not yield what runs along the antimeridian: there the map is cut, not a country.
+    """
+    arcs = decode_arcs(topology)
+    geometries = topology["objects"][name]["geometries"]
+    used = {
+        index if index >= 0 else ~index
+        for geometry in geometries
+        for rings in polygons_of(geometry)
+        for ring in rings
+        for index in ring
+    }
+    pieces = [piece for index in sorted(used) for piece in without_antimeridian(arcs[index])]
+    for count, piece in enumerate(pieces):
+        yield feature(f"{prefix}-{count}", "LineString", rounded(piece, digits=4), {})
+
+
+def without_antimeridian(line: Line) -> Iterator[Line]:
+    """Yields the parts of a line between its steps along longitude ±180."""
+    part: Line = line[:1]
+    for before, after in pairwise(line):
+        if abs(before[0]) > 179.99 and abs(after[0]) > 179.99:
+            if len(part) > 1:
+                yield part
+            part = [after]
+        else:
+            part.append(after)
+    if len(part) > 1:
+        yield part
+
+
+def segment_features(topology: dict[str, Any], name: str) -> Iterator[Feature]:
+    """Yields the lines cut into segments of some 300 m, each with an id of its own."""
+    arcs = decode_arcs(topology)
+    counts: dict[str, int] = {}
+    for geometry in topology["objects"][name]["geometries"]:
+        title = geometry["id"]
+        slug = title.lower().replace(" & ", "-").replace(" ", "-")
+        for piece in cut(join_arcs(arcs, geometry["arcs"]), SEGMENT_METRES):
+            number = counts[slug] = counts.get(slug, 0) + 1
+            free_flow = DLR_FREE_FLOW_KMH if title == "DLR" else FREE_FLOW_KMH
+            properties = {"line": title, "free_flow": free_flow}
+            coordinates = rounded(piece, digits=5)
+            yield feature(f"{slug}-{number}", "LineString", coordinates, properties)
+
+
+def cut(line: Line, metres: float) -> Iterator[Line]:
+    """Yields consecutive pieces of about the same length, near `metres`, cut between points too."""
+    total = sum(distance_metres(a, b) for a, b in pairwise(line))
+    if not total:
+        return
+    target = total / max(1, round(total / metres))
+    piece: Line = [line[0]]
+    left = target
+    for start, end in pairwise(line):
+        position = start
+        while (step := distance_metres(position, end)) > left + 1:
+            position = between(position, end, left / step)
+            yield [*piece, position]
+            piece, left = [position], target
+        piece.append(end)
+        left = max(0.0, left - step)
+    if len(piece) > 1 and left < target:
+        yield piece
+
+
+def between(start: Point, end: Point, share: float) -> Point:
+    return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
+
+
+def distance_metres(a: Point, b: Point) -> float:
+    """Returns the distance on a locally flat map. Not for distances of many degrees."""
+    east = (b[0] - a[0]) * math.cos(math.radians((a[1] + b[1]) / 2))
+    return METRES_PER_DEGREE * math.hypot(east, b[1] - a[1])
+
+
+def rounded(line: Line, digits: int) -> list[list[float]]:
+    """Rounds the coordinates, without the points that this makes equal to the one before."""
+    points = [[round(x, digits), round(y, digits)] for x, y in line]
+    return points[:1] + [after for before, after in pairwise(points) if after != before]
+
+
+def feature(key: str, kind: str, coordinates: Any, properties: dict[str, Any]) -> Feature:
+    geometry = {"type": kind, "coordinates": coordinates}
+    return {"type": "Feature", "id": key, "properties": properties, "geometry": geometry}
+
+
+def write_collection(path: Path, features: Iterable[Feature]) -> None:
+    """Writes one feature on each line, so that a change of the data can be read as a diff."""
+    rows = ",\n".join(json.dumps(item, separators=(",", ":")) for item in features)
+    path.write_text(f'{{"type":"FeatureCollection","features":[\n{rows}\n]}}\n')
+
+
+def convert(source: Path, target: Path) -> None:
+    """Writes the four files of the demo from the package's three."""
+    world = json.loads((source / "world-110m.json").read_text())
+    tube = json.loads((source / "londonTubeLines.json").read_text())
+    boroughs = json.loads((source / "londonBoroughs.json").read_text())
+    write_collection(target / "land.geojson", area_features(world, "land", "land"))
+    countries = outline_features(world, "countries", "border")
+    write_collection(target / "countries.geojson", countries)
+    write_collection(target / "london.geojson", area_features(boroughs, "boroughs", "borough"))
+    write_collection(target / "tube.geojson", segment_features(tube, "line"))
+
+
+if __name__ == "__main__":
+    convert(Path(sys.argv[1]), Path(sys.argv[2]))

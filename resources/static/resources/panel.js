@@ -1,0 +1,79 @@
+// The panel that explains what is happening: counts, a strip of the last tiles, one sentence.
+
+import { KINDS } from "./watching.js";
+
+const STRIP_TILES = 48;
+const SLOWEST_DRAWN_MS = 1500;
+const ANNOUNCE_SECONDS = 4;
+const SVG = "http://www.w3.org/2000/svg";
+
+export function milliseconds(value) {
+  return value >= 1000 ? `${(value / 1000).toFixed(1)} s` : `${Math.max(1, Math.round(value))} ms`;
+}
+
+/** There and back are two redirects; each further wait of the waiting instance adds one. */
+export function redirectsOf(waitedMs, waitSeconds) {
+  return 2 + Math.floor(waitedMs / 1000 / waitSeconds);
+}
+
+export function sentenceOf(answer, waitSeconds) {
+  const painted = answer.painted ? `, painted in ${milliseconds(answer.painted)}` : "";
+  const redirects = redirectsOf(answer.waited, waitSeconds);
+  return `waited ${milliseconds(answer.waited)}${painted}, ${redirects} redirects`;
+}
+
+export class Panel {
+  constructor(root, waitSeconds) {
+    this.root = root;
+    this.waitSeconds = waitSeconds;
+    this.counts = Object.fromEntries(KINDS.map((kind) => [kind, 0]));
+    this.strip = root.querySelector("[data-strip]");
+    this.last = root.querySelector("[data-last]");
+    this.announcement = root.querySelector("[data-announcement]");
+    this.pending = null;
+    this.drawing = 0;
+    this.recent = [];
+  }
+
+  add(answer) {
+    if (!(answer.kind in this.counts)) return;
+    this.counts[answer.kind] += 1;
+    this.recent = [...this.recent, answer].slice(-STRIP_TILES);
+    if (answer.kind === "waited") this.explain(answer);
+    this.drawing ||= requestAnimationFrame(() => this.draw());
+  }
+
+  explain(answer) {
+    this.last.textContent = `The last cold tile ${sentenceOf(answer, this.waitSeconds)}.`;
+    this.pending ??= setTimeout(() => this.announce(), ANNOUNCE_SECONDS * 1000);
+  }
+
+  /** Tells a screen reader, now and then: each tile would be a torrent. */
+  announce() {
+    this.pending = null;
+    const { waited, failed } = this.counts;
+    this.announcement.textContent = `${waited} tiles waited for, ${failed} failed. ${this.last.textContent}`;
+  }
+
+  draw() {
+    this.drawing = 0;
+    const most = Math.max(1, ...Object.values(this.counts));
+    for (const kind of KINDS) {
+      const row = this.root.querySelector(`[data-kind="${kind}"]`);
+      row.querySelector("[data-count]").textContent = this.counts[kind].toLocaleString("en");
+      row.style.setProperty("--share", this.counts[kind] / most);
+    }
+    this.strip.replaceChildren(...this.recent.map((answer, index) => this.bar(answer, index)));
+  }
+
+  bar(answer, index) {
+    const height = 2 + 28 * Math.sqrt(Math.min(1, answer.total / SLOWEST_DRAWN_MS));
+    const bar = document.createElementNS(SVG, "rect");
+    bar.setAttribute("x", index * 5);
+    bar.setAttribute("y", 30 - height);
+    bar.setAttribute("width", 4);
+    bar.setAttribute("height", height);
+    bar.setAttribute("class", `is-${answer.kind}`);
+    return bar;
+  }
+}

@@ -1,0 +1,148 @@
+// A tile layer that waits, tries again, and swaps refreshed tiles in without a flicker.
+
+const TRY_AGAIN = new Set([0, 429, 500, 502, 503, 504]);
+const MOST_ATTEMPTS = 9;
+const FIRST_PAUSE_SECONDS = 1;
+const LONGEST_PAUSE_SECONDS = 20;
+const REQUEST_LIMIT_SECONDS = 90; // two waits of the waiting instance and some
+const STALE_PAUSE_SECONDS = 2;
+const REFRESH_ROUNDS = 4;
+const REFRESH_AT_ONCE = 4;
+
+/** Seconds to wait before the next attempt: what the server asks for, or doubling, with jitter. */
+export function pauseSeconds(attempt, retryAfter) {
+  const doubling = FIRST_PAUSE_SECONDS * 2 ** attempt;
+  const asked = Number.parseFloat(retryAfter ?? "");
+  const pause = Math.max(Number.isFinite(asked) ? asked : 0, doubling * (0.5 + Math.random() / 2));
+  return Math.min(pause, LONGEST_PAUSE_SECONDS);
+}
+
+function sleep(seconds, signal) {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      resolve();
+    }, seconds * 1000);
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
+  });
+}
+
+/** One request. Answers {status, retryAfter, response}; status 0 when the network failed. */
+async function ask(url, cache, signal) {
+  const limit = AbortSignal.timeout(REQUEST_LIMIT_SECONDS * 1000);
+  try {
+    const response = await fetch(url, { cache, signal: AbortSignal.any([signal, limit]) });
+    const retryAfter = response.headers.get("Retry-After");
+    return { status: response.status, retryAfter, response };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return { status: 0, retryAfter: null, response: null };
+  }
+}
+
+/** Shows the bytes of an answer in an <img>, decoded beforehand, so that nothing flickers. */
+async function show(image, response) {
+  const address = URL.createObjectURL(await response.blob());
+  try {
+    const decoded = new Image();
+    decoded.src = address;
+    await decoded.decode();
+    image.src = address;
+    await image.decode();
+  } finally {
+    URL.revokeObjectURL(address);
+  }
+}
+
+/** Why a refreshed answer may not be the newest yet: seconds until it is worth asking again. */
+function secondsUntilNewer(response, unchanged, hotSeconds) {
+  const timing = response.headers.get("Server-Timing") ?? "";
+  if (/front;desc="?(HIT|UPDATING|STALE)/.test(timing)) return unchanged ? hotSeconds + 1 : 0;
+  return /tarry;desc="?stale/.test(timing) ? STALE_PAUSE_SECONDS : 0;
+}
+
+export const TarryLayer = L.GridLayer.extend({
+  options: { url: "", hotSeconds: 5, updateWhenIdle: false, keepBuffer: 1, attribution: "" },
+
+  initialize(options) {
+    L.setOptions(this, options);
+    this.states = new WeakMap(); // <img> -> {url, etag, abort}
+    this.refreshing = null;
+    this.on("tileunload", (event) => this.states.get(event.tile)?.abort.abort());
+  },
+
+  createTile(coords, done) {
+    const image = document.createElement("img");
+    image.alt = "";
+    const scale = L.Browser.retina ? "@2x" : "";
+    const url = L.Util.template(this.options.url, { z: coords.z, x: coords.x, y: coords.y, r: scale });
+    const state = { url, etag: null, abort: new AbortController() };
+    this.states.set(image, state);
+    this.fill(image, state).then(
+      () => done(null, image),
+      (error) => state.abort.signal.aborted || done(error, image),
+    );
+    return image;
+  },
+
+  /** Asks until there is a picture, with growing pauses. Gives up on what does not exist. */
+  async fill(image, state) {
+    const signal = state.abort.signal;
+    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+      const { status, retryAfter, response } = await ask(state.url, "default", signal);
+      if (status === 200) {
+        state.etag = response.headers.get("ETag");
+        return show(image, response);
+      }
+      if (!TRY_AGAIN.has(status)) break;
+      await sleep(pauseSeconds(attempt, retryAfter), signal);
+    }
+    throw new Error(`no tile at ${state.url}`);
+  },
+
+  /** Asks again for every tile in sight, gently; a newer refresh takes the place of an older. */
+  async refresh() {
+    this.refreshing?.abort();
+    const { signal } = (this.refreshing = new AbortController());
+    const waiting = Object.values(this._tiles).filter((tile) => tile.loaded && tile.current);
+    const worker = async () => {
+      while (waiting.length && !signal.aborted) await this.renew(waiting.pop().el, signal);
+    };
+    await Promise.allSettled(Array.from({ length: REFRESH_AT_ONCE }, worker));
+  },
+
+  async renew(image, refreshSignal, round = 0) {
+    const state = this.states.get(image);
+    const signal = AbortSignal.any([state.abort.signal, refreshSignal]);
+    const { status, response } = await ask(state.url, "no-cache", signal);
+    if (status !== 200) return;
+    const etag = response.headers.get("ETag");
+    const unchanged = etag !== null && etag === state.etag;
+    if (!unchanged) {
+      await show(image, response);
+      state.etag = etag;
+    }
+    const seconds = secondsUntilNewer(response, unchanged, this.options.hotSeconds);
+    if (seconds && round + 1 < REFRESH_ROUNDS) {
+      sleep(seconds, signal)
+        .then(() => this.renew(image, refreshSignal, round + 1))
+        .catch(() => {}); // gone out of sight, or a newer refresh took over
+    }
+  },
+
+  // Leaflet calls this when the zoom changes: clients that no longer want a tile hang up.
+  _abortLoading() {
+    for (const [key, tile] of Object.entries(this._tiles)) {
+      if (tile.coords.z !== this._tileZoom && !tile.loaded) {
+        this.states.get(tile.el)?.abort.abort();
+        tile.el.remove();
+        delete this._tiles[key];
+      }
+    }
+  },
+});
