@@ -1,0 +1,83 @@
+"""System checks: settings that contradict each other are found before the first request."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning
+
+from .conf import conf
+from .headers import hot_window_seconds
+
+UNSHARED_BACKENDS = ("locmem.LocMemCache", "dummy.DummyCache")
+
+
+def check_waiting(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
+    """The wait, its hops, and the proxy's patience."""
+    found: list[CheckMessage] = []
+    wait, waits, proxy = conf().DEFAULT_RETRY_TIMEOUT, conf().RETRY_MAX_WAITS, conf().PROXY_TIMEOUT
+    if not 0 < wait <= 300:
+        found.append(Error(f"DEFAULT_RETRY_TIMEOUT is {wait} s; it must be above 0 and at most 300.", id="retry.E001"))
+    if wait >= proxy:
+        message = f"DEFAULT_RETRY_TIMEOUT ({wait} s) is not below PROXY_TIMEOUT ({proxy} s): waits would end in 504."
+        found.append(Error(message, hint="Raise PROXY_TIMEOUT or wait for a shorter time.", id="retry.E002"))
+    if not 1 <= waits <= 10:
+        found.append(Error(f"RETRY_MAX_WAITS is {waits}; it must be 1 to 10.", id="retry.E005"))
+    elif waits > 2:
+        message = f"RETRY_MAX_WAITS is {waits}: clients that follow only three redirects will fail."
+        found.append(Warning(message, id="retry.W001"))
+    if wait * waits >= conf().RETRY_TICKET_SECONDS:
+        found.append(Error("Tickets grow old before their waits end.", id="retry.E008"))
+    return found
+
+
+def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
+    """How clients are handed over and where they go back to."""
+    found: list[CheckMessage] = []
+    server, public = conf().RETRY_AFTER_SERVER, conf().PUBLIC_URL
+    if conf().RETRY_DELIVERY != "redirect":
+        found.append(Error(f"RETRY_DELIVERY is {conf().RETRY_DELIVERY!r}; known is: redirect.", id="retry.E006"))
+    if not server.startswith(("/", "http://", "https://")) or server.startswith("//"):
+        found.append(Error("RETRY_AFTER_SERVER must be a path or an http(s) URL.", id="retry.E007"))
+    if public and not public.startswith(("http://", "https://")):
+        found.append(Error("PUBLIC_URL must be an http(s) URL.", id="retry.E009"))
+    if not public and (not settings.DEBUG or not server.startswith("/")):
+        message = "PUBLIC_URL is not set: links and redirects would follow whatever Host a client sends."
+        found.append(Error(message, hint="Set PUBLIC_URL to this site's address.", id="retry.E004"))
+    return found
+
+
+def check_stores(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
+    """The two Redis servers and Django's cache."""
+    found: list[CheckMessage] = []
+    backend = settings.CACHES.get("default", {}).get("BACKEND", "")
+    if backend.endswith(UNSHARED_BACKENDS) and not settings.DEBUG:
+        message = f"The cache backend {backend} is not shared between processes."
+        found.append(Error(message, hint="Use Redis by CACHE_URL.", id="retry.E003"))
+    for name in ("REDIS_URL", "CACHE_URL"):
+        if not getattr(conf(), name).startswith(("redis://", "rediss://", "unix://")):
+            found.append(Error(f"{name} must be a redis://, rediss:// or unix:// URL.", id="retry.E010"))
+    if conf().REDIS_URL == conf().CACHE_URL:
+        message = "REDIS_URL and CACHE_URL are one database: eviction would take claims and queued work."
+        found.append(Warning(message, hint="Run two servers: noeviction and allkeys-lru.", id="retry.W002"))
+    return found
+
+
+def check_times(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
+    """Leases, freshness and back-off."""
+    found: list[CheckMessage] = []
+    if conf().RETRY_LEASE_SECONDS < 3 or conf().RETRY_LEASE_SECONDS >= conf().RETRY_MAX_PREPARE_SECONDS:
+        message = "RETRY_LEASE_SECONDS must be at least 3 and below RETRY_MAX_PREPARE_SECONDS."
+        found.append(Error(message, id="retry.E011"))
+    if conf().HOT_SECONDS < hot_window_seconds(conf().HOT_SECONDS) + 2:
+        message = f"HOT_SECONDS is {conf().HOT_SECONDS}: changes show after three seconds at the soonest."
+        found.append(Warning(message, id="retry.W003"))
+    if not 0 < conf().RETRY_BACKOFF_BASE_SECONDS <= conf().RETRY_BACKOFF_MAX_SECONDS:
+        found.append(Error("RETRY_BACKOFF_BASE_SECONDS must be above 0 and at most the maximum.", id="retry.E012"))
+    bad = [name for name, lane in conf().RETRY_LANES.items() if lane["limit"] < 1 or lane["workers"] < 1]
+    if bad:
+        found.append(Error(f"Lanes need a limit and workers of at least 1: {', '.join(bad)}.", id="retry.E013"))
+    return found
+
+
+ALL = (check_waiting, check_delivery, check_stores, check_times)

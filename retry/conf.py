@@ -1,0 +1,66 @@
+"""The settings that the protocol reads, with defaults for projects that set none of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any, TypedDict
+
+from django.conf import settings
+from django.core.signals import setting_changed
+
+
+class Lane(TypedDict):
+    """A queue's bounds: pieces of work that may wait in it, and workers that take from it."""
+
+    limit: int
+    workers: int
+
+
+def _lanes() -> dict[str, Lane]:
+    return {
+        "paint.now": {"limit": 500, "workers": 2},
+        "paint.refresh": {"limit": 2000, "workers": 1},
+        "paint.warm": {"limit": 100_000, "workers": 1},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Conf:
+    """One reading of the settings. Names and units are those of docs/settings.md."""
+
+    REDIS_URL: str = "redis://127.0.0.1:6379/0"
+    CACHE_URL: str = "redis://127.0.0.1:6379/1"
+    PUBLIC_URL: str = ""
+    RETRY_AFTER_SERVER: str = "/retry_after"
+    DEFAULT_RETRY_TIMEOUT: float = 25
+    RETRY_MAX_WAITS: int = 2
+    RETRY_DELIVERY: str = "redirect"
+    RETRY_MAX_CLIENTS: int = 20_000
+    RETRY_CLIENTS_PER_ADDRESS: int = 0
+    RETRY_FRONT: str = ""
+    HOT_SECONDS: float = 5
+    PROXY_TIMEOUT: float = 40
+    OBSERVE: bool = True
+    TRUSTED_PROXIES: tuple[str, ...] = ()
+    RETRY_LANES: Mapping[str, Lane] = field(default_factory=_lanes)
+    RETRY_TICKET_SECONDS: float = 600
+    RETRY_LEASE_SECONDS: float = 15
+    RETRY_MAX_PREPARE_SECONDS: float = 120
+    RETRY_DONE_SECONDS: float = 10
+    RETRY_REDIS_TIMEOUT: float = 0.3
+    RETRY_BACKOFF_BASE_SECONDS: float = 2
+    RETRY_BACKOFF_MAX_SECONDS: float = 600
+
+
+@cache
+def conf() -> Conf:
+    """The settings as they stand. Does not check them: checks.py does."""
+    given = {f.name: getattr(settings, f.name) for f in fields(Conf) if hasattr(settings, f.name)}
+    return Conf(**given)
+
+
+def _forget(**_: Any) -> None:
+    conf.cache_clear()
+
+
+setting_changed.connect(_forget)  # tests override settings

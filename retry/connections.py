@@ -1,0 +1,168 @@
+"""The two Redis servers: `state` for claims and queues, `cache` for content. Runs the calls.
+
+Web processes fail fast, behind one circuit breaker per process and server; workers are patient,
+because what they hold has been paid for.
+"""
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from functools import cache
+from typing import TypeVar, cast
+
+import redis
+import redis.asyncio
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import ExponentialBackoff, NoBackoff
+from redis.exceptions import NoScriptError, RedisError
+from redis.retry import Retry
+
+from . import observing
+from .circuit import Breaker
+from .conf import conf
+from .errors import StoreUnavailable
+from .scripts import Call, Reply, Server
+
+Result = TypeVar("Result")
+Steps = Generator[Call, Reply, Result]
+
+PATIENT_TIMEOUT_SECONDS = 5
+PATIENT_RETRIES = 6  # 0.5 + 1 + 2 + 2 + 2 + 2 s: longer than a restart of the server
+
+Clients = dict[Server, "redis.asyncio.Redis"]
+
+BREAKERS: dict[Server, Breaker] = {"state": Breaker(), "cache": Breaker()}
+
+
+def url(server: Server) -> str:
+    return conf().REDIS_URL if server == "state" else conf().CACHE_URL
+
+
+def run(steps: Steps[Result]) -> Result:
+    """Carries out the steps, failing fast. Raises StoreUnavailable."""
+    return _drive(steps, execute)
+
+
+def run_patiently(steps: Steps[Result]) -> Result:
+    """Carries out the steps for a worker, which waits for a server to come back. Raises StoreUnavailable."""
+    return _drive(steps, execute_patiently)
+
+
+def execute(call: Call) -> Reply:
+    """Runs one call, failing fast. Raises StoreUnavailable; the server may still execute the call later."""
+    breaker = BREAKERS[call.server]
+    if not breaker.allows(time.monotonic()):
+        raise StoreUnavailable(f"{call.server} did not answer a moment ago")
+    try:
+        reply = _execute(client(call.server), call)
+    except RedisError as error:
+        breaker.failed(time.monotonic())
+        raise StoreUnavailable(f"{call.server}: {error}") from error
+    breaker.succeeded()
+    return reply
+
+
+def execute_patiently(call: Call) -> Reply:
+    """Runs one call, trying again for several seconds. Raises StoreUnavailable."""
+    try:
+        return _execute(patient_client(call.server), call)
+    except RedisError as error:
+        raise StoreUnavailable(f"{call.server}: {error}") from error
+
+
+async def run_all(clients: Clients, many: Sequence[Steps[Result]]) -> list[Result | StoreUnavailable]:
+    """Carries out many steps side by side, one round trip for all that ask the same server."""
+    results: list[Result | StoreUnavailable] = [StoreUnavailable("not asked")] * len(many)
+    open_calls = {index: next(steps) for index, steps in enumerate(many)}
+    while open_calls:
+        replies = await _replies(clients, open_calls)
+        open_calls = {}
+        for index, reply in replies.items():
+            if isinstance(reply, StoreUnavailable):
+                results[index] = reply
+                continue
+            try:
+                open_calls[index] = many[index].send(reply)
+            except StopIteration as end:
+                results[index] = cast(Result, end.value)
+    return results
+
+
+async def _replies(clients: Clients, calls: dict[int, Call]) -> dict[int, Reply | StoreUnavailable]:
+    replies: dict[int, Reply | StoreUnavailable] = {}
+    for server in clients:
+        asked = {index: call for index, call in calls.items() if call.server == server}
+        if not asked:
+            continue
+        try:
+            replies |= zip(asked, await execute_all(clients[server], server, list(asked.values())), strict=True)
+        except StoreUnavailable as error:
+            replies |= dict.fromkeys(asked, error)
+    return replies
+
+
+async def execute_all(client: "redis.asyncio.Redis", server: Server, calls: Sequence[Call]) -> list[Reply]:
+    """Runs calls in a single round trip. Raises StoreUnavailable for all of them."""
+    breaker = BREAKERS[server]
+    if not breaker.allows(time.monotonic()):
+        raise StoreUnavailable(f"{server} did not answer a moment ago")
+    try:
+        with observing.timed(f"redis.{server}"):
+            replies = await _pipelined(client, [call.by_digest() for call in calls])
+            if any(isinstance(reply, NoScriptError) for reply in replies):
+                replies = await _pipelined(client, [call.by_text() for call in calls])
+        for reply in replies:
+            if isinstance(reply, RedisError):
+                raise reply
+    except (RedisError, OSError) as error:
+        breaker.failed(time.monotonic())
+        raise StoreUnavailable(f"{server}: {error}") from error
+    breaker.succeeded()
+    return replies
+
+
+@cache
+def _client(address: str, patient: bool, timeout: float) -> "redis.Redis":
+    retry = Retry(ExponentialBackoff(base=0.5, cap=2), PATIENT_RETRIES) if patient else Retry(NoBackoff(), 0)
+    return redis.Redis.from_url(address, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
+
+
+def client(server: Server) -> "redis.Redis":
+    """A client that fails fast. It does not pass the circuit breaker."""
+    return _client(url(server), False, conf().RETRY_REDIS_TIMEOUT)
+
+
+def patient_client(server: Server) -> "redis.Redis":
+    return _client(url(server), True, PATIENT_TIMEOUT_SECONDS)
+
+
+def async_client(server: Server) -> "redis.asyncio.Redis":
+    """A new client for the running event loop, failing fast. The caller closes it."""
+    timeout = conf().RETRY_REDIS_TIMEOUT
+    return redis.asyncio.Redis.from_url(
+        url(server), socket_timeout=timeout, socket_connect_timeout=timeout, retry=AsyncRetry(NoBackoff(), 0)
+    )
+
+
+def _drive(steps: Steps[Result], execute_one: Callable[[Call], Reply]) -> Result:
+    reply: Reply = None
+    while True:
+        try:
+            call = steps.send(reply)
+        except StopIteration as end:
+            return cast(Result, end.value)
+        reply = execute_one(call)
+
+
+def _execute(server_client: "redis.Redis", call: Call) -> Reply:
+    with observing.timed(f"redis.{call.server}"):
+        try:
+            return cast(Reply, server_client.execute_command(*call.by_digest()))  # type: ignore[no-untyped-call]
+        except NoScriptError:
+            return cast(Reply, server_client.execute_command(*call.by_text()))  # type: ignore[no-untyped-call]
+
+
+async def _pipelined(server_client: "redis.asyncio.Redis", commands: Sequence[tuple[object, ...]]) -> list[Reply]:
+    async with server_client.pipeline(transaction=False) as pipeline:
+        for command in commands:
+            pipeline.execute_command(*command)
+        return list(await pipeline.execute(raise_on_error=False))

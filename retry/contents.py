@@ -1,0 +1,111 @@
+"""Prepared content: its record in `cache`, its freshness, and the fence around its writing."""
+
+import json
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from .errors import PreparationError
+from .scripts import Call, Reply
+
+SERVABLE_SECONDS = 10
+"""Content is kept at least this long after storing, whatever its freshness, so that those who waited get it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a preparer returns for one content key.
+
+    `client_seconds` is the max-age for clients; None stands for the hot window. Content whose
+    `version` is lower than the one asked for is stale at once.
+    """
+
+    body: bytes
+    content_type: str
+    fresh_seconds: float
+    stale_seconds: float
+    client_seconds: float | None = None
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Content as read from `cache`. `fresh_seconds` is what is left, negative when it is stale."""
+
+    body: bytes
+    content_type: str
+    etag: str
+    stored_at: datetime
+    cost_seconds: float
+    client_seconds: float | None
+    version: int
+    fresh_seconds: float
+
+    def is_fresh(self, version: int) -> bool:
+        return self.fresh_seconds > 0 and self.version >= version
+
+    def refreshes_early(self, luck: float, beta: float = 1.0) -> bool:
+        """Whether this request should refresh it before it expires. `luck` is uniform in (0, 1].
+
+        XFetch: Vattani, Chierichetti, Lowenstein, Optimal Probabilistic Cache Stampede
+        Prevention, VLDB 2015.
+        """
+        return -self.cost_seconds * beta * math.log(luck) >= self.fresh_seconds
+
+
+_shared: dict[str, bytes] = {}
+
+
+def share(body: bytes) -> None:
+    """Registers bytes that many contents have in common, so that `cache` holds only their digest."""
+    _shared[_digest(body)] = body
+
+
+def content_name(content_key: str) -> str:
+    return f"retry:content:{content_key}"
+
+
+def writing(content_key: str, prepared: Prepared, token: int, stored_at: datetime, cost_seconds: float) -> Call:
+    """The call that stores content unless newer content is there. Its reply is 1, or 0 when fenced off."""
+    if not (prepared.fresh_seconds >= 0 and prepared.stale_seconds >= 0):
+        raise PreparationError("The preparer gave an impossible freshness.")
+    digest = _digest(prepared.body)
+    kept_ms = int(max(prepared.fresh_seconds + prepared.stale_seconds, SERVABLE_SECONDS) * 1000)
+    meta = {
+        "type": prepared.content_type,
+        "digest": digest,
+        "stored": stored_at.timestamp(),
+        "cost": cost_seconds,
+        "client": prepared.client_seconds,
+        "version": prepared.version,
+        "stale_ms": kept_ms - int(prepared.fresh_seconds * 1000),
+    }
+    body = b"" if digest in _shared else prepared.body
+    return Call("cache", "store", [content_name(content_key)], [token, kept_ms, json.dumps(meta), body])
+
+
+def read(content_key: str, *, with_body: bool = True) -> Generator[Call, Reply, Content | None]:
+    """Asks for content, fresh or stale. Does not say whether it should be served."""
+    reply = yield Call("cache", "read", [content_name(content_key)], ["body" if with_body else ""])
+    assert isinstance(reply, list)
+    left_ms, meta, body = reply
+    if meta is None:
+        return None
+    held = json.loads(meta)
+    body = _shared.get(held["digest"], body) if with_body else b""
+    return Content(
+        body=body or b"",
+        content_type=held["type"],
+        etag=f'"{held["digest"][:32]}"',
+        stored_at=datetime.fromtimestamp(held["stored"], UTC),
+        cost_seconds=held["cost"],
+        client_seconds=held["client"],
+        version=held["version"],
+        fresh_seconds=(left_ms - held["stale_ms"]) / 1000,
+    )
+
+
+def _digest(body: bytes) -> str:
+    return sha256(body).hexdigest()

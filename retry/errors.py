@@ -1,0 +1,37 @@
+"""The errors of the deferral protocol. Each carries what its catcher has to decide."""
+
+
+class RetryError(Exception):
+    """Base of every error raised here."""
+
+
+class StoreUnavailable(RetryError):
+    """A Redis server cannot be reached, is too slow, or refused the command."""
+
+
+class QueueUnavailable(RetryError):
+    """Work could not be handed to its lane."""
+
+
+class PreparationError(RetryError):
+    """A preparer's word that this content cannot be had now. `detail` is shown to clients.
+
+    `status` is 404, 502 or 504. `retry_seconds` replaces the computed back-off.
+    """
+
+    def __init__(self, detail: str, *, status: int = 502, retry_seconds: float | None = None) -> None:
+        if status not in (404, 502, 504):
+            raise ValueError(f"A preparation fails with 404, 502 or 504, not {status}.")
+        super().__init__(detail)
+        self.detail = detail
+        self.status = status
+        self.retry_seconds = retry_seconds
+
+
+class TicketError(RetryError):
+    """A ticket that cannot be honoured: 400 when it is malformed, 403 when it is not ours."""
+
+    def __init__(self, detail: str, *, status: int) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.status = status

@@ -1,0 +1,145 @@
+"""The waiting instance's answers: a ticket's check, the wait, the way back. The core of asgi.py and views.py."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from . import headers, observing, responses
+from .conf import conf
+from .errors import TicketError
+from .front import Front
+from .serving import is_navigation
+from .subscribing import listen_forever, look_again_forever
+from .tickets import Ticket, read_ticket, ticket_address
+from .waiting import Outcome, Receive, Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, as far as the waiting instance needs it. `address` is the client's, for its own limit."""
+
+    method: str
+    query: bytes
+    host: str
+    fetch_mode: str | None = None
+    accept: str | None = None
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer for any kind of server."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+class Instance:
+    """The waiting instance of this process. Open it within the event loop that serves."""
+
+    def __init__(self) -> None:
+        self._front = Front(conf().RETRY_FRONT) if conf().RETRY_FRONT else None
+        self.waiting = Waiting(self._front)
+        self._per_address: dict[str, int] = {}
+        self._tasks = [
+            asyncio.create_task(listen_forever(self.waiting)),
+            asyncio.create_task(self.waiting.look_forever()),
+            asyncio.create_task(look_again_forever(self.waiting)),
+        ]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._front:
+            await self._front.close()
+
+    async def answer(self, asked: Asked, receive: Receive) -> Reply | None:
+        """The answer, after the wait; None when the client has left."""
+        if asked.method == "OPTIONS":
+            return Reply(204, {**headers.PREFLIGHT, **headers.uncached("Tarry; fwd=bypass")})
+        if asked.method not in ("GET", "HEAD"):
+            return _problem(405, "Only GET and HEAD are answered here.")
+        try:
+            ticket = read_ticket(
+                asked.query, now=time.time(), max_age_seconds=conf().RETRY_TICKET_SECONDS, hosts=_hosts()
+            )
+        except TicketError as error:
+            return _problem(error.status, error.detail)
+        if self.waiting.count >= conf().RETRY_MAX_CLIENTS:
+            return _problem(503, "Too many clients are waiting.", wait_seconds=_left_seconds(ticket))
+        return await self._wait_within_limit(ticket, asked, receive)
+
+    async def _wait_within_limit(self, ticket: Ticket, asked: Asked, receive: Receive) -> Reply | None:
+        most, address = conf().RETRY_CLIENTS_PER_ADDRESS, asked.address
+        if not most or not address:
+            return await self._wait(ticket, asked, receive)
+        if self._per_address.get(address, 0) >= most:
+            return _problem(503, "Too many requests of your address are waiting.", wait_seconds=_left_seconds(ticket))
+        self._per_address[address] = self._per_address.get(address, 0) + 1
+        try:
+            return await self._wait(ticket, asked, receive)
+        finally:
+            self._per_address[address] -= 1
+            if not self._per_address[address]:
+                del self._per_address[address]
+
+    async def _wait(self, ticket: Ticket, asked: Asked, receive: Receive) -> Reply | None:
+        if self.waiting.closing:
+            outcome = Outcome.CLOSING
+        elif ticket.hop > conf().RETRY_MAX_WAITS:
+            return _give_up(ticket, asked)
+        else:
+            outcome = await self.waiting.wait(ticket, asked.host, receive, conf().DEFAULT_RETRY_TIMEOUT)
+        observing.answered("retry", outcome.value)
+        match outcome:
+            case Outcome.GONE:
+                return None
+            case Outcome.READY:
+                return _redirect(ticket.redirect, "Tarry; fwd=miss; detail=ready", 0)
+            case Outcome.CLOSING:
+                return _redirect(_own_address(ticket), "Tarry; fwd=miss; detail=reload", _left_seconds(ticket))
+            case Outcome.TIME_UP if ticket.hop < conf().RETRY_MAX_WAITS:
+                return _redirect(_own_address(ticket.next_hop()), "Tarry; fwd=miss; detail=wait", _left_seconds(ticket))
+            case Outcome.TIME_UP:
+                return _give_up(ticket, asked)
+
+
+def _give_up(ticket: Ticket, asked: Asked) -> Reply:
+    """The waits are used up, while the preparation goes on."""
+    seconds = _left_seconds(ticket)
+    if is_navigation(asked.fetch_mode, asked.accept):
+        fields = headers.uncached('Tarry; fwd=miss; detail="gave up"', seconds)
+        body = responses.waiting_html(ticket.redirect, headers.whole_seconds(seconds)).encode()
+        return Reply(503, {**fields, "Content-Type": "text/html; charset=utf-8", **headers.PAGE}, body)
+    return _problem(503, "It takes longer than a client should wait. It is still being prepared.", wait_seconds=seconds)
+
+
+def _redirect(location: str, cache_status: str, wait_seconds: float) -> Reply:
+    return Reply(302, {**headers.uncached(cache_status, wait_seconds), "Location": location})
+
+
+def _problem(status: int, detail: str, *, wait_seconds: float | None = None) -> Reply:
+    fields = headers.uncached("Tarry; fwd=miss", wait_seconds)
+    return Reply(
+        status, {**fields, "Content-Type": "application/problem+json"}, responses.problem_body(status, detail).encode()
+    )
+
+
+def _own_address(ticket: Ticket) -> str:
+    return ticket_address(ticket, conf().RETRY_AFTER_SERVER)
+
+
+def _left_seconds(ticket: Ticket) -> float:
+    return max(1.0, min(ticket.retry_after - time.time(), conf().DEFAULT_RETRY_TIMEOUT))
+
+
+def _hosts() -> frozenset[str]:
+    """Hosts that an absolute redirect may name: PUBLIC_URL's and those that are allowed by name."""
+    allowed = {host for host in settings.ALLOWED_HOSTS if host != "*" and not host.startswith(".")}
+    return frozenset({urlsplit(conf().PUBLIC_URL).netloc, *allowed} - {""})

@@ -1,0 +1,9 @@
+-- A queued claim whose work was not handed over is taken back, and whoever joined it is told.
+-- KEYS: claim claims   ARGV: work token channel   -> 1 | 0
+local held = redis.call('HMGET', KEYS[1], 'token', 'state', 'lane')
+if held[1] ~= ARGV[2] or held[2] ~= 'queued' then return 0 end
+redis.call('DEL', KEYS[1])
+redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('ZREM', 'retry:queued:' .. held[3], ARGV[1])
+redis.call('PUBLISH', ARGV[3], 'abandoned ' .. ARGV[1])
+return 1

@@ -1,0 +1,102 @@
+"""What is measured: calls to the outside apart from own CPU, answers, preparations, waiting clients.
+
+OBSERVE=0 switches all of it off. The processes of one machine share their figures through
+prometheus_client's multiprocess files.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from django.core.exceptions import MiddlewareNotUsed
+from django.db import connections as databases
+from django.http import HttpRequest, HttpResponse
+from prometheus_client import Counter, Gauge, Histogram
+
+from .conf import conf
+
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+
+CALL_SECONDS = Histogram("tarry_call_seconds", "Time in calls to the outside, by kind", ["kind"], buckets=_BUCKETS)
+REQUEST_CPU_SECONDS = Histogram("tarry_request_cpu_seconds", "Own CPU time of a request in main", buckets=_BUCKETS)
+REQUEST_SECONDS = Histogram("tarry_request_seconds", "Time of a request in main, all included", buckets=_BUCKETS)
+ANSWERS = Counter("tarry_answers", "What serve_or_defer and the waiting instance answered", ["instance", "answer"])
+PREPARATIONS = Counter("tarry_preparations", "Ended preparations by outcome", ["task", "outcome"])
+PREPARATION_SECONDS = Histogram("tarry_preparation_seconds", "Duration of preparations", ["task"], buckets=_BUCKETS)
+REPUBLISHED = Counter("tarry_republished", "Work that the sweeper published again, by reason", ["reason"])
+WAITING = Gauge("tarry_waiting_clients", "Clients that wait now", multiprocess_mode="livesum")
+
+_outside: ContextVar[dict[str, float] | None] = ContextVar("outside", default=None)
+_log = logging.getLogger("tarry.slow")
+
+SLOW_SECONDS = 1.0
+
+
+@contextmanager
+def timed(kind: str) -> Iterator[None]:
+    """Counts the time of the block as a call to the outside: `redis.state`, `database`, `storage`, `origin`."""
+    if not conf().OBSERVE:
+        yield
+        return
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        took = time.perf_counter() - began
+        CALL_SECONDS.labels(kind).observe(took)
+        account = _outside.get()
+        if account is not None:
+            account[kind] = account.get(kind, 0.0) + took
+
+
+def answered(instance: str, answer: str) -> None:
+    if conf().OBSERVE:
+        ANSWERS.labels(instance, answer).inc()
+
+
+def prepared(task: str, outcome: str, seconds: float) -> None:
+    if conf().OBSERVE:
+        PREPARATIONS.labels(task, outcome).inc()
+        PREPARATION_SECONDS.labels(task).observe(seconds)
+
+
+def republished(reason: str) -> None:
+    if conf().OBSERVE:
+        REPUBLISHED.labels(reason).inc()
+
+
+def waiting(change: int) -> None:
+    if conf().OBSERVE:
+        WAITING.inc(change)
+
+
+class AccountingMiddleware:
+    """Times each request of main: all of it, its own CPU, and each kind of call to the outside."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        if not conf().OBSERVE:
+            raise MiddlewareNotUsed
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        account: dict[str, float] = {}
+        entered = _outside.set(account)
+        began, began_cpu = time.perf_counter(), time.thread_time()
+        try:
+            with databases["default"].execute_wrapper(_timed_query):
+                return self.get_response(request)
+        finally:
+            took, cpu = time.perf_counter() - began, time.thread_time() - began_cpu
+            _outside.reset(entered)
+            REQUEST_SECONDS.observe(took)
+            REQUEST_CPU_SECONDS.observe(cpu)
+            if took > SLOW_SECONDS:
+                _log.warning("slow request", extra={"path": request.path, "seconds": took, "cpu": cpu, **account})
+
+
+def _timed_query(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+    with timed("database"):
+        return execute(sql, params, many, context)

@@ -1,0 +1,112 @@
+"""Serve or defer: what main does for a key. It never waits for content and never prepares it."""
+
+import random
+import time
+
+from django.http import HttpRequest, HttpResponse
+
+from . import claims, connections, contents, headers, lanes, observing, responses
+from .conf import conf
+from .deciding import Answer, Defer, Fail, HandOver, Refuse, Serve, TakeBack, decide
+from .errors import QueueUnavailable, StoreUnavailable
+from .looking import look
+from .tickets import MAX_REDIRECT_CHARACTERS, Ticket, ticket_address
+from .work import Work
+
+METHODS = ("GET", "HEAD")
+
+
+def serve_or_defer(
+    request: HttpRequest, content_key: str, work: Work, *, version: int = 0, html: bool = False
+) -> HttpResponse:
+    """The content at once, or a redirect to the waiting instance while `work` prepares it.
+
+    `version` is that of the data: older content is stale. `html` says that people look at the
+    answer as a page: navigations get the waiting page instead of the redirect.
+    """
+    if request.method == "OPTIONS":
+        return _preflight()
+    if request.method not in METHODS:
+        return responses.problem(405, "Only GET and HEAD are answered here.")
+    if len(request.get_full_path()) > MAX_REDIRECT_CHARACTERS:
+        return responses.problem(414, f"Addresses have at most {MAX_REDIRECT_CHARACTERS} characters.")
+    answer = find_answer(content_key, work, version)
+    observing.answered("main", type(answer).__name__.lower())
+    return _response(request, answer, content_key, work, html)
+
+
+def find_answer(content_key: str, work: Work, version: int) -> Answer:
+    """Looks, claims and hands over as needed. Does not know of requests."""
+    try:
+        seen = connections.run(contents.read(content_key))
+    except StoreUnavailable:
+        return Refuse(1, "cache unreachable")
+    if seen and seen.is_fresh(version) and not seen.refreshes_early(1 - random.random()):
+        return Serve(seen, stale=False, why="hit")
+    try:
+        question = claims.beginning(work, refresh=seen is not None)
+        answer, action = decide(connections.run(look(question, content_key, with_body=True)), version, seen)
+        if isinstance(action, TakeBack):
+            connections.execute(claims.abandoning(work.key, action.token))
+        elif isinstance(action, HandOver):
+            _hand_over(work, action.token, work.lane if seen is None else work.refresh_lane)
+    except (StoreUnavailable, QueueUnavailable):
+        return Serve(seen, not seen.is_fresh(version), "unreachable") if seen else Refuse(1, "state unreachable")
+    return answer
+
+
+def _hand_over(work: Work, token: int, lane: str) -> None:
+    try:
+        lanes.publish(work.task, work.key, token, work.arguments, lane)
+    except QueueUnavailable:
+        connections.execute(claims.abandoning(work.key, token))
+        raise
+
+
+def _response(request: HttpRequest, answer: Answer, content_key: str, work: Work, html: bool) -> HttpResponse:
+    match answer:
+        case Serve(content, stale, why):
+            return responses.content_response(request, content, stale=stale, why=why, now=responses.utc_now())
+        case Fail(status, detail, wait_seconds):
+            keep_seconds = 1 if status == 404 else 0
+            return responses.problem(status, detail, wait_seconds=wait_seconds, keep_seconds=keep_seconds)
+        case Refuse(wait_seconds, why):
+            word = f'Tarry; fwd=miss; detail="{why}"'
+            return responses.problem(503, f"Try again later: {why}.", wait_seconds=wait_seconds, cache_status=word)
+        case Defer(wait_seconds, why) if html and _is_navigation(request):
+            return responses.waiting_page(request.get_full_path(), wait_seconds, why)
+        case Defer(wait_seconds, why):
+            address = _waiting_address(request, content_key, work.key, wait_seconds)
+            return responses.redirect(address, wait_seconds, why)
+
+
+def _waiting_address(request: HttpRequest, content_key: str, work_key: str, wait_seconds: float) -> str:
+    server, now = conf().RETRY_AFTER_SERVER, time.time()
+    path = request.get_full_path()
+    ticket = Ticket(
+        redirect=path if server.startswith("/") else f"{public_url(request)}{path}",
+        retry_after=now + wait_seconds,
+        content_key=content_key,
+        work_key=work_key,
+        issued_at=int(now),
+    )
+    return ticket_address(ticket, server)
+
+
+def public_url(request: HttpRequest) -> str:
+    """This site's address without a path: PUBLIC_URL, else the (checked) Host that was asked for."""
+    return conf().PUBLIC_URL.rstrip("/") or f"{request.scheme}://{request.get_host()}"
+
+
+def _is_navigation(request: HttpRequest) -> bool:
+    return is_navigation(request.headers.get("Sec-Fetch-Mode"), request.headers.get("Accept"))
+
+
+def is_navigation(fetch_mode: str | None, accept: str | None) -> bool:
+    """Whether a person waits for a page. Browsers that say nothing are known by what they accept."""
+    return fetch_mode == "navigate" if fetch_mode else "text/html" in (accept or "")
+
+
+def _preflight() -> HttpResponse:
+    """The answer to a browser that asks whether it may send these header fields from another origin."""
+    return HttpResponse(status=204, headers={**headers.PREFLIGHT, **headers.uncached("Tarry; fwd=bypass")})
