@@ -2,6 +2,7 @@
 
 import ipaddress
 
+from django.conf import settings
 from django.http import HttpRequest
 
 
@@ -9,10 +10,11 @@ def is_local(request: HttpRequest) -> bool:
     """Whether the request was made on this machine. A request that a proxy passed on counts as from outside.
 
     nginx reaches the main instance by a unix socket, which has no address, and tells the client's in X-Real-IP.
-    Over TCP that header could be anybody's, so it is not read.
+    Over TCP only TRUSTED_PROXIES are believed: the header could be anybody's.
     """
     peer = request.META.get("REMOTE_ADDR", "")
-    address = peer or request.headers.get("X-Real-IP", "")
+    passed_on = not peer or peer in settings.TRUSTED_PROXIES
+    address = request.headers.get("X-Real-IP", "") if passed_on else peer
     if address == "unix:":  # nginx' own socket, in a directory that only this user can enter
         return True
     try:

@@ -99,7 +99,7 @@ def _waiting_instance() -> None:
     """Asks without a ticket: a living instance refuses with 400 at once."""
     if not settings.RETRY_INSTANCE:  # one development server does all
         return
-    status = _status_of(settings.RETRY_INSTANCE, "/retry_after")
+    status = _status_of(settings.RETRY_INSTANCE, urlsplit(settings.RETRY_AFTER_SERVER).path)
     if status != 400:
         raise UnhealthyError(f"the waiting instance answered {status}")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import django_stubs_ext
 import environ
 
 from .brokers import FAIL_FAST, broker_url
@@ -13,11 +14,15 @@ from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .storing import storage_from
 
 env = environ.Env()
+django_stubs_ext.monkeypatch()  # Django's generic classes take type parameters, as mypy wants them
 
 # Where things are
 DATA_DIR = Path(env.str("DATA_DIR", str(BASE_DIR / "var"))).resolve()
 _data = DataDirectory(DATA_DIR)
 _runtime = RuntimeDirectory(Path(env.str("RUNTIME_DIR", str(runtime_directory(DATA_DIR).root))))
+
+# The smallest set of processes: other defaults below follow it
+SMALL = env.bool("SMALL", False)
 
 # Security
 DEBUG = env.bool("DEBUG", False)
@@ -58,7 +63,7 @@ UPLOAD_MAX_BYTES = env.int("UPLOAD_MAX_BYTES", 200_000_000)
 REDIS_URL = env.str("REDIS_URL", f"unix://{_runtime.socket('state')}")
 CACHE_URL = env.str("CACHE_URL", f"unix://{_runtime.socket('cache')}")
 SEEN_URL = env.str("SEEN_URL", "")
-CACHE_MAX_BYTES = env.int("CACHE_MAX_BYTES", 256 * 1024 * 1024)
+CACHE_MAX_BYTES = env.int("CACHE_MAX_BYTES", (64 if SMALL else 256) * 1024 * 1024)
 RETRY_AFTER_SERVER = env.str("RETRY_AFTER_SERVER", "/retry_after")
 DEFAULT_RETRY_TIMEOUT = env.float("DEFAULT_RETRY_TIMEOUT", 25)
 RETRY_MAX_WAITS = env.int("RETRY_MAX_WAITS", 2)
@@ -75,16 +80,20 @@ RETRY_REDIS_TIMEOUT = env.float("RETRY_REDIS_TIMEOUT", 0.3)
 RETRY_BACKOFF_BASE_SECONDS = env.float("RETRY_BACKOFF_BASE_SECONDS", 2)
 RETRY_BACKOFF_MAX_SECONDS = env.float("RETRY_BACKOFF_MAX_SECONDS", 600)
 PROXY_TIMEOUT = env.float("PROXY_TIMEOUT", 40)
+ADMIN_TIMEOUT = env.float("ADMIN_TIMEOUT", 120)
 HOT_SECONDS = env.float("HOT_SECONDS", 5)
 HOT_MAX_BYTES = env.int("HOT_MAX_BYTES", 1024 * 1024 * 1024)
 BACKLOG_LIMIT = env.int("BACKLOG_LIMIT", 500)
 OBSERVE = env.bool("OBSERVE", True)
 
 # Processes
-MAIN_WORKERS = env.int("MAIN_WORKERS", 2)
-MAIN_THREADS = env.int("MAIN_THREADS", 8)
+PORT = env.int("PORT", 8000)
+LISTEN = env.str("LISTEN", "127.0.0.1")
+DEMO = env.bool("DEMO", True)
+MAIN_WORKERS = env.int("MAIN_WORKERS", 1 if SMALL else 2)
+MAIN_THREADS = env.int("MAIN_THREADS", 4 if SMALL else 8)
 RETRY_WORKERS = env.int("RETRY_WORKERS", 1)
-PAINT_WORKERS = env.int("PAINT_WORKERS", os.cpu_count() or 1)
+PAINT_WORKERS = env.int("PAINT_WORKERS", 1 if SMALL else os.cpu_count() or 1)
 RETRY_LANES = {  # the fastest first
     "paint.now": {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS},
     "paint.refresh": {"limit": 4 * BACKLOG_LIMIT, "workers": 1},

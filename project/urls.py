@@ -6,7 +6,7 @@ from django.urls import include, path
 from . import health, metrics
 
 urlpatterns = [
-    path("retry_after", include("retry.urls")),
+    path("", include("retry.urls")),
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),
     path("metrics", metrics.metrics),

@@ -1,0 +1,1 @@
+"""Slow content for tests and benchmarks: as slow, as big and as broken as they ask for."""

@@ -1,0 +1,101 @@
+"""The front's configuration: fills in nginx/*.conf. Does not start nginx."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .limits import FileLimits
+from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
+
+TEMPLATES = ("nginx.conf", "site.conf", "proxy.conf")
+MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """What the templates depend on."""
+
+    data: DataDirectory
+    runtime: RuntimeDirectory
+    listen: str
+    allowed_hosts: Sequence[str]
+    public_scheme: str
+    retry_path: str
+    trusted_proxies: Sequence[str]
+    proxy_timeout_seconds: float
+    admin_timeout_seconds: float
+    upload_max_bytes: int
+    hot_max_bytes: int
+    backlog: int
+    limits: FileLimits
+    small: bool
+    is_root: bool
+
+
+def rendered(front: Front) -> dict[str, str]:
+    """The text of each configuration file, by name."""
+    values = _values(front)
+    return {name: filled_in((BASE_DIR / "nginx" / name).read_text(), values) for name in TEMPLATES}
+
+
+def filled_in(template: str, values: Mapping[str, str]) -> str:
+    """The template with every {{name}} replaced. Raises KeyError for a name without a value."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
+
+
+def server_names(allowed_hosts: Sequence[str]) -> str:
+    """ALLOWED_HOSTS for nginx: both write `.example.com` for a domain and all below it."""
+    if "*" in allowed_hosts:
+        return '"" "~."'
+    return " ".join(dict.fromkeys(allowed_hosts)) or '""'
+
+
+def write(front: Front) -> None:
+    """Writes the files, and makes the directories that nginx expects."""
+    directory = front.runtime.nginx
+    directory.mkdir(mode=0o700, exist_ok=True)
+    for name, text in rendered(front).items():
+        (directory / name).write_text(text)
+
+
+def _values(front: Front) -> dict[str, str]:
+    runtime = front.runtime
+    return {
+        "user": "user root;" if front.is_root else "",  # root's own nginx could not enter a private directory
+        "runtime": str(runtime.nginx),
+        "configuration": str(runtime.nginx),
+        "worker_processes": "1" if front.small else "auto",
+        "files": str(front.limits.files),
+        "connections": str(front.limits.connections),
+        "main_socket": str(runtime.socket("main")),
+        "retry_socket": str(runtime.socket("retry")),
+        "front_socket": str(runtime.socket("front")),
+        "listen": front.listen,
+        "backlog": str(front.backlog),
+        "server_names": server_names(front.allowed_hosts),
+        "public_scheme": front.public_scheme,
+        "retry_path": front.retry_path,
+        "trusted_proxies": _trusted(front.trusted_proxies),
+        "main_timeout": str(MAIN_TIMEOUT_SECONDS),
+        "proxy_timeout": _seconds(front.proxy_timeout_seconds),
+        "admin_timeout": _seconds(front.admin_timeout_seconds),
+        "upload_max_bytes": str(front.upload_max_bytes),
+        "hot": _quoted(front.data.hot),
+        "hot_keys": "8m" if front.small else "32m",
+        "hot_max_bytes": str(front.hot_max_bytes),
+        "static_parent": _quoted(front.data.static.parent),
+    }
+
+
+def _trusted(proxies: Sequence[str]) -> str:
+    lines = [f"set_real_ip_from {proxy};" for proxy in proxies]
+    return "\n".join([*lines, "real_ip_header X-Forwarded-For;", "real_ip_recursive on;"]) if lines else ""
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f}"
+
+
+def _quoted(path: Path) -> str:
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'

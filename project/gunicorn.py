@@ -1,0 +1,49 @@
+"""gunicorn's configuration for both instances, told apart by TARRY_INSTANCE."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from prometheus_client import multiprocess
+
+from project.limits import listen_backlog
+from project.paths import BASE_DIR
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+
+_waits = os.environ["TARRY_INSTANCE"] == "retry"
+
+proc_name = f"tarry-{os.environ['TARRY_INSTANCE']}"
+chdir = str(BASE_DIR)
+umask = 0o077
+backlog = listen_backlog()
+limit_request_line = 8190
+control_socket_disable = True  # all instances would share one path
+worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  gunicorn's own heartbeat files
+
+if _waits:
+    worker_class = "retry.workers.RetryWorker"
+    workers = settings.RETRY_WORKERS
+    # Longer than the longest wait: a reload must not cut it short.
+    graceful_timeout = int(settings.DEFAULT_RETRY_TIMEOUT) + 5
+else:
+    worker_class = "gthread"
+    workers = settings.MAIN_WORKERS
+    threads = settings.MAIN_THREADS
+    graceful_timeout = 10
+
+logconfig_dict = {
+    **settings.LOGGING,
+    "loggers": {
+        **settings.LOGGING["loggers"],
+        "gunicorn.error": {"handlers": [], "level": "INFO", "propagate": True},
+        "gunicorn.access": {"handlers": [], "level": "INFO", "propagate": True},
+    },
+}
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Takes a dead worker's gauges out of the figures. Its counters stay in the sums."""
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]

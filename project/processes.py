@@ -1,0 +1,122 @@
+"""Which processes one machine runs, and how each is started and stopped. Starts none."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from .paths import DataDirectory, RuntimeDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the list of processes depends on."""
+
+    python: str
+    redis_server: str
+    nginx: str
+    data: DataDirectory
+    runtime: RuntimeDirectory
+    address: str
+    small: bool = False
+    demo: bool = False
+    own_state: bool = True
+    own_cache: bool = True
+    cache_max_bytes: int = 256 * 1024 * 1024
+    paint_workers: int = 2
+    retry_timeout_seconds: float = 25
+    launcher: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One supervised process. Lower priorities start first and stop last."""
+
+    name: str
+    command: tuple[str, ...]
+    priority: int
+    environment: Mapping[str, str] = field(default_factory=dict)
+    stop_signal: str = "TERM"
+    stop_wait_seconds: int = 10
+    once: bool = False
+
+
+def processes(plan: Plan) -> list[Process]:
+    """All processes of the plan, in the order of their start."""
+    return [
+        *_redis_servers(plan),
+        *_instances(plan),
+        *(_small_workers(plan) if plan.small else _workers(plan)),
+        _nginx(plan),
+        *_extras(plan),
+    ]
+
+
+def _redis_servers(plan: Plan) -> Iterator[Process]:
+    if plan.own_state:
+        state = ("--maxmemory-policy", "noeviction", "--appendonly", "yes", "--appendfsync", "everysec")
+        yield Process("state", _redis(plan, "state", str(plan.data.state), *state), priority=10)
+    if plan.own_cache:
+        limit = ("--maxmemory", str(plan.cache_max_bytes), "--maxmemory-policy", "allkeys-lru", "--appendonly", "no")
+        yield Process("cache", _redis(plan, "cache", str(plan.runtime.root), *limit), priority=10)
+
+
+def _redis(plan: Plan, name: str, directory: str, *options: str) -> tuple[str, ...]:
+    socket = ("--port", "0", "--unixsocket", str(plan.runtime.socket(name)), "--unixsocketperm", "700")
+    return (*plan.launcher, plan.redis_server, *socket, "--dir", directory, "--save", "", *options)
+
+
+def _instances(plan: Plan) -> Iterator[Process]:
+    gunicorn = (*plan.launcher, plan.python, "-m", "gunicorn", "--config", "python:project.gunicorn")
+    graceful = int(plan.retry_timeout_seconds) + 5
+    yield Process(
+        "main",
+        (*gunicorn, "--bind", f"unix:{plan.runtime.socket('main')}", "project.wsgi:application"),
+        priority=30,
+        environment={"TARRY_INSTANCE": "main"},
+        stop_wait_seconds=15,
+    )
+    yield Process(
+        "retry",
+        (*gunicorn, "--bind", f"unix:{plan.runtime.socket('retry')}", "retry.asgi:application"),
+        priority=40,
+        environment={"TARRY_INSTANCE": "retry"},
+        stop_wait_seconds=graceful + 5,
+    )
+
+
+def _workers(plan: Plan) -> Iterator[Process]:
+    yield _worker(plan, "paint-now", ("paint.now",), plan.paint_workers)
+    yield _worker(plan, "paint-later", ("paint.refresh", "paint.warm"), 1, nice=True)
+    yield _worker(plan, "work", ("work",), 1)
+    beat = (*plan.launcher, plan.python, "-m", "celery", "-A", "project", "--quiet", "beat", "--pidfile=")
+    yield Process("beat", beat, priority=60)
+
+
+def _small_workers(plan: Plan) -> Iterator[Process]:
+    yield _worker(plan, "paint-now", ("paint.now", "paint.refresh", "paint.warm"), 1)
+    yield _worker(plan, "work", ("work",), 2, "--pool", "threads", "--beat")
+
+
+def _worker(
+    plan: Plan, name: str, queues: tuple[str, ...], concurrency: int, *options: str, nice: bool = False
+) -> Process:
+    command = (
+        *plan.launcher,
+        *(("nice", "-n", "10") if nice else ()),
+        *(plan.python, "-m", "celery", "-A", "project", "--quiet", "worker"),
+        *("--queues", ",".join(queues), "--concurrency", str(concurrency), "--hostname", f"{name}@%h"),
+        *("--without-gossip", "--without-mingle", *options),
+    )
+    # Celery finishes its tasks on TERM; what takes longer is killed with its pool, and swept later.
+    return Process(name, command, priority=50)
+
+
+def _nginx(plan: Plan) -> Process:
+    command = (*plan.launcher, plan.nginx, "-e", "stderr", "-c", str(plan.runtime.nginx / "nginx.conf"))
+    return Process("nginx", (*command, "-p", str(plan.runtime.nginx)), priority=20)
+
+
+def _extras(plan: Plan) -> Iterator[Process]:
+    if plan.demo:
+        yield Process("demo", (*plan.launcher, plan.python, "manage.py", "demo", "--live"), priority=70)
+    announce = (plan.python, "-m", "project.announce", plan.address, str(plan.data.logs))
+    yield Process("announce", (*plan.launcher, *announce), priority=80, once=True)

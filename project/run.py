@@ -1,0 +1,167 @@
+"""`python -m project.run`: prepares what the processes need, then runs them all in the foreground.
+
+nginx and redis-server it only looks for: setup.sh installs them.
+"""
+
+import os
+import secrets
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import django
+from django.conf import settings
+from django.contrib.auth.hashers import make_password
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command, get_commands
+from django.db import DatabaseError
+
+from . import fronting, starting, supervision
+from .limits import listen_backlog, nginx_limits, raise_file_limit
+from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
+from .processes import Plan, processes
+from .starting import StartError
+
+
+def main() -> None:
+    """Starts the site. On success this process becomes supervisord."""
+    try:
+        command = prepare()
+    except StartError as error:
+        sys.exit(f"Tarry cannot start: {error}")
+    except PermissionError as error:
+        sys.exit(f"Tarry cannot start: no permission for {error.filename}. Choose another DATA_DIR.")
+    sys.stdout.flush()
+    os.execv(command[0], command)  # noqa: S606  a list of our own
+
+
+def prepare() -> list[str]:
+    """Makes what the processes need; returns supervisord's command. Raises StartError."""
+    os.chdir(BASE_DIR)
+    os.umask(0o077)
+    tools = {name: starting.tool(name) for name in ("nginx", "redis-server")}
+    data = DataDirectory(Path(os.environ.get("DATA_DIR") or BASE_DIR / "var").resolve())
+    named = os.environ.get("RUNTIME_DIR")
+    runtime = RuntimeDirectory(Path(named).resolve()) if named else runtime_directory(data.root)
+    starting.make_directories(data, runtime)
+    starting.hold_lock(data.lock)
+    starting.make_secret_key(data.secret_key)
+    os.environ.update(environment(data, runtime))
+    starting.empty_directory(runtime.metrics)
+    _read_settings()
+    starting.require_free_port(settings.LISTEN, settings.PORT)
+    starting.require_quiet(runtime)
+    demo = _prepare_site(data)
+    fronting.write(_front(data, runtime))
+    plan = _plan(data, runtime, tools, demo=demo)
+    user = "root" if os.getuid() == 0 else ""
+    text = supervision.configuration(processes(plan), logs=data.logs, runtime=runtime.root, user=user)
+    runtime.supervisor.write_text(text)
+    print(f"Starting Tarry on {plan.address} (logs: {data.logs})")
+    return [sys.executable, "-m", "supervisor.supervisord", "-c", str(runtime.supervisor)]
+
+
+def environment(data: DataDirectory, runtime: RuntimeDirectory) -> dict[str, str]:
+    """What all processes are told, unless the operator said otherwise."""
+    given = os.environ
+    port = given.get("PORT") or "8000"
+    return {
+        "DATA_DIR": str(data.root),
+        "RUNTIME_DIR": str(runtime.root),
+        "PROMETHEUS_MULTIPROC_DIR": str(runtime.metrics),
+        "DJANGO_SETTINGS_MODULE": given.get("DJANGO_SETTINGS_MODULE") or "project.settings",
+        "PUBLIC_URL": given.get("PUBLIC_URL") or f"http://127.0.0.1:{port}",
+        "RETRY_FRONT": given.get("RETRY_FRONT") or f"unix:{runtime.socket('front')}",
+        "RETRY_INSTANCE": given.get("RETRY_INSTANCE") or f"unix:{runtime.socket('retry')}",
+    }
+
+
+def _read_settings() -> None:
+    try:
+        django.setup()
+    except (ImproperlyConfigured, ValueError) as error:
+        raise StartError(f"a setting is wrong: {error}") from error
+
+
+def _prepare_site(data: DataDirectory) -> bool:
+    """Brings database and static files up to date; whether demo data is shown. Raises StartError."""
+    try:
+        call_command("check")
+        call_command("migrate", interactive=False, verbosity=0)
+        call_command("collectstatic", interactive=False, verbosity=0)
+    except (CommandError, DatabaseError, ImproperlyConfigured, ValueError) as error:
+        raise StartError(str(error)) from error
+    _make_admin()
+    return settings.DEMO and "demo" in get_commands() and _load_demo(data)
+
+
+def _make_admin() -> None:
+    """Makes a first administrator. Its password is shown now and never again."""
+    users = django.apps.apps.get_model(settings.AUTH_USER_MODEL).objects
+    if users.filter(is_superuser=True).exists():
+        return
+    password = secrets.token_urlsafe(12)
+    users.create(username="admin", password=make_password(password), is_staff=True, is_superuser=True)
+    print(f"Administrator: admin, password: {password} (shown only this once; sign in at /admin/)")
+
+
+def _load_demo(data: DataDirectory) -> bool:
+    if data.demo_loaded.exists():
+        return True
+    try:
+        call_command("demo")
+    except (CommandError, DatabaseError, OSError) as error:
+        print(f"The demo data could not be loaded: {error}")
+        return False
+    data.demo_loaded.touch()
+    return True
+
+
+def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str], *, demo: bool) -> Plan:
+    return Plan(
+        python=sys.executable,
+        redis_server=tools["redis-server"],
+        nginx=tools["nginx"],
+        data=data,
+        runtime=runtime,
+        address=_address(),
+        small=settings.SMALL,
+        demo=demo,
+        own_state=settings.REDIS_URL == f"unix://{runtime.socket('state')}",
+        own_cache=settings.CACHE_URL == f"unix://{runtime.socket('cache')}",
+        cache_max_bytes=settings.CACHE_MAX_BYTES,
+        paint_workers=settings.PAINT_WORKERS,
+        retry_timeout_seconds=settings.DEFAULT_RETRY_TIMEOUT,
+        launcher=starting.launcher(),
+    )
+
+
+def _front(data: DataDirectory, runtime: RuntimeDirectory) -> fronting.Front:
+    files = raise_file_limit()
+    return fronting.Front(
+        data=data,
+        runtime=runtime,
+        listen=f"{settings.LISTEN}:{settings.PORT}",
+        allowed_hosts=settings.ALLOWED_HOSTS,
+        public_scheme="https" if settings.PUBLIC_URL.startswith("https:") else "http",
+        retry_path=urlsplit(settings.RETRY_AFTER_SERVER).path,
+        trusted_proxies=settings.TRUSTED_PROXIES,
+        proxy_timeout_seconds=settings.PROXY_TIMEOUT,
+        admin_timeout_seconds=settings.ADMIN_TIMEOUT,
+        upload_max_bytes=settings.UPLOAD_MAX_BYTES,
+        hot_max_bytes=settings.HOT_MAX_BYTES,
+        backlog=listen_backlog(),
+        limits=nginx_limits(files, settings.RETRY_MAX_CLIENTS),
+        small=settings.SMALL,
+        is_root=os.getuid() == 0,
+    )
+
+
+def _address() -> str:
+    """Where this machine reaches the site. Behind a proxy the public address is another."""
+    everywhere = settings.LISTEN in {"0.0.0.0", "[::]"}  # noqa: S104  compared, not bound
+    return f"http://{'127.0.0.1' if everywhere else settings.LISTEN}:{settings.PORT}"
+
+
+if __name__ == "__main__":
+    main()

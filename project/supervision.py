@@ -1,0 +1,70 @@
+"""supervisord's configuration for a list of processes. Does not start it."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from .paths import BASE_DIR
+from .processes import Process
+
+LOG_MAX_BYTES = 10_000_000
+LOG_BACKUPS = 2
+
+
+def configuration(processes: Sequence[Process], *, logs: Path, runtime: Path, user: str) -> str:
+    """The text of supervisord.conf. `user` is empty unless run by root, who has to say so."""
+    return "\n".join([_supervisord(logs, runtime, user), *(_program(process, logs) for process in processes)])
+
+
+def _supervisord(logs: Path, runtime: Path, user: str) -> str:
+    return _section(
+        "supervisord",
+        nodaemon="true",
+        silent="true",
+        logfile=logs / "supervisord.log",
+        logfile_maxbytes=LOG_MAX_BYTES,
+        logfile_backups=LOG_BACKUPS,
+        pidfile=runtime / "supervisord.pid",
+        childlogdir=logs,
+        directory=BASE_DIR,
+        **({"user": user} if user else {}),
+    ) + "\n".join(
+        [
+            _section("unix_http_server", file=runtime / "supervisor.sock", chmod="0700"),
+            _section("supervisorctl", serverurl=f"unix://{runtime / 'supervisor.sock'}"),
+            "[rpcinterface:supervisor]",
+            "supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface",
+            "",
+        ]
+    )
+
+
+def _program(process: Process, logs: Path) -> str:
+    # A process that is done once speaks to the operator; the others each have a log.
+    output = "/dev/fd/1" if process.once else str(logs / f"{process.name}.log")
+    return _section(
+        f"program:{process.name}",
+        command=shlex.join(process.command),
+        directory=BASE_DIR,
+        priority=process.priority,
+        autorestart="false" if process.once else "true",
+        startsecs=0 if process.once else 1,
+        startretries=1000,  # a missing part, as a full disk, may come back
+        stopsignal=process.stop_signal,
+        stopwaitsecs=process.stop_wait_seconds,
+        killasgroup="true",
+        redirect_stderr="true",
+        stdout_logfile=output,
+        stdout_logfile_maxbytes=0 if process.once else LOG_MAX_BYTES,
+        stdout_logfile_backups=0 if process.once else LOG_BACKUPS,
+        environment=",".join(f'{name}="{value}"' for name, value in process.environment.items()),
+    )
+
+
+def _section(name: str, **options: object) -> str:
+    lines = [f"{key} = {_escaped(str(value))}" for key, value in options.items() if value != ""]
+    return "\n".join([f"[{name}]", *lines, "", ""])
+
+
+def _escaped(value: str) -> str:
+    return value.replace("%", "%%")

@@ -1,0 +1,7 @@
+"""The site's settings with an app of slow content, for tests of the whole stack."""
+
+from project.settings import *  # noqa: F403
+from project.settings import INSTALLED_APPS
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.flows.slow"]
+ROOT_URLCONF = "tests.flows.urls"

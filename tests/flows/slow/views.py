@@ -1,0 +1,22 @@
+"""`/slow/<name>?seconds=&size=&behaviour=&fresh=&stale=&version=&html=&kind=`."""
+
+from django.http import HttpRequest, HttpResponse
+
+from retry.serving import serve_or_defer
+from retry.work import Work
+from tests.flows.slow.wishes import Wish
+
+
+def slow(request: HttpRequest, name: str) -> HttpResponse:
+    """Content of that name. Its preparation follows the arguments of the request that starts it."""
+    wish = Wish.from_query(name, request.GET)
+    work = Work(
+        key=f"slow:{name}:{wish.version}",
+        kind=f"slow:{request.GET.get('kind', name)}",
+        lane="paint.now",
+        refresh_lane="paint.refresh",
+        task="slow.prepare",
+        arguments=wish.arguments,
+    )
+    html = request.GET.get("html") == "1"
+    return serve_or_defer(request, f"slow:{name}", work, version=wish.version, html=html)

@@ -1,0 +1,40 @@
+"""What slow content is asked to be like."""
+
+from dataclasses import astuple, dataclass
+
+from django.http import QueryDict
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How long it takes, how big it is, how it goes wrong. JSON-able as a tuple."""
+
+    name: str
+    seconds: float = 0
+    size: int = 100
+    behaviour: str = "ok"
+    fresh: float = 3600
+    stale: float = 3600
+    version: int = 0
+
+    @classmethod
+    def from_query(cls, name: str, asked: QueryDict) -> "Wish":
+        return cls(
+            name,
+            float(asked.get("seconds", 0)),
+            int(asked.get("size", 100)),
+            asked.get("behaviour", "ok"),
+            float(asked.get("fresh", 3600)),
+            float(asked.get("stale", 3600)),
+            int(asked.get("version", 0)),
+        )
+
+    @property
+    def arguments(self) -> tuple[str | int | float, ...]:
+        return astuple(self)
+
+    @property
+    def body(self) -> bytes:
+        """What is served under the name: its text again and again."""
+        word = f"{self.name}.{self.version} ".encode()
+        return (word * (self.size // len(word) + 1))[: self.size]

@@ -1,0 +1,249 @@
+"""The whole site for tests: `python -m project.run` in a directory and on a port of its own."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import xmlrpc.client
+from http.client import HTTPConnection
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+import redis
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+START_SECONDS = 60
+STOP_SECONDS = 40
+
+
+class Stack:
+    """Nginx, both instances, the workers and both Redis servers, as `make run` starts them.
+
+    It ends with the process that started it, even if that is killed. It never touches another run.
+    """
+
+    def __init__(self, **environment: str) -> None:
+        # Short, since it holds unix sockets.
+        self.directory = Path(tempfile.mkdtemp(prefix="tarry-flow-", dir="/tmp"))
+        self.runtime = self.directory / "run"
+        self.data = self.directory / "data"
+        self.port = free_port()
+        self.host = f"127.0.0.1:{self.port}"
+        self.base_url = f"http://{self.host}"
+        self.output = self.directory / "output.log"
+        self.environment = _environment(self, environment)
+        self.state = _client(self.runtime / "state.sock")
+        self.cache = _client(self.runtime / "cache.sock")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def start(self) -> None:
+        """Starts everything and waits until all parts are healthy."""
+        with self.output.open("ab") as output:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "project.run"],
+                cwd=ROOT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self.wait_until_healthy(START_SECONDS)
+
+    def end(self) -> None:
+        """Ends everything and removes the directory."""
+        if self._process is not None:
+            self._terminate(self._process)
+            self._process = None
+        self.state.close()
+        self.cache.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def wait_until_healthy(self, seconds: float = 30) -> None:
+        """Waits until /healthz is 200. Raises with the logs' ends when it is not in time."""
+        deadline = time.monotonic() + seconds
+        found: object = None
+        while time.monotonic() < deadline:
+            if self._process is None or self._process.poll() is not None:
+                break
+            status, found = self.health()
+            if status == 200:
+                return
+            time.sleep(0.1)
+        raise RuntimeError(f"the stack is not healthy: {found}\n{self.logs()}")
+
+    def health(self) -> tuple[int, Any]:
+        """The status and the JSON of /healthz; 0 when nobody answers."""
+        try:
+            with urllib.request.urlopen(f"{self.base_url}/healthz", timeout=5) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode(errors="replace")
+        except OSError as error:
+            return 0, str(error)
+
+    def pid(self, name: str) -> int:
+        """The process of that name, as `main`, `retry`, `paint-now`, `state`, `nginx`."""
+        info = self.supervisor().supervisor.getProcessInfo(name)
+        assert isinstance(info, dict)
+        if not info["pid"]:
+            raise RuntimeError(f"{name} does not run: {info['statename']}")
+        return int(info["pid"])
+
+    def pids(self, name: str) -> list[int]:
+        """The process and all its children, the process first."""
+        process = psutil.Process(self.pid(name))
+        return [process.pid, *(child.pid for child in process.children(recursive=True))]
+
+    def all_pids(self) -> list[int]:
+        """Every process of the stack, supervisord first."""
+        assert self._process is not None
+        process = psutil.Process(self._process.pid)
+        return [process.pid, *(child.pid for child in process.children(recursive=True))]
+
+    def signal(self, name: str, number: signal.Signals, *, children: bool = False) -> None:
+        for pid in self.pids(name) if children else [self.pid(name)]:
+            os.kill(pid, number)
+
+    def kill(self, name: str, *, children: bool = False) -> None:
+        """SIGKILL. The process manager starts the process again."""
+        self.signal(name, signal.SIGKILL, children=children)
+
+    def freeze(self, name: str, *, children: bool = False) -> None:
+        self.signal(name, signal.SIGSTOP, children=children)
+
+    def thaw(self, name: str, *, children: bool = False) -> None:
+        self.signal(name, signal.SIGCONT, children=children)
+
+    def reload(self, name: str) -> None:
+        """HUP: gunicorn replaces its workers."""
+        self.signal(name, signal.SIGHUP)
+
+    def stop(self, name: str) -> None:
+        """Stops a process and keeps it stopped, until `begin`."""
+        self.supervisor().supervisor.stopProcess(name)
+
+    def begin(self, name: str) -> None:
+        self.supervisor().supervisor.startProcess(name)
+
+    def supervisor(self) -> xmlrpc.client.ServerProxy:
+        return xmlrpc.client.ServerProxy(
+            "http://supervisor", transport=_UnixTransport(self.runtime / "supervisor.sock")
+        )
+
+    def executions(self, name: str, event: str = "start") -> int:
+        """How often slow content of that name was begun (or finished), by its own count."""
+        return int(self.state.get(f"slow-events:{name}:{event}") or 0)
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """What happened to slow content of that name: event, token, pid, time."""
+        return [json.loads(entry) for entry in self.state.lrange(f"slow-events:{name}", 0, -1)]
+
+    def logs(self, lines: int = 30) -> str:
+        """The ends of all logs."""
+        files = [self.output, *sorted((self.data / "logs").glob("*.log"))]
+        return "\n".join(f"--- {path.name}\n{_tail(path, lines)}" for path in files if path.exists())
+
+    def manage(self, *arguments: str) -> str:
+        """Runs a management command on the stack; returns what it printed."""
+        command = [sys.executable, "manage.py", *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=self._managed(), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(arguments)} failed:\n{done.stdout}\n{done.stderr}")
+        return done.stdout
+
+    def _managed(self) -> dict[str, str]:
+        return {**self.environment, "PUBLIC_URL": self.base_url}
+
+    def _terminate(self, process: subprocess.Popen[bytes]) -> None:
+        members = _with_children(process.pid)
+        for member in members:  # what a test froze could not end
+            _send(member, signal.SIGCONT)
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        for member in members:
+            _send(member, signal.SIGKILL)
+
+
+class _UnixTransport(xmlrpc.client.Transport):
+    """XML-RPC over supervisord's unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def make_connection(self, host: Any) -> HTTPConnection:
+        connection = HTTPConnection("supervisor")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(60)
+        connection.sock.connect(str(self._path))
+        return connection
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _environment(stack: Stack, more: dict[str, str]) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "DATABASE_URL") if name in os.environ}
+    return {
+        **kept,
+        "DATA_DIR": str(stack.data),
+        "RUNTIME_DIR": str(stack.runtime),
+        "PORT": str(stack.port),
+        "DEMO": "0",
+        "DJANGO_SETTINGS_MODULE": "tests.flows.settings",
+        "PYTHONUNBUFFERED": "1",
+        **more,
+    }
+
+
+def _client(path: Path) -> "redis.Redis":
+    return redis.Redis(unix_socket_path=str(path), socket_timeout=5)
+
+
+def _with_children(pid: int) -> list[psutil.Process]:
+    try:
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _send(process: psutil.Process, number: signal.Signals) -> None:
+    try:
+        process.send_signal(number)  # psutil compares start times: a reused pid is left alone
+    except psutil.NoSuchProcess:
+        return
+
+
+def _tail(path: Path, lines: int) -> str:
+    return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
