@@ -19,6 +19,7 @@ Point = tuple[float, float]
 Line = list[Point]
 Feature = dict[str, Any]
 
+RING_POSITIONS = 4
 SEGMENT_METRES = 300.0
 METRES_PER_DEGREE = 111_195.0
 FREE_FLOW_KMH = 60
@@ -68,7 +69,10 @@ def area_features(topology: dict[str, Any], name: str, prefix: str) -> Iterator[
     count = 0
     for geometry in found.get("geometries", [found]):
         for rings in polygons_of(geometry):
-            coordinates = [rounded(join_arcs(arcs, ring), digits=4) for ring in rings]
+            joined = [rounded(join_arcs(arcs, ring), digits=4) for ring in rings]
+            coordinates = [ring for ring in joined if len(ring) >= RING_POSITIONS]
+            if not coordinates:  # a sliver that simplification has flattened
+                continue
             properties = {"name": geometry["id"]} if "id" in geometry else {}
             yield feature(f"{prefix}-{count}", "Polygon", coordinates, properties)
             count += 1

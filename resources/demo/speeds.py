@@ -4,7 +4,7 @@ Pure. Does not read a clock, a file or a database.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 MINUTE = 60.0
@@ -56,6 +56,12 @@ def speeds_at(seconds: float, segments: Iterable[Segment]) -> dict[str, float]:
         for segment in segments
         if segment.line not in LINES_WITHOUT_DATA
     }
+
+
+def with_free_flow(seconds: float, segments: Sequence[Segment]) -> dict[str, tuple[float, float]]:
+    """Returns speed and free flow in km/h by segment key: what a layer stores."""
+    free_flow = {segment.key: segment.free_flow_kmh for segment in segments}
+    return {key: (speed, free_flow[key]) for key, speed in speeds_at(seconds, segments).items()}
 
 
 def centre_at(seconds: float, jam: Jam) -> tuple[float, float]:

@@ -4,11 +4,16 @@ import json
 import math
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.db import OperationalError
 
-from resources.demo import converting, speeds
+from resources.demo import converting, living, loading, speeds
+from resources.models import Layer
+from resources.tiles import storing
 
 TOPOLOGY: dict[str, Any] = {
     "type": "Topology",
@@ -52,6 +57,11 @@ def test_areas_become_closed_rings_with_ids() -> None:
         assert ring[0] == ring[-1]
 
 
+def test_a_sliver_flattened_to_a_line_is_no_area() -> None:
+    flat = {**TOPOLOGY, "objects": {"areas": {"type": "Polygon", "arcs": [[0, ~0]]}}}
+    assert list(converting.area_features(flat, "areas", "area")) == []
+
+
 def test_a_border_shared_by_two_countries_is_drawn_once() -> None:
     assert len(list(converting.outline_features(TOPOLOGY, "areas", "border"))) == 3
 
@@ -92,7 +102,7 @@ def test_committed_files_hold_unique_ids_and_coordinates_on_earth(name: str, kin
     for feature in features:
         coordinates = feature["geometry"]["coordinates"]
         for line in coordinates if kinds == {"Polygon"} else [coordinates]:
-            assert len(line) >= 2
+            assert len(line) >= (4 if kinds == {"Polygon"} else 2)
             assert all(abs(x) <= 180 and abs(y) <= 90 for x, y in line)
 
 
@@ -127,6 +137,90 @@ def test_a_line_without_data_has_no_speed() -> None:
     found = speeds.speeds_at(0, tube())
     missing = {each.line for each in tube() if each.key not in found}
     assert missing == {"Waterloo & City"}
+
+
+@pytest.mark.django_db
+def test_the_demo_loads_its_layers_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("demo")
+    assert set(Layer.objects.values_list("slug", flat=True)) == {layer.slug for layer in loading.LAYERS}
+    assert len(capsys.readouterr().out.splitlines()) == len(loading.LAYERS)
+    for layer in Layer.objects.all():
+        layer.full_clean()
+
+
+@pytest.mark.django_db
+def test_loading_the_demo_again_changes_nothing() -> None:
+    call_command("demo")
+    before = list(Layer.objects.order_by("slug").values_list("slug", "version"))
+    call_command("demo")
+    assert list(Layer.objects.order_by("slug").values_list("slug", "version")) == before
+
+
+@pytest.mark.django_db
+def test_the_demo_leaves_alone_what_an_admin_changed() -> None:
+    call_command("demo")
+    Layer.objects.filter(slug="land").update(title="Dry land")
+    Layer.objects.filter(slug="london").delete()
+    call_command("demo")
+    assert Layer.objects.get(slug="land").title == "Dry land"
+    assert Layer.objects.filter(slug="london").exists()
+
+
+@pytest.mark.django_db
+def test_the_undergrounds_layer_has_speeds_and_says_that_they_are_generated() -> None:
+    call_command("demo")
+    layer = Layer.objects.get(slug=loading.JAMS)
+    assert layer.segments - 20 < layer.speeds_known < layer.segments
+    assert "generated" in layer.note
+
+
+@pytest.mark.django_db
+def test_new_speeds_make_a_new_version() -> None:
+    call_command("demo")
+    before = Layer.objects.get(slug=loading.JAMS).version
+    loading.store_speeds(loading.read_segments())
+    assert Layer.objects.get(slug=loading.JAMS).version > before
+
+
+@pytest.mark.django_db
+def test_every_generated_speed_belongs_to_a_segment() -> None:
+    call_command("demo")
+    values = speeds.with_free_flow(0, loading.read_segments())
+    assert storing.store_speeds(loading.JAMS, values).unknown == 0
+
+
+def test_speeds_more_often_than_every_second_are_refused() -> None:
+    with pytest.raises(CommandError, match="--every"):
+        call_command("demo", live=True, every=0.1)
+
+
+@pytest.mark.django_db
+def test_the_live_demo_outlives_a_database_that_is_away() -> None:
+    stopped = Event()
+    outcomes = iter([OperationalError("away"), OSError("away"), None])
+
+    def store() -> None:
+        outcome = next(outcomes, None)
+        if outcome is not None:
+            raise outcome
+        stopped.set()
+
+    living.repeat(store, stopped, every_seconds=0.001)
+    assert next(outcomes, "used up") == "used up"
+
+
+@pytest.mark.django_db
+def test_the_live_demo_ends_on_what_no_outage_explains() -> None:
+    def store() -> None:
+        raise KeyError("a mistake")
+
+    with pytest.raises(KeyError):
+        living.repeat(store, Event(), every_seconds=0.001)
+
+
+@pytest.mark.parametrize(("failures", "seconds"), [(0, 15), (1, 30), (2, 60), (50, 60)])
+def test_pauses_double_up_to_a_minute_while_it_fails(failures: int, seconds: float) -> None:
+    assert living.pause_seconds(failures, 15) == seconds
 
 
 def features_of(name: str) -> list[dict[str, Any]]:

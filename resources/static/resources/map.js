@@ -7,6 +7,7 @@ import { TarryLayer } from "./tiles.js";
 import { watchTiles } from "./watching.js";
 
 const DEEPEST_ZOOM = 18;
+const WORLD_DEGREES = 340;
 const NARROW = "(max-width: 720px)";
 
 function attributionOf(text) {
@@ -19,12 +20,18 @@ function boundsOf([west, south, east, north]) {
   return L.latLngBounds([south, west], [north, east]);
 }
 
+/** Bounds that leave tiles out; none for what spans the world, whose copies are wanted too. */
+function limitsOf([west, south, east, north]) {
+  const partOfTheWorld = west < east && east - west < WORLD_DEGREES;
+  return partOfTheWorld ? boundsOf([west, south, east, north]) : undefined;
+}
+
 function layerFrom(described, hotSeconds) {
   return new TarryLayer({
     url: described.url,
     pane: described.base ? "base" : "overlays",
     zIndex: described.order,
-    bounds: described.bounds && boundsOf(described.bounds),
+    bounds: limitsOf(described.bounds),
     minZoom: described.min_zoom,
     maxZoom: DEEPEST_ZOOM,
     maxNativeZoom: described.max_zoom,
@@ -45,7 +52,7 @@ function createMap() {
 
 /** Where to look first: the address, else what the first overlay covers, else the world. */
 function firstView(map, described, linked) {
-  const overlay = described.find((layer) => !layer.base && layer.bounds);
+  const overlay = described.find((layer) => !layer.base && limitsOf(layer.bounds));
   if (linked) map.setView(linked.centre, linked.zoom);
   else if (overlay) showBounds(map, boundsOf(overlay.bounds));
   else map.setView([25, 5], 2);

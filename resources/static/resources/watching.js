@@ -1,6 +1,6 @@
 // Tells from the browser's own resource timing how each tile was answered. Changes nothing.
 
-export const KINDS = ["hot", "cache", "stale", "waited", "failed"];
+export const KINDS = ["browser", "hot", "cache", "stale", "waited", "failed"];
 
 /** The value of a Server-Timing metric: its description, else its duration in milliseconds. */
 function metric(entry, name) {
@@ -8,7 +8,7 @@ function metric(entry, name) {
   return found && (found.description || found.duration);
 }
 
-/** Which of KINDS answered; "browser" when the request never left, null when it was given up. */
+/** Which of KINDS answered; null when the request was given up. */
 export function kindOf(entry) {
   if (entry.responseStatus >= 400) return "failed";
   if (!entry.responseEnd || entry.responseStatus === 0) return null;

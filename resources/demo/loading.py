@@ -1,0 +1,130 @@
+"""Loads the demo's layers: the same way as anybody's own."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from resources.demo import speeds
+from resources.models import Layer
+from resources.tiles import compiling, storing
+
+DATA = Path(__file__).parent / "data"
+JAMS = "jams"
+
+NATURAL_EARTH = "Natural Earth"
+OPENSTREETMAP = "© OpenStreetMap contributors (ODbL)"
+CROWN = "Contains National Statistics and Ordnance Survey data © Crown copyright and database right 2015"
+GENERATED = "The lines are real, as of 2018. The speeds are generated: nobody measured them."
+
+
+@dataclass(frozen=True, slots=True)
+class DemoLayer:
+    """A layer of the demo: its file, and its fields where they differ from the defaults."""
+
+    slug: str
+    kind: Literal["lines", "areas"]
+    file: str
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+LAYERS = (
+    DemoLayer(
+        "land",
+        "areas",
+        "land.geojson",
+        {
+            "title": "Land",
+            "base": True,
+            "order": 0,
+            "style": {"colours": {"fill": "#f5f2ea", "outline": "#f5f2ea00"}},
+            "attribution": NATURAL_EARTH,
+            "fresh_seconds": 86_400,
+            "client_seconds": 300,
+        },
+    ),
+    DemoLayer(
+        "london",
+        "areas",
+        "london.geojson",
+        {
+            "title": "London boroughs",
+            "base": True,
+            "order": 10,
+            "min_zoom": 7,
+            "style": {"colours": {"fill": "#e6e2d7", "outline": "#faf8f3"}, "widths": {"8": 0.5, "12": 1.5, "16": 3}},
+            "attribution": CROWN,
+            "fresh_seconds": 86_400,
+            "client_seconds": 300,
+        },
+    ),
+    DemoLayer(
+        "countries",
+        "lines",
+        "countries.geojson",
+        {
+            "title": "Countries",
+            "base": True,
+            "order": 20,
+            "style": {"colours": {"grey": "#b7b0a0"}, "widths": {"2": 0.7, "6": 1.2, "12": 2}},
+            "attribution": NATURAL_EARTH,
+            "fresh_seconds": 86_400,
+            "client_seconds": 300,
+        },
+    ),
+    DemoLayer(
+        JAMS,
+        "lines",
+        "tube.geojson",
+        {
+            "title": "London Underground",
+            "order": 30,
+            "style": {"widths": {"7": 1, "10": 2.5, "12": 4, "15": 8}},
+            "attribution": OPENSTREETMAP,
+            "note": GENERATED,
+            "fresh_seconds": 3600,
+        },
+    ),
+)
+
+
+def load_demo(report: Callable[[str], None]) -> int:
+    """Loads the layers that are not there, and answers how many. Leaves alone those that are.
+
+    Raises LayerError or ValidationError when a file cannot become a layer.
+    """
+    there = set(Layer.objects.exclude(geometry_name="").values_list("slug", flat=True))
+    missing = [layer for layer in LAYERS if layer.slug not in there]
+    for number, layer in enumerate(missing, start=1):
+        stored = load(layer)
+        if layer.slug == JAMS:
+            store_speeds(read_segments())
+        report(f"{number}/{len(missing)} {layer.slug}: {stored.segments:,} {layer.kind}")
+    if not missing:
+        report("The demo's layers are there already.")
+    return len(missing)
+
+
+def store_speeds(segments: Sequence[speeds.Segment]) -> None:
+    """Stores the speeds of this moment; the layer's tiles become stale."""
+    storing.store_speeds(JAMS, speeds.with_free_flow(time.time(), segments))
+
+
+def load(layer: DemoLayer) -> Layer:
+    compiled = compiling.compile_layer(layer.kind, (DATA / layer.file).read_bytes())
+    return storing.store_layer(layer.slug, compiled, layer.fields)
+
+
+def read_segments() -> Sequence[speeds.Segment]:
+    """Returns the Underground's segments, each placed at its middle point."""
+    features = json.loads((DATA / "tube.geojson").read_text())["features"]
+    return [segment_of(feature) for feature in features]
+
+
+def segment_of(feature: dict[str, Any]) -> speeds.Segment:
+    line = feature["geometry"]["coordinates"]
+    longitude, latitude = line[len(line) // 2]
+    properties = feature["properties"]
+    return speeds.Segment(feature["id"], properties["line"], longitude, latitude, properties["free_flow"])

@@ -1,0 +1,80 @@
+"""The page at `/`: the map, its layers, and a panel that explains what is happening."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from resources.models import Layer
+from resources.tiles import style
+
+KINDS = (
+    {"name": "browser", "title": "Kept by this browser", "meaning": "fresh still: nobody was asked"},
+    {"name": "hot", "title": "From the hot cache", "meaning": "nginx answered by itself"},
+    {"name": "cache", "title": "From the cache", "meaning": "prepared before, answered at once"},
+    {"name": "stale", "title": "Stale, being refreshed", "meaning": "the older one, at once"},
+    {"name": "waited", "title": "Waited for", "meaning": "redirected until it was painted"},
+    {"name": "failed", "title": "Failed, tried again", "meaning": "busy or broken: asked again later"},
+)
+
+
+@require_safe
+def map_page(request: HttpRequest) -> HttpResponse:
+    """Shows the map. Does not paint anything itself: the tiles have addresses of their own."""
+    layers = [described(layer) for layer in Layer.objects.filter(enabled=True).exclude(geometry_name="")]
+    context = {
+        "layers": layers,
+        "groups": grouped(layers),
+        "kinds": KINDS,
+        "page": {
+            "layers": layers,
+            "hot_seconds": settings.HOT_SECONDS,
+            "wait_seconds": settings.DEFAULT_RETRY_TIMEOUT,
+        },
+    }
+    response = render(request, "resources/map.html", context)
+    response["Content-Security-Policy"] = content_security_policy(settings.RETRY_AFTER_SERVER)
+    response["Cache-Control"] = "no-cache"
+    return response
+
+
+def described(layer: Layer) -> dict[str, Any]:
+    """Returns what the page shows of a layer, and what its script needs. Nothing secret."""
+    return {
+        "slug": layer.slug,
+        "title": layer.title or layer.slug,
+        "base": layer.base,
+        "order": layer.order,
+        "min_zoom": layer.min_zoom,
+        "max_zoom": layer.max_zoom,
+        "bounds": layer.bounds,
+        "attribution": layer.attribution,
+        "note": layer.note,
+        "legend": [] if layer.base else style.legend(layer.kind, layer.style),
+        "url": f"/tiles/{layer.slug}/{{z}}/{{x}}/{{y}}{{r}}.png",
+        "tilejson": f"/tiles/{layer.slug}.json",
+    }
+
+
+def grouped(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the layers in the groups of the switches: what is drawn on top comes first."""
+    groups = (("Overlays", False), ("Base map", True))
+    found = ((title, [layer for layer in layers if layer["base"] is base]) for title, base in groups)
+    return [{"title": title, "layers": members} for title, members in found if members]
+
+
+def content_security_policy(retry_after_server: str) -> str:
+    """Returns the page's policy: this site alone, and the waiting instance where it is on another host.
+
+    Tiles are fetched and shown from blobs, so that a busy answer's Retry-After can be obeyed.
+    """
+    parts = urlsplit(retry_after_server)
+    sources = f"'self' {parts.scheme}://{parts.netloc}" if parts.netloc else "'self'"
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self'; "
+        f"img-src {sources} data: blob:; connect-src {sources}; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )

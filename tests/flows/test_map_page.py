@@ -1,0 +1,220 @@
+"""The map in a real browser, on the whole stack with the demo's data."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+
+from tests.flows.stack import Stack
+
+pytestmark = pytest.mark.browser
+
+CHROMIUM_ARGUMENTS = (
+    "--no-sandbox",  # Chromium refuses its sandbox to root
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+TILES_SECONDS = 40
+DESKTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
+ANSWERED_AT_ONCE = ("browser", "hot", "cache", "stale")
+CENTRAL_LONDON = "#12/51.510/-0.130"
+
+PAINTED_TILES = """(pane) => [
+  ...document.querySelectorAll(`.leaflet-${pane}-pane img.leaflet-tile-loaded`),
+].filter((image) => {
+  if (!image.naturalWidth) return false;
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 64;
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  context.drawImage(image, 0, 0, 64, 64);
+  return context.getImageData(0, 0, 64, 64).data.some((value, index) => index % 4 === 3 && value > 0);
+}).length"""
+
+
+@dataclass
+class Visit:
+    """A page in the browser, and what went wrong on it."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
+
+    def watch(self) -> None:
+        self.page.on("console", lambda message: self._console(message.type, message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", self._request)
+
+    def _console(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning"):
+            self.complaints.append(text)
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith(("blob:", "data:")):
+            self.hosts.add(urlsplit(request.url).netloc)
+
+    def wait_for_tiles(self, pane: str, at_least: int) -> None:
+        self.page.wait_for_function(
+            f"([pane, count]) => ({PAINTED_TILES})(pane) >= count",
+            arg=[pane, at_least],
+            timeout=TILES_SECONDS * 1000,
+        )
+
+    def wait_until_filled(self) -> None:
+        self.page.wait_for_function(
+            """() => { const tiles = [...document.querySelectorAll("img.leaflet-tile")];
+            return tiles.length && tiles.every((tile) => tile.classList.contains("leaflet-tile-loaded")); }""",
+            timeout=TILES_SECONDS * 1000,
+        )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    executable = shutil.which("chromium")
+    if executable is None:
+        pytest.skip("Chromium is not installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def site(stack: Stack) -> str:
+    stack.manage("demo")
+    return stack.url
+
+
+@pytest.fixture
+def desktop(browser: Browser) -> Iterator[Visit]:
+    yield from _visit(browser, viewport=DESKTOP)
+
+
+@pytest.fixture
+def dark_desktop(browser: Browser) -> Iterator[Visit]:
+    yield from _visit(browser, viewport=DESKTOP, color_scheme="dark")
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Visit]:
+    yield from _visit(browser, viewport=PHONE, device_scale_factor=2, is_mobile=True, has_touch=True)
+
+
+def _visit(browser: Browser, **options: object) -> Iterator[Visit]:
+    context = browser.new_context(**options)  # type: ignore[arg-type]
+    visit = Visit(context.new_page())
+    visit.watch()
+    yield visit
+    context.close()
+
+
+def test_the_map_fills_with_tiles_that_did_not_exist(site: str, desktop: Visit, tmp_path: Path) -> None:
+    desktop.page.goto(f"{site}/{CENTRAL_LONDON}")
+    desktop.wait_for_tiles("overlays", at_least=6)
+    desktop.wait_for_tiles("base", at_least=6)
+    desktop.wait_until_filled()
+    desktop.page.screenshot(path=tmp_path / "map.png")
+    assert desktop.complaints == []
+    assert desktop.hosts == {urlsplit(site).netloc}
+
+
+def test_the_panel_tells_how_tiles_were_answered(site: str, desktop: Visit) -> None:
+    desktop.page.goto(f"{site}/#13/51.530/-0.100")
+    waited = desktop.page.locator('[data-kind="waited"] [data-count]')
+    expect(waited).not_to_have_text("0", timeout=TILES_SECONDS * 1000)
+    expect(desktop.page.locator("[data-last]")).to_contain_text("redirects")
+    desktop.wait_until_filled()
+    desktop.page.reload()
+    desktop.wait_until_filled()
+    at_once = desktop.page.locator(", ".join(f'[data-kind="{kind}"] [data-count]' for kind in ANSWERED_AT_ONCE))
+    assert sum(int(text) for text in at_once.all_inner_texts()) > 0
+
+
+def test_the_page_says_that_the_speeds_are_generated(site: str, desktop: Visit) -> None:
+    desktop.page.goto(site)
+    expect(desktop.page.locator("#note-jams")).to_contain_text("generated")
+    expect(desktop.page.locator(".leaflet-control-attribution")).to_contain_text("OpenStreetMap")
+
+
+def test_a_layer_is_switched_with_the_keyboard_alone(site: str, desktop: Visit) -> None:
+    page = desktop.page
+    page.goto(f"{site}/{CENTRAL_LONDON}")
+    desktop.wait_for_tiles("overlays", at_least=1)
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.dataset.layer") == "jams":
+            break
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    page.keyboard.press("Space")
+    expect(page.locator(".leaflet-overlays-pane img")).to_have_count(0)
+    assert page.url.endswith("/without:jams")
+    page.keyboard.press("Space")
+    desktop.wait_for_tiles("overlays", at_least=1)
+
+
+def test_the_skip_link_leads_to_a_map_that_the_arrow_keys_move(site: str, desktop: Visit) -> None:
+    page = desktop.page
+    page.goto(f"{site}/{CENTRAL_LONDON}")
+    desktop.wait_for_tiles("base", at_least=1)
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#map")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => !location.hash.includes('/-0.13') && location.hash.startsWith('#12/')")
+
+
+def test_the_address_brings_back_the_view(site: str, desktop: Visit) -> None:
+    desktop.page.goto(f"{site}/#5/48.86/2.35/without:countries")
+    desktop.wait_for_tiles("base", at_least=4)
+    assert desktop.page.url.endswith("#5/48.86/2.35/without:countries")
+    assert not desktop.page.locator('[data-layer="countries"]').is_checked()
+
+
+def test_a_phone_shows_the_map_without_scrolling_sideways(site: str, phone: Visit, tmp_path: Path) -> None:
+    phone.page.goto(site)
+    phone.wait_for_tiles("overlays", at_least=2)
+    width = phone.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert width[0] <= width[1]
+    phone.page.get_by_text("Layers", exact=True).tap()
+    phone.page.get_by_label("London Underground").tap()
+    expect(phone.page.locator(".leaflet-overlays-pane img")).to_have_count(0)
+    phone.page.screenshot(path=tmp_path / "phone.png")
+    assert phone.complaints == []
+
+
+def test_dark_mode_darkens_the_page_and_the_base_map(site: str, dark_desktop: Visit, tmp_path: Path) -> None:
+    page = dark_desktop.page
+    page.goto(f"{site}/{CENTRAL_LONDON}")
+    dark_desktop.wait_for_tiles("base", at_least=6)
+    page.screenshot(path=tmp_path / "dark.png")
+    assert "invert" in page.evaluate("getComputedStyle(document.querySelector('.leaflet-base-pane')).filter")
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") != "light"
+    assert (
+        max(page.evaluate("getComputedStyle(document.body.parentNode).backgroundColor.match(/\\d+/g).map(Number)")) < 80
+    )
+    assert dark_desktop.complaints == []
+
+
+def test_busy_answers_are_asked_for_again_until_the_map_is_full(site: str, desktop: Visit) -> None:
+    refused: set[str] = set()
+
+    def refuse_once(route):  # type: ignore[no-untyped-def]
+        if route.request.url in refused:
+            route.continue_()
+        else:
+            refused.add(route.request.url)
+            route.fulfill(status=503, headers={"Retry-After": "1"}, body="busy")
+
+    desktop.page.route("**/tiles/jams/*/*/*.png", refuse_once)
+    desktop.page.goto(f"{site}/{CENTRAL_LONDON}")
+    desktop.wait_for_tiles("overlays", at_least=6)
+    assert len(refused) >= 6
