@@ -1,0 +1,1 @@
+"""Slow content of the site: map layers painted as tiles."""

@@ -1,0 +1,107 @@
+"""Layers, and where their data lies."""
+
+import time
+from collections.abc import Iterable
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models.base import ModelBase
+
+from .tiles import grid, style, tile
+from .tiles.errors import LayerError
+
+
+def next_version(version: int, now_seconds: float) -> int:
+    """A version above the last one, and above those of a database that was lost. Microseconds."""
+    return max(version + 1, int(now_seconds * 1_000_000))
+
+
+def whole_world() -> list[float]:
+    return grid.WORLD.as_list()
+
+
+class Layer(models.Model):
+    """A map layer. Its geometry and speeds are files in the storage, compiled for painters."""
+
+    class Kind(models.TextChoices):
+        LINES = "lines", "Lines, coloured by speed"
+        AREAS = "areas", "Areas, filled"
+
+    slug = models.CharField(
+        max_length=50,
+        unique=True,
+        validators=[RegexValidator(rf"\A(?:{tile.SLUG})\Z", "Small letters, digits, “-” and “_”.")],
+        help_text="Its place in the address: /tiles/<slug>/…",
+    )
+    title = models.CharField(max_length=200, blank=True)
+    kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.LINES)
+    enabled = models.BooleanField(default=True, help_text="Layers that are switched off answer 404.")
+    base = models.BooleanField("base map", default=False, help_text="Drawn below the other layers on the map page.")
+    order = models.IntegerField(default=0, help_text="Higher numbers are drawn on top.")
+    style = models.JSONField(default=dict, blank=True, help_text="Widths by zoom, colours, thresholds.")
+    min_zoom = models.PositiveSmallIntegerField(default=0, validators=[MaxValueValidator(grid.MAX_ZOOM)])
+    max_zoom = models.PositiveSmallIntegerField(default=18, validators=[MaxValueValidator(grid.MAX_ZOOM)])
+    bounds = models.JSONField(
+        default=whole_world,
+        help_text="West, south, east, north in degrees. Tiles outside are empty. Set from the data when it is loaded.",
+    )
+    fresh_seconds = models.FloatField(default=60, validators=[MinValueValidator(0), MaxValueValidator(31_536_000)])
+    stale_seconds = models.FloatField(
+        default=86_400,
+        validators=[MinValueValidator(0), MaxValueValidator(31_536_000)],
+        help_text="How long tiles are still served, while they are painted anew, after they were fresh.",
+    )
+    client_seconds = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0), MaxValueValidator(31_536_000)],
+        help_text="How long browsers keep a tile without asking again. Empty: the hot window, so that changes show.",
+    )
+    attribution = models.CharField(max_length=500, blank=True)
+    note = models.CharField(max_length=500, blank=True, help_text="For example: Speeds are generated.")
+
+    geometry_name = models.CharField(max_length=255, blank=True, editable=False)
+    geometry_digest = models.CharField(max_length=64, blank=True, editable=False)
+    speeds_name = models.CharField(max_length=255, blank=True, editable=False)
+    segments = models.PositiveIntegerField(default=0, editable=False)
+    positions = models.PositiveIntegerField(default=0, editable=False)
+    speeds_known = models.PositiveIntegerField("segments with speeds", default=0, editable=False)
+    measured_at = models.DateTimeField(null=True, editable=False)
+    version = models.BigIntegerField(default=0, editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ("base", "-order", "slug")
+
+    def __str__(self) -> str:
+        return self.title or self.slug
+
+    def clean(self) -> None:
+        errors: dict[str, str] = {}
+        for name, check in (
+            ("style", lambda: style.parse_style(self.kind, self.style)),
+            ("bounds", lambda: grid.Bounds.parse(self.bounds)),
+        ):
+            try:
+                check()
+            except LayerError as error:
+                errors[name] = str(error)
+        if None not in (self.min_zoom, self.max_zoom) and self.min_zoom > self.max_zoom:
+            errors["max_zoom"] = "The largest zoom is below the smallest."
+        if errors:
+            raise ValidationError(errors)
+
+    def save(
+        self,
+        *,
+        force_insert: bool | tuple[ModelBase, ...] = False,
+        force_update: bool = False,
+        using: str | None = None,
+        update_fields: Iterable[str] | None = None,
+    ) -> None:
+        """Saves under a new version, so that tiles painted before are stale. Does not touch the files."""
+        self.version = next_version(self.version, time.time())
+        if update_fields is not None:
+            update_fields = {*update_fields, "version", "updated_at"}
+        super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)

@@ -1,0 +1,18 @@
+"""Celery tasks of the resources."""
+
+from functools import partial
+
+from celery import shared_task
+
+from retry import preparing
+
+from .tiles.preparing import paint_tile as paint
+from .tiles.tile import Tile
+
+
+@shared_task(name="resources.paint_tile", ignore_result=True)
+def paint_tile(  # noqa: PLR0913, PLR0917  # a message's arguments are flat
+    work_key: str, token: int, layer: str, z: int, x: int, y: int, scale: int, image_format: str
+) -> None:
+    """Paints one tile. Does not raise when that fails."""
+    preparing.prepare(work_key, token, partial(paint, Tile(layer, z, x, y, scale, image_format)))

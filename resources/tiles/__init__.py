@@ -1,0 +1,1 @@
+"""Layers painted as tiles: compiling data, painting, serving. Holds no other kind of resource."""

@@ -1,0 +1,100 @@
+"""Compiles in a process of its own: parsing a large file would hold the web process' GIL for seconds.
+
+The child imports nothing of Django. `python -m resources.tiles.apart FOLDER` is its side.
+"""
+
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from . import geojson
+from .compiling import CompiledLayer, CompiledSpeeds, compile_layer, compile_speeds
+from .errors import LayerError, SpeedsError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerJob:
+    """GeoJSON, and speeds for it, to compile."""
+
+    kind: geojson.Kind
+    geometry: Path
+    speeds: Path | None
+    limits: geojson.Limits
+
+    def run(self) -> CompiledLayer:
+        speeds = self.speeds.read_bytes() if self.speeds else None
+        return compile_layer(self.kind, self.geometry.read_bytes(), speeds, self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedsJob:
+    """Speeds to compile for a geometry that is compiled already."""
+
+    compiled_geometry: Path
+    speeds: Path
+    limits: geojson.Limits
+
+    def run(self) -> CompiledSpeeds:
+        return compile_speeds(self.compiled_geometry.read_bytes(), self.speeds.read_bytes(), self.limits)
+
+
+def compile_layer_apart(job: LayerJob, timeout_seconds: float) -> CompiledLayer:
+    """The layer, compiled in another process. Raises LayerError, also when that takes too long."""
+    check_file(job.geometry, job.limits)
+    if job.speeds:
+        check_file(job.speeds, job.limits, SpeedsError)
+    return cast("CompiledLayer", _run_apart(job, timeout_seconds))
+
+
+def compile_speeds_apart(job: SpeedsJob, timeout_seconds: float) -> CompiledSpeeds:
+    """The speeds, compiled in another process. Raises SpeedsError."""
+    check_file(job.speeds, job.limits, SpeedsError)
+    return cast("CompiledSpeeds", _run_apart(job, timeout_seconds))
+
+
+def check_file(path: Path, limits: geojson.Limits, error: Callable[[str], LayerError] = LayerError) -> None:
+    """Raises the error for a file that is missing, too big or empty. Does not read it."""
+    try:
+        geojson.check_size(path.stat().st_size, limits)
+    except OSError as reason:
+        raise error(f"The file cannot be read: {reason.strerror}.") from reason
+    except LayerError as reason:
+        raise error(str(reason)) from reason
+
+
+def _run_apart(job: LayerJob | SpeedsJob, timeout_seconds: float) -> object:
+    with tempfile.TemporaryDirectory(prefix="layer-") as name:
+        folder = Path(name)
+        (folder / "job").write_bytes(pickle.dumps(job))
+        command = [sys.executable, "-m", "resources.tiles.apart", str(folder)]
+        try:
+            ended = subprocess.run(command, cwd=ROOT, timeout=timeout_seconds, check=False, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired as error:
+            raise LayerError(f"The data took longer than {timeout_seconds:.0f} seconds to read.") from error
+        if ended.returncode != 0:
+            raise LayerError("The process that read the data ended early, perhaps for lack of memory.")
+        outcome = pickle.loads((folder / "outcome").read_bytes())  # noqa: S301  # our own child wrote it
+    if isinstance(outcome, LayerError):
+        raise outcome
+    return outcome
+
+
+def _main(folder: Path) -> None:
+    job: LayerJob | SpeedsJob = pickle.loads((folder / "job").read_bytes())  # noqa: S301  # our parent wrote it
+    outcome: object
+    try:
+        outcome = job.run()
+    except LayerError as error:
+        outcome = error
+    (folder / "outcome").write_bytes(pickle.dumps(outcome))
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]))

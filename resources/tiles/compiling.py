@@ -1,0 +1,71 @@
+"""Compiles the files that people give into what painters load. PURE; stores nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from . import geojson, geometry, grid, speeds
+from .errors import LayerError
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledSpeeds:
+    """Speeds aligned with a geometry, as a file, and what became of their rows."""
+
+    data: bytes
+    known: int
+    report: speeds.Report | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledLayer:
+    """Geometry and speeds as files, and what is worth knowing about them."""
+
+    kind: geojson.Kind
+    geometry: bytes
+    bounds: grid.Bounds
+    segments: int
+    positions: int
+    speeds: CompiledSpeeds
+
+
+def compile_layer(
+    kind: geojson.Kind,
+    data: bytes,
+    speeds_csv: bytes | None = None,
+    limits: geojson.Limits | None = None,
+    progress: geojson.Progress | None = None,
+) -> CompiledLayer:
+    """A layer from GeoJSON and, for lines, speeds. Raises LayerError, SpeedsError for the latter."""
+    if speeds_csv is not None and kind != "lines":
+        raise LayerError("Only lines have speeds.")
+    features = geojson.read_features(data, kind, limits, progress)
+    compiled = geometry.compile_geometry(features)
+    ids = [feature.id for feature in features]
+    if speeds_csv is None:
+        own = speeds.speeds_of(features)
+        aligned = CompiledSpeeds(speeds.write_speeds(own), own.known)
+    else:
+        aligned = align_rows(ids, speeds.read_rows(speeds_csv, limits))
+    return CompiledLayer(
+        kind=kind,
+        geometry=geometry.write_geometry(compiled, ids),
+        bounds=compiled.bounds,
+        segments=len(features),
+        positions=len(compiled.coordinates),
+        speeds=aligned,
+    )
+
+
+def compile_speeds(compiled_geometry: bytes, csv: bytes, limits: geojson.Limits | None = None) -> CompiledSpeeds:
+    """Speeds from a CSV, aligned with a geometry that is stored already."""
+    return align_rows(geometry.read_ids(compiled_geometry), speeds.read_rows(csv, limits))
+
+
+def align_rows(ids: list[str], rows: list[speeds.Row]) -> CompiledSpeeds:
+    aligned, report = speeds.align(rows, ids)
+    return CompiledSpeeds(speeds.write_speeds(aligned), aligned.known, report)
+
+
+def rows_of(values: Mapping[str, tuple[float, float]]) -> list[speeds.Row]:
+    """Rows of (speed, free flow) by segment id, for speeds that come from code and not from a file."""
+    return [speeds.Row(identity, speed, free_flow) for identity, (speed, free_flow) in values.items()]

@@ -1,0 +1,175 @@
+"""Slippy-map arithmetic: web-mercator projection, tiles, bounds. PURE.
+
+Unit mercator: u grows eastwards from 0 at -180° to 1 at 180°, v grows southwards from 0 at
+85.0511° north to 1 at 85.0511° south. A line that crosses the antimeridian runs on past 1.
+Source: https://wiki.openstreetmap.org/wiki/Slippy_map_tilenames
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+import mercantile
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import LayerError
+
+MAX_ZOOM = 22
+MAX_LATITUDE = 85.0511287798066
+DRAWN_LATITUDE = 89.9
+"""Geometry is kept a little beyond the map's edge, so that no stroke runs along the edge itself."""
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A box in degrees. With `west` > `east` it crosses the antimeridian."""
+
+    west: float
+    south: float
+    east: float
+    north: float
+
+    @classmethod
+    def parse(cls, values: object) -> Self:
+        """Bounds from a list of four numbers. Raises LayerError when they are not a box on Earth."""
+        if not isinstance(values, list | tuple) or len(values) != 4:
+            raise LayerError("Bounds are four numbers: west, south, east, north.")
+        if not all(type(value) in (int, float) and math.isfinite(value) for value in values):
+            raise LayerError("Bounds are four finite numbers: west, south, east, north.")
+        west, south, east, north = map(float, values)
+        if not (-180 <= west <= 180 and -180 <= east <= 180 and -90 <= south <= north <= 90):
+            raise LayerError("Bounds lie within -180..180 and -90..90 degrees, the south not above the north.")
+        return cls(west, south, east, north)
+
+    @property
+    def crosses_antimeridian(self) -> bool:
+        return self.west > self.east
+
+    def boxes(self) -> list[tuple[float, float, float, float]]:
+        """The bounds as one or two boxes (u0, v0, u1, v1) within the unit square."""
+        longitudes = [(self.west, self.east)]
+        if self.crosses_antimeridian:
+            longitudes = [(self.west, 180.0), (-180.0, self.east)]
+        corners = [project(np.array([[west, self.north], [east, self.south]])) for west, east in longitudes]
+        return [(float(c[0, 0]), float(c[0, 1]), float(c[1, 0]), float(c[1, 1])) for c in corners]
+
+    def as_list(self) -> list[float]:
+        return [self.west, self.south, self.east, self.north]
+
+
+WORLD = Bounds(-180.0, -MAX_LATITUDE, 180.0, MAX_LATITUDE)
+
+
+def project(positions: Floats, max_latitude: float = MAX_LATITUDE) -> Floats:
+    """Unit-mercator coordinates of (longitude, latitude) rows; latitudes are clipped."""
+    latitudes = np.radians(np.clip(positions[:, 1], -max_latitude, max_latitude))
+    projected = np.empty((len(positions), 2))
+    projected[:, 0] = (positions[:, 0] + 180.0) / 360.0
+    projected[:, 1] = 0.5 - np.arcsinh(np.tan(latitudes)) / (2 * math.pi)
+    if max_latitude == MAX_LATITUDE:
+        np.clip(projected[:, 1], 0.0, 1.0, out=projected[:, 1])
+    return projected
+
+
+def unproject(coordinates: Floats) -> Floats:
+    """(longitude, latitude) rows of unit-mercator coordinates."""
+    positions = np.empty((len(coordinates), 2))
+    positions[:, 0] = coordinates[:, 0] * 360.0 - 180.0
+    positions[:, 1] = np.degrees(np.arctan(np.sinh((0.5 - coordinates[:, 1]) * 2 * math.pi)))
+    return positions
+
+
+def is_tile(z: int, x: int, y: int) -> bool:
+    return 0 <= z <= MAX_ZOOM and 0 <= x < 2**z and 0 <= y < 2**z
+
+
+def touches(bounds: Bounds, z: int, x: int, y: int, padding: float = 0.125) -> bool:
+    """Whether a tile shows something of the bounds, `padding` (in tiles) around them included.
+
+    The padding is for strokes: half of a line's width lies outside of its geometry.
+    """
+    tiles = 2**z
+    for u0, v0, u1, v1 in bounds.boxes():
+        if not (v0 * tiles - padding <= y + 1 and y <= v1 * tiles + padding):
+            continue
+        for column in (x - tiles, x, x + tiles):
+            if u0 * tiles - padding <= column + 1 and column <= u1 * tiles + padding:
+                return True
+    return False
+
+
+def tile_ranges(bounds: Bounds, z: int) -> list[tuple[range, range]]:
+    """The tiles of a zoom that the bounds touch, as ranges of x and y: two when they cross ±180°."""
+    last = 2**z - 1
+    ranges = []
+    for u0, v0, u1, v1 in bounds.boxes():
+        xs = range(min(last, math.floor(u0 * 2**z)), min(last, math.floor(u1 * 2**z)) + 1)
+        ys = range(min(last, math.floor(v0 * 2**z)), min(last, math.floor(v1 * 2**z)) + 1)
+        ranges.append((xs, ys))
+    return ranges
+
+
+def tiles_within(bounds: Bounds, z: int) -> Iterator[tuple[int, int]]:
+    """Each (x, y) of a zoom that the bounds touch, once."""
+    seen_before: range | None = None
+    for xs, ys in tile_ranges(bounds, z):
+        for x in xs:
+            if seen_before is None or x not in seen_before:
+                yield from ((x, y) for y in ys)
+        seen_before = xs
+
+
+def tile_bounds(z: int, x: int, y: int) -> Bounds:
+    return Bounds(*mercantile.bounds(x, y, z))
+
+
+def smallest_tile_around(bounds: Bounds, max_zoom: int = MAX_ZOOM) -> tuple[int, int, int]:
+    """(z, x, y) of the smallest tile that holds the whole bounds; 0/0/0 across the antimeridian."""
+    if bounds.crosses_antimeridian:
+        return 0, 0, 0
+    tile = mercantile.bounding_tile(*bounds.as_list(), truncate=True)
+    while tile.z > max_zoom:
+        tile = mercantile.parent(tile)
+    return tile.z, tile.x, tile.y
+
+
+def unwrap(longitudes: Floats, offsets: NDArray[np.int64]) -> Floats:
+    """Longitudes in which no step goes the long way round, so that values may leave ±180°.
+
+    Line i has the rows `offsets[i]:offsets[i + 1]`. A step of exactly 360° stays: that is a line
+    drawn from one edge of the map to the other.
+    """
+    steps = np.diff(longitudes, prepend=longitudes[:1])
+    steps[offsets[:-1]] = 0.0
+    turns = np.cumsum(np.where((np.abs(steps) > 180.0) & (np.abs(steps) < 360.0), -np.sign(steps), 0.0))
+    unwrapped: Floats = longitudes + 360.0 * (turns - np.repeat(turns[offsets[:-1]], np.diff(offsets)))
+    return unwrapped
+
+
+def enclosing(spans: Floats, v0: float, v1: float) -> Bounds:
+    """The narrowest bounds around parts that span (u0, u1) each, from v0 down to v1."""
+    south, north = (float(unproject(np.array([[0.5, min(max(v, 0.0), 1.0)]]))[0, 1]) for v in (v1, v0))
+    west, east = _narrowest_arc(spans)
+    return Bounds(west, south, east, north)
+
+
+def _narrowest_arc(spans: Floats) -> tuple[float, float]:
+    """West and east in degrees of the arc that leaves out the widest gap between the spans."""
+    starts = np.mod(spans[:, 0], 1.0)
+    ends = starts + (spans[:, 1] - spans[:, 0])
+    order = np.argsort(starts, kind="stable")
+    starts, reached = starts[order], np.maximum.accumulate(ends[order])
+    gap_at_seam = starts[0] + 1.0 - reached[-1]
+    gaps = starts[1:] - np.maximum(reached[:-1], reached[-1] - 1.0)
+    if len(gaps) and gaps.max() > max(gap_at_seam, 0.0):
+        widest = int(gaps.argmax())
+        west, east = float(starts[widest + 1]), float(max(reached[widest], reached[-1] - 1.0))
+        return west * 360.0 - 180.0, math.remainder(east * 360.0 - 180.0, 360.0)
+    if gap_at_seam <= 0:
+        return -180.0, 180.0
+    east = float(reached[-1])
+    return float(starts[0]) * 360.0 - 180.0, east * 360.0 - 180.0 - (360.0 if east > 1.0 else 0.0)

@@ -1,0 +1,157 @@
+"""Speeds of segments: the CSV they come in, and the arrays they are kept in. PURE."""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import geojson
+from .errors import LayerError, SpeedsError
+
+COLUMNS = ("segment_id", "speed_kmh", "free_flow_kmh")
+MEASURED_AT = "measured_at"
+MAX_KMH = 10_000.0
+
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the CSV. None is no data: the segment is painted grey."""
+
+    segment_id: str
+    speed_kmh: float | None
+    free_flow_kmh: float | None
+    measured_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Speeds:
+    """Speeds of all segments of a layer in the order of its features; NaN is no data."""
+
+    speed_kmh: NDArray[np.float32]
+    free_flow_kmh: NDArray[np.float32]
+
+    @property
+    def known(self) -> int:
+        """How many segments have both speeds."""
+        return int(np.count_nonzero(~np.isnan(self.speed_kmh) & ~np.isnan(self.free_flow_kmh)))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of a CSV's rows."""
+
+    rows: int
+    unknown: int
+    unknown_examples: tuple[str, ...] = ()
+    measured_at: datetime | None = None
+
+
+def read_rows(data: bytes, limits: geojson.Limits | None = None) -> list[Row]:
+    """The rows of a speeds CSV. Raises SpeedsError with the line number of the first that is wrong."""
+    try:
+        geojson.check_size(len(data), limits or geojson.Limits())
+    except LayerError as error:
+        raise SpeedsError(str(error)) from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SpeedsError(f"The speeds are not CSV: byte {error.start} is not UTF-8.") from error
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows: list[Row] = []
+    lines_by_id: dict[str, int] = {}
+    try:
+        has_time = _has_time(next(reader, []))
+        for cells in reader:
+            if cells:
+                row = _row(cells, reader.line_num, has_time=has_time)
+                if row.segment_id in lines_by_id:
+                    first = lines_by_id[row.segment_id]
+                    raise SpeedsError(
+                        f"Line {reader.line_num}: segment “{row.segment_id}” was in line {first} already."
+                    )
+                lines_by_id[row.segment_id] = reader.line_num
+                rows.append(row)
+    except csv.Error as error:
+        raise SpeedsError(f"Line {reader.line_num}: not CSV ({error}).") from error
+    if not rows:
+        raise SpeedsError("The speeds hold no rows.")
+    return rows
+
+
+def align(rows: Sequence[Row], ids: Sequence[str]) -> tuple[Speeds, Report]:
+    """Speeds in the order of `ids`; segments without a row have no data. Rows of unknown ids are counted."""
+    places = {identity: place for place, identity in enumerate(ids)}
+    speeds = Speeds(np.full(len(ids), np.nan, np.float32), np.full(len(ids), np.nan, np.float32))
+    unknown = [row.segment_id for row in rows if row.segment_id not in places]
+    for row in rows:
+        place = places.get(row.segment_id)
+        if place is not None:
+            speeds.speed_kmh[place] = math.nan if row.speed_kmh is None else row.speed_kmh
+            speeds.free_flow_kmh[place] = math.nan if row.free_flow_kmh is None else row.free_flow_kmh
+    newest = max((row.measured_at for row in rows if row.measured_at), default=None)
+    return speeds, Report(len(rows), len(unknown), tuple(unknown[:5]), newest)
+
+
+def speeds_of(features: Sequence[geojson.Feature]) -> Speeds:
+    """The speeds that stand in the features' own properties."""
+    return Speeds(
+        np.array([math.nan if f.speed_kmh is None else f.speed_kmh for f in features], np.float32),
+        np.array([math.nan if f.free_flow_kmh is None else f.free_flow_kmh for f in features], np.float32),
+    )
+
+
+def write_speeds(speeds: Speeds) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, speed_kmh=speeds.speed_kmh, free_flow_kmh=speeds.free_flow_kmh)
+    return buffer.getvalue()
+
+
+def read_speeds(data: bytes) -> Speeds:
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return Speeds(arrays["speed_kmh"], arrays["free_flow_kmh"])
+
+
+def _has_time(header: Sequence[str]) -> bool:
+    names = tuple(name.strip() for name in header)
+    if names not in (COLUMNS, (*COLUMNS, MEASURED_AT)):
+        raise SpeedsError(f"Line 1: the header is {','.join(COLUMNS)}[,{MEASURED_AT}].")
+    return len(names) > len(COLUMNS)
+
+
+def _row(cells: Sequence[str], line: int, *, has_time: bool) -> Row:
+    if len(cells) != len(COLUMNS) + has_time:
+        raise SpeedsError(f"Line {line}: {len(cells)} values where {len(COLUMNS) + has_time} belong.")
+    segment_id = cells[0].strip()
+    if not segment_id or len(segment_id) > geojson.MAX_ID_LENGTH:
+        raise SpeedsError(f"Line {line}: the segment_id is missing or too long.")
+    speed, free_flow = _kmh(cells[1], line, "speed_kmh"), _kmh(cells[2], line, "free_flow_kmh")
+    if free_flow == 0:
+        raise SpeedsError(f"Line {line}: free_flow_kmh is 0; leave it empty where it is not known.")
+    return Row(segment_id, speed, free_flow, _time(cells[3], line) if has_time else None)
+
+
+def _kmh(cell: str, line: int, column: str) -> float | None:
+    cell = cell.strip()
+    if not cell:
+        return None
+    if not _NUMBER.fullmatch(cell) or float(cell) > MAX_KMH:
+        raise SpeedsError(f"Line {line}: {column} is {cell[:40]!r}, not a number of km/h from 0 to {MAX_KMH:,.0f}.")
+    return float(cell)
+
+
+def _time(cell: str, line: int) -> datetime | None:
+    if not cell.strip():
+        return None
+    try:
+        moment = datetime.fromisoformat(cell.strip())
+    except ValueError as error:
+        raise SpeedsError(f"Line {line}: measured_at is {cell[:40]!r}, not a date and time in ISO 8601.") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,116 @@
+"""Lines as Pillow strokes on an index-colour canvas, in short calls. PURE.
+
+Each call draws at most a few hundred edges, so that the thread that renews the claim's lease gets
+its turn in between.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import ImageDraw
+
+from .simplifying import Indexes, Lines
+from .window import LONG_EDGE, Window
+
+EDGES_PER_CALL = 256
+JOINED_WIDTH = 4
+"""From this width on gaps show between the edges of a bend: discs close them."""
+
+SMOOTH_COSINE = 0.97
+
+Points: TypeAlias = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strokes:
+    """What one class of lines draws: polylines, discs at their bends and ends, dots."""
+
+    polylines: list[Points]
+    discs: NDArray[np.int64]
+
+
+def odd_width(pixels: float) -> int:
+    """A stroke's width on the supersampled canvas: odd, so that it lies evenly about its line."""
+    return int(pixels) // 2 * 2 + 1
+
+
+def draw(canvas: ImageDraw.ImageDraw, strokes: Strokes, colour: int, width: int) -> None:
+    for points in strokes.polylines:
+        canvas.line(points, fill=colour, width=width)  # type: ignore[arg-type]  # reads float32 buffers
+    radius = width // 2
+    for x, y in strokes.discs.tolist():
+        canvas.ellipse((x - radius, y - radius, x + radius, y + radius), fill=colour)
+
+
+def lay(window: Window, lines: Lines, width: int, rings: NDArray[np.bool_]) -> Strokes:
+    """The strokes of lines that stand on the canvas already; what cannot be seen is left out.
+
+    `rings` marks the parts whose edges along ±180° are cuts, not shores: they are left out too.
+    """
+    if not len(lines.coordinates):
+        return Strokes([], np.empty((0, 2), np.int64))
+    reach = width / 2 + 2
+    starts, ends, inner = _edges(lines)
+    cuts = _along_map_edge(window, starts, ends) & np.repeat(rings, np.diff(lines.offsets))
+    near = window.near(starts, ends, reach) & inner & ~cuts
+    long = near & (np.abs(ends - starts).max(axis=1) > LONG_EDGE)
+    polylines = list(_runs(lines.coordinates, near & ~long))
+    for edge in np.flatnonzero(long):
+        points = window.cut(starts[edge], ends[edge], reach)
+        if len(points):
+            polylines.append(points.astype(np.float32))
+    return Strokes(polylines, _discs(window, lines, near, width))
+
+
+def _edges(lines: Lines) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Start and end of the edge that begins at each row, and whether it lies within one part."""
+    ends = np.roll(lines.coordinates, -1, axis=0)
+    inner = np.ones(len(ends), dtype=np.bool_)
+    inner[lines.offsets[1:] - 1] = False
+    return lines.coordinates, ends, inner
+
+
+def _along_map_edge(window: Window, starts: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
+    edge = window.on_canvas(np.zeros((1, 2)), 0)[0, 0]
+    along: NDArray[np.bool_] = (starts[:, 0] == ends[:, 0]) & (np.mod(starts[:, 0] - edge, window.globe) == 0)
+    return along
+
+
+def _runs(coordinates: NDArray[np.float64], drawn: NDArray[np.bool_]) -> Iterator[Points]:
+    """Polylines of consecutive drawn edges, a few hundred at most in each."""
+    places = np.flatnonzero(drawn)
+    if not len(places):
+        return
+    breaks = np.flatnonzero((np.diff(places) > 1) | (places[1:] % EDGES_PER_CALL == 0)) + 1
+    points = np.clip(coordinates, -1e6, 1e6).astype(np.float32)
+    firsts = places[np.concatenate(([0], breaks))].tolist()
+    lasts = places[np.concatenate((breaks - 1, [len(places) - 1]))].tolist()
+    for first, last in zip(firsts, lasts, strict=True):
+        yield points[first : last + 2]
+
+
+def _discs(window: Window, lines: Lines, near: NDArray[np.bool_], width: int) -> NDArray[np.int64]:
+    """Centres of the discs: bends and ends of wide lines, and lines that have shrunk to a point."""
+    points = np.diff(lines.offsets) == 1
+    places = lines.offsets[:-1][points]
+    if width >= JOINED_WIDTH:
+        places = np.concatenate((places, _bends_and_ends(lines, near)))
+    centres = lines.coordinates[places]
+    centres = centres[window.near(centres, centres, width / 2 + 2)].astype(np.int64)
+    distinct = np.unique(centres[:, 0] * (1 << 32) + centres[:, 1] + (1 << 31))
+    return np.column_stack((distinct >> 32, (distinct & ((1 << 32) - 1)) - (1 << 31)))
+
+
+def _bends_and_ends(lines: Lines, near: NDArray[np.bool_]) -> Indexes:
+    """Rows where a drawn line ends, or bends so much that its edges gape."""
+    coordinates = lines.coordinates
+    before, after = np.roll(near, 1), near
+    step_after = np.roll(coordinates, -1, axis=0) - coordinates
+    step_before = np.roll(step_after, 1, axis=0)
+    along = (step_before * step_after).sum(axis=1)
+    lengths = np.hypot(*step_before.T) * np.hypot(*step_after.T)
+    bends = before & after & (along < SMOOTH_COSINE * lengths)
+    return np.flatnonzero(bends | (before != after))

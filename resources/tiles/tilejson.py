@@ -1,0 +1,31 @@
+"""TileJSON 3.0.0 of a layer. https://github.com/mapbox/tilejson-spec/tree/master/3.0.0"""
+
+from typing import Any
+
+from . import style
+from .layers import LayerView
+
+
+def describe(layer: LayerView, site: str) -> dict[str, Any]:
+    """The description that map libraries read; `site` is the address of this site without a path.
+
+    TileJSON's bounds must not cross the antimeridian: those that do are given as all longitudes.
+    `legend` and `note` are ours.
+    """
+    west, south, east, north = layer.bounds.as_list()
+    bounds = [-180.0, south, 180.0, north] if layer.bounds.crosses_antimeridian else [west, south, east, north]
+    return {
+        "tilejson": "3.0.0",
+        "name": layer.title,
+        "description": layer.note,
+        "attribution": layer.attribution,
+        "scheme": "xyz",
+        "tiles": [f"{site}/tiles/{layer.slug}/{{z}}/{{x}}/{{y}}.png"],
+        "minzoom": layer.min_zoom,
+        "maxzoom": layer.max_zoom,
+        "bounds": bounds,
+        "version": "1.0.0",
+        "vector_layers": [],
+        "legend": style.legend(layer.kind, layer.style),
+        "note": layer.note,
+    }

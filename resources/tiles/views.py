@@ -1,0 +1,68 @@
+"""Tiles and TileJSON over HTTP. Paints nothing: serves, defers, or answers that there is nothing."""
+
+from django.db import Error as DatabaseError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from retry import headers, responses, serving
+from retry.conf import conf
+from retry.work import Work
+
+from . import grid, layers, preparing, tilejson
+from .layers import LayerView
+from .tile import Tile
+
+NOT_FOUND = "There is no such tile."
+
+
+@require_http_methods(["GET", "HEAD", "OPTIONS"])
+def tile(request: HttpRequest, address: str) -> HttpResponse:
+    """`/tiles/<layer>/<z>/<x>/<y>[@2x].<png|webp>`"""
+    wanted = Tile.parse(address)
+    if wanted is None:
+        return responses.not_found(NOT_FOUND)
+    try:
+        layer = layers.layer_snapshot(wanted.layer)
+    except DatabaseError:
+        return responses.problem(503, "The layers cannot be read now.", wait_seconds=1)
+    if layer is None or not layer.has_zoom(wanted.z):
+        return responses.not_found(NOT_FOUND)
+    if not grid.touches(layer.bounds, wanted.z, wanted.x, wanted.y):
+        return _empty(request, layer, wanted)
+    return serving.serve_or_defer(request, wanted.content_key, work=paint_work(layer, wanted), version=layer.version)
+
+
+@require_safe
+def describe(request: HttpRequest, slug: str) -> HttpResponse:
+    """`/tiles/<layer>.json`"""
+    try:
+        layer = layers.layer_snapshot(slug)
+    except DatabaseError:
+        return responses.problem(503, "The layers cannot be read now.", wait_seconds=1)
+    if layer is None:
+        return responses.not_found("There is no such layer.")
+    site = serving.public_url(request)
+    response = JsonResponse(tilejson.describe(layer, site))
+    response["Cache-Control"] = "public, max-age=1, s-maxage=1"
+    for name, value in headers.CORS.items():
+        response[name] = value
+    return response
+
+
+def paint_work(layer: LayerView, wanted: Tile) -> Work:
+    """The work of painting a tile from the layer's present data."""
+    return Work(
+        key=wanted.work_key(layer.version),
+        kind=wanted.kind,
+        lane="paint.now",
+        refresh_lane="paint.refresh",
+        task="resources.paint_tile",
+        arguments=(wanted.layer, wanted.z, wanted.x, wanted.y, wanted.scale, wanted.format),
+    )
+
+
+def _empty(request: HttpRequest, layer: LayerView, wanted: Tile) -> HttpResponse:
+    """The shared empty tile, kept no longer than content, for the layer's bounds may change."""
+    seconds = conf().HOT_SECONDS if layer.client_seconds is None else layer.client_seconds
+    body, shared_seconds = preparing.empty_tile(wanted), conf().HOT_SECONDS
+    return responses.constant(request, body, wanted.content_type, shared_seconds=shared_seconds, client_seconds=seconds)
