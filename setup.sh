@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Makes .venv with the pinned packages, and installs what is missing of the system.
+#   ./setup.sh         what `make run` needs
+#   ./setup.sh --dev   and what tests, checks and benchmarks need
+# Run again it does only what changed. It never starts, stops or configures a service of the system.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+requirements=requirements.txt
+packages=()
+need() { # need PACKAGE COMMAND...: the package is missing when none of the commands is there
+    local package=$1 command
+    shift
+    for command in "$@"; do
+        if PATH="$PATH:/usr/sbin:/usr/local/sbin:/sbin" command -v "$command" >/dev/null; then return; fi
+    done
+    packages+=("$package")
+}
+
+need nginx nginx
+need redis-server redis-server
+if [ "${1:-}" = --dev ]; then
+    requirements=requirements-dev.txt
+    need chromium chromium chromium-browser google-chrome
+    need curl curl
+fi
+
+PYTHON=${PYTHON:-python3}
+if ! command -v "$PYTHON" >/dev/null; then
+    packages+=(python3 python3-venv)
+elif [ ! -x .venv/bin/python ] && ! "$PYTHON" -c "import ensurepip, venv" 2>/dev/null; then
+    packages+=(python3-venv)
+fi
+
+as_root=()
+may_install() {
+    command -v apt-get >/dev/null || return 1
+    if [ "$(id -u)" = 0 ]; then return 0; fi
+    if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+        as_root=(sudo -n)
+        return 0
+    fi
+    return 1
+}
+
+refuse() {
+    echo "Missing on this system: ${packages[*]}" >&2
+    echo "Install them (Debian, Ubuntu: sudo apt-get install ${packages[*]}) and run this again." >&2
+    exit 1
+}
+
+# Debian starts a service as soon as it is installed. Tarry brings its own configuration and its own
+# processes, so what is installed here stays stopped, unless the system has a policy of its own.
+policy=/usr/sbin/policy-rc.d
+made_policy=no
+remove_policy() {
+    if [ "$made_policy" = yes ]; then "${as_root[@]}" rm -f "$policy"; fi
+    made_policy=no
+}
+
+install_packages() {
+    echo "Installing ${packages[*]}"
+    trap remove_policy EXIT
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+        "${as_root[@]}" chmod 755 "$policy"
+        made_policy=yes
+    fi
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q || true
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -q -y --no-install-recommends "${packages[@]}" || refuse
+    remove_policy
+    if [ -d /run/systemd/system ]; then # nor at the next boot
+        for package in "${packages[@]}"; do
+            case $package in nginx | redis-server) "${as_root[@]}" systemctl disable "$package" || true ;; esac
+        done
+    fi
+}
+
+if [ ${#packages[@]} -gt 0 ]; then
+    may_install || refuse
+    install_packages
+fi
+
+if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    echo "Python 3.11 or newer is needed; $PYTHON is $("$PYTHON" --version). Name another one: PYTHON=python3.12 $0" >&2
+    exit 1
+fi
+
+stamp=.venv/installed-${requirements%.txt}
+wanted=$(cat requirements.txt "$requirements" | cksum)
+if [ ! -x .venv/bin/python ]; then
+    echo "Making .venv"
+    "$PYTHON" -m venv .venv
+fi
+if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+    echo "Installing $requirements"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check -r "$requirements"
+    echo "$wanted" >"$stamp"
+fi
