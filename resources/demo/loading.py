@@ -68,7 +68,7 @@ LAYERS = (
             "title": "Countries",
             "base": True,
             "order": 20,
-            "style": {"colours": {"grey": "#b7b0a0"}, "widths": {"2": 0.7, "6": 1.2, "12": 2}},
+            "style": {"colours": {"grey": "#aaa290"}, "widths": {"2": 0.7, "6": 1.2, "12": 2}},
             "attribution": NATURAL_EARTH,
             "fresh_seconds": 86_400,
             "client_seconds": 300,

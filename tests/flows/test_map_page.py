@@ -90,7 +90,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def site(stack: Stack) -> str:
     stack.manage("demo")
-    return stack.url
+    return stack.base_url
 
 
 @pytest.fixture

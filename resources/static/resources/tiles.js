@@ -1,5 +1,7 @@
 // A tile layer that waits, tries again, and swaps refreshed tiles in without a flicker.
 
+import { connections } from "./connections.js";
+
 const TRY_AGAIN = new Set([0, 429, 500, 502, 503, 504]);
 const MOST_ATTEMPTS = 9;
 const FIRST_PAUSE_SECONDS = 1;
@@ -32,22 +34,23 @@ function sleep(seconds, signal) {
   });
 }
 
-/** One request. Answers {status, retryAfter, response}; status 0 when the network failed. */
+/** One request. Answers {status, headers, body}; status 0 when the network failed. */
 async function ask(url, cache, signal) {
-  const limit = AbortSignal.timeout(REQUEST_LIMIT_SECONDS * 1000);
   try {
-    const response = await fetch(url, { cache, signal: AbortSignal.any([signal, limit]) });
-    const retryAfter = response.headers.get("Retry-After");
-    return { status: response.status, retryAfter, response };
+    return await connections.pass(signal, async () => {
+      const limit = AbortSignal.timeout(REQUEST_LIMIT_SECONDS * 1000);
+      const response = await fetch(url, { cache, signal: AbortSignal.any([signal, limit]) });
+      return { status: response.status, headers: response.headers, body: await response.blob() };
+    });
   } catch (error) {
     if (signal.aborted) throw error;
-    return { status: 0, retryAfter: null, response: null };
+    return { status: 0, headers: new Headers(), body: null };
   }
 }
 
 /** Shows the bytes of an answer in an <img>, decoded beforehand, so that nothing flickers. */
-async function show(image, response) {
-  const address = URL.createObjectURL(await response.blob());
+async function show(image, body) {
+  const address = URL.createObjectURL(body);
   try {
     const decoded = new Image();
     decoded.src = address;
@@ -59,9 +62,9 @@ async function show(image, response) {
   }
 }
 
-/** Why a refreshed answer may not be the newest yet: seconds until it is worth asking again. */
-function secondsUntilNewer(response, unchanged, hotSeconds) {
-  const timing = response.headers.get("Server-Timing") ?? "";
+/** Seconds until it is worth asking again for an answer that may not be the newest yet, or 0. */
+function secondsUntilNewer(headers, unchanged, hotSeconds) {
+  const timing = headers.get("Server-Timing") ?? "";
   if (/front;desc="?(HIT|UPDATING|STALE)/.test(timing)) return unchanged ? hotSeconds + 1 : 0;
   return /tarry;desc="?stale/.test(timing) ? STALE_PAUSE_SECONDS : 0;
 }
@@ -94,13 +97,14 @@ export const TarryLayer = L.GridLayer.extend({
   async fill(image, state) {
     const signal = state.abort.signal;
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
-      const { status, retryAfter, response } = await ask(state.url, "default", signal);
+      const { status, headers, body } = await ask(state.url, "default", signal);
       if (status === 200) {
-        state.etag = response.headers.get("ETag");
-        return show(image, response);
+        state.etag = headers.get("ETag");
+        this.renewLater(image, secondsUntilNewer(headers, false, this.options.hotSeconds), signal, 0);
+        return show(image, body);
       }
       if (!TRY_AGAIN.has(status)) break;
-      await sleep(pauseSeconds(attempt, retryAfter), signal);
+      await sleep(pauseSeconds(attempt, headers.get("Retry-After")), signal);
     }
     throw new Error(`no tile at ${state.url}`);
   },
@@ -111,28 +115,31 @@ export const TarryLayer = L.GridLayer.extend({
     const { signal } = (this.refreshing = new AbortController());
     const waiting = Object.values(this._tiles).filter((tile) => tile.loaded && tile.current);
     const worker = async () => {
-      while (waiting.length && !signal.aborted) await this.renew(waiting.pop().el, signal);
+      while (waiting.length && !signal.aborted) await this.renew(waiting.pop().el, signal, 0);
     };
     await Promise.allSettled(Array.from({ length: REFRESH_AT_ONCE }, worker));
   },
 
-  async renew(image, refreshSignal, round = 0) {
+  async renew(image, refreshSignal, round) {
     const state = this.states.get(image);
     const signal = AbortSignal.any([state.abort.signal, refreshSignal]);
-    const { status, response } = await ask(state.url, "no-cache", signal);
+    const { status, headers, body } = await ask(state.url, "no-cache", signal);
     if (status !== 200) return;
-    const etag = response.headers.get("ETag");
+    const etag = headers.get("ETag");
     const unchanged = etag !== null && etag === state.etag;
     if (!unchanged) {
-      await show(image, response);
+      await show(image, body);
       state.etag = etag;
     }
-    const seconds = secondsUntilNewer(response, unchanged, this.options.hotSeconds);
-    if (seconds && round + 1 < REFRESH_ROUNDS) {
-      sleep(seconds, signal)
-        .then(() => this.renew(image, refreshSignal, round + 1))
-        .catch(() => {}); // gone out of sight, or a newer refresh took over
-    }
+    const seconds = secondsUntilNewer(headers, unchanged, this.options.hotSeconds);
+    this.renewLater(image, seconds, signal, round + 1);
+  },
+
+  renewLater(image, seconds, signal, round) {
+    if (!seconds || round >= REFRESH_ROUNDS) return;
+    sleep(seconds, signal)
+      .then(() => this.renew(image, signal, round))
+      .catch(() => {}); // out of sight, or a newer refresh took over
   },
 
   // Leaflet calls this when the zoom changes: clients that no longer want a tile hang up.
