@@ -53,9 +53,11 @@ class Instance:
         ]
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        pending = set(self._tasks)
+        while pending:  # until Python 3.12, wait_for can swallow a cancellation (python/cpython#86296)
+            for task in pending:
+                task.cancel()
+            _, pending = await asyncio.wait(pending, timeout=0.2)
         if self._front:
             await self._front.close()
 

@@ -234,5 +234,3 @@ async def _until_gone(receive: Receive) -> None:
         message = await receive()
         if isinstance(message, dict) and message.get("type") == "http.disconnect":
             return
-
-

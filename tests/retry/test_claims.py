@@ -1,0 +1,271 @@
+"""Claims against a real Redis: each script's promise, one by one."""
+
+import time
+from dataclasses import replace
+
+import pytest
+from pytest_django import Settings
+
+from retry import claims, connections
+from retry.work import Work
+from tests.conftest import RedisServers
+
+pytestmark = pytest.mark.usefixtures("servers")
+
+
+def begin(work: Work, *, refresh: bool = False) -> claims.Standing:
+    return claims.standing(connections.execute(claims.beginning(work, refresh=refresh)))
+
+
+def look(work: Work) -> claims.Standing:
+    return claims.standing(connections.execute(claims.looking(work.key)))
+
+
+def begun(work: Work, *, refresh: bool = False) -> claims.Begun:
+    found = begin(work, refresh=refresh)
+    assert isinstance(found, claims.Begun)
+    return found
+
+
+def start(work: Work, token: int) -> bool:
+    return connections.execute(claims.starting(work.key, token)) == 1
+
+
+def finish(work: Work, token: int, seconds: float = 0.1) -> bool:
+    return connections.execute(claims.finishing_stored(work.key, token, seconds)) == 1
+
+
+def fail(work: Work, token: int, *, luck: float = 0.999, retry_seconds: float | None = None) -> bool:
+    call = claims.finishing_failed(work.key, token, status=502, detail="No.", luck=luck, retry_seconds=retry_seconds)
+    return connections.execute(call) == 1
+
+
+def swept() -> list[tuple[bytes, ...]]:
+    found = connections.execute(claims.sweeping(100))
+    assert isinstance(found, list)
+    return [tuple(row) for row in found]
+
+
+def make_due(servers: RedisServers, work: Work) -> None:
+    servers.state.client.zadd("retry:claims", {work.key: 1})
+
+
+def test_only_the_first_request_gets_the_claim(work: Work) -> None:
+    first = begun(work)
+    second = begin(work)
+    assert isinstance(second, claims.Claimed)
+    assert second.token == first.token
+
+
+def test_looking_claims_nothing(work: Work) -> None:
+    assert look(work) == claims.Unknown()
+    assert look(work) == claims.Unknown()
+
+
+def test_only_one_copy_of_the_work_starts(work: Work) -> None:
+    token = begun(work).token
+    assert start(work, token)
+    assert not start(work, token)
+
+
+def test_a_wrong_token_starts_nothing(work: Work) -> None:
+    assert not start(work, begun(work).token - 1)
+
+
+def test_a_finished_claim_leaves_a_done_mark_that_blocks_another_preparation(work: Work) -> None:
+    token = begun(work).token
+    start(work, token)
+    assert finish(work, token)
+    assert isinstance(begin(work), claims.Done)
+    assert isinstance(look(work), claims.Done)
+
+
+def test_stale_content_may_be_refreshed_while_the_done_mark_stands(work: Work) -> None:
+    token = begun(work).token
+    start(work, token)
+    finish(work, token)
+    assert isinstance(begin(work, refresh=True), claims.Begun)
+
+
+def test_finishing_twice_is_the_same_as_once(work: Work) -> None:
+    token = begun(work).token
+    start(work, token)
+    assert finish(work, token)
+    assert finish(work, token)
+
+
+def test_finishing_publishes_the_work_key_once(work: Work, servers: RedisServers) -> None:
+    with servers.state.client.pubsub() as subscription:
+        subscription.subscribe(claims.FINISHED_CHANNEL)
+        token = begun(work).token
+        start(work, token)
+        finish(work, token)
+        messages = [subscription.get_message(timeout=1) for _ in range(3)]
+    assert [m["data"] for m in messages if m and m["type"] == "message"] == [b"stored paint:a:1"]
+
+
+def test_finishing_heals_a_claim_that_was_lost_with_the_data(work: Work, servers: RedisServers) -> None:
+    token = begun(work).token
+    servers.state.client.flushall()
+    assert finish(work, token)
+    assert isinstance(look(work), claims.Done)
+
+
+def test_tokens_grow_even_when_the_data_is_lost(work: Work, servers: RedisServers) -> None:
+    first = begun(work).token
+    servers.state.client.flushall()
+    assert begun(work).token > first
+
+
+def test_tokens_grow_past_a_clock_that_was_set_back(work: Work, servers: RedisServers) -> None:
+    future = int(time.time() * 1_000_000) + 3_600_000_000
+    servers.state.client.set("retry:token", future)
+    assert begun(work).token == future + 1
+
+
+def test_a_failure_record_is_in_force_until_its_time(work: Work) -> None:
+    token = begun(work).token
+    start(work, token)
+    fail(work, token)
+    found = begin(work)
+    assert isinstance(found, claims.Failed)
+    assert found.status == 502
+    assert found.detail == "No."
+    assert 1.8 < found.wait_seconds <= 2
+
+
+def test_back_off_doubles_with_every_failure(work: Work, servers: RedisServers) -> None:
+    waits = []
+    for _ in range(4):
+        token = begun(work).token
+        start(work, token)
+        fail(work, token)
+        found = look(work)
+        assert isinstance(found, claims.Failed)
+        waits.append(round(found.wait_seconds))
+        servers.state.client.hset("retry:failure:paint:a:1", "until", 0)
+    assert waits == [2, 4, 8, 16]
+
+
+def test_back_off_has_a_maximum_and_a_minimum(work: Work, servers: RedisServers) -> None:
+    token = begun(work).token
+    servers.state.client.hset("retry:failure:paint:a:1", "count", 60)
+    fail(work, token)
+    found = look(work)
+    assert isinstance(found, claims.Failed)
+    assert 590 < found.wait_seconds <= 600
+    other = replace(work, key="paint:a:2")
+    fail(other, begun(other).token, luck=0.0)
+    found = look(other)
+    assert isinstance(found, claims.Failed)
+    assert 0.9 < found.wait_seconds <= 1
+
+
+def test_a_preparer_can_set_the_wait_itself(work: Work) -> None:
+    fail(work, begun(work).token, retry_seconds=30)
+    found = look(work)
+    assert isinstance(found, claims.Failed)
+    assert 29 < found.wait_seconds <= 30
+
+
+def test_success_forgets_the_failures(work: Work, servers: RedisServers) -> None:
+    fail(work, begun(work).token)
+    servers.state.client.hset("retry:failure:paint:a:1", "until", 0)
+    token = begun(work).token
+    start(work, token)
+    finish(work, token)
+    assert not servers.state.client.exists("retry:failure:paint:a:1")
+
+
+def test_a_full_lane_takes_no_more_and_says_how_long(work: Work, settings: Settings) -> None:
+    settings.RETRY_LANES = {
+        "paint.now": {"limit": 3, "workers": 2},
+        "paint.refresh": {"limit": 3, "workers": 1},
+    }
+    for number in range(3):
+        begun(replace(work, key=f"paint:a:{number}"))
+    found = begin(replace(work, key="paint:a:9"))
+    assert found == claims.Full(wait_seconds=2.5)  # 3 × 1 s ÷ 2 workers, and its own second
+
+
+def test_the_expected_wait_follows_recorded_durations(work: Work) -> None:
+    token = begun(work).token
+    start(work, token)
+    finish(work, token, seconds=4)
+    other = begun(replace(work, key="paint:a:2"))
+    assert other.wait_seconds == 4
+    third = begun(replace(work, key="paint:a:3"))
+    assert third.wait_seconds == 6  # one of 4 s ahead, two workers, and its own 4 s
+
+
+def test_running_work_no_longer_counts_as_backlog(work: Work, servers: RedisServers) -> None:
+    token = begun(work).token
+    assert servers.state.client.zcard("retry:queued:paint.now") == 1
+    start(work, token)
+    assert servers.state.client.zcard("retry:queued:paint.now") == 0
+
+
+def test_an_interactive_request_promotes_work_that_waits_in_a_slower_lane(work: Work, servers: RedisServers) -> None:
+    token = begun(work, refresh=True).token
+    found = begin(work)
+    assert isinstance(found, claims.Promoted)
+    assert found.token == token
+    assert servers.state.client.zcard("retry:queued:paint.refresh") == 0
+    assert servers.state.client.zcard("retry:queued:paint.now") == 1
+    assert isinstance(begin(work), claims.Claimed)
+
+
+def test_an_abandoned_claim_leaves_nothing_behind(work: Work, servers: RedisServers) -> None:
+    token = begun(work).token
+    assert connections.execute(claims.abandoning(work.key, token)) == 1
+    assert look(work) == claims.Unknown()
+    assert servers.state.client.keys("retry:*") == [b"retry:token"]
+
+
+def test_running_work_cannot_be_abandoned(work: Work) -> None:
+    token = begun(work).token
+    start(work, token)
+    assert connections.execute(claims.abandoning(work.key, token)) == 0
+
+
+def test_work_that_waits_too_long_is_published_again_with_the_same_token(work: Work, servers: RedisServers) -> None:
+    token = begun(work).token
+    assert swept() == []
+    make_due(servers, work)
+    [(what, key, again, lane, spec)] = swept()
+    assert (what, key, int(again), lane) == (b"again", b"paint:a:1", token, b"paint.now")
+    assert b'"tests.paint"' in spec
+    assert swept() == []
+
+
+def test_a_lapsed_lease_is_queued_again_with_a_newer_token(work: Work, servers: RedisServers) -> None:
+    token = begun(work).token
+    start(work, token)
+    make_due(servers, work)
+    [(what, _, again, _, _)] = swept()
+    assert what == b"again"
+    assert int(again) > token
+    assert not finish(work, token)
+    assert start(work, int(again))
+
+
+def test_the_second_lapse_in_a_row_is_handed_back(work: Work, servers: RedisServers) -> None:
+    start(work, begun(work).token)
+    make_due(servers, work)
+    [(_, _, again, _, _)] = swept()
+    start(work, int(again))
+    make_due(servers, work)
+    [(what, _, token, _, _)] = swept()
+    assert (what, token) == (b"lapsed", again)
+
+
+def test_a_renewed_lease_is_not_swept(work: Work, servers: RedisServers) -> None:
+    token = begun(work).token
+    start(work, token)
+    make_due(servers, work)
+    assert connections.execute(claims.renewing(work.key, token)) == 1
+    assert swept() == []
+
+
+def test_a_lost_claim_cannot_be_renewed(work: Work) -> None:
+    assert connections.execute(claims.renewing(work.key, begun(work).token)) == 0  # not running

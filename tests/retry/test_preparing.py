@@ -1,0 +1,138 @@
+"""A worker's side: what stands in both servers when a preparation has ended, well or badly."""
+
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+import pytest
+from pytest_django import Settings
+
+from retry import claims, connections, contents, preparing
+from retry.contents import Prepared
+from retry.errors import PreparationError
+from retry.preparing import prepare
+from retry.work import Work
+from tests.conftest import RedisServers
+
+pytestmark = pytest.mark.usefixtures("servers")
+TILE = Prepared(b"tile", "image/png", 60, 600)
+
+
+def begin(work: Work) -> int:
+    found = claims.standing(connections.execute(claims.beginning(work, refresh=False)))
+    assert isinstance(found, claims.Begun)
+    return found.token
+
+
+def look(work: Work) -> claims.Standing:
+    return claims.standing(connections.execute(claims.looking(work.key)))
+
+
+def body(key: str) -> bytes | None:
+    content = connections.run(contents.read(key))
+    return content.body if content else None
+
+
+def failing(error: Exception) -> Callable[[], Mapping[str, Prepared]]:
+    def preparer() -> Mapping[str, Prepared]:
+        raise error
+
+    return preparer
+
+
+def test_all_contents_of_the_work_are_stored_before_it_ends(work: Work) -> None:
+    prepare(work.key, begin(work), lambda: {"a": TILE, "b": TILE})
+    assert (body("a"), body("b")) == (b"tile", b"tile")
+    assert look(work) == claims.Done("stored", pytest.approx(10, abs=1))
+
+
+def test_a_second_copy_of_the_work_does_nothing(work: Work) -> None:
+    token = begin(work)
+    prepare(work.key, token, lambda: {"a": TILE})
+    calls: list[int] = []
+    prepare(work.key, token, lambda: calls.append(1) or {})
+    assert calls == []
+
+
+def test_a_preparers_own_word_becomes_the_failure_record(work: Work) -> None:
+    prepare(work.key, begin(work), failing(PreparationError("No such tile.", status=404, retry_seconds=9)))
+    found = look(work)
+    assert isinstance(found, claims.Failed)
+    assert (found.status, found.detail, round(found.wait_seconds)) == (404, "No such tile.", 9)
+
+
+def test_an_unforeseen_error_is_502_and_says_nothing_of_the_inside(work: Work) -> None:
+    prepare(work.key, begin(work), failing(ZeroDivisionError("secret")))
+    found = look(work)
+    assert isinstance(found, claims.Failed)
+    assert (found.status, found.detail) == (502, "The preparation failed.")
+
+
+def test_an_impossible_freshness_is_a_failure(work: Work) -> None:
+    prepare(work.key, begin(work), lambda: {"a": Prepared(b"x", "image/png", float("nan"), 0)})
+    assert isinstance(look(work), claims.Failed)
+
+
+def test_a_store_that_refuses_is_a_failure(work: Work, servers: RedisServers) -> None:
+    token = begin(work)
+    servers.cache.client.config_set("maxmemory", "1")
+    servers.cache.client.config_set("maxmemory-policy", "noeviction")
+    try:
+        prepare(work.key, token, lambda: {"a": Prepared(b"x" * 4_000_000, "image/png", 60, 60)})
+    finally:
+        servers.cache.client.config_set("maxmemory", "128mb")
+        servers.cache.client.config_set("maxmemory-policy", "allkeys-lru")
+    found = look(work)
+    assert isinstance(found, claims.Failed)
+    assert found.detail == "The content could not be stored."
+
+
+def test_a_worker_that_lost_its_claim_neither_ends_it_nor_overwrites_newer_content(
+    work: Work, servers: RedisServers
+) -> None:
+    token = begin(work)
+
+    def pause_past_the_lease() -> Mapping[str, Prepared]:
+        servers.state.client.zadd("retry:claims", {work.key: 1})
+        connections.execute(claims.sweeping(10))
+        newer = int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
+        connections.execute(contents.writing("a", Prepared(b"newer", "image/png", 60, 60), newer, datetime.now(UTC), 0))
+        return {"a": TILE}
+
+    prepare(work.key, token, pause_past_the_lease)
+    assert body("a") == b"newer"
+    assert isinstance(look(work), claims.Claimed)
+
+
+def test_the_lease_is_renewed_while_the_preparer_runs(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    settings.RETRY_LEASE_SECONDS = 0.15
+    renewed = threading.Event()
+    execute = connections.execute_patiently
+
+    def watch(call: connections.Call) -> object:
+        reply = execute(call)
+        if call.script == "renew" and reply == 1:
+            renewed.set()
+        return reply
+
+    monkeypatch.setattr(preparing.connections, "execute_patiently", watch)
+    prepare(work.key, begin(work), lambda: {"a": TILE} if renewed.wait(5) else {})
+    assert body("a") == b"tile"
+    assert not [t for t in threading.enumerate() if t.name == "lease" and not t.daemon]
+
+
+def test_the_lease_is_not_renewed_for_ever(work: Work, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    settings.RETRY_LEASE_SECONDS = 0.03
+    settings.RETRY_MAX_PREPARE_SECONDS = 0.1
+    ended = threading.Event()
+    renew = preparing._renew_until
+
+    def watch(*arguments: object) -> None:
+        renew(*arguments)  # type: ignore[arg-type]
+        ended.set()
+
+    monkeypatch.setattr(preparing, "_renew_until", watch)
+    prepare(work.key, begin(work), lambda: {"a": TILE} if ended.wait(5) else {})
+    assert body("a") == b"tile"

@@ -1,0 +1,264 @@
+"""Main's table: for everything that can be found, the answer and what is left behind."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.http import HttpResponse
+from django.test import RequestFactory
+from pytest_django import Settings
+
+from retry import claims, connections, contents
+from retry.contents import Prepared
+from retry.serving import serve_or_defer
+from retry.work import Work
+from tests.conftest import RedisServers
+
+pytestmark = pytest.mark.usefixtures("servers")
+KEY = "tile:a:1"
+
+
+def ask(
+    work: Work, path: str = "/tiles/a.png", *, version: int = 0, html: bool = False, **headers: str
+) -> HttpResponse:
+    return serve_or_defer(RequestFactory(headers=headers).get(path), KEY, work, version=version, html=html)
+
+
+def store(*, body: bytes = b"tile", fresh: float = 60, stale: float = 600, client: float | None = None) -> None:
+    content = Prepared(body, "image/png", fresh, stale, client)
+    moment = datetime.now(UTC) - timedelta(seconds=5)
+    connections.execute(contents.writing(KEY, content, 1, moment, 0.002))
+
+
+def end(work: Work, *, stored: bool) -> None:
+    begun = claims.standing(connections.execute(claims.beginning(work, refresh=False)))
+    assert isinstance(begun, claims.Begun)
+    if stored:
+        connections.execute(claims.finishing_stored(work.key, begun.token, 0.1))
+    else:
+        failed = claims.finishing_failed(work.key, begun.token, status=504, detail="Too slow.", luck=0.999)
+        connections.execute(failed)
+
+
+def queued(servers: RedisServers, lane: str = "paint.now") -> int:
+    return servers.state.client.llen(lane)
+
+
+def test_fresh_content_is_served_with_all_its_fields(work: Work) -> None:
+    store(client=30)
+    response = ask(work)
+    assert response.status_code == 200
+    assert response.content == b"tile"
+    assert response["Content-Type"] == "image/png"
+    assert response["Content-Length"] == "4"
+    assert response["Content-Location"] == "/tiles/a.png"
+    assert response["Cache-Control"] == "public, max-age=30, s-maxage=3, stale-while-revalidate=1"
+    assert response["Cache-Status"].startswith("Tarry; hit; ttl=")
+    assert response["Access-Control-Allow-Origin"] == "*"
+    assert response["Accept-Ranges"] == "bytes"
+    for name in ("ETag", "Last-Modified", "Expires", "Server-Timing"):
+        assert response[name]
+
+
+def test_shared_caches_never_keep_content_longer_than_it_is_fresh(work: Work) -> None:
+    store(fresh=1.5)
+    assert "s-maxage=1," in ask(work)["Cache-Control"]
+
+
+def test_a_matching_validator_gets_304(work: Work) -> None:
+    store()
+    first = ask(work)
+    again = ask(work, if_none_match=first["ETag"])
+    assert again.status_code == 304
+    assert again.content == b""
+    assert again["ETag"] == first["ETag"]
+    assert again["Cache-Status"].startswith("Tarry; hit")
+    assert ask(work, if_modified_since=first["Last-Modified"]).status_code == 304
+    assert ask(work, if_none_match='"other"').status_code == 200
+
+
+def test_missing_content_is_claimed_queued_and_redirected(work: Work, servers: RedisServers) -> None:
+    response = ask(work, "/tiles/a.png?x=%C3%A9")
+    assert response.status_code == 302
+    target = urlsplit(response["Location"])
+    assert target.path == "/retry_after"
+    query = {name: values[0] for name, values in parse_qs(target.query).items()}
+    assert set(query) == {"redirect", "retry_after", "key", "work", "hop", "sig"}
+    assert query["redirect"] == "/tiles/a.png?x=%C3%A9"
+    assert (query["key"], query["work"], query["hop"]) == (KEY, work.key, "1")
+    assert response["Cache-Control"] == "no-store"
+    assert int(response["Retry-After"]) >= 1
+    assert queued(servers) == 1
+
+
+def test_the_message_is_the_call_of_the_task(work: Work, servers: RedisServers) -> None:
+    ask(work)
+    [message] = servers.state.client.lrange("paint.now", 0, -1)
+    token = servers.state.client.hget(f"retry:claim:{work.key}", "token")
+    assert token is not None
+    headers = json.loads(message)["headers"]
+    assert headers["task"] == "tests.paint"
+    assert headers["argsrepr"] == repr([work.key, int(token), "a", 1])
+
+
+def test_the_second_request_joins_without_queueing(work: Work, servers: RedisServers) -> None:
+    assert [ask(work).status_code for _ in range(3)] == [302, 302, 302]
+    assert queued(servers) == 1
+
+
+def test_stale_content_is_served_at_once_and_refreshed_once(work: Work, servers: RedisServers) -> None:
+    store(fresh=0)
+    for _ in range(3):
+        response = ask(work)
+        assert response.status_code == 200
+        assert "s-maxage=1," in response["Cache-Control"]
+        assert "max-age=1," in response["Cache-Control"]
+    assert queued(servers, "paint.refresh") == 1
+    assert queued(servers, "paint.now") == 0
+
+
+def test_content_of_an_older_version_is_served_stale(work: Work, servers: RedisServers) -> None:
+    store()
+    assert ask(work, version=1).status_code == 200
+    assert queued(servers, "paint.refresh") == 1
+
+
+def test_content_about_to_expire_is_refreshed_early(work: Work, servers: RedisServers) -> None:
+    content = Prepared(b"tile", "image/png", 60, 600)
+    connections.execute(contents.writing(KEY, content, 1, datetime.now(UTC), cost_seconds=1e9))
+    response = ask(work)
+    assert response.status_code == 200
+    assert "stale" not in response["Server-Timing"]
+    assert queued(servers, "paint.refresh") == 1
+
+
+def test_stale_content_is_not_refreshed_into_a_full_backlog(
+    work: Work, servers: RedisServers, settings: Settings
+) -> None:
+    settings.RETRY_LANES = {lane: {"limit": 1, "workers": 1} for lane in ("paint.now", "paint.refresh")}
+    connections.execute(claims.beginning(replace(work, key="paint:other"), refresh=True))
+    store(fresh=0)
+    assert ask(work).status_code == 200
+    assert queued(servers, "paint.refresh") == 0
+
+
+def test_a_failure_in_force_is_answered_at_once(work: Work, servers: RedisServers) -> None:
+    end(work, stored=False)
+    response = ask(work)
+    assert response.status_code == 504
+    assert int(response["Retry-After"]) >= 1
+    assert response["Content-Type"] == "application/problem+json"
+    assert json.loads(response.content)["detail"] == "Too slow."
+    assert response["Cache-Control"] == "no-store"
+    assert queued(servers) == 0
+
+
+def test_stale_content_bridges_a_failure(work: Work) -> None:
+    store(fresh=0)
+    end(work, stored=False)
+    assert ask(work).status_code == 200
+
+
+def test_content_that_was_stored_and_is_gone_again_ends_in_503(work: Work, servers: RedisServers) -> None:
+    end(work, stored=True)
+    response = ask(work)
+    assert response.status_code == 503
+    assert int(response["Retry-After"]) >= 1
+    assert queued(servers) == 0
+
+
+def test_a_full_backlog_is_503_with_an_honest_wait(work: Work, servers: RedisServers, settings: Settings) -> None:
+    settings.RETRY_LANES = {"paint.now": {"limit": 6, "workers": 2}}
+    for number in range(6):
+        connections.execute(claims.beginning(replace(work, key=f"paint:{number}"), refresh=False))
+    response = ask(work)
+    assert response.status_code == 503
+    assert response["Retry-After"] == "4"  # 6 × 1 s ÷ 2 workers, and its own second
+    assert not servers.state.client.exists(f"retry:claim:{work.key}")
+
+
+def test_content_that_came_in_between_is_served_and_the_claim_taken_back(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beginning = claims.beginning
+
+    def begin_late(work: Work, *, refresh: bool) -> connections.Call:
+        store()
+        return beginning(work, refresh=refresh)
+
+    monkeypatch.setattr(claims, "beginning", begin_late)
+    assert ask(work).status_code == 200
+    assert queued(servers) == 0
+    assert not servers.state.client.exists(f"retry:claim:{work.key}")
+
+
+def test_a_head_request_is_answered_as_get(work: Work) -> None:
+    assert serve_or_defer(RequestFactory().head("/a"), KEY, work).status_code == 302
+
+
+def test_other_methods_are_refused(work: Work, servers: RedisServers) -> None:
+    assert serve_or_defer(RequestFactory().post("/a"), KEY, work).status_code == 405
+    assert queued(servers) == 0
+
+
+def test_a_preflight_is_answered(work: Work) -> None:
+    response = serve_or_defer(RequestFactory().options("/a"), KEY, work)
+    assert response.status_code == 204
+    assert response["Access-Control-Allow-Headers"]
+
+
+def test_an_absurdly_long_address_is_refused(work: Work) -> None:
+    assert ask(work, "/" + "x" * 2100).status_code == 414
+
+
+def test_a_navigation_for_html_gets_the_waiting_page(work: Work, servers: RedisServers) -> None:
+    response = ask(work, "/feeds/<b>", html=True, sec_fetch_mode="navigate")
+    assert response.status_code == 503
+    assert int(response["Retry-After"]) >= 1
+    assert response["Cache-Control"] == "no-store"
+    assert b'http-equiv="refresh"' in response.content
+    assert b"<b>" not in response.content
+    assert queued(servers) == 1
+    assert ask(work, html=True, sec_fetch_mode="cors").status_code == 302
+
+
+def test_another_host_for_waiting_gets_an_absolute_way_back(work: Work, settings: Settings) -> None:
+    settings.RETRY_AFTER_SERVER = "https://wait.example/retry_after"
+    settings.PUBLIC_URL = "https://tiles.example"
+    target = urlsplit(ask(work)["Location"])
+    assert target.netloc == "wait.example"
+    assert parse_qs(target.query)["redirect"] == ["https://tiles.example/tiles/a.png"]
+
+
+def test_without_the_state_fresh_and_stale_content_is_served(work: Work, settings: Settings) -> None:
+    settings.REDIS_URL = "unix:///nowhere/state.sock"
+    store()
+    assert ask(work).status_code == 200
+    store(fresh=0)
+    assert ask(work).status_code == 200
+
+
+def test_without_the_state_missing_content_is_503(work: Work, settings: Settings) -> None:
+    settings.REDIS_URL = "unix:///nowhere/state.sock"
+    response = ask(work)
+    assert response.status_code == 503
+    assert response["Retry-After"] == "1"
+
+
+def test_without_the_cache_the_answer_is_503(work: Work, servers: RedisServers, settings: Settings) -> None:
+    settings.CACHE_URL = "unix:///nowhere/cache.sock"
+    assert ask(work).status_code == 503
+    assert queued(servers) == 0
+
+
+def test_without_the_broker_no_claim_is_left(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("refused")
+
+    monkeypatch.setattr("celery.current_app.send_task", lambda *_, **__: refuse())
+    assert ask(work).status_code == 503
+    assert not servers.state.client.exists(f"retry:claim:{work.key}")

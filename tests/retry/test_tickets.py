@@ -1,0 +1,167 @@
+"""Tickets: what is written is read, and nothing else is honoured."""
+
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from retry.errors import TicketError
+from retry.tickets import MAX_KEY_CHARACTERS, Ticket, read_ticket, ticket_address
+
+NOW = 1_800_000_000
+SITE = frozenset({"tiles.example"})
+
+text = st.text(st.characters(min_codepoint=0x21, exclude_characters="\\\x7f", exclude_categories=["Cs"]), min_size=1)
+tickets = st.builds(
+    Ticket,
+    redirect=text.map(lambda t: "/" + t.lstrip("/")[:300]),
+    retry_after=st.integers(0, 10_000_000_000).map(float),
+    content_key=text.map(lambda t: t[:MAX_KEY_CHARACTERS]),
+    work_key=text.map(lambda t: t[:MAX_KEY_CHARACTERS]),
+    issued_at=st.just(NOW),
+    hop=st.integers(1, 99),
+)
+TICKET = Ticket("/tiles/a/1/0/0.png", NOW + 2.5, "tile:a:1:0:0:png", "paint:a:7:1:0:0", NOW)
+
+
+def query_of(ticket: Ticket) -> str:
+    return urlsplit(ticket_address(ticket, "/retry_after")).query
+
+
+def read(query: str | bytes, *, now: float = NOW) -> Ticket:
+    return read_ticket(query, now=now, max_age_seconds=600, hosts=SITE)
+
+
+def refusal(query: str | bytes, *, now: float = NOW) -> int:
+    with pytest.raises(TicketError) as caught:
+        read(query, now=now)
+    return caught.value.status
+
+
+def changed(**fields: str) -> str:
+    return urlencode(dict(parse_qsl(query_of(TICKET), keep_blank_values=True)) | fields)
+
+
+@given(tickets)
+def test_a_ticket_survives_its_way_through_the_client(ticket: Ticket) -> None:
+    assert read(query_of(ticket).encode()) == ticket
+
+
+@given(tickets, st.sampled_from(["redirect", "retry_after", "key", "work", "hop"]), text)
+def test_a_changed_ticket_is_refused(ticket: Ticket, name: str, value: str) -> None:
+    fields = dict(parse_qsl(query_of(ticket), keep_blank_values=True))
+    if fields[name] != value:
+        assert refusal(urlencode(fields | {name: value})) in (400, 403)
+
+
+@given(st.binary(max_size=300))
+def test_noise_is_malformed(noise: bytes) -> None:
+    assert refusal(noise) == 400
+
+
+@given(st.dictionaries(st.sampled_from(["redirect", "retry_after", "key", "work", "hop", "sig"]), st.text()))
+def test_noise_in_the_parameters_is_refused(fields: dict[str, str]) -> None:
+    assert refusal(urlencode(fields, errors="replace")) in (400, 403)
+
+
+@pytest.mark.parametrize("name", ["redirect", "retry_after", "key", "work", "hop", "sig"])
+def test_a_missing_parameter_is_malformed(name: str) -> None:
+    fields = dict(parse_qsl(query_of(TICKET)))
+    del fields[name]
+    assert refusal(urlencode(fields)) == 400
+
+
+@pytest.mark.parametrize("name", ["redirect", "retry_after", "key", "work", "hop", "sig"])
+def test_a_repeated_parameter_is_malformed(name: str) -> None:
+    query = query_of(TICKET)
+    assert refusal(f"{query}&{urlencode({name: dict(parse_qsl(query))[name]})}") == 400
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "nan",
+        "NaN",
+        "inf",
+        "-inf",
+        "Infinity",
+        "-1",
+        "1e3",
+        "",
+        " 1",
+        "1 ",
+        "+1",
+        "0x1",
+        "1_000",
+        "9" * 400,
+        "١٢",
+        "1.",
+        ".5",
+    ],
+)
+def test_a_moment_that_is_no_plain_number_is_malformed(moment: str) -> None:
+    assert refusal(changed(retry_after=moment)) == 400
+
+
+@pytest.mark.parametrize("hop", ["0", "-1", "1.5", "nan", "inf", "100", "", "٢", "9" * 100])
+def test_a_hop_that_is_no_small_number_is_malformed(hop: str) -> None:
+    assert refusal(changed(hop=hop)) == 400
+
+
+@pytest.mark.parametrize(
+    "redirect",
+    [
+        "",
+        "//evil.example/",
+        "/\\evil.example",
+        "https://evil.example/",
+        "http://tiles.example@evil.example/",
+        "javascript:alert(1)",
+        "tiles/a",
+        "/a\r\nSet-Cookie: x=1",
+        "/a b",
+        "/" + "x" * 2001,
+        "http://[::1",
+    ],
+)
+def test_a_redirect_never_leaves_the_site(redirect: str) -> None:
+    assert refusal(changed(redirect=redirect)) == 400
+
+
+def test_an_absolute_redirect_to_an_allowed_host_is_honoured() -> None:
+    ticket = Ticket("https://tiles.example/a", NOW, "k", "w", NOW)
+    assert read(query_of(ticket)) == ticket
+
+
+def test_keys_have_a_longest_length() -> None:
+    assert refusal(changed(key="x" * (MAX_KEY_CHARACTERS + 1))) == 400
+    assert refusal(changed(work="a b")) == 400
+
+
+def test_an_absurdly_long_query_is_malformed() -> None:
+    assert refusal(query_of(TICKET) + "&x=" + "y" * 9000) == 400
+
+
+def test_a_forged_signature_is_forbidden() -> None:
+    assert refusal(changed(work="paint:b:1")) == 403
+    assert refusal(changed(retry_after="1800000002")) == 403
+
+
+def test_a_ticket_grows_old() -> None:
+    assert read(query_of(TICKET), now=NOW + 599) == TICKET
+    assert refusal(query_of(TICKET), now=NOW + 601) == 403
+
+
+def test_a_ticket_from_the_future_is_forbidden() -> None:
+    assert refusal(query_of(TICKET), now=NOW - 61) == 403
+
+
+def test_keys_rotate(settings: Settings) -> None:
+    old = query_of(TICKET)
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another"  # noqa: S105
+    assert read(old) == TICKET
+    settings.SECRET_KEY_FALLBACKS = []
+    assert refusal(old) == 403
