@@ -1,4 +1,4 @@
-"""The demo's conversion and its generated speeds."""
+"""The demo: its conversion, its generated speeds, its loading, and the page before and after."""
 
 import json
 import math
@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError
+from django.test import Client
 
+from resources import overview
 from resources.demo import converting, living, loading, speeds
 from resources.models import Layer
 from resources.tiles import storing
@@ -107,25 +109,27 @@ def test_committed_files_hold_unique_ids_and_coordinates_on_earth(name: str, kin
 
 
 def test_speeds_of_the_same_moment_are_the_same() -> None:
-    assert speeds.speeds_at(1_795_000_000, tube()) == speeds.speeds_at(1_795_000_000, tube())
+    assert speeds.speeds_at(1_795_000_000, loading.read_segments()) == speeds.speeds_at(
+        1_795_000_000, loading.read_segments()
+    )
 
 
 def test_speeds_stay_between_standing_and_free_flow() -> None:
-    segments = tube()
+    segments = loading.read_segments()
     for seconds in range(0, 3600, 240):
         found = speeds.speeds_at(seconds, segments)
         assert all(0 < found[each.key] <= each.free_flow_kmh for each in segments if each.key in found)
 
 
 def test_speeds_change_smoothly() -> None:
-    segments = tube()
+    segments = loading.read_segments()
     before, after = speeds.speeds_at(1000, segments), speeds.speeds_at(1005, segments)
     assert before != after
     assert max(abs(after[key] - before[key]) for key in before) < 6
 
 
 def test_at_every_time_some_lines_are_free_and_some_are_jammed() -> None:
-    segments = tube()
+    segments = loading.read_segments()
     flow = {each.key: each.free_flow_kmh for each in segments}
     for seconds in range(0, 7200, 300):
         shares = [speed / flow[key] for key, speed in speeds.speeds_at(seconds, segments).items()]
@@ -134,8 +138,8 @@ def test_at_every_time_some_lines_are_free_and_some_are_jammed() -> None:
 
 
 def test_a_line_without_data_has_no_speed() -> None:
-    found = speeds.speeds_at(0, tube())
-    missing = {each.line for each in tube() if each.key not in found}
+    found = speeds.speeds_at(0, loading.read_segments())
+    missing = {each.line for each in loading.read_segments() if each.key not in found}
     assert missing == {"Waterloo & City"}
 
 
@@ -189,6 +193,47 @@ def test_every_generated_speed_belongs_to_a_segment() -> None:
     assert storing.store_speeds(loading.JAMS, values).unknown == 0
 
 
+@pytest.mark.django_db
+def test_before_the_demo_the_page_says_how_to_load_layers(client: Client) -> None:
+    page = client.get("/").content.decode()
+    assert "manage.py load_layer" in page
+    assert "manage.py demo" in page
+    assert "map-data" not in page
+
+
+@pytest.mark.django_db
+def test_after_the_demo_the_page_switches_and_explains_its_layers(client: Client) -> None:
+    call_command("demo")
+    Layer.objects.filter(slug="land").update(enabled=False)
+    page = client.get("/").content.decode()
+    assert 'data-layer="jams"' in page
+    assert 'data-layer="land"' not in page
+    assert "generated" in page
+    assert page.index("Overlays") < page.index("Base map")
+
+
+@pytest.mark.django_db
+def test_a_layers_texts_cannot_become_markup(client: Client) -> None:
+    call_command("demo")
+    Layer.objects.update(title="</script><script>", attribution="<img>", note="<b>")
+    page = client.get("/").content.decode()
+    assert page.count("</script>") == 3
+    assert "<b>" not in page
+    assert "<img>" not in page
+
+
+@pytest.mark.django_db
+def test_the_pages_policy_allows_nothing_inline_and_no_other_host(client: Client) -> None:
+    policy = client.get("/").headers["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert "//" not in policy
+
+
+def test_a_waiting_instance_elsewhere_is_allowed_by_the_pages_policy() -> None:
+    policy = overview.content_security_policy("https://wait.example:8443/retry_after")
+    assert "connect-src 'self' https://wait.example:8443;" in policy
+
+
 def test_speeds_more_often_than_every_second_are_refused() -> None:
     with pytest.raises(CommandError, match="--every"):
         call_command("demo", live=True, every=0.1)
@@ -227,15 +272,3 @@ def features_of(name: str) -> list[dict[str, Any]]:
     path = Path(converting.__file__).parent / "data" / f"{name}.geojson"
     features: list[dict[str, Any]] = json.loads(path.read_text())["features"]
     return features
-
-
-def tube() -> list[speeds.Segment]:
-    return [
-        speeds.Segment(
-            each["id"],
-            each["properties"]["line"],
-            *each["geometry"]["coordinates"][0],
-            each["properties"]["free_flow"],
-        )
-        for each in features_of("tube")
-    ]
