@@ -106,10 +106,14 @@ def _raw_features(document: dict[str, Any]) -> list[Any]:
         return features
     if kind == "Feature":
         return [document]
-    if kind in _GEOMETRIES:
+    if isinstance(kind, str) and kind in _GEOMETRIES:
         return [{"type": "Feature", "geometry": document, "properties": {}}]
     hint = " Convert it to GeoJSON first." if kind == "Topology" else ""
     raise LayerError(f"The file is not GeoJSON: its type is {str(kind)[:40]!r}.{hint}")
+
+
+def _is_geometry(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("type"), str) and value["type"] in _GEOMETRIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +167,14 @@ class _Reading:
     def _parts(self, geometry: Any) -> Iterator[Part]:
         if geometry is None:  # an unlocated feature, which RFC 7946 allows
             return
-        if not isinstance(geometry, dict) or geometry.get("type") not in _GEOMETRIES:
+        if not _is_geometry(geometry):
             raise self.wrong("its geometry is not a GeoJSON geometry.")
         if geometry["type"] != "GeometryCollection":
             yield from self._simple_parts(geometry)
             return
         members = geometry.get("geometries")
         if not isinstance(members, list) or any(
-            not isinstance(member, dict) or member.get("type") not in _GEOMETRIES - {"GeometryCollection"}
-            for member in members
+            not _is_geometry(member) or member["type"] == "GeometryCollection" for member in members
         ):
             raise self.wrong("its GeometryCollection does not hold simple geometries.")
         for member in members:

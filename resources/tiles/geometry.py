@@ -60,7 +60,7 @@ def _close_round_poles(
     lengths = np.diff(offsets)
     for part in np.flatnonzero(round_pole)[::-1]:  # from the end, so that earlier offsets stay right
         first, last = coordinates[offsets[part]], coordinates[ends[part] - 1]
-        beyond = 2.0 if coordinates[offsets[part] : ends[part], 1].mean() > 0.5 else -1.0
+        beyond = 2.0 if coordinates[offsets[part] : ends[part], 1].mean() > 0.5 else -1.0  # see strokes.POLE
         pole = [[last[0], beyond], [first[0], beyond], first.tolist()]
         coordinates = np.insert(coordinates, ends[part], pole, axis=0)
         lengths[part] += len(pole)

@@ -18,7 +18,7 @@ from .geometry import Geometry
 LATTICE_PIXELS = 512
 """Pixels of level 0: a tile of 256, supersampled twice."""
 
-TOLERANCE_PIXELS = 0.6
+TOLERANCE_PIXELS = 0.75
 DENSE_EDGE_PIXELS = 8.0
 """Parts whose edges are longer than this on average lose little by simplification and are left alone."""
 

@@ -21,6 +21,9 @@ JOINED_WIDTH = 4
 
 SMOOTH_COSINE = 0.97
 
+POLE = 1.5
+"""How far from the equator, in turns of the globe, rings round a pole are closed."""
+
 Points: TypeAlias = NDArray[np.float32]
 
 
@@ -54,7 +57,7 @@ def lay(window: Window, lines: Lines, width: int, rings: NDArray[np.bool_]) -> S
         return Strokes([], np.empty((0, 2), np.int64))
     reach = width / 2 + 2
     starts, ends, inner = _edges(lines)
-    cuts = _along_map_edge(window, starts, ends) & np.repeat(rings, np.diff(lines.offsets))
+    cuts = _cuts(window, starts, ends) & np.repeat(rings, np.diff(lines.offsets))
     near = window.near(starts, ends, reach) & inner & ~cuts
     long = near & (np.abs(ends - starts).max(axis=1) > LONG_EDGE)
     polylines = list(_runs(lines.coordinates, near & ~long))
@@ -73,10 +76,13 @@ def _edges(lines: Lines) -> tuple[NDArray[np.float64], NDArray[np.float64], NDAr
     return lines.coordinates, ends, inner
 
 
-def _along_map_edge(window: Window, starts: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
-    edge = window.on_canvas(np.zeros((1, 2)), 0)[0, 0]
-    along: NDArray[np.bool_] = (starts[:, 0] == ends[:, 0]) & (np.mod(starts[:, 0] - edge, window.globe) == 0)
-    return along
+def _cuts(window: Window, starts: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Edges that rings have only because the map is flat: along ±180°, and to beyond the poles."""
+    west, north = window.on_canvas(np.zeros((1, 2)), 0)[0].tolist()
+    along_edge = (starts[:, 0] == ends[:, 0]) & (np.mod(starts[:, 0] - west, window.globe) == 0)
+    middle = north + window.globe / 2
+    farthest = np.maximum(np.abs(starts[:, 1] - middle), np.abs(ends[:, 1] - middle))
+    return along_edge | (farthest >= POLE * window.globe)
 
 
 def _runs(coordinates: NDArray[np.float64], drawn: NDArray[np.bool_]) -> Iterator[Points]:

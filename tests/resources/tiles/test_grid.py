@@ -1,0 +1,151 @@
+import math
+
+import mercantile
+import numpy as np
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from resources.tiles import grid
+from resources.tiles.errors import LayerError
+
+longitudes = st.floats(-180, 180)
+latitudes = st.floats(-grid.MAX_LATITUDE, grid.MAX_LATITUDE)
+zooms = st.integers(0, grid.MAX_ZOOM)
+
+
+@st.composite
+def tiles(draw: st.DrawFn) -> tuple[int, int, int]:
+    z = draw(zooms)
+    return z, draw(st.integers(0, 2**z - 1)), draw(st.integers(0, 2**z - 1))
+
+
+@st.composite
+def bounds(draw: st.DrawFn) -> grid.Bounds:
+    south, north = sorted((draw(latitudes), draw(latitudes)))
+    return grid.Bounds(draw(longitudes), south, draw(longitudes), north)
+
+
+@given(longitudes, latitudes)
+def test_projecting_and_back_gives_the_same_place(longitude: float, latitude: float) -> None:
+    [[back_longitude, back_latitude]] = grid.unproject(grid.project(np.array([[longitude, latitude]]))).tolist()
+    assert math.isclose(back_longitude, longitude, abs_tol=1e-9)
+    assert math.isclose(back_latitude, latitude, abs_tol=1e-9)
+
+
+@given(longitudes, latitudes, zooms)
+def test_the_projection_is_that_of_mercantile(longitude: float, latitude: float, z: int) -> None:
+    [[u, v]] = grid.project(np.array([[longitude, latitude]])).tolist()
+    there = mercantile.tile(longitude, latitude, z)
+    last = 2**z - 1
+    assert abs(min(int(u * 2**z), last) - there.x) <= (1 if math.isclose(u * 2**z % 1, round(u * 2**z % 1)) else 0)
+    assert abs(min(int(v * 2**z), last) - there.y) <= (1 if not 1e-6 < v * 2**z % 1 < 1 - 1e-6 else 0)
+
+
+@given(st.floats(-90, 90), longitudes)
+@example(90.0, 0.0)
+@example(-90.0, 180.0)
+def test_poles_are_clipped_to_the_map(latitude: float, longitude: float) -> None:
+    projected = grid.project(np.array([[longitude, latitude]]))
+    assert ((projected >= 0) & (projected <= 1)).all()
+
+
+@given(st.floats(-90, 90))
+def test_drawn_geometry_stays_finite_at_the_poles(latitude: float) -> None:
+    assert np.isfinite(grid.project(np.array([[0.0, latitude]]), grid.DRAWN_LATITUDE)).all()
+
+
+@given(tiles())
+def test_a_tile_of_the_grid_is_valid_and_its_neighbours_beyond_are_not(tile: tuple[int, int, int]) -> None:
+    z, x, y = tile
+    assert grid.is_tile(z, x, y)
+    assert not grid.is_tile(z, x + 2**z, y)
+    assert not grid.is_tile(z, x, y - 2**z)
+
+
+@pytest.mark.parametrize("tile", [(-1, 0, 0), (23, 0, 0), (0, 1, 0), (0, 0, 1), (3, -1, 0), (3, 0, 8)])
+def test_tiles_off_the_grid_are_not_valid(tile: tuple[int, int, int]) -> None:
+    assert not grid.is_tile(*tile)
+
+
+@given(bounds(), st.integers(0, 8))
+def test_every_tile_of_the_ranges_touches_the_bounds(box: grid.Bounds, z: int) -> None:
+    for xs, ys in grid.tile_ranges(box, z):
+        for x in (xs[0], xs[-1]):
+            for y in (ys[0], ys[-1]):
+                assert grid.is_tile(z, x, y)
+                assert grid.touches(box, z, x, y, padding=0)
+
+
+@given(bounds(), st.integers(0, 10), longitudes, latitudes)
+def test_a_tile_with_a_place_within_the_bounds_touches_them(
+    box: grid.Bounds, z: int, longitude: float, latitude: float
+) -> None:
+    assume(box.south <= latitude <= box.north)
+    east_of_west, west_of_east = longitude >= box.west, longitude <= box.east
+    assume((east_of_west or west_of_east) if box.crosses_antimeridian else (east_of_west and west_of_east))
+    there = mercantile.tile(longitude, latitude, z)
+    assert grid.touches(box, z, there.x, there.y)
+
+
+@given(bounds(), st.integers(0, 5))
+def test_tiles_within_bounds_come_once_each(box: grid.Bounds, z: int) -> None:
+    found = list(grid.tiles_within(box, z))
+    assert len(found) == len(set(found))
+    assert found
+
+
+@given(tiles())
+def test_the_smallest_tile_around_a_tile_is_at_least_as_large(tile: tuple[int, int, int]) -> None:
+    box = grid.tile_bounds(*tile)
+    z, _, _ = grid.smallest_tile_around(box)
+    assert z <= tile[0]
+
+
+def test_bounds_across_the_antimeridian_touch_tiles_on_both_sides_only() -> None:
+    fiji = grid.Bounds(177.0, -19.0, -178.0, -16.0)
+    touched = {x for x in range(64) for y in range(64) if grid.touches(fiji, 6, x, y)}
+    assert touched == {0, 63}
+    assert len(fiji.boxes()) == 2
+
+
+def test_a_stroke_at_the_maps_edge_shows_on_the_other_side() -> None:
+    assert grid.touches(grid.Bounds(179.9, 0, 180, 10), 3, 0, 3)
+
+
+@given(st.lists(st.tuples(st.floats(0, 0.999), st.floats(0, 0.5)), min_size=1, max_size=8))
+def test_bounds_enclose_every_part(parts: list[tuple[float, float]]) -> None:
+    spans = np.array([(start, start + length) for start, length in parts])
+    box = grid.enclosing(spans, 0.4, 0.6)
+    for u in (spans[:, 0], spans[:, 1], spans.mean(axis=1)):
+        for longitude in (np.mod(u, 1.0) * 360 - 180).tolist():
+            inside = box.west - 1e-9 <= longitude <= box.east + 1e-9
+            if box.crosses_antimeridian:
+                inside = longitude >= box.west - 1e-9 or longitude <= box.east + 1e-9
+            assert inside or math.isclose(abs(longitude), 180.0)
+
+
+def test_bounds_choose_the_short_way_round() -> None:
+    box = grid.enclosing(np.array([[0.99, 1.0], [0.0, 0.01]]), 0.4, 0.6)
+    assert box.crosses_antimeridian
+    assert box.west == pytest.approx(176.4)
+    assert box.east == pytest.approx(-176.4)
+
+
+def test_unwrapping_goes_on_past_the_antimeridian_and_starts_anew_in_each_line() -> None:
+    found = grid.unwrap(np.array([179.0, -179.0, -178.0, 170.0, -179.0, 179.0]), np.array([0, 3, 6]))
+    assert found.tolist() == [179, 181, 182, 170, 181, 179]
+
+
+def test_a_line_from_one_edge_of_the_map_to_the_other_is_not_unwrapped() -> None:
+    assert grid.unwrap(np.array([-180.0, 180.0]), np.array([0, 2])).tolist() == [-180, 180]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [None, "0,0,1,1", [0, 0, 1], [0, 0, 1, float("nan")], [0, 0, 1, float("inf")], [0, 10, 1, 0], [0, 0, 181, 1],
+     [-181, 0, 0, 1], [0, -91, 0, 1], [0, 0, 1, True], ["0", 0, 1, 1]],
+)  # fmt: skip
+def test_bounds_that_are_no_box_on_earth_are_refused(values: object) -> None:
+    with pytest.raises(LayerError):
+        grid.Bounds.parse(values)
