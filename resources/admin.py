@@ -9,6 +9,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.files.uploadedfile import UploadedFile
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -105,12 +106,14 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
 
     @admin.display(description="preview")
     def preview(self, layer: Layer) -> SafeString | str:
-        if not layer.geometry_name:
-            return "Load data first."
-        z, x, y = grid.smallest_tile_around(grid.Bounds.parse(layer.bounds), layer.max_zoom)
-        tile = reverse("tile", args=[f"{layer.slug}/{max(z, layer.min_zoom)}/{x}/{y}@2x.png"])
-        links = (reverse("map"), "Map", tile, "A tile", reverse("tilejson", args=[layer.slug]), "TileJSON")
-        return format_html('<a href="{}">{}</a> · <a href="{}">{}</a> · <a href="{}">{}</a>', *links)
+        saved = Layer.objects.filter(pk=layer.pk).exclude(geometry_name="").first()
+        return _links(saved) if saved else "Load data first."
+
+    def delete_model(self, request: HttpRequest, obj: Layer) -> None:
+        storing.delete_layers([obj])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
+        storing.delete_layers(queryset)
 
     def save_model(self, request: HttpRequest, obj: Layer, form: Any, change: bool) -> None:
         """Saves what was changed in the form and no more: speeds may have come in since it was opened."""
@@ -119,3 +122,10 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
 
 def _model_fields(changed: list[str]) -> set[str]:
     return {name for name in changed if name in {field.name for field in Layer._meta.concrete_fields}}
+
+
+def _links(layer: Layer) -> SafeString:
+    z, x, y = grid.tile_showing(grid.Bounds.parse(layer.bounds), layer.min_zoom, layer.max_zoom)
+    tile = reverse("tile", args=[f"{layer.slug}/{z}/{x}/{y}@2x.png"])
+    links = (reverse("map"), "Map", tile, "A tile", reverse("tilejson", args=[layer.slug]), "TileJSON")
+    return format_html('<a href="{}">{}</a> · <a href="{}">{}</a> · <a href="{}">{}</a>', *links)

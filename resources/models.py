@@ -4,17 +4,25 @@ import time
 from collections.abc import Iterable
 
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
 from django.db.models.base import ModelBase
 
 from .tiles import grid, style, tile
 from .tiles.errors import LayerError
 
+YEAR_SECONDS = 31_536_000
+
 
 def next_version(version: int, now_seconds: float) -> int:
     """A version above the last one, and above those of a database that was lost. Microseconds."""
     return max(version + 1, int(now_seconds * 1_000_000))
+
+
+def validate_seconds(seconds: float) -> None:
+    """Refuses what is no time up to a year: below nothing, infinite, not a number."""
+    if not 0 <= seconds <= YEAR_SECONDS:
+        raise ValidationError("Seconds from 0 to those of a year.")
 
 
 def whole_world() -> list[float]:
@@ -31,7 +39,7 @@ class Layer(models.Model):
     slug = models.CharField(
         max_length=50,
         unique=True,
-        validators=[RegexValidator(rf"\A(?:{tile.SLUG})\Z", "Small letters, digits, “-” and “_”.")],
+        validators=[RegexValidator(rf"\A(?:{tile.SLUG})\Z", tile.SLUG_RULE)],
         help_text="Its place in the address: /tiles/<slug>/…",
     )
     title = models.CharField(max_length=200, blank=True)
@@ -46,16 +54,16 @@ class Layer(models.Model):
         default=whole_world,
         help_text="West, south, east, north in degrees. Tiles outside are empty. Set from the data when it is loaded.",
     )
-    fresh_seconds = models.FloatField(default=60, validators=[MinValueValidator(0), MaxValueValidator(31_536_000)])
+    fresh_seconds = models.FloatField(default=60, validators=[validate_seconds])
     stale_seconds = models.FloatField(
         default=86_400,
-        validators=[MinValueValidator(0), MaxValueValidator(31_536_000)],
+        validators=[validate_seconds],
         help_text="How long tiles are still served, while they are painted anew, after they were fresh.",
     )
     client_seconds = models.FloatField(
         null=True,
         blank=True,
-        validators=[MinValueValidator(0), MaxValueValidator(31_536_000)],
+        validators=[validate_seconds],
         help_text="How long browsers keep a tile without asking again. Empty: the hot window, so that changes show.",
     )
     attribution = models.CharField(max_length=500, blank=True)

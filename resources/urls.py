@@ -1,12 +1,27 @@
 """URLs of the map page, tiles and their descriptions."""
 
-from django.urls import path, re_path
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 
 from . import overview
 from .tiles import tile, views
 
+
+class AnyAddress(StringConverter):
+    """Whatever follows: the view answers for all of it, so that no address gets another kind of 404."""
+
+    regex = r"[\s\S]*"
+
+
+class LayerSlug(StringConverter):
+    regex = tile.SLUG
+
+
+register_converter(AnyAddress, "any_address")
+register_converter(LayerSlug, "layer_slug")
+
 urlpatterns = [
     path("", overview.map_page, name="map"),
-    re_path(rf"\Atiles/(?P<slug>{tile.SLUG})\.json\Z", views.describe, name="tilejson"),
-    re_path(r"\Atiles/(?P<address>(?s:.*))\Z", views.tile, name="tile"),
+    path("tiles/<layer_slug:slug>.json", views.describe, name="tilejson"),
+    path("tiles/<any_address:address>", views.tile, name="tile"),
 ]

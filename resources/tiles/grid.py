@@ -127,14 +127,15 @@ def tile_bounds(z: int, x: int, y: int) -> Bounds:
     return Bounds(*mercantile.bounds(x, y, z))
 
 
-def smallest_tile_around(bounds: Bounds, max_zoom: int = MAX_ZOOM) -> tuple[int, int, int]:
-    """(z, x, y) of the smallest tile that holds the whole bounds; 0/0/0 across the antimeridian."""
-    if bounds.crosses_antimeridian:
-        return 0, 0, 0
-    tile = mercantile.bounding_tile(*bounds.as_list(), truncate=True)
-    while tile.z > max_zoom:
-        tile = mercantile.parent(tile)
-    return tile.z, tile.x, tile.y
+def tile_showing(bounds: Bounds, min_zoom: int, max_zoom: int) -> tuple[int, int, int]:
+    """(z, x, y) of the smallest tile that holds the whole bounds, or of that in their middle when zooms forbid it."""
+    west, south, east, north = bounds.as_list()
+    around = mercantile.Tile(0, 0, 0) if bounds.crosses_antimeridian else mercantile.bounding_tile(*bounds.as_list())
+    if min_zoom <= around.z <= max_zoom:
+        return around.z, around.x, around.y
+    middle = math.remainder((west + (east + 360.0 if bounds.crosses_antimeridian else east)) / 2, 360.0)
+    there = mercantile.tile(middle, (south + north) / 2, min(max(around.z, min_zoom), max_zoom))
+    return there.z, there.x, there.y
 
 
 def unwrap(longitudes: Floats, offsets: NDArray[np.int64]) -> Floats:

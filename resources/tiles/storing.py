@@ -4,6 +4,7 @@ Whatever fails, the old data stays in service. Files that no layer names any mor
 """
 
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from hashlib import sha256
@@ -17,16 +18,16 @@ from django.db.models import Q
 from resources.models import Layer
 from retry import observing
 
-from . import compiling, geometry, speeds
+from . import compiling, geometry, speeds, tile
 from .compiling import CompiledLayer, CompiledSpeeds
-from .errors import SpeedsError, UnknownLayerError
+from .errors import LayerError, SpeedsError, UnknownLayerError
 
 _log = logging.getLogger("tarry.layers")
 
 
 def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> Layer:
     """Creates the layer or replaces its data and the named fields. Raises ValidationError for bad fields."""
-    written = write_files(slug, compiled)
+    written = write_files(checked_slug(slug), compiled)
     with transaction.atomic():
         layer = Layer.objects.select_for_update().filter(slug=slug).first() or Layer(slug=slug)
         replaced = {layer.geometry_name, layer.speeds_name}
@@ -35,6 +36,13 @@ def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -
         layer.save()
         transaction.on_commit(partial(delete_unused, replaced))
     return layer
+
+
+def checked_slug(slug: str) -> str:
+    """The slug, if it can stand in addresses and files' names. Raises LayerError."""
+    if not re.fullmatch(tile.SLUG, slug):
+        raise LayerError(f"“{slug[:60]}” is no name for a layer: {tile.SLUG_RULE}")
+    return slug
 
 
 def put_in_service(layer: Layer, written: Mapping[str, Any], changed: set[str] | None) -> None:
@@ -89,6 +97,16 @@ def store_speeds(slug: str, values: Mapping[str, tuple[float, float]]) -> speeds
     aligned, report = speeds.align(compiling.rows_of(values), segment_ids(layer))
     replace_speeds(layer, CompiledSpeeds(speeds.write_speeds(aligned), aligned.known, report))
     return report
+
+
+def delete_layers(layers: Iterable[Layer]) -> None:
+    """Deletes layers and then their files. Their tiles answer 404 from the next snapshot on."""
+    gone = list(layers)
+    with transaction.atomic():
+        for layer in gone:
+            layer.delete()
+        names = {name for layer in gone for name in (layer.geometry_name, layer.speeds_name)}
+        transaction.on_commit(partial(delete_unused, names))
 
 
 def find_layer(slug: str) -> Layer:

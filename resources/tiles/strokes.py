@@ -82,7 +82,7 @@ def _cuts(window: Window, starts: NDArray[np.float64], ends: NDArray[np.float64]
     along_edge = (starts[:, 0] == ends[:, 0]) & (np.mod(starts[:, 0] - west, window.globe) == 0)
     middle = north + window.globe / 2
     farthest = np.maximum(np.abs(starts[:, 1] - middle), np.abs(ends[:, 1] - middle))
-    return along_edge | (farthest >= POLE * window.globe)
+    return np.asarray(along_edge | (farthest >= POLE * window.globe))
 
 
 def _runs(coordinates: NDArray[np.float64], drawn: NDArray[np.bool_]) -> Iterator[Points]:

@@ -8,6 +8,7 @@ from . import grid
 
 MAX_ADDRESS_LENGTH = 120
 SLUG = r"[a-z0-9][a-z0-9_-]{0,49}"
+SLUG_RULE = "Small letters, digits, “-” and “_”, 50 at most."
 TYPES = {"png": "image/png", "webp": "image/webp"}
 
 _NUMBER = r"0|[1-9][0-9]{0,6}"

@@ -14,7 +14,7 @@ from resources.tiles import geojson, geometry, scene, speeds, style
 Line = Sequence[Sequence[float]]
 
 
-def line(identity: str | int | None, positions: Line, **properties: Any) -> dict[str, Any]:
+def line(identity: str | int | None, positions: Any, **properties: Any) -> dict[str, Any]:
     feature: dict[str, Any] = {
         "type": "Feature",
         "properties": properties,

@@ -48,6 +48,6 @@ def test_written_geometry_is_read_back_and_equal_geometries_are_equal_files() ->
 
 
 def test_features_without_geometry_keep_their_place() -> None:
-    nowhere = {"type": "Feature", "geometry": None, "properties": {}}
+    nowhere: dict[str, object] = {"type": "Feature", "geometry": None, "properties": {}}
     found = compiled("lines", nowhere, line("b", [[0, 51], [1, 52]]))
     assert found.features.tolist() == [1]

@@ -95,11 +95,12 @@ def test_tiles_within_bounds_come_once_each(box: grid.Bounds, z: int) -> None:
     assert found
 
 
-@given(tiles())
-def test_the_smallest_tile_around_a_tile_is_at_least_as_large(tile: tuple[int, int, int]) -> None:
-    box = grid.tile_bounds(*tile)
-    z, _, _ = grid.smallest_tile_around(box)
-    assert z <= tile[0]
+@given(bounds(), zooms, zooms)
+def test_the_tile_that_shows_bounds_touches_them_within_the_zooms(box: grid.Bounds, one: int, other: int) -> None:
+    z, x, y = grid.tile_showing(box, min(one, other), max(one, other))
+    assert min(one, other) <= z <= max(one, other)
+    assert grid.is_tile(z, x, y)
+    assert grid.touches(box, z, x, y)
 
 
 def test_bounds_across_the_antimeridian_touch_tiles_on_both_sides_only() -> None:

@@ -1,0 +1,157 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from resources.models import Layer
+from resources.tiles import storing
+
+from . import builders
+from .conftest import AREAS, LINES, Load
+
+SPEEDS = b"segment_id,speed_kmh,free_flow_kmh\nnorth,10,50\nnowhere,1,2\n"
+
+
+def form(**fields: Any) -> dict[str, Any]:
+    return {
+        "slug": "jams",
+        "title": "Jams",
+        "kind": "lines",
+        "enabled": "on",
+        "order": 0,
+        "style": "{}",
+        "min_zoom": 0,
+        "max_zoom": 18,
+        "bounds": "[-180, -85, 180, 85]",
+        "fresh_seconds": 60,
+        "stale_seconds": 600,
+        **fields,
+    }
+
+
+def upload(data: bytes, name: str = "data.geojson") -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, data)
+
+
+def errors_of(response: Any) -> dict[str, list[str]]:
+    assert response.status_code == 200
+    errors: dict[str, list[str]] = response.context["adminform"].form.errors
+    return errors
+
+
+def test_an_upload_makes_a_layer(admin_client: Client) -> None:
+    sent = form(geometry_file=upload(LINES), speeds_file=upload(SPEEDS, "speeds.csv"))
+    assert admin_client.post("/admin/resources/layer/add/", sent).status_code == 302
+    layer = Layer.objects.get()
+    assert (layer.segments, layer.speeds_known) == (3, 1)
+    assert layer.bounds == pytest.approx([-0.3, 51.4, 0.2, 51.6])
+    assert storing.segment_ids(layer) == ["north", "south", "west"]
+
+
+def test_areas_are_uploaded_too(admin_client: Client) -> None:
+    assert (
+        admin_client.post("/admin/resources/layer/add/", form(kind="areas", geometry_file=upload(AREAS))).status_code
+        == 302
+    )
+    assert Layer.objects.get().kind == "areas"
+
+
+@pytest.mark.parametrize(
+    ("field", "data", "message"),
+    [
+        ("geometry_file", b"<kml/>", "not JSON"),
+        ("geometry_file", builders.collection(), "empty"),
+        ("geometry_file", LINES.replace(b"51.6", b"510.6"), "not on Earth"),
+        ("geometry_file", LINES.replace(b'"south"', b'"north"'), "same id"),
+        ("speeds_file", SPEEDS + b"north,1,2\n", "Line 4"),
+        ("speeds_file", SPEEDS.replace(b"10", b"NaN"), "Line 2"),
+    ],
+)
+def test_a_bad_upload_is_told_at_its_field_and_the_old_data_stays(
+    admin_client: Client, load: Load, field: str, data: bytes, message: str
+) -> None:
+    before = load()
+    response = admin_client.post(f"/admin/resources/layer/{before.pk}/change/", form(**{field: upload(data)}))
+    assert list(errors_of(response)) == [field]
+    assert message in errors_of(response)[field][0]
+    after = Layer.objects.get()
+    assert (after.version, after.geometry_name) == (before.version, before.geometry_name)
+    assert storing.segment_ids(after) == ["north", "south", "west"]
+
+
+def test_a_file_that_is_too_big_is_refused(admin_client: Client, load: Load, settings: Any) -> None:
+    layer = load()
+    settings.LAYER_MAX_BYTES = 100
+    response = admin_client.post(f"/admin/resources/layer/{layer.pk}/change/", form(geometry_file=upload(LINES)))
+    assert "too big" in errors_of(response)["geometry_file"][0]
+
+
+def test_a_compilation_that_takes_too_long_is_ended(admin_client: Client, settings: Any) -> None:
+    settings.LAYER_COMPILE_SECONDS = 0.01
+    response = admin_client.post("/admin/resources/layer/add/", form(geometry_file=upload(LINES)))
+    assert "took longer" in errors_of(response)["geometry_file"][0]
+    assert not Layer.objects.exists()
+
+
+def test_a_new_layer_needs_its_geometry_and_so_does_another_kind(admin_client: Client, load: Load) -> None:
+    assert "geometry_file" in errors_of(admin_client.post("/admin/resources/layer/add/", form(slug="other")))
+    layer = load()
+    response = admin_client.post(f"/admin/resources/layer/{layer.pk}/change/", form(kind="areas"))
+    assert "geometry_file" in errors_of(response)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("style", '{"color": 1}'),
+        ("style", "{"),
+        ("bounds", "[1, 2]"),
+        ("bounds", "[0, 0, NaN, 1]"),
+        ("slug", "Big Jams"),
+        ("max_zoom", 30),
+        ("fresh_seconds", "nan"),
+        ("stale_seconds", "inf"),
+        ("fresh_seconds", -1),
+        ("client_seconds", "inf"),
+    ],
+)
+def test_bad_settings_are_told_at_their_field(admin_client: Client, load: Load, field: str, value: Any) -> None:
+    layer = load()
+    response = admin_client.post(f"/admin/resources/layer/{layer.pk}/change/", form(**{field: value}))
+    assert list(errors_of(response)) == [field]
+
+
+def test_settings_are_saved_without_touching_speeds_that_came_in_meanwhile(
+    admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer = load()
+    original = storing.put_in_service
+
+    def with_new_speeds(edited: Layer, *rest: Any) -> None:
+        storing.store_speeds("jams", {"west": (9, 50)})
+        original(edited, *rest)
+
+    monkeypatch.setattr(storing, "put_in_service", with_new_speeds)
+    sent = form(title="Renamed", bounds=str(layer.bounds))
+    assert admin_client.post(f"/admin/resources/layer/{layer.pk}/change/", sent).status_code == 302
+    after = Layer.objects.get()
+    assert (after.title, after.speeds_known) == ("Renamed", 1)
+    assert after.version > layer.version
+
+
+def test_the_form_links_to_a_preview(admin_client: Client, load: Load) -> None:
+    layer = load()
+    page = admin_client.get(f"/admin/resources/layer/{layer.pk}/change/").content.decode()
+    assert "/tiles/jams.json" in page
+    assert "/tiles/jams/" in page
+    assert admin_client.get("/admin/resources/layer/").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_deleting_a_layer_deletes_its_files(admin_client: Client, load: Load, tmp_path: Path) -> None:
+    layer = load()
+    admin_client.post(f"/admin/resources/layer/{layer.pk}/delete/", {"post": "yes"})
+    assert not Layer.objects.exists()
+    assert not list(tmp_path.rglob("*.npz"))

@@ -1,0 +1,144 @@
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from resources.models import Layer
+from resources.tiles import storing
+
+from . import builders
+from .conftest import AREAS, LINES, Load
+
+HEADER = "segment_id,speed_kmh,free_flow_kmh\n"
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "lines.geojson"
+    path.write_bytes(LINES)
+    return path
+
+
+@pytest.fixture
+def speeds(tmp_path: Path) -> Path:
+    path = tmp_path / "speeds.csv"
+    path.write_text(f"{HEADER}north,10,50\nnowhere,1,2\n")
+    return path
+
+
+def run(*arguments: object) -> str:
+    out = StringIO()
+    call_command(*map(str, arguments), stdout=out)
+    return out.getvalue()
+
+
+@pytest.mark.django_db
+def test_load_layer_creates_a_layer_with_its_speeds(lines: Path, speeds: Path) -> None:
+    said = run(
+        "load_layer", "jams", "--lines", lines, "--speeds", speeds, "--title", "Jams", "--attribution", "All",
+        "--min-zoom", 3, "--max-zoom", 15, "--fresh", 30, "--stale", 300, "--order", 7,
+        "--style", '{"widths": {"9": 3}}',
+    )  # fmt: skip
+    layer = Layer.objects.get()
+    assert (layer.title, layer.attribution, layer.min_zoom, layer.max_zoom) == ("Jams", "All", 3, 15)
+    assert (layer.fresh_seconds, layer.stale_seconds, layer.order, layer.base) == (30, 300, 7, False)
+    assert layer.style == {"widths": {"9": 3}}
+    assert "3 lines, 6 positions, 1 with speeds" in said
+    assert "2 rows, 1 of them for unknown segments (nowhere)" in said
+
+
+@pytest.mark.django_db
+def test_load_layer_replaces_the_data_and_keeps_what_is_not_named(lines: Path, tmp_path: Path) -> None:
+    run("load_layer", "land", "--lines", lines, "--title", "Land", "--max-zoom", 9)
+    areas = tmp_path / "areas.geojson"
+    areas.write_bytes(AREAS)
+    run("load_layer", "land", "--areas", areas, "--base")
+    layer = Layer.objects.get()
+    assert (layer.kind, layer.title, layer.max_zoom, layer.base) == ("areas", "Land", 9, True)
+
+
+@pytest.mark.parametrize(
+    ("data", "arguments", "message"),
+    [
+        (b"{", [], "not JSON"),
+        (b"", [], "empty"),
+        (builders.collection(builders.line(1, [[0, 0]])), [], "too short"),
+        (LINES, ["--style", "{"], "--style is not JSON"),
+        (LINES, ["--style", '{"color": 1}'], "style: A style of lines has no “color”"),
+        (LINES, ["--max-zoom", "99"], "max_zoom"),
+        (LINES, ["--fresh", "nan"], "fresh_seconds"),
+        (LINES, ["--min-zoom", "9", "--max-zoom", "5"], "max_zoom"),
+        (LINES, ["--speeds", "/nowhere.csv"], "cannot be read"),
+    ],
+)
+def test_load_layer_says_what_is_wrong_and_keeps_the_old_data(
+    load: Load, tmp_path: Path, data: bytes, arguments: list[str], message: str
+) -> None:
+    before = load()
+    path = tmp_path / "bad.geojson"
+    path.write_bytes(data)
+    with pytest.raises(CommandError) as caught:
+        run("load_layer", "jams", "--lines", path, *arguments)
+    assert message in str(caught.value)
+    assert caught.value.returncode == 1
+    after = Layer.objects.get()
+    assert (after.version, after.geometry_name) == (before.version, before.geometry_name)
+    assert storing.segment_ids(after) == ["north", "south", "west"]
+
+
+@pytest.mark.django_db
+def test_a_file_of_two_gigabytes_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "huge.geojson"
+    with path.open("wb") as file:
+        file.truncate(2**31)  # sparse
+    with pytest.raises(CommandError, match="too big: 2,147 MB"):
+        run("load_layer", "jams", "--lines", path)
+
+
+@pytest.mark.django_db
+def test_a_missing_file_and_a_bad_slug_are_told(lines: Path) -> None:
+    with pytest.raises(CommandError, match="cannot be read: No such file"):
+        run("load_layer", "jams", "--lines", "/nowhere.geojson")
+    with pytest.raises(CommandError, match="Small letters"):
+        run("load_layer", "Big Jams", "--lines", lines)
+
+
+@pytest.mark.django_db
+def test_load_layer_wants_exactly_one_kind_of_data(lines: Path) -> None:
+    for arguments in ([], ["--lines", str(lines), "--areas", str(lines)], ["--points", str(lines)]):
+        with pytest.raises(CommandError):
+            run("load_layer", "jams", *arguments)
+
+
+def test_load_speeds_replaces_the_speeds(load: Load, speeds: Path) -> None:
+    before = load()
+    said = run("load_speeds", "jams", speeds)
+    after = Layer.objects.get()
+    assert "2 rows, 1 of them for unknown segments (nowhere)" in said
+    assert (before.speeds_known, after.speeds_known) == (2, 1)
+    assert after.version > before.version
+
+
+def test_bad_speeds_change_nothing(load: Load, speeds: Path) -> None:
+    before = load()
+    speeds.write_text(f"{HEADER}north,10,50\nsouth,NaN,50\n")
+    with pytest.raises(CommandError, match=r"Line 3.*left as they are"):
+        run("load_speeds", "jams", speeds)
+    assert Layer.objects.get().version == before.version
+
+
+def test_speeds_need_a_layer_of_lines(load: Load, speeds: Path) -> None:
+    load("land", "areas", AREAS)
+    with pytest.raises(CommandError, match="only lines have speeds"):
+        run("load_speeds", "land", speeds)
+    with pytest.raises(CommandError, match="no layer “nowhere”"):
+        run("load_speeds", "nowhere", speeds)
+
+
+def test_expire_makes_a_new_version(load: Load) -> None:
+    before = load()
+    assert "version" in run("expire", "jams")
+    assert Layer.objects.get().version > before.version
+    with pytest.raises(CommandError, match="no layer"):
+        run("expire", "nowhere")

@@ -1,0 +1,154 @@
+import json
+from typing import Any
+
+import pytest
+from django.db import DatabaseError
+from django.test import Client
+
+from resources import tasks
+from resources.models import Layer
+from resources.tiles import layers, painting, scenes, storing, views
+from resources.tiles.layers import LayerView
+from resources.tiles.tile import Tile
+from tests.conftest import RedisServers
+
+from .conftest import Load
+
+LONDON = "10/511/340"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "unknown/1/0/0.png",
+        "jams/99/0/0.png",
+        "jams/19/0/0.png",
+        "jams/1/2/0.png",
+        "jams/01/0/0.png",
+        "jams/1/0/0.gif",
+        "jams/1/0/0",
+        "jams",
+        "",
+        "jams/1/0/0.png%0A",
+        "jams/" + "1" * 3000 + "/0/0.png",
+        "%00/1/0/0.png",
+    ],
+)
+def test_what_is_not_there_is_404_and_displaces_what_caches_hold(client: Client, load: Load, address: str) -> None:
+    load()
+    response = client.get(f"/tiles/{address}")
+    assert response.status_code == 404
+    assert response["Content-Type"] == "application/problem+json"
+    assert response["Cache-Control"] == "public, max-age=1"
+
+
+def test_a_tile_outside_of_the_bounds_is_the_empty_one_without_any_look_up(client: Client, load: Load) -> None:
+    load()
+    response = client.get("/tiles/jams/10/100/100@2x.png")
+    assert response.status_code == 200
+    assert response.content == painting.empty_tile(2, "png")
+    assert response["Content-Type"] == "image/png"
+    assert client.get("/tiles/jams/10/100/100@2x.png", headers={"If-None-Match": response["ETag"]}).status_code == 304
+
+
+def test_a_cold_tile_is_deferred_painted_and_then_there(
+    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
+    layer = load()
+    response = client.get(f"/tiles/jams/{LONDON}.png")
+    assert response.status_code == 302
+    [(task, work_key, token, arguments, lane)] = published
+    assert (task, lane) == ("resources.paint_tile", "paint.now")
+    assert work_key == f"paint:jams:{layer.version}:10:511:340"
+    tasks.paint_tile(work_key, token, *arguments)
+    response = client.get(f"/tiles/jams/{LONDON}.png")
+    assert response.status_code == 200
+    assert response["Content-Type"] == "image/png"
+    [expected] = [painting.paint(scenes.load_scene("jams")[1], Tile("jams", 10, 511, 340))]
+    assert response.content == expected
+
+
+def test_new_speeds_make_tiles_stale_not_absent(
+    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
+    load()
+    client.get(f"/tiles/jams/{LONDON}.png")
+    tasks.paint_tile(*published[0][1:3], *published[0][3])
+    before = client.get(f"/tiles/jams/{LONDON}.png")
+    storing.store_speeds("jams", {"north": (1.0, 50.0)})
+    stale = client.get(f"/tiles/jams/{LONDON}.png")
+    assert (stale.status_code, stale.content) == (200, before.content)
+    assert published[1][4] == "paint.refresh"
+    tasks.paint_tile(*published[1][1:3], *published[1][3])
+    assert client.get(f"/tiles/jams/{LONDON}.png").content != before.content
+
+
+def test_a_layer_deleted_before_its_tile_is_painted_answers_404(
+    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
+    layer = load()
+    client.get(f"/tiles/jams/{LONDON}.png")
+    view = LayerView.of(layer)
+    layer.delete()
+    tasks.paint_tile(*published[0][1:3], *published[0][3])
+    monkeypatch.setattr(layers, "layer_snapshot", lambda slug: view)
+    assert client.get(f"/tiles/jams/{LONDON}.png").status_code == 404
+
+
+def test_the_database_failing_before_anything_was_read_is_503(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing() -> dict[str, LayerView]:
+        raise DatabaseError
+
+    monkeypatch.setattr(layers, "_read_layers", failing)
+    for address in (f"/tiles/jams/{LONDON}.png", "/tiles/jams.json"):
+        response = client.get(address)
+        assert response.status_code == 503
+        assert response["Retry-After"]
+
+
+def test_tilejson_describes_the_layer(client: Client, load: Load) -> None:
+    load(attribution="© All", note="Speeds are generated.", min_zoom=3, max_zoom=15)
+    response = client.get("/tiles/jams.json")
+    described = json.loads(response.content)
+    assert described["tilejson"] == "3.0.0"
+    assert described["tiles"] == ["http://testserver/tiles/jams/{z}/{x}/{y}.png"]
+    assert described["bounds"] == pytest.approx([-0.3, 51.4, 0.2, 51.6])
+    assert (described["minzoom"], described["maxzoom"], described["name"]) == (3, 15, "Jams")
+    assert (described["attribution"], described["note"]) == ("© All", "Speeds are generated.")
+    assert described["legend"][0]["label"] == "Free flow"
+    assert response["Access-Control-Allow-Origin"] == "*"
+    assert response["Cache-Control"] == "public, max-age=1, s-maxage=1"
+
+
+def test_tilejson_of_an_unknown_layer_is_404(client: Client, db: None) -> None:
+    assert client.get("/tiles/unknown.json").status_code == 404
+
+
+def test_tilejson_bounds_do_not_cross_the_antimeridian(client: Client, load: Load) -> None:
+    load(bounds=[170, -20, -170, 20])
+    assert json.loads(client.get("/tiles/jams.json").content)["bounds"] == [-180, -20, 180, 20]
+
+
+@pytest.mark.parametrize("method", ["post", "put", "delete"])
+def test_tiles_are_only_read(client: Client, load: Load, method: str) -> None:
+    load()
+    assert getattr(client, method)(f"/tiles/jams/{LONDON}.png").status_code == 405
+
+
+def test_layers_that_are_switched_off_or_without_data_are_404(client: Client, load: Load) -> None:
+    load(enabled=False)
+    Layer.objects.create(slug="bare")
+    for slug in ("jams", "bare"):
+        assert client.get(f"/tiles/{slug}/{LONDON}.png").status_code == 404
+
+
+def test_work_names_the_version_that_it_paints(load: Load) -> None:
+    work = views.paint_work(LayerView.of(load()), Tile("jams", 10, 511, 340, 2, "webp"))
+    assert work.arguments == ("jams", 10, 511, 340, 2, "webp")
+    assert (work.kind, work.lane, work.refresh_lane) == ("paint:jams:10", "paint.now", "paint.refresh")
