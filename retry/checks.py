@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning
+from django.core import checks
+from django.core.checks import CheckMessage, Error
 
 from .conf import conf
 from .headers import hot_window_seconds
@@ -25,7 +26,7 @@ def check_waiting(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMess
         found.append(Error(f"RETRY_MAX_WAITS is {waits}; it must be 1 to 10.", id="retry.E005"))
     elif waits > 2:
         message = f"RETRY_MAX_WAITS is {waits}: clients that follow only three redirects will fail."
-        found.append(Warning(message, id="retry.W001"))
+        found.append(checks.Warning(message, id="retry.W001"))
     if wait * waits >= conf().RETRY_TICKET_SECONDS:
         found.append(Error("Tickets grow old before their waits end.", id="retry.E008"))
     return found
@@ -59,7 +60,7 @@ def check_stores(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessa
             found.append(Error(f"{name} must be a redis://, rediss:// or unix:// URL.", id="retry.E010"))
     if conf().REDIS_URL == conf().CACHE_URL:
         message = "REDIS_URL and CACHE_URL are one database: eviction would take claims and queued work."
-        found.append(Warning(message, hint="Run two servers: noeviction and allkeys-lru.", id="retry.W002"))
+        found.append(checks.Warning(message, hint="Run two servers: noeviction and allkeys-lru.", id="retry.W002"))
     return found
 
 
@@ -71,7 +72,7 @@ def check_times(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessag
         found.append(Error(message, id="retry.E011"))
     if conf().HOT_SECONDS < hot_window_seconds(conf().HOT_SECONDS) + 2:
         message = f"HOT_SECONDS is {conf().HOT_SECONDS}: changes show after three seconds at the soonest."
-        found.append(Warning(message, id="retry.W003"))
+        found.append(checks.Warning(message, id="retry.W003"))
     if not 0 < conf().RETRY_BACKOFF_BASE_SECONDS <= conf().RETRY_BACKOFF_MAX_SECONDS:
         found.append(Error("RETRY_BACKOFF_BASE_SECONDS must be above 0 and at most the maximum.", id="retry.E012"))
     bad = [name for name, lane in conf().RETRY_LANES.items() if lane["limit"] < 1 or lane["workers"] < 1]

@@ -87,7 +87,7 @@ def beginning(work: Work, *, refresh: bool) -> Call:
 def _look(work_key: str, mode: Mode, kind: str, lane: str, spec: str) -> Call:
     bounds = conf().RETRY_LANES[lane] if lane else Lane(limit=0, workers=1)
     limit, workers = bounds["limit"], bounds["workers"]
-    keys = [_claim(work_key), _done(work_key), _failure(work_key), _TOKEN, _CLAIMS, _DURATIONS, queued_name(lane)]
+    keys = [_claim(work_key), _done(work_key), _failure(work_key), _COUNTER, _CLAIMS, _DURATIONS, queued_name(lane)]
     return Call("state", "look", keys, (work_key, kind, mode, lane, limit, workers, spec, UNKNOWN_DURATION_MS))
 
 
@@ -152,10 +152,10 @@ def _finish(work_key: str, token: int, outcome: str, duration_seconds: float, *f
 
 def sweeping(most: int) -> Call:
     """Claims whose time has come: see sweep.lua."""
-    return Call("state", "sweep", [_CLAIMS, _TOKEN], [most])
+    return Call("state", "sweep", [_CLAIMS, _COUNTER], [most])
 
 
-_TOKEN = "retry:token"
+_COUNTER = "retry:token"
 _CLAIMS = "retry:claims"
 _DURATIONS = "retry:durations"
 

@@ -38,7 +38,7 @@ def prepare(work_key: str, token: int, preparer: Preparer) -> None:
     except StoreUnavailable as error:
         _log.warning("refused by a store", extra={"work": work_key, "error": str(error)})
         _fail(task, work_key, token, began, PreparationError("The content could not be stored."))
-    except Exception:  # the edge of a worker's process: whatever a painter raises is a failed preparation
+    except Exception:  # noqa: BLE001 - the edge of a worker's process: whatever is raised is a failed preparation
         _log.exception("preparation failed", extra={"work": work_key})
         _fail(task, work_key, token, began, PreparationError("The preparation failed."))
 

@@ -95,7 +95,7 @@ def test_finishing_twice_is_the_same_as_once(work: Work) -> None:
 
 
 def test_finishing_publishes_the_work_key_once(work: Work, servers: RedisServers) -> None:
-    with servers.state.client.pubsub() as subscription:
+    with servers.state.client.pubsub() as subscription:  # type: ignore[no-untyped-call]
         subscription.subscribe(claims.FINISHED_CHANNEL)
         token = begun(work).token
         start(work, token)

@@ -125,8 +125,7 @@ class Claims(RuleBasedStateMachine):
 
     @invariant()
     def every_claim_is_under_the_sweepers_eye(self) -> None:
-        keys = {key.decode() for key in self.servers.state.client.zrange("retry:claims", 0, -1)}
-        assert keys == set(self.held)
+        assert set(self.servers.state.client.zrange("retry:claims", 0, -1)) == {key.encode() for key in self.held}
 
 
 @pytest.mark.usefixtures("servers")

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -250,7 +250,7 @@ def test_an_end_that_falls_into_a_lost_subscription_is_not_missed(work: Work, se
         token = begin(work)
         waiting = asyncio.create_task(instance.answer(asked(work), present))
         await settled(instance, work)
-        servers.state.client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+        servers.state.client.client_kill_filter(_type="pubsub")
         connections.execute(claims.finishing_stored(work.key, token, 0.1))
         assert is_back(await asyncio.wait_for(waiting, 4))
 
@@ -327,7 +327,7 @@ def test_methods_and_preflights() -> None:
     play(scene)
 
 
-async def answers(coroutines: list[Awaitable[Reply | None]]) -> list[int]:
+async def answers(coroutines: Sequence[Awaitable[Reply | None]]) -> list[int]:
     return sorted(reply.status for reply in await asyncio.gather(*coroutines) if reply)
 
 

@@ -12,6 +12,7 @@ from pytest_django import Settings
 
 from retry import claims, connections, contents
 from retry.contents import Prepared
+from retry.scripts import Call
 from retry.serving import serve_or_defer
 from retry.work import Work
 from tests.conftest import RedisServers
@@ -184,7 +185,7 @@ def test_content_that_came_in_between_is_served_and_the_claim_taken_back(
 ) -> None:
     beginning = claims.beginning
 
-    def begin_late(work: Work, *, refresh: bool) -> connections.Call:
+    def begin_late(work: Work, *, refresh: bool) -> Call:
         store()
         return beginning(work, refresh=refresh)
 
