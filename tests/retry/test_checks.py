@@ -1,0 +1,43 @@
+"""System checks: each contradiction by its id."""
+
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+from pytest_django import Settings
+
+
+def found() -> set[str | None]:
+    return {message.id for message in run_checks() if message.id and message.id.startswith("retry.")}
+
+
+def test_the_sites_own_settings_pass() -> None:
+    assert found() == set()
+
+
+@pytest.mark.parametrize(
+    ("changes", "identifier"),
+    [
+        ({"DEFAULT_RETRY_TIMEOUT": 0}, "retry.E001"),
+        ({"DEFAULT_RETRY_TIMEOUT": 45}, "retry.E002"),
+        ({"CACHES": {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}}, "retry.E003"),
+        ({"PUBLIC_URL": ""}, "retry.E004"),
+        ({"PUBLIC_URL": "", "RETRY_AFTER_SERVER": "https://wait.example/", "DEBUG": True}, "retry.E004"),
+        ({"RETRY_MAX_WAITS": 0}, "retry.E005"),
+        ({"RETRY_DELIVERY": "carrier pigeon"}, "retry.E006"),
+        ({"RETRY_AFTER_SERVER": "//evil.example"}, "retry.E007"),
+        ({"RETRY_TICKET_SECONDS": 30}, "retry.E008"),
+        ({"PUBLIC_URL": "tiles.example"}, "retry.E009"),
+        ({"REDIS_URL": "memcached://x"}, "retry.E010"),
+        ({"RETRY_LEASE_SECONDS": 1}, "retry.E011"),
+        ({"RETRY_BACKOFF_BASE_SECONDS": 0}, "retry.E012"),
+        ({"RETRY_LANES": {"paint.now": {"limit": 0, "workers": 1}}}, "retry.E013"),
+        ({"RETRY_MAX_WAITS": 3}, "retry.W001"),
+        ({"REDIS_URL": "redis://a/0", "CACHE_URL": "redis://a/0"}, "retry.W002"),
+        ({"HOT_SECONDS": 1}, "retry.W003"),
+    ],
+)
+def test_a_contradiction_is_found(settings: Settings, changes: dict[str, Any], identifier: str) -> None:
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    assert identifier in found()
