@@ -84,7 +84,7 @@ def pressure_of(seconds: float, segment: Segment, centre: tuple[float, float], j
     north = segment.latitude - centre[1]
     distance_km = DEGREE_KM * math.hypot(east, north)
     swell = 0.55 + 0.45 * math.sin(math.tau * seconds / jam.swell_seconds + jam.phase)
-    return 2.4 * swell * math.exp(-((distance_km / jam.reach_km) ** 2))
+    return 2.0 * swell * math.exp(-((distance_km / jam.reach_km) ** 2))
 
 
 def ripple(seconds: float, segment: Segment) -> float:

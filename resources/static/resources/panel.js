@@ -3,7 +3,7 @@
 import { KINDS } from "./watching.js";
 
 const STRIP_TILES = 48;
-const SLOWEST_DRAWN_MS = 1500;
+const SLOWEST_DRAWN_MS = 500;
 const ANNOUNCE_SECONDS = 4;
 const SVG = "http://www.w3.org/2000/svg";
 
