@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 
 from .models import Layer
 from .tiles import apart, conf, geojson, grid, storing
-from .tiles.compiling import CompiledSpeeds
+from .tiles.compiling import CompiledLayer, CompiledSpeeds
 from .tiles.errors import LayerError, SpeedsError
 
 admin.site.site_header = admin.site.site_title = "Tarry"
@@ -39,14 +39,14 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        self.written: dict[str, Any] = {}
+        self.compiled: CompiledLayer | CompiledSpeeds | None = None
         if "kind" not in cleaned or "slug" not in cleaned or self.errors:
             return cleaned
         if not cleaned["geometry_file"] and self._needs_geometry(cleaned["kind"]):
             self.add_error("geometry_file", "A layer of this kind needs its GeoJSON.")
             return cleaned
         try:
-            self.written = self._write(cleaned)
+            self.compiled = self._compile(cleaned)
         except SpeedsError as error:
             self.add_error("speeds_file", str(error))
         except LayerError as error:
@@ -56,16 +56,16 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
     def _needs_geometry(self, kind: str) -> bool:
         return not self.instance.geometry_name or kind != self.initial.get("kind", kind)
 
-    def _write(self, cleaned: dict[str, Any]) -> dict[str, Any]:
-        """Compiles what was uploaded and writes its files. Answers the fields that will name them."""
-        slug, kind = cleaned["slug"], cleaned["kind"]
+    def _compile(self, cleaned: dict[str, Any]) -> CompiledLayer | CompiledSpeeds | None:
+        """What was uploaded, compiled; None without an upload. Stores nothing."""
+        kind = cleaned["kind"]
         with _on_disk(cleaned["geometry_file"]) as geometry, _on_disk(cleaned["speeds_file"]) as speeds:
             if geometry:
                 job = apart.LayerJob(kind, geometry, speeds, conf.limits())
-                return storing.write_files(slug, apart.compile_layer_apart(job, conf.compile_seconds()))
+                return apart.compile_layer_apart(job, conf.compile_seconds())
             if speeds and kind != Layer.Kind.LINES:
                 raise SpeedsError("Only lines have speeds.")
-            return storing.write_speeds(slug, _compile_speeds(self.instance, speeds)) if speeds else {}
+            return _compile_speeds(self.instance, speeds) if speeds else None
 
 
 def _compile_speeds(layer: Layer, speeds: Path) -> CompiledSpeeds:
@@ -117,7 +117,22 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
 
     def save_model(self, request: HttpRequest, obj: Layer, form: Any, change: bool) -> None:
         """Saves what was changed in the form and no more: speeds may have come in since it was opened."""
-        storing.put_in_service(obj, form.written, None if not change else _model_fields(form.changed_data))
+        changed = _model_fields(form.changed_data) if change else None
+        try:
+            storing.put_in_service(obj, _written(obj.slug, form.compiled), changed)
+        except SpeedsError as error:
+            self.message_user(request, str(error), messages.ERROR)
+
+
+def _written(slug: str, compiled: CompiledLayer | CompiledSpeeds | None) -> dict[str, Any]:
+    """Writes the files of what was compiled. Answers the fields that name them."""
+    match compiled:
+        case CompiledLayer():
+            return storing.write_files(slug, compiled)
+        case CompiledSpeeds():
+            return storing.write_speeds(slug, compiled)
+        case None:
+            return {}
 
 
 def _model_fields(changed: list[str]) -> set[str]:

@@ -11,7 +11,7 @@ from .tiles.tile import Tile
 
 
 @shared_task(name="resources.paint_tile", ignore_result=True)
-def paint_tile(  # noqa: PLR0913, PLR0917  # a message's arguments are flat
+def paint_tile(  # noqa: PLR0917  # a message's arguments are flat
     work_key: str, token: int, layer: str, z: int, x: int, y: int, scale: int, image_format: str
 ) -> None:
     """Paints one tile. Does not raise when that fails."""

@@ -16,6 +16,7 @@ from resources.models import Layer
 from retry import observing
 
 from . import conf, grid
+from .errors import LayerError
 
 _log = logging.getLogger("tarry.layers")
 
@@ -85,6 +86,8 @@ class Snapshot:
         if known is None:
             self._lock.acquire()
         try:
+            if known is None and self._layers is not None:
+                return self._layers  # another thread read them while this one waited
             self._taken = time.monotonic()
             self._layers = _read_layers()
         except DatabaseError:
@@ -108,4 +111,10 @@ def layer_snapshot(slug: str) -> LayerView | None:
 def _read_layers() -> dict[str, LayerView]:
     with observing.timed("database"):
         layers = list(Layer.objects.filter(enabled=True).exclude(geometry_name=""))
-    return {layer.slug: LayerView.of(layer) for layer in layers}
+    views: dict[str, LayerView] = {}
+    for layer in layers:
+        try:
+            views[layer.slug] = LayerView.of(layer)
+        except LayerError as error:  # one bad row must not take the others along
+            _log.error("left out a layer", extra={"layer": layer.slug, "error": str(error)})
+    return views

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from retry import contents
-from retry.errors import PreparationError
+from retry import contents, errors
 
 from . import painting, scenes, tile
 from .errors import UnknownLayerError
@@ -23,7 +22,7 @@ def paint_tile(wanted: tile.Tile) -> Mapping[str, contents.Prepared]:
     try:
         layer, scene = scenes.load_scene(wanted.layer)
     except UnknownLayerError as error:
-        raise PreparationError("There is no such layer any more.", status=404) from error
+        raise errors.PreparationError("There is no such layer any more.", status=404) from error
     prepared = contents.Prepared(
         body=painting.paint(scene, wanted),
         content_type=wanted.content_type,

@@ -4,8 +4,7 @@ Whatever fails, the old data stays in service. Files that no layer names any mor
 """
 
 import logging
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -13,46 +12,58 @@ from typing import Any
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from resources.models import Layer
 from retry import observing
 
-from . import compiling, geometry, speeds, tile
+from . import compiling, geometry, speeds
 from .compiling import CompiledLayer, CompiledSpeeds
-from .errors import LayerError, SpeedsError, UnknownLayerError
+from .errors import SpeedsError, UnknownLayerError
 
 _log = logging.getLogger("tarry.layers")
 
 
 def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> Layer:
     """Creates the layer or replaces its data and the named fields. Raises ValidationError for bad fields."""
-    written = write_files(checked_slug(slug), compiled)
+    described = {**fields, "kind": compiled.kind, "bounds": fields.get("bounds", compiled.bounds.as_list())}
+    _with_fields(Layer.objects.all(), slug, described).full_clean()
+    written = write_files(slug, compiled)
     with transaction.atomic():
-        layer = Layer.objects.select_for_update().filter(slug=slug).first() or Layer(slug=slug)
-        replaced = {layer.geometry_name, layer.speeds_name}
-        apply(layer, {**written, **fields})
-        layer.full_clean()
-        layer.save()
+        layer = _with_fields(Layer.objects.select_for_update(), slug, described)
+        return put_in_service(layer, {**written, **described}, None)
+
+
+def _with_fields(layers: QuerySet[Layer], slug: str, fields: Mapping[str, Any]) -> Layer:
+    """The layer of that name, or a new one, with some fields set and nothing saved."""
+    layer = layers.filter(slug=slug).first() or Layer(slug=slug)
+    for name, value in fields.items():
+        setattr(layer, name, value)
+    return layer
+
+
+def put_in_service(layer: Layer, written: Mapping[str, Any], changed: Collection[str] | None) -> Layer:
+    """Saves a layer with files that were written for it; of the other fields only the changed, None: all.
+
+    Raises SpeedsError, saving nothing, when the speeds belong to a geometry that was replaced.
+    """
+    with transaction.atomic():
+        current = Layer.objects.select_for_update().filter(pk=layer.pk).first() if layer.pk else None
+        replaced = {current.geometry_name, current.speeds_name} if current else set()
+        if current and "geometry_name" not in written and "speeds_name" in written:
+            _check_same_geometry(layer, current, written)
+        for name, value in written.items():
+            setattr(layer, name, value)
+        layer.version = max(layer.version, current.version if current else 0)
+        layer.save(update_fields=None if changed is None else {*changed, *written})
         transaction.on_commit(partial(delete_unused, replaced))
     return layer
 
 
-def checked_slug(slug: str) -> str:
-    """The slug, if it can stand in addresses and files' names. Raises LayerError."""
-    if not re.fullmatch(tile.SLUG, slug):
-        raise LayerError(f"“{slug[:60]}” is no name for a layer: {tile.SLUG_RULE}")
-    return slug
-
-
-def put_in_service(layer: Layer, written: Mapping[str, Any], changed: set[str] | None) -> None:
-    """Saves a layer with files that were written for it; of the other fields only the changed, None: all."""
-    with transaction.atomic():
-        current = Layer.objects.select_for_update().filter(pk=layer.pk).first() if layer.pk else None
-        replaced = {current.geometry_name, current.speeds_name} if current else set()
-        apply(layer, written)
-        layer.save(update_fields=None if changed is None else {*changed, *written})
-        transaction.on_commit(partial(delete_unused, replaced))
+def _check_same_geometry(layer: Layer, current: Layer, written: Mapping[str, Any]) -> None:
+    if current.geometry_digest != layer.geometry_digest:
+        delete_unused({written["speeds_name"]})
+        raise SpeedsError("The layer was replaced while its speeds were read. Load them again.")
 
 
 def write_files(slug: str, compiled: CompiledLayer) -> dict[str, Any]:
@@ -77,18 +88,8 @@ def write_speeds(slug: str, compiled: CompiledSpeeds) -> dict[str, Any]:
 
 
 def replace_speeds(layer: Layer, compiled: CompiledSpeeds) -> Layer:
-    """Puts speeds that were compiled for the layer's present geometry into service; tiles become stale."""
-    written = write_speeds(layer.slug, compiled)
-    with transaction.atomic():
-        current = Layer.objects.select_for_update().filter(pk=layer.pk).first()
-        if current is None or current.geometry_digest != layer.geometry_digest:
-            delete_unused({written["speeds_name"]})
-            raise SpeedsError("The layer was replaced while its speeds were read. Load them again.")
-        replaced = {current.speeds_name}
-        apply(current, written)
-        current.save(update_fields=written.keys())
-        transaction.on_commit(partial(delete_unused, replaced))
-    return current
+    """Puts speeds that were compiled for the layer's geometry into service; tiles become stale."""
+    return put_in_service(layer, write_speeds(layer.slug, compiled), ())
 
 
 def store_speeds(slug: str, values: Mapping[str, tuple[float, float]]) -> speeds.Report:
@@ -126,11 +127,6 @@ def read_file(name: str) -> bytes:
     with observing.timed("storage"), default_storage.open(name) as file:
         data: bytes = file.read()
         return data
-
-
-def apply(layer: Layer, fields: Mapping[str, Any]) -> None:
-    for name, value in fields.items():
-        setattr(layer, name, value)
 
 
 def delete_unused(names: Iterable[str]) -> None:

@@ -19,7 +19,10 @@ EDGES_PER_CALL = 256
 JOINED_WIDTH = 4
 """From this width on gaps show between the edges of a bend: discs close them."""
 
-SMOOTH_COSINE = 0.97
+WIDE = 12
+WIDE_COSINE = 0.97
+NARROW_COSINE = 0.8
+"""Bends with a larger cosine gape by about a supersampled pixel at most."""
 
 POLE = 1.5
 """How far from the equator, in turns of the globe, rings round a pole are closed."""
@@ -103,14 +106,14 @@ def _discs(window: Window, lines: Lines, near: NDArray[np.bool_], width: int) ->
     points = np.diff(lines.offsets) == 1
     places = lines.offsets[:-1][points]
     if width >= JOINED_WIDTH:
-        places = np.concatenate((places, _bends_and_ends(lines, near)))
+        places = np.concatenate((places, _bends_and_ends(lines, near, width)))
     centres = lines.coordinates[places]
     centres = centres[window.near(centres, centres, width / 2 + 2)].astype(np.int64)
     distinct = np.unique(centres[:, 0] * (1 << 32) + centres[:, 1] + (1 << 31))
     return np.column_stack((distinct >> 32, (distinct & ((1 << 32) - 1)) - (1 << 31)))
 
 
-def _bends_and_ends(lines: Lines, near: NDArray[np.bool_]) -> Indexes:
+def _bends_and_ends(lines: Lines, near: NDArray[np.bool_], width: int) -> Indexes:
     """Rows where a drawn line ends, or bends so much that its edges gape."""
     coordinates = lines.coordinates
     before, after = np.roll(near, 1), near
@@ -118,5 +121,5 @@ def _bends_and_ends(lines: Lines, near: NDArray[np.bool_]) -> Indexes:
     step_before = np.roll(step_after, 1, axis=0)
     along = (step_before * step_after).sum(axis=1)
     lengths = np.hypot(*step_before.T) * np.hypot(*step_after.T)
-    bends = before & after & (along < SMOOTH_COSINE * lengths)
+    bends = before & after & (along < (WIDE_COSINE if width >= WIDE else NARROW_COSINE) * lengths)
     return np.flatnonzero(bends | (before != after))

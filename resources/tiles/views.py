@@ -4,9 +4,7 @@ from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from retry import headers, responses, serving
-from retry.conf import conf
-from retry.work import Work
+from retry import conf, headers, responses, serving, work
 
 from . import grid, layers, preparing, tilejson
 from .layers import LayerView
@@ -29,7 +27,7 @@ def tile(request: HttpRequest, address: str) -> HttpResponse:
         return responses.not_found(NOT_FOUND)
     if not grid.touches(layer.bounds, wanted.z, wanted.x, wanted.y):
         return _empty(request, layer, wanted)
-    return serving.serve_or_defer(request, wanted.content_key, work=paint_work(layer, wanted), version=layer.version)
+    return serving.serve_or_defer(request, wanted.content_key, paint_work(layer, wanted), version=layer.version)
 
 
 @require_safe
@@ -49,9 +47,9 @@ def describe(request: HttpRequest, slug: str) -> HttpResponse:
     return response
 
 
-def paint_work(layer: LayerView, wanted: Tile) -> Work:
+def paint_work(layer: LayerView, wanted: Tile) -> work.Work:
     """The work of painting a tile from the layer's present data."""
-    return Work(
+    return work.Work(
         key=wanted.work_key(layer.version),
         kind=wanted.kind,
         lane="paint.now",
@@ -63,6 +61,11 @@ def paint_work(layer: LayerView, wanted: Tile) -> Work:
 
 def _empty(request: HttpRequest, layer: LayerView, wanted: Tile) -> HttpResponse:
     """The shared empty tile, kept no longer than content, for the layer's bounds may change."""
-    seconds = conf().HOT_SECONDS if layer.client_seconds is None else layer.client_seconds
-    body, shared_seconds = preparing.empty_tile(wanted), conf().HOT_SECONDS
-    return responses.constant(request, body, wanted.content_type, shared_seconds=shared_seconds, client_seconds=seconds)
+    hot_seconds = conf.conf().HOT_SECONDS
+    return responses.constant(
+        request,
+        preparing.empty_tile(wanted),
+        wanted.content_type,
+        shared_seconds=hot_seconds,
+        client_seconds=hot_seconds if layer.client_seconds is None else layer.client_seconds,
+    )

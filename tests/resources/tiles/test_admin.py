@@ -130,6 +130,7 @@ def test_settings_are_saved_without_touching_speeds_that_came_in_meanwhile(
     original = storing.put_in_service
 
     def with_new_speeds(edited: Layer, *rest: Any) -> None:
+        monkeypatch.setattr(storing, "put_in_service", original)
         storing.store_speeds("jams", {"west": (9, 50)})
         original(edited, *rest)
 

@@ -40,6 +40,14 @@ def test_the_last_snapshot_serves_while_the_database_fails(load: Load, monkeypat
     assert layers.layer_snapshot("jams") == before
 
 
+def test_a_layer_with_impossible_bounds_does_not_take_the_others_along(load: Load) -> None:
+    load()
+    load("broken")
+    Layer.objects.filter(slug="broken").update(bounds="nonsense")
+    assert layers.layer_snapshot("broken") is None
+    assert layers.layer_snapshot("jams") is not None
+
+
 @pytest.mark.parametrize(("version", "now"), [(0, 1_800_000_000.5), (2**62, 1_800_000_000.5), (5, 0.0)])
 def test_versions_only_grow(version: int, now: float) -> None:
     assert next_version(version, now) == max(version + 1, int(now * 1e6))

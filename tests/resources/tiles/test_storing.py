@@ -7,7 +7,7 @@ from django.core.files.storage import default_storage
 
 from resources.models import Layer
 from resources.tiles import compiling, scenes, storing
-from resources.tiles.errors import LayerError, SpeedsError, UnknownLayerError
+from resources.tiles.errors import SpeedsError, UnknownLayerError
 
 from . import builders
 from .conftest import LINES, Load
@@ -81,11 +81,12 @@ def test_bad_fields_leave_the_layer_as_it_was(load: Load, fields: dict[str, Any]
         load(data=builders.many_lines(3), **fields)
     after = Layer.objects.get()
     assert (after.version, after.geometry_name) == (before.version, before.geometry_name)
+    assert len(files()) == 2
 
 
 def test_a_bad_slug_is_refused_before_anything_is_written(load: Load) -> None:
     for slug in ("Jams", "../jams", "a:b", "", "a" * 51):
-        with pytest.raises(LayerError):
+        with pytest.raises(ValidationError):
             load(slug=slug)
     assert not default_storage.exists("layers")
 
