@@ -20,9 +20,7 @@ JOINED_WIDTH = 4
 """From this width on gaps show between the edges of a bend: discs close them."""
 
 WIDE = 12
-WIDE_COSINE = 0.97
-NARROW_COSINE = 0.8
-"""Bends with a larger cosine gape by about a supersampled pixel at most."""
+"""From this width on even the rounding of corners shows."""
 
 POLE = 1.5
 """How far from the equator, in turns of the globe, rings round a pole are closed."""
@@ -121,5 +119,10 @@ def _bends_and_ends(lines: Lines, near: NDArray[np.bool_], width: int) -> Indexe
     step_before = np.roll(step_after, 1, axis=0)
     along = (step_before * step_after).sum(axis=1)
     lengths = np.hypot(*step_before.T) * np.hypot(*step_after.T)
-    bends = before & after & (along < (WIDE_COSINE if width >= WIDE else NARROW_COSINE) * lengths)
+    bends = before & after & (along < _straight_cosine(width) * lengths)
     return np.flatnonzero(bends | (before != after))
+
+
+def _straight_cosine(width: int) -> float:
+    """From this cosine on a bend does not gape: narrow lines by the angle 2 / width, wide ones only straight on."""
+    return 1 - 2 / width**2 if width < WIDE else 1 - 1e-9
