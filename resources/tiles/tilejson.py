@@ -24,7 +24,7 @@ def describe(layer: LayerView, site: str) -> dict[str, Any]:
         "minzoom": layer.min_zoom,
         "maxzoom": layer.max_zoom,
         "bounds": bounds,
-        "version": "1.0.0",
+        "version": f"1.{layer.version}.0",
         "vector_layers": [],
         "legend": style.legend(layer.kind, layer.style),
         "note": layer.note,

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
+from resources.demo import loading
 from tests.flows.stack import Stack
 
 pytestmark = pytest.mark.browser
@@ -23,6 +24,7 @@ CHROMIUM_ARGUMENTS = (
     "--disable-sync",
 )
 TILES_SECONDS = 40
+POLL_MILLISECONDS = 6_000
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 ANSWERED_AT_ONCE = ("browser", "hot", "cache", "stale")
@@ -38,6 +40,18 @@ PAINTED_TILES = """(pane) => [
   context.drawImage(image, 0, 0, 64, 64);
   return context.getImageData(0, 0, 64, 64).data.some((value, index) => index % 4 === 3 && value > 0);
 }).length"""
+
+SHOWS_STANDING = """() => [...document.querySelectorAll(".leaflet-overlays-pane img")].some((image) => {
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 256;
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  context.drawImage(image, 0, 0);
+  const pixels = context.getImageData(0, 0, 256, 256).data;
+  for (let i = 0; i < pixels.length; i += 4) {
+    if (pixels[i] > 120 && pixels[i] < 160 && pixels[i + 1] < 40 && pixels[i + 3] > 250) return true;
+  }
+  return false;
+})"""
 
 
 @dataclass
@@ -202,6 +216,19 @@ def test_dark_mode_darkens_the_page_and_the_base_map(site: str, dark_desktop: Vi
         max(page.evaluate("getComputedStyle(document.body.parentNode).backgroundColor.match(/\\d+/g).map(Number)")) < 80
     )
     assert dark_desktop.complaints == []
+
+
+def test_new_speeds_show_without_touching_the_page(stack: Stack, site: str, desktop: Visit, tmp_path: Path) -> None:
+    desktop.page.goto(f"{site}/#12/51.700/-0.600")  # Amersham, where the generated speeds are high
+    desktop.wait_for_tiles("overlays", at_least=1)
+    assert not desktop.page.evaluate(SHOWS_STANDING)
+    desktop.page.wait_for_timeout(POLL_MILLISECONDS)  # the page has seen the version before
+    standing = tmp_path / "standing.csv"
+    rows = [f"{segment.key},1,{segment.free_flow_kmh}" for segment in loading.read_segments()]
+    standing.write_text("\n".join(["segment_id,speed_kmh,free_flow_kmh", *rows]))
+    stack.manage("load_speeds", "jams", str(standing))
+    desktop.page.wait_for_function(SHOWS_STANDING, timeout=TILES_SECONDS * 1000)
+    assert desktop.complaints == []
 
 
 def test_busy_answers_are_asked_for_again_until_the_map_is_full(site: str, desktop: Visit) -> None:
