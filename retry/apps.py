@@ -10,3 +10,5 @@ class RetryConfig(AppConfig):
     def ready(self) -> None:
         for check in checks.ALL:
             register(check)
+        for check in checks.DEPLOYMENT:
+            register(check, deploy=True)

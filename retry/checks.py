@@ -42,10 +42,19 @@ def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMes
         found.append(Error("RETRY_AFTER_SERVER must be a path or an http(s) URL.", id="retry.E007"))
     if public and not public.startswith(("http://", "https://")):
         found.append(Error("PUBLIC_URL must be an http(s) URL.", id="retry.E009"))
-    if not public and (not settings.DEBUG or not server.startswith("/")):
-        message = "PUBLIC_URL is not set: links and redirects would follow whatever Host a client sends."
-        found.append(Error(message, hint="Set PUBLIC_URL to this site's address.", id="retry.E004"))
+    if not public and not server.startswith("/"):
+        found.append(_no_public_url())
     return found
+
+
+def check_public_url(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
+    """In production the site must know its own address."""
+    return [] if conf().PUBLIC_URL or settings.DEBUG else [_no_public_url()]
+
+
+def _no_public_url() -> Error:
+    message = "PUBLIC_URL is not set: links and redirects would follow whatever Host a client sends."
+    return Error(message, hint="Set PUBLIC_URL to this site's address.", id="retry.E004")
 
 
 def check_stores(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
@@ -82,3 +91,4 @@ def check_times(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessag
 
 
 ALL = (check_waiting, check_delivery, check_stores, check_times)
+DEPLOYMENT = (check_public_url,)
