@@ -87,14 +87,15 @@ if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     exit 1
 fi
 
-stamp=.venv/installed-${requirements%.txt}
-wanted=$(cat requirements.txt "$requirements" | cksum)
+stamp() { echo ".venv/installed-${1%.txt}"; }
+wanted() { cksum <"$1"; }
 if [ ! -x .venv/bin/python ]; then
     echo "Making .venv"
     "$PYTHON" -m venv .venv
 fi
-if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+if [ "$(cat "$(stamp "$requirements")" 2>/dev/null)" != "$(wanted "$requirements")" ]; then
     echo "Installing $requirements"
     .venv/bin/python -m pip install --quiet --disable-pip-version-check -r "$requirements"
-    echo "$wanted" >"$stamp"
+    wanted requirements.txt >"$(stamp requirements.txt)" # the other file holds the same pins, and more
+    wanted "$requirements" >"$(stamp "$requirements")"
 fi

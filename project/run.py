@@ -3,6 +3,7 @@
 nginx and redis-server it only looks for: setup.sh installs them.
 """
 
+import io
 import os
 import secrets
 import sys
@@ -86,7 +87,7 @@ def _read_settings() -> None:
 def _prepare_site(data: DataDirectory) -> bool:
     """Brings database and static files up to date; whether demo data is shown. Raises StartError."""
     try:
-        call_command("check")
+        call_command("check", stdout=io.StringIO())  # warnings still go to standard error
         call_command("migrate", interactive=False, verbosity=0)
         call_command("collectstatic", interactive=False, verbosity=0)
     except (CommandError, DatabaseError, ImproperlyConfigured, ValueError) as error:

@@ -1,0 +1,149 @@
+"""A real nginx with the site's configuration in front of origins that tests steer."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from http.client import HTTPConnection, HTTPMessage
+from pathlib import Path
+
+import pytest
+
+from project import fronting, starting
+from project.fronting import Front
+from project.limits import FileLimits
+from project.paths import DataDirectory, RuntimeDirectory
+from tests.flows.stack import free_port
+from tests.nginx.origin import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    headers: HTTPMessage
+    body: bytes
+
+    @property
+    def cached(self) -> bool:
+        return "nginx; hit" in ", ".join(self.headers.get_all("Cache-Status", []))
+
+
+class RawConnection(HTTPConnection):
+    """Sends request lines as they are, hostile ones too."""
+
+    def _validate_path(self, url: str) -> None: ...
+
+    def _encode_request(self, request: str) -> bytes:
+        return request.encode("latin-1")
+
+
+class RunningFront:
+    """nginx between a test and its two origins."""
+
+    def __init__(self, front: Front) -> None:
+        self.front = front
+        self.port = int(front.listen.rpartition(":")[2])
+        self.main = Origin(front.runtime.socket("main"))
+        self.retry = Origin(front.runtime.socket("retry"))
+        self._process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *nginx_command(front)], stdout=subprocess.DEVNULL
+        )
+        self._wait_until_it_listens()
+
+    def get(self, target: str, host: str = "localhost", *, method: str = "GET", **headers: str) -> Reply:
+        """Sends the target as it stands, byte for byte. `_` in a header's name is written `-`."""
+        return self._ask(RawConnection("127.0.0.1", self.port, timeout=10), target, host, method, headers)
+
+    def get_by_socket(self, target: str, host: str = "localhost") -> Reply:
+        """The same by the socket that the waiting instance uses."""
+        connection = RawConnection("front", timeout=10)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(str(self.front.runtime.socket("front")))
+        return self._ask(connection, target, host, "GET", {})
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(10)
+        self.main.close()
+        self.retry.close()
+
+    def _ask(self, connection: HTTPConnection, target: str, host: str, method: str, headers: dict[str, str]) -> Reply:
+        try:
+            connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
+            connection.putheader("Host", host)
+            for name, value in headers.items():
+                connection.putheader(name.replace("_", "-"), value)
+            connection.endheaders()
+            answer = connection.getresponse()
+            return Reply(answer.status, answer.headers, answer.read())
+        finally:
+            connection.close()
+
+    def _wait_until_it_listens(self) -> None:
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+            except OSError:
+                if time.monotonic() > deadline or self._process.poll() is not None:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+
+def nginx_command(front: Front) -> list[str]:
+    directory = str(front.runtime.nginx)
+    return [starting.tool("nginx"), "-e", "stderr", "-p", directory, "-c", f"{directory}/nginx.conf"]
+
+
+@pytest.fixture
+def front() -> Iterator[Front]:
+    """What the site's configuration depends on, in directories of its own."""
+    root = Path(tempfile.mkdtemp(prefix="tarry-nginx-", dir="/tmp"))
+    data, runtime = DataDirectory(root / "data"), RuntimeDirectory(root / "run")
+    starting.make_directories(data, runtime)
+    yield Front(
+        data=data,
+        runtime=runtime,
+        listen=f"127.0.0.1:{free_port()}",
+        allowed_hosts=["localhost", "127.0.0.1", "[::1]", ".tarry.example"],
+        public_scheme="http",
+        retry_path="/retry_after",
+        trusted_proxies=(),
+        proxy_timeout_seconds=40,
+        admin_timeout_seconds=120,
+        upload_max_bytes=100_000,
+        hot_max_bytes=10_000_000,
+        backlog=128,
+        limits=FileLimits(files=1024, connections=512),
+        small=True,
+        is_root=os.getuid() == 0,
+    )
+    shutil.rmtree(root)
+
+
+@pytest.fixture
+def start(front: Front) -> Iterator[Callable[..., RunningFront]]:
+    """Starts the front, with changes to what it depends on."""
+    running: list[RunningFront] = []
+
+    def start_it(**changes: object) -> RunningFront:
+        changed = replace(front, **changes)  # type: ignore[arg-type]
+        fronting.write(changed)
+        running.append(RunningFront(changed))
+        return running[-1]
+
+    yield start_it
+    for one in running:
+        one.stop()
+
+
+@pytest.fixture
+def site(start: Callable[..., RunningFront]) -> RunningFront:
+    """The front as it is by default."""
+    return start()

@@ -1,0 +1,91 @@
+"""An origin for the front: says what it was asked, and behaves as a test wants."""
+
+import json
+import os
+import socketserver
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+HOT = {"Cache-Control": "public, max-age=1, s-maxage=60"}
+PRIVATE = {"Cache-Control": "no-store"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the origin says. Without a body it repeats what it was asked."""
+
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=lambda: dict(HOT))
+    body: bytes | None = None
+    hang_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as it reached the origin."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+
+
+class Origin:
+    """Listens on a unix socket, as an instance of the site does."""
+
+    def __init__(self, socket: Path) -> None:
+        self.asked: list[Asked] = []
+        self.answer: Callable[[Asked], Answer] = lambda _: Answer()
+        self._socket = socket
+        self._server = _Server(str(socket), self)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+        self._socket.unlink(missing_ok=True)
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, path: str, origin: Origin) -> None:
+        self.origin = origin
+        super().__init__(path, _Handler)
+        os.chmod(path, 0o600)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        assert isinstance(self.server, _Server)
+        origin = self.server.origin
+        asked = Asked(self.command, self.path, {name.lower(): value for name, value in self.headers.items()})
+        origin.asked.append(asked)
+        answer = origin.answer(asked)
+        self.close_connection = True
+        if answer.hang_up:
+            return
+        body = answer.body
+        if body is None:
+            body = json.dumps([asked.target, asked.headers.get("host")]).encode()
+        self.send_response(answer.status)
+        for name, value in {"Content-Length": str(len(body)), **answer.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def address_string(self) -> str:
+        return "unix"
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  http.server's own name
+        """Says nothing: what was asked is kept in `asked`."""

@@ -1,0 +1,108 @@
+"""What the front keeps, and for whom."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.nginx.conftest import RunningFront
+from tests.nginx.origin import HOT, PRIVATE, Answer
+
+NEVER_KEPT = ["/admin/", "/admin", "/metrics", "/healthz", "/retry_after?key=1"]
+
+
+def test_public_content_is_answered_without_the_origin(site: RunningFront) -> None:
+    first, second = site.get("/tiles/a/1/0/0.png"), site.get("/tiles/a/1/0/0.png")
+    assert (first.cached, second.cached) == (False, True)
+    assert second.headers["Server-Timing"] == "front;desc=HIT"
+    assert second.body == first.body
+    assert len(site.main.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, PRIVATE, {"Cache-Control": "max-age=60"}, {"Cache-Control": "private, max-age=60"}],
+    ids=["without a word", "no-store", "not public", "private"],
+)
+def test_what_does_not_say_public_is_not_kept(site: RunningFront, headers: dict[str, str]) -> None:
+    site.main.answer = lambda _: Answer(headers=headers)
+    site.get("/feeds/")
+    assert not site.get("/feeds/").cached
+
+
+@pytest.mark.parametrize("target", NEVER_KEPT)
+def test_private_places_are_never_kept(site: RunningFront, target: str) -> None:
+    for _ in range(2):
+        answer = site.get(target)
+        assert answer.status == 200
+        assert not answer.cached
+        assert "Server-Timing" not in answer.headers
+
+
+def test_head_is_answered_from_the_same_entry(site: RunningFront) -> None:
+    site.get("/tiles/a", method="HEAD")
+    # nginx answers as soon as it has the header, and stores when it has all.
+    assert _comes_true(lambda: site.get("/tiles/a", method="HEAD").cached)
+    assert site.get("/tiles/a").cached
+    assert {asked.method for asked in site.main.asked} == {"GET"}
+
+
+def test_conditional_and_range_requests_are_answered_from_the_entry(site: RunningFront) -> None:
+    site.main.answer = lambda _: Answer(headers={**HOT, "ETag": '"x"', "Accept-Ranges": "bytes"}, body=b"0123456789")
+    site.get("/tiles/a")
+    assert site.get("/tiles/a", If_None_Match='"x"').status == 304
+    part = site.get("/tiles/a", Range="bytes=2-4")
+    assert (part.status, part.body) == (206, b"234")
+    assert len(site.main.asked) == 1
+
+
+def test_a_redirect_that_must_not_be_stored_is_not(site: RunningFront) -> None:
+    site.main.answer = lambda _: Answer(302, {**PRIVATE, "Location": "/retry_after?x"}, b"")
+    site.get("/tiles/a")
+    site.main.answer = lambda _: Answer()
+    assert site.get("/tiles/a").status == 200
+
+
+def test_the_waiting_instances_socket_fills_the_entry_that_clients_get(site: RunningFront) -> None:
+    site.get_by_socket("/tiles/a", host="localhost")
+    assert site.get("/tiles/a", host="LocalHost").cached
+
+
+def test_a_stale_entry_is_answered_while_it_is_refreshed(site: RunningFront) -> None:
+    released = threading.Event()
+    site.main.answer = lambda _: Answer(headers={"Cache-Control": "public, s-maxage=1, stale-while-revalidate=30"})
+    site.get("/tiles/a")
+    time.sleep(2.1)  # nginx counts whole seconds
+    refreshed = {**HOT, "X-Refreshed": "yes"}
+    site.main.answer = lambda _: Answer(headers=refreshed) if released.wait(5) else Answer(500)
+    assert site.get("/tiles/a").cached
+    released.set()
+    assert _comes_true(lambda: site.get("/tiles/a").headers.get("X-Refreshed") == "yes")
+
+
+def test_a_missing_tile_displaces_the_entry(site: RunningFront) -> None:
+    site.main.answer = lambda _: Answer(headers={"Cache-Control": "public, s-maxage=1, stale-while-revalidate=1"})
+    site.get("/tiles/a")
+    site.main.answer = lambda _: Answer(404, {"Cache-Control": "public, max-age=1"})
+    assert _comes_true(lambda: site.get("/tiles/a").status == 404)
+    assert site.get("/tiles/a").status == 404
+
+
+def test_cookies_reach_the_admin_only(site: RunningFront) -> None:
+    site.main.answer = lambda _: Answer(headers={**HOT, "Set-Cookie": "session=secret"})
+    public = site.get("/tiles/a", Cookie="session=mine")
+    assert "Set-Cookie" not in public.headers
+    assert "cookie" not in site.main.asked[-1].headers
+    admin = site.get("/admin/", Cookie="session=mine")
+    assert admin.headers["Set-Cookie"] == "session=secret"
+    assert site.main.asked[-1].headers["cookie"] == "session=mine"
+
+
+def _comes_true(condition: Callable[[], bool], seconds: float = 5) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False

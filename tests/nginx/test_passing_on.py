@@ -1,0 +1,82 @@
+"""What the front passes to the instances, and what it says when they are gone."""
+
+import itertools
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.nginx.conftest import RunningFront
+from tests.nginx.origin import Answer
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/retry_after?key=a", "//retry_after?key=a", "/retry%5Fafter?key=a", "/x/../retry_after?key=a"],
+)
+def test_the_waiting_instance_gets_its_own_path_and_the_ticket(site: RunningFront, target: str) -> None:
+    site.get(target)
+    assert [asked.target for asked in site.retry.asked] == ["/retry_after?key=a"]
+    assert site.main.asked == []
+
+
+def test_a_request_that_a_dying_worker_lost_is_tried_again(site: RunningFront) -> None:
+    turns = itertools.count()
+    site.main.answer = lambda _: Answer(hang_up=next(turns) == 0)
+    assert site.get("/tiles/a").status == 200
+    assert len(site.main.asked) == 2
+
+
+@pytest.mark.parametrize("target", ["/tiles/a", "/", "/admin/", "/healthz"])
+def test_without_main_the_answer_is_a_503_that_says_when_to_come_back(site: RunningFront, target: str) -> None:
+    site.main.close()
+    answer = site.get(target)
+    assert answer.status == 503
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.headers["Retry-After"] == "1"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert json.loads(answer.body)["status"] == 503
+
+
+def test_what_main_says_with_503_is_left_as_it_is(site: RunningFront) -> None:
+    site.main.answer = lambda _: Answer(503, {"Cache-Control": "no-store", "Retry-After": "7"}, b"busy")
+    answer = site.get("/tiles/a")
+    assert (answer.status, answer.body, answer.headers["Retry-After"]) == (503, b"busy", "7")
+
+
+def test_long_tickets_come_through(site: RunningFront) -> None:
+    location = "/retry_after?redirect=" + "x" * 7000
+    site.main.answer = lambda _: Answer(302, {"Location": location, "Cache-Control": "no-store"}, b"")
+    assert site.get("/tiles/a").headers["Location"] == location
+    assert site.get(location).status == 200
+
+
+def test_an_upload_that_is_too_large_is_refused_in_words(site: RunningFront) -> None:
+    answer = site.get("/admin/", method="POST", Content_Length="200000")
+    assert answer.status == 413
+    assert b"100000 bytes" in answer.body
+
+
+def test_a_trusted_proxy_is_believed(start: Callable[..., RunningFront]) -> None:
+    site = start(trusted_proxies=("127.0.0.1",), public_scheme="https")
+    site.get("/tiles/a", X_Forwarded_For="192.0.2.7")
+    asked = site.main.asked[0].headers
+    assert (asked["x-real-ip"], asked["x-forwarded-proto"]) == ("192.0.2.7", "https")
+
+
+def test_metrics_are_told_that_another_proxy_stood_between(site: RunningFront) -> None:
+    site.get("/metrics")
+    site.get("/metrics", X_Forwarded_For="192.0.2.7")
+    direct, passed_on = (asked.headers for asked in site.main.asked)
+    assert "x-forwarded-for" not in direct
+    assert passed_on["x-forwarded-for"] == "192.0.2.7"
+
+
+def test_static_files_are_kept_for_long_when_their_names_change_with_them(site: RunningFront) -> None:
+    directory = site.front.data.static
+    (directory / "map.0123456789ab.js").write_text("1")
+    (directory / "map.js").write_text("1")
+    assert "immutable" in site.get("/static/map.0123456789ab.js").headers["Cache-Control"]
+    assert site.get("/static/map.js").headers["Cache-Control"] == "public, max-age=300"
+    assert site.get("/static/../db.sqlite3").status == 200  # main's to answer, as any other address
+    assert site.main.asked[-1].target == "/db.sqlite3"
