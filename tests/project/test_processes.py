@@ -1,0 +1,104 @@
+"""The list of processes, and what supervisord is told about it."""
+
+from configparser import RawConfigParser
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from project import supervision
+from project.paths import DataDirectory, RuntimeDirectory
+from project.processes import Plan, Process, processes
+
+PLAN = Plan(
+    python="/venv/python",
+    redis_server="/usr/bin/redis-server",
+    nginx="/usr/sbin/nginx",
+    data=DataDirectory(Path("/data")),
+    runtime=RuntimeDirectory(Path("/run/tarry")),
+    address="http://127.0.0.1:8000",
+)
+
+
+def named(plan: Plan) -> dict[str, Process]:
+    return {process.name: process for process in processes(plan)}
+
+
+def queues(plan: Plan) -> list[str]:
+    lists = [
+        process.command[process.command.index("--queues") + 1]
+        for process in processes(plan)
+        if "--queues" in process.command
+    ]
+    return [queue for one in lists for queue in one.split(",")]
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_every_queue_has_one_kind_of_worker(small: bool) -> None:
+    assert sorted(queues(replace(PLAN, small=small))) == ["paint.now", "paint.refresh", "paint.warm", "work"]
+
+
+def test_a_small_site_paints_what_is_waited_for_first() -> None:
+    assert queues(replace(PLAN, small=True))[:3] == ["paint.now", "paint.refresh", "paint.warm"]
+
+
+def test_a_small_site_has_fewer_processes() -> None:
+    gone = set(named(PLAN)) - set(named(replace(PLAN, small=True)))
+    assert gone == {"paint-later", "beat"}
+    assert "--beat" in named(replace(PLAN, small=True))["work"].command
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_there_is_exactly_one_beat(small: bool) -> None:
+    found = [process for process in processes(replace(PLAN, small=small)) if {"beat", "--beat"} & set(process.command)]
+    assert len(found) == 1
+
+
+def test_servers_of_somebody_else_are_not_started() -> None:
+    assert not {"state", "cache"} & set(named(replace(PLAN, own_state=False, own_cache=False)))
+
+
+def test_redis_is_reached_by_its_socket_only() -> None:
+    for name in ("state", "cache"):
+        command = " ".join(named(PLAN)[name].command)
+        assert f"--port 0 --unixsocket /run/tarry/{name}.sock" in command
+
+
+def test_claims_are_never_evicted_and_content_is() -> None:
+    assert "noeviction" in named(PLAN)["state"].command
+    assert "allkeys-lru" in named(PLAN)["cache"].command
+
+
+def test_the_demo_runs_only_when_there_is_one() -> None:
+    assert "demo" not in named(PLAN)
+    assert named(replace(PLAN, demo=True))["demo"].command[-2:] == ("demo", "--live")
+
+
+def test_the_waiting_instance_is_given_longer_to_stop_than_the_longest_wait() -> None:
+    assert named(replace(PLAN, retry_timeout_seconds=60))["retry"].stop_wait_seconds > 65
+
+
+def test_instances_stop_before_the_servers_they_need() -> None:
+    order = {process.name: process.priority for process in processes(PLAN)}
+    assert max(order["state"], order["cache"]) < order["nginx"] < order["main"] < order["retry"] < order["paint-now"]
+
+
+def test_every_process_ends_with_supervisord_where_the_system_can_do_it() -> None:
+    launcher = ("setpriv", "--pdeathsig", "TERM")
+    assert all(process.command[:3] == launcher for process in processes(replace(PLAN, launcher=launcher)))
+
+
+def test_supervisord_is_told_every_command_as_it_is() -> None:
+    awkward = replace(PLAN, python="/a b/100%/python")
+    text = supervision.configuration(processes(awkward), logs=Path("/logs"), runtime=Path("/run"), user="")
+    parser = RawConfigParser()
+    parser.read_string(text)
+    assert parser["program:main"]["command"].startswith("'/a b/100%%/python' -m gunicorn")
+    assert "%%h" in parser["program:paint-now"]["command"]
+    assert parser["program:announce"]["autorestart"] == "false"
+    assert "user" not in parser["supervisord"]
+
+
+def test_root_says_so_to_supervisord() -> None:
+    text = supervision.configuration([], logs=Path("/logs"), runtime=Path("/run"), user="root")
+    assert "user = root" in text

@@ -1,0 +1,72 @@
+"""`python -m project.run` says in one line why it cannot start."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from project import starting
+from project.paths import BASE_DIR, runtime_directory
+from tests.flows.stack import free_port
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "data"
+    runtime = runtime_directory(tmp_path / "data").root
+    if runtime.exists():
+        subprocess.run(["rm", "-r", str(runtime)], check=True)
+
+
+def refusal(data: Path, **environment: str) -> str:
+    """What a run that must not start says."""
+    done = subprocess.run(
+        [sys.executable, "-m", "project.run"],
+        cwd=BASE_DIR,
+        env={"PATH": os.environ["PATH"], "DATA_DIR": str(data), "PORT": str(free_port()), "DEMO": "0", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout
+    assert "Traceback" not in done.stderr
+    assert "Tarry cannot start: " in done.stderr
+    return done.stderr
+
+
+def test_a_port_in_use(data: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert "cannot listen on 127.0.0.1 port" in refusal(data, PORT=str(taken.getsockname()[1]))
+
+
+def test_a_run_that_is_still_there(data: Path) -> None:
+    data.mkdir()
+    descriptor = starting.hold_lock(data / "run.lock")
+    try:
+        assert f"it already runs on {data} (process {os.getpid()})" in refusal(data)
+    finally:
+        os.close(descriptor)
+
+
+def test_a_setting_that_cannot_be_read(data: Path) -> None:
+    assert "a setting is wrong" in refusal(data, MAIN_WORKERS="many")
+
+
+def test_settings_that_contradict_each_other(data: Path) -> None:
+    assert "retry.E002" in refusal(data, DEFAULT_RETRY_TIMEOUT="50")
+
+
+def test_a_database_that_is_not_there(data: Path) -> None:
+    assert "database" in refusal(data, DATABASE_URL=f"sqlite:///{data}/missing/db.sqlite3")
+
+
+def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "is not a directory" in refusal(tmp_path / "file")

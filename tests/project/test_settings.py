@@ -1,0 +1,120 @@
+"""The settings, each read from the environment and each described."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from project.brokers import broker_url
+from project.paths import BASE_DIR
+from project.storing import storage_from
+
+READ = re.compile(r"""\benv(?:\.\w+)?\(\s*"([A-Z_]+)""")
+DESCRIBED = re.compile(r"^\| `([A-Z_]+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+
+def read_names() -> set[str]:
+    return set(READ.findall((BASE_DIR / "project" / "settings.py").read_text()))
+
+
+def described() -> dict[str, tuple[str, str]]:
+    text = (BASE_DIR / "docs" / "settings.md").read_text()
+    return {name: (default, meaning) for name, default, meaning in DESCRIBED.findall(text)}
+
+
+def test_every_setting_is_described_with_its_default() -> None:
+    assert len(read_names()) > 40
+    assert read_names() - set(described()) == set()
+
+
+def test_nothing_is_described_that_is_not_read() -> None:
+    assert set(described()) - read_names() == set()
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(read_names()) if name.endswith(("SECONDS", "TIMEOUT"))])
+def test_times_are_described_with_their_unit(name: str) -> None:
+    assert re.search(r"\d s\b", described()[name][0])
+
+
+def test_the_environment_is_read_in_one_place() -> None:
+    others = [path for path in (BASE_DIR / "project").glob("*.py") if path.name != "settings.py"]
+    assert [path.name for path in others if READ.search(path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("redis_url", "expected"),
+    [
+        ("unix:///run/state.sock", "redis+socket:///run/state.sock?virtual_host=0"),
+        ("unix:///run/state.sock?db=3", "redis+socket:///run/state.sock?virtual_host=3"),
+        ("redis://:secret@host:6379/1", "redis://:secret@host:6379/1"),
+        ("rediss://host/0", "rediss://host/0"),
+    ],
+)
+def test_the_broker_is_the_state_server(redis_url: str, expected: str) -> None:
+    assert broker_url(redis_url) == expected
+
+
+def test_files_are_stored_where_the_url_says() -> None:
+    assert storage_from("file:///srv/a%20b")["OPTIONS"]["location"] == "/srv/a b"
+
+
+def test_a_bucket_is_named_by_the_urls_path() -> None:
+    options = storage_from("s3://key:se%2Fcret@store.example:9000/bucket/some/prefix?region=x&tls=0")["OPTIONS"]
+    assert options["endpoint_url"] == "http://store.example:9000"
+    assert (options["bucket_name"], options["location"]) == ("bucket", "some/prefix")
+    assert (options["access_key"], options["secret_key"], options["region_name"]) == ("key", "se/cret", "x")
+
+
+@pytest.mark.parametrize("url", ["ftp://user:secret@host/x", "s3://key:secret@host", "file://", "", "/srv/blobs"])
+def test_an_unknown_storage_is_refused_without_repeating_secrets(url: str) -> None:
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        storage_from(url)
+    assert "secret@host" not in str(refusal.value)
+
+
+def settings_with(tmp_path: Path, expression: str, **environment: str) -> str:
+    """What an expression over the settings gives in a fresh process."""
+    code = f"from project import settings as s; print({expression})"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=BASE_DIR,
+        env={"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_cookies_are_secure_when_the_site_is(tmp_path: Path) -> None:
+    names = "s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE, s.SECURE_HSTS_SECONDS, s.CSRF_TRUSTED_ORIGINS"
+    secure = settings_with(tmp_path, names, PUBLIC_URL="https://tarry.example:8443/")
+    assert secure == "True True 3600 ['https://tarry.example:8443']"
+    assert settings_with(tmp_path, names, PUBLIC_URL="http://tarry.example").startswith("False False 0")
+
+
+def test_hosts_follow_the_public_address(tmp_path: Path) -> None:
+    hosts = settings_with(tmp_path, "*s.ALLOWED_HOSTS", PUBLIC_URL="https://tarry.example:8443")
+    assert hosts == "tarry.example localhost 127.0.0.1 [::1]"
+    assert settings_with(tmp_path, "*s.ALLOWED_HOSTS", ALLOWED_HOSTS="a.example,.b.example") == "a.example .b.example"
+
+
+def test_the_key_is_read_from_the_data_directory(tmp_path: Path) -> None:
+    (tmp_path / "secret_key").write_text("from the file\n")
+    assert settings_with(tmp_path, "s.SECRET_KEY") == "from the file"
+    assert settings_with(tmp_path, "s.SECRET_KEY", SECRET_KEY="given") == "given"
+
+
+def test_without_a_key_production_has_none(tmp_path: Path) -> None:
+    assert settings_with(tmp_path, "repr(s.SECRET_KEY)") == "''"
+    assert settings_with(tmp_path, "bool(s.SECRET_KEY)", DEBUG="1") == "True"
+
+
+def test_a_small_site_has_fewer_workers(tmp_path: Path) -> None:
+    names = "s.MAIN_WORKERS, s.MAIN_THREADS, s.PAINT_WORKERS"
+    assert settings_with(tmp_path, names, SMALL="1") == "1 4 1"
+    assert settings_with(tmp_path, names, SMALL="1", MAIN_THREADS="6") == "1 6 1"
