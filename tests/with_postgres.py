@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from urllib.parse import quote
 
 
 def main(command: list[str]) -> int:
@@ -23,7 +22,7 @@ def main(command: list[str]) -> int:
         control = [*prefix, _tool("pg_ctl"), "-D", str(data), "-w", "-l", str(directory / "log")]
         _run([*control, "-o", options, "start"])
         try:
-            url = f"postgres://tarry@{quote(str(directory), safe='')}/postgres"
+            url = f"postgres://tarry@/{directory}/postgres"  # as django-environ writes a socket's directory
             return subprocess.run(command, env={**os.environ, "DATABASE_URL": url}, check=False).returncode
         finally:
             _run([*control, "-m", "immediate", "stop"])
