@@ -5,6 +5,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 
 PATIENCE_SECONDS = 60
 
@@ -41,4 +42,5 @@ def _parts(error: urllib.error.HTTPError) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    with suppress(KeyboardInterrupt):
+        main(*sys.argv[1:])

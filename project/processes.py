@@ -15,7 +15,6 @@ class Plan:
     nginx: str
     data: DataDirectory
     runtime: RuntimeDirectory
-    address: str
     small: bool = False
     demo: bool = False
     own_state: bool = True
@@ -36,7 +35,6 @@ class Process:
     environment: Mapping[str, str] = field(default_factory=dict)
     stop_signal: str = "TERM"
     stop_wait_seconds: int = 10
-    once: bool = False
 
 
 def processes(plan: Plan) -> list[Process]:
@@ -46,7 +44,7 @@ def processes(plan: Plan) -> list[Process]:
         *_instances(plan),
         *(_small_workers(plan) if plan.small else _workers(plan)),
         _nginx(plan),
-        *_extras(plan),
+        *_demo(plan),
     ]
 
 
@@ -115,8 +113,6 @@ def _nginx(plan: Plan) -> Process:
     return Process("nginx", (*command, "-p", str(plan.runtime.nginx)), priority=20)
 
 
-def _extras(plan: Plan) -> Iterator[Process]:
+def _demo(plan: Plan) -> Iterator[Process]:
     if plan.demo:
         yield Process("demo", (*plan.launcher, plan.python, "manage.py", "demo", "--live"), priority=70)
-    announce = (plan.python, "-m", "project.announce", plan.address, str(plan.data.logs))
-    yield Process("announce", (*plan.launcher, *announce), priority=80, once=True)

@@ -6,6 +6,7 @@ nginx and redis-server it only looks for: setup.sh installs them.
 import io
 import os
 import secrets
+import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -32,7 +33,6 @@ def main() -> None:
         sys.exit(f"Tarry cannot start: {error}")
     except PermissionError as error:
         sys.exit(f"Tarry cannot start: no permission for {error.filename}. Choose another DATA_DIR.")
-    sys.stdout.flush()
     os.execv(command[0], command)  # noqa: S606  a list of our own
 
 
@@ -58,7 +58,7 @@ def prepare() -> list[str]:
     user = "root" if os.getuid() == 0 else ""
     text = supervision.configuration(processes(plan), logs=data.logs, runtime=runtime.root, user=user)
     runtime.supervisor.write_text(text)
-    print(f"Starting Tarry on {plan.address} (logs: {data.logs})")
+    _announce(data)
     return [sys.executable, "-m", "supervisor.supervisord", "-c", str(runtime.supervisor)]
 
 
@@ -125,7 +125,6 @@ def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str],
         nginx=tools["nginx"],
         data=data,
         runtime=runtime,
-        address=_address(),
         small=settings.SMALL,
         demo=demo,
         own_state=settings.REDIS_URL == f"unix://{runtime.socket('state')}",
@@ -156,6 +155,12 @@ def _front(data: DataDirectory, runtime: RuntimeDirectory) -> fronting.Front:
         small=settings.SMALL,
         is_root=os.getuid() == 0,
     )
+
+
+def _announce(data: DataDirectory) -> None:
+    """Leaves a child that says when the site is ready. supervisord could not: it owns no terminal."""
+    print(f"Starting Tarry on {_address()} (logs: {data.logs})", flush=True)
+    subprocess.Popen([*starting.launcher(), sys.executable, "-m", "project.announce", _address(), str(data.logs)])
 
 
 def _address() -> str:

@@ -40,23 +40,21 @@ def _supervisord(logs: Path, runtime: Path, user: str) -> str:
 
 
 def _program(process: Process, logs: Path) -> str:
-    # A process that is done once speaks to the operator; the others each have a log.
-    output = "/dev/fd/1" if process.once else str(logs / f"{process.name}.log")
     return _section(
         f"program:{process.name}",
         command=shlex.join(process.command),
         directory=BASE_DIR,
         priority=process.priority,
-        autorestart="false" if process.once else "true",
-        startsecs=0 if process.once else 1,
+        autorestart="true",
+        startsecs=1,
         startretries=1000,  # a missing part, as a full disk, may come back
         stopsignal=process.stop_signal,
         stopwaitsecs=process.stop_wait_seconds,
         killasgroup="true",
         redirect_stderr="true",
-        stdout_logfile=output,
-        stdout_logfile_maxbytes=0 if process.once else LOG_MAX_BYTES,
-        stdout_logfile_backups=0 if process.once else LOG_BACKUPS,
+        stdout_logfile=logs / f"{process.name}.log",
+        stdout_logfile_maxbytes=LOG_MAX_BYTES,
+        stdout_logfile_backups=LOG_BACKUPS,
         environment=",".join(f'{name}="{value}"' for name, value in process.environment.items()),
     )
 

@@ -16,7 +16,6 @@ PLAN = Plan(
     nginx="/usr/sbin/nginx",
     data=DataDirectory(Path("/data")),
     runtime=RuntimeDirectory(Path("/run/tarry")),
-    address="http://127.0.0.1:8000",
 )
 
 
@@ -95,7 +94,6 @@ def test_supervisord_is_told_every_command_as_it_is() -> None:
     parser.read_string(text)
     assert parser["program:main"]["command"].startswith("'/a b/100%%/python' -m gunicorn")
     assert "%%h" in parser["program:paint-now"]["command"]
-    assert parser["program:announce"]["autorestart"] == "false"
     assert "user" not in parser["supervisord"]
 
 
