@@ -1,11 +1,10 @@
 """Claims: the right to do a piece of work, in `state`. Each function is one call to one script."""
 
 import json
-from dataclasses import dataclass
 from typing import Literal
 
 from .conf import Lane, conf
-from .scripts import Call, Reply
+from .scripts import Call
 from .work import Work
 
 FINISHED_CHANNEL = "retry:finished"
@@ -14,62 +13,6 @@ FINISHED_CHANNEL = "retry:finished"
 UNKNOWN_DURATION_MS = 1000
 
 Mode = Literal["look", "begin", "refresh"]
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """The claim is ours: hand the work over, with this token, or abandon it."""
-
-    token: int
-    wait_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Promoted:
-    """Somebody's claim waits in a slower lane: hand a second copy over, with the same token."""
-
-    token: int
-    wait_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """Somebody has the claim, queued or running."""
-
-    token: int
-    wait_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A failure record is in force."""
-
-    status: int
-    detail: str
-    wait_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The work ended a moment ago: `stored`, `failed` or `skipped`."""
-
-    outcome: str
-    wait_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Full:
-    """The lane takes no more work."""
-
-    wait_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """Nothing is known of the work."""
-
-
-Standing = Begun | Promoted | Claimed | Failed | Done | Full | Unknown
 
 
 def looking(work_key: str) -> Call:
@@ -89,26 +32,6 @@ def _look(work_key: str, mode: Mode, kind: str, lane: str, spec: str) -> Call:
     limit, workers = bounds["limit"], bounds["workers"]
     keys = [_claim(work_key), _done(work_key), _failure(work_key), _COUNTER, _CLAIMS, _DURATIONS, queued_name(lane)]
     return Call("state", "look", keys, (work_key, kind, mode, lane, limit, workers, spec, UNKNOWN_DURATION_MS))
-
-
-def standing(reply: Reply) -> Standing:
-    """Reads the answer to `looking` or `beginning`."""
-    assert isinstance(reply, list)
-    match [part.decode() for part in reply]:
-        case ["failed", status, detail, wait_ms]:
-            return Failed(int(status), detail, int(wait_ms) / 1000)
-        case ["done", outcome, wait_ms]:
-            return Done(outcome, int(wait_ms) / 1000)
-        case ["claimed", token, wait_ms]:
-            return Claimed(int(token), int(wait_ms) / 1000)
-        case ["promoted", token, wait_ms]:
-            return Promoted(int(token), int(wait_ms) / 1000)
-        case ["begun", token, wait_ms]:
-            return Begun(int(token), int(wait_ms) / 1000)
-        case ["full", wait_ms]:
-            return Full(int(wait_ms) / 1000)
-        case _:
-            return Unknown()
 
 
 def starting(work_key: str, token: int) -> Call:

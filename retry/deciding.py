@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from .claims import Begun, Claimed, Done, Failed, Full, Promoted, Unknown
 from .contents import Content
 from .looking import Found
+from .standings import Begun, Claimed, Done, Failed, Full, Promoted, Unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from celery import current_app
 from kombu.exceptions import OperationalError
 
 from . import observing
-from .conf import conf
 from .errors import QueueUnavailable
 from .work import Argument
 
@@ -25,7 +24,6 @@ def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument],
                 queue=lane,
                 retry=False,
                 ignore_result=True,
-                expires=None,
             )
     except (OperationalError, OSError) as error:
         raise QueueUnavailable(f"The lane {lane} does not take work: {error}") from error
@@ -35,7 +33,3 @@ def publish_again(spec: str | bytes, work_key: str, token: int, lane: str) -> No
     """Publishes work from what its claim holds. Raises QueueUnavailable."""
     held = json.loads(spec)
     publish(held["task"], work_key, token, held["arguments"], lane)
-
-
-def is_known(lane: str) -> bool:
-    return lane in conf().RETRY_LANES

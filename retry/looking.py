@@ -8,7 +8,7 @@ alone and many at once.
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from . import claims, contents
+from . import contents, standings
 from .scripts import Call, Reply
 
 Steps = Generator[Call, Reply, "Found"]
@@ -19,7 +19,7 @@ class Found:
     """What there is: the content, fresh or stale, and how its work stands."""
 
     content: contents.Content | None
-    standing: claims.Standing
+    standing: standings.Standing
 
     @property
     def word(self) -> str:
@@ -29,6 +29,6 @@ class Found:
 
 def look(question: Call, content_key: str, *, with_body: bool) -> Steps:
     """Asks `state` the question, then looks for the content. Decides nothing."""
-    standing = claims.standing((yield question))
+    standing = standings.standing((yield question))
     content = yield from contents.read(content_key, with_body=with_body)
     return Found(content, standing)

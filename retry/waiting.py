@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from . import claims, connections, observing
+from . import claims, connections, observing, standings
 from .conf import conf
 from .errors import StoreUnavailable
 from .front import Front
@@ -186,9 +186,9 @@ class Waiting:
                     client.end_at(_by_the_clock(client), Outcome.READY)
             case Found(content=content) if content is not None:
                 self._release_soon(room, fill=True)
-            case Found(standing=claims.Failed() | claims.Done()):
+            case Found(standing=standings.Failed() | standings.Done()):
                 self._release_soon(room, fill=False)
-            case Found(standing=claims.Claimed()):
+            case Found(standing=standings.Claimed()):
                 if not room.settled:
                     room.settled = True
                     for client in room.clients:

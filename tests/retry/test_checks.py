@@ -8,7 +8,11 @@ from pytest_django import Settings
 
 
 def found() -> set[str | None]:
-    return {message.id for message in run_checks(include_deployment_checks=True) if message.id and message.id.startswith("retry.")}
+    return {
+        message.id
+        for message in run_checks(include_deployment_checks=True)
+        if message.id and message.id.startswith("retry.")
+    }
 
 
 def test_the_sites_own_settings_pass() -> None:

@@ -6,24 +6,24 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from retry import claims, connections
+from retry import claims, connections, standings
 from retry.work import Work
 from tests.conftest import RedisServers
 
 pytestmark = pytest.mark.usefixtures("servers")
 
 
-def begin(work: Work, *, refresh: bool = False) -> claims.Standing:
-    return claims.standing(connections.execute(claims.beginning(work, refresh=refresh)))
+def begin(work: Work, *, refresh: bool = False) -> standings.Standing:
+    return standings.standing(connections.execute(claims.beginning(work, refresh=refresh)))
 
 
-def look(work: Work) -> claims.Standing:
-    return claims.standing(connections.execute(claims.looking(work.key)))
+def look(work: Work) -> standings.Standing:
+    return standings.standing(connections.execute(claims.looking(work.key)))
 
 
-def begun(work: Work, *, refresh: bool = False) -> claims.Begun:
+def begun(work: Work, *, refresh: bool = False) -> standings.Begun:
     found = begin(work, refresh=refresh)
-    assert isinstance(found, claims.Begun)
+    assert isinstance(found, standings.Begun)
     return found
 
 
@@ -53,13 +53,13 @@ def make_due(servers: RedisServers, work: Work) -> None:
 def test_only_the_first_request_gets_the_claim(work: Work) -> None:
     first = begun(work)
     second = begin(work)
-    assert isinstance(second, claims.Claimed)
+    assert isinstance(second, standings.Claimed)
     assert second.token == first.token
 
 
 def test_looking_claims_nothing(work: Work) -> None:
-    assert look(work) == claims.Unknown()
-    assert look(work) == claims.Unknown()
+    assert look(work) == standings.Unknown()
+    assert look(work) == standings.Unknown()
 
 
 def test_only_one_copy_of_the_work_starts(work: Work) -> None:
@@ -76,15 +76,15 @@ def test_a_finished_claim_leaves_a_done_mark_that_blocks_another_preparation(wor
     token = begun(work).token
     start(work, token)
     assert finish(work, token)
-    assert isinstance(begin(work), claims.Done)
-    assert isinstance(look(work), claims.Done)
+    assert isinstance(begin(work), standings.Done)
+    assert isinstance(look(work), standings.Done)
 
 
 def test_stale_content_may_be_refreshed_while_the_done_mark_stands(work: Work) -> None:
     token = begun(work).token
     start(work, token)
     finish(work, token)
-    assert isinstance(begin(work, refresh=True), claims.Begun)
+    assert isinstance(begin(work, refresh=True), standings.Begun)
 
 
 def test_finishing_twice_is_the_same_as_once(work: Work) -> None:
@@ -108,7 +108,7 @@ def test_finishing_heals_a_claim_that_was_lost_with_the_data(work: Work, servers
     token = begun(work).token
     servers.state.client.flushall()
     assert finish(work, token)
-    assert isinstance(look(work), claims.Done)
+    assert isinstance(look(work), standings.Done)
 
 
 def test_tokens_grow_even_when_the_data_is_lost(work: Work, servers: RedisServers) -> None:
@@ -128,7 +128,7 @@ def test_a_failure_record_is_in_force_until_its_time(work: Work) -> None:
     start(work, token)
     fail(work, token)
     found = begin(work)
-    assert isinstance(found, claims.Failed)
+    assert isinstance(found, standings.Failed)
     assert found.status == 502
     assert found.detail == "No."
     assert 1.8 < found.wait_seconds <= 2
@@ -141,7 +141,7 @@ def test_back_off_doubles_with_every_failure(work: Work, servers: RedisServers) 
         start(work, token)
         fail(work, token)
         found = look(work)
-        assert isinstance(found, claims.Failed)
+        assert isinstance(found, standings.Failed)
         waits.append(round(found.wait_seconds))
         servers.state.client.hset("retry:failure:paint:a:1", "until", 0)
     assert waits == [2, 4, 8, 16]
@@ -152,19 +152,19 @@ def test_back_off_has_a_maximum_and_a_minimum(work: Work, servers: RedisServers)
     servers.state.client.hset("retry:failure:paint:a:1", "count", 60)
     fail(work, token)
     found = look(work)
-    assert isinstance(found, claims.Failed)
+    assert isinstance(found, standings.Failed)
     assert 590 < found.wait_seconds <= 600
     other = replace(work, key="paint:a:2")
     fail(other, begun(other).token, luck=0.0)
     found = look(other)
-    assert isinstance(found, claims.Failed)
+    assert isinstance(found, standings.Failed)
     assert 0.9 < found.wait_seconds <= 1
 
 
 def test_a_preparer_can_set_the_wait_itself(work: Work) -> None:
     fail(work, begun(work).token, retry_seconds=30)
     found = look(work)
-    assert isinstance(found, claims.Failed)
+    assert isinstance(found, standings.Failed)
     assert 29 < found.wait_seconds <= 30
 
 
@@ -185,7 +185,7 @@ def test_a_full_lane_takes_no_more_and_says_how_long(work: Work, settings: Setti
     for number in range(3):
         begun(replace(work, key=f"paint:a:{number}"))
     found = begin(replace(work, key="paint:a:9"))
-    assert found == claims.Full(wait_seconds=2.5)  # 3 × 1 s ÷ 2 workers, and its own second
+    assert found == standings.Full(wait_seconds=2.5)  # 3 × 1 s ÷ 2 workers, and its own second
 
 
 def test_the_expected_wait_follows_recorded_durations(work: Work) -> None:
@@ -208,17 +208,17 @@ def test_running_work_no_longer_counts_as_backlog(work: Work, servers: RedisServ
 def test_an_interactive_request_promotes_work_that_waits_in_a_slower_lane(work: Work, servers: RedisServers) -> None:
     token = begun(work, refresh=True).token
     found = begin(work)
-    assert isinstance(found, claims.Promoted)
+    assert isinstance(found, standings.Promoted)
     assert found.token == token
     assert servers.state.client.zcard("retry:queued:paint.refresh") == 0
     assert servers.state.client.zcard("retry:queued:paint.now") == 1
-    assert isinstance(begin(work), claims.Claimed)
+    assert isinstance(begin(work), standings.Claimed)
 
 
 def test_an_abandoned_claim_leaves_nothing_behind(work: Work, servers: RedisServers) -> None:
     token = begun(work).token
     assert connections.execute(claims.abandoning(work.key, token)) == 1
-    assert look(work) == claims.Unknown()
+    assert look(work) == standings.Unknown()
     assert servers.state.client.keys("retry:*") == [b"retry:token"]
 
 

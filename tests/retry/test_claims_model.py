@@ -13,7 +13,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from retry import claims, connections
+from retry import claims, connections, standings
 from retry.work import Work
 from tests.conftest import RedisServers
 
@@ -37,15 +37,15 @@ class Claims(RuleBasedStateMachine):
 
     @rule(target=copies, work=st.sampled_from(WORKS), refresh=st.booleans())
     def begin(self, work: Work, refresh: bool) -> tuple[str, int]:
-        found = claims.standing(connections.execute(claims.beginning(work, refresh=refresh)))
+        found = standings.standing(connections.execute(claims.beginning(work, refresh=refresh)))
         match found:
-            case claims.Begun(token, _):
+            case standings.Begun(token, _):
                 assert work.key not in self.held
                 assert token > self.newest
                 self.newest = self.held[work.key] = token
                 self.lapses[work.key] = 0
                 return work.key, token
-            case claims.Promoted(token, _) | claims.Claimed(token, _):
+            case standings.Promoted(token, _) | standings.Claimed(token, _):
                 assert self.held[work.key] == token
                 return work.key, token
             case _:

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retry.claims import Begun, Claimed, Done, Failed, Full, Promoted, Standing, Unknown
 from retry.contents import Content
 from retry.deciding import Answer, Defer, Fail, HandOver, Refuse, Serve, TakeBack, decide
 from retry.looking import Found
+from retry.standings import Begun, Claimed, Done, Failed, Full, Promoted, Standing, Unknown
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FRESH = Content(b"x", "image/png", '"e"', NOON, 0.1, None, 0, 60)

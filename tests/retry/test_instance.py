@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from pytest_django import Settings
 
-from retry import claims, connections, contents
+from retry import claims, connections, contents, standings
 from retry.contents import Prepared
 from retry.instance import Asked, Instance, Reply
 from retry.preparing import prepare
@@ -25,8 +25,8 @@ BACK = "/tiles/a.png"
 
 
 def begin(work: Work) -> int:
-    found = claims.standing(connections.execute(claims.beginning(work, refresh=False)))
-    assert isinstance(found, claims.Begun)
+    found = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
+    assert isinstance(found, standings.Begun)
     return found.token
 
 
@@ -160,7 +160,7 @@ def test_the_last_hop_ends_in_503_while_the_work_goes_on(work: Work, settings: S
         assert int(reply.headers["Retry-After"]) >= 1
         assert reply.headers["Cache-Control"] == "no-store"
         assert json.loads(reply.body)["status"] == 503
-        assert isinstance(claims.standing(connections.execute(claims.looking(work.key))), claims.Claimed)
+        assert isinstance(standings.standing(connections.execute(claims.looking(work.key))), standings.Claimed)
 
     play(scene)
 

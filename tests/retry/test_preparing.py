@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from pytest_django import Settings
 
-from retry import claims, connections, contents, preparing
+from retry import claims, connections, contents, preparing, standings
 from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.preparing import prepare
@@ -20,13 +20,13 @@ TILE = Prepared(b"tile", "image/png", 60, 600)
 
 
 def begin(work: Work) -> int:
-    found = claims.standing(connections.execute(claims.beginning(work, refresh=False)))
-    assert isinstance(found, claims.Begun)
+    found = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
+    assert isinstance(found, standings.Begun)
     return found.token
 
 
-def look(work: Work) -> claims.Standing:
-    return claims.standing(connections.execute(claims.looking(work.key)))
+def look(work: Work) -> standings.Standing:
+    return standings.standing(connections.execute(claims.looking(work.key)))
 
 
 def body(key: str) -> bytes | None:
@@ -45,7 +45,7 @@ def test_all_contents_of_the_work_are_stored_before_it_ends(work: Work) -> None:
     prepare(work.key, begin(work), lambda: {"a": TILE, "b": TILE})
     assert (body("a"), body("b")) == (b"tile", b"tile")
     found = look(work)
-    assert isinstance(found, claims.Done)
+    assert isinstance(found, standings.Done)
     assert found.outcome == "stored"
 
 
@@ -59,20 +59,20 @@ def test_a_second_copy_of_the_work_does_nothing(work: Work) -> None:
 def test_a_preparers_own_word_becomes_the_failure_record(work: Work) -> None:
     prepare(work.key, begin(work), failing(PreparationError("No such tile.", status=404, retry_seconds=9)))
     found = look(work)
-    assert isinstance(found, claims.Failed)
+    assert isinstance(found, standings.Failed)
     assert (found.status, found.detail, round(found.wait_seconds)) == (404, "No such tile.", 9)
 
 
 def test_an_unforeseen_error_is_502_and_says_nothing_of_the_inside(work: Work) -> None:
     prepare(work.key, begin(work), failing(ZeroDivisionError("secret")))
     found = look(work)
-    assert isinstance(found, claims.Failed)
+    assert isinstance(found, standings.Failed)
     assert (found.status, found.detail) == (502, "The preparation failed.")
 
 
 def test_an_impossible_freshness_is_a_failure(work: Work) -> None:
     prepare(work.key, begin(work), lambda: {"a": Prepared(b"x", "image/png", float("nan"), 0)})
-    assert isinstance(look(work), claims.Failed)
+    assert isinstance(look(work), standings.Failed)
 
 
 def test_a_store_that_refuses_is_a_failure(work: Work, servers: RedisServers) -> None:
@@ -85,7 +85,7 @@ def test_a_store_that_refuses_is_a_failure(work: Work, servers: RedisServers) ->
         servers.cache.client.config_set("maxmemory", "128mb")
         servers.cache.client.config_set("maxmemory-policy", "allkeys-lru")
     found = look(work)
-    assert isinstance(found, claims.Failed)
+    assert isinstance(found, standings.Failed)
     assert found.detail == "The content could not be stored."
 
 
@@ -103,7 +103,7 @@ def test_a_worker_that_lost_its_claim_neither_ends_it_nor_overwrites_newer_conte
 
     prepare(work.key, token, pause_past_the_lease)
     assert body("a") == b"newer"
-    assert isinstance(look(work), claims.Claimed)
+    assert isinstance(look(work), standings.Claimed)
 
 
 def test_the_lease_is_renewed_while_the_preparer_runs(

@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from retry import claims, connections, contents
+from retry import claims, connections, contents, standings
 from retry.contents import Prepared
 from retry.scripts import Call
 from retry.serving import serve_or_defer
@@ -34,8 +34,8 @@ def store(*, body: bytes = b"tile", fresh: float = 60, stale: float = 600, clien
 
 
 def end(work: Work, *, stored: bool) -> None:
-    begun = claims.standing(connections.execute(claims.beginning(work, refresh=False)))
-    assert isinstance(begun, claims.Begun)
+    begun = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
+    assert isinstance(begun, standings.Begun)
     if stored:
         connections.execute(claims.finishing_stored(work.key, begun.token, 0.1))
     else:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from retry import claims, connections
+from retry import claims, connections, standings
 from retry.errors import QueueUnavailable
 from retry.sweeping import sweep
 from retry.work import Work
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.usefixtures("servers")
 
 
 def begin(work: Work) -> int:
-    found = claims.standing(connections.execute(claims.beginning(work, refresh=False)))
-    assert isinstance(found, claims.Begun)
+    found = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
+    assert isinstance(found, standings.Begun)
     return found.token
 
 
@@ -44,8 +44,8 @@ def test_work_that_loses_its_worker_twice_becomes_a_failure(work: Work, servers:
     connections.execute(claims.starting(work.key, again))
     make_due(servers, work)
     sweep()
-    found = claims.standing(connections.execute(claims.looking(work.key)))
-    assert isinstance(found, claims.Failed)
+    found = standings.standing(connections.execute(claims.looking(work.key)))
+    assert isinstance(found, standings.Failed)
     assert found.status == 502
     assert servers.state.client.llen("paint.now") == 1
 
