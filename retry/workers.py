@@ -1,11 +1,19 @@
-"""gunicorn's worker class for the waiting instance: a reload or shutdown loses nobody."""
+"""gunicorn's worker class for the waiting instance: a reload, a shutdown or a lost master loses nobody."""
 
+import os
 import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+from uvicorn.config import Config
 from uvicorn.server import Server
 from uvicorn_worker import UvicornWorker
 
 from .asgi import application
+
+ORPHAN_TICKS = 100
+"""A worker whose master was killed waits for a successor as long, in tenths of a second."""
 
 
 class ReleasingServer(Server):
@@ -13,6 +21,16 @@ class ReleasingServer(Server):
 
     In this order: whoever comes back finds the successor, not this process.
     """
+
+    def __init__(self, config: Config, *, master: int, addresses: Sequence[Any]) -> None:
+        super().__init__(config)
+        self._master = master
+        self._addresses = addresses
+        self._files = _files(addresses)
+        self._orphan_ticks = 0
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._is_superseded()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
@@ -22,14 +40,29 @@ class ReleasingServer(Server):
         application.close()
         await super().shutdown(sockets)
 
+    def _is_superseded(self) -> bool:
+        """Whether the master was killed and its successor listens by now, or none will come."""
+        if os.getppid() == self._master:
+            return False
+        self._orphan_ticks += 1
+        return not self._files or _files(self._addresses) != self._files or self._orphan_ticks > ORPHAN_TICKS
+
 
 class RetryWorker(UvicornWorker):  # type: ignore[misc]  # an untyped library
     CONFIG_KWARGS = {"loop": "uvloop", "http": "httptools", "lifespan": "on", "ws": "none", "access_log": False}
 
     async def _serve(self) -> None:
         self.config.app = self.wsgi
-        server = ReleasingServer(config=self.config)
+        addresses = [listening.getsockname() for listening in self.sockets]
+        server = ReleasingServer(self.config, master=self.ppid, addresses=addresses)
         self._install_sigquit_handler()
         await server.serve(sockets=self.sockets)
         if not server.started:
             raise SystemExit(3)  # gunicorn's WORKER_BOOT_ERROR: it does not start the worker again and again
+
+
+def _files(addresses: Sequence[Any]) -> list[tuple[int, int]]:
+    """What tells the files of unix sockets from those that replace them: inodes are used again, at another time."""
+    paths = [Path(address) for address in addresses if isinstance(address, str)]
+    found = [path.stat() for path in paths if path.exists()]
+    return [(file.st_ino, file.st_ctime_ns) for file in found]

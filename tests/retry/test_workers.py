@@ -1,0 +1,57 @@
+"""The waiting instance's server: when it makes way for its successor."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from uvicorn.config import Config
+
+from retry.workers import ORPHAN_TICKS, ReleasingServer
+
+NOBODY = 0
+
+
+async def app(*_: object) -> None:
+    raise AssertionError("nobody asks")
+
+
+def ends(server: ReleasingServer, ticks: int = 1) -> bool:
+    """Whether the server ends within as many ticks."""
+
+    async def pass_time() -> bool:
+        return any([await server.on_tick(1) for _ in range(ticks)])
+
+    return asyncio.run(pass_time())
+
+
+@pytest.fixture
+def socket_file(tmp_path: Path) -> Path:
+    file = tmp_path / "retry.sock"
+    file.touch()
+    return file
+
+
+def test_a_server_whose_master_lives_goes_on(socket_file: Path) -> None:
+    server = ReleasingServer(Config(app), master=os.getppid(), addresses=[str(socket_file)])
+    socket_file.unlink()
+    assert not ends(server, ORPHAN_TICKS + 1)
+
+
+def test_an_orphan_serves_until_its_successor_listens(socket_file: Path) -> None:
+    server = ReleasingServer(Config(app), master=NOBODY, addresses=[str(socket_file)])
+    assert not ends(server, 5)
+    socket_file.unlink()
+    socket_file.touch()
+    assert ends(server)
+
+
+def test_an_orphan_without_a_successor_ends_in_the_end(socket_file: Path) -> None:
+    server = ReleasingServer(Config(app), master=NOBODY, addresses=[str(socket_file)])
+    assert not ends(server, ORPHAN_TICKS)
+    assert ends(server)
+
+
+def test_an_orphan_leaves_its_port_to_its_successor() -> None:
+    server = ReleasingServer(Config(app), master=NOBODY, addresses=[("127.0.0.1", 8001)])
+    assert ends(server)
