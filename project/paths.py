@@ -47,6 +47,10 @@ class DataDirectory:
         return self.root / "run.lock"
 
     @property
+    def environment(self) -> Path:
+        return self.root / "environment.json"
+
+    @property
     def demo_loaded(self) -> Path:
         return self.root / "demo_loaded"
 

@@ -22,6 +22,7 @@ from . import fronting, starting, supervision
 from .limits import listen_backlog, nginx_limits, raise_file_limit
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .processes import Plan, processes
+from .remembering import remember
 from .starting import StartError
 
 
@@ -46,7 +47,9 @@ def prepare() -> list[str]:
     runtime = RuntimeDirectory(Path(named).resolve()) if named else runtime_directory(data.root)
     starting.make_directories(data, runtime)
     starting.hold_lock(data.lock)
-    starting.make_secret_key(data.secret_key)
+    data.environment.unlink(missing_ok=True)  # this run is told anew
+    if not os.environ.get("SECRET_KEY"):
+        starting.make_secret_key(data.secret_key)
     os.environ.update(environment(data, runtime))
     starting.empty_directory(runtime.metrics)
     _read_settings()
@@ -58,6 +61,7 @@ def prepare() -> list[str]:
     user = "root" if os.getuid() == 0 else ""
     text = supervision.configuration(processes(plan), logs=data.logs, runtime=runtime.root, user=user)
     runtime.supervisor.write_text(text)
+    remember(data.environment, os.environ, dir(settings))
     _announce(data)
     return [sys.executable, "-m", "supervisor.supervisord", "-c", str(runtime.supervisor)]
 

@@ -11,6 +11,7 @@ import environ
 from .brokers import FAIL_FAST, broker_url
 from .logs import logging_configuration
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
+from .remembering import remembered
 from .storing import storage_from
 
 env = environ.Env()
@@ -19,6 +20,8 @@ django_stubs_ext.monkeypatch()  # Django's generic classes take type parameters,
 # Where things are
 DATA_DIR = Path(env.str("DATA_DIR", str(BASE_DIR / "var"))).resolve()
 _data = DataDirectory(DATA_DIR)
+for _name, _value in remembered(_data.environment).items():
+    os.environ.setdefault(_name, _value)
 _runtime = RuntimeDirectory(Path(env.str("RUNTIME_DIR", str(runtime_directory(DATA_DIR).root))))
 
 # The smallest set of processes: other defaults below follow it
