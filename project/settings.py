@@ -103,6 +103,13 @@ RETRY_LANES = {  # the fastest first
     "paint.warm": {"limit": 200 * BACKLOG_LIMIT, "workers": 1},
 }
 
+# Layers
+LAYER_MAX_BYTES = env.int("LAYER_MAX_BYTES", 100_000_000)
+LAYER_MAX_POSITIONS_PER_LINE = env.int("LAYER_MAX_POSITIONS_PER_LINE", 250_000)
+LAYER_COMPILE_SECONDS = env.float("LAYER_COMPILE_SECONDS", 60)
+LAYER_SNAPSHOT_SECONDS = env.float("LAYER_SNAPSHOT_SECONDS", 0.5)
+LAYER_SCENES_KEPT = env.int("LAYER_SCENES_KEPT", 8)
+
 # Fetching
 FETCH_SLOTS = env.int("FETCH_SLOTS", 100)
 FETCH_ALLOW_PRIVATE: list[str] = env.list("FETCH_ALLOW_PRIVATE", default=[])
