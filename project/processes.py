@@ -109,8 +109,10 @@ def _worker(
 
 
 def _nginx(plan: Plan) -> Process:
-    command = (*plan.launcher, plan.nginx, "-e", "stderr", "-c", str(plan.runtime.nginx / "nginx.conf"))
-    return Process("nginx", (*command, "-p", str(plan.runtime.nginx)), priority=20)
+    directory = plan.runtime.nginx
+    nginx = (plan.nginx, "-e", "stderr", "-c", str(directory / "nginx.conf"), "-p", str(directory))
+    clearing = (plan.python, "-m", "project.clearing", str(directory / "nginx.pid"), str(plan.runtime.socket("front")))
+    return Process("nginx", (*plan.launcher, *clearing, *nginx), priority=20)
 
 
 def _demo(plan: Plan) -> Iterator[Process]:

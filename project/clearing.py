@@ -1,0 +1,47 @@
+"""`python -m project.clearing PID_FILE SOCKET COMMAND…`: ends what a killed nginx left behind, then becomes nginx.
+
+The workers of a master that was killed go on listening, and its unix socket stays: a new master could not start.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+
+def main(pid_file: str, socket: str, *command: str) -> None:
+    """Runs the command in this process once the way is clear."""
+    for pid in leftovers(Path(pid_file)):
+        try:
+            os.kill(pid, signal.SIGQUIT)  # it stops listening now, and ends when its clients have been answered
+        except ProcessLookupError:
+            continue
+    Path(socket).unlink(missing_ok=True)
+    os.execvp(command[0], command)  # noqa: S606  a list of our own
+
+
+def leftovers(pid_file: Path, processes: Path = Path("/proc")) -> list[int]:
+    """The nginx processes of the group that the last master led, if it is dead.
+
+    As long as they live the system gives its number to nobody; a living process of that number is another one.
+    """
+    try:
+        master = int(pid_file.read_text())
+    except (OSError, ValueError):
+        return []
+    if (processes / str(master)).exists():
+        return []
+    members = (int(entry.name) for entry in processes.iterdir() if entry.name.isdigit())
+    return sorted(pid for pid in members if _is_nginx_of(processes / str(pid), master))
+
+
+def _is_nginx_of(process: Path, master: int) -> bool:
+    try:
+        name, _, rest = (process / "stat").read_text().rpartition(")")
+    except OSError:  # it has ended meanwhile
+        return False
+    return name.endswith("(nginx") and int(rest.split()[2]) == master
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,44 @@
+"""Which processes are taken for a killed nginx's workers."""
+
+from pathlib import Path
+
+import pytest
+
+from project.clearing import leftovers
+
+MASTER = 100
+PROCESSES = {
+    101: "101 (nginx) S 1 100 100 0",
+    102: "102 (nginx) S 1 200 200 0",
+    103: "103 (bash) S 1 100 100 0",
+    105: "105 (an (nginx) x) S 1 100 100 0",
+    104: "104 (nginx) S 1 100 100 0",
+}
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Path:
+    for pid, stat in PROCESSES.items():
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(stat)
+    (tmp_path / "106").mkdir()  # ended a moment ago
+    (tmp_path / "self").mkdir()
+    return tmp_path
+
+
+def test_nginx_processes_of_the_masters_group_are_found(tmp_path: Path, processes: Path) -> None:
+    (tmp_path / "nginx.pid").write_text(f"{MASTER}\n")
+    assert leftovers(tmp_path / "nginx.pid", processes) == [101, 104]
+
+
+def test_a_living_process_of_that_number_is_somebody_else(tmp_path: Path, processes: Path) -> None:
+    (tmp_path / "nginx.pid").write_text(f"{MASTER}\n")
+    (processes / str(MASTER)).mkdir()
+    assert leftovers(tmp_path / "nginx.pid", processes) == []
+
+
+@pytest.mark.parametrize("text", [None, "", "none"])
+def test_without_a_last_master_nothing_is_found(text: str | None, tmp_path: Path, processes: Path) -> None:
+    if text is not None:
+        (tmp_path / "nginx.pid").write_text(text)
+    assert leftovers(tmp_path / "nginx.pid", processes) == []
