@@ -12,6 +12,8 @@ import time
 import urllib.error
 import urllib.request
 import xmlrpc.client
+from collections.abc import Callable
+from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from types import TracebackType
@@ -19,10 +21,13 @@ from typing import Any, Self
 
 import psutil
 import redis
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.flows.slow.events import Diary
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 60
-STOP_SECONDS = 40
+STOP_SECONDS = 10
 
 
 class Stack:
@@ -72,9 +77,10 @@ class Stack:
         self.wait_until_healthy(START_SECONDS)
 
     def end(self) -> None:
-        """Ends everything and removes the directory."""
+        """Kills everything, which is quicker than to ask, and removes the directory."""
         if self._process is not None:
-            self._terminate(self._process)
+            _kill_all(self._process)
+            _kill_holders_of_sockets(self.runtime)
             self._process = None
         self.state.close()
         self.cache.close()
@@ -106,7 +112,8 @@ class Stack:
 
     def pid(self, name: str) -> int:
         """The process of that name, as `main`, `retry`, `paint-now`, `state`, `nginx`."""
-        info = self.supervisor().supervisor.getProcessInfo(name)
+        with self.supervisor() as supervisor:
+            info = supervisor.supervisor.getProcessInfo(name)
         assert isinstance(info, dict)
         if not info["pid"]:
             raise RuntimeError(f"{name} does not run: {info['statename']}")
@@ -143,10 +150,12 @@ class Stack:
 
     def stop(self, name: str) -> None:
         """Stops a process and keeps it stopped, until `begin`."""
-        self.supervisor().supervisor.stopProcess(name)
+        with self.supervisor() as supervisor:
+            supervisor.supervisor.stopProcess(name)
 
     def begin(self, name: str) -> None:
-        self.supervisor().supervisor.startProcess(name)
+        with self.supervisor() as supervisor:
+            supervisor.supervisor.startProcess(name)
 
     def supervisor(self) -> xmlrpc.client.ServerProxy:
         return xmlrpc.client.ServerProxy(
@@ -155,11 +164,34 @@ class Stack:
 
     def executions(self, name: str, event: str = "start") -> int:
         """How often slow content of that name was begun (or finished), by its own count."""
-        return int(self.state.get(f"slow-events:{name}:{event}") or 0)
+        return self._diary(name).count(event)
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """What happened to slow content of that name: event, token, pid, time."""
-        return [json.loads(entry) for entry in self.state.lrange(f"slow-events:{name}", 0, -1)]
+        return self._diary(name).entries()
+
+    def wait_for(self, name: str, event: str = "start", count: int = 1, seconds: float = 30) -> dict[str, Any]:
+        """Waits until the event has happened that often; returns the last of them."""
+        eventually(lambda: self.executions(name, event) >= count, seconds, f"{event} of {name}")
+        return [entry for entry in self.events(name) if entry["event"] == event][count - 1]
+
+    def open_gate(self, name: str) -> None:
+        """Lets gated content of that name be prepared."""
+        self._diary(name).open_gate()
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples that have these labels."""
+        with urllib.request.urlopen(f"{self.base_url}/metrics", timeout=5) as answer:
+            families = list(text_string_to_metric_families(answer.read().decode()))
+        samples = [sample for family in families for sample in family.samples if sample.name == name]
+        return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
+
+    @property
+    def secret_key(self) -> str:
+        return (self.data / "secret_key").read_text().strip()
+
+    def _diary(self, name: str) -> Diary:
+        return Diary(self.data / "slow", name)
 
     def logs(self, lines: int = 30) -> str:
         """The ends of all logs."""
@@ -177,19 +209,6 @@ class Stack:
     def _managed(self) -> dict[str, str]:
         return {**self.environment, "PUBLIC_URL": self.base_url}
 
-    def _terminate(self, process: subprocess.Popen[bytes]) -> None:
-        members = _with_children(process.pid)
-        for member in members:  # what a test froze could not end
-            _send(member, signal.SIGCONT)
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        for member in members:
-            _send(member, signal.SIGKILL)
-
 
 class _UnixTransport(xmlrpc.client.Transport):
     """XML-RPC over supervisord's unix socket."""
@@ -203,7 +222,17 @@ class _UnixTransport(xmlrpc.client.Transport):
         connection.sock = socket.socket(socket.AF_UNIX)
         connection.sock.settimeout(60)
         connection.sock.connect(str(self._path))
+        self._connection = host, connection  # close() closes this one
         return connection
+
+
+def eventually(holds: Callable[[], object], seconds: float, what: str) -> None:
+    """Waits until it holds. Raises AssertionError when it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:g} s: {what}")
+        time.sleep(0.02)
 
 
 def free_port() -> int:
@@ -236,6 +265,23 @@ def _with_children(pid: int) -> list[psutil.Process]:
         return [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:
         return []
+
+
+def _kill_all(process: "subprocess.Popen[bytes]") -> None:
+    """Parents before children, so that none is started again."""
+    members = _with_children(process.pid)
+    for member in members:
+        _send(member, signal.SIGKILL)
+    process.wait()
+    psutil.wait_procs(members, STOP_SECONDS)
+
+
+def _kill_holders_of_sockets(directory: Path) -> None:
+    """Those that outlived their parent, as when a test killed that."""
+    for connection in psutil.net_connections("unix"):
+        if connection.pid and str(connection.laddr).startswith(f"{directory}/"):
+            with suppress(ProcessLookupError):
+                os.kill(connection.pid, signal.SIGKILL)
 
 
 def _send(process: psutil.Process, number: signal.Signals) -> None:

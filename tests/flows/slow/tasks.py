@@ -1,37 +1,46 @@
 """The preparation of slow content. It notes its executions where tests can count them."""
 
-import json
 import os
 import signal
 import time
 from collections.abc import Mapping
 from functools import partial
+from unittest.mock import patch
 
-import redis
 from celery import shared_task
 from django.conf import settings
 
+from retry import contents
 from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.preparing import prepare
+from tests.flows.slow.events import Diary
 from tests.flows.slow.wishes import Wish
-
-EVENTS = "slow-events:"
 
 
 @shared_task(name="slow.prepare", ignore_result=True)
 def prepare_slow(work_key: str, token: int, *arguments: str | float) -> None:
-    prepare(work_key, token, partial(make, Wish(*arguments), token))  # type: ignore[arg-type]  # as Wish.arguments
+    wish = Wish(*arguments)  # type: ignore[arg-type]  # as Wish.arguments
+    if wish.behaviour == "evict":
+        with patch.object(contents, "SERVABLE_SECONDS", 0):  # with fresh=0&stale=0 it is stored and gone in one step
+            prepare(work_key, token, partial(make, wish, token))
+    else:
+        prepare(work_key, token, partial(make, wish, token))
 
 
 def make(wish: Wish, token: int) -> Mapping[str, Prepared]:
     """The content, or the mishap, that was wished for."""
-    execution = _note(wish.name, "start", token)
+    diary = Diary(settings.DATA_DIR / "slow", wish.name)
+    execution = diary.note("start", token)
     _pass_time(wish.seconds, burn=wish.behaviour == "burn")
+    if wish.gated:
+        diary.wait_at_gate()
     _misbehave(wish.behaviour, execution)
-    content = Prepared(wish.body, "text/plain; charset=utf-8", wish.fresh, wish.stale, version=wish.version)
-    _note(wish.name, "finish", token)
-    return {f"slow:{wish.name}": content}
+    body = wish.numbered_body(execution) if wish.behaviour == "numbered" else wish.body
+    diary.note("finish", token)
+    return {
+        f"slow:{wish.name}": Prepared(body, "text/plain; charset=utf-8", wish.fresh, wish.stale, version=wish.version)
+    }
 
 
 def _pass_time(seconds: float, *, burn: bool) -> None:
@@ -55,13 +64,3 @@ def _misbehave(behaviour: str, execution: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case "die-once" if execution == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _note(name: str, event: str, token: int) -> int:
-    """Appends to the events of this name; returns how many of this kind there are."""
-    server = redis.Redis.from_url(settings.REDIS_URL)
-    entry = {"event": event, "token": token, "pid": os.getpid(), "time": time.time()}
-    with server, server.pipeline() as pipeline:
-        pipeline.rpush(EVENTS + name, json.dumps(entry))
-        pipeline.incr(f"{EVENTS}{name}:{event}")
-        return int(pipeline.execute()[1])

@@ -1,4 +1,4 @@
-"""`/slow/<name>?seconds=&size=&behaviour=&fresh=&stale=&version=&html=&kind=`."""
+"""`/slow/<name>?seconds=&size=&behaviour=&fresh=&stale=&version=&gated=&html=&kind=`."""
 
 from django.http import HttpRequest, HttpResponse
 

@@ -7,7 +7,10 @@ from django.http import QueryDict
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How long it takes, how big it is, how it goes wrong. JSON-able as a tuple."""
+    """How long it takes, how big it is, how it goes wrong. JSON-able as a tuple.
+
+    Gated content is not ready before its gate is opened, or a minute has passed.
+    """
 
     name: str
     seconds: float = 0
@@ -16,6 +19,7 @@ class Wish:
     fresh: float = 3600
     stale: float = 3600
     version: int = 0
+    gated: int = 0
 
     @classmethod
     def from_query(cls, name: str, asked: QueryDict) -> "Wish":
@@ -27,6 +31,7 @@ class Wish:
             float(asked.get("fresh", 3600)),
             float(asked.get("stale", 3600)),
             int(asked.get("version", 0)),
+            int(asked.get("gated", 0)),
         )
 
     @property
@@ -38,3 +43,7 @@ class Wish:
         """What is served under the name: its text again and again."""
         word = f"{self.name}.{self.version} ".encode()
         return (word * (self.size // len(word) + 1))[: self.size]
+
+    def numbered_body(self, execution: int) -> bytes:
+        """What is served when each execution is to be told from the others."""
+        return f"{self.name} {execution}".encode()

@@ -1,0 +1,153 @@
+"""Many clients at once. Each follows its redirects and keeps every answer on its way."""
+
+import asyncio
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Thread
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+from yarl import URL
+
+Result = TypeVar("Result")
+
+MOST_REDIRECTS = 20  # as Chromium
+PATIENCE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer on a client's way. `seconds` is how long it took to come."""
+
+    path: str
+    status: int
+    seconds: float
+    headers: Mapping[str, str]
+
+    @property
+    def is_of_main(self) -> bool:
+        return self.path != "/retry_after"
+
+
+@dataclass(slots=True)
+class Visit:
+    """A client's way from its question to its end. A broken connection ends it with status 0."""
+
+    address: str
+    answers: list[Answer] = field(default_factory=list)
+    body: bytes = b""
+    error: str = ""
+
+    @property
+    def status(self) -> int:
+        return 0 if self.error or not self.answers else self.answers[-1].status
+
+    @property
+    def statuses(self) -> list[int]:
+        return [answer.status for answer in self.answers]
+
+    @property
+    def seconds(self) -> float:
+        return sum(answer.seconds for answer in self.answers)
+
+    @property
+    def is_honest_refusal(self) -> bool:
+        """503 that says when to come again."""
+        return self.status == 503 and int(self.answers[-1].headers.get("Retry-After", 0)) >= 1
+
+    @property
+    def slowest_of_main(self) -> float:
+        return max((answer.seconds for answer in self.answers if answer.is_of_main), default=0)
+
+
+class Crowd:
+    """Clients of one site, in a thread of their own."""
+
+    def __init__(self, base_url: str) -> None:
+        self._base_url = base_url
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="crowd", daemon=True)
+        self._tasks: set[asyncio.Task[Visit]] = set()
+        self.visits: list[Visit] = []
+        """All visits, those under way included."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._session = self._run(self._opened()).result(10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._run(self._close()).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def send(self, addresses: Sequence[str]) -> "Future[list[Visit]]":
+        """One client for each address, all at once."""
+        return self._run(self._visit_all(addresses))
+
+    def visit(self, address: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> Visit:
+        """One client, to its end."""
+        return self._run(self._follow(address, method, headers or {})).result(PATIENCE_SECONDS)
+
+    def leave(self) -> None:
+        """All clients that are on their way vanish."""
+        self._run(self._cancel_all()).result(10)
+
+    def _run(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    async def _opened(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=PATIENCE_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Accept-Encoding": "identity"},
+        )
+
+    async def _close(self) -> None:
+        await self._cancel_all()
+        await self._session.close()
+
+    async def _cancel_all(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _visit_all(self, addresses: Sequence[str]) -> list[Visit]:
+        tasks = [asyncio.create_task(self._follow(address, "GET", {})) for address in addresses]
+        self._tasks.update(tasks)
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            self._tasks.difference_update(tasks)
+
+    async def _follow(self, address: str, method: str, headers: Mapping[str, str]) -> Visit:
+        visit = Visit(address)
+        self.visits.append(visit)
+        url = urljoin(self._base_url, address)
+        try:
+            while len(visit.answers) <= MOST_REDIRECTS:
+                answer = await self._ask(url, method, headers, visit)
+                if answer.status not in (301, 302, 303, 307, 308):
+                    break
+                url = urljoin(url, answer.headers["Location"])
+        except (aiohttp.ClientError, TimeoutError) as error:
+            visit.error = f"{type(error).__name__}: {error}"
+        return visit
+
+    async def _ask(self, url: str, method: str, headers: Mapping[str, str], visit: Visit) -> Answer:
+        began = time.monotonic()
+        target = URL(url, encoded=True)
+        async with self._session.request(method, target, headers=headers, allow_redirects=False) as response:
+            visit.body = await response.read()
+            took = time.monotonic() - began
+            answer = Answer(urlsplit(url).path, response.status, took, response.headers)
+        visit.answers.append(answer)
+        return answer

@@ -1,0 +1,97 @@
+"""What a client gets for content that is cold, there, or stale, as seen through the front."""
+
+from itertools import pairwise
+
+from tests.flows.crowd import Crowd
+from tests.flows.slow.wishes import Wish
+from tests.flows.stack import Stack, eventually
+
+
+def test_200_clients_at_once_cost_one_preparation(stack: Stack, crowd: Crowd, name: str) -> None:
+    address = f"/slow/{name}?seconds=0.3&size=20000"
+    visits = crowd.send([address] * 200).result(30)
+    assert {visit.status for visit in visits} == {200}
+    assert {visit.body for visit in visits} == {Wish(name, size=20000).body}
+    assert stack.executions(name) == 1
+
+
+def test_clients_that_come_while_it_is_prepared_join_in(stack: Stack, crowd: Crowd, name: str) -> None:
+    first = crowd.send([f"/slow/{name}?gated=1"])
+    stack.wait_for(name)
+    late = crowd.send([f"/slow/{name}?gated=1"] * 20)
+    eventually(lambda: stack.metric("tarry_waiting_clients") >= 21, 10, "all wait")
+    stack.open_gate(name)
+    assert {visit.body for visit in [*first.result(20), *late.result(20)]} == {Wish(name).body}
+    assert stack.executions(name) == 1
+
+
+def test_head_is_answered_as_get_is_without_a_body(stack: Stack, crowd: Crowd, name: str) -> None:
+    visit = crowd.visit(f"/slow/{name}?size=5000", method="HEAD")
+    assert visit.statuses == [302, 302, 200]
+    assert visit.body == b""
+    assert visit.answers[-1].headers["Content-Length"] == "5000"
+    assert stack.executions(name) == 1
+
+
+def test_a_client_that_has_it_is_told_so(crowd: Crowd, name: str) -> None:
+    address = f"/slow/{name}"
+    etag = crowd.visit(address).answers[-1].headers["ETag"]
+    for _ in range(2):  # the second time by the front itself
+        again = crowd.visit(address, headers={"If-None-Match": etag})
+        assert again.statuses == [304]
+        assert again.body == b""
+        assert again.answers[-1].headers["ETag"] == etag
+    changed = crowd.visit(address, headers={"If-None-Match": '"of-something-else"'})
+    assert changed.statuses == [200]
+
+
+def test_the_front_gives_out_parts(crowd: Crowd, name: str) -> None:
+    address, body = f"/slow/{name}?size=5000", Wish(name, size=5000).body
+    crowd.visit(address)
+    part = crowd.visit(address, headers={"Range": "bytes=1000-1999"})
+    assert part.statuses == [206]
+    assert part.body == body[1000:2000]
+    assert part.answers[-1].headers["Content-Range"] == "bytes 1000-1999/5000"
+
+
+def test_stale_content_is_served_at_once_and_replaced_behind_the_scenes(stack: Stack, crowd: Crowd, name: str) -> None:
+    address = f"/slow/{name}?behaviour=numbered&fresh=1&stale=600"
+    assert crowd.visit(address).body == f"{name} 1".encode()
+    bodies: list[bytes] = []
+
+    def is_new() -> bool:
+        visit = crowd.visit(address)
+        assert visit.statuses == [200]  # nobody is sent to wait
+        bodies.append(visit.body)
+        return visit.body != bodies[0]
+
+    eventually(is_new, 15, "the refresh shows")
+    assert stack.executions(name) >= 2
+    assert all(int(old.split()[1]) <= int(new.split()[1]) for old, new in pairwise(bodies))
+
+
+def test_stale_content_bridges_failures_of_its_refresh(stack: Stack, crowd: Crowd, name: str) -> None:
+    address = f"/slow/{name}?behaviour=ok&fresh=0&stale=600"
+    crowd.visit(address)
+    failing = f"/slow/{name}?behaviour=raise&fresh=0&stale=600"
+
+    def has_failed() -> bool:
+        visit = crowd.visit(failing)
+        assert visit.statuses == [200]
+        assert visit.body == Wish(name).body
+        return stack.state.exists(f"retry:failure:slow:{name}:0") == 1
+
+    eventually(has_failed, 15, "a failed refresh")
+    after = crowd.visit(failing)
+    assert after.statuses == [200]
+    assert after.body == Wish(name).body
+
+
+def test_a_newer_version_of_the_data_makes_content_stale_at_once(stack: Stack, crowd: Crowd, name: str) -> None:
+    crowd.visit(f"/slow/{name}?version=1")
+    newer = f"/slow/{name}?version=2"
+    first = crowd.visit(newer)
+    assert first.statuses == [200]
+    assert first.body == Wish(name, version=1).body
+    assert "stale" in first.answers[-1].headers["Server-Timing"]
+    eventually(lambda: crowd.visit(newer).body == Wish(name, version=2).body, 10, "the new version shows")
