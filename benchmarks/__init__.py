@@ -1,0 +1,1 @@
+"""Benchmarks: each runs the whole site and prints the figures of one run beside their bounds."""

@@ -1,0 +1,55 @@
+"""`python -m benchmarks [NAME...]`: runs them all, or those named. Exits with 1 when a bound was missed."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from benchmarks import cached, cold, herd, idle, isolation, memory, misses, single_flight, wake
+from benchmarks.figures import Figure, Note
+from benchmarks.limits import raise_file_limit
+
+BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
+    "cached": cached.measure,
+    "cold": cold.measure,
+    "memory": memory.measure,
+    "wake": wake.measure,
+    "herd": herd.measure,
+    "isolation": isolation.measure,
+    "single_flight": single_flight.measure,
+    "misses": misses.measure,
+    "idle": idle.measure,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}")
+    names = parser.parse_args().names or list(BENCHMARKS)
+    if unknown := set(names) - set(BENCHMARKS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}. Known: {', '.join(BENCHMARKS)}")
+    load = os.getloadavg()[0]
+    print(f"{os.cpu_count()} cores, load {load:.2f}, {raise_file_limit():,} open files a process", flush=True)
+    missed = [name for name in names if _missed(name)]
+    if missed:
+        sys.exit(f"bounds missed: {', '.join(missed)}")
+
+
+def _missed(name: str) -> bool:
+    """Runs one and prints what it says; whether it missed a bound or failed."""
+    print(f"\n{name}", flush=True)
+    began, missed = time.monotonic(), False
+    try:
+        for line in BENCHMARKS[name]():
+            print(line, flush=True)
+            missed = missed or line.missed
+    except Exception as error:  # noqa: BLE001 - the edge of a run: the other benchmarks follow
+        print(f"MISS  it failed: {error}", flush=True)
+        missed = True
+    print(f"      ({time.monotonic() - began:.0f} s)", flush=True)
+    return missed
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""`python -m benchmarks.direct`: calls the slow content's preparer, without the site.
+
+Each line of its input is a number of seconds to prepare for; each line of its output, how many it took.
+"""
+
+import sys
+import time
+from uuid import uuid4
+
+import django
+
+django.setup(set_prefix=False)
+
+from tests.flows.slow.tasks import make  # noqa: E402 - needs the apps
+from tests.flows.slow.wishes import Wish  # noqa: E402
+
+
+def main() -> None:
+    for line in sys.stdin:
+        wish = Wish(uuid4().hex, seconds=float(line), size=8000)
+        began = time.perf_counter()
+        make(wish, 1)
+        print(time.perf_counter() - began, flush=True)
+
+
+if __name__ == "__main__":
+    main()

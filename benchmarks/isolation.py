@@ -1,0 +1,51 @@
+"""Whether those who wait slow down those who need not."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+from benchmarks.crowd import PATIENCE, Crowd
+from benchmarks.figures import Figure, Note, median, percentile
+from benchmarks.limits import allowed_clients
+from benchmarks.running import run
+from benchmarks.steady import ask_steadily
+from benchmarks.tiles import painted_tile
+from tests.flows.stack import Stack
+
+CLIENTS, CONTENTS = 4000, 40
+ROUNDS = 5
+REQUESTS, RATE, CONNECTIONS = 3000, 500, 25
+RATIO = 2.0
+
+
+def measure() -> Iterator[Figure | Note]:
+    """p99 of a cached tile at a constant rate, while clients wait for cold contents ÷ while nobody does."""
+    clients, notes = allowed_clients(CLIENTS)
+    yield from notes
+    with Stack(**PATIENCE) as stack:
+        tile = painted_tile(stack)
+        run(_p99(stack, tile))
+        rounds = [(run(_p99_beside_crowd(stack, tile, clients)), run(_p99(stack, tile))) for _ in range(ROUNDS)]
+    for beside, idle in rounds:
+        yield Note(f"p99 {beside * 1000:.2f} ms ÷ {idle * 1000:.2f} ms idle = {beside / idle:.2f}")
+    name = f"p99 of a cached tile with {clients:,} clients waiting ÷ p99 idle, median"
+    yield Figure(name, median([beside / idle for beside, idle in rounds]), at_most=RATIO)
+
+
+async def _p99(stack: Stack, tile: str) -> float:
+    timed = await ask_steadily(stack.host, [tile] * REQUESTS, rate=RATE, connections=CONNECTIONS)
+    if any(one.visit.status != 200 for one in timed):
+        raise RuntimeError("a cached tile was not served")
+    return percentile([one.seconds for one in timed], 0.99)
+
+
+async def _p99_beside_crowd(stack: Stack, tile: str, size: int) -> float:
+    names = [uuid4().hex for _ in range(CONTENTS)]
+    crowd = Crowd(stack, [f"/slow/{name}?gated=1&kind=crowd" for name in names], size)
+    try:
+        await crowd.gather()
+        return await _p99(stack, tile)
+    finally:
+        for name in names:
+            stack.open_gate(name)
+        await crowd.visits()
+        crowd.leave()

@@ -1,0 +1,46 @@
+"""What a waiting client costs the waiting instance."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+from benchmarks.crowd import PATIENCE, Crowd
+from benchmarks.figures import Figure, Note
+from benchmarks.limits import allowed_clients
+from benchmarks.processes import KILOBYTE, Memory, memory
+from benchmarks.running import run
+from tests.flows.stack import Stack
+
+CLIENTS = 8000
+KILOBYTES_PER_CLIENT = 14
+FIRST = 50
+"""These come and go before the first reading, so that what is loaded once is not counted."""
+
+
+def measure() -> Iterator[Figure | Note]:
+    """Growth of the waiting instance's own memory with so many clients waiting in it."""
+    clients, notes = allowed_clients(CLIENTS)
+    yield from notes
+    with Stack(**PATIENCE) as stack:
+        run(_gathered(stack, FIRST))
+        before = memory(stack.pids("retry"))
+        grown = run(_gathered(stack, clients))
+    own, resident = ((after - then) / clients / KILOBYTE for after, then in _pairs(grown, before))
+    yield Figure(f"memory per waiting client, {clients:,} clients", own, "KB", at_most=KILOBYTES_PER_CLIENT)
+    yield Figure("the same by resident set", resident, "KB")
+
+
+async def _gathered(stack: Stack, size: int) -> Memory:
+    name = uuid4().hex
+    crowd = Crowd(stack, [f"/slow/{name}?gated=1"], size, redirects=1)
+    try:
+        await crowd.gather()
+        return memory(stack.pids("retry"))
+    finally:
+        stack.open_gate(name)
+        await crowd.visits()
+        crowd.leave()
+
+
+def _pairs(after: Memory, before: Memory) -> Iterator[tuple[int, int]]:
+    yield after.own, before.own
+    yield after.resident, before.resident

@@ -1,0 +1,43 @@
+"""Many clients that ask for one cold content in the same moment."""
+
+import asyncio
+from collections.abc import Iterator
+from uuid import uuid4
+
+from benchmarks.clients import Client, Visit, connect, follow
+from benchmarks.figures import Figure, Note
+from benchmarks.herd import described
+from benchmarks.limits import allowed_clients
+from benchmarks.running import run
+from tests.flows.slow.wishes import Wish
+from tests.flows.stack import Stack
+
+CLIENTS = 2000
+CONNECTING_AT_ONCE = 200
+SIZE = 8000
+
+
+def measure() -> Iterator[Figure | Note]:
+    """Preparations and errors, when all send their request at once and follow what they are told."""
+    clients, notes = allowed_clients(CLIENTS)
+    yield from notes
+    name = uuid4().hex
+    with Stack() as stack:
+        visits = run(_at_once(stack.host, f"/slow/{name}?seconds=1&size={SIZE}", clients))
+        prepared = stack.executions(name)
+    body = Wish(name, size=SIZE).body
+    wrong = [visit for visit in visits if visit.status != 200 or visit.answers[-1].body != body]
+    yield from described(wrong)
+    yield Figure(f"preparations for {clients:,} clients at once", prepared, at_most=1, at_least=1)
+    yield Figure("errors among them", len(wrong), at_most=0)
+
+
+async def _at_once(host: str, path: str, size: int) -> list[Visit]:
+    clients: list[Client] = []
+    while len(clients) < size:
+        some = min(CONNECTING_AT_ONCE, size - len(clients))
+        clients += await asyncio.gather(*(connect(host) for _ in range(some)))
+    visits = await asyncio.gather(*(follow(client, path) for client in clients))
+    for client in clients:
+        client.close()
+    return visits
