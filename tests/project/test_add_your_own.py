@@ -43,7 +43,9 @@ def site(
 
 def work_off(servers: RedisServers, lane: str) -> None:
     """Does what a worker does with the one message of a lane."""
-    message = json.loads(servers.state.client.rpop(lane) or b"{}")
+    [queued] = servers.state.client.lrange(lane, 0, -1)
+    servers.state.client.delete(lane)
+    message = json.loads(queued)
     arguments, named, _ = json.loads(base64.b64decode(message["body"]))
     current_app.tasks[message["headers"]["task"]](*arguments, **named)
 
