@@ -68,6 +68,7 @@ def _values(front: Front) -> dict[str, str]:
         "worker_processes": "1" if front.small else "auto",
         "files": str(front.limits.files),
         "connections": str(front.limits.connections),
+        "kept_open": str(front.limits.kept_open),
         "main_socket": str(runtime.socket("main")),
         "retry_socket": str(runtime.socket("retry")),
         "front_socket": str(runtime.socket("front")),

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WANTED_BACKLOG = 16384
+MOST_KEPT_OPEN = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """Open files that a process may have, and connections that an nginx worker may hold."""
+    """Open files that a process may have; connections, and files of hot answers, that an nginx worker may hold."""
 
     files: int
     connections: int
+    kept_open: int = 16
 
 
 def listen_backlog() -> int:
@@ -34,4 +36,6 @@ def raise_file_limit() -> int:
 
 def nginx_limits(files: int, waiting_clients: int) -> FileLimits:
     """Two connections per waiting client, one to each side, and some for the rest, as far as files allow."""
-    return FileLimits(files=files, connections=max(64, min(2 * waiting_clients + 4096, files - 64)))
+    kept_open = min(MOST_KEPT_OPEN, files // 16)
+    connections = max(64, min(2 * waiting_clients + 4096, files - 64 - kept_open))
+    return FileLimits(files=files, connections=connections, kept_open=kept_open)

@@ -81,6 +81,17 @@ def test_a_stale_entry_is_answered_while_it_is_refreshed(site: RunningFront) -> 
     assert _comes_true(lambda: site.get("/tiles/a").headers.get("X-Refreshed") == "yes")
 
 
+def test_no_worker_holds_on_to_an_entry_that_was_replaced(start: Callable[..., RunningFront]) -> None:
+    site = start(small=False)
+    kept = {"Cache-Control": "public, s-maxage=1, stale-while-revalidate=30"}
+    site.main.answer = lambda _: Answer(headers=kept, body=b"old")
+    assert {site.get("/tiles/a").body for _ in range(20)} == {b"old"}
+    time.sleep(2.1)  # nginx counts whole seconds
+    site.main.answer = lambda _: Answer(headers={**HOT, "X-Refreshed": "yes"}, body=b"new")
+    assert _comes_true(lambda: site.get("/tiles/a").body == b"new")
+    assert {site.get("/tiles/a").body for _ in range(20)} == {b"new"}
+
+
 def test_a_missing_tile_displaces_the_entry(site: RunningFront) -> None:
     site.main.answer = lambda _: Answer(headers={"Cache-Control": "public, s-maxage=1, stale-while-revalidate=1"})
     site.get("/tiles/a")
