@@ -79,8 +79,8 @@ def check_times(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessag
     if conf().RETRY_LEASE_SECONDS < 3 or conf().RETRY_LEASE_SECONDS >= conf().RETRY_MAX_PREPARE_SECONDS:
         message = "RETRY_LEASE_SECONDS must be at least 3 and below RETRY_MAX_PREPARE_SECONDS."
         found.append(Error(message, id="retry.E011"))
-    if conf().HOT_SECONDS < hot_window_seconds(conf().HOT_SECONDS) + 2:
-        message = f"HOT_SECONDS is {conf().HOT_SECONDS}: changes show after three seconds at the soonest."
+    if conf().HOT_SECONDS < hot_window_seconds(conf().HOT_SECONDS) + 3:
+        message = f"HOT_SECONDS is {conf().HOT_SECONDS}: changes show after four seconds at the soonest."
         found.append(checks.Warning(message, id="retry.W003"))
     if not 0 < conf().RETRY_BACKOFF_BASE_SECONDS <= conf().RETRY_BACKOFF_MAX_SECONDS:
         found.append(Error("RETRY_BACKOFF_BASE_SECONDS must be above 0 and at most the maximum.", id="retry.E012"))
