@@ -43,15 +43,6 @@ logconfig_dict = {
 }
 
 
-def on_starting(server: Any) -> None:
-    """Takes the gauges of workers that were killed together with their master out of the figures."""
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        for file in Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob("gauge_live*_*.db"):
-            pid = file.stem.rpartition("_")[2]
-            if not Path("/proc", pid).exists():
-                multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
-
-
 def child_exit(server: Any, worker: Any) -> None:
     """Takes a dead worker's gauges out of the figures. Its counters stay in the sums."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:

@@ -1,6 +1,7 @@
 """`/metrics`: the figures of all processes of this machine together."""
 
 import os
+from pathlib import Path
 from secrets import compare_digest
 
 from django.conf import settings
@@ -26,9 +27,24 @@ def metrics(request: HttpRequest) -> HttpResponse:
 def _registry() -> CollectorRegistry:
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:  # one process, as in development
         return REGISTRY
+    _forget_the_dead(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return registry
+
+
+def _forget_the_dead(directory: Path) -> None:
+    """Takes the gauges of processes that were killed together with their parent out of the figures."""
+    for file in directory.glob("gauge_live*_*.db"):
+        if not _lives(Path("/proc", file.stem.rpartition("_")[2])):
+            file.unlink(missing_ok=True)  # another thread may be at it
+
+
+def _lives(process: Path) -> bool:
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"  # a zombie waits for its parent only
+    except OSError:
+        return False
 
 
 def _has_token(request: HttpRequest) -> bool:

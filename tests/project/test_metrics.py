@@ -1,10 +1,14 @@
 """/metrics is for this machine and for token holders."""
 
+import os
 from pathlib import Path
 
 import pytest
 from django.test import Client
 from pytest_django import Settings
+
+EMPTY = bytes(8)
+"""A file of figures without any."""
 
 ALLOWED = {
     "from this machine": {"REMOTE_ADDR": "127.0.0.1"},
@@ -61,3 +65,12 @@ def test_the_figures_of_all_processes_are_summed(
 ) -> None:
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
     assert client.get("/metrics").content == b""
+
+
+def test_gauges_of_the_dead_are_forgotten(client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    left_behind = [tmp_path / f"gauge_livesum_{pid}.db" for pid in (os.getpid(), 0)]
+    for file in left_behind:
+        file.write_bytes(EMPTY)
+    assert client.get("/metrics").status_code == 200
+    assert [file.exists() for file in left_behind] == [True, False]
