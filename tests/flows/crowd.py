@@ -92,6 +92,18 @@ class Crowd:
         """One client for each address, all at once."""
         return self._run(self._visit_all(addresses))
 
+    def insist(self, addresses: Sequence[str], seconds: float = 20) -> list[Visit]:
+        """Asks until every client has content. Who is refused is told when to come again, and comes."""
+        deadline = time.monotonic() + seconds
+        while True:
+            visits = self.send(addresses).result(PATIENCE_SECONDS)
+            assert all(visit.status == 200 or visit.is_honest_refusal for visit in visits)
+            if all(visit.status == 200 for visit in visits):
+                return visits
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not every client has content within {seconds:g} s")
+            time.sleep(0.2)
+
     def visit(self, address: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> Visit:
         """One client, to its end."""
         return self._run(self._follow(address, method, headers or {})).result(PATIENCE_SECONDS)

@@ -1,0 +1,37 @@
+"""A stack that loses patience sooner, so that what heals by time heals while a test looks on."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.flows.stack import Stack, eventually
+
+WAIT_SECONDS = 10
+MAX_WAITS = 2
+LEASE_SECONDS = 3
+BOUND_SECONDS = 2 * MAX_WAITS * WAIT_SECONDS
+"""No client is on its way for longer: two visits of its address, each with all its waits."""
+
+
+@pytest.fixture(scope="package")
+def stack() -> Iterator[Stack]:
+    """One site for all tests of faults, which leave it healthy."""
+    with Stack(
+        DEFAULT_RETRY_TIMEOUT=str(WAIT_SECONDS),
+        RETRY_MAX_WAITS=str(MAX_WAITS),
+        RETRY_LEASE_SECONDS=str(LEASE_SECONDS),
+        RETRY_MAX_PREPARE_SECONDS="60",
+        PAINT_WORKERS="2",
+    ) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _healthy_afterwards(stack: Stack) -> Iterator[None]:
+    yield
+    stack.wait_until_healthy()
+    eventually(lambda: stack.metric("tarry_waiting_clients") == 0, 10, "nobody waits")
+
+
+def wait_until_clients_wait(stack: Stack, count: int) -> None:
+    eventually(lambda: stack.metric("tarry_waiting_clients") >= count, 20, f"{count} clients wait")

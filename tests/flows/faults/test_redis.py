@@ -1,0 +1,90 @@
+"""Each of the two Redis servers emptied, killed and frozen, while a hundred clients ask for cold content."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import pytest
+
+from tests.flows.crowd import Crowd, Visit
+from tests.flows.faults.conftest import BOUND_SECONDS, wait_until_clients_wait
+from tests.flows.slow.wishes import Wish
+from tests.flows.stack import Stack
+
+MAIN_SECONDS = 1.5
+"""Main answers within this, whatever happens to Redis."""
+
+CLIENTS = 100
+SERVERS = ("state", "cache")
+Send = Callable[[str], "Future[list[Visit]]"]
+
+
+@pytest.fixture
+def waiting(stack: Stack, crowd: Crowd, name: str) -> "Future[list[Visit]]":
+    """A hundred clients that wait for as many gated contents."""
+    crowd.insist([f"/slow/{name}before{number}" for number in range(CLIENTS)])
+    sent = send_cold(crowd, f"{name}w", "gated=1")
+    wait_until_clients_wait(stack, CLIENTS)
+    return sent
+
+
+def send_cold(crowd: Crowd, name: str, wish: str = "seconds=0.02") -> "Future[list[Visit]]":
+    return crowd.send([f"/slow/{name}{number}?{wish}&kind=cold" for number in range(CLIENTS)])
+
+
+def open_gates(stack: Stack, name: str) -> None:
+    for number in range(CLIENTS):
+        stack.open_gate(f"{name}w{number}")
+
+
+def assert_main_never_waited(visits: list[Visit]) -> None:
+    """Every answer of main came in time: content, a redirect, or an honest refusal."""
+    for visit in visits:
+        assert visit.error == ""
+        assert set(visit.statuses) <= {200, 302, 503}
+        assert visit.status == 200 or visit.is_honest_refusal
+    assert max(visit.slowest_of_main for visit in visits) <= MAIN_SECONDS
+
+
+def assert_recovers(stack: Stack, crowd: Crowd, name: str) -> None:
+    """Content that nobody has asked for comes to everyone."""
+    stack.wait_until_healthy()
+    visits = crowd.insist([f"/slow/{name}after{number}" for number in range(CLIENTS)])
+    assert [visit.body for visit in visits] == [Wish(f"{name}after{number}").body for number in range(CLIENTS)]
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_flushed_server_is_survived(
+    server: str, stack: Stack, crowd: Crowd, name: str, waiting: "Future[list[Visit]]"
+) -> None:
+    asking = send_cold(crowd, name)
+    getattr(stack, server).flushall()
+    open_gates(stack, name)
+    assert_main_never_waited(asking.result(BOUND_SECONDS) + waiting.result(BOUND_SECONDS))
+    assert_recovers(stack, crowd, name)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_killed_server_is_survived(
+    server: str, stack: Stack, crowd: Crowd, name: str, waiting: "Future[list[Visit]]"
+) -> None:
+    stack.kill(server)
+    asking = send_cold(crowd, name)
+    open_gates(stack, name)
+    assert_main_never_waited(asking.result(BOUND_SECONDS) + waiting.result(BOUND_SECONDS))
+    assert_recovers(stack, crowd, name)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_frozen_server_is_survived(
+    server: str, stack: Stack, crowd: Crowd, name: str, waiting: "Future[list[Visit]]"
+) -> None:
+    stack.freeze(server)
+    try:
+        frozen = send_cold(crowd, name).result(BOUND_SECONDS)
+        assert all(visit.is_honest_refusal for visit in frozen)
+        open_gates(stack, name)
+        frozen += waiting.result(BOUND_SECONDS)  # the clock is enough to send them back
+    finally:
+        stack.thaw(server)
+    assert_main_never_waited(frozen)
+    assert_recovers(stack, crowd, name)

@@ -1,0 +1,113 @@
+"""One process for everything that HTTP asks, as `manage.py runserver` is: no nginx, no waiting instance."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.flows.crowd import Crowd
+from tests.flows.slow.events import Diary
+from tests.flows.slow.wishes import Wish
+from tests.flows.stack import ROOT, eventually, free_port
+from tests.redis_servers import RedisServer
+
+QUEUES = "paint.now,paint.refresh,paint.warm,work"
+START_SECONDS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class DevelopmentServer:
+    base_url: str
+    data: Path
+
+    def executions(self, name: str) -> int:
+        return Diary(self.data / "slow", name).count("start")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[DevelopmentServer]:
+    """runserver, one worker and two Redis servers."""
+    with ExitStack() as ending:
+        directory = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="tarry-dev-", dir="/tmp")))
+        for name in ("state", "cache"):
+            redis_server = RedisServer(directory / f"{name}.sock")
+            redis_server.start()
+            ending.callback(redis_server.stop)
+        port = free_port()
+        environment = _environment(directory, port)
+        serving = ["manage.py", "runserver", "--noreload", f"127.0.0.1:{port}"]
+        working = ["-m", "celery", "-A", "project", "--quiet", "worker", "--queues", QUEUES, "--concurrency", "1"]
+        for command in (serving, working):
+            ending.callback(_kill, _start(command, environment, directory))
+        running = DevelopmentServer(f"http://127.0.0.1:{port}", directory)
+        eventually(lambda: _answers(running.base_url), START_SECONDS, "the server answers")
+        yield running
+
+
+def _environment(directory: Path, port: int) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        "DJANGO_SETTINGS_MODULE": "tests.flows.settings",
+        "DEBUG": "1",
+        "DATA_DIR": str(directory),
+        "RUNTIME_DIR": str(directory),
+        "PORT": str(port),
+    }
+
+
+def _start(command: list[str], environment: dict[str, str], directory: Path) -> "subprocess.Popen[bytes]":
+    with (directory / "output.log").open("ab") as output:
+        return subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", sys.executable, *command],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+        )
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _answers(base_url: str) -> bool:
+    try:
+        return requests.get(f"{base_url}/retry_after", timeout=5).status_code == 400
+    except requests.ConnectionError:
+        return False
+
+
+def test_one_process_sends_to_wait_and_waits_itself(server: DevelopmentServer, name: str) -> None:
+    answer = requests.get(f"{server.base_url}/slow/{name}?seconds=0.5", timeout=30)
+    assert [step.status_code for step in answer.history] == [302, 302]
+    assert answer.content == Wish(name).body
+    assert server.executions(name) == 1
+
+
+def test_many_clients_of_one_process_cost_one_preparation(server: DevelopmentServer, name: str) -> None:
+    with Crowd(server.base_url) as crowd:
+        visits = crowd.send([f"/slow/{name}?seconds=0.5"] * 30).result(30)
+    assert {visit.body for visit in visits} == {Wish(name).body}
+    assert server.executions(name) == 1
+
+
+@pytest.mark.parametrize("query", ["", "?redirect=/", "?hop=nan&retry_after=inf", "?hop=1&hop=1", "?retry_after=-1"])
+def test_bad_parameters_are_refused_at_once(query: str, server: DevelopmentServer) -> None:
+    began = time.monotonic()
+    answer = requests.get(f"{server.base_url}/retry_after{query}", timeout=30)
+    assert answer.status_code == 400
+    assert answer.json()["status"] == 400
+    assert time.monotonic() - began < 1

@@ -1,0 +1,82 @@
+"""Layers that change or go: what the front says of their tiles, and how soon."""
+
+import time
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.flows.crowd import Crowd, Visit
+from tests.flows.layers import colour_of, load_line, write_speeds
+from tests.flows.stack import Stack
+
+HOT_SECONDS = 5
+DELETE = "from resources.models import Layer; Layer.objects.get(slug={!r}).delete()"
+
+
+@pytest.fixture
+def slug(name: str) -> str:
+    return f"l{name[:8]}"
+
+
+@pytest.fixture
+def address(stack: Stack, slug: str, tmp_path: Path) -> str:
+    """A tile of a layer that nobody has asked for."""
+    return load_line(stack, slug, tmp_path)
+
+
+def seconds_until(crowd: Crowd, address: str, shows: Callable[[Visit], bool]) -> float:
+    """How long a client that asks again and again goes on seeing what was. Nobody sends it to wait."""
+    began = time.monotonic()
+    while True:
+        visit = crowd.visit(address)
+        assert len(visit.answers) == 1
+        if shows(visit):
+            return time.monotonic() - began
+        if time.monotonic() - began > 3 * HOT_SECONDS:
+            raise AssertionError("it never shows")
+        time.sleep(0.05)
+
+
+def test_a_cold_tile_comes_after_exactly_two_redirects(crowd: Crowd, address: str) -> None:
+    visit = crowd.visit(address)
+    assert visit.statuses == [302, 302, 200]
+    assert visit.answers[-1].headers["Content-Type"] == "image/png"
+    assert Image.open(BytesIO(visit.body)).size == (256, 256)
+    assert colour_of(visit.body) == "green"
+
+
+def test_new_speeds_show_within_the_hot_window(
+    stack: Stack, crowd: Crowd, slug: str, address: str, tmp_path: Path
+) -> None:
+    crowd.visit(address)
+    assert colour_of(crowd.visit(address).body) == "green"
+    stack.manage("load_speeds", slug, str(write_speeds(tmp_path, "dark_red")))
+    took = seconds_until(crowd, address, lambda visit: colour_of(visit.body) == "dark_red")
+    assert took <= HOT_SECONDS
+
+
+def test_a_deleted_layer_is_gone_within_the_hot_window_for_a_client_that_polls(
+    stack: Stack, crowd: Crowd, slug: str, address: str
+) -> None:
+    crowd.visit(address)
+    stack.manage("shell", "-c", DELETE.format(slug))
+    took = seconds_until(crowd, address, lambda visit: visit.status == 404)
+    assert took <= HOT_SECONDS
+
+
+def test_a_deleted_layer_is_gone_after_the_hot_window_for_a_client_that_asks_once(
+    stack: Stack, crowd: Crowd, slug: str, address: str
+) -> None:
+    crowd.visit(address)
+    assert crowd.visit(address).status == 200
+    stack.manage("shell", "-c", DELETE.format(slug))
+    time.sleep(HOT_SECONDS)
+    assert crowd.visit(address).status == 404
+
+
+def test_a_layer_that_does_not_exist_is_not_waited_for(crowd: Crowd) -> None:
+    for address in ("/tiles/nothing/1/0/0.png", "/tiles/nothing/1/9/9.png", "/tiles/nothing/99/0/0.png"):
+        assert crowd.visit(address).statuses == [404]

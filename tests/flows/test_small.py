@@ -1,0 +1,79 @@
+"""The smallest set of processes, with little patience and room for few: it works, and says when it does not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.flows.crowd import Crowd
+from tests.flows.layers import colour_of, load_line
+from tests.flows.slow.wishes import Wish
+from tests.flows.stack import Stack, eventually
+
+WAIT_SECONDS = 2
+MAX_WAITS = 2
+BACKLOG = 5
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    """The site of a small machine."""
+    with Stack(
+        SMALL="1",
+        DEFAULT_RETRY_TIMEOUT=str(WAIT_SECONDS),
+        RETRY_MAX_WAITS=str(MAX_WAITS),
+        BACKLOG_LIMIT=str(BACKLOG),
+    ) as running:
+        yield running
+
+
+def test_a_small_site_paints_a_tile(stack: Stack, crowd: Crowd, tmp_path: Path) -> None:
+    visit = crowd.visit(load_line(stack, "line", tmp_path))
+    assert visit.statuses == [302, 302, 200]
+    assert colour_of(visit.body) == "green"
+
+
+def test_a_small_site_refreshes_stale_content(stack: Stack, crowd: Crowd, name: str) -> None:
+    address = f"/slow/{name}?behaviour=numbered&fresh=0&stale=600"
+    crowd.visit(address)
+    eventually(lambda: crowd.visit(address).body != f"{name} 1".encode(), 15, "the refresh shows")
+
+
+def test_a_client_that_has_waited_often_enough_is_told_to_come_again(stack: Stack, crowd: Crowd, name: str) -> None:
+    address = f"/slow/{name}?gated=1"
+    visit = crowd.visit(address)
+    assert visit.statuses == [302] * MAX_WAITS + [503]
+    assert visit.is_honest_refusal
+    assert visit.answers[-1].headers["Cache-Control"] == "no-store"
+    stack.open_gate(name)  # the preparation has gone on
+    stack.wait_for(name, "finish")
+    assert crowd.visit(address).body == Wish(name).body
+    assert stack.executions(name) == 1
+
+
+def test_a_full_backlog_is_refused_and_leaves_no_claim(stack: Stack, crowd: Crowd, name: str) -> None:
+    held = crowd.send([f"/slow/{name}held?gated=1"])
+    stack.wait_for(f"{name}held")
+    queued = crowd.send([f"/slow/{name}{number}" for number in range(BACKLOG)])
+    eventually(lambda: stack.state.zcard("retry:queued:paint.now") == BACKLOG, 10, "the lane is full")
+    refused = crowd.visit(f"/slow/{name}refused")
+    assert refused.statuses == [503]
+    assert refused.is_honest_refusal
+    assert "backlog full" in refused.answers[-1].headers["Cache-Status"]
+    assert not stack.state.exists(f"retry:claim:slow:{name}refused:0")
+    stack.open_gate(f"{name}held")
+    assert all(visit.status == 200 or visit.is_honest_refusal for visit in [*held.result(20), *queued.result(20)])
+    assert stack.executions(f"{name}refused") == 0
+    assert crowd.insist([f"/slow/{name}refused"])[0].body == Wish(f"{name}refused").body
+
+
+def test_the_wait_that_a_full_backlog_names_grows_with_what_is_ahead(stack: Stack, crowd: Crowd, name: str) -> None:
+    stack.state.hset("retry:durations", mapping={"paint.now": 3000, f"slow:{name}": 4000})
+    held = crowd.send([f"/slow/{name}held?gated=1"])
+    stack.wait_for(f"{name}held")
+    queued = crowd.send([f"/slow/{name}{number}" for number in range(BACKLOG)])
+    eventually(lambda: stack.state.zcard("retry:queued:paint.now") == BACKLOG, 10, "the lane is full")
+    refused = crowd.visit(f"/slow/{name}refused?kind={name}")
+    stack.open_gate(f"{name}held")
+    assert refused.answers[-1].headers["Retry-After"] == str(BACKLOG * 3 + 4)
+    assert all(visit.status == 200 or visit.is_honest_refusal for visit in [*held.result(20), *queued.result(20)])

@@ -1,0 +1,132 @@
+"""What the waiting instance makes of tickets that were tampered with, and that nothing of it is ever kept."""
+
+import time
+from collections.abc import Iterator
+from email.message import Message
+from http.client import HTTPConnection
+from socket import AF_UNIX, socket
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+from pytest_django import Settings
+
+from retry.tickets import Ticket, ticket_address
+from tests.flows.crowd import Crowd
+from tests.flows.stack import Stack, eventually
+
+AT_ONCE_SECONDS = 1
+INSTANCES = ("retry", "main")
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Message
+    seconds: float
+
+
+def ask_at_its_own_socket(stack: Stack, instance: str, address: str) -> Answer:
+    """Without the front."""
+    connection = HTTPConnection(stack.host)
+    with socket(AF_UNIX) as connection.sock:
+        connection.sock.settimeout(10)
+        connection.sock.connect(str(stack.runtime / f"{instance}.sock"))
+        began = time.monotonic()
+        connection.request("GET", address)
+        with connection.getresponse() as response:
+            response.read()
+            return Answer(response.status, response.headers, time.monotonic() - began)
+
+
+@pytest.fixture
+def ticket(stack: Stack, crowd: Crowd, name: str) -> Iterator[dict[str, str]]:
+    """The parameters of a ticket that main wrote."""
+    crowd.send([f"/slow/{name}?gated=1"])
+    eventually(lambda: crowd.visits and crowd.visits[0].answers, 10, "main has answered")
+    location = crowd.visits[0].answers[0].headers["Location"]
+    yield dict(parse_qsl(urlsplit(location).query))
+    stack.open_gate(name)
+
+
+MALFORMED = {
+    "a moment that is no number": {"retry_after": "NaN"},
+    "an endless moment": {"retry_after": "inf"},
+    "a negative moment": {"retry_after": "-1"},
+    "an absurdly long moment": {"retry_after": "9" * 5000},
+    "a hop that is no number": {"hop": "nan"},
+    "a negative hop": {"hop": "-1"},
+    "an absurdly long hop": {"hop": "1" * 5000},
+    "no signature": {"sig": ""},
+    "an absurdly long key": {"key": "k" * 5000},
+    "an absurdly long way back": {"redirect": "/" + "a" * 5000},
+    "a way back to elsewhere": {"redirect": "https://elsewhere.example/"},
+    "a way back to another host": {"redirect": "//elsewhere.example/"},
+}
+
+
+@pytest.mark.parametrize("instance", INSTANCES)
+@pytest.mark.parametrize("changes", MALFORMED.values(), ids=MALFORMED.keys())
+def test_a_malformed_ticket_is_refused_at_once(
+    instance: str, changes: dict[str, str], stack: Stack, ticket: dict[str, str]
+) -> None:
+    answer = ask_at_its_own_socket(stack, instance, f"/retry_after?{urlencode({**ticket, **changes})}")
+    assert answer.status == 400
+    assert answer.seconds < AT_ONCE_SECONDS
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("instance", INSTANCES)
+@pytest.mark.parametrize("parameter", ["redirect", "retry_after", "key", "work", "hop", "sig"])
+def test_a_repeated_or_missing_parameter_is_refused_at_once(
+    instance: str, parameter: str, stack: Stack, ticket: dict[str, str]
+) -> None:
+    missing = {name: value for name, value in ticket.items() if name != parameter}
+    repeated = [*ticket.items(), (parameter, ticket[parameter])]
+    for query in (missing, repeated):
+        answer = ask_at_its_own_socket(stack, instance, f"/retry_after?{urlencode(query)}")
+        assert answer.status == 400
+        assert answer.seconds < AT_ONCE_SECONDS
+
+
+@pytest.mark.parametrize("changes", MALFORMED.values(), ids=MALFORMED.keys())
+def test_the_front_passes_no_malformed_ticket(changes: dict[str, str], crowd: Crowd, ticket: dict[str, str]) -> None:
+    visit = crowd.visit(f"/retry_after?{urlencode({**ticket, **changes})}")
+    assert visit.statuses == [400]
+    assert visit.seconds < AT_ONCE_SECONDS
+
+
+@pytest.mark.parametrize("instance", INSTANCES)
+def test_a_flood_of_a_ticket_is_refused_at_once(instance: str, stack: Stack, ticket: dict[str, str]) -> None:
+    answer = ask_at_its_own_socket(stack, instance, f"/retry_after?{urlencode({**ticket, 'work': 'w' * 30_000})}")
+    assert answer.status in (400, 414)
+    assert answer.seconds < AT_ONCE_SECONDS
+
+
+@pytest.mark.parametrize("instance", INSTANCES)
+@pytest.mark.parametrize("parameter", ["redirect", "retry_after", "key", "work", "hop", "sig"])
+def test_a_forged_ticket_is_refused_at_once(
+    instance: str, parameter: str, stack: Stack, ticket: dict[str, str]
+) -> None:
+    last = ticket[parameter][-1]
+    forged = {**ticket, parameter: ticket[parameter][:-1] + ("2" if last == "1" else "1")}
+    answer = ask_at_its_own_socket(stack, instance, f"/retry_after?{urlencode(forged)}")
+    assert answer.status == 403
+    assert answer.seconds < AT_ONCE_SECONDS
+
+
+def test_an_old_ticket_is_refused(stack: Stack, settings: Settings) -> None:
+    settings.SECRET_KEY = stack.secret_key
+    now = time.time()
+    for age, status in ((0, 302), (601, 403)):
+        ticket = Ticket("/slow/old", now, "slow:old", "slow:old:0", int(now) - age)
+        assert ask_at_its_own_socket(stack, "retry", ticket_address(ticket, "/retry_after")).status == status
+
+
+def test_nothing_of_the_waiting_instance_is_kept(stack: Stack, crowd: Crowd, name: str) -> None:
+    visits = crowd.send([f"/slow/{name}?seconds=0.2"] * 20).result(20)
+    answers = [answer for visit in visits for answer in visit.answers if not answer.is_of_main]
+    assert answers
+    assert {answer.headers["Cache-Control"] for answer in answers} == {"no-store"}
+    kept = [file.read_bytes() for file in (stack.data / "hot").rglob("*") if file.is_file()]
+    assert any(name.encode() in entry for entry in kept)
+    assert not any(b"/retry_after" in entry for entry in kept)
