@@ -26,6 +26,9 @@ PAGE = {
 
 STALE_WHILE_REVALIDATE_SECONDS = 1
 
+STALE_IF_ERROR_SECONDS = 60
+"""How long shared caches may answer while main cannot be reached (RFC 5861): longer than a restart takes."""
+
 
 def hot_window_seconds(hot_seconds: float) -> int:
     """How long shared caches may answer by themselves.
@@ -62,7 +65,8 @@ def content_headers(
 def cache_control(client_seconds: float, shared_seconds: float, *, stale: bool = False) -> str:
     """Stale content gets no stale-while-revalidate: it would be shown for twice as long."""
     grace = "" if stale else f", stale-while-revalidate={STALE_WHILE_REVALIDATE_SECONDS}"
-    return f"public, max-age={int(client_seconds)}, s-maxage={int(shared_seconds)}{grace}"
+    bridge = f", stale-if-error={STALE_IF_ERROR_SECONDS}"
+    return f"public, max-age={int(client_seconds)}, s-maxage={int(shared_seconds)}{grace}{bridge}"
 
 
 def uncached(cache_status: str, wait_seconds: float | None = None) -> dict[str, str]:

@@ -35,9 +35,12 @@ def content_response(request: HttpRequest, content: Content, *, stale: bool, why
 
 
 def constant(
-    request: HttpRequest, body: bytes, content_type: str, *, shared_seconds: float, client_seconds: float
+    request: HttpRequest, body: bytes, content_type: str, *, shared_seconds: float, client_seconds: float | None
 ) -> HttpResponse:
-    """Content that is known without a look-up, like the empty tile. `shared_seconds` is cut to the hot window."""
+    """Content that is known without a look-up, like the empty tile. `shared_seconds` is cut to the hot window.
+
+    `client_seconds` None stands for as long.
+    """
     etag = f'"{sha256(body).hexdigest()[:32]}"'
     shared = min(shared_seconds, headers.hot_window_seconds(conf().HOT_SECONDS))
     fields = {
@@ -45,7 +48,7 @@ def constant(
         "Content-Length": str(len(body)),
         "Content-Location": request.path,
         "ETag": etag,
-        "Cache-Control": headers.cache_control(client_seconds, shared),
+        "Cache-Control": headers.cache_control(shared if client_seconds is None else client_seconds, shared),
         "Cache-Status": "Tarry; hit; detail=constant",
         "Server-Timing": "tarry;desc=hit",
         "Accept-Ranges": "bytes",

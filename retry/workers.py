@@ -1,16 +1,18 @@
-"""gunicorn's worker class for the waiting instance: a reload, a shutdown or a lost master loses nobody."""
+"""gunicorn's worker class for the waiting instance: a reload, a shutdown or a lost master loses nobody.
+
+gunicorn's master imports this, and keeps it: it must not load the application, or a reload would
+go on with the old code.
+"""
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.server import Server
 from uvicorn_worker import UvicornWorker
-
-from .asgi import application
 
 ORPHAN_TICKS = 100
 """A worker whose master was killed waits for a successor as long, in tenths of a second."""
@@ -22,8 +24,9 @@ class ReleasingServer(Server):
     In this order: whoever comes back finds the successor, not this process.
     """
 
-    def __init__(self, config: Config, *, master: int, addresses: Sequence[Any]) -> None:
+    def __init__(self, config: Config, *, release: Callable[[], None], master: int, addresses: Sequence[Any]) -> None:
         super().__init__(config)
+        self._release = release
         self._master = master
         self._addresses = addresses
         self._files = _files(addresses)
@@ -37,7 +40,7 @@ class ReleasingServer(Server):
             server.close()
         for listening in sockets or ():
             listening.close()
-        application.close()
+        self._release()
         await super().shutdown(sockets)
 
     def _is_superseded(self) -> bool:
@@ -61,7 +64,7 @@ class RetryWorker(UvicornWorker):  # type: ignore[misc]  # an untyped library
     async def _serve(self) -> None:
         self.config.app = self.wsgi
         addresses = [listening.getsockname() for listening in self.sockets]
-        server = ReleasingServer(self.config, master=self.ppid, addresses=addresses)
+        server = ReleasingServer(self.config, release=self.wsgi.close, master=self.ppid, addresses=addresses)
         self._install_sigquit_handler()
         await server.serve(sockets=self.sockets)
         if not server.started:

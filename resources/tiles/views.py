@@ -61,11 +61,10 @@ def paint_work(layer: LayerView, wanted: Tile) -> work.Work:
 
 def _empty(request: HttpRequest, layer: LayerView, wanted: Tile) -> HttpResponse:
     """The shared empty tile, kept no longer than content, for the layer's bounds may change."""
-    hot_seconds = conf.conf().HOT_SECONDS
     return responses.constant(
         request,
         preparing.empty_tile(wanted),
         wanted.content_type,
-        shared_seconds=hot_seconds,
-        client_seconds=hot_seconds if layer.client_seconds is None else layer.client_seconds,
+        shared_seconds=conf.conf().HOT_SECONDS,
+        client_seconds=layer.client_seconds,
     )

@@ -55,7 +55,7 @@ def test_fresh_content_is_served_with_all_its_fields(work: Work) -> None:
     assert response["Content-Type"] == "image/png"
     assert response["Content-Length"] == "4"
     assert response["Content-Location"] == "/tiles/a.png"
-    assert response["Cache-Control"] == "public, max-age=30, s-maxage=2, stale-while-revalidate=1"
+    assert response["Cache-Control"] == "public, max-age=30, s-maxage=2, stale-while-revalidate=1, stale-if-error=60"
     assert response["Cache-Status"].startswith("Tarry; hit; ttl=")
     assert response["Access-Control-Allow-Origin"] == "*"
     assert response["Accept-Ranges"] == "bytes"
@@ -114,7 +114,7 @@ def test_stale_content_is_served_at_once_and_refreshed_once(work: Work, servers:
     for _ in range(3):
         response = ask(work)
         assert response.status_code == 200
-        assert response["Cache-Control"] == "public, max-age=1, s-maxage=1"
+        assert response["Cache-Control"] == "public, max-age=1, s-maxage=1, stale-if-error=60"
     assert queued(servers, "paint.refresh") == 1
     assert queued(servers, "paint.now") == 0
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,11 @@ from uvicorn.config import Config
 from retry.workers import ORPHAN_TICKS, ReleasingServer
 
 NOBODY = 0
+
+
+def test_the_master_does_not_load_the_application() -> None:
+    code = "import sys, retry.workers; sys.exit('retry.asgi' in sys.modules or 'django' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 async def app(*_: object) -> None:
@@ -33,13 +40,13 @@ def socket_file(tmp_path: Path) -> Path:
 
 
 def test_a_server_whose_master_lives_goes_on(socket_file: Path) -> None:
-    server = ReleasingServer(Config(app), master=os.getppid(), addresses=[str(socket_file)])
+    server = ReleasingServer(Config(app), release=print, master=os.getppid(), addresses=[str(socket_file)])
     socket_file.unlink()
     assert not ends(server, ORPHAN_TICKS + 1)
 
 
 def test_an_orphan_serves_until_its_successor_listens(socket_file: Path) -> None:
-    server = ReleasingServer(Config(app), master=NOBODY, addresses=[str(socket_file)])
+    server = ReleasingServer(Config(app), release=print, master=NOBODY, addresses=[str(socket_file)])
     assert not ends(server, 5)
     socket_file.unlink()
     socket_file.touch()
@@ -47,11 +54,11 @@ def test_an_orphan_serves_until_its_successor_listens(socket_file: Path) -> None
 
 
 def test_an_orphan_without_a_successor_ends_in_the_end(socket_file: Path) -> None:
-    server = ReleasingServer(Config(app), master=NOBODY, addresses=[str(socket_file)])
+    server = ReleasingServer(Config(app), release=print, master=NOBODY, addresses=[str(socket_file)])
     assert not ends(server, ORPHAN_TICKS)
     assert ends(server)
 
 
 def test_an_orphan_leaves_its_port_to_its_successor() -> None:
-    server = ReleasingServer(Config(app), master=NOBODY, addresses=[("127.0.0.1", 8001)])
+    server = ReleasingServer(Config(app), release=print, master=NOBODY, addresses=[("127.0.0.1", 8001)])
     assert ends(server)
