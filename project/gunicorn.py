@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from gunicorn.glogging import Logger
 from prometheus_client import multiprocess
 
 from project.limits import listen_backlog
@@ -38,9 +39,15 @@ logconfig_dict = {
     "loggers": {
         **settings.LOGGING["loggers"],
         "gunicorn.error": {"handlers": [], "level": "INFO", "propagate": True},
-        "gunicorn.access": {"handlers": [], "level": "INFO", "propagate": True},
     },
 }
+
+
+class logger_class(Logger):  # type: ignore[misc]  # noqa: N801  the name that gunicorn reads; untyped
+    """gunicorn's log without a line for every request: nginx tells of those that went wrong."""
+
+    def access(self, *_: Any) -> None:
+        pass
 
 
 def child_exit(server: Any, worker: Any) -> None:
