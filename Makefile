@@ -9,10 +9,11 @@ export DEMO ?= 1
 export SMALL ?= 0
 DB ?= sqlite
 
-PYTHON := .venv/bin/python
-PYTEST := $(if $(filter postgres,$(DB)),$(PYTHON) -m tests.with_postgres) $(PYTHON) -m pytest
+# Not PYTHON, which setup.sh takes from the environment: make would replace it.
+python := .venv/bin/python
+pytest := $(if $(filter postgres,$(DB)),$(python) -m tests.with_postgres) $(python) -m pytest
 # Tests and checks must not depend on what `make run` would use.
-ALONE := env -u PORT -u DATA_DIR -u DEMO -u SMALL
+ALONE := env -u PORT -u DATA_DIR -u DEMO -u SMALL -u DATABASE_URL
 PRODUCTION := $(ALONE) SECRET_KEY=$$(head -c 48 /dev/urandom | base64 -w 0) PUBLIC_URL=https://tarry.example \
 	DATA_DIR=/nonexistent DATABASE_URL=sqlite://:memory: RUNTIME_DIR=/nonexistent
 
@@ -24,22 +25,22 @@ setup:
 
 run:
 	@./setup.sh
-	@$(PYTHON) -m project.run
+	@$(python) -m project.run
 
 test: setup
-	$(ALONE) $(PYTEST) -n auto --ignore=tests/flows
-	$(ALONE) $(PYTEST) tests/flows
+	$(ALONE) $(pytest) -n auto --ignore=tests/flows
+	$(ALONE) $(pytest) tests/flows
 
 check: setup
-	$(PYTHON) -m ruff check .
-	$(PYTHON) -m ruff format --check .
-	$(PYTHON) -m mypy
+	$(python) -m ruff check .
+	$(python) -m ruff format --check .
+	$(python) -m mypy
 	.venv/bin/lint-imports --no-logo
-	$(PRODUCTION) $(PYTHON) manage.py makemigrations --check --dry-run
-	$(PRODUCTION) $(PYTHON) manage.py check --deploy --fail-level WARNING
+	$(PRODUCTION) $(python) manage.py makemigrations --check --dry-run
+	$(PRODUCTION) $(python) manage.py check --deploy --fail-level WARNING
 
 bench: setup
-	$(ALONE) $(PYTHON) -m benchmarks
+	$(ALONE) $(python) -m benchmarks
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
