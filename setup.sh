@@ -27,9 +27,11 @@ if [ "${1:-}" = --dev ]; then
 fi
 
 PYTHON=${PYTHON:-python3}
+# pip is not there when making .venv was interrupted, or when the system's Python is another one since.
+has_venv() { .venv/bin/python -c 'import pip' 2>/dev/null; }
 if ! command -v "$PYTHON" >/dev/null; then
     packages+=(python3 python3-venv)
-elif [ ! -x .venv/bin/python ] && ! "$PYTHON" -c "import ensurepip, venv" 2>/dev/null; then
+elif ! has_venv && ! "$PYTHON" -c "import ensurepip, venv" 2>/dev/null; then
     packages+=(python3-venv)
 fi
 
@@ -90,9 +92,9 @@ fi
 
 stamp() { echo ".venv/installed-${1%.txt}"; }
 wanted() { cksum <"$1"; }
-if [ ! -x .venv/bin/python ]; then
+if ! has_venv; then
     echo "Making .venv"
-    "$PYTHON" -m venv .venv
+    "$PYTHON" -m venv --clear .venv
 fi
 if [ "$(cat "$(stamp "$requirements")" 2>/dev/null)" != "$(wanted "$requirements")" ]; then
     echo "Installing $requirements"
