@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 from .paths import DataDirectory, RuntimeDirectory
 
+# Painting may take all processors. What is there already is answered first, then what is waited for is painted.
+PAINTING, PAINTING_AHEAD = 5, 10
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -82,24 +85,22 @@ def _instances(plan: Plan) -> Iterator[Process]:
 
 
 def _workers(plan: Plan) -> Iterator[Process]:
-    yield _worker(plan, "paint-now", ("paint.now",), plan.paint_workers)
-    yield _worker(plan, "paint-later", ("paint.refresh", "paint.warm"), 1, nice=True)
+    yield _worker(plan, "paint-now", ("paint.now",), plan.paint_workers, nice=PAINTING)
+    yield _worker(plan, "paint-later", ("paint.refresh", "paint.warm"), 1, nice=PAINTING_AHEAD)
     yield _worker(plan, "work", ("work",), 1)
     beat = (*plan.launcher, plan.python, "-m", "celery", "-A", "project", "--quiet", "beat", "--pidfile=")
     yield Process("beat", beat, priority=60)
 
 
 def _small_workers(plan: Plan) -> Iterator[Process]:
-    yield _worker(plan, "paint-now", ("paint.now", "paint.refresh", "paint.warm"), 1)
+    yield _worker(plan, "paint-now", ("paint.now", "paint.refresh", "paint.warm"), 1, nice=PAINTING)
     yield _worker(plan, "work", ("work",), 2, "--pool", "threads", "--beat")
 
 
-def _worker(
-    plan: Plan, name: str, queues: tuple[str, ...], concurrency: int, *options: str, nice: bool = False
-) -> Process:
+def _worker(plan: Plan, name: str, queues: tuple[str, ...], concurrency: int, *options: str, nice: int = 0) -> Process:
     command = (
         *plan.launcher,
-        *(("nice", "-n", "10") if nice else ()),
+        *(("nice", "-n", str(nice)) if nice else ()),
         *(plan.python, "-m", "celery", "-A", "project", "--quiet", "worker"),
         *("--queues", ",".join(queues), "--concurrency", str(concurrency), "--hostname", f"{name}@%h"),
         *("--without-gossip", "--without-mingle", *options),

@@ -41,6 +41,12 @@ def test_a_small_site_paints_what_is_waited_for_first() -> None:
     assert queues(replace(PLAN, small=True))[:3] == ["paint.now", "paint.refresh", "paint.warm"]
 
 
+@pytest.mark.parametrize("small", [False, True])
+def test_painting_leaves_the_processor_to_what_answers(small: bool) -> None:
+    niced = {name for name, process in named(replace(PLAN, small=small)).items() if "nice" in process.command}
+    assert niced == ({"paint-now"} if small else {"paint-now", "paint-later"})
+
+
 def test_a_small_site_has_fewer_processes() -> None:
     gone = set(named(PLAN)) - set(named(replace(PLAN, small=True)))
     assert gone == {"paint-later", "beat"}
