@@ -35,6 +35,9 @@ class Visit:
     def status(self) -> int:
         return self.answers[-1].status if self.answers and not self.error else 0
 
+    def __str__(self) -> str:
+        return f"{[answer.status for answer in self.answers]} {self.error}".strip()
+
     @property
     def redirects(self) -> int:
         return sum(answer.status == 302 for answer in self.answers)

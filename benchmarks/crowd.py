@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Sequence
 from itertools import cycle, islice
 
@@ -33,7 +34,8 @@ class Crowd:
         deadline = time.monotonic() + ARRIVAL_SECONDS
         while (waiting := await asyncio.to_thread(self._stack.metric, "tarry_waiting_clients")) != len(self._paths):
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{waiting:,.0f} of {len(self._paths):,} clients wait")
+                ended = Counter(str(task.result()) for task in self._on_the_way if task.done())
+                raise RuntimeError(f"{waiting:,.0f} of {len(self._paths):,} clients wait; ended: {dict(ended)}")
             await asyncio.sleep(0.2)
 
     async def visits(self) -> list[Visit]:

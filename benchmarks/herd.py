@@ -39,7 +39,7 @@ def measure() -> Iterator[Figure | Note]:
 def described(wrong: list[Visit]) -> Iterator[Note]:
     """The first few of what went wrong."""
     for visit in wrong[:3]:
-        yield Note(f"error: {visit.error or 'unexpected'}, after {[answer.status for answer in visit.answers]}")
+        yield Note(f"error: {visit}")
 
 
 async def _herd(stack: Stack, name: str, size: int) -> tuple[list[Visit], int]:
