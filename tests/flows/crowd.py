@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
+from multidict import CIMultiDictProxy
 from yarl import URL
 
 Result = TypeVar("Result")
@@ -26,7 +27,12 @@ class Answer:
     path: str
     status: int
     seconds: float
-    headers: Mapping[str, str]
+    headers: CIMultiDictProxy[str]
+
+    @property
+    def cache_status(self) -> str:
+        """All members of it, the origin's first (RFC 9211)."""
+        return ", ".join(self.headers.getall("Cache-Status", []))
 
     @property
     def is_of_main(self) -> bool:

@@ -78,13 +78,28 @@ class Stack:
 
     def end(self) -> None:
         """Kills everything, which is quicker than to ask, and removes the directory."""
+        self.crash()
+        self.state.close()
+        self.cache.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def crash(self) -> None:
+        """Kills everything at once, as if the machine had failed. The directory stays."""
         if self._process is not None:
             _kill_all(self._process)
             _kill_holders_of_sockets(self.runtime)
             self._process = None
-        self.state.close()
-        self.cache.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def shut_down(self, number: signal.Signals, seconds: float) -> list[psutil.Process]:
+        """Sends the signal to the process manager; returns what still runs after that time."""
+        assert self._process is not None
+        members = _with_children(self._process.pid)
+        self._process.send_signal(number)
+        deadline = time.monotonic() + seconds
+        self._process.wait(seconds)
+        self._process = None
+        _, left = psutil.wait_procs(members, max(0, deadline - time.monotonic()))
+        return [process for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
     def wait_until_healthy(self, seconds: float = 30) -> None:
         """Waits until /healthz is 200. Raises with the logs' ends when it is not in time."""

@@ -59,7 +59,7 @@ def test_a_full_backlog_is_refused_and_leaves_no_claim(stack: Stack, crowd: Crow
     refused = crowd.visit(f"/slow/{name}refused")
     assert refused.statuses == [503]
     assert refused.is_honest_refusal
-    assert "backlog full" in refused.answers[-1].headers["Cache-Status"]
+    assert "backlog full" in refused.answers[-1].cache_status
     assert not stack.state.exists(f"retry:claim:slow:{name}refused:0")
     stack.open_gate(f"{name}held")
     assert all(visit.status == 200 or visit.is_honest_refusal for visit in [*held.result(20), *queued.result(20)])

@@ -9,6 +9,7 @@ from tests.flows.stack import Stack, eventually
 WAIT_SECONDS = 10
 MAX_WAITS = 2
 LEASE_SECONDS = 3
+HOT_SECONDS = 3
 BOUND_SECONDS = 2 * MAX_WAITS * WAIT_SECONDS
 """No client is on its way for longer: two visits of its address, each with all its waits."""
 
@@ -21,6 +22,7 @@ def stack() -> Iterator[Stack]:
         RETRY_MAX_WAITS=str(MAX_WAITS),
         RETRY_LEASE_SECONDS=str(LEASE_SECONDS),
         RETRY_MAX_PREPARE_SECONDS="60",
+        HOT_SECONDS=str(HOT_SECONDS),
         PAINT_WORKERS="2",
     ) as running:
         yield running

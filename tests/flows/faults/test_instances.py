@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from concurrent.futures import Future
 from urllib.parse import urlsplit
 
@@ -9,7 +10,7 @@ import psutil
 import pytest
 
 from tests.flows.crowd import Crowd, Visit
-from tests.flows.faults.conftest import BOUND_SECONDS, wait_until_clients_wait
+from tests.flows.faults.conftest import BOUND_SECONDS, HOT_SECONDS, wait_until_clients_wait
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
 
@@ -30,7 +31,7 @@ def worker_of(stack: Stack, name: str) -> int:
 
 def was_sent_to_the_successor(visit: Visit) -> bool:
     return any(
-        urlsplit(answer.headers["Location"]).path == "/retry_after" and "reload" in answer.headers["Cache-Status"]
+        urlsplit(answer.headers["Location"]).path == "/retry_after" and "reload" in answer.cache_status
         for answer in visit.answers
         if answer.status == 302 and not answer.is_of_main
     )
@@ -78,6 +79,22 @@ def test_a_waiting_instance_that_is_killed_loses_nobody(
     wait_until_clients_wait(stack, CLIENTS)
     stack.open_gate(name)
     assert {visit.body for visit in waiting.result(BOUND_SECONDS)} == {Wish(name).body}
+
+
+def test_the_front_answers_what_it_has_seen_while_main_is_away(stack: Stack, crowd: Crowd, name: str) -> None:
+    address = f"/slow/{name}"
+    crowd.visit(address)
+    assert "nginx; hit" in crowd.visit(address).answers[-1].cache_status
+    stack.stop("main")
+    try:
+        time.sleep(HOT_SECONDS)
+        seen, cold = crowd.visit(address), crowd.visit(f"/slow/{name}cold")
+    finally:
+        stack.begin("main")
+    assert seen.body == Wish(name).body
+    assert "nginx; hit; detail=stale" in seen.answers[-1].cache_status
+    assert cold.is_honest_refusal
+    assert crowd.insist([f"/slow/{name}cold"])[0].body == Wish(f"{name}cold").body
 
 
 FAMILIES = ("main", "retry", "nginx", "work", "paint-now", "paint-later")

@@ -1,0 +1,50 @@
+"""How a whole run ends, and that the next one takes up what it left."""
+
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.flows.crowd import Crowd
+from tests.flows.slow.wishes import Wish
+from tests.flows.stack import Stack, eventually
+
+END_SECONDS = 40
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    """A run that tests may end: the next one starts it again."""
+    with Stack(SMALL="1", RETRY_LEASE_SECONDS="3") as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _running(stack: Stack) -> None:
+    if stack.health()[0] == 0:
+        stack.start()
+
+
+def test_work_that_was_claimed_before_a_crash_is_done_after_it(stack: Stack, crowd: Crowd, name: str) -> None:
+    crowd.send([f"/slow/{name}?gated=1"])
+    stack.wait_for(name)
+    time.sleep(1.5)  # Redis writes to its disk every second
+    stack.crash()
+    stack.open_gate(name)
+    stack.start()
+    stack.wait_for(name, "finish", seconds=40)
+    assert crowd.insist([f"/slow/{name}"])[0].body == Wish(name).body
+    assert stack.executions(name) == 2
+
+
+def test_an_interrupt_answers_everyone_and_ends_everything(stack: Stack, crowd: Crowd, name: str) -> None:
+    waiting = crowd.send([f"/slow/{name}?gated=1"] * 20)
+    eventually(lambda: stack.metric("tarry_waiting_clients") >= 20, 20, "all wait")
+    stack.open_gate(name)
+    assert stack.shut_down(signal.SIGINT, END_SECONDS) == []
+    assert all(visit.answers[1].status == 302 for visit in waiting.result(20))
+
+
+def test_nothing_outlives_a_process_manager_that_is_killed(stack: Stack) -> None:
+    assert stack.shut_down(signal.SIGKILL, END_SECONDS) == []
