@@ -23,6 +23,7 @@ if [ "${1:-}" = --dev ]; then
     requirements=requirements-dev.txt
     need chromium chromium chromium-browser google-chrome
     need curl curl
+    need wget wget
     need wrk wrk
 fi
 
