@@ -11,23 +11,22 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-import xmlrpc.client
 from collections.abc import Callable
-from contextlib import suppress
-from http.client import HTTPConnection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from xmlrpc.client import ServerProxy
 
 import psutil
 import redis
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.flows.families import family, kill_family, kill_holders_of_sockets
 from tests.flows.slow.events import Diary
+from tests.flows.supervisor import supervisor
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 60
-STOP_SECONDS = 10
 
 
 class Stack:
@@ -86,14 +85,14 @@ class Stack:
     def crash(self) -> None:
         """Kills everything at once, as if the machine had failed. The directory stays."""
         if self._process is not None:
-            _kill_all(self._process)
-            _kill_holders_of_sockets(self.runtime)
+            kill_family(self._process)
+            kill_holders_of_sockets(self.runtime)
             self._process = None
 
     def shut_down(self, number: signal.Signals, seconds: float) -> list[psutil.Process]:
         """Sends the signal to the process manager; returns what still runs after that time."""
         assert self._process is not None
-        members = _with_children(self._process.pid)
+        members = family(self._process.pid)
         self._process.send_signal(number)
         deadline = time.monotonic() + seconds
         self._process.wait(seconds)
@@ -127,8 +126,8 @@ class Stack:
 
     def pid(self, name: str) -> int:
         """The process of that name, as `main`, `retry`, `paint-now`, `state`, `nginx`."""
-        with self.supervisor() as supervisor:
-            info = supervisor.supervisor.getProcessInfo(name)
+        with self.supervisor() as proxy:
+            info = proxy.supervisor.getProcessInfo(name)
         assert isinstance(info, dict)
         if not info["pid"]:
             raise RuntimeError(f"{name} does not run: {info['statename']}")
@@ -136,14 +135,12 @@ class Stack:
 
     def pids(self, name: str) -> list[int]:
         """The process and all its children, the process first."""
-        process = psutil.Process(self.pid(name))
-        return [process.pid, *(child.pid for child in process.children(recursive=True))]
+        return [process.pid for process in family(self.pid(name))]
 
     def all_pids(self) -> list[int]:
         """Every process of the stack, supervisord first."""
         assert self._process is not None
-        process = psutil.Process(self._process.pid)
-        return [process.pid, *(child.pid for child in process.children(recursive=True))]
+        return [process.pid for process in family(self._process.pid)]
 
     def signal(self, name: str, number: signal.Signals, *, children: bool = False) -> None:
         for pid in self.pids(name) if children else [self.pid(name)]:
@@ -165,17 +162,15 @@ class Stack:
 
     def stop(self, name: str) -> None:
         """Stops a process and keeps it stopped, until `begin`."""
-        with self.supervisor() as supervisor:
-            supervisor.supervisor.stopProcess(name)
+        with self.supervisor() as proxy:
+            proxy.supervisor.stopProcess(name)
 
     def begin(self, name: str) -> None:
-        with self.supervisor() as supervisor:
-            supervisor.supervisor.startProcess(name)
+        with self.supervisor() as proxy:
+            proxy.supervisor.startProcess(name)
 
-    def supervisor(self) -> xmlrpc.client.ServerProxy:
-        return xmlrpc.client.ServerProxy(
-            "http://supervisor", transport=_UnixTransport(self.runtime / "supervisor.sock")
-        )
+    def supervisor(self) -> ServerProxy:
+        return supervisor(self.runtime / "supervisor.sock")
 
     def executions(self, name: str, event: str = "start") -> int:
         """How often slow content of that name was begun (or finished), by its own count."""
@@ -225,22 +220,6 @@ class Stack:
         return {**self.environment, "PUBLIC_URL": self.base_url}
 
 
-class _UnixTransport(xmlrpc.client.Transport):
-    """XML-RPC over supervisord's unix socket."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
-
-    def make_connection(self, host: Any) -> HTTPConnection:
-        connection = HTTPConnection("supervisor")
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.settimeout(60)
-        connection.sock.connect(str(self._path))
-        self._connection = host, connection  # close() closes this one
-        return connection
-
-
 def eventually(holds: Callable[[], object], seconds: float, what: str) -> None:
     """Waits until it holds. Raises AssertionError when it does not in time."""
     deadline = time.monotonic() + seconds
@@ -272,38 +251,6 @@ def _environment(stack: Stack, more: dict[str, str]) -> dict[str, str]:
 
 def _client(path: Path) -> "redis.Redis":
     return redis.Redis(unix_socket_path=str(path), socket_timeout=5)
-
-
-def _with_children(pid: int) -> list[psutil.Process]:
-    try:
-        process = psutil.Process(pid)
-        return [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
-
-
-def _kill_all(process: "subprocess.Popen[bytes]") -> None:
-    """Parents before children, so that none is started again."""
-    members = _with_children(process.pid)
-    for member in members:
-        _send(member, signal.SIGKILL)
-    process.wait()
-    psutil.wait_procs(members, STOP_SECONDS)
-
-
-def _kill_holders_of_sockets(directory: Path) -> None:
-    """Those that outlived their parent, as when a test killed that."""
-    for connection in psutil.net_connections("unix"):
-        if connection.pid and str(connection.laddr).startswith(f"{directory}/"):
-            with suppress(ProcessLookupError):
-                os.kill(connection.pid, signal.SIGKILL)
-
-
-def _send(process: psutil.Process, number: signal.Signals) -> None:
-    try:
-        process.send_signal(number)  # psutil compares start times: a reused pid is left alone
-    except psutil.NoSuchProcess:
-        return
 
 
 def _tail(path: Path, lines: int) -> str:
