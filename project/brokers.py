@@ -14,15 +14,16 @@ class BrokerOptions:
     publish_retry: bool
 
 
-# A web process must not wait: by default a silent broker would hold a publish for ever.
+# A web process must not wait: by default a silent broker would hold a publish for ever. While threads wait for
+# it, others wait for a thread: a request takes up to twice this, and what Redis' other calls may take.
 FAIL_FAST = BrokerOptions(
     transport_options={
-        "socket_timeout": 1,
-        "socket_connect_timeout": 1,
+        "socket_timeout": 0.3,
+        "socket_connect_timeout": 0.3,
         "max_retries": 0,
         "retry_on_timeout": False,
     },
-    connection_timeout_seconds=1,
+    connection_timeout_seconds=0.3,
     publish_retry=False,
 )
 
