@@ -5,6 +5,7 @@ snapshot. Does not load geometry: painters do.
 """
 
 import logging
+import math
 import time
 from dataclasses import dataclass, field
 from threading import Lock
@@ -17,6 +18,9 @@ from retry import observing
 
 from . import conf, grid
 from .errors import LayerError
+
+PATIENCE_SECONDS = 2.0
+"""How long a request waits for another one's reading, when what is known is too old."""
 
 _log = logging.getLogger("tarry.layers")
 
@@ -63,41 +67,55 @@ class LayerView:
 
 @dataclass(slots=True)
 class Snapshot:
-    """All enabled layers by slug, as of at most LAYER_SNAPSHOT_SECONDS ago if the database answers."""
+    """All enabled layers by slug, read again every LAYER_SNAPSHOT_SECONDS while somebody asks."""
 
     _layers: dict[str, LayerView] | None = None
-    _taken: float = 0.0
+    _taken: float = -math.inf
+    _tried: float = -math.inf
     _lock: Lock = field(default_factory=Lock)
 
     def find(self, slug: str) -> LayerView | None:
         """The layer, or None. Raises DatabaseError only if the layers could never be read."""
         known = self._layers
-        if known is None or time.monotonic() - self._taken >= conf.snapshot_seconds():
-            known = self._renew(known)
+        if known is None or self._is_due():
+            known = self._renew()
         return known.get(slug)
 
     def forget(self) -> None:
         with self._lock:
             self._layers = None
+            self._taken = self._tried = -math.inf
 
-    def _renew(self, known: dict[str, LayerView] | None) -> dict[str, LayerView]:
-        if known is not None and not self._lock.acquire(blocking=False):
-            return known  # another thread is asking already
-        if known is None:
-            self._lock.acquire()
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._tried >= conf.snapshot_seconds()
+
+    def _renew(self) -> dict[str, LayerView]:
+        """Reads the layers, or waits for the thread that is reading them, though not for long."""
+        if self._lock.acquire(timeout=self._patience_seconds()):
+            try:
+                if self._is_due():  # no other thread has asked while this one waited
+                    self._read()
+            finally:
+                self._lock.release()
+        if self._layers is None:
+            raise DatabaseError("the layers could not be read")
+        return self._layers
+
+    def _patience_seconds(self) -> float:
+        """None for a snapshot that is nearly new, and none while the database fails: nothing better is near."""
+        known = self._layers is not None
+        recent = time.monotonic() - self._taken < 2 * conf.snapshot_seconds()
+        failing = self._tried > self._taken
+        return 0 if known and (recent or failing) else PATIENCE_SECONDS
+
+    def _read(self) -> None:
         try:
-            if known is None and self._layers is not None:
-                return self._layers  # another thread read them while this one waited
-            self._taken = time.monotonic()
             self._layers = _read_layers()
         except DatabaseError:
-            if known is None:
-                raise
-            _log.warning("serving the last snapshot of the layers: the database failed", exc_info=True)
-            return known
-        finally:
-            self._lock.release()
-        return self._layers
+            self._tried = time.monotonic()  # after the attempt: a database that fails slowly is not asked at once
+            _log.warning("the layers could not be read", exc_info=True)
+        else:
+            self._taken = self._tried = time.monotonic()
 
 
 snapshot = Snapshot()
