@@ -18,25 +18,25 @@ AWAY = (DatabaseError, RedisError, OSError, LayerError, ValidationError)
 _log = logging.getLogger("tarry.demo")
 
 
-def repeat(action: Callable[[], object], stopped: Event, every_seconds: float, *, until_success: bool = False) -> None:
-    """Does something every so many seconds until `stopped` is set, or until it succeeded once.
+def repeat(action: Callable[[], object], stopped: Event, every_seconds: float) -> None:
+    """Does something every so many seconds until `stopped` is set.
 
-    A failure is logged and ends nothing; the pauses grow while it lasts. Does not catch what no
+    A failure is logged once and ends nothing; the pauses grow while it lasts. Does not catch what no
     outage explains.
     """
-    failures = 0
+    failures, said = 0, ""
     while not stopped.is_set():
         try:
             action()
         except AWAY as error:
             failures += 1
-            _log.warning("the demo cannot go on now", extra={"failures": failures, "error": str(error)})
+            if said != str(error):
+                said = str(error)
+                _log.warning("the demo waits", extra={"error": said})
         else:
             if failures:
                 _log.info("the demo goes on", extra={"failures": failures})
-            failures = 0
-            if until_success:
-                return
+            failures, said = 0, ""
         close_old_connections()  # a connection that an outage broke is not used again
         stopped.wait(pause_seconds(failures, every_seconds))
 

@@ -255,6 +255,23 @@ def test_the_live_demo_outlives_a_database_that_is_away() -> None:
 
 
 @pytest.mark.django_db
+def test_the_live_demo_waits_quietly_for_a_layer_that_an_admin_deleted(caplog: pytest.LogCaptureFixture) -> None:
+    stopped, attempts = Event(), []
+
+    def store() -> None:
+        attempts.append(1)
+        if len(attempts) == 3:
+            stopped.set()
+        loading.store_speeds(loading.read_segments())
+
+    with caplog.at_level("WARNING"):
+        living.repeat(store, stopped, every_seconds=0.001)
+    assert len(attempts) == 3
+    assert len(caplog.records) == 1
+    assert not Layer.objects.exists()
+
+
+@pytest.mark.django_db
 def test_the_live_demo_ends_on_what_no_outage_explains() -> None:
     def store() -> None:
         raise KeyError("a mistake")

@@ -1,4 +1,7 @@
-"""`manage.py demo`: loads the demo's layers; with --live it goes on to vary their speeds."""
+"""`manage.py demo`: loads the demo's layers; with --live it varies their speeds instead.
+
+What an admin deleted stays deleted: --live loads nothing, and waits while there is no such layer.
+"""
 
 import signal
 from argparse import ArgumentParser
@@ -21,7 +24,7 @@ class Command(BaseCommand):
     help = "Loads a world map and the London Underground with generated speeds. Loads nothing twice."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--live", action="store_true", help="go on varying the speeds until stopped")
+        parser.add_argument("--live", action="store_true", help="vary the speeds until stopped; loads nothing")
         parser.add_argument(
             "--every",
             type=float,
@@ -49,8 +52,6 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())
         self._report(f"Varying the speeds every {every_seconds:g} seconds.")
-        load = partial(loading.load_demo, self._report)
-        living.repeat(load, stopped, every_seconds, until_success=True)  # it may start before the database
         living.repeat(partial(loading.store_speeds, loading.read_segments()), stopped, every_seconds)
         self._report("Stopped.")
 
