@@ -70,7 +70,7 @@ function secondsUntilNewer(headers, unchanged, hotSeconds) {
 }
 
 export const TarryLayer = L.GridLayer.extend({
-  options: { url: "", hotSeconds: 5, updateWhenIdle: false, keepBuffer: 1, attribution: "" },
+  options: { url: "", hotSeconds: 5, updateWhenIdle: false, keepBuffer: 1 },
 
   initialize(options) {
     L.setOptions(this, options);
@@ -115,9 +115,11 @@ export const TarryLayer = L.GridLayer.extend({
     const { signal } = (this.refreshing = new AbortController());
     const waiting = Object.values(this._tiles).filter((tile) => tile.loaded && tile.current);
     const worker = async () => {
-      while (waiting.length && !signal.aborted) await this.renew(waiting.pop().el, signal, 0);
+      while (waiting.length && !signal.aborted) {
+        await this.renew(waiting.pop().el, signal, 0).catch(() => {}); // out of sight: on with the next
+      }
     };
-    await Promise.allSettled(Array.from({ length: REFRESH_AT_ONCE }, worker));
+    await Promise.all(Array.from({ length: REFRESH_AT_ONCE }, worker));
   },
 
   async renew(image, refreshSignal, round) {
