@@ -18,7 +18,7 @@ def fill(image: Image.Image, window: Window, rings: Lines, outer: list[bool], co
             continue
         gaps = [gap for gap in (_near_tile(window, hole) for hole in holes) if len(gap) >= 3]
         if gaps:
-            image.paste(colour, mask=_mask(image.size, seen, gaps))
+            _fill_with_holes(image, seen, gaps, colour)
         else:
             canvas.polygon(seen.astype(np.float32), fill=colour)  # type: ignore[arg-type]  # reads float32 buffers
 
@@ -34,14 +34,18 @@ def _polygons(rings: Lines, outer: list[bool]) -> Iterator[list[Floats]]:
         yield polygon
 
 
-def _mask(size: tuple[int, int], shell: Floats, holes: list[Floats]) -> Image.Image:
-    """A polygon on a canvas of its own: a hole must not erase what lies under it."""
-    mask = Image.new("1", size)
+def _fill_with_holes(image: Image.Image, shell: Floats, holes: list[Floats], colour: int) -> None:
+    """Fills by a mask as large as the polygon: a hole must not erase what lies under it."""
+    # From the least of all rings or 0: Pillow rounds negative coordinates differently.
+    left, top = (int(least) for least in np.maximum(np.concatenate([shell, *holes]).min(axis=0), 0))
+    right, bottom = (int(most) + 1 for most in np.minimum(shell.max(axis=0), np.array(image.size) - 1))
+    if right <= left or bottom <= top:
+        return
+    mask = Image.new("1", (right - left, bottom - top))
     canvas = ImageDraw.Draw(mask)
-    canvas.polygon(shell.astype(np.float32), fill=1)  # type: ignore[arg-type]  # reads float32 buffers
-    for hole in holes:
-        canvas.polygon(hole.astype(np.float32), fill=0)  # type: ignore[arg-type]  # reads float32 buffers
-    return mask
+    for ring, shown in ((shell, 1), *((hole, 0) for hole in holes)):
+        canvas.polygon((ring - (left, top)).astype(np.float32), fill=shown)  # type: ignore[arg-type]  # as above
+    image.paste(colour, (left, top, right, bottom), mask)
 
 
 def _near_tile(window: Window, ring: Floats) -> Floats:
