@@ -4,13 +4,16 @@ Whatever fails, the old data stays in service. Files that no layer names any mor
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+import secrets
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from typing import Any
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
@@ -29,7 +32,7 @@ def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -
     described = {**fields, "kind": compiled.kind, "bounds": fields.get("bounds", compiled.bounds.as_list())}
     _with_fields(Layer.objects.all(), slug, described).full_clean()
     written = write_files(slug, compiled)
-    with transaction.atomic():
+    with _discarded_on_failure(written), transaction.atomic():
         layer = _with_fields(Layer.objects.select_for_update(), slug, described)
         return put_in_service(layer, {**written, **described}, None)
 
@@ -46,37 +49,49 @@ def put_in_service(layer: Layer, written: Mapping[str, Any], changed: Collection
     """Saves a layer with files that were written for it; of the other fields only the changed, None: all.
 
     Raises SpeedsError, saving nothing, when the speeds belong to a geometry that was replaced.
+    On any failure the written files are deleted.
     """
-    with transaction.atomic():
+    with _discarded_on_failure(written), transaction.atomic():
         current = Layer.objects.select_for_update().filter(pk=layer.pk).first() if layer.pk else None
         replaced = {current.geometry_name, current.speeds_name} if current else set()
         if current and "geometry_name" not in written and "speeds_name" in written:
-            _check_same_geometry(layer, current, written)
+            _check_same_geometry(layer, current)
         for name, value in written.items():
             setattr(layer, name, value)
         layer.version = max(layer.version, current.version if current else 0)
         layer.save(update_fields=None if changed is None else {*changed, *written})
-        transaction.on_commit(partial(delete_unused, replaced))
+        transaction.on_commit(partial(delete_unused, replaced), robust=True)
     return layer
 
 
-def _check_same_geometry(layer: Layer, current: Layer, written: Mapping[str, Any]) -> None:
+@contextmanager
+def _discarded_on_failure(written: Mapping[str, Any]) -> Iterator[None]:
+    """Deletes files that were written for a row when the row is not saved, whatever the reason."""
+    try:
+        yield
+    except BaseException:  # Ctrl-C too: nobody would find the files again
+        delete_unused(name for name in (written.get("geometry_name"), written.get("speeds_name")) if name)
+        raise
+
+
+def _check_same_geometry(layer: Layer, current: Layer) -> None:
     if current.geometry_digest != layer.geometry_digest:
-        delete_unused({written["speeds_name"]})
         raise SpeedsError("The layer was replaced while its speeds were read. Load them again.")
 
 
 def write_files(slug: str, compiled: CompiledLayer) -> dict[str, Any]:
     """Writes both files. Answers the fields of the layer that name and describe them."""
-    return {
-        "kind": compiled.kind,
-        "bounds": compiled.bounds.as_list(),
-        "geometry_name": _write(slug, compiled.geometry),
-        "geometry_digest": sha256(compiled.geometry).hexdigest(),
-        "segments": compiled.segments,
-        "positions": compiled.positions,
-        **write_speeds(slug, compiled.speeds),
-    }
+    written = {"geometry_name": _write(slug, compiled.geometry)}
+    with _discarded_on_failure(written):
+        return {
+            **written,
+            **write_speeds(slug, compiled.speeds),
+            "kind": compiled.kind,
+            "bounds": compiled.bounds.as_list(),
+            "geometry_digest": sha256(compiled.geometry).hexdigest(),
+            "segments": compiled.segments,
+            "positions": compiled.positions,
+        }
 
 
 def write_speeds(slug: str, compiled: CompiledSpeeds) -> dict[str, Any]:
@@ -132,20 +147,19 @@ def read_file(name: str) -> bytes:
 def delete_unused(names: Iterable[str]) -> None:
     """Deletes files that no layer names. A painter that misses one looks the layer up again."""
     for name in filter(None, names):
-        if Layer.objects.filter(Q(geometry_name=name) | Q(speeds_name=name)).exists():
-            continue
         try:
-            default_storage.delete(name)
-        except OSError as error:  # the data in service is whole; what remains is a file too many
+            if not Layer.objects.filter(Q(geometry_name=name) | Q(speeds_name=name)).exists():
+                default_storage.delete(name)
+        except (OSError, DatabaseError) as error:  # the data in service is whole; what remains is a file too many
             _log.warning("could not delete a layer's file", extra={"file": name, "error": str(error)})
 
 
 def _write(slug: str, data: bytes) -> str:
-    """Writes data under its digest unless it is there. Answers the name that the storage gave it."""
-    name = f"layers/{slug}/{sha256(data).hexdigest()}.npz"
+    """Writes data under a name of its own, so that no other writer deletes it. Answers the name."""
+    name = f"layers/{slug}/{sha256(data).hexdigest()}-{secrets.token_hex(4)}.npz"
     with observing.timed("storage"):
-        if default_storage.exists(name):
-            if default_storage.size(name) == len(data):
-                return name
-            default_storage.delete(name)  # an earlier writing was cut short
-        return default_storage.save(name, ContentFile(data))
+        try:
+            return default_storage.save(name, ContentFile(data))
+        except BaseException:
+            delete_unused([name])  # it may have been cut short
+            raise

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 from django.core.files.storage import default_storage
+from django.db import DatabaseError
 
 from resources.models import Layer
 from resources.tiles import compiling, scenes, storing
@@ -97,6 +98,47 @@ def test_a_file_that_was_cut_short_is_written_again(load: Load) -> None:
     path.write_bytes(path.read_bytes()[:100])
     load(data=LINES)
     assert storing.segment_ids(Layer.objects.get()) == ["north", "south", "west"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_writer_of_the_same_data_does_not_lose_it_to_another(load: Load) -> None:
+    layer = load()
+    same = compiling.compile_speeds(storing.read_file(layer.geometry_name), HEADER + b"north,1,50\n")
+    written = storing.write_speeds("jams", same)
+    storing.replace_speeds(layer, same)
+    storing.store_speeds("jams", {"north": (7, 50)})  # deletes the file of the row before
+    storing.put_in_service(layer, written, ())
+    assert storing.read_file(Layer.objects.get().speeds_name) == same.data
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("failure", [DatabaseError("locked"), KeyboardInterrupt()])
+def test_files_are_deleted_when_putting_them_in_service_fails(
+    load: Load, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    load()
+    before = files()
+
+    def failing(*_: Any, **__: Any) -> None:
+        raise failure
+
+    monkeypatch.setattr(Layer, "save", failing)
+    with pytest.raises(type(failure)):
+        load(data=builders.many_lines(3))
+    assert files() == before
+
+
+def test_no_file_is_left_when_the_second_cannot_be_written(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    load()
+    before = files()
+
+    def failing(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(storing, "write_speeds", failing)
+    with pytest.raises(OSError, match="No space"):
+        load(data=builders.many_lines(3))
+    assert files() == before
 
 
 def test_an_unknown_layer_has_no_speeds_to_replace(db: None) -> None:
