@@ -154,4 +154,7 @@ def _time(cell: str, line: int) -> datetime | None:
         moment = datetime.fromisoformat(cell.strip())
     except ValueError as error:
         raise SpeedsError(f"Line {line}: measured_at is {cell[:40]!r}, not a date and time in ISO 8601.") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except OverflowError as error:
+        raise SpeedsError(f"Line {line}: measured_at is {cell[:40]!r}, outside of the years 1 to 9999.") from error

@@ -27,6 +27,14 @@ BAD = {
     "no id": (f"{HEADER}\n,1,50\n", "Line 2: the segment_id"),
     "a quote left open": (f'{HEADER}\n"a,1,50\n', "not CSV"),
     "a time that is none": (f"{HEADER},measured_at\na,1,50,yesterday\n", "Line 2: measured_at is 'yesterday'"),
+    "a time before the first year": (
+        f"{HEADER},measured_at\na,1,50,0001-01-01T00:00:00+14:00\n",
+        "Line 2: measured_at is '0001-01-01T00:00:00+14:00', outside",
+    ),
+    "a time after the last year": (
+        f"{HEADER},measured_at\na,1,50,9999-12-31T23:59:59-14:00\n",
+        "Line 2: measured_at is '9999-12-31T23:59:59-14:00', outside",
+    ),
 }
 
 
