@@ -38,12 +38,12 @@ class Bounds:
         """Bounds from a list of four numbers. Raises LayerError when they are not a box on Earth."""
         if not isinstance(values, list | tuple) or len(values) != 4:
             raise LayerError("Bounds are four numbers: west, south, east, north.")
-        if not all(type(value) in (int, float) and math.isfinite(value) for value in values):
-            raise LayerError("Bounds are four finite numbers: west, south, east, north.")
-        west, south, east, north = map(float, values)
+        if not all(type(value) in (int, float) for value in values):
+            raise LayerError("Bounds are four numbers: west, south, east, north.")
+        west, south, east, north = values
         if not (-180 <= west <= 180 and -180 <= east <= 180 and -90 <= south <= north <= 90):
             raise LayerError("Bounds lie within -180..180 and -90..90 degrees, the south not above the north.")
-        return cls(west, south, east, north)
+        return cls(*map(float, values))  # only now: an integer of a thousand digits does not become a float
 
     @property
     def crosses_antimeridian(self) -> bool:

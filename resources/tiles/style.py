@@ -5,7 +5,6 @@
 {"widths": {"4": 0.5}, "colours": {"fill": "#f4f1ea", "outline": "#b9b2a6"}}   for areas
 """
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ LINE_WIDTHS = ((5, 0.75), (9, 1.25), (12, 2.25), (15, 4.5), (18, 9.0))
 OUTLINE_WIDTHS = ((3, 0.5), (8, 1.0))
 AREA_COLOURS = {"fill": "#e9e4d8", "outline": "#b9b2a6"}
 MAX_WIDTH = 64.0
+MAX_SHARE = 100.0
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}([0-9a-fA-F]{2})?")
 
@@ -118,8 +118,8 @@ def _widths(given: object, default: tuple[tuple[int, float], ...]) -> tuple[tupl
 def _thresholds(given: object) -> tuple[float, float, float]:
     if not isinstance(given, list | tuple) or len(given) != 3:
         raise LayerError("“thresholds” are three numbers: green, yellow and red from their share of free flow.")
-    if not all(type(share) in (int, float) and math.isfinite(share) for share in given):
-        raise LayerError("“thresholds” are three finite numbers.")
+    if not all(type(share) in (int, float) and 0 < share <= MAX_SHARE for share in given):
+        raise LayerError(f"“thresholds” are three finite numbers above 0, at most {MAX_SHARE:.0f}.")
     green, yellow, red = map(float, given)
     if not green > yellow > red > 0:
         raise LayerError("“thresholds” fall: green above yellow above red above 0.")

@@ -55,6 +55,7 @@ BAD = {
     "a width of a whole tile": ("lines", {"widths": {"3": 256}}, "at most 64"),
     "two thresholds": ("lines", {"thresholds": [0.5, 0.2]}, "three numbers"),
     "rising thresholds": ("lines", {"thresholds": [0.2, 0.5, 0.8]}, "fall"),
+    "thresholds of a thousand digits": ("lines", {"thresholds": [10**400, 0.5, 0.2]}, "finite"),
     "thresholds without end": ("lines", {"thresholds": [float("inf"), 0.5, 0.2]}, "finite"),
 }
 
