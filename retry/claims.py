@@ -10,6 +10,9 @@ from .work import Work
 FINISHED_CHANNEL = "retry:finished"
 """One publish here for every claim that ends; the message is the outcome, a space, the work key."""
 
+SWEPT = "retry:swept"
+"""Stands in `state` while the sweeper works: for ten seconds after each pass."""
+
 UNKNOWN_DURATION_MS = 1000
 
 Mode = Literal["look", "begin", "refresh"]
@@ -34,18 +37,17 @@ def _look(work_key: str, mode: Mode, kind: str, lane: str, spec: str) -> Call:
     return Call("state", "look", keys, (work_key, kind, mode, lane, limit, workers, spec, UNKNOWN_DURATION_MS))
 
 
-def starting(work_key: str, token: int) -> Call:
-    """Queued becomes running. The reply is 1 for the one copy of the work that wins."""
+def starting(work_key: str, token: int, nonce: str) -> Call:
+    """Queued becomes running. The reply is 1 for the one copy of the work that wins: `nonce` names it."""
     lease_ms = int(conf().RETRY_LEASE_SECONDS * 1000)
-    return Call(
-        "state", "start", [_claim(work_key), _CLAIMS, _DURATIONS], [work_key, token, lease_ms, UNKNOWN_DURATION_MS]
-    )
+    keys = [_claim(work_key), _CLAIMS, _LEASES, _DURATIONS]
+    return Call("state", "start", keys, [work_key, token, nonce, lease_ms, UNKNOWN_DURATION_MS])
 
 
 def renewing(work_key: str, token: int) -> Call:
     """The lease is set anew. The reply is 0 when the claim is somebody else's by now."""
     lease_ms = int(conf().RETRY_LEASE_SECONDS * 1000)
-    return Call("state", "renew", [_claim(work_key), _CLAIMS], [work_key, token, lease_ms])
+    return Call("state", "renew", [_claim(work_key), _LEASES], [work_key, token, lease_ms])
 
 
 def abandoning(work_key: str, token: int) -> Call:
@@ -67,7 +69,7 @@ def finishing_failed(
 
 
 def _finish(work_key: str, token: int, outcome: str, duration_seconds: float, *failure: str | int | float) -> Call:
-    keys = [_claim(work_key), _done(work_key), _failure(work_key), _CLAIMS, _DURATIONS]
+    keys = [_claim(work_key), _done(work_key), _failure(work_key), _CLAIMS, _LEASES, _DURATIONS]
     done_ms, duration_ms = int(conf().RETRY_DONE_SECONDS * 1000), round(duration_seconds * 1000, 1)
     arguments = [work_key, token, outcome, done_ms, duration_ms, FINISHED_CHANNEL, *failure]
     return Call("state", "finish", keys, arguments)
@@ -75,11 +77,12 @@ def _finish(work_key: str, token: int, outcome: str, duration_seconds: float, *f
 
 def sweeping(most: int) -> Call:
     """Claims whose time has come: see sweep.lua."""
-    return Call("state", "sweep", [_CLAIMS, _COUNTER], [most])
+    return Call("state", "sweep", [_CLAIMS, _LEASES, _COUNTER, SWEPT], [most])
 
 
 _COUNTER = "retry:token"
 _CLAIMS = "retry:claims"
+_LEASES = "retry:leases"
 _DURATIONS = "retry:durations"
 
 

@@ -38,6 +38,7 @@ class Conf:
     RETRY_MAX_CLIENTS: int = 20_000
     RETRY_CLIENTS_PER_ADDRESS: int = 0
     RETRY_FRONT: str = ""
+    RETRY_INSTANCE: str = ""
     HOT_SECONDS: float = 5
     PROXY_TIMEOUT: float = 40
     OBSERVE: bool = True

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Any
 
 from .errors import PreparationError
 from .scripts import Call, Reply
@@ -93,10 +94,15 @@ def read(content_key: str, *, with_body: bool = True) -> Generator[Call, Reply, 
     left_ms, meta, body = reply
     if meta is None:
         return None
-    held = json.loads(meta)
-    body = _shared.get(held["digest"], body) if with_body else b""
+    try:
+        return _content(json.loads(meta), left_ms, body or b"", with_body=with_body)
+    except (KeyError, TypeError, ValueError):  # written by another version: as good as absent
+        return None
+
+
+def _content(held: dict[str, Any], left_ms: int, body: bytes, *, with_body: bool) -> Content:
     return Content(
-        body=body or b"",
+        body=_shared.get(held["digest"], body) if with_body else b"",
         content_type=held["type"],
         etag=f'"{held["digest"][:32]}"',
         stored_at=datetime.fromtimestamp(held["stored"], UTC),

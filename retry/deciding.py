@@ -46,9 +46,10 @@ Answer = Serve | Fail | Defer | Refuse
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """The work has to be published, with this token."""
+    """The work has to be published, with this token. `ours` says that the claim was made just now."""
 
     token: int
+    ours: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,10 @@ def _claim_action(found: Found, version: int, seen: Content | None) -> HandOver 
     match found.standing:
         case Begun(token, _) if found.content is not None and _came_in_between(found.content, version, seen):
             return TakeBack(token)
-        case Begun(token, _) | Promoted(token, _):
-            return HandOver(token)
+        case Begun(token, _):
+            return HandOver(token, ours=True)
+        case Promoted(token, _):
+            return HandOver(token, ours=False)
         case _:
             return None
 

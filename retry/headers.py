@@ -12,8 +12,10 @@ CORS = {
     "Timing-Allow-Origin": "*",
 }
 
+ALLOW = "GET, HEAD, OPTIONS"
+
 PREFLIGHT = {
-    "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
+    "Access-Control-Allow-Methods": ALLOW,
     "Access-Control-Allow-Headers": "If-Modified-Since, If-None-Match, Prefer, Range",
     "Access-Control-Max-Age": "86400",
 }

@@ -1,8 +1,9 @@
 """The waiting instance's answers: a ticket's check, the wait, the way back. The core of asgi.py and views.py."""
 
 import asyncio
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -13,9 +14,11 @@ from .conf import conf
 from .errors import TicketError
 from .front import Front
 from .serving import is_navigation
-from .subscribing import listen_forever, look_again_forever
+from .subscribing import AGAIN_SECONDS, listen_forever, look_again_forever
 from .tickets import Ticket, read_ticket, ticket_address
 from .waiting import Outcome, Receive, Waiting
+
+_log = logging.getLogger("tarry.waiting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +50,9 @@ class Instance:
         self.waiting = Waiting(self._front)
         self._per_address: dict[str, int] = {}
         self._tasks = [
-            asyncio.create_task(listen_forever(self.waiting)),
-            asyncio.create_task(self.waiting.look_forever()),
-            asyncio.create_task(look_again_forever(self.waiting)),
+            asyncio.create_task(_kept_up(lambda: listen_forever(self.waiting))),
+            asyncio.create_task(_kept_up(self.waiting.look_forever)),
+            asyncio.create_task(_kept_up(lambda: look_again_forever(self.waiting))),
         ]
 
     async def close(self) -> None:
@@ -63,18 +66,11 @@ class Instance:
 
     async def answer(self, asked: Asked, receive: Receive) -> Reply | None:
         """The answer, after the wait; None when the client has left."""
-        if asked.method == "OPTIONS":
-            return Reply(204, {**headers.PREFLIGHT, **headers.uncached("Tarry; fwd=bypass")})
-        if asked.method not in ("GET", "HEAD"):
-            return _problem(405, "Only GET and HEAD are answered here.")
-        try:
-            ticket = read_ticket(
-                asked.query, now=time.time(), max_age_seconds=conf().RETRY_TICKET_SECONDS, hosts=_hosts()
-            )
-        except TicketError as error:
-            return _problem(error.status, error.detail)
+        ticket = admit(asked)
+        if isinstance(ticket, Reply):
+            return ticket
         if self.waiting.count >= conf().RETRY_MAX_CLIENTS:
-            return _problem(503, "Too many clients are waiting.", wait_seconds=_left_seconds(ticket))
+            return problem(503, "Too many clients are waiting.", wait_seconds=_left_seconds(ticket))
         return await self._wait_within_limit(ticket, asked, receive)
 
     async def _wait_within_limit(self, ticket: Ticket, asked: Asked, receive: Receive) -> Reply | None:
@@ -82,7 +78,7 @@ class Instance:
         if not most or not address:
             return await self._wait(ticket, asked, receive)
         if self._per_address.get(address, 0) >= most:
-            return _problem(503, "Too many requests of your address are waiting.", wait_seconds=_left_seconds(ticket))
+            return problem(503, "Too many requests of your address are waiting.", wait_seconds=_left_seconds(ticket))
         self._per_address[address] = self._per_address.get(address, 0) + 1
         try:
             return await self._wait(ticket, asked, receive)
@@ -103,13 +99,36 @@ class Instance:
             case Outcome.GONE:
                 return None
             case Outcome.READY:
-                return _redirect(ticket.redirect, "Tarry; fwd=miss; detail=ready", 0)
+                return _redirect(ticket.redirect, "Tarry; fwd=miss; detail=ready", None)
             case Outcome.CLOSING:
                 return _redirect(_own_address(ticket), "Tarry; fwd=miss; detail=reload", _left_seconds(ticket))
             case Outcome.TIME_UP if ticket.hop < conf().RETRY_MAX_WAITS:
                 return _redirect(_own_address(ticket.next_hop()), "Tarry; fwd=miss; detail=wait", _left_seconds(ticket))
             case Outcome.TIME_UP:
                 return _give_up(ticket, asked)
+
+
+def admit(asked: Asked) -> Ticket | Reply:
+    """The ticket, or the answer to a request that has none that is honoured. Does not wait."""
+    if asked.method == "OPTIONS":
+        return Reply(204, {**headers.PREFLIGHT, **headers.uncached("Tarry; fwd=bypass")})
+    if asked.method not in ("GET", "HEAD"):
+        reply = problem(405, "Only GET and HEAD are answered here.")
+        return Reply(reply.status, {**reply.headers, "Allow": headers.ALLOW}, reply.body)
+    try:
+        return read_ticket(asked.query, now=time.time(), max_age_seconds=conf().RETRY_TICKET_SECONDS, hosts=_hosts())
+    except TicketError as error:
+        return problem(error.status, error.detail)
+
+
+async def _kept_up(task: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Runs a task of this process for as long as it lives, whatever befalls it."""
+    while True:
+        try:
+            await task()
+        except Exception:  # noqa: BLE001 - the edge of a background task: without it nobody would be woken any more
+            _log.exception("started again")
+        await asyncio.sleep(AGAIN_SECONDS)
 
 
 def _give_up(ticket: Ticket, asked: Asked) -> Reply:
@@ -119,14 +138,14 @@ def _give_up(ticket: Ticket, asked: Asked) -> Reply:
         fields = headers.uncached('Tarry; fwd=miss; detail="gave up"', seconds)
         body = responses.waiting_html(ticket.redirect, headers.whole_seconds(seconds)).encode()
         return Reply(503, {**fields, "Content-Type": "text/html; charset=utf-8", **headers.PAGE}, body)
-    return _problem(503, "It takes longer than a client should wait. It is still being prepared.", wait_seconds=seconds)
+    return problem(503, "It takes longer than a client should wait. It is still being prepared.", wait_seconds=seconds)
 
 
-def _redirect(location: str, cache_status: str, wait_seconds: float) -> Reply:
+def _redirect(location: str, cache_status: str, wait_seconds: float | None) -> Reply:
     return Reply(302, {**headers.uncached(cache_status, wait_seconds), "Location": location})
 
 
-def _problem(status: int, detail: str, *, wait_seconds: float | None = None) -> Reply:
+def problem(status: int, detail: str, *, wait_seconds: float | None = None) -> Reply:
     fields = headers.uncached("Tarry; fwd=miss", wait_seconds)
     return Reply(
         status, {**fields, "Content-Type": "application/problem+json"}, responses.problem_body(status, detail).encode()

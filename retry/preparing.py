@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Event, Thread
+from uuid import uuid4
 
 from . import claims, connections, contents, observing
 from .conf import conf
@@ -20,11 +21,12 @@ Preparer = Callable[[], Mapping[str, Prepared]]
 
 
 def prepare(work_key: str, token: int, preparer: Preparer) -> None:
-    """Runs the preparer if this copy of the work is the one that starts. Never raises for its failures.
+    """Runs the preparer if this copy of the work is the one that starts. Does not raise when it fails.
 
+    Raises StoreUnavailable when `state` cannot be asked whether to start.
     The content, or the failure record, is written before the claim ends.
     """
-    if connections.execute_patiently(claims.starting(work_key, token)) != 1:
+    if connections.execute_patiently(claims.starting(work_key, token, uuid4().hex)) != 1:
         return  # another copy got there first, or the claim is gone
     task = work_key.partition(":")[0]
     began = time.monotonic()

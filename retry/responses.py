@@ -7,6 +7,7 @@ from hashlib import sha256
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils.cache import get_conditional_response
+from django.utils.encoding import iri_to_uri
 
 from . import headers
 from .conf import conf
@@ -27,7 +28,7 @@ TITLES = {
 def content_response(request: HttpRequest, content: Content, *, stale: bool, why: str, now: datetime) -> HttpResponse:
     """200, or 304 when the client's validators match. Ranges are the proxy's work."""
     fields = headers.content_headers(
-        content, request.path, stale=stale, why=why, now=now, hot_seconds=conf().HOT_SECONDS
+        content, _location(request), stale=stale, why=why, now=now, hot_seconds=conf().HOT_SECONDS
     )
     response = HttpResponse(content.body, headers=fields)
     response["Content-Length"] = str(len(content.body))
@@ -46,7 +47,7 @@ def constant(
     fields = {
         "Content-Type": content_type,
         "Content-Length": str(len(body)),
-        "Content-Location": request.path,
+        "Content-Location": _location(request),
         "ETag": etag,
         "Cache-Control": headers.cache_control(shared if client_seconds is None else client_seconds, shared),
         "Cache-Status": "Tarry; hit; detail=constant",
@@ -56,6 +57,11 @@ def constant(
         **headers.CORS,
     }
     return _conditional(request, HttpResponse(body, headers=fields), None)
+
+
+def _location(request: HttpRequest) -> str:
+    """The address in ASCII, as a header field needs it."""
+    return iri_to_uri(request.get_full_path()) or ""
 
 
 def _conditional(request: HttpRequest, response: HttpResponse, last_modified: int | None) -> HttpResponse:
@@ -87,6 +93,12 @@ def problem(
         fields["Cache-Control"] = f"public, max-age={keep_seconds}"
     body = problem_body(status, detail)
     return HttpResponse(body, status=status, content_type="application/problem+json", headers=fields)
+
+
+def not_allowed() -> HttpResponse:
+    response = problem(405, "Only GET and HEAD are answered here.")
+    response["Allow"] = headers.ALLOW
+    return response
 
 
 def problem_body(status: int, detail: str) -> str:

@@ -27,8 +27,8 @@ def serve_or_defer(
     if request.method == "OPTIONS":
         return _preflight()
     if request.method not in METHODS:
-        return responses.problem(405, "Only GET and HEAD are answered here.")
-    if len(request.get_full_path()) > MAX_REDIRECT_CHARACTERS:
+        return responses.not_allowed()
+    if len(_way_back(request)) > MAX_REDIRECT_CHARACTERS:
         return responses.problem(414, f"Addresses have at most {MAX_REDIRECT_CHARACTERS} characters.")
     answer = find_answer(content_key, work, version)
     observing.answered("main", type(answer).__name__.lower())
@@ -49,17 +49,18 @@ def find_answer(content_key: str, work: Work, version: int) -> Answer:
         if isinstance(action, TakeBack):
             connections.execute(claims.abandoning(work.key, action.token))
         elif isinstance(action, HandOver):
-            _hand_over(work, action.token, work.lane if seen is None else work.refresh_lane)
+            _hand_over(work, action, work.lane if seen is None else work.refresh_lane)
     except (StoreUnavailable, QueueUnavailable):
         return Serve(seen, not seen.is_fresh(version), "unreachable") if seen else Refuse(1, "state unreachable")
     return answer
 
 
-def _hand_over(work: Work, token: int, lane: str) -> None:
+def _hand_over(work: Work, action: HandOver, lane: str) -> None:
     try:
-        lanes.publish(work.task, work.key, token, work.arguments, lane)
+        lanes.publish(work.task, work.key, action.token, work.arguments, lane)
     except QueueUnavailable:
-        connections.execute(claims.abandoning(work.key, token))
+        if action.ours:  # else its first copy is still in a lane
+            connections.execute(claims.abandoning(work.key, action.token))
         raise
 
 
@@ -82,15 +83,20 @@ def _response(request: HttpRequest, answer: Answer, content_key: str, work: Work
 
 def _waiting_address(request: HttpRequest, content_key: str, work_key: str, wait_seconds: float) -> str:
     server, now = conf().RETRY_AFTER_SERVER, time.time()
-    path = request.get_full_path()
     ticket = Ticket(
-        redirect=path if server.startswith("/") else f"{public_url(request)}{path}",
+        redirect=_way_back(request),
         retry_after=now + wait_seconds,
         content_key=content_key,
         work_key=work_key,
         issued_at=int(now),
     )
     return ticket_address(ticket, server)
+
+
+def _way_back(request: HttpRequest) -> str:
+    """Where the client goes back to: a path here, or with the site's name when it waits at another."""
+    path = request.get_full_path()
+    return path if conf().RETRY_AFTER_SERVER.startswith("/") else f"{public_url(request)}{path}"
 
 
 def public_url(request: HttpRequest) -> str:

@@ -1,5 +1,8 @@
+from urllib.parse import urlsplit
+
 from django.urls import path
 
 from . import views
+from .conf import conf
 
-urlpatterns = [path("retry_after", views.retry_after, name="retry_after")]
+urlpatterns = [path(urlsplit(conf().RETRY_AFTER_SERVER).path.lstrip("/"), views.retry_after, name="retry_after")]

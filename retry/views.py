@@ -1,4 +1,4 @@
-"""The waiting instance within the single-process development server: the same core, in a thread of its own."""
+"""Tickets that come to a Django process: the single-process development server waits itself, main never does."""
 
 import asyncio
 from functools import cache
@@ -6,11 +6,12 @@ from threading import Thread
 
 from django.http import HttpRequest, HttpResponse
 
-from .instance import Asked, Instance
+from .conf import conf
+from .instance import Asked, Instance, Reply, admit, problem
 
 
 def retry_after(request: HttpRequest) -> HttpResponse:
-    """Waits in this request's thread. Not for production: there the waiting instance is a process of its own."""
+    """Waits in this request's thread, unless a waiting instance runs (RETRY_INSTANCE): then nobody waits here."""
     asked = Asked(
         method=request.method or "GET",
         query=request.META.get("QUERY_STRING", "").encode("latin-1", "replace"),
@@ -19,10 +20,22 @@ def retry_after(request: HttpRequest) -> HttpResponse:
         accept=request.headers.get("Accept"),
         address=request.META.get("REMOTE_ADDR", ""),
     )
+    reply = _turn_away(asked) if conf().RETRY_INSTANCE else _wait(asked)
+    return HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
+
+
+def _turn_away(asked: Asked) -> Reply:
+    admitted = admit(asked)
+    if isinstance(admitted, Reply):
+        return admitted
+    return problem(503, "Nobody waits here. Ask for the content again.", wait_seconds=1)
+
+
+def _wait(asked: Asked) -> Reply:
     loop, instance = _running()
     reply = asyncio.run_coroutine_threadsafe(instance.answer(asked, _never), loop).result()
     assert reply is not None  # this client cannot be seen leaving
-    return HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
+    return reply
 
 
 @cache

@@ -6,8 +6,8 @@ opened while the subscription stood, and the end of the work empties it.
 """
 
 import asyncio
+import random
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -21,6 +21,12 @@ from .tickets import Ticket
 
 UNKNOWN_SECONDS = 1.0
 """A client of whose work nothing is known is not sent back sooner than this."""
+
+OUTAGE_SECONDS = 5.0
+"""Clients of claimed work stay for this long after Redis was lost, whatever the clock says: it may come back."""
+
+RETURNS_PER_SECOND = 1000
+"""How fast clients are sent back to main when there is nothing for them there that the front could answer."""
 
 CROWD = 8
 """From this many clients of one address on, the front is filled before they are released."""
@@ -65,13 +71,14 @@ class Client:
 
 @dataclass(slots=True, eq=False)
 class Room:
-    """Those who wait for one content. `settled` once a look has found its work claimed."""
+    """Those who wait for one content. `settled` while the last look found its work claimed."""
 
     work_key: str
     content_key: str
     clients: set[Client] = field(default_factory=set)
     settled: bool = False
     asked: bool = False
+    lost_at: float | None = None  # since when Redis could not be reached, in the loop's time
 
 
 class Waiting:
@@ -179,11 +186,11 @@ class Waiting:
             self._settle(room, found)
 
     def _settle(self, room: Room, found: Found | StoreUnavailable) -> None:
+        if not isinstance(found, StoreUnavailable):
+            room.lost_at = None
         match found:
             case StoreUnavailable():
-                room.settled = False
-                for client in room.clients:
-                    client.end_at(_by_the_clock(client), Outcome.READY)
+                self._send_by_the_clock(room)
             case Found(content=content) if content is not None:
                 self._release_soon(room, fill=True)
             case Found(standing=standings.Failed() | standings.Done()):
@@ -196,7 +203,22 @@ class Waiting:
             case _:
                 room.settled = False
                 for client in room.clients:
-                    client.end_at(min(client.until, client.arrived + UNKNOWN_SECONDS), Outcome.READY)
+                    self._send_back_after(client, client.arrived + UNKNOWN_SECONDS)
+
+    def _send_by_the_clock(self, room: Room) -> None:
+        """Redis cannot be reached: clients go when content was expected, unless a later look knows better."""
+        if room.lost_at is None:
+            grace = OUTAGE_SECONDS if room.settled else 0
+            room.lost_at = asyncio.get_running_loop().time() + grace
+            room.settled = False
+        for client in room.clients:
+            self._send_back_after(client, max(room.lost_at, _expected_at(client)))
+
+    def _send_back_after(self, client: Client, moment: float) -> None:
+        """Sets the client's end, once: spread, so that main does not meet all who wait at the same time."""
+        if client.outcome is not Outcome.READY:
+            spread = random.random() * self.count / RETURNS_PER_SECOND
+            client.end_at(min(client.until, moment + spread), Outcome.READY)
 
     def _release_soon(self, room: Room, *, fill: bool) -> None:
         self._forget(room)  # who comes from here on opens a room, and looks, anew
@@ -205,14 +227,20 @@ class Waiting:
         task.add_done_callback(self._releases.discard)
 
     async def _release(self, room: Room, *, fill: bool) -> None:
-        crowds = Counter((client.host, client.ticket.redirect) for client in room.clients)
-        for address, size in crowds.items():
-            if size < CROWD:
-                continue
-            filled = fill and self._front is not None and await self._front.fill(*address)
-            if not filled:
-                await _release_slowly([c for c in room.clients if (c.host, c.ticket.redirect) == address])
+        crowds: dict[tuple[str, str], list[Client]] = {}
         for client in room.clients:
+            crowds.setdefault((client.host, client.ticket.redirect), []).append(client)
+        try:
+            await asyncio.gather(*(self._release_crowd(*crowd, fill=fill) for crowd in crowds.items()))
+        finally:  # whatever befalls the front
+            for client in room.clients:
+                client.release(Outcome.READY)
+
+    async def _release_crowd(self, address: tuple[str, str], clients: list[Client], *, fill: bool) -> None:
+        large = len(clients) >= CROWD
+        if large and not (fill and self._front is not None and await self._front.fill(*address)):
+            await _release_slowly(clients)
+        for client in clients:
             client.release(Outcome.READY)
 
 
@@ -223,10 +251,10 @@ async def _release_slowly(clients: list[Client]) -> None:
         await asyncio.sleep(CHUNK_SECONDS)
 
 
-def _by_the_clock(client: Client) -> float:
-    """When the content was expected: all that is known while Redis cannot be reached."""
-    expected_in = max(UNKNOWN_SECONDS, min(client.ticket.retry_after - time.time(), conf().DEFAULT_RETRY_TIMEOUT))
-    return min(client.until, client.arrived + expected_in)
+def _expected_at(client: Client) -> float:
+    """When the content is expected, in the loop's time: a second after the client's arrival at the soonest."""
+    left = min(client.ticket.retry_after - time.time(), conf().DEFAULT_RETRY_TIMEOUT)
+    return max(client.arrived + UNKNOWN_SECONDS, asyncio.get_running_loop().time() + left)
 
 
 async def _until_gone(receive: Receive) -> None:

@@ -1,8 +1,8 @@
 -- The only end of a claim: done mark, failure record, recorded duration, and one publish.
--- KEYS: claim done failure claims durations
+-- KEYS: claim done failure claims leases durations
 -- ARGV: work token outcome done_ms duration_ms channel | status detail base_ms max_ms luck retry_ms
 -- -> 1 | 0 (somebody else holds the claim by now)
-local claim, done, failure, claims, durations = unpack(KEYS)
+local claim, done, failure, claims, leases, durations = unpack(KEYS)
 local work, token, outcome = ARGV[1], ARGV[2], ARGV[3]
 local held = redis.call('HMGET', claim, 'token', 'lane', 'kind')
 if held[1] and held[1] ~= token then return 0 end
@@ -37,6 +37,7 @@ end
 
 redis.call('DEL', claim)
 redis.call('ZREM', claims, work)
+redis.call('ZREM', leases, work)
 if held[2] then redis.call('ZREM', 'retry:queued:' .. held[2], work) end
 redis.call('HSET', done, 'token', token, 'outcome', outcome)
 redis.call('PEXPIRE', done, ARGV[4])

@@ -18,13 +18,15 @@ if failed[1] and tonumber(failed[1]) > now then
   return {'failed', failed[2], failed[3], whole(failed[1] - now)}
 end
 
-local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'since', 'expected')
+local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'expected')
 if held[1] then
-  local wait = math.max(0, tonumber(held[5]) - now)
-  if mode ~= 'begin' or held[2] ~= 'queued' or held[3] == lane then
+  local wait = math.max(0, tonumber(held[4]) - now)
+  local overdue = now > tonumber(held[4]) + 1000
+  if mode ~= 'begin' or held[2] ~= 'queued' or (held[3] == lane and not overdue) then
     return {'claimed', held[1], whole(wait)}
   end
-  -- Somebody waits for work that stands in a slower lane: a second copy, with the same token.
+  -- Somebody waits for work that stands in a slower lane, or whose message seems lost: a second
+  -- copy, with the same token.
   local ahead = redis.call('ZCARD', queued)
   if ahead >= limit then return {'claimed', held[1], whole(wait)} end
   wait = ahead * mean(lane) / workers + mean(kind)

@@ -1,32 +1,46 @@
--- Claims whose time has come: queued ones are to be published again; a lapsed lease gets a new
--- token and is queued again the first time, and is handed back as `lapsed` the second time in a row.
--- KEYS: claims token   ARGV: most   -> list of {what, work, token, lane, spec}
-local claims, counter = KEYS[1], KEYS[2]
+-- Claims whose time has come. Lapsed leases first: the first time such work gets a new token and is
+-- queued again, the second time in a row it is handed back as `lapsed`. Then queued work that has
+-- waited for long: it is to be published again, unless its lane holds a message for every work.
+-- KEYS: claims leases token swept   ARGV: most   -> list of {what, work, token, lane, spec}
+local claims, leases, counter, swept = unpack(KEYS)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local found = {}
-for _, work in ipairs(redis.call('ZRANGEBYSCORE', claims, '-inf', now, 'LIMIT', 0, ARGV[1])) do
-  local claim = 'retry:claim:' .. work
-  local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'spec', 'lapses', 'since')
-  local token = held[1]
-  if not token then
-    redis.call('ZREM', claims, work)
-  elseif held[2] == 'running' and tonumber(held[5]) >= 1 then
-    redis.call('ZADD', claims, now + 5000, work)
-    found[#found + 1] = {'lapsed', work, token, held[3], held[4]}
+
+local function due(set) return redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, ARGV[1]) end
+local function held(work, ...) return redis.call('HMGET', 'retry:claim:' .. work, 'token', 'lane', 'spec', ...) end
+local function report(what, work, claim, token) found[#found + 1] = {what, work, token, claim[2], claim[3]} end
+
+for _, work in ipairs(due(leases)) do
+  local claim = held(work, 'lapses')
+  if not claim[1] then
+    redis.call('ZREM', leases, work)
+  elseif tonumber(claim[4]) >= 1 then
+    redis.call('ZADD', leases, now + 5000, work)
+    report('lapsed', work, claim, claim[1])
   else
-    local patience = 5000
-    if held[2] == 'running' then
-      token = string.format('%.0f', math.max(tonumber(redis.call('GET', counter) or 0) + 1,
-        time[1] * 1000000 + time[2]))
-      redis.call('SET', counter, token)
-      redis.call('HSET', claim, 'token', token, 'state', 'queued', 'lapses', held[5] + 1)
-      redis.call('ZADD', 'retry:queued:' .. held[3], now, work)
-    else
-      patience = math.min(60000, math.max(5000, 2 * (now - tonumber(held[6]))))
-    end
-    redis.call('ZADD', claims, now + patience, work)
-    found[#found + 1] = {'again', work, token, held[3], held[4]}
+    local last = tonumber(redis.call('GET', counter) or 0)
+    local token = string.format('%.0f', math.max(last + 1, time[1] * 1000000 + time[2]))
+    redis.call('SET', counter, token)
+    redis.call('HSET', 'retry:claim:' .. work, 'token', token, 'state', 'queued', 'lapses', claim[4] + 1)
+    redis.call('ZREM', leases, work)
+    redis.call('ZADD', claims, now + 5000, work)
+    redis.call('ZADD', 'retry:queued:' .. claim[2], now, work)
+    report('again', work, claim, token)
   end
 end
+
+for _, work in ipairs(due(claims)) do
+  local claim = held(work, 'since')
+  if not claim[1] then
+    redis.call('ZREM', claims, work)
+  else
+    redis.call('ZADD', claims, now + math.min(60000, math.max(5000, 2 * (now - tonumber(claim[4])))), work)
+    -- A lane is a Celery queue, a list of the same name. (Elsewhere than here it counts as empty.)
+    if redis.call('LLEN', claim[2]) < redis.call('ZCARD', 'retry:queued:' .. claim[2]) then
+      report('again', work, claim, claim[1])
+    end
+  end
+end
+redis.call('SET', swept, 1, 'EX', 10)
 return found

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 from pytest_django import Settings
@@ -27,8 +28,8 @@ def begun(work: Work, *, refresh: bool = False) -> standings.Begun:
     return found
 
 
-def start(work: Work, token: int) -> bool:
-    return connections.execute(claims.starting(work.key, token)) == 1
+def start(work: Work, token: int, nonce: str | None = None) -> bool:
+    return connections.execute(claims.starting(work.key, token, nonce or uuid4().hex)) == 1
 
 
 def finish(work: Work, token: int, seconds: float = 0.1) -> bool:
@@ -47,7 +48,8 @@ def swept() -> list[tuple[bytes, ...]]:
 
 
 def make_due(servers: RedisServers, work: Work) -> None:
-    servers.state.client.zadd("retry:claims", {work.key: 1})
+    for name in ("retry:claims", "retry:leases"):
+        servers.state.client.zadd(name, {work.key: 1}, xx=True)
 
 
 def test_only_the_first_request_gets_the_claim(work: Work) -> None:
@@ -66,6 +68,13 @@ def test_only_one_copy_of_the_work_starts(work: Work) -> None:
     token = begun(work).token
     assert start(work, token)
     assert not start(work, token)
+
+
+def test_a_copy_whose_reply_was_lost_may_ask_again(work: Work) -> None:
+    token = begun(work).token
+    assert start(work, token, "nonce")
+    assert start(work, token, "nonce")
+    assert not start(work, token, "other")
 
 
 def test_a_wrong_token_starts_nothing(work: Work) -> None:
@@ -213,6 +222,35 @@ def test_an_interactive_request_promotes_work_that_waits_in_a_slower_lane(work: 
     assert servers.state.client.zcard("retry:queued:paint.refresh") == 0
     assert servers.state.client.zcard("retry:queued:paint.now") == 1
     assert isinstance(begin(work), standings.Claimed)
+
+
+def test_a_claim_whose_message_seems_lost_is_handed_over_again_by_who_asks(work: Work, servers: RedisServers) -> None:
+    token = begun(work).token
+    servers.state.client.hset("retry:claim:paint:a:1", "expected", 1)
+    assert isinstance(begin(work, refresh=True), standings.Claimed)
+    found = begin(work)
+    assert isinstance(found, standings.Promoted)
+    assert found.token == token
+    assert isinstance(begin(work), standings.Claimed)
+
+
+def test_work_whose_lane_holds_a_message_for_everything_is_not_published_again(
+    work: Work, servers: RedisServers
+) -> None:
+    begun(work)
+    servers.state.client.rpush("paint.now", "a message")
+    make_due(servers, work)
+    assert swept() == []
+
+
+def test_lapsed_leases_come_before_all_that_is_queued(work: Work, servers: RedisServers) -> None:
+    for number in range(5):
+        other = replace(work, key=f"paint:b:{number}")
+        begun(other)
+        make_due(servers, other)
+    start(work, begun(work).token)
+    make_due(servers, work)
+    assert swept()[0][1] == b"paint:a:1"
 
 
 def test_an_abandoned_claim_leaves_nothing_behind(work: Work, servers: RedisServers) -> None:

@@ -1,5 +1,7 @@
 """Claims under random interleavings, against a model of what must hold."""
 
+from uuid import uuid4
+
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -55,7 +57,7 @@ class Claims(RuleBasedStateMachine):
     @rule(copy=copies)
     def start(self, copy: tuple[str, int]) -> None:
         key, token = copy
-        won = connections.execute(claims.starting(key, token)) == 1
+        won = connections.execute(claims.starting(key, token, uuid4().hex)) == 1
         assert won == (self.held.get(key) == token and key not in self.running)
         if won:
             self.running.add(key)
@@ -93,7 +95,8 @@ class Claims(RuleBasedStateMachine):
 
     @rule(target=copies, work=st.sampled_from(WORKS))
     def time_passes(self, work: Work) -> tuple[str, int]:
-        self.servers.state.client.zadd("retry:claims", {work.key: 1}, xx=True)
+        for name in ("retry:claims", "retry:leases"):
+            self.servers.state.client.zadd(name, {work.key: 1}, xx=True)
         found = connections.execute(claims.sweeping(10))
         assert isinstance(found, list)
         if work.key not in self.held:
@@ -125,7 +128,9 @@ class Claims(RuleBasedStateMachine):
 
     @invariant()
     def every_claim_is_under_the_sweepers_eye(self) -> None:
-        assert set(self.servers.state.client.zrange("retry:claims", 0, -1)) == {key.encode() for key in self.held}
+        state = self.servers.state.client
+        assert set(state.zrange("retry:claims", 0, -1)) == {key.encode() for key in self.held.keys() - self.running}
+        assert set(state.zrange("retry:leases", 0, -1)) == {key.encode() for key in self.running}
 
 
 @pytest.mark.usefixtures("servers")

@@ -17,8 +17,8 @@ STALE = Content(b"x", "image/png", '"e"', NOON - timedelta(hours=1), 0.1, None, 
 @pytest.mark.parametrize(
     ("standing", "answer", "action"),
     [
-        (Begun(7, 2), Defer(2, "begun"), HandOver(7)),
-        (Promoted(7, 2), Defer(2, "promoted"), HandOver(7)),
+        (Begun(7, 2), Defer(2, "begun"), HandOver(7, ours=True)),
+        (Promoted(7, 2), Defer(2, "promoted"), HandOver(7, ours=False)),
         (Claimed(7, 2), Defer(2, "claimed"), None),
         (Failed(504, "No.", 3), Fail(504, "No.", 3), None),
         (Done("stored", 4), Refuse(4, "prepared and gone again"), None),
@@ -37,7 +37,7 @@ def test_stale_content_is_always_served(standing: Standing) -> None:
     answer, action = decide(Found(STALE, standing), 0, STALE)
     assert isinstance(answer, Serve)
     assert answer.stale
-    assert action == (HandOver(7) if isinstance(standing, Begun) else None)
+    assert action == (HandOver(7, ours=True) if isinstance(standing, Begun) else None)
 
 
 def test_content_that_came_in_between_ends_the_claim() -> None:
@@ -46,11 +46,11 @@ def test_content_that_came_in_between_ends_the_claim() -> None:
 
 
 def test_fresh_content_that_is_refreshed_early_keeps_the_claim() -> None:
-    assert decide(Found(FRESH, Begun(7, 2)), 0, FRESH) == (Serve(FRESH, stale=False, why="hit"), HandOver(7))
+    assert decide(Found(FRESH, Begun(7, 2)), 0, FRESH) == (Serve(FRESH, stale=False, why="hit"), HandOver(7, ours=True))
 
 
 def test_content_of_an_older_version_is_served_as_stale() -> None:
     answer, action = decide(Found(FRESH, Begun(7, 2)), 1, FRESH)
     assert isinstance(answer, Serve)
     assert answer.stale
-    assert action == HandOver(7)
+    assert action == HandOver(7, ours=True)

@@ -90,7 +90,7 @@ def test_every_client_of_every_content_of_the_work_is_sent_back(work: Work) -> N
         waiting = [asyncio.create_task(instance.answer(asked(work, key=f"k{n % 5}"), present)) for n in range(100)]
         for number in range(5):
             await settled(instance, work, f"k{number}")
-        connections.execute(claims.starting(work.key, token))
+        connections.execute(claims.starting(work.key, token, "nonce"))
         connections.execute(claims.finishing_stored(work.key, token, 0.1))
         assert all(is_back(reply) for reply in await asyncio.gather(*waiting))
 
@@ -283,7 +283,7 @@ def test_a_crowd_is_released_after_the_front_was_filled_once(work: Work, monkeyp
         token = begin(work)
         waiting = [asyncio.create_task(instance.answer(asked(work), present)) for _ in range(50)]
         await settled(instance, work)
-        connections.execute(claims.starting(work.key, token))
+        connections.execute(claims.starting(work.key, token, "nonce"))
         connections.execute(claims.finishing_stored(work.key, token, 0.1))
         assert all(is_back(reply) for reply in await asyncio.gather(*waiting))
         assert filled == [("testserver", BACK)]

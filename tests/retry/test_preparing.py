@@ -95,7 +95,7 @@ def test_a_worker_that_lost_its_claim_neither_ends_it_nor_overwrites_newer_conte
     token = begin(work)
 
     def pause_past_the_lease() -> Mapping[str, Prepared]:
-        servers.state.client.zadd("retry:claims", {work.key: 1})
+        servers.state.client.zadd("retry:leases", {work.key: 1}, xx=True)
         connections.execute(claims.sweeping(10))
         newer = int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
         connections.execute(contents.writing("a", Prepared(b"newer", "image/png", 60, 60), newer, datetime.now(UTC), 0))

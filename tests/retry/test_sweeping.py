@@ -20,7 +20,8 @@ def begin(work: Work) -> int:
 
 
 def make_due(servers: RedisServers, work: Work) -> None:
-    servers.state.client.zadd("retry:claims", {work.key: 1})
+    for name in ("retry:claims", "retry:leases"):
+        servers.state.client.zadd(name, {work.key: 1}, xx=True)
 
 
 def test_nothing_due_is_nothing_done(work: Work) -> None:
@@ -37,11 +38,11 @@ def test_lost_work_is_published_from_what_its_claim_holds(work: Work, servers: R
 
 
 def test_work_that_loses_its_worker_twice_becomes_a_failure(work: Work, servers: RedisServers) -> None:
-    connections.execute(claims.starting(work.key, begin(work)))
+    connections.execute(claims.starting(work.key, begin(work), "nonce"))
     make_due(servers, work)
     sweep()
     again = int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
-    connections.execute(claims.starting(work.key, again))
+    connections.execute(claims.starting(work.key, again, "nonce"))
     make_due(servers, work)
     sweep()
     found = standings.standing(connections.execute(claims.looking(work.key)))
@@ -67,6 +68,6 @@ def test_what_could_not_be_published_stays_due(
 
 
 def test_a_mark_whose_claim_is_gone_is_cleared(work: Work, servers: RedisServers) -> None:
-    make_due(servers, work)
+    servers.state.client.zadd("retry:claims", {work.key: 1})
     assert sweep() == 0
     assert servers.state.client.zcard("retry:claims") == 0
