@@ -107,6 +107,7 @@ RETRY_LANES = {  # the fastest first
 LAYER_MAX_BYTES = env.int("LAYER_MAX_BYTES", 100_000_000)
 LAYER_MAX_POSITIONS_PER_LINE = env.int("LAYER_MAX_POSITIONS_PER_LINE", 250_000)
 LAYER_COMPILE_SECONDS = env.float("LAYER_COMPILE_SECONDS", 60)
+LAYER_COMPILE_BYTES = env.int("LAYER_COMPILE_BYTES", 3_000_000_000)
 LAYER_SNAPSHOT_SECONDS = env.float("LAYER_SNAPSHOT_SECONDS", 0.5)
 LAYER_SCENES_KEPT = env.int("LAYER_SCENES_KEPT", 8)
 
@@ -192,10 +193,10 @@ CACHES = {
         },
     }
 }
-_static = "StaticFilesStorage" if DEBUG else "ManifestStaticFilesStorage"
+_static = "django.contrib.staticfiles.storage.StaticFilesStorage" if DEBUG else "project.static_files.HashedStaticFiles"
 STORAGES = {
     "default": storage_from(env.str("STORAGE_URL", f"file://{_data.blobs}")),
-    "staticfiles": {"BACKEND": f"django.contrib.staticfiles.storage.{_static}"},
+    "staticfiles": {"BACKEND": _static},
 }
 STATIC_URL = "/static/"
 STATIC_ROOT = _data.static

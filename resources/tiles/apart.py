@@ -1,9 +1,10 @@
 """Compiles in a process of its own: parsing a large file would hold the web process' GIL for seconds.
 
-The child imports nothing of Django. `python -m resources.tiles.apart FOLDER` is its side.
+The child imports nothing of Django. `python -m resources.tiles.apart FOLDER BYTES` is its side.
 """
 
 import pickle
+import resource
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from .compiling import CompiledLayer, CompiledSpeeds, compile_layer, compile_spe
 from .errors import LayerError, SpeedsError
 
 ROOT = Path(__file__).resolve().parents[2]
+TOO_LARGE = "The file is too large for this machine: reading it takes more memory than there is for it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +47,18 @@ class SpeedsJob:
         return compile_speeds(self.compiled_geometry.read_bytes(), self.speeds.read_bytes(), self.limits)
 
 
-def compile_layer_apart(job: LayerJob, timeout_seconds: float) -> CompiledLayer:
+def compile_layer_apart(job: LayerJob, timeout_seconds: float, memory_bytes: int) -> CompiledLayer:
     """The layer, compiled in another process. Raises LayerError, also when that takes too long."""
     check_file(job.geometry, job.limits)
     if job.speeds:
         check_file(job.speeds, job.limits, SpeedsError)
-    return cast("CompiledLayer", _run_apart(job, timeout_seconds))
+    return cast("CompiledLayer", _run_apart(job, timeout_seconds, memory_bytes))
 
 
-def compile_speeds_apart(job: SpeedsJob, timeout_seconds: float) -> CompiledSpeeds:
+def compile_speeds_apart(job: SpeedsJob, timeout_seconds: float, memory_bytes: int) -> CompiledSpeeds:
     """The speeds, compiled in another process. Raises SpeedsError."""
     check_file(job.speeds, job.limits, SpeedsError)
-    return cast("CompiledSpeeds", _run_apart(job, timeout_seconds))
+    return cast("CompiledSpeeds", _run_apart(job, timeout_seconds, memory_bytes))
 
 
 def check_file(path: Path, limits: geojson.Limits, error: Callable[[str], LayerError] = LayerError) -> None:
@@ -69,32 +71,38 @@ def check_file(path: Path, limits: geojson.Limits, error: Callable[[str], LayerE
         raise error(str(reason)) from reason
 
 
-def _run_apart(job: LayerJob | SpeedsJob, timeout_seconds: float) -> object:
+def _run_apart(job: LayerJob | SpeedsJob, timeout_seconds: float, memory_bytes: int) -> object:
     with tempfile.TemporaryDirectory(prefix="layer-") as name:
         folder = Path(name)
         (folder / "job").write_bytes(pickle.dumps(job))
-        command = [sys.executable, "-m", "resources.tiles.apart", str(folder)]
+        command = [sys.executable, "-m", "resources.tiles.apart", str(folder), str(memory_bytes)]
         try:
             ended = subprocess.run(command, cwd=ROOT, timeout=timeout_seconds, check=False, stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired as error:
             raise LayerError(f"The data took longer than {timeout_seconds:.0f} seconds to read.") from error
         if ended.returncode != 0:
-            raise LayerError("The process that read the data ended early, perhaps for lack of memory.")
+            raise LayerError(TOO_LARGE)
         outcome = pickle.loads((folder / "outcome").read_bytes())  # noqa: S301  # our own child wrote it
     if isinstance(outcome, LayerError):
         raise outcome
     return outcome
 
 
-def _main(folder: Path) -> None:
+def _main(folder: Path, memory_bytes: int) -> None:
+    """Runs the job. Sets the limit first: without it the system would end some other process for memory."""
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    limit = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     job: LayerJob | SpeedsJob = pickle.loads((folder / "job").read_bytes())  # noqa: S301  # our parent wrote it
     outcome: object
     try:
         outcome = job.run()
     except LayerError as error:
         outcome = error
+    except MemoryError:
+        outcome = LayerError(TOO_LARGE)
     (folder / "outcome").write_bytes(pickle.dumps(outcome))
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]))
+    _main(Path(sys.argv[1]), int(sys.argv[2]))

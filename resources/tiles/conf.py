@@ -17,6 +17,11 @@ def compile_seconds() -> float:
     return float(settings.LAYER_COMPILE_SECONDS)
 
 
+def compile_bytes() -> int:
+    """How much memory, as address space, a file uploaded to the admin may take to compile."""
+    return int(settings.LAYER_COMPILE_BYTES)
+
+
 def snapshot_seconds() -> float:
     """How long a process goes on with what it knows of the layers."""
     return float(settings.LAYER_SNAPSHOT_SECONDS)

@@ -2,11 +2,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import DatabaseError, connection
 from django.test import Client
 
 from resources.models import Layer
-from resources.tiles import storing
+from resources.tiles import apart, storing
+from resources.tiles.errors import SpeedsError
 
 from . import builders
 from .conftest import AREAS, LINES, Load
@@ -33,6 +36,10 @@ def form(**fields: Any) -> dict[str, Any]:
 
 def upload(data: bytes, name: str = "data.geojson") -> SimpleUploadedFile:
     return SimpleUploadedFile(name, data)
+
+
+def change(layer: Layer) -> str:
+    return f"/admin/resources/layer/{layer.pk}/change/"
 
 
 def errors_of(response: Any) -> dict[str, list[str]]:
@@ -95,6 +102,12 @@ def test_a_compilation_that_takes_too_long_is_ended(admin_client: Client, settin
     assert not Layer.objects.exists()
 
 
+def test_a_file_that_takes_too_much_memory_is_refused(admin_client: Client, settings: Any) -> None:
+    settings.LAYER_COMPILE_BYTES = 10_000_000  # less than the process has already
+    response = admin_client.post("/admin/resources/layer/add/", form(geometry_file=upload(builders.many_lines(30_000))))
+    assert "too large for this machine" in errors_of(response)["geometry_file"][0]
+
+
 def test_a_new_layer_needs_its_geometry_and_so_does_another_kind(admin_client: Client, load: Load) -> None:
     assert "geometry_file" in errors_of(admin_client.post("/admin/resources/layer/add/", form(slug="other")))
     layer = load()
@@ -109,6 +122,14 @@ def test_a_new_layer_needs_its_geometry_and_so_does_another_kind(admin_client: C
         ("style", "{"),
         ("bounds", "[1, 2]"),
         ("bounds", "[0, 0, NaN, 1]"),
+        ("bounds", f"[0, 0, 1{'0' * 400}, 1]"),
+        ("bounds", f"[0, 0, 1{'0' * 5000}, 1]"),
+        ("bounds", "[" * 100_000),
+        ("bounds", ""),
+        ("style", f'{{"thresholds": [1{"0" * 400}, 0.5, 0.2]}}'),
+        ("style", f'{{"thresholds": [1{"0" * 5000}, 0.5, 0.2]}}'),
+        ("style", "[" * 100_000),
+        ("style", "[" * 5_000),
         ("slug", "Big Jams"),
         ("max_zoom", 30),
         ("fresh_seconds", "nan"),
@@ -156,3 +177,63 @@ def test_deleting_a_layer_deletes_its_files(admin_client: Client, load: Load, tm
     admin_client.post(f"/admin/resources/layer/{layer.pk}/delete/", {"post": "yes"})
     assert not Layer.objects.exists()
     assert not list(tmp_path.rglob("*.npz"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_upload_is_compiled_without_holding_the_database(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_layer, held = apart.compile_layer_apart, []
+
+    def compiling(*arguments: Any) -> Any:
+        held.append(connection.in_atomic_block)
+        return compile_layer(*arguments)
+
+    monkeypatch.setattr(apart, "compile_layer_apart", compiling)
+    assert admin_client.post("/admin/resources/layer/add/", form(geometry_file=upload(LINES))).status_code == 302
+    assert held == [False]
+
+
+def test_an_upload_wants_the_forms_token(admin_user: Any) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(admin_user)
+    assert client.post("/admin/resources/layer/add/", form(geometry_file=upload(LINES))).status_code == 403
+
+
+def test_speeds_for_a_geometry_that_is_lost_are_told_at_their_field(admin_client: Client, load: Load) -> None:
+    layer = load()
+    default_storage.delete(layer.geometry_name)
+    response = admin_client.post(change(layer), form(speeds_file=upload(SPEEDS, "speeds.csv")))
+    assert "geometry is lost" in errors_of(response)["speeds_file"][0]
+
+
+def test_a_storage_that_takes_nothing_is_told_at_the_field(
+    admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    layer = load()
+    monkeypatch.setattr(storing, "_write", failing)
+    response = admin_client.post(change(layer), form(geometry_file=upload(LINES)))
+    assert "Read-only file system" in errors_of(response)["geometry_file"][0]
+    assert Layer.objects.get().version == layer.version
+
+
+@pytest.mark.parametrize("error", [SpeedsError("The layer was replaced."), DatabaseError("database is locked")])
+def test_what_was_not_saved_is_not_called_a_success(
+    admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def failing(*_: Any) -> None:
+        raise error
+
+    layer = load()
+    monkeypatch.setattr(storing, "put_in_service", failing)
+    response = admin_client.post(change(layer), form(title="New"), follow=True)
+    assert [str(message) for message in response.context["messages"]] == [f"Nothing was saved: {error}"]
+
+
+def test_an_empty_style_is_the_default_one(admin_client: Client, load: Load) -> None:
+    layer = load(style={"widths": {"9": 3}})
+    assert admin_client.post(change(layer), form(style="")).status_code == 302
+    assert Layer.objects.get().style == {}

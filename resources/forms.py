@@ -1,0 +1,150 @@
+"""The form of a layer: its settings, and the upload of its data."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.files.uploadedfile import UploadedFile
+from django.forms.fields import InvalidJSONInput
+
+from .models import Layer
+from .tiles import apart, conf, geojson, storing
+from .tiles.compiling import CompiledLayer, CompiledSpeeds
+from .tiles.errors import LayerError, SpeedsError
+
+MAX_JSON_LENGTH = 10_000
+MAX_JSON_BRACKETS = 100
+
+
+class SmallJSONField(forms.JSONField):
+    """JSON as people type it. Refuses what no style or bounds need: long, deep, numbers of a thousand digits.
+
+    An empty field is an empty object.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        # Whether it was changed is told by the layer, not by a hidden copy of what the browser got.
+        super().__init__(**{**options, "show_hidden_initial": False})
+
+    def to_python(self, value: Any) -> Any:
+        if value in self.empty_values:
+            return {}
+        if not isinstance(value, str):
+            return super().to_python(value)
+        try:
+            return _small_json(value)
+        except (ValueError, RecursionError) as error:
+            raise ValidationError(self.error_messages["invalid"], code="invalid") from error
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        if not data or self.disabled:
+            return super().bound_data(data or "{}", initial)
+        try:
+            return _small_json(data)
+        except (ValueError, RecursionError):
+            return InvalidJSONInput(data)
+
+
+def _small_json(text: str) -> Any:
+    if len(text) > MAX_JSON_LENGTH or text.count("[") + text.count("{") > MAX_JSON_BRACKETS:
+        raise ValueError("too long or too deep")
+    return json.loads(text)
+
+
+class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes take no parameters
+    """A layer with files to load. They are compiled, in another process, when all else in the form is sound.
+
+    Saving is left to the admin: `written` are the fields that name and describe the new files.
+    """
+
+    written: dict[str, Any]
+    compiled: CompiledLayer | CompiledSpeeds | None
+
+    geometry_file = forms.FileField(
+        label="GeoJSON", required=False, help_text="Replaces the data. Lines or areas, according to the kind."
+    )
+    speeds_file = forms.FileField(
+        label="speeds (CSV)", required=False, help_text="segment_id,speed_kmh,free_flow_kmh[,measured_at]"
+    )
+
+    class Meta:
+        model = Layer
+        exclude = ()
+        field_classes = {"style": SmallJSONField, "bounds": SmallJSONField}
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        self.written, self.compiled = {}, None
+        if self.is_bound and not self.errors:
+            self._take_files(self.cleaned_data)
+
+    def _take_files(self, cleaned: dict[str, Any]) -> None:
+        if not cleaned["geometry_file"] and self._needs_geometry(cleaned["kind"]):
+            self.add_error("geometry_file", "A layer of this kind needs its GeoJSON.")
+            return
+        field = "geometry_file" if cleaned["geometry_file"] else "speeds_file"
+        try:
+            self.compiled = self._compile(cleaned)
+            self.written = _written(cleaned["slug"], self.compiled)
+        except SpeedsError as error:
+            self.add_error("speeds_file", str(error))
+        except LayerError as error:
+            self.add_error(field, str(error))
+        except OSError as error:
+            self.add_error(field, f"The storage did not take the data: {error.strerror or error}.")
+
+    def _needs_geometry(self, kind: str) -> bool:
+        return not self.instance.geometry_name or kind != self.initial.get("kind", kind)
+
+    def _compile(self, cleaned: dict[str, Any]) -> CompiledLayer | CompiledSpeeds | None:
+        """What was uploaded, compiled; None without an upload. Stores nothing."""
+        kind = cleaned["kind"]
+        with _on_disk(cleaned["geometry_file"]) as geometry, _on_disk(cleaned["speeds_file"]) as speeds:
+            if geometry:
+                job = apart.LayerJob(kind, geometry, speeds, conf.limits())
+                return apart.compile_layer_apart(job, conf.compile_seconds(), conf.compile_bytes())
+            if speeds and kind != Layer.Kind.LINES:
+                raise SpeedsError("Only lines have speeds.")
+            return _compile_speeds(self.instance, speeds) if speeds else None
+
+
+def _compile_speeds(layer: Layer, speeds: Path) -> CompiledSpeeds:
+    with TemporaryDirectory(prefix="layer-") as folder:
+        compiled = Path(folder) / "geometry.npz"
+        try:
+            compiled.write_bytes(storing.read_file(layer.geometry_name))
+        except FileNotFoundError as error:
+            raise SpeedsError("The layer's geometry is lost. Load its GeoJSON again.") from error
+        job = apart.SpeedsJob(compiled, speeds, conf.limits())
+        return apart.compile_speeds_apart(job, conf.compile_seconds(), conf.compile_bytes())
+
+
+@contextmanager
+def _on_disk(upload: UploadedFile[bytes] | None) -> Iterator[Path | None]:
+    """The path of an uploaded file, None without one. Refuses a big one before it is copied."""
+    if not upload:
+        yield None
+        return
+    geojson.check_size(upload.size or 0, conf.limits())
+    with TemporaryDirectory(prefix="layer-") as folder:
+        path = Path(folder) / "upload"
+        with path.open("wb") as file:
+            for chunk in upload.chunks():
+                file.write(chunk)
+        yield path
+
+
+def _written(slug: str, compiled: CompiledLayer | CompiledSpeeds | None) -> dict[str, Any]:
+    """Writes the files of what was compiled. Answers the fields that name them."""
+    match compiled:
+        case CompiledLayer():
+            return storing.write_files(slug, compiled)
+        case CompiledSpeeds():
+            return storing.write_speeds(slug, compiled)
+        case None:
+            return {}
