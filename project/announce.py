@@ -1,11 +1,13 @@
 """`python -m project.announce ADDRESS LOGS`: says when the site is up, or what is missing."""
 
 import json
+import os
 import sys
 import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 PATIENCE_SECONDS = 60
 
@@ -25,12 +27,19 @@ def main(address: str, logs: str) -> None:
 def _missing(address: str) -> list[str]:
     """The parts that do not work yet."""
     try:
-        with urllib.request.urlopen(f"{address}/healthz", timeout=5):  # noqa: S310  our own address
+        request = urllib.request.Request(f"{address}/healthz", headers=_host())  # noqa: S310  our own address
+        with urllib.request.urlopen(request, timeout=5):  # noqa: S310
             return []
     except urllib.error.HTTPError as error:
         return _parts(error)
     except OSError:
         return ["the front"]
+
+
+def _host() -> dict[str, str]:
+    """The host that this site answers for certain, whatever address it listens on."""
+    public = urlsplit(os.environ.get("PUBLIC_URL", "")).netloc
+    return {"Host": public} if public else {}
 
 
 def _parts(error: urllib.error.HTTPError) -> list[str]:

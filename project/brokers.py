@@ -29,7 +29,12 @@ FAIL_FAST = BrokerOptions(
 
 # A worker waits until the broker is back.
 PATIENT = BrokerOptions(
-    transport_options={"socket_connect_timeout": 5, "socket_timeout": 60, "socket_keepalive": True},
+    transport_options={
+        "socket_connect_timeout": 5,
+        "socket_timeout": 60,
+        "socket_keepalive": True,
+        "queue_order_strategy": "sorted",  # paint.now before paint.refresh before paint.warm, where one worker has more
+    },
     connection_timeout_seconds=5,
     publish_retry=True,
 )

@@ -5,7 +5,9 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
+from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,10 +21,13 @@ from django.views.decorators.http import require_safe
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from retry import claims, connections
+
 from . import workers
 
 LIMIT_SECONDS = 2.0
 PART_SECONDS = 1.0
+KEEP_SECONDS = 1.0
 
 _log = logging.getLogger("tarry.health")
 _threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix="health")
@@ -35,11 +40,30 @@ class UnhealthyError(Exception):
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
     """JSON by part: 200 when all work, else 503. Repairs nothing."""
-    parts = examine(PARTS, LIMIT_SECONDS)
+    parts = _recent.parts()
     works = all(part["ok"] for part in parts.values())
     response = JsonResponse({"ok": works, "parts": parts}, status=200 if works else 503)
     response["Cache-Control"] = "no-store"
     return response
+
+
+@dataclass(slots=True)
+class Recent:
+    """The last examination, used again for a second: one at a time per process, however many ask."""
+
+    _parts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _ended: float = -KEEP_SECONDS
+    _lock: Lock = field(default_factory=Lock)
+
+    def parts(self) -> dict[str, dict[str, Any]]:
+        with self._lock:
+            if time.monotonic() - self._ended >= KEEP_SECONDS:
+                self._parts = examine(PARTS, LIMIT_SECONDS)
+                self._ended = time.monotonic()
+            return self._parts
+
+
+_recent = Recent()
 
 
 def examine(parts: Mapping[str, Callable[[], None]], limit_seconds: float) -> dict[str, dict[str, Any]]:
@@ -95,6 +119,12 @@ def _queues() -> None:
         raise UnhealthyError(f"no worker for {', '.join(unserved)}")
 
 
+def _sweeper() -> None:
+    """Work that was lost is found again only while beat and a worker sweep."""
+    if not connections.client("state").exists(claims.SWEPT):
+        raise UnhealthyError("nobody has swept for 10 s: beat or work does not run")
+
+
 def _waiting_instance() -> None:
     """Asks without a ticket: a living instance refuses with 400 at once."""
     if not settings.RETRY_INSTANCE:  # one development server does all
@@ -126,5 +156,6 @@ PARTS: dict[str, Callable[[], None]] = {
     "cache": lambda: _redis(settings.CACHE_URL),
     "storage": _storage,
     "workers": _queues,
+    "sweeper": _sweeper,
     "retry": _waiting_instance,
 }

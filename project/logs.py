@@ -24,11 +24,19 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str, ensure_ascii=False)
 
 
+class ExceptionsOnly(logging.Filter):
+    """Lets answers pass that an exception made, not those that were meant."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return bool(record.exc_info)
+
+
 def logging_configuration(level: str) -> dict[str, Any]:
     """A dictConfig for every process of the site."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
+        "filters": {"exceptions": {"()": "project.logs.ExceptionsOnly"}},
         "formatters": {"json": {"()": "project.logs.JsonFormatter"}},
         "handlers": {"stdout": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout", "formatter": "json"}},
         "root": {"handlers": ["stdout"], "level": level},
@@ -37,7 +45,7 @@ def logging_configuration(level: str) -> dict[str, Any]:
             "django": {"handlers": [], "level": level, "propagate": True},
             "django.server": {"handlers": [], "level": level, "propagate": True},
             # A 404 or 503 that was meant is no warning; exceptions are errors and are kept.
-            "django.request": {"handlers": [], "level": "ERROR", "propagate": True},
+            "django.request": {"handlers": [], "level": "ERROR", "propagate": True, "filters": ["exceptions"]},
             # One line a task is too much: what a task does is counted.
             "celery.app.trace": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},

@@ -1,14 +1,22 @@
 """System checks: settings that contradict each other are found before the first request."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error
+from django.http.request import validate_host
 
 from .conf import conf
+from .contents import SERVABLE_SECONDS
 from .headers import hot_window_seconds
+
+_SITE = r"https?://[A-Za-z0-9.\-\[\]:_]+"
+SITE = re.compile(_SITE + "/?")
+SERVER = re.compile(rf"({_SITE})?(/[A-Za-z0-9._~-]+)+")
 
 UNSHARED_BACKENDS = ("locmem.LocMemCache", "dummy.DummyCache")
 
@@ -38,10 +46,15 @@ def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMes
     server, public = conf().RETRY_AFTER_SERVER, conf().PUBLIC_URL
     if conf().RETRY_DELIVERY != "redirect":
         found.append(Error(f"RETRY_DELIVERY is {conf().RETRY_DELIVERY!r}; known is: redirect.", id="retry.E006"))
-    if not server.startswith(("/", "http://", "https://")) or server.startswith("//"):
-        found.append(Error("RETRY_AFTER_SERVER must be a path or an http(s) URL.", id="retry.E007"))
-    if public and not public.startswith(("http://", "https://")):
-        found.append(Error("PUBLIC_URL must be an http(s) URL.", id="retry.E009"))
+    if not SERVER.fullmatch(server):
+        message = "RETRY_AFTER_SERVER must be a path like /retry_after, or an http(s) URL with such a path."
+        found.append(Error(message, id="retry.E007"))
+    if public and not SITE.fullmatch(public):
+        message = "PUBLIC_URL must be an http(s) URL without a path."
+        found.append(Error(message, id="retry.E009"))
+    elif public and not validate_host(urlsplit(public).hostname or "", settings.ALLOWED_HOSTS):
+        message = f"ALLOWED_HOSTS does not name the host of PUBLIC_URL ({public}): its own addresses are refused."
+        found.append(Error(message, hint="Set PUBLIC_URL to the address that clients use.", id="retry.E017"))
     if not public and not server.startswith("/"):
         found.append(_no_public_url())
     return found
@@ -82,6 +95,14 @@ def check_times(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessag
     if conf().HOT_SECONDS < hot_window_seconds(conf().HOT_SECONDS) + 3:
         message = f"HOT_SECONDS is {conf().HOT_SECONDS}: changes show after four seconds at the soonest."
         found.append(checks.Warning(message, id="retry.W003"))
+    if not 1 <= conf().RETRY_DONE_SECONDS <= SERVABLE_SECONDS:
+        message = f"RETRY_DONE_SECONDS must be 1 to {SERVABLE_SECONDS}: as long as content is kept at the least."
+        found.append(Error(message, id="retry.E014"))
+    if not 0 < conf().RETRY_REDIS_TIMEOUT <= 1:
+        found.append(Error("RETRY_REDIS_TIMEOUT must be above 0 and at most 1 s.", id="retry.E015"))
+    if conf().RETRY_MAX_CLIENTS < 1 or conf().RETRY_CLIENTS_PER_ADDRESS < 0:
+        message = "RETRY_MAX_CLIENTS must be at least 1, and RETRY_CLIENTS_PER_ADDRESS not negative."
+        found.append(Error(message, id="retry.E016"))
     if not 0 < conf().RETRY_BACKOFF_BASE_SECONDS <= conf().RETRY_BACKOFF_MAX_SECONDS:
         found.append(Error("RETRY_BACKOFF_BASE_SECONDS must be above 0 and at most the maximum.", id="retry.E012"))
     bad = [name for name, lane in conf().RETRY_LANES.items() if lane["limit"] < 1 or lane["workers"] < 1]

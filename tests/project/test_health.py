@@ -9,9 +9,29 @@ from pytest_django import Settings
 
 from project import health, workers
 from project.health import UnhealthyError, examine
+from retry.sweeping import sweep
 from tests.conftest import RedisServers
 
 QUEUES = ["paint.now", "paint.refresh", "paint.warm", "work"]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_examined_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_recent", health.Recent())
+
+
+def test_many_who_ask_share_an_examination(monkeypatch: pytest.MonkeyPatch) -> None:
+    examined: list[str] = []
+    monkeypatch.setattr(health, "PARTS", {"a": lambda: examined.append("a")})
+    recent = health.Recent()
+    assert recent.parts() is recent.parts()
+    assert examined == ["a"]
+
+
+def test_a_site_that_nobody_sweeps_is_not_healthy(redis_servers: RedisServers) -> None:
+    assert examine({"sweeper": health.PARTS["sweeper"]}, 1)["sweeper"]["ok"] is False
+    sweep()
+    assert examine({"sweeper": health.PARTS["sweeper"]}, 1)["sweeper"]["ok"] is True
 
 
 def test_a_part_that_works_says_how_long_it_took() -> None:
@@ -50,6 +70,7 @@ def test_a_part_that_hangs_does_not_hold_up_the_answer() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_the_site_is_healthy_when_every_part_is(redis_servers: RedisServers, client: Client) -> None:
     workers.sign_in(QUEUES)
+    sweep()
     answer = client.get("/healthz")
     assert answer.status_code == 200, answer.content
     assert set(answer.json()["parts"]) == set(health.PARTS)
@@ -69,7 +90,7 @@ def test_a_server_that_is_gone_is_named(redis_servers: RedisServers, client: Cli
     redis_servers.cache.stop()
     answer = client.get("/healthz")
     assert answer.status_code == 503
-    assert [name for name, part in answer.json()["parts"].items() if not part["ok"]] == ["cache", "workers"]
+    assert [name for name, part in answer.json()["parts"].items() if not part["ok"]] == ["cache", "workers", "sweeper"]
 
 
 @pytest.mark.django_db(transaction=True)
