@@ -12,13 +12,14 @@ from .window import LONG_EDGE, MARGIN, REACH, Floats, Window
 def fill(image: Image.Image, window: Window, rings: Lines, outer: list[bool], colour: int) -> None:
     """Fills polygons: each outer ring and the holes after it. Rings stand on the canvas already."""
     canvas = ImageDraw.Draw(image)
+    mask = Image.new("1", image.size)
     for shell, *holes in _polygons(rings, outer):
         seen = _near_tile(window, shell)
         if len(seen) < 3:
             continue
         gaps = [gap for gap in (_near_tile(window, hole) for hole in holes) if len(gap) >= 3]
         if gaps:
-            _fill_with_holes(image, seen, gaps, colour)
+            _fill_with_holes(image, mask, seen, gaps, colour)
         else:
             canvas.polygon(seen.astype(np.float32), fill=colour)  # type: ignore[arg-type]  # reads float32 buffers
 
@@ -34,18 +35,21 @@ def _polygons(rings: Lines, outer: list[bool]) -> Iterator[list[Floats]]:
         yield polygon
 
 
-def _fill_with_holes(image: Image.Image, shell: Floats, holes: list[Floats], colour: int) -> None:
-    """Fills by a mask as large as the polygon: a hole must not erase what lies under it."""
-    # From the least of all rings or 0: Pillow rounds negative coordinates differently.
-    left, top = (int(least) for least in np.maximum(np.concatenate([shell, *holes]).min(axis=0), 0))
+def _fill_with_holes(image: Image.Image, mask: Image.Image, shell: Floats, holes: list[Floats], colour: int) -> None:
+    """Fills by a mask, which is empty before and after: a hole must not erase what lies under it.
+
+    Copies and clears no more than the shell's box, for a tile may hold thousands of small ones.
+    """
+    left, top = (int(least) for least in np.maximum(shell.min(axis=0), 0))
     right, bottom = (int(most) + 1 for most in np.minimum(shell.max(axis=0), np.array(image.size) - 1))
     if right <= left or bottom <= top:
         return
-    mask = Image.new("1", (right - left, bottom - top))
+    box = (left, top, right, bottom)
     canvas = ImageDraw.Draw(mask)
     for ring, shown in ((shell, 1), *((hole, 0) for hole in holes)):
-        canvas.polygon((ring - (left, top)).astype(np.float32), fill=shown)  # type: ignore[arg-type]  # as above
-    image.paste(colour, (left, top, right, bottom), mask)
+        canvas.polygon(ring.astype(np.float32), fill=shown)  # type: ignore[arg-type]  # reads float32 buffers
+    image.paste(colour, box, mask.crop(box))
+    mask.paste(0, box)
 
 
 def _near_tile(window: Window, ring: Floats) -> Floats:
