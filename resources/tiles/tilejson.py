@@ -5,14 +5,18 @@ from typing import Any
 from . import style
 from .layers import LayerView
 
+DIGITS = 7
+"""Of a degree: about a centimetre."""
+
 
 def describe(layer: LayerView, site: str) -> dict[str, Any]:
     """The description that map libraries read; `site` is the address of this site without a path.
 
     TileJSON's bounds must not cross the antimeridian: those that do are given as all longitudes.
-    `legend` and `note` are ours.
+    `classes` and `note` are ours: the legend's entries with their colours, and the remark on the data.
     """
-    west, south, east, north = layer.bounds.as_list()
+    west, south, east, north = (round(degrees, DIGITS) for degrees in layer.bounds.as_list())
+    classes = style.legend(layer.kind, layer.style)
     bounds = [-180.0, south, 180.0, north] if layer.bounds.crosses_antimeridian else [west, south, east, north]
     return {
         "tilejson": "3.0.0",
@@ -26,6 +30,7 @@ def describe(layer: LayerView, site: str) -> dict[str, Any]:
         "bounds": bounds,
         "version": f"1.{layer.version}.0",
         "vector_layers": [],
-        "legend": style.legend(layer.kind, layer.style),
+        "legend": ", ".join(entry["label"] for entry in classes),
+        "classes": classes,
         "note": layer.note,
     }

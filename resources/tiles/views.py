@@ -2,7 +2,9 @@
 
 from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.utils.cache import get_conditional_response, set_response_etag
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
 
 from retry import conf, headers, responses, serving, work
 
@@ -10,10 +12,12 @@ from . import grid, layers, preparing, tilejson
 from .layers import LayerView
 from .tile import Tile
 
+METHODS = ["GET", "HEAD", "OPTIONS"]
 NOT_FOUND = "There is no such tile."
 
 
-@require_http_methods(["GET", "HEAD", "OPTIONS"])
+@csrf_exempt  # nothing is changed here: other methods are 405, not 403
+@require_http_methods(METHODS)
 def tile(request: HttpRequest, address: str) -> HttpResponse:
     """`/tiles/<layer>/<z>/<x>/<y>[@2x].<png|webp>`"""
     wanted = Tile.parse(address)
@@ -30,21 +34,26 @@ def tile(request: HttpRequest, address: str) -> HttpResponse:
     return serving.serve_or_defer(request, wanted.content_key, paint_work(layer, wanted), version=layer.version)
 
 
-@require_safe
+@csrf_exempt
+@require_http_methods(METHODS)
 def describe(request: HttpRequest, slug: str) -> HttpResponse:
     """`/tiles/<layer>.json`"""
+    if request.method == "OPTIONS":
+        return HttpResponse(status=204, headers={**headers.PREFLIGHT, **headers.uncached("Tarry; fwd=bypass")})
     try:
         layer = layers.layer_snapshot(slug)
     except DatabaseError:
         return responses.problem(503, "The layers cannot be read now.", wait_seconds=1)
     if layer is None:
         return responses.not_found("There is no such layer.")
-    site = serving.public_url(request)
-    response = JsonResponse(tilejson.describe(layer, site))
+    response = JsonResponse(tilejson.describe(layer, serving.public_url(request)))
     response["Cache-Control"] = "public, max-age=1, s-maxage=1"
+    set_response_etag(response)
+    answer = get_conditional_response(request, response["ETag"], None, response)
+    assert isinstance(answer, HttpResponse)
     for name, value in headers.CORS.items():
-        response[name] = value
-    return response
+        answer[name] = value
+    return answer
 
 
 def paint_work(layer: LayerView, wanted: Tile) -> work.Work:

@@ -118,12 +118,32 @@ def test_tilejson_describes_the_layer(client: Client, load: Load) -> None:
     described = json.loads(response.content)
     assert described["tilejson"] == "3.0.0"
     assert described["tiles"] == ["http://testserver/tiles/jams/{z}/{x}/{y}.png"]
-    assert described["bounds"] == pytest.approx([-0.3, 51.4, 0.2, 51.6])
+    assert described["bounds"] == [-0.3, 51.4, 0.2, 51.6]
     assert (described["minzoom"], described["maxzoom"], described["name"]) == (3, 15, "Jams")
     assert (described["attribution"], described["note"]) == ("© All", "Speeds are generated.")
-    assert described["legend"][0]["label"] == "Free flow"
+    assert described["legend"].startswith("Free flow, ")
+    assert described["classes"][0]["label"] == "Free flow"
     assert response["Access-Control-Allow-Origin"] == "*"
     assert response["Cache-Control"] == "public, max-age=1, s-maxage=1"
+
+
+def test_tilejson_is_answered_in_full_only_when_it_changed(client: Client, load: Load) -> None:
+    layer = load()
+    etag = client.get("/tiles/jams.json")["ETag"]
+    unchanged = client.get("/tiles/jams.json", headers={"If-None-Match": etag})
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    assert unchanged["Cache-Control"] == "public, max-age=1, s-maxage=1"
+    assert unchanged["Access-Control-Allow-Origin"] == "*"
+    layer.save()
+    assert client.get("/tiles/jams.json", headers={"If-None-Match": etag}).status_code == 200
+
+
+@pytest.mark.parametrize("address", ["jams.json", f"jams/{LONDON}.png"])
+def test_preflights_are_answered(client: Client, load: Load, address: str) -> None:
+    load()
+    response = client.options(f"/tiles/{address}")
+    assert response.status_code == 204
+    assert "GET" in response["Access-Control-Allow-Methods"]
 
 
 def test_tilejson_of_an_unknown_layer_is_404(client: Client, db: None) -> None:
@@ -135,10 +155,12 @@ def test_tilejson_bounds_do_not_cross_the_antimeridian(client: Client, load: Loa
     assert json.loads(client.get("/tiles/jams.json").content)["bounds"] == [-180, -20, 180, 20]
 
 
+@pytest.mark.parametrize("address", ["jams.json", f"jams/{LONDON}.png"])
 @pytest.mark.parametrize("method", ["post", "put", "delete"])
-def test_tiles_are_only_read(client: Client, load: Load, method: str) -> None:
+def test_tiles_and_tilejson_are_only_read(load: Load, method: str, address: str) -> None:
     load()
-    assert getattr(client, method)(f"/tiles/jams/{LONDON}.png").status_code == 405
+    client = Client(enforce_csrf_checks=True)
+    assert getattr(client, method)(f"/tiles/{address}").status_code == 405
 
 
 def test_layers_that_are_switched_off_or_without_data_are_404(client: Client, load: Load) -> None:
