@@ -1,0 +1,9 @@
+"""How static files are named for browsers. Serves none: nginx does."""
+
+from django.contrib.staticfiles.storage import ManifestStaticFilesStorage
+
+
+class HashedStaticFiles(ManifestStaticFilesStorage):
+    """Hashes the names in JavaScript's imports, too: else a browser joins old modules with new ones."""
+
+    support_js_module_import_aggregation = True
