@@ -1,6 +1,7 @@
 """Reads GeoJSON (RFC 7946) and checks it. PURE; does not project or compile anything."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Never, TypeAlias
@@ -15,6 +16,11 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 MAX_ID_LENGTH = 200
 _GEOMETRIES = {"Point", "MultiPoint", "LineString", "MultiLineString", "Polygon", "MultiPolygon", "GeometryCollection"}
+_LONGITUDE_LATITUDE = re.compile(
+    r"(urn:ogc:def:crs:|https?://www\.opengis\.net/def/crs/)?(OGC[:/][\d.]*[:/])?CRS:?84"
+    r"|(urn:ogc:def:crs:|https?://www\.opengis\.net/def/crs/)?EPSG[:/]([\d.]*[:/])?4326",
+    re.IGNORECASE,
+)
 _MEMBERS = ("LineString", "MultiLineString", "Polygon", "MultiPolygon")
 
 
@@ -78,21 +84,48 @@ def read_features(
 
 
 def _document(data: bytes) -> dict[str, Any]:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise LayerError("The file is UTF-16; save it as UTF-8.")
     try:
         document = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
         raise LayerError(f"The file is not JSON: byte {error.start} is not UTF-8.") from error
     except RecursionError as error:
         raise LayerError("The file is nested too deeply.") from error
-    except ValueError as error:
-        raise LayerError(f"The file is not JSON: {error}.") from error
+    except json.JSONDecodeError as error:
+        raise _not_json(error) from error
+    except ValueError as error:  # int() refuses them
+        raise LayerError("The file is not JSON that can be read: a number in it has thousands of digits.") from error
     if not isinstance(document, dict) or "type" not in document:
         raise LayerError("The file is JSON but not GeoJSON: it is not an object with a “type”.")
+    _check_reference_system(document.get("crs"))
     return document
 
 
+def _not_json(error: json.JSONDecodeError) -> LayerError:
+    if error.msg == "Extra data" and error.doc[error.pos] in "{\x1e":
+        return LayerError(
+            "The file holds one JSON value after another (NDJSON), not one GeoJSON object. "
+            "Put them into a FeatureCollection: ogr2ogr new.geojson old.geojsonl."
+        )
+    return LayerError(f"The file is not JSON: it is wrong at line {error.lineno}, column {error.colno}.")
+
+
 def _refuse_constant(name: str) -> Never:
-    raise ValueError(f"{name} is not a JSON number")
+    raise LayerError(f"The file is not JSON: {name} is not a JSON number.")
+
+
+def _check_reference_system(crs: Any) -> None:
+    """Refuses coordinates other than longitude and latitude, which the member “crs” of older GeoJSON may name."""
+    if crs is None:
+        return
+    properties = crs.get("properties") if isinstance(crs, dict) else None
+    name = properties.get("name") if isinstance(properties, dict) else None
+    if not isinstance(name, str) or not _LONGITUDE_LATITUDE.fullmatch(name.strip()):
+        raise LayerError(
+            f"The file's “crs” is {str(name)[:80]!r}; a layer takes longitude and latitude (WGS 84). "
+            "Convert it: ogr2ogr -t_srs EPSG:4326 -lco RFC7946=YES new.geojson old.geojson."
+        )
 
 
 def _raw_features(document: dict[str, Any]) -> list[Any]:

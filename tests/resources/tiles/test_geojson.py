@@ -23,7 +23,14 @@ BAD: dict[str, tuple[bytes, str]] = {
     "a cut file": (collection(line(1, GOOD))[:-9], "not JSON"),
     "not UTF-8": (b'{"type": "\xff"}', "byte 10 is not UTF-8"),
     "nested deeply": (b"[" * 200_000, "nested too deeply"),
-    "a number of too many digits": (b'{"type": %s}' % (b"1" * 5000), "not JSON"),
+    "a number of too many digits": (b'{"type": %s}' % (b"1" * 5000), "thousands of digits"),
+    "UTF-16": (collection(line(1, GOOD)).decode().encode("utf-16"), "save it as UTF-8"),
+    "one object per line": (b'{"type": "Feature"}\n{"type": "Feature"}\n', "FeatureCollection: ogr2ogr"),
+    "metres": (
+        collection(line(1, GOOD)).replace(b"{", b'{"crs": {"properties": {"name": "urn:ogc:def:crs:EPSG::3857"}}, ', 1),
+        "“crs” is 'urn:ogc:def:crs:EPSG::3857'; a layer takes longitude and latitude (WGS 84). Convert it",
+    ),
+    "a crs of another form": (collection(line(1, GOOD)).replace(b"{", b'{"crs": "?", ', 1), "Convert it"),
     "a list": (b"[1, 2]", "not GeoJSON"),
     "JSON of another kind": (b'{"rows": []}', "not GeoJSON"),
     "TopoJSON": (b'{"type": "Topology"}', "Convert it to GeoJSON"),
@@ -180,3 +187,10 @@ def test_nothing_but_a_layer_error_is_raised(value: Any, kind: str) -> None:
             geojson.read_features(json.dumps(document).encode(), "lines")
         except LayerError:
             continue
+
+
+@pytest.mark.parametrize("name", ["urn:ogc:def:crs:OGC:1.3:CRS84", "EPSG:4326", "urn:ogc:def:crs:EPSG::4326"])
+def test_a_crs_of_longitude_and_latitude_is_taken(name: str) -> None:
+    crs = json.dumps({"type": "name", "properties": {"name": name}}).encode()
+    data = collection(line(1, GOOD)).replace(b"{", b'{"crs": %s, ' % crs, 1)
+    assert len(geojson.read_features(data, "lines")) == 1
