@@ -83,6 +83,16 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         if self.is_bound and not self.errors:
             self._take_files(self.cleaned_data)
 
+    def describe_speeds(self) -> str:
+        """What became of the rows that were uploaded, or of the speeds from before; empty without either."""
+        match self.compiled:
+            case CompiledLayer(speeds=speeds):
+                return storing.describe_speeds(speeds)
+            case CompiledSpeeds() as speeds:
+                return storing.describe_speeds(speeds)
+            case None:
+                return ""
+
     def _take_files(self, cleaned: dict[str, Any]) -> None:
         if not cleaned["geometry_file"] and self._needs_geometry(cleaned["kind"]):
             self.add_error("geometry_file", "A layer of this kind needs its GeoJSON.")
@@ -107,7 +117,8 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         with _on_disk(cleaned["geometry_file"]) as geometry, _on_disk(cleaned["speeds_file"]) as speeds:
             if geometry:
                 job = apart.LayerJob(kind, geometry, speeds, conf.limits())
-                return apart.compile_layer_apart(job, conf.compile_seconds(), conf.compile_bytes())
+                compiled = apart.compile_layer_apart(job, conf.compile_seconds(), conf.compile_bytes())
+                return storing.keep_speeds(self.initial.get("slug", ""), compiled)
             if speeds and kind != Layer.Kind.LINES:
                 raise SpeedsError("Only lines have speeds.")
             return _compile_speeds(self.instance, speeds) if speeds else None

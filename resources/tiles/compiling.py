@@ -1,10 +1,11 @@
 """Compiles the files that people give into what painters load. PURE; stores nothing."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from . import geojson, geometry, grid, speeds
-from .errors import LayerError
+from .errors import LayerError, SpeedsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,8 @@ class CompiledSpeeds:
     data: bytes
     known: int
     report: speeds.Report | None = None
+    kept: bool = False
+    """Whether they are those the layer had before; the report counts them then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,20 @@ def compile_speeds(compiled_geometry: bytes, csv: bytes, limits: geojson.Limits 
     return align_rows(geometry.read_ids(compiled_geometry), speeds.read_rows(csv, limits))
 
 
+def keep_speeds(compiled: CompiledLayer, old_geometry: bytes, old_speeds: bytes, at: datetime | None) -> CompiledLayer:
+    """The layer with the speeds of the geometry before it, found by the segments' ids."""
+    old = speeds.rows_of(speeds.read_speeds(old_speeds), geometry.read_ids(old_geometry))
+    aligned, report = speeds.align(old, geometry.read_ids(compiled.geometry))
+    kept = CompiledSpeeds(speeds.write_speeds(aligned), aligned.known, replace(report, measured_at=at), kept=True)
+    return replace(compiled, speeds=kept)
+
+
 def align_rows(ids: list[str], rows: list[speeds.Row]) -> CompiledSpeeds:
+    """Speeds of a file in the order of the ids. Raises SpeedsError when none of them is the layer's."""
     aligned, report = speeds.align(rows, ids)
+    if report.unknown == report.rows:
+        examples = ", ".join(report.unknown_examples)
+        raise SpeedsError(f"None of the {report.rows:,} segment_ids ({examples}) is one of the layer's segments.")
     return CompiledSpeeds(speeds.write_speeds(aligned), aligned.known, report)
 
 

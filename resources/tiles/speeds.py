@@ -100,6 +100,24 @@ def align(rows: Sequence[Row], ids: Sequence[str]) -> tuple[Speeds, Report]:
     return speeds, Report(len(rows), len(unknown), tuple(unknown[:5]), newest)
 
 
+def describe(report: Report) -> str:
+    """One line about what became of the rows."""
+    if not report.unknown:
+        return f"{report.rows:,} rows."
+    examples = ", ".join(report.unknown_examples) + ("…" if report.unknown > len(report.unknown_examples) else "")
+    return f"{report.rows:,} rows, {report.unknown:,} of them for unknown segments ({examples})."
+
+
+def rows_of(speeds: Speeds, ids: Sequence[str]) -> list[Row]:
+    """The rows that make these speeds, without those that hold nothing."""
+    pairs = zip(ids, speeds.speed_kmh.tolist(), speeds.free_flow_kmh.tolist(), strict=True)
+    return [
+        Row(identity, None if math.isnan(speed) else speed, None if math.isnan(free_flow) else free_flow)
+        for identity, speed, free_flow in pairs
+        if not (math.isnan(speed) and math.isnan(free_flow))
+    ]
+
+
 def speeds_of(features: Sequence[geojson.Feature]) -> Speeds:
     """The speeds that stand in the features' own properties."""
     return Speeds(

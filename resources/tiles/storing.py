@@ -27,6 +27,29 @@ from .errors import SpeedsError, UnknownLayerError
 _log = logging.getLogger("tarry.layers")
 
 
+def keep_speeds(slug: str, compiled: CompiledLayer) -> CompiledLayer:
+    """The layer with the speeds that it has already, when it comes without any. Stores nothing."""
+    layer = Layer.objects.filter(slug=slug, kind=Layer.Kind.LINES, speeds_known__gt=0).first()
+    if layer is None or compiled.kind != "lines" or compiled.speeds.report or compiled.speeds.known:
+        return compiled
+    try:
+        before = read_file(layer.geometry_name), read_file(layer.speeds_name)
+    except FileNotFoundError as error:  # replacing a layer whose files are lost is how it is mended
+        _log.warning("a layer's speeds are lost", extra={"layer": slug, "error": str(error)})
+        return compiled
+    return compiling.keep_speeds(compiled, *before, layer.measured_at)
+
+
+def describe_speeds(compiled: CompiledSpeeds) -> str:
+    """One line about where the speeds of a layer come from; empty for those of its own GeoJSON."""
+    report = compiled.report
+    if report is None:
+        return ""
+    if compiled.kept:
+        return f"{report.rows - report.unknown:,} of the {report.rows:,} speeds from before were kept."
+    return speeds.describe(report)
+
+
 def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> Layer:
     """Creates the layer or replaces its data and the named fields. Raises ValidationError for bad fields."""
     described = {**fields, "kind": compiled.kind, "bounds": fields.get("bounds", compiled.bounds.as_list())}

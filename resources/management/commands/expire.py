@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
+from resources.management.failing import failing_clearly
 from resources.tiles import storing
-from resources.tiles.errors import UnknownLayerError
 
 
 class Command(BaseCommand):
@@ -15,9 +15,7 @@ class Command(BaseCommand):
         parser.add_argument("slug", help="the layer")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
+        with failing_clearly():
             layer = storing.find_layer(options["slug"])
-        except UnknownLayerError as error:
-            raise CommandError(str(error)) from error
-        layer.save(update_fields=[])
+            layer.save(update_fields=[])
         self.stdout.write(f"{layer.slug}: version {layer.version}.")

@@ -1,17 +1,16 @@
 """`manage.py load_layer SLUG`: creates a layer, or replaces its data."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from resources.management.failing import about, failing_clearly
 from resources.tiles import apart, compiling, conf, geojson, storing
 from resources.tiles.errors import LayerError, SpeedsError
-
-from .load_speeds import describe
 
 FIELDS = {
     "title": "title",
@@ -51,34 +50,41 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         kind: geojson.Kind = "lines" if options["lines"] else "areas"
-        try:
+        with failing_clearly():
+            fields = _fields(options)
             compiled = self._compile(kind, options["lines"] or options["areas"], options["speeds"])
-            layer = storing.store_layer(options["slug"], compiled, _fields(options))
-        except ValidationError as error:
-            raise CommandError(f"{'; '.join(_sentences(error))} Nothing was changed.") from error
-        except (LayerError, OSError) as error:
-            raise CommandError(f"{error} Nothing was changed.") from error
+            compiled = storing.keep_speeds(options["slug"], compiled)
+            layer = storing.store_layer(options["slug"], compiled, fields)
         self.stdout.write(
             f"{layer.slug}: {layer.segments:,} {kind}, {layer.positions:,} positions, "
             f"{layer.speeds_known:,} with speeds; version {layer.version}."
         )
-        if compiled.speeds.report:
-            self.stdout.write(f"{layer.slug}: {describe(compiled.speeds.report)}")
+        if said := storing.describe_speeds(compiled.speeds):
+            self.stdout.write(f"{layer.slug}: {said}")
 
     def _compile(self, kind: geojson.Kind, path: Path, speeds: Path | None) -> compiling.CompiledLayer:
         limits = conf.limits()
-        apart.check_file(path, limits)
+        with about(path):
+            apart.check_file(path, limits)
         if speeds:
-            apart.check_file(speeds, limits, SpeedsError)
+            with about(speeds):
+                apart.check_file(speeds, limits, SpeedsError)
         self.stdout.write(f"Reading {path} ({path.stat().st_size / 1e6:,.1f} MB) …")
+        data, csv = path.read_bytes(), speeds.read_bytes() if speeds else None
         with tqdm(unit=" features", disable=None, leave=False) as bar:
+            try:
+                return compiling.compile_layer(kind, data, csv, limits, partial(self._show, bar))
+            except LayerError as error:
+                wrong = speeds if isinstance(error, SpeedsError) else path
+                raise type(error)(f"{wrong}: {error}") from error
 
-            def show(done: int, total: int) -> None:
-                bar.total = total
-                bar.update(done - bar.n)
-
-            data, csv = path.read_bytes(), speeds.read_bytes() if speeds else None
-            return compiling.compile_layer(kind, data, csv, limits, show)
+    def _show(self, bar: tqdm, done: int, total: int) -> None:
+        """Moves the bar; where there is no terminal to draw it on, a line for each tenth."""
+        if not bar.disable:
+            bar.total = total
+            bar.update(done - bar.n)
+        elif done * 10 // total > (done - 1000) * 10 // total:
+            self.stdout.write(f"{done:,} of {total:,} features")
 
 
 def _fields(options: dict[str, Any]) -> dict[str, Any]:
@@ -87,10 +93,8 @@ def _fields(options: dict[str, Any]) -> dict[str, Any]:
     if "style" in fields:
         try:
             fields["style"] = json.loads(fields["style"])
+        except RecursionError as error:
+            raise LayerError("--style is nested too deeply.") from error
         except ValueError as error:
             raise LayerError(f"--style is not JSON: {error}.") from error
     return fields
-
-
-def _sentences(error: ValidationError) -> list[str]:
-    return [f"{name}: {' '.join(messages)}" for name, messages in error.message_dict.items()]

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
+from resources.management.failing import about, failing_clearly
 from resources.tiles import apart, compiling, conf, storing
-from resources.tiles.errors import LayerError, SpeedsError
+from resources.tiles.errors import SpeedsError
 
 
 class Command(BaseCommand):
@@ -21,23 +22,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         path, limits = options["file"], conf.limits()
-        try:
+        with failing_clearly("The speeds were left as they are."):
             layer = storing.find_layer(options["slug"])
             if layer.kind != layer.Kind.LINES:
                 raise SpeedsError(f"“{layer.slug}” is a layer of {layer.kind}; only lines have speeds.")
-            apart.check_file(path, limits, SpeedsError)
             geometry = storing.read_file(layer.geometry_name)
-            compiled = compiling.compile_speeds(geometry, path.read_bytes(), limits)
+            with about(path):
+                apart.check_file(path, limits, SpeedsError)
+                compiled = compiling.compile_speeds(geometry, path.read_bytes(), limits)
             storing.replace_speeds(layer, compiled)
-        except (LayerError, OSError) as error:
-            raise CommandError(f"{path}: {error} The speeds were left as they are.") from error
-        if compiled.report:
-            self.stdout.write(f"{layer.slug}: {describe(compiled.report)}")
-
-
-def describe(report: Any) -> str:
-    """One line about what became of the rows."""
-    if not report.unknown:
-        return f"{report.rows:,} rows."
-    examples = ", ".join(report.unknown_examples) + ("…" if report.unknown > len(report.unknown_examples) else "")
-    return f"{report.rows:,} rows, {report.unknown:,} of them for unknown segments ({examples})."
+        self.stdout.write(f"{layer.slug}: {storing.describe_speeds(compiled)}")

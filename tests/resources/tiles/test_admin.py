@@ -8,7 +8,7 @@ from django.db import DatabaseError, connection
 from django.test import Client
 
 from resources.models import Layer
-from resources.tiles import apart, storing
+from resources.tiles import apart, speeds, storing
 from resources.tiles.errors import SpeedsError
 
 from . import builders
@@ -237,3 +237,30 @@ def test_an_empty_style_is_the_default_one(admin_client: Client, load: Load) -> 
     layer = load(style={"widths": {"9": 3}})
     assert admin_client.post(change(layer), form(style="")).status_code == 302
     assert Layer.objects.get().style == {}
+
+
+def messages_of(response: Any) -> list[str]:
+    return [str(message) for message in response.context["messages"]]
+
+
+def test_rows_for_unknown_segments_are_told(admin_client: Client, load: Load) -> None:
+    response = admin_client.post(change(load()), form(speeds_file=upload(SPEEDS, "speeds.csv")), follow=True)
+    assert "2 rows, 1 of them for unknown segments (nowhere)." in messages_of(response)
+
+
+def test_speeds_of_which_none_is_known_are_refused(admin_client: Client, load: Load) -> None:
+    sent = form(speeds_file=upload(SPEEDS.replace(b"north", b"nobody"), "speeds.csv"))
+    response = admin_client.post(change(load()), sent)
+    assert "None of the 2 segment_ids (nobody, nowhere)" in errors_of(response)["speeds_file"][0]
+
+
+def test_speeds_are_kept_when_the_geometry_is_replaced(admin_client: Client, load: Load) -> None:
+    layer = load()
+    data = builders.collection(
+        builders.line("south", [[0.0, 51.6], [0.2, 51.4]]), builders.line("new", [[0, 1], [1, 2]])
+    )
+    response = admin_client.post(change(layer), form(geometry_file=upload(data)), follow=True)
+    assert "1 of the 2 speeds from before were kept." in messages_of(response)
+    known = speeds.read_speeds(storing.read_file(Layer.objects.get().speeds_name))
+    assert known.speed_kmh.tolist()[0] == 5
+    assert Layer.objects.get().speeds_known == 1

@@ -1,8 +1,10 @@
 from io import StringIO
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import DatabaseError
 
 from resources.models import Layer
 from resources.tiles import storing
@@ -66,6 +68,9 @@ def test_load_layer_replaces_the_data_and_keeps_what_is_not_named(lines: Path, t
         (builders.collection(builders.line(1, [[0, 0]])), [], "too short"),
         (LINES, ["--style", "{"], "--style is not JSON"),
         (LINES, ["--style", '{"color": 1}'], "style: A style of lines has no “color”"),
+        (LINES, ["--style", "[" * 100_000], "--style is nested too deeply"),
+        (LINES, ["--title", "\udcff"], "not text in UTF-8"),
+        (b"{", [], "bad.geojson: The file"),
         (LINES, ["--max-zoom", "99"], "max_zoom"),
         (LINES, ["--fresh", "nan"], "fresh_seconds"),
         (LINES, ["--min-zoom", "9", "--max-zoom", "5"], "max_zoom"),
@@ -142,3 +147,34 @@ def test_expire_makes_a_new_version(load: Load) -> None:
     assert Layer.objects.get().version > before.version
     with pytest.raises(CommandError, match="no layer"):
         run("expire", "nowhere")
+
+
+@pytest.mark.parametrize("command", ["load_layer jams --lines {lines}", "load_speeds jams {speeds}", "expire jams"])
+def test_a_command_that_cannot_save_says_so(
+    load: Load, lines: Path, speeds: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    load()
+    for failure, said, code in (
+        (DatabaseError("locked"), "database did not take it: locked", 1),
+        (KeyboardInterrupt(), "^Stopped. ", 130),
+    ):
+        monkeypatch.setattr(Layer, "save", Mock(side_effect=failure))
+        with pytest.raises(CommandError, match=said) as caught:
+            run(*command.format(lines=lines, speeds=speeds).split())
+        assert caught.value.returncode == code
+
+
+def test_load_layer_keeps_the_speeds_from_before(load: Load, tmp_path: Path) -> None:
+    load()
+    path = tmp_path / "new.geojson"
+    path.write_bytes(builders.collection(builders.line("north", [[-0.2, 51.4], [0.0, 51.7]])))
+    assert "1 of the 2 speeds from before were kept" in run("load_layer", "jams", "--lines", path)
+    assert Layer.objects.get().speeds_known == 1
+
+
+@pytest.mark.django_db
+def test_progress_is_plain_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "many.geojson"
+    path.write_bytes(builders.many_lines(2500))
+    said = run("load_layer", "jams", "--lines", path).splitlines()
+    assert said[1:4] == ["1,000 of 2,500 features", "2,000 of 2,500 features", "2,500 of 2,500 features"]
