@@ -5,6 +5,8 @@ import ipaddress
 from django.conf import settings
 from django.http import HttpRequest
 
+from retry.proxies import is_trusted
+
 
 def is_local(request: HttpRequest) -> bool:
     """Whether the request was made on this machine. A request that a proxy passed on counts as from outside.
@@ -13,7 +15,7 @@ def is_local(request: HttpRequest) -> bool:
     Over TCP only TRUSTED_PROXIES are believed: the header could be anybody's.
     """
     peer = request.META.get("REMOTE_ADDR", "")
-    passed_on = not peer or peer in settings.TRUSTED_PROXIES
+    passed_on = not peer or is_trusted(peer, settings.TRUSTED_PROXIES)
     address = request.headers.get("X-Real-IP", "") if passed_on else peer
     if address == "unix:":  # nginx' own socket, in a directory that only this user can enter
         return True

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import django
 
 from .conf import conf
+from .proxies import is_trusted
 
 django.setup(set_prefix=False)
 
@@ -72,7 +73,7 @@ def _asked(scope: Scope) -> Asked:
 
 def _address(peer: str, real_ip: str) -> str:
     """The client's address. Only our own proxy's word is taken for it: a Unix socket has no address."""
-    return real_ip if not peer or peer in conf().TRUSTED_PROXIES else peer
+    return real_ip if not peer or is_trusted(peer, conf().TRUSTED_PROXIES) else peer
 
 
 application = Application()

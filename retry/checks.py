@@ -13,6 +13,7 @@ from django.http.request import validate_host
 from .conf import conf
 from .contents import SERVABLE_SECONDS
 from .headers import hot_window_seconds
+from .proxies import is_trusted
 
 _SITE = r"https?://[A-Za-z0-9.\-\[\]:_]+"
 SITE = re.compile(_SITE + "/?")
@@ -55,6 +56,10 @@ def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMes
     elif public and not validate_host(urlsplit(public).hostname or "", settings.ALLOWED_HOSTS):
         message = f"ALLOWED_HOSTS does not name the host of PUBLIC_URL ({public}): its own addresses are refused."
         found.append(Error(message, hint="Set PUBLIC_URL to the address that clients use.", id="retry.E017"))
+    try:
+        is_trusted("127.0.0.1", conf().TRUSTED_PROXIES)
+    except ValueError as error:
+        found.append(Error(f"TRUSTED_PROXIES must be addresses and networks: {error}.", id="retry.E018"))
     if not public and not server.startswith("/"):
         found.append(_no_public_url())
     return found

@@ -38,6 +38,7 @@ def test_the_sites_own_settings_pass() -> None:
         ({"PUBLIC_URL": "tiles.example"}, "retry.E009"),
         ({"PUBLIC_URL": "https://tiles.example/maps"}, "retry.E009"),
         ({"ALLOWED_HOSTS": ["tiles.example"], "PUBLIC_URL": "http://127.0.0.1:8000"}, "retry.E017"),
+        ({"TRUSTED_PROXIES": ("bogus",)}, "retry.E018"),
         ({"RETRY_DONE_SECONDS": 0}, "retry.E014"),
         ({"RETRY_DONE_SECONDS": 60}, "retry.E014"),
         ({"RETRY_REDIS_TIMEOUT": 0}, "retry.E015"),
