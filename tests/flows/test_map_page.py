@@ -1,5 +1,6 @@
 """The map in a real browser, on the whole stack with the demo's data."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ POLL_MILLISECONDS = 6_000
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 ANSWERED_AT_ONCE = ("browser", "hot", "cache", "stale")
+MODULES = Path(loading.__file__).parent.parent / "static" / "resources"
 CENTRAL_LONDON = "#12/51.510/-0.130"
 
 PAINTED_TILES = """(pane) => [
@@ -182,6 +184,7 @@ def test_the_skip_link_leads_to_a_map_that_the_arrow_keys_move(site: str, deskto
     expect(page.locator(".skip")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#map")).to_be_focused()
+    assert page.url.endswith("-0.1300")
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => !location.hash.includes('/-0.13') && location.hash.startsWith('#12/')")
 
@@ -191,6 +194,55 @@ def test_the_address_brings_back_the_view(site: str, desktop: Visit) -> None:
     desktop.wait_for_tiles("base", at_least=4)
     assert desktop.page.url.endswith("#5/48.86/2.35/without:countries")
     assert not desktop.page.locator('[data-layer="countries"]').is_checked()
+
+
+def test_an_address_put_in_later_moves_the_map_and_switches_layers(site: str, desktop: Visit) -> None:
+    page = desktop.page
+    page.goto(f"{site}/{CENTRAL_LONDON}")
+    desktop.wait_for_tiles("base", at_least=4)
+    page.evaluate("location.hash = '#5/48.86/2.35/without:jams,london'")
+    expect(page.locator('[data-layer="jams"]')).not_to_be_checked()
+    expect(page.locator(".leaflet-overlays-pane img")).to_have_count(0)
+    page.wait_for_function("() => location.hash.startsWith('#5/48.86/2.35/without:')")
+
+
+def test_an_address_that_cannot_be_decoded_shows_the_first_view(site: str, desktop: Visit) -> None:
+    desktop.page.goto(f"{site}/#%")
+    desktop.wait_for_tiles("overlays", at_least=2)
+    assert desktop.complaints == []
+
+
+def test_a_button_shows_all_of_a_layer_and_only_layers_in_sight_are_credited(site: str, desktop: Visit) -> None:
+    page = desktop.page
+    page.goto(f"{site}/#6/-30.00/140.00/without:jams")
+    shown = page.locator(".leaflet-control-attribution")
+    expect(shown).to_contain_text("Natural Earth")
+    expect(shown).not_to_contain_text("OpenStreetMap")
+    page.get_by_role("button", name="Show London Underground").press("Enter")
+    desktop.wait_for_tiles("overlays", at_least=2)
+    assert page.locator('[data-layer="jams"]').is_checked()
+    link = shown.get_by_role("link", name="openstreetmap.org")
+    expect(link).to_have_attribute("href", "https://www.openstreetmap.org/copyright")
+
+
+def test_a_layer_that_is_no_more_leaves_the_page(site: str, desktop: Visit) -> None:
+    page = desktop.page
+    page.route("**/tiles/countries.json", lambda route: route.fulfill(status=404))
+    page.goto(f"{site}/{CENTRAL_LONDON}")
+    expect(page.locator('[data-layer="countries"]')).to_have_count(0)
+    expect(page.locator('[data-layer="jams"]')).to_be_checked()
+    page.wait_for_timeout(POLL_MILLISECONDS)
+    assert len([complaint for complaint in desktop.complaints if "404" in complaint]) == 1
+
+
+def test_modules_are_named_by_their_content(site: str, desktop: Visit) -> None:
+    names: list[str] = []
+    desktop.page.on("response", lambda response: names.append(urlsplit(response.url).path.rpartition("/")[2]))
+    desktop.page.goto(f"{site}/{CENTRAL_LONDON}")
+    desktop.wait_for_tiles("base", at_least=4)
+    modules = [name for name in names if name.endswith(".js")]
+    assert len(modules) == len(list(MODULES.glob("*.js"))) + 1  # and Leaflet
+    assert all(re.fullmatch(r"\w+\.[0-9a-f]{12}\.js", name) for name in modules)
 
 
 def test_a_phone_shows_the_map_without_scrolling_sideways(site: str, phone: Visit, tmp_path: Path) -> None:

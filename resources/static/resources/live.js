@@ -4,8 +4,9 @@ const POLL_SECONDS = 5;
 const LIMIT_SECONDS = 10;
 
 export class Live {
-  constructor(entries) {
-    this.entries = entries; // {layer, tilejson}
+  constructor(entries, gone) {
+    this.entries = entries; // {slug, layer, tilejson}
+    this.gone = gone; // called with the slug of a layer that is no more
     this.known = new Map();
   }
 
@@ -21,9 +22,14 @@ export class Live {
   }
 
   /** Refreshes a layer whose TileJSON is another one than before: it carries the data's version. */
-  async compare({ layer, tilejson }) {
+  async compare(entry) {
+    const { slug, layer, tilejson } = entry;
     const signal = AbortSignal.timeout(LIMIT_SECONDS * 1000);
     const response = await fetch(tilejson, { signal, cache: "no-cache" });
+    if (response.status === 404 && this.entries.includes(entry)) {
+      this.entries = this.entries.filter((other) => other !== entry);
+      this.gone(slug);
+    }
     if (!response.ok) return; // the server is busy or away: the next poll will tell
     const text = await response.text();
     const before = this.known.get(tilejson);

@@ -1,20 +1,16 @@
 // Puts the map together: layers from the page's data, the switches, the panel, the address.
 
+import { Credits } from "./credits.js";
 import { Live } from "./live.js";
 import { Panel } from "./panel.js";
 import { format, parse } from "./permalink.js";
 import { TarryLayer } from "./tiles.js";
 import { watchTiles } from "./watching.js";
 
-const DEEPEST_ZOOM = 18;
+const DEEPEST_ZOOM = 18; // deeper only where a layer goes deeper
+const WORLD = { centre: [25, 5], zoom: 2 };
 const WORLD_DEGREES = 340;
 const NARROW = "(max-width: 720px)";
-
-function attributionOf(text) {
-  const holder = document.createElement("span");
-  holder.textContent = text;
-  return holder.innerHTML;
-}
 
 function boundsOf([west, south, east, north]) {
   return L.latLngBounds([south, west], [north, east]);
@@ -26,27 +22,26 @@ function limitsOf([west, south, east, north]) {
   return partOfTheWorld ? boundsOf([west, south, east, north]) : undefined;
 }
 
-function layerFrom(described, hotSeconds) {
+function layerFrom(described, hotSeconds, deepestZoom) {
   return new TarryLayer({
     url: described.url,
     pane: described.base ? "base" : "overlays",
     zIndex: described.order,
     bounds: limitsOf(described.bounds),
     minZoom: described.min_zoom,
-    maxZoom: DEEPEST_ZOOM,
+    maxZoom: deepestZoom,
     maxNativeZoom: described.max_zoom,
-    attribution: attributionOf(described.attribution),
     hotSeconds,
   });
 }
 
-function createMap() {
-  const map = L.map("map", { zoomControl: false, minZoom: 1, maxZoom: DEEPEST_ZOOM, worldCopyJump: true });
+function createMap(maxZoom) {
+  const options = { zoomControl: false, attributionControl: false, minZoom: 1, maxZoom, worldCopyJump: true };
+  const map = L.map("map", options);
   map.createPane("base").style.zIndex = 200;
   map.createPane("overlays").style.zIndex = 300;
-  map.attributionControl.setPrefix('<a href="https://leafletjs.com" rel="noreferrer">Leaflet</a>');
   L.control.zoom({ position: "topright" }).addTo(map);
-  L.control.scale({ position: "bottomright", imperial: false }).addTo(map);
+  L.control.scale({ position: "bottomright", imperial: false, maxWidth: 140 }).addTo(map); // "1000 km" fits
   return map;
 }
 
@@ -54,32 +49,68 @@ function createMap() {
 function firstView(map, described, linked) {
   const overlay = described.find((layer) => !layer.base && limitsOf(layer.bounds));
   if (linked) map.setView(linked.centre, linked.zoom);
-  else if (overlay) showBounds(map, boundsOf(overlay.bounds));
-  else map.setView([25, 5], 2);
+  else if (overlay) showLayer(map, overlay);
+  else map.setView(WORLD.centre, WORLD.zoom);
+}
+
+/** Goes where a layer is, and no farther away than it is drawn. */
+function showLayer(map, { bounds, min_zoom: minZoom }) {
+  const limits = limitsOf(bounds);
+  if (limits) showBounds(map, limits, minZoom);
+  else map.setView(WORLD.centre, Math.max(WORLD.zoom, minZoom), { animate: false });
 }
 
 /** Shows all of it on a narrow screen; fills a wide one, beside the cards, at most a zoom deeper. */
-function showBounds(map, bounds) {
-  if (window.matchMedia(NARROW).matches) {
-    map.fitBounds(bounds);
-    return;
-  }
-  const zoom = Math.min(map.getBoundsZoom(bounds, true), map.getBoundsZoom(bounds) + 1);
-  map.setView(bounds.getCenter(), zoom);
-  map.panBy([-document.querySelector(".cards").offsetWidth / 2, 0], { animate: false });
+function showBounds(map, bounds, minZoom) {
+  const whole = map.getBoundsZoom(bounds);
+  const narrow = window.matchMedia(NARROW).matches;
+  const zoom = narrow ? whole : Math.min(map.getBoundsZoom(bounds, true), whole + 1);
+  map.setView(bounds.getCenter(), Math.max(zoom, minZoom), { animate: false });
+  if (!narrow) map.panBy([-document.querySelector(".cards").offsetWidth / 2, 0], { animate: false });
 }
 
-function connectSwitches(map, layers, without, changed) {
-  for (const input of document.querySelectorAll("input[data-layer]")) {
-    const layer = layers.get(input.dataset.layer);
-    const apply = () => (input.checked ? layer.addTo(map) : layer.remove());
-    input.checked = !without.has(input.dataset.layer);
-    apply();
-    input.addEventListener("change", () => {
-      apply();
+function switchOf(slug) {
+  return document.querySelector(`input[data-layer="${slug}"]`);
+}
+
+function apply(map, layer, input) {
+  if (input.checked) layer.addTo(map);
+  else layer.remove();
+}
+
+/** Switches each layer as an address says. */
+function switchLayers(map, layers, without) {
+  for (const [slug, layer] of layers) {
+    switchOf(slug).checked = !without.has(slug);
+    apply(map, layer, switchOf(slug));
+  }
+}
+
+function connectSwitches(map, layers, changed) {
+  for (const [slug, layer] of layers) {
+    switchOf(slug).addEventListener("change", ({ target }) => {
+      apply(map, layer, target);
       changed();
     });
   }
+}
+
+function connectButtons(map, layers, described) {
+  for (const it of described) {
+    document.querySelector(`button[data-show="${it.slug}"]`).addEventListener("click", () => {
+      switchOf(it.slug).checked = true;
+      layers.get(it.slug).addTo(map);
+      showLayer(map, it);
+    });
+  }
+}
+
+/** Leads to the map without a change of the address, which holds the view. */
+function connectSkipLink(map) {
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    map.getContainer().focus();
+  });
 }
 
 function hiddenSlugs() {
@@ -92,22 +123,42 @@ function start() {
   const panel = new Panel(document.getElementById("happening"), page.wait_seconds);
   watchTiles((answer) => panel.add(answer));
 
-  const map = createMap();
+  const deepestZoom = Math.max(DEEPEST_ZOOM, ...page.layers.map((it) => it.max_zoom));
+  const map = createMap(deepestZoom);
+  const layers = new Map(page.layers.map((it) => [it.slug, layerFrom(it, page.hot_seconds, deepestZoom)]));
+  const credited = page.layers.map((it) => ({
+    layer: layers.get(it.slug),
+    limits: limitsOf(it.bounds),
+    text: it.attribution,
+  }));
+  new Credits(credited).addTo(map);
+
   const linked = parse(window.location.hash);
-  const layers = new Map(page.layers.map((it) => [it.slug, layerFrom(it, page.hot_seconds)]));
   const remember = () => {
     const address = format(map.getZoom(), map.getCenter(), hiddenSlugs());
     window.history.replaceState(null, "", address);
   };
   firstView(map, page.layers, linked);
-  connectSwitches(map, layers, linked?.without ?? new Set(), remember);
+  switchLayers(map, layers, linked?.without ?? new Set());
+  connectSwitches(map, layers, remember);
+  connectButtons(map, layers, page.layers);
+  connectSkipLink(map);
   map.on("moveend", remember);
   window.addEventListener("hashchange", () => {
     const target = parse(window.location.hash);
-    if (target) map.setView(target.centre, target.zoom);
+    if (!target) return;
+    switchLayers(map, layers, target.without);
+    map.setView(target.centre, target.zoom);
   });
   if (linked) remember();
-  new Live(page.layers.map((it) => ({ layer: layers.get(it.slug), tilejson: it.tilejson }))).start();
+
+  const entries = page.layers.map((it) => ({ slug: it.slug, layer: layers.get(it.slug), tilejson: it.tilejson }));
+  const takeAway = (slug) => {
+    layers.get(slug).remove();
+    layers.delete(slug);
+    switchOf(slug).closest(".layer").remove();
+  };
+  new Live(entries, takeAway).start();
 }
 
 if (window.matchMedia(NARROW).matches) {

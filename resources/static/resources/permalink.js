@@ -1,7 +1,16 @@
 // The view in the address: #zoom/latitude/longitude, and /without:slug,slug for layers put away.
 
+function decoded(hash) {
+  try {
+    return decodeURIComponent(hash.replace(/^#/, ""));
+  } catch {
+    return ""; // a percent sign that encodes nothing
+  }
+}
+
+/** The view that an address names, or null. */
 export function parse(hash) {
-  const [zoom, latitude, longitude, ...rest] = decodeURIComponent(hash.replace(/^#/, "")).split("/");
+  const [zoom, latitude, longitude, ...rest] = decoded(hash).split("/");
   const numbers = [zoom, latitude, longitude].map((part) => Number.parseFloat(part));
   if (!numbers.every(Number.isFinite) || Math.abs(numbers[1]) > 90) return null;
   const without = rest.find((part) => part.startsWith("without:"))?.slice("without:".length) ?? "";

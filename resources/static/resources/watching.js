@@ -8,9 +8,10 @@ function metric(entry, name) {
   return found && (found.description || found.duration);
 }
 
-/** Which of KINDS answered; null when the request was given up. */
+/** Which of KINDS answered; null when the request was given up, or there is no such tile. */
 export function kindOf(entry) {
-  if (entry.responseStatus >= 400) return "failed";
+  if (entry.responseStatus >= 500 || entry.responseStatus === 429) return "failed";
+  if (entry.responseStatus >= 400) return null;
   if (!entry.responseEnd || entry.responseStatus === 0) return null;
   if (entry.redirectEnd > entry.redirectStart) return "waited";
   if (entry.transferSize === 0 && entry.encodedBodySize > 0) return "browser";
