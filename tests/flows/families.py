@@ -3,6 +3,8 @@
 import os
 import signal
 import subprocess
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +22,14 @@ def family(pid: int) -> list[psutil.Process]:
         return []
 
 
+def wait_until_ended(members: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Waits for all of them; returns those that still run. A zombie has ended: who reaps it is not our business."""
+    deadline = time.monotonic() + seconds
+    while (left := [member for member in members if _runs(member)]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
+
+
 def kill_family(process: "subprocess.Popen[bytes]") -> None:
     """Parents before children, so that none is started again."""
     members = family(process.pid)
@@ -27,7 +37,7 @@ def kill_family(process: "subprocess.Popen[bytes]") -> None:
         with suppress(psutil.NoSuchProcess):
             member.send_signal(signal.SIGKILL)  # psutil compares start times: a reused pid is left alone
     process.wait()
-    psutil.wait_procs(members, END_SECONDS)
+    wait_until_ended(members, END_SECONDS)
 
 
 def kill_holders_of_sockets(directory: Path) -> None:
@@ -36,3 +46,10 @@ def kill_holders_of_sockets(directory: Path) -> None:
         if connection.pid and str(connection.laddr).startswith(f"{directory}/"):
             with suppress(ProcessLookupError):
                 os.kill(connection.pid, signal.SIGKILL)
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -21,7 +21,7 @@ import psutil
 import redis
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.flows.families import family, kill_family, kill_holders_of_sockets
+from tests.flows.families import family, kill_family, kill_holders_of_sockets, wait_until_ended
 from tests.flows.slow.events import Diary
 from tests.flows.supervisor import supervisor
 
@@ -94,11 +94,9 @@ class Stack:
         assert self._process is not None
         members = family(self._process.pid)
         self._process.send_signal(number)
-        deadline = time.monotonic() + seconds
         self._process.wait(seconds)
         self._process = None
-        _, left = psutil.wait_procs(members, max(0, deadline - time.monotonic()))
-        return [process for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+        return wait_until_ended(members, seconds)
 
     def wait_until_healthy(self, seconds: float = 30) -> None:
         """Waits until /healthz is 200. Raises with the logs' ends when it is not in time."""

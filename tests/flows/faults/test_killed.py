@@ -4,13 +4,13 @@ import os
 import signal
 import time
 
-import psutil
 import pytest
 
 from tests.flows.crowd import Crowd
+from tests.flows.families import family, wait_until_ended
 from tests.flows.faults.conftest import BOUND_SECONDS, HOT_SECONDS, wait_until_clients_wait
 from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually
+from tests.flows.stack import Stack
 
 VICTIMS = [
     *((name, part) for name in ("main", "retry", "nginx") for part in ("parent", "children", "all")),
@@ -41,10 +41,10 @@ def test_a_killed_process_is_survived(victim: str, part: str, stack: Stack, crow
     address = f"/slow/{name}?gated=1"
     waiting = crowd.send([address] * 50)
     wait_until_clients_wait(stack, 50)
-    family = stack.pids(victim)
-    killed = {"parent": family[:1], "children": family[1:], "all": family}[part]
-    for pid in killed:
-        os.kill(pid, signal.SIGKILL)
+    members = family(stack.pid(victim))
+    killed = {"parent": members[:1], "children": members[1:], "all": members}[part]
+    for process in killed:
+        process.kill()
     stack.open_gate(name)
     visits = waiting.result(BOUND_SECONDS)
     if victim != "nginx":  # whose clients lose their connections with it
@@ -52,17 +52,18 @@ def test_a_killed_process_is_survived(victim: str, part: str, stack: Stack, crow
     stack.wait_until_healthy()
     assert {visit.body for visit in crowd.insist([address] * 50)} == {Wish(name).body}
     crowd.insist([f"/slow/{name}fresh"])
-    eventually(lambda: not any(map(psutil.pid_exists, killed)), 15, "the killed are gone")
-    if part != "children":
-        eventually(lambda: not any(map(psutil.pid_exists, family)), 15, "nobody is left behind")
+    left_behind = wait_until_ended(killed if part == "children" else members, 15)
+    assert left_behind == []
 
 
 def test_lost_work_is_found_by_a_sweeper_that_was_killed_itself(stack: Stack, crowd: Crowd, name: str) -> None:
-    waiting = crowd.send([f"/slow/{name}?gated=1"] * 50)
+    address = f"/slow/{name}?gated=1"
+    crowd.send([address] * 50)
     painter = stack.wait_for(name)["pid"]
     stack.kill("beat")
     stack.kill("work", children=True)
     os.kill(painter, signal.SIGKILL)
     stack.open_gate(name)
-    assert {visit.body for visit in waiting.result(BOUND_SECONDS)} == {Wish(name).body}
+    stack.wait_for(name, "finish", seconds=BOUND_SECONDS)
+    assert {visit.body for visit in crowd.insist([address] * 50)} == {Wish(name).body}
     assert stack.executions(name) == 2

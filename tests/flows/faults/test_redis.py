@@ -78,13 +78,14 @@ def test_a_killed_server_is_survived(
 def test_a_frozen_server_is_survived(
     server: str, stack: Stack, crowd: Crowd, name: str, waiting: "Future[list[Visit]]"
 ) -> None:
+    under_way = send_cold(crowd, f"{name}early")
     stack.freeze(server)
     try:
         frozen = send_cold(crowd, name).result(BOUND_SECONDS)
-        assert all(visit.is_honest_refusal for visit in frozen)
         open_gates(stack, name)
-        frozen += waiting.result(BOUND_SECONDS)  # the clock is enough to send them back
+        returned = waiting.result(BOUND_SECONDS)  # the clock is enough to send them back
     finally:
         stack.thaw(server)
-    assert_main_never_waited(frozen)
+    assert all(visit.is_honest_refusal for visit in frozen)
+    assert_main_never_waited(under_way.result(BOUND_SECONDS) + frozen + returned)
     assert_recovers(stack, crowd, name)
