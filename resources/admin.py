@@ -23,7 +23,8 @@ admin.site.site_header = admin.site.site_title = "Tarry"
 @admin.register(Layer)
 class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
     form = LayerForm
-    list_display = ("slug", "title", "kind", "enabled", "base", "order", "segments", "speeds_known", "updated_at")
+    list_display = ("slug", "title", "listed_kind", "on", "base", "order", "segments", "listed_speeds", "updated_at")
+    actions = ("expire", "switch_on", "switch_off")
     list_filter = ("kind", "enabled", "base")
     search_fields = ("slug", "title")
     readonly_fields = ("preview", "segments", "positions", "speeds_known", "measured_at", "version", "updated_at")
@@ -34,10 +35,46 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
         ("Freshness", {"fields": ("fresh_seconds", "stale_seconds", "client_seconds", "version", "updated_at")}),
     )
 
+    @admin.display(description="kind", ordering="kind")
+    def listed_kind(self, layer: Layer) -> str:
+        return layer.kind
+
+    @admin.display(description="on", ordering="enabled", boolean=True)
+    def on(self, layer: Layer) -> bool:
+        return layer.enabled
+
+    @admin.display(description="speeds", ordering="speeds_known")
+    def listed_speeds(self, layer: Layer) -> int:
+        return layer.speeds_known
+
     @admin.display(description="preview")
     def preview(self, layer: Layer) -> SafeString | str:
         saved = Layer.objects.filter(pk=layer.pk).exclude(geometry_name="").first()
-        return _links(saved) if saved else "Load data first."
+        if saved is None:
+            return "Load data first."
+        return _links(saved) if saved.enabled else "The layer is switched off."
+
+    @admin.action(description="Expire", permissions=["change"])
+    def expire(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
+        self._save_each(request, queryset, "Tiles are painted anew: {}.")
+
+    @admin.action(description="Switch on", permissions=["change"])
+    def switch_on(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
+        self._save_each(request, queryset, "Switched on: {}.", enabled=True)
+
+    @admin.action(description="Switch off", permissions=["change"])
+    def switch_off(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
+        self._save_each(request, queryset, "Switched off: {}.", enabled=False)
+
+    def _save_each(self, request: HttpRequest, layers: QuerySet[Layer], said: str, **fields: bool) -> None:
+        """Saves each under a new version, with some fields set."""
+        done = []
+        for layer in layers:
+            for name, value in fields.items():
+                setattr(layer, name, value)
+            layer.save(update_fields=fields)
+            done.append(layer.slug)
+        self.message_user(request, said.format(", ".join(done)))
 
     def delete_model(self, request: HttpRequest, obj: Layer) -> None:
         storing.delete_layers([obj])
@@ -80,7 +117,11 @@ def _model_fields(changed: list[str]) -> set[str]:
 
 
 def _links(layer: Layer) -> SafeString:
-    z, x, y = grid.tile_showing(grid.Bounds.parse(layer.bounds), layer.min_zoom, layer.max_zoom)
+    bounds = grid.Bounds.parse(layer.bounds)
+    z, x, y = grid.tile_showing(bounds, layer.min_zoom, layer.max_zoom)
+    longitude, latitude = bounds.middle()
+    zoom = grid.zoom_around(bounds, layer.min_zoom, layer.max_zoom)
+    place = f"{reverse('map')}#{zoom}/{latitude:.5f}/{longitude:.5f}"
     tile = reverse("tile", args=[f"{layer.slug}/{z}/{x}/{y}@2x.png"])
-    links = (reverse("map"), "Map", tile, "A tile", reverse("tilejson", args=[layer.slug]), "TileJSON")
+    links = (place, "Map", tile, "A tile", reverse("tilejson", args=[layer.slug]), "TileJSON")
     return format_html('<a href="{}">{}</a> · <a href="{}">{}</a> · <a href="{}">{}</a>', *links)

@@ -101,6 +101,8 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         try:
             self.compiled = self._compile(cleaned)
             self.written = _written(cleaned["slug"], self.compiled)
+            if "bounds" in self.changed_data:  # typed beside the upload
+                self.written.pop("bounds", None)
         except SpeedsError as error:
             self.add_error("speeds_file", str(error))
         except LayerError as error:

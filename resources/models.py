@@ -40,19 +40,28 @@ class Layer(models.Model):
         max_length=50,
         unique=True,
         validators=[RegexValidator(rf"\A(?:{tile.SLUG})\Z", tile.SLUG_RULE)],
-        help_text="Its place in the address: /tiles/<slug>/…",
+        help_text="Its place in the address: /tiles/SLUG/…",
     )
     title = models.CharField(max_length=200, blank=True)
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.LINES)
     enabled = models.BooleanField(default=True, help_text="Layers that are switched off answer 404.")
     base = models.BooleanField("base map", default=False, help_text="Drawn below the other layers on the map page.")
     order = models.IntegerField(default=0, help_text="Higher numbers are drawn on top.")
-    style = models.JSONField(default=dict, blank=True, help_text="Widths by zoom, colours, thresholds.")
+    style = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text=(
+            "Widths by zoom, colours, thresholds; empty is as it comes. For example: "
+            '{"widths": {"8": 1, "16": 6}, "colours": {"green": "#2da44e"}, "thresholds": [0.8, 0.5, 0.25]}; '
+            'for areas {"colours": {"fill": "#f4f1ea", "outline": "#b9b2a6"}}'
+        ),
+    )
     min_zoom = models.PositiveSmallIntegerField(default=0, validators=[MaxValueValidator(grid.MAX_ZOOM)])
     max_zoom = models.PositiveSmallIntegerField(default=18, validators=[MaxValueValidator(grid.MAX_ZOOM)])
     bounds = models.JSONField(
         default=whole_world,
-        help_text="West, south, east, north in degrees. Tiles outside are empty. Set from the data when it is loaded.",
+        help_text="West, south, east, north in degrees. Tiles outside are empty. "
+        "Set from the data when it is loaded, unless you change them too.",
     )
     fresh_seconds = models.FloatField(default=60, validators=[validate_seconds])
     stale_seconds = models.FloatField(

@@ -57,6 +57,15 @@ class Bounds:
         corners = [project(np.array([[west, self.north], [east, self.south]])) for west, east in longitudes]
         return [(float(c[0, 0]), float(c[0, 1]), float(c[1, 0]), float(c[1, 1])) for c in corners]
 
+    def middle(self) -> tuple[float, float]:
+        """Longitude and latitude of the middle, across the antimeridian if the bounds cross it."""
+        east = self.east + 360.0 if self.crosses_antimeridian else self.east
+        return math.remainder((self.west + east) / 2, 360.0), (self.south + self.north) / 2
+
+    def rounded(self) -> Self:
+        """The bounds to seven digits, a centimetre on Earth."""
+        return type(self)(*(round(value, 7) for value in self.as_list()))
+
     def as_list(self) -> list[float]:
         return [self.west, self.south, self.east, self.north]
 
@@ -129,13 +138,18 @@ def tile_bounds(z: int, x: int, y: int) -> Bounds:
 
 def tile_showing(bounds: Bounds, min_zoom: int, max_zoom: int) -> tuple[int, int, int]:
     """(z, x, y) of the smallest tile that holds the whole bounds, or of that in their middle when zooms forbid it."""
-    west, south, east, north = bounds.as_list()
     around = mercantile.Tile(0, 0, 0) if bounds.crosses_antimeridian else mercantile.bounding_tile(*bounds.as_list())
     if min_zoom <= around.z <= max_zoom:
         return around.z, around.x, around.y
-    middle = math.remainder((west + (east + 360.0 if bounds.crosses_antimeridian else east)) / 2, 360.0)
-    there = mercantile.tile(middle, (south + north) / 2, min(max(around.z, min_zoom), max_zoom))
+    there = mercantile.tile(*bounds.middle(), min(max(around.z, min_zoom), max_zoom))
     return there.z, there.x, there.y
+
+
+def zoom_around(bounds: Bounds, min_zoom: int, max_zoom: int) -> int:
+    """The zoom at which the bounds are one to two tiles wide, or the nearest that there is."""
+    width = bounds.east - bounds.west + (360.0 if bounds.crosses_antimeridian else 0.0)
+    span = max(width, 2 * (bounds.north - bounds.south), 360.0 / 2**MAX_ZOOM)
+    return min(max(math.floor(math.log2(360.0 / span)) + 1, min_zoom), max_zoom)
 
 
 def unwrap(longitudes: Floats, offsets: NDArray[np.int64]) -> Floats:

@@ -52,7 +52,7 @@ def describe_speeds(compiled: CompiledSpeeds) -> str:
 
 def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> Layer:
     """Creates the layer or replaces its data and the named fields. Raises ValidationError for bad fields."""
-    described = {**fields, "kind": compiled.kind, "bounds": fields.get("bounds", compiled.bounds.as_list())}
+    described = {**fields, "kind": compiled.kind, "bounds": fields.get("bounds", compiled.bounds.rounded().as_list())}
     _with_fields(Layer.objects.all(), slug, described).full_clean()
     written = write_files(slug, compiled)
     with _discarded_on_failure(written), transaction.atomic():
@@ -110,7 +110,7 @@ def write_files(slug: str, compiled: CompiledLayer) -> dict[str, Any]:
             **written,
             **write_speeds(slug, compiled.speeds),
             "kind": compiled.kind,
-            "bounds": compiled.bounds.as_list(),
+            "bounds": compiled.bounds.rounded().as_list(),
             "geometry_digest": sha256(compiled.geometry).hexdigest(),
             "segments": compiled.segments,
             "positions": compiled.positions,

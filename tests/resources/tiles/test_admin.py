@@ -8,7 +8,7 @@ from django.db import DatabaseError, connection
 from django.test import Client
 
 from resources.models import Layer
-from resources.tiles import apart, speeds, storing
+from resources.tiles import apart, grid, speeds, storing
 from resources.tiles.errors import SpeedsError
 
 from . import builders
@@ -27,7 +27,7 @@ def form(**fields: Any) -> dict[str, Any]:
         "style": "{}",
         "min_zoom": 0,
         "max_zoom": 18,
-        "bounds": "[-180, -85, 180, 85]",
+        "bounds": str(grid.WORLD.as_list()),
         "fresh_seconds": 60,
         "stale_seconds": 600,
         **fields,
@@ -53,7 +53,7 @@ def test_an_upload_makes_a_layer(admin_client: Client) -> None:
     assert admin_client.post("/admin/resources/layer/add/", sent).status_code == 302
     layer = Layer.objects.get()
     assert (layer.segments, layer.speeds_known) == (3, 1)
-    assert layer.bounds == pytest.approx([-0.3, 51.4, 0.2, 51.6])
+    assert layer.bounds == [-0.3, 51.4, 0.2, 51.6]
     assert storing.segment_ids(layer) == ["north", "south", "west"]
 
 
@@ -168,6 +168,7 @@ def test_the_form_links_to_a_preview(admin_client: Client, load: Load) -> None:
     page = admin_client.get(f"/admin/resources/layer/{layer.pk}/change/").content.decode()
     assert "/tiles/jams.json" in page
     assert "/tiles/jams/" in page
+    assert 'href="/#10/51.50000/-0.05000"' in page
     assert admin_client.get("/admin/resources/layer/").status_code == 200
 
 
@@ -264,3 +265,27 @@ def test_speeds_are_kept_when_the_geometry_is_replaced(admin_client: Client, loa
     known = speeds.read_speeds(storing.read_file(Layer.objects.get().speeds_name))
     assert known.speed_kmh.tolist()[0] == 5
     assert Layer.objects.get().speeds_known == 1
+
+
+def test_typed_bounds_are_kept_beside_an_upload(admin_client: Client) -> None:
+    sent = form(geometry_file=upload(LINES), bounds="[-1, 51, 1, 52]")
+    assert admin_client.post("/admin/resources/layer/add/", sent).status_code == 302
+    assert Layer.objects.get().bounds == [-1, 51, 1, 52]
+
+
+def test_a_layer_that_is_switched_off_has_no_preview(admin_client: Client, load: Load) -> None:
+    layer = load(enabled=False)
+    assert "/tiles/jams.json" not in admin_client.get(change(layer)).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "after"), [("expire", True, True), ("switch_on", False, True), ("switch_off", True, False)]
+)
+def test_an_action_makes_a_new_version(
+    admin_client: Client, load: Load, action: str, before: bool, after: bool
+) -> None:
+    layer = load(enabled=before)
+    admin_client.post("/admin/resources/layer/", {"action": action, "_selected_action": [layer.pk]})
+    now = Layer.objects.get()
+    assert now.enabled is after
+    assert now.version > layer.version
