@@ -5,9 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from tests import settings
 from tests.redis_servers import RedisServer
+
+# No test is timed: machines are noisy.
+hypothesis_settings.register_profile("untimed", deadline=None)
+hypothesis_settings.load_profile("untimed")
 
 
 @dataclass(frozen=True, slots=True)
