@@ -15,7 +15,7 @@ DATA = Path(__file__).parent / "data"
 JAMS = "jams"
 
 NATURAL_EARTH = "Natural Earth"
-OPENSTREETMAP = "© OpenStreetMap contributors (ODbL): https://www.openstreetmap.org/copyright"
+OPENSTREETMAP = "© OpenStreetMap contributors, https://www.openstreetmap.org/copyright"
 CROWN = "Contains National Statistics and Ordnance Survey data © Crown copyright and database right 2015"
 GENERATED = "The lines are real, as of 2018. The speeds are generated: nobody measured them."
 

@@ -14,7 +14,7 @@ function linkTo(address, text) {
 /** A text as nodes: every other part that ADDRESS splits it into is an address. */
 function nodesOf(text) {
   const parts = text.split(ADDRESS).filter((part) => part !== "");
-  return parts.map((part) => (ADDRESS.test(part) ? linkTo(part, part.replace(/^https?:\/\//, "")) : part));
+  return parts.map((part) => (ADDRESS.test(part) ? linkTo(part, part.replace(/^https?:\/\/(www\.)?/, "")) : part));
 }
 
 export const Credits = L.Control.extend({

@@ -41,7 +41,6 @@ function createMap(maxZoom) {
   map.createPane("base").style.zIndex = 200;
   map.createPane("overlays").style.zIndex = 300;
   L.control.zoom({ position: "topright" }).addTo(map);
-  L.control.scale({ position: "bottomright", imperial: false, maxWidth: 140 }).addTo(map); // "1000 km" fits
   return map;
 }
 
@@ -132,6 +131,7 @@ function start() {
     text: it.attribution,
   }));
   new Credits(credited).addTo(map);
+  L.control.scale({ position: "bottomright", imperial: false, maxWidth: 140 }).addTo(map); // "1000 km" fits
 
   const linked = parse(window.location.hash);
   const remember = () => {
