@@ -5,10 +5,11 @@ from concurrent.futures import Future
 
 import pytest
 
+from retry.claims import FINISHED_CHANNEL
 from tests.flows.crowd import Crowd, Visit
 from tests.flows.faults.conftest import BOUND_SECONDS, wait_until_clients_wait
 from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack
+from tests.flows.stack import Stack, eventually
 
 MAIN_SECONDS = 1.5
 """Main answers within this, whatever happens to Redis."""
@@ -46,10 +47,16 @@ def assert_main_never_waited(visits: list[Visit]) -> None:
 
 
 def assert_recovers(stack: Stack, crowd: Crowd, name: str) -> None:
-    """Content that nobody has asked for comes to everyone."""
+    """Content that nobody has asked for comes to everyone, and every part does its work again."""
     stack.wait_until_healthy()
     visits = crowd.insist([f"/slow/{name}after{number}" for number in range(CLIENTS)])
     assert [visit.body for visit in visits] == [Wish(f"{name}after{number}").body for number in range(CLIENTS)]
+    stale = f"/slow/{name}stale?behaviour=numbered&fresh=0&stale=60"
+    crowd.insist([stale])
+    eventually(lambda: crowd.visit(stale).body != f"{name}stale 1".encode(), 15, "stale content is refreshed")
+    eventually(lambda: stack.state.pubsub_numsub(FINISHED_CHANNEL)[0][1] == 1, 15, "the waiting instance listens")
+    stack.state.zadd("retry:claims", {"nothing": 1})
+    eventually(lambda: stack.state.zscore("retry:claims", "nothing") is None, 15, "the sweeper sweeps")
 
 
 @pytest.mark.parametrize("server", SERVERS)
