@@ -18,6 +18,7 @@ Result = TypeVar("Result")
 
 MOST_REDIRECTS = 20  # as Chromium
 PATIENCE_SECONDS = 60
+AGAIN_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,11 @@ class Visit:
         return self.status == 503 and int(self.answers[-1].headers.get("Retry-After", 0)) >= 1
 
     @property
+    def was_turned_away(self) -> bool:
+        """Refused before it could wait."""
+        return self.is_honest_refusal and self.statuses in ([503], [302, 503])
+
+    @property
     def slowest_of_main(self) -> float:
         return max((answer.seconds for answer in self.answers if answer.is_of_main), default=0)
 
@@ -94,9 +100,9 @@ class Crowd:
         self._thread.join(10)
         self._loop.close()
 
-    def send(self, addresses: Sequence[str]) -> "Future[list[Visit]]":
-        """One client for each address, all at once."""
-        return self._run(self._visit_all(addresses))
+    def send(self, addresses: Sequence[str], *, patient: bool = False) -> "Future[list[Visit]]":
+        """One client for each address, all at once. Patient ones come again if they are turned away at first."""
+        return self._run(self._visit_all(addresses, patient))
 
     def insist(self, addresses: Sequence[str], seconds: float = 20) -> list[Visit]:
         """Asks until every client has content. Who is refused is told when to come again, and comes."""
@@ -108,7 +114,7 @@ class Crowd:
                 return visits
             if time.monotonic() > deadline:
                 raise AssertionError(f"not every client has content within {seconds:g} s")
-            time.sleep(0.2)
+            time.sleep(AGAIN_SECONDS)
 
     def visit(self, address: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> Visit:
         """One client, to its end."""
@@ -138,13 +144,24 @@ class Crowd:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _visit_all(self, addresses: Sequence[str]) -> list[Visit]:
-        tasks = [asyncio.create_task(self._follow(address, "GET", {})) for address in addresses]
+    async def _visit_all(self, addresses: Sequence[str], patient: bool) -> list[Visit]:
+        visit = self._come_again if patient else self._come
+        tasks = [asyncio.create_task(visit(address)) for address in addresses]
         self._tasks.update(tasks)
         try:
             return await asyncio.gather(*tasks)
         finally:
             self._tasks.difference_update(tasks)
+
+    async def _come(self, address: str) -> Visit:
+        return await self._follow(address, "GET", {})
+
+    async def _come_again(self, address: str) -> Visit:
+        deadline = self._loop.time() + PATIENCE_SECONDS
+        while (visit := await self._come(address)).was_turned_away and self._loop.time() < deadline:
+            self.visits.remove(visit)
+            await asyncio.sleep(AGAIN_SECONDS)
+        return visit
 
     async def _follow(self, address: str, method: str, headers: Mapping[str, str]) -> Visit:
         visit = Visit(address)

@@ -123,13 +123,18 @@ class Stack:
             return 0, str(error)
 
     def pid(self, name: str) -> int:
-        """The process of that name, as `main`, `retry`, `paint-now`, `state`, `nginx`."""
-        with self.supervisor() as proxy:
-            info = proxy.supervisor.getProcessInfo(name)
-        assert isinstance(info, dict)
-        if not info["pid"]:
-            raise RuntimeError(f"{name} does not run: {info['statename']}")
-        return int(info["pid"])
+        """The process of that name, as `main`, `retry`, `paint-now`, `state`, `nginx`. Waits until there is one."""
+        found: list[int] = []
+
+        def runs() -> bool:
+            with self.supervisor() as proxy:
+                info = proxy.supervisor.getProcessInfo(name)
+            assert isinstance(info, dict)
+            found[:] = [int(info["pid"])]
+            return bool(info["pid"])
+
+        eventually(runs, 10, f"{name} runs")
+        return found[0]
 
     def pids(self, name: str) -> list[int]:
         """The process and all its children, the process first."""
@@ -186,6 +191,10 @@ class Stack:
     def open_gate(self, name: str) -> None:
         """Lets gated content of that name be prepared."""
         self._diary(name).open_gate()
+
+    def open_all_gates(self) -> None:
+        for events in (self.data / "slow").glob("*.events"):
+            self.open_gate(events.stem)
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that have these labels."""

@@ -31,6 +31,7 @@ def stack() -> Iterator[Stack]:
 @pytest.fixture(autouse=True)
 def _healthy_afterwards(stack: Stack) -> Iterator[None]:
     yield
+    stack.open_all_gates()  # of a test that failed
     stack.wait_until_healthy()
     eventually(lambda: stack.metric("tarry_waiting_clients") == 0, 10, "nobody waits")
 

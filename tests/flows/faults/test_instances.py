@@ -18,7 +18,7 @@ CLIENTS = 1000
 @pytest.fixture
 def waiting(stack: Stack, crowd: Crowd, name: str) -> "Future[list[Visit]]":
     """A thousand clients that wait for one content."""
-    sent = crowd.send([f"/slow/{name}?gated=1"] * CLIENTS)
+    sent = crowd.send([f"/slow/{name}?gated=1"] * CLIENTS, patient=True)
     wait_until_clients_wait(stack, CLIENTS)
     return sent
 

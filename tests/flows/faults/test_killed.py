@@ -39,7 +39,7 @@ def test_the_front_answers_what_it_has_seen_while_main_is_away(stack: Stack, cro
 @pytest.mark.parametrize(("victim", "part"), VICTIMS)
 def test_a_killed_process_is_survived(victim: str, part: str, stack: Stack, crowd: Crowd, name: str) -> None:
     address = f"/slow/{name}?gated=1"
-    waiting = crowd.send([address] * 50)
+    waiting = crowd.send([address] * 50, patient=True)
     wait_until_clients_wait(stack, 50)
     members = family(stack.pid(victim))
     killed = {"parent": members[:1], "children": members[1:], "all": members}[part]
@@ -58,7 +58,7 @@ def test_a_killed_process_is_survived(victim: str, part: str, stack: Stack, crow
 
 def test_lost_work_is_found_by_a_sweeper_that_was_killed_itself(stack: Stack, crowd: Crowd, name: str) -> None:
     address = f"/slow/{name}?gated=1"
-    crowd.send([address] * 50)
+    crowd.send([address] * 50, patient=True)
     painter = stack.wait_for(name)["pid"]
     stack.kill("beat")
     stack.kill("work", children=True)

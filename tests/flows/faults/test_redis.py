@@ -22,14 +22,13 @@ Send = Callable[[str], "Future[list[Visit]]"]
 @pytest.fixture
 def waiting(stack: Stack, crowd: Crowd, name: str) -> "Future[list[Visit]]":
     """A hundred clients that wait for as many gated contents."""
-    crowd.insist([f"/slow/{name}before{number}" for number in range(CLIENTS)])
-    sent = send_cold(crowd, f"{name}w", "gated=1")
+    sent = crowd.send([f"/slow/{name}w{number}?gated=1&kind=cold" for number in range(CLIENTS)], patient=True)
     wait_until_clients_wait(stack, CLIENTS)
     return sent
 
 
-def send_cold(crowd: Crowd, name: str, wish: str = "seconds=0.02") -> "Future[list[Visit]]":
-    return crowd.send([f"/slow/{name}{number}?{wish}&kind=cold" for number in range(CLIENTS)])
+def send_cold(crowd: Crowd, name: str) -> "Future[list[Visit]]":
+    return crowd.send([f"/slow/{name}{number}?seconds=0.02&kind=cold" for number in range(CLIENTS)])
 
 
 def open_gates(stack: Stack, name: str) -> None:

@@ -12,7 +12,7 @@ from tests.flows.stack import Stack, eventually
 
 
 def test_a_pool_child_killed_half_way_costs_no_client_its_content(stack: Stack, crowd: Crowd, name: str) -> None:
-    waiting = crowd.send([f"/slow/{name}?gated=1"] * 50)
+    waiting = crowd.send([f"/slow/{name}?gated=1"] * 50, patient=True)
     os.kill(stack.wait_for(name)["pid"], signal.SIGKILL)
     stack.open_gate(name)
     assert {visit.body for visit in waiting.result(BOUND_SECONDS)} == {Wish(name).body}
@@ -20,7 +20,7 @@ def test_a_pool_child_killed_half_way_costs_no_client_its_content(stack: Stack, 
 
 
 def test_a_whole_worker_killed_half_way_costs_no_client_its_content(stack: Stack, crowd: Crowd, name: str) -> None:
-    waiting = crowd.send([f"/slow/{name}?gated=1"] * 50)
+    waiting = crowd.send([f"/slow/{name}?gated=1"] * 50, patient=True)
     stack.wait_for(name)
     stack.kill("paint-now", children=True)
     stack.open_gate(name)
@@ -30,7 +30,7 @@ def test_a_whole_worker_killed_half_way_costs_no_client_its_content(stack: Stack
 
 def test_work_that_waits_in_the_queue_outlives_its_worker(stack: Stack, crowd: Crowd, name: str) -> None:
     stack.freeze("paint-now", children=True)
-    waiting = crowd.send([f"/slow/{name}{number}" for number in range(50)])
+    waiting = crowd.send([f"/slow/{name}{number}" for number in range(50)], patient=True)
     wait_until_clients_wait(stack, 50)
     stack.kill("paint-now", children=True)
     visits = waiting.result(BOUND_SECONDS)
@@ -40,7 +40,7 @@ def test_work_that_waits_in_the_queue_outlives_its_worker(stack: Stack, crowd: C
 def test_work_that_kills_its_worker_every_time_ends_in_502_after_two_attempts(
     stack: Stack, crowd: Crowd, name: str
 ) -> None:
-    visits = crowd.send([f"/slow/{name}?behaviour=die"] * 20).result(BOUND_SECONDS)
+    visits = crowd.send([f"/slow/{name}?behaviour=die"] * 20, patient=True).result(BOUND_SECONDS)
     assert {visit.status for visit in visits} == {502}
     assert all(int(visit.answers[-1].headers["Retry-After"]) >= 1 for visit in visits)
     assert stack.executions(name) == 2
@@ -62,7 +62,7 @@ def test_a_painter_that_always_raises_is_tried_once_per_step_of_the_back_off(
 
 def test_a_paused_worker_cannot_overwrite_newer_content(stack: Stack, crowd: Crowd, name: str) -> None:
     address = f"/slow/{name}?behaviour=numbered&gated=1"
-    waiting = crowd.send([address] * 20)
+    waiting = crowd.send([address] * 20, patient=True)
     paused = stack.wait_for(name)
     os.kill(paused["pid"], signal.SIGSTOP)
     try:
