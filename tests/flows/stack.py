@@ -72,6 +72,7 @@ class Stack:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                process_group=0,  # whoever signals its own group there does not mean the tests
             )
         self.wait_until_healthy(START_SECONDS)
 
