@@ -14,7 +14,6 @@ from typing import Any, Self
 from django.db import Error as DatabaseError
 
 from resources.models import Layer
-from retry import observing
 
 from . import conf, grid
 from .errors import LayerError
@@ -127,8 +126,7 @@ def layer_snapshot(slug: str) -> LayerView | None:
 
 
 def _read_layers() -> dict[str, LayerView]:
-    with observing.timed("database"):
-        layers = list(Layer.objects.filter(enabled=True).exclude(geometry_name=""))
+    layers = list(Layer.objects.filter(enabled=True).exclude(geometry_name=""))
     views: dict[str, LayerView] = {}
     for layer in layers:
         try:
