@@ -6,6 +6,7 @@ The server listens on a unix socket in a temporary directory and ends with the c
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 
 
 def main(command: list[str]) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by TERM"))  # so that the server is stopped
     directory = Path(tempfile.mkdtemp(prefix="tarry-pg-", dir="/tmp"))
     prefix = _owned_by_an_ordinary_user(directory)
     data = directory / "data"

@@ -8,10 +8,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import requests
 from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from resources.demo import loading
-from tests.flows.stack import Stack
+from tests.flows.stack import Stack, eventually
 
 pytestmark = pytest.mark.browser
 
@@ -106,6 +107,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def site(stack: Stack) -> str:
     stack.manage("demo")
+    tilejson = f"{stack.base_url}/tiles/jams.json"
+    eventually(lambda: requests.get(tilejson, timeout=5).ok, 5, "main knows the new layers")
     return stack.base_url
 
 
