@@ -35,6 +35,7 @@ class Layer(models.Model):
     class Kind(models.TextChoices):
         LINES = "lines", "Lines, coloured by speed"
         AREAS = "areas", "Areas, filled"
+        POINTS = "points", "Points, as clusters or heat"
 
     slug = models.CharField(
         max_length=50,
@@ -85,7 +86,14 @@ class Layer(models.Model):
     positions = models.PositiveIntegerField(default=0, editable=False)
     speeds_known = models.PositiveIntegerField("segments with speeds", default=0, editable=False)
     measured_at = models.DateTimeField(null=True, editable=False)
+    metatiles = models.JSONField(
+        default=dict, editable=False, help_text="By zoom, how many tiles wide the blocks are that are painted at once."
+    )
     version = models.BigIntegerField(default=0, editable=False)
+    data_version = models.BigIntegerField(default=0, editable=False, help_text="Tiles of a lower version are stale.")
+    expirations = models.JSONField(
+        default=list, editable=False, help_text="Parts of which tiles of a lower version are stale."
+    )
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
@@ -118,7 +126,8 @@ class Layer(models.Model):
         update_fields: Iterable[str] | None = None,
     ) -> None:
         """Saves under a new version, so that tiles painted before are stale. Does not touch the files."""
-        self.version = next_version(self.version, time.time())
+        self.version = self.data_version = next_version(self.version, time.time())
+        self.expirations = []
         if update_fields is not None:
-            update_fields = {*update_fields, "version", "updated_at"}
+            update_fields = {*update_fields, "version", "data_version", "expirations", "updated_at"}
         super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
