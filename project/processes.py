@@ -30,7 +30,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One supervised process. Lower priorities start first and stop last."""
+    """One supervised process. Lower priorities start first and stop last.
+
+    Groups stop one after the other: what works before the front, the front before the stores.
+    """
 
     name: str
     command: tuple[str, ...]
@@ -38,6 +41,7 @@ class Process:
     environment: Mapping[str, str] = field(default_factory=dict)
     stop_signal: str = "TERM"
     stop_wait_seconds: int = 10
+    group: str = "site"
 
 
 def processes(plan: Plan) -> list[Process]:
@@ -54,10 +58,10 @@ def processes(plan: Plan) -> list[Process]:
 def _redis_servers(plan: Plan) -> Iterator[Process]:
     if plan.own_state:
         state = ("--maxmemory-policy", "noeviction", "--appendonly", "yes", "--appendfsync", "everysec")
-        yield Process("state", _redis(plan, "state", str(plan.data.state), *state), priority=10)
+        yield Process("state", _redis(plan, "state", str(plan.data.state), *state), priority=10, group="stores")
     if plan.own_cache:
         limit = ("--maxmemory", str(plan.cache_max_bytes), "--maxmemory-policy", "allkeys-lru", "--appendonly", "no")
-        yield Process("cache", _redis(plan, "cache", str(plan.runtime.root), *limit), priority=10)
+        yield Process("cache", _redis(plan, "cache", str(plan.runtime.root), *limit), priority=10, group="stores")
 
 
 def _redis(plan: Plan, name: str, directory: str, *options: str) -> tuple[str, ...]:
@@ -113,7 +117,7 @@ def _nginx(plan: Plan) -> Process:
     directory = plan.runtime.nginx
     nginx = (plan.nginx, "-e", "stderr", "-c", str(directory / "nginx.conf"), "-p", str(directory))
     clearing = (plan.python, "-m", "project.clearing", str(directory / "nginx.pid"), str(plan.runtime.socket("front")))
-    return Process("nginx", (*plan.launcher, *clearing, *nginx), priority=20)
+    return Process("nginx", (*plan.launcher, *clearing, *nginx), priority=20, group="front")
 
 
 def _demo(plan: Plan) -> Iterator[Process]:

@@ -1,7 +1,7 @@
 """supervisord's configuration for a list of processes. Does not start it."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .paths import BASE_DIR
@@ -13,7 +13,8 @@ LOG_BACKUPS = 2
 
 def configuration(processes: Sequence[Process], *, logs: Path, runtime: Path, user: str) -> str:
     """The text of supervisord.conf. `user` is empty unless run by root, who has to say so."""
-    return "\n".join([_supervisord(logs, runtime, user), *(_program(process, logs) for process in processes)])
+    programs = [_program(process, logs) for process in processes]
+    return "\n".join([_supervisord(logs, runtime, user), *programs, *_groups(processes)])
 
 
 def _supervisord(logs: Path, runtime: Path, user: str) -> str:
@@ -37,6 +38,14 @@ def _supervisord(logs: Path, runtime: Path, user: str) -> str:
             "",
         ]
     )
+
+
+def _groups(processes: Sequence[Process]) -> Iterator[str]:
+    """One group per name: supervisord stops group after group, and all that is in one at once."""
+    for name in dict.fromkeys(process.group for process in processes):
+        members = [process for process in processes if process.group == name]
+        first = min(process.priority for process in members)
+        yield _section(f"group:{name}", programs=",".join(process.name for process in members), priority=first)
 
 
 def _program(process: Process, logs: Path) -> str:

@@ -129,7 +129,7 @@ class Stack:
 
         def runs() -> bool:
             with self.supervisor() as proxy:
-                info = proxy.supervisor.getProcessInfo(name)
+                info = proxy.supervisor.getProcessInfo(_member(proxy, name))
             assert isinstance(info, dict)
             found[:] = [int(info["pid"])]
             return bool(info["pid"])
@@ -167,11 +167,11 @@ class Stack:
     def stop(self, name: str) -> None:
         """Stops a process and keeps it stopped, until `begin`."""
         with self.supervisor() as proxy:
-            proxy.supervisor.stopProcess(name)
+            proxy.supervisor.stopProcess(_member(proxy, name))
 
     def begin(self, name: str) -> None:
         with self.supervisor() as proxy:
-            proxy.supervisor.startProcess(name)
+            proxy.supervisor.startProcess(_member(proxy, name))
 
     def supervisor(self) -> ServerProxy:
         return supervisor(self.runtime / "supervisor.sock")
@@ -226,6 +226,13 @@ class Stack:
 
     def _managed(self) -> dict[str, str]:
         return {**self.environment, "PUBLIC_URL": self.base_url}
+
+
+def _member(proxy: ServerProxy, name: str) -> str:
+    """A process's name with that of its group."""
+    listed = proxy.supervisor.getAllProcessInfo()
+    assert isinstance(listed, list)
+    return next(f"{info['group']}:{name}" for info in listed if info["name"] == name)
 
 
 def eventually(holds: Callable[[], object], seconds: float, what: str) -> None:

@@ -46,5 +46,9 @@ def test_an_interrupt_answers_everyone_and_ends_everything(stack: Stack, crowd: 
     assert all(visit.answers[1].status == 302 for visit in waiting.result(20))
 
 
+def test_a_closed_terminal_ends_everything(stack: Stack) -> None:
+    assert stack.shut_down(signal.SIGHUP, END_SECONDS) == []
+
+
 def test_nothing_outlives_a_process_manager_that_is_killed(stack: Stack) -> None:
     assert stack.shut_down(signal.SIGKILL, END_SECONDS) == []

@@ -106,3 +106,14 @@ def test_supervisord_is_told_every_command_as_it_is() -> None:
 def test_root_says_so_to_supervisord() -> None:
     text = supervision.configuration([], logs=Path("/logs"), runtime=Path("/run"), user="root")
     assert "user = root" in text
+
+
+def test_what_answers_ends_before_the_front_and_the_front_before_the_stores() -> None:
+    text = supervision.configuration(processes(PLAN), logs=Path("/logs"), runtime=Path("/run"), user="")
+    parser = RawConfigParser()
+    parser.read_string(text)
+    groups = {name: parser[f"group:{name}"] for name in ("stores", "front", "site")}
+    assert groups["stores"]["programs"] == "state,cache"
+    assert set(groups["site"]["programs"].split(",")) > {"main", "retry", "paint-now", "work", "beat"}
+    priorities = [int(group["priority"]) for group in groups.values()]
+    assert priorities == sorted(set(priorities))
