@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from .simplifying import Lines
-from .window import LONG_EDGE, MARGIN, REACH, Floats, Window
+from .window import LONG_EDGE, REACH, Floats, Window
 
 
 def fill(image: Image.Image, window: Window, rings: Lines, outer: list[bool], colour: int) -> None:
@@ -14,10 +14,10 @@ def fill(image: Image.Image, window: Window, rings: Lines, outer: list[bool], co
     canvas = ImageDraw.Draw(image)
     mask = Image.new("1", image.size)
     for shell, *holes in _polygons(rings, outer):
-        seen = _near_tile(window, shell)
+        seen = _near_window(window, shell)
         if len(seen) < 3:
             continue
-        gaps = [gap for gap in (_near_tile(window, hole) for hole in holes) if len(gap) >= 3]
+        gaps = [gap for gap in (_near_window(window, hole) for hole in holes) if len(gap) >= 3]
         if gaps:
             _fill_with_holes(image, mask, seen, gaps, colour)
         else:
@@ -52,9 +52,9 @@ def _fill_with_holes(image: Image.Image, mask: Image.Image, shell: Floats, holes
     mask.paste(0, box)
 
 
-def _near_tile(window: Window, ring: Floats) -> Floats:
-    """What of a ring is needed to fill the tile; empty when it lies to one side of it."""
-    low, high = float(MARGIN), float(MARGIN + window.size)
+def _near_window(window: Window, ring: Floats) -> Floats:
+    """What of a ring is needed to fill the window; empty when it lies to one side of it."""
+    low, high = window.canvas_reach(0)
     least, most = ring.min(axis=0), ring.max(axis=0)
     if (most < low).any() or (least > high).any():
         return np.empty((0, 2))
@@ -76,12 +76,12 @@ def _with_long_edges_cut(window: Window, ring: Floats) -> Floats:
     return np.concatenate([*stretches, ring[done:]])
 
 
-def clip_ring(ring: Floats, low: float, high: float) -> Floats:
-    """A ring cut to the square low..high (Sutherland and Hodgman, 1974).
+def clip_ring(ring: Floats, low: Floats, high: Floats) -> Floats:
+    """A ring cut to the rectangle between two corners (Sutherland and Hodgman, 1974).
 
-    May leave edges of no area along the square's border, which is far outside of the tile.
+    May leave edges of no area along the rectangle's border, which is far outside of the window.
     """
-    for axis, limit, sign in ((0, low, 1.0), (0, high, -1.0), (1, low, 1.0), (1, high, -1.0)):
+    for axis, limit, sign in ((0, low[0], 1.0), (0, high[0], -1.0), (1, low[1], 1.0), (1, high[1], -1.0)):
         depth = (ring[:, axis] - limit) * sign
         if not len(ring) or (depth >= 0).all():
             continue

@@ -13,7 +13,7 @@ from . import colours, encoding, fills, strokes
 from .scene import Scene
 from .simplifying import Indexes, Lines, gather
 from .tile import Tile
-from .window import MARGIN, Window
+from .window import Window
 
 SUPERSAMPLING = 2
 
@@ -27,28 +27,24 @@ def empty_tile(scale: int, image_format: str) -> bytes:
 
 def paint(scene: Scene, tile: Tile) -> bytes:
     """The tile's image file; the shared empty one when nothing of the scene is on it."""
-    window = Window.of(tile)
-    image = draw(scene, window, tile.z, tile.scale)
+    image = draw(scene, Window.of(tile), tile.z, tile.scale)
     if image is None or image.getbbox() is None:
         return empty_tile(tile.scale, tile.format)
-    samples = np.asarray(image)[MARGIN:-MARGIN, MARGIN:-MARGIN]
-    if not samples.any():
-        return empty_tile(tile.scale, tile.format)
-    return encoding.encode(samples, scene.style.palette, tile.format)
+    return encoding.encode(np.asarray(image), scene.style.palette, tile.format)
 
 
 def draw(scene: Scene, window: Window, zoom: int, scale: int) -> Image.Image | None:
-    """The canvas of a window with its margin, None when no geometry is near. The style is that of `zoom`."""
+    """The index colours of a window, as large as it is; None when no geometry is near. The style is that of `zoom`."""
     width = strokes.odd_width(scene.style.width_at(zoom) * SUPERSAMPLING * scale)
-    side = window.size + 2 * MARGIN
+    reach = width / 2 + 4
     image: Image.Image | None = None
-    for turn in scene.index.turns:
-        groups = scene.index.groups_within(*window.unit_box(width / 2 + 4, turn))
+    for turn in window.turns(0.0, scene.index.east, reach):
+        groups = scene.index.groups_within(*window.unit_box(reach, turn))
         if len(groups):
-            image = image or Image.new("L", (side, side))
+            image = image or Image.new("L", window.canvas_size)
             seen = _Seen(scene, window, turn, groups)
             seen.draw_areas(image, width) if scene.kind == "areas" else seen.draw_lines(image, width)
-    return image
+    return image and image.crop(window.on_canvas_box)
 
 
 class _Seen:

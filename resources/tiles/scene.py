@@ -21,8 +21,8 @@ class Index:
     geometry: Geometry
     levels: Levels
     tree: shapely.STRtree
-    turns: tuple[int, ...]
-    """By how many whole turns of the globe geometry may have to be moved to be seen."""
+    east: float
+    """How far east geometry reaches in unit mercator, above 1 when it crosses the antimeridian. It starts at 0."""
 
     @classmethod
     def build(cls, geometry: Geometry) -> Self:
@@ -30,8 +30,7 @@ class Index:
         lows = np.minimum.reduceat(geometry.coordinates, first_rows, axis=0)
         highs = np.maximum.reduceat(geometry.coordinates, first_rows, axis=0)
         boxes = shapely.box(lows[:, 0], lows[:, 1], highs[:, 0], highs[:, 1])
-        most = int(np.ceil(highs[:, 0].max()))
-        return cls(geometry, Levels(geometry), shapely.STRtree(boxes), tuple(range(-most, 2)))
+        return cls(geometry, Levels(geometry), shapely.STRtree(boxes), float(highs[:, 0].max()))
 
     def groups_within(self, u0: float, v0: float, u1: float, v1: float) -> Indexes:
         """The groups whose boxes meet a box in unit mercator, in the order of the data."""

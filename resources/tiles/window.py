@@ -1,4 +1,4 @@
-"""The part of the lattice that one tile shows. PURE."""
+"""A rectangle of the lattice: what one tile shows, or a block of them, or any picture. PURE."""
 
 import math
 from dataclasses import dataclass
@@ -11,67 +11,107 @@ from .simplifying import LATTICE_PIXELS
 from .tile import Tile
 
 MARGIN = 8
-"""Pixels painted around the tile: Pillow rounds negative coordinates differently."""
+"""Pixels painted above, below and to the right of the window: what lies on its edge is drawn whole."""
 
-LONG_EDGE = 1024.0
+LEFT = 1024
+"""Pixels of canvas to the left of the window.
+
+Pillow computes with 32-bit floats, and rounds negative numbers differently. This far to the right,
+and with edges no longer than LONG_EDGE, what lies between two pixels is rounded in the same way
+wherever the window is: a tile has the same pixels alone and in a block.
+"""
+
+LONG_EDGE = 256.0
 REACH = 4096.0
-"""Nothing is drawn farther from the tile: coordinates stay exact in 32-bit floats."""
+"""Nothing is drawn farther from the window: coordinates stay exact in 32-bit floats."""
 
 Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A tile's square on lattice `level`, its corner at (x, y) and `size` pixels wide."""
+    """The rectangle of lattice `level` with its corner at (x, y), in lattice pixels.
+
+    It may reach beyond the map: over the antimeridian, round the globe several times, and to where
+    nothing is, above the first row and below the last.
+    """
 
     level: int
     x: int
     y: int
-    size: int
+    width: int
+    height: int
 
     @classmethod
     def of(cls, tile: Tile) -> Self:
         size = LATTICE_PIXELS * tile.scale
-        return cls(tile.z + tile.scale - 1, tile.x * size, tile.y * size, size)
+        return cls(tile.z + tile.scale - 1, tile.x * size, tile.y * size, size, size)
 
     @property
     def globe(self) -> int:
         """The lattice's width in pixels: one turn of the globe."""
         return LATTICE_PIXELS << self.level
 
+    @property
+    def canvas_size(self) -> tuple[int, int]:
+        """Width and height of the canvas: the window and what is around it."""
+        return LEFT + self.width + MARGIN, self.height + 2 * MARGIN
+
+    @property
+    def on_canvas_box(self) -> tuple[int, int, int, int]:
+        """Where the window is on the canvas: left, top, right, bottom."""
+        return LEFT, MARGIN, LEFT + self.width, MARGIN + self.height
+
+    def turns(self, west: float, east: float, reach: float) -> range:
+        """By how many turns of the globe geometry from `west` to `east` (unit mercator) has to be moved to be seen."""
+        first = (self.x - reach) / self.globe - east
+        last = (self.x + self.width + reach) / self.globe - west
+        return range(math.ceil(first), math.floor(last) + 1)
+
     def unit_box(self, reach: float, turn: int) -> tuple[float, float, float, float]:
-        """The square with `reach` pixels around it in unit mercator, `turn` turns to the west."""
+        """The rectangle with `reach` pixels around it in unit mercator, `turn` turns to the west."""
         west, north = self.x - turn * self.globe - reach, self.y - reach
-        side = self.size + 2 * reach
-        return west / self.globe, north / self.globe, (west + side) / self.globe, (north + side) / self.globe
+        east, south = west + self.width + 2 * reach, north + self.height + 2 * reach
+        return west / self.globe, north / self.globe, east / self.globe, south / self.globe
 
     def on_canvas(self, coordinates: Floats, turn: int) -> Floats:
-        """Lattice coordinates, moved by `turn` turns, as pixels of the canvas (the tile and its margin)."""
-        moved: Floats = coordinates + np.array([turn * self.globe - self.x + MARGIN, MARGIN - self.y], np.float64)
+        """Lattice coordinates, moved by `turn` turns, as pixels of the canvas."""
+        moved: Floats = coordinates + np.array([turn * self.globe - self.x + LEFT, MARGIN - self.y], np.float64)
         return moved
 
+    def canvas_reach(self, reach: float) -> tuple[Floats, Floats]:
+        """The corners (x, y) of the window with `reach` pixels around it, on the canvas."""
+        left, top, right, bottom = self.on_canvas_box
+        return np.array([left - reach, top - reach]), np.array([right + reach, bottom + reach])
+
     def near(self, starts: Floats, ends: Floats, reach: float) -> NDArray[np.bool_]:
-        """Whether edges (on the canvas) have boxes that come within `reach` of the tile."""
-        low, high = MARGIN - reach, MARGIN + self.size + reach
+        """Whether edges (on the canvas) have boxes that come within `reach` of the window."""
+        low, high = self.canvas_reach(reach)
         met = (np.minimum(starts, ends) <= high) & (np.maximum(starts, ends) >= low)
         return np.asarray(met.all(axis=1))
 
     def cut(self, start: Floats, end: Floats, reach: float) -> Floats:
-        """The points of a long edge around the tile, empty when it passes by.
+        """The points of a long edge around the window, empty when it passes by.
 
-        They stand at places that depend on the edge alone, so that all tiles round it alike.
+        They stand at places that depend on the edge alone, so that all windows round it alike.
         """
-        low, high = MARGIN - reach, MARGIN + self.size + reach
-        pieces = math.ceil(float(np.abs(end - start).max()) / LONG_EDGE)
-        enters, leaves = 0.0, 1.0
-        for origin, step in zip(start.tolist(), (end - start).tolist(), strict=True):
-            if step == 0:
-                if not low <= origin <= high:
-                    return np.empty((0, 2))
-                continue
-            sides = sorted(((low - origin) / step, (high - origin) / step))
-            enters, leaves = max(enters, sides[0]), min(leaves, sides[1])
+        step = end - start
+        pieces = math.ceil(float(np.abs(step).max()) / LONG_EDGE)
+        enters, leaves = self._shares(start, step, reach)
         if enters > leaves:
             return np.empty((0, 2))
         places = np.arange(math.floor(enters * pieces), math.ceil(leaves * pieces) + 1, dtype=np.float64)
-        return np.floor(start + (end - start) * (places / pieces)[:, None] + 0.5)
+        points: Floats = start + np.floor(step * (places / pieces)[:, None] + 0.5)
+        return points
+
+    def _shares(self, start: Floats, step: Floats, reach: float) -> tuple[float, float]:
+        """Between which shares of its length an edge is within reach; the first is the greater one if it never is."""
+        enters, leaves = 0.0, 1.0
+        for origin, way, low, high in zip(start, step, *self.canvas_reach(reach), strict=True):
+            if way == 0:
+                if not low <= origin <= high:
+                    return 1.0, 0.0
+                continue
+            near, far = sorted(((low - origin) / way, (high - origin) / way))
+            enters, leaves = max(enters, float(near)), min(leaves, float(far))
+        return enters, leaves

@@ -9,6 +9,7 @@ from PIL import Image
 from resources.tiles import colours, encoding, painting, style
 from resources.tiles.scene import Scene
 from resources.tiles.tile import Tile
+from resources.tiles.window import Window
 
 from . import builders
 
@@ -200,3 +201,17 @@ def test_other_threads_get_their_turn_while_a_very_long_line_is_painted() -> Non
 
 def test_a_style_has_no_more_colours_than_fit_a_palette() -> None:
     assert len(style.parse_style("lines", {}).palette) <= encoding.MAX_COLOURS
+
+
+def test_a_picture_round_the_globe_repeats_it_and_shows_nothing_beyond_the_poles() -> None:
+    across = builders.line(1, [[150, 0.1], [-150, 0.1]])
+    scene = builders.scene_of("lines", builders.collection(across, builders.line(2, [[-30, 80], [-30, -80]])), RED)
+    image = painting.draw(scene, Window(0, -900, -300, 3 * 512 + 100, 1200), 0, 1)
+    assert image is not None
+    samples = np.asarray(image)
+    assert samples.shape == (1200, 3 * 512 + 100)
+    assert not samples[:300].any()
+    assert not samples[300 + 512 :].any()
+    whole = painting.draw(scene, Window(0, 0, -300, 512, 1200), 0, 1)
+    assert whole is not None
+    assert np.array_equal(samples, np.tile(np.asarray(whole), 5)[:, 1024 - 900 :][:, : samples.shape[1]])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from resources.tiles import encoding, grid, painting
 from resources.tiles.scene import Scene
 from resources.tiles.tile import Tile
-from resources.tiles.window import MARGIN, Window
+from resources.tiles.window import Window
 
 from . import builders
 
@@ -56,10 +56,10 @@ def neighbours(scene: Scene, zoom: int, scale: int) -> NDArray[np.uint8]:
 def one_picture(scene: Scene, zoom: int, scale: int) -> NDArray[np.uint8]:
     x, y = middle(zoom)
     tile = Window.of(Tile("a", zoom, x, y, scale))
-    image = painting.draw(scene, Window(tile.level, tile.x, tile.y, SIDE * tile.size), zoom, scale)
+    window = Window(tile.level, tile.x, tile.y, SIDE * tile.width, SIDE * tile.height)
+    image = painting.draw(scene, window, zoom, scale)
     assert image is not None
-    samples = np.asarray(image)[MARGIN:-MARGIN, MARGIN:-MARGIN]
-    return builders.pixels(encoding.encode(samples, scene.style.palette, "png"))
+    return builders.pixels(encoding.encode(np.asarray(image), scene.style.palette, "png"))
 
 
 def middle(zoom: int) -> tuple[int, int]:
