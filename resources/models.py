@@ -10,8 +10,10 @@ from django.db.models.base import ModelBase
 
 from .tiles import grid, style, tile
 from .tiles.errors import LayerError
+from .tiles.expirations import Expiration, Part, with_one_more
 
 YEAR_SECONDS = 31_536_000
+VERSION_FIELDS = ("version", "data_version", "expirations", "updated_at")
 
 
 def next_version(version: int, now_seconds: float) -> int:
@@ -129,5 +131,19 @@ class Layer(models.Model):
         self.version = self.data_version = next_version(self.version, time.time())
         self.expirations = []
         if update_fields is not None:
-            update_fields = {*update_fields, "version", "data_version", "expirations", "updated_at"}
+            update_fields = {*update_fields, *VERSION_FIELDS}
         super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
+
+    def expire(self, part: Part | None = None) -> None:
+        """Makes the tiles stale, all or those of a part, and saves no more than that."""
+        if part is None:
+            self.save(update_fields=())
+            return
+        self.version = next_version(self.version, time.time())
+        self.expirations, self.data_version = with_one_more(
+            self.expirations,
+            self.data_version,
+            Expiration(self.version, part),
+            self.fresh_seconds + self.stale_seconds,
+        )
+        super().save(update_fields=VERSION_FIELDS)

@@ -11,3 +11,11 @@ class SpeedsError(LayerError):
 
 class UnknownLayerError(LayerError):
     """There is no such layer, or it is switched off."""
+
+
+class SupersededError(SpeedsError):
+    """Speeds that were made from others than those in service by now."""
+
+
+class StorageError(OSError):
+    """The storage, or the disk, did not do what it was asked. Says nothing of the data."""

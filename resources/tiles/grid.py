@@ -6,7 +6,7 @@ Source: https://wiki.openstreetmap.org/wiki/Slippy_map_tilenames
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
@@ -22,6 +22,8 @@ DRAWN_LATITUDE = 89.9
 """Geometry is kept a little beyond the map's edge, so that no stroke runs along the edge itself."""
 
 Floats: TypeAlias = NDArray[np.float64]
+Box: TypeAlias = tuple[float, float, float, float]
+"""u0, v0, u1, v1 in unit mercator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Bounds:
     def crosses_antimeridian(self) -> bool:
         return self.west > self.east
 
-    def boxes(self) -> list[tuple[float, float, float, float]]:
+    def boxes(self) -> list[Box]:
         """The bounds as one or two boxes (u0, v0, u1, v1) within the unit square."""
         longitudes = [(self.west, self.east)]
         if self.crosses_antimeridian:
@@ -101,8 +103,13 @@ def touches(bounds: Bounds, z: int, x: int, y: int, padding: float = 0.125) -> b
 
     The padding is for strokes: half of a line's width lies outside of its geometry.
     """
+    return boxes_touch(bounds.boxes(), z, x, y, padding)
+
+
+def boxes_touch(boxes: Iterable[Box], z: int, x: int, y: int, padding: float = 0.125) -> bool:
+    """The same for the boxes of bounds, which take longer to make than to compare."""
     tiles = 2**z
-    for u0, v0, u1, v1 in bounds.boxes():
+    for u0, v0, u1, v1 in boxes:
         if not (v0 * tiles - padding <= y + 1 and y <= v1 * tiles + padding):
             continue
         for column in (x - tiles, x, x + tiles):

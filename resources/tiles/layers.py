@@ -7,7 +7,9 @@ snapshot. Does not load geometry: painters do.
 import logging
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Lock
 from typing import Any, Self
 
@@ -17,6 +19,7 @@ from resources.models import Layer
 
 from . import conf, grid
 from .errors import LayerError
+from .expirations import Expiration, lowest_fresh
 
 PATIENCE_SECONDS = 2.0
 """How long a request waits for another one's reading, when what is known is too old."""
@@ -41,6 +44,11 @@ class LayerView:
     attribution: str
     note: str
     style: dict[str, Any]
+    data_version: int = 0
+    expirations: tuple[Expiration, ...] = ()
+    segments: int = 0
+    speeds_known: int = 0
+    measured_at: datetime | None = None
 
     @classmethod
     def of(cls, layer: Layer) -> Self:
@@ -58,10 +66,19 @@ class LayerView:
             attribution=layer.attribution,
             note=layer.note,
             style=layer.style,
+            data_version=layer.data_version,
+            expirations=_expirations(layer.expirations),
+            segments=layer.segments,
+            speeds_known=layer.speeds_known,
+            measured_at=layer.measured_at,
         )
 
     def has_zoom(self, zoom: int) -> bool:
         return self.min_zoom <= zoom <= self.max_zoom
+
+    def version_for(self, z: int, x: int, y: int) -> int:
+        """The lowest version of a tile that is not stale. Painted tiles have `version`, the newest."""
+        return lowest_fresh(self.data_version, self.expirations, z, x, y)
 
 
 @dataclass(slots=True)
@@ -75,10 +92,14 @@ class Snapshot:
 
     def find(self, slug: str) -> LayerView | None:
         """The layer, or None. Raises DatabaseError only if the layers could never be read."""
+        return self.all().get(slug)
+
+    def all(self) -> Mapping[str, LayerView]:
+        """All layers by slug. Raises DatabaseError only if they could never be read."""
         known = self._layers
         if known is None or self._is_due():
             known = self._renew()
-        return known.get(slug)
+        return known
 
     def forget(self) -> None:
         with self._lock:
@@ -120,9 +141,18 @@ class Snapshot:
 snapshot = Snapshot()
 
 
+def layers_snapshot() -> list[LayerView]:
+    """All enabled layers in the order of their slugs."""
+    return [view for _, view in sorted(snapshot.all().items())]
+
+
 def layer_snapshot(slug: str) -> LayerView | None:
     """The enabled layer of that name, None if there is none."""
     return snapshot.find(slug)
+
+
+def _expirations(kept: list[Any]) -> tuple[Expiration, ...]:
+    return tuple(map(Expiration.parse, kept))
 
 
 def _read_layers() -> dict[str, LayerView]:

@@ -31,7 +31,8 @@ def tile(request: HttpRequest, address: str) -> HttpResponse:
         return responses.not_found(NOT_FOUND)
     if not grid.touches(layer.bounds, wanted.z, wanted.x, wanted.y):
         return _empty(request, layer, wanted)
-    return serving.serve_or_defer(request, wanted.content_key, paint_work(layer, wanted), version=layer.version)
+    version = layer.version_for(wanted.z, wanted.x, wanted.y)
+    return serving.serve_or_defer(request, wanted.content_key, paint_work(layer, wanted), version=version)
 
 
 @csrf_exempt
@@ -59,7 +60,7 @@ def describe(request: HttpRequest, slug: str) -> HttpResponse:
 def paint_work(layer: LayerView, wanted: Tile) -> work.Work:
     """The work of painting a tile from the layer's present data."""
     return work.Work(
-        key=wanted.work_key(layer.version),
+        key=wanted.work_key(layer.version_for(wanted.z, wanted.x, wanted.y)),
         kind=wanted.kind,
         lane="paint.now",
         refresh_lane="paint.refresh",

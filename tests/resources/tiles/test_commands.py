@@ -149,6 +149,37 @@ def test_expire_makes_a_new_version(load: Load) -> None:
         run("expire", "nowhere")
 
 
+def test_expire_of_a_part_leaves_the_rest_as_it_is(load: Load) -> None:
+    before = load()
+    run("expire", "jams", "--bbox=177,-19,-178,-16", "--zoom", "3-5")
+    after = Layer.objects.get()
+    assert after.data_version == before.data_version
+    assert after.expirations == [
+        {"version": after.version, "bounds": [177.0, -19.0, -178.0, -16.0], "min_zoom": 3, "max_zoom": 5}
+    ]
+    run("expire", "jams", "--zoom", "7")
+    rule = Layer.objects.get().expirations[-1]
+    assert (rule["min_zoom"], rule["max_zoom"]) == (7, 7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--bbox=1,2,3"], "four numbers"),
+        (["--bbox=a,b,c,d"], "west,south,east,north"),
+        (["--bbox=0,0,nan,1"], "degrees"),
+        (["--zoom", "x"], "not a zoom"),
+        (["--zoom", "9-3"], "smallest first"),
+        (["--zoom", "99"], "from 0 to 22"),
+    ],
+)
+def test_expire_of_what_is_no_part_changes_nothing(load: Load, arguments: list[str], message: str) -> None:
+    before = load()
+    with pytest.raises(CommandError, match=message):
+        run("expire", "jams", *arguments)
+    assert Layer.objects.get().version == before.version
+
+
 @pytest.mark.parametrize("command", ["load_layer jams --lines {lines}", "load_speeds jams {speeds}", "expire jams"])
 def test_a_command_that_cannot_save_says_so(
     load: Load, lines: Path, speeds: Path, monkeypatch: pytest.MonkeyPatch, command: str
