@@ -75,10 +75,15 @@ def keep_speeds(compiled: CompiledLayer, old_geometry: bytes, old_speeds: bytes,
 def align_rows(ids: list[str], rows: list[speeds.Row]) -> CompiledSpeeds:
     """Speeds of a file in the order of the ids. Raises SpeedsError when none of them is the layer's."""
     aligned, report = speeds.align(rows, ids)
+    check_some_known(report)
+    return CompiledSpeeds(speeds.write_speeds(aligned), aligned.known, report)
+
+
+def check_some_known(report: speeds.Report) -> None:
+    """Raises SpeedsError when no row was for one of the layer's segments."""
     if report.unknown == report.rows:
         examples = ", ".join(report.unknown_examples)
         raise SpeedsError(f"None of the {report.rows:,} segment_ids ({examples}) is one of the layer's segments.")
-    return CompiledSpeeds(speeds.write_speeds(aligned), aligned.known, report)
 
 
 def rows_of(values: Mapping[str, tuple[float, float]]) -> list[speeds.Row]:

@@ -5,7 +5,7 @@ import io
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
@@ -17,6 +17,8 @@ from .errors import LayerError, SpeedsError
 COLUMNS = ("segment_id", "speed_kmh", "free_flow_kmh")
 MEASURED_AT = "measured_at"
 MAX_KMH = 10_000.0
+EXAMPLES = 5
+NO_ROWS = "The speeds hold no rows."
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
@@ -56,34 +58,46 @@ class Report:
 
 def read_rows(data: bytes, limits: geojson.Limits | None = None) -> list[Row]:
     """The rows of a speeds CSV. Raises SpeedsError with the line number of the first that is wrong."""
-    try:
-        geojson.check_size(len(data), limits or geojson.Limits())
-    except LayerError as error:
-        raise SpeedsError(str(error)) from error
+    check_size(data, limits)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SpeedsError(f"The speeds are not CSV: byte {error.start} is not UTF-8.") from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[Row] = []
-    lines_by_id: dict[str, int] = {}
+    lines = LinesById()
     try:
         has_time = _has_time(next(reader, []))
         for cells in reader:
             if cells:
                 row = _row(cells, reader.line_num, has_time=has_time)
-                if row.segment_id in lines_by_id:
-                    first = lines_by_id[row.segment_id]
-                    raise SpeedsError(
-                        f"Line {reader.line_num}: segment “{row.segment_id}” was in line {first} already."
-                    )
-                lines_by_id[row.segment_id] = reader.line_num
+                lines.add(row.segment_id, reader.line_num)
                 rows.append(row)
     except csv.Error as error:
         raise SpeedsError(f"Line {reader.line_num}: not CSV ({error}).") from error
     if not rows:
-        raise SpeedsError("The speeds hold no rows.")
+        raise SpeedsError(NO_ROWS)
     return rows
+
+
+def check_size(data: bytes, limits: geojson.Limits | None) -> None:
+    """Raises SpeedsError for a file that is too big or empty."""
+    try:
+        geojson.check_size(len(data), limits or geojson.Limits())
+    except LayerError as error:
+        raise SpeedsError(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class LinesById:
+    """The line of each segment that was read: a segment may have one only."""
+
+    _lines: dict[str, int] = field(default_factory=dict)
+
+    def add(self, segment_id: str, line: int) -> None:
+        first = self._lines.setdefault(segment_id, line)
+        if first != line:
+            raise SpeedsError(f"Line {line}: segment “{segment_id}” was in line {first} already.")
 
 
 def align(rows: Sequence[Row], ids: Sequence[str]) -> tuple[Speeds, Report]:
@@ -97,7 +111,7 @@ def align(rows: Sequence[Row], ids: Sequence[str]) -> tuple[Speeds, Report]:
             speeds.speed_kmh[place] = math.nan if row.speed_kmh is None else row.speed_kmh
             speeds.free_flow_kmh[place] = math.nan if row.free_flow_kmh is None else row.free_flow_kmh
     newest = max((row.measured_at for row in rows if row.measured_at), default=None)
-    return speeds, Report(len(rows), len(unknown), tuple(unknown[:5]), newest)
+    return speeds, Report(len(rows), len(unknown), tuple(unknown[:EXAMPLES]), newest)
 
 
 def describe(report: Report) -> str:
@@ -147,13 +161,19 @@ def _has_time(header: Sequence[str]) -> bool:
 def _row(cells: Sequence[str], line: int, *, has_time: bool) -> Row:
     if len(cells) != len(COLUMNS) + has_time:
         raise SpeedsError(f"Line {line}: {len(cells)} values where {len(COLUMNS) + has_time} belong.")
-    segment_id = cells[0].strip()
+    speed, free_flow = _kmh(cells[1], line, "speed_kmh"), _kmh(cells[2], line, "free_flow_kmh")
+    return row_of(cells[0].strip(), speed, free_flow, time_of(cells[3], line) if has_time else None, line)
+
+
+def row_of(
+    segment_id: str, speed_kmh: float | None, free_flow_kmh: float | None, measured_at: datetime | None, line: int
+) -> Row:
+    """A row whose values belong together. Raises SpeedsError."""
     if not segment_id or len(segment_id) > geojson.MAX_ID_LENGTH:
         raise SpeedsError(f"Line {line}: the segment_id is missing or too long.")
-    speed, free_flow = _kmh(cells[1], line, "speed_kmh"), _kmh(cells[2], line, "free_flow_kmh")
-    if free_flow == 0:
+    if free_flow_kmh == 0:
         raise SpeedsError(f"Line {line}: free_flow_kmh is 0; leave it empty where it is not known.")
-    return Row(segment_id, speed, free_flow, _time(cells[3], line) if has_time else None)
+    return Row(segment_id, speed_kmh, free_flow_kmh, measured_at)
 
 
 def _kmh(cell: str, line: int, column: str) -> float | None:
@@ -161,11 +181,16 @@ def _kmh(cell: str, line: int, column: str) -> float | None:
     if not cell:
         return None
     if not _NUMBER.fullmatch(cell) or float(cell) > MAX_KMH:
-        raise SpeedsError(f"Line {line}: {column} is {cell[:40]!r}, not a number of km/h from 0 to {MAX_KMH:,.0f}.")
+        raise SpeedsError(no_speed(line, column, cell))
     return float(cell)
 
 
-def _time(cell: str, line: int) -> datetime | None:
+def no_speed(line: int, column: str, value: str) -> str:
+    return f"Line {line}: {column} is {value[:40]!r}, not a number of km/h from 0 to {MAX_KMH:,.0f}."
+
+
+def time_of(cell: str, line: int) -> datetime | None:
+    """The moment, taken for UTC where no zone is given; None for an empty cell. Raises SpeedsError."""
     if not cell.strip():
         return None
     try:
