@@ -128,9 +128,7 @@ class Stack:
         found: list[int] = []
 
         def runs() -> bool:
-            with self.supervisor() as proxy:
-                info = proxy.supervisor.getProcessInfo(_member(proxy, name))
-            assert isinstance(info, dict)
+            info = self._information(name)
             found[:] = [int(info["pid"])]
             return bool(info["pid"])
 
@@ -166,15 +164,28 @@ class Stack:
 
     def stop(self, name: str) -> None:
         """Stops a process and keeps it stopped, until `begin`."""
+        member = self._member(name)
         with self.supervisor() as proxy:
-            proxy.supervisor.stopProcess(_member(proxy, name))
+            proxy.supervisor.stopProcess(member)
 
     def begin(self, name: str) -> None:
+        member = self._member(name)
         with self.supervisor() as proxy:
-            proxy.supervisor.startProcess(_member(proxy, name))
+            proxy.supervisor.startProcess(member)
 
     def supervisor(self) -> ServerProxy:
+        """A connection for one call."""
         return supervisor(self.runtime / "supervisor.sock")
+
+    def _member(self, name: str) -> str:
+        """A process's name with that of its group."""
+        return f"{self._information(name)['group']}:{name}"
+
+    def _information(self, name: str) -> dict[str, Any]:
+        with self.supervisor() as proxy:
+            listed = proxy.supervisor.getAllProcessInfo()
+        assert isinstance(listed, list)
+        return next(info for info in listed if info["name"] == name)
 
     def executions(self, name: str, event: str = "start") -> int:
         """How often slow content of that name was begun (or finished), by its own count."""
@@ -226,13 +237,6 @@ class Stack:
 
     def _managed(self) -> dict[str, str]:
         return {**self.environment, "PUBLIC_URL": self.base_url}
-
-
-def _member(proxy: ServerProxy, name: str) -> str:
-    """A process's name with that of its group."""
-    listed = proxy.supervisor.getAllProcessInfo()
-    assert isinstance(listed, list)
-    return next(f"{info['group']}:{name}" for info in listed if info["name"] == name)
 
 
 def eventually(holds: Callable[[], object], seconds: float, what: str) -> None:
