@@ -116,5 +116,15 @@ def check_times(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessag
     return found
 
 
-ALL = (check_waiting, check_delivery, check_stores, check_times)
+def check_popularity(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
+    """How popularity is counted."""
+    found: list[CheckMessage] = []
+    if not 1 <= conf().POPULARITY_HALF_LIFE_SECONDS <= 31_536_000:
+        found.append(Error("POPULARITY_HALF_LIFE_SECONDS must be from a second to a year.", id="retry.E030"))
+    if conf().POPULARITY_KEYS < 1 or not conf().POPULAR_REQUESTS > 0:
+        found.append(Error("POPULARITY_KEYS must be at least 1, and POPULAR_REQUESTS above 0.", id="retry.E031"))
+    return found
+
+
+ALL = (check_popularity, check_waiting, check_delivery, check_stores, check_times)
 DEPLOYMENT = (check_public_url,)

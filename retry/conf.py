@@ -42,6 +42,9 @@ class Conf:
     HOT_SECONDS: float = 5
     PROXY_TIMEOUT: float = 40
     OBSERVE: bool = True
+    POPULAR_REQUESTS: float = 10
+    POPULARITY_HALF_LIFE_SECONDS: float = 21_600
+    POPULARITY_KEYS: int = 100_000
     TRUSTED_PROXIES: tuple[str, ...] = ()
     RETRY_LANES: Mapping[str, Lane] = field(default_factory=_lanes)
     RETRY_TICKET_SECONDS: float = 600

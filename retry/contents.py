@@ -33,7 +33,10 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Content as read from `cache`. `fresh_seconds` is what is left, negative when it is stale."""
+    """Content as read from `cache`.
+
+    `fresh_seconds` is what is left, negative when it is stale, of `given_seconds`.
+    """
 
     body: bytes
     content_type: str
@@ -43,6 +46,7 @@ class Content:
     client_seconds: float | None
     version: int
     fresh_seconds: float
+    given_seconds: float = math.inf
 
     def is_fresh(self, version: int) -> bool:
         return self.fresh_seconds > 0 and self.version >= version
@@ -54,6 +58,13 @@ class Content:
         Prevention, VLDB 2015.
         """
         return -self.cost_seconds * beta * math.log(luck) >= self.fresh_seconds
+
+    def is_about_to_expire(self, hot_seconds: float) -> bool:
+        """Whether no later request may come to main in time for a refresh: shared caches answer between.
+
+        True for the time of its preparation and two hot windows, but for half of its life at the most.
+        """
+        return self.fresh_seconds <= self.cost_seconds + min(2 * hot_seconds, self.given_seconds / 2)
 
 
 _shared: dict[str, bytes] = {}
@@ -81,6 +92,7 @@ def writing(content_key: str, prepared: Prepared, token: int, stored_at: datetim
         "cost": cost_seconds,
         "client": prepared.client_seconds,
         "version": prepared.version,
+        "fresh": prepared.fresh_seconds,
         "stale_ms": kept_ms - int(prepared.fresh_seconds * 1000),
     }
     body = b"" if digest in _shared else prepared.body
@@ -110,6 +122,7 @@ def _content(held: dict[str, Any], left_ms: int, body: bytes, *, with_body: bool
         client_seconds=held["client"],
         version=held["version"],
         fresh_seconds=(left_ms - held["stale_ms"]) / 1000,
+        given_seconds=held.get("fresh", math.inf),
     )
 
 

@@ -108,3 +108,21 @@ def test_early_refresh_gets_likelier_towards_the_expiry_and_with_the_cost() -> N
     assert content(left=0.2, cost=0.1).refreshes_early(0.01)
     assert not content(left=0.2, cost=0.1).refreshes_early(0.9)
     assert content(left=60, cost=30).refreshes_early(0.01)
+
+
+@pytest.mark.parametrize(
+    ("left", "cost", "given", "expected"),
+    [(10.2, 0.1, 60, False), (10.0, 0.1, 60, True), (6.2, 0.1, 12, False), (6.0, 0.1, 12, True), (39, 30, 60, True)],
+)
+def test_content_is_about_to_expire_for_two_hot_windows_and_its_cost_but_half_its_life_at_most(
+    left: float, cost: float, given: float, expected: bool
+) -> None:
+    content = Content(b"", "", "", STORED, cost, None, 0, left, given)
+    assert content.is_about_to_expire(hot_seconds=5) is expected
+
+
+def test_content_knows_how_long_it_was_given() -> None:
+    write(prepared(fresh=60), 1)
+    content = read()
+    assert content is not None
+    assert content.given_seconds == 60

@@ -1,0 +1,98 @@
+"""Popular content is refreshed before it expires; other content is left to expire."""
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+from django.http import HttpResponse
+from django.test import RequestFactory
+from pytest_django import Settings
+
+from retry import claims, connections, contents, popularity
+from retry.contents import Prepared
+from retry.scripts import Call, Reply
+from retry.serving import serve_or_defer
+from retry.work import Work
+from tests.conftest import RedisServers
+
+KEY = "tile:a:1"
+
+
+@pytest.fixture(autouse=True)
+def _no_luck(servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is refreshed early by chance."""
+    monkeypatch.setattr(random, "random", lambda: 0.0)
+    settings.POPULAR_REQUESTS = 10
+
+
+def ask(work: Work) -> HttpResponse:
+    return serve_or_defer(RequestFactory().get("/tiles/a.png"), KEY, work)
+
+
+def store(fresh: float) -> None:
+    """Content of which so much is left of a minute."""
+    content = Prepared(b"tile", "image/png", 60, 0)
+    connections.execute(contents.writing(KEY, content, 1, datetime.now(UTC), 0.01))
+    connections.client("cache").pexpire(contents.content_name(KEY), int(fresh * 1000))
+
+
+def ask_for(times: float) -> None:
+    connections.execute(popularity.counting("here", b"", b"", [], {KEY: times}))
+
+
+def refreshes(servers: RedisServers) -> int:
+    return servers.state.client.llen("paint.refresh")
+
+
+def test_popular_content_about_to_expire_is_served_and_refreshed_once(work: Work, servers: RedisServers) -> None:
+    store(fresh=8)
+    ask_for(20)
+    for _ in range(3):
+        response = ask(work)
+        assert response.status_code == 200
+        assert "stale" not in response["Server-Timing"]
+    assert refreshes(servers) == 1
+
+
+def test_unpopular_content_about_to_expire_is_left_alone(work: Work, servers: RedisServers) -> None:
+    store(fresh=8)
+    ask_for(5)
+    assert ask(work).status_code == 200
+    assert refreshes(servers) == 0
+    assert not servers.state.client.exists(f"retry:claim:{work.key}")
+
+
+def test_popular_content_that_lasts_is_not_asked_about(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute, asked = connections.execute, []
+
+    def noting(call: Call) -> Reply:
+        asked.append(call.server)
+        return execute(call)
+
+    store(fresh=30)
+    ask_for(20)
+    monkeypatch.setattr(connections, "execute", noting)
+    assert ask(work).status_code == 200
+    assert "state" not in asked
+    assert refreshes(servers) == 0
+
+
+def test_without_the_state_content_about_to_expire_is_served(work: Work, settings: Settings) -> None:
+    settings.REDIS_URL = "unix:///nowhere/state.sock"
+    store(fresh=8)
+    response = ask(work)
+    assert response.status_code == 200
+    assert "stale" not in response["Server-Timing"]
+
+
+def test_a_refresh_that_failed_is_not_tried_again_during_its_pause(work: Work, servers: RedisServers) -> None:
+    store(fresh=8)
+    ask_for(20)
+    ask(work)
+    servers.state.client.delete("paint.refresh")
+    token = int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
+    connections.execute(claims.finishing_failed(work.key, token, status=502, detail="No.", luck=0.9))
+    assert ask(work).status_code == 200
+    assert refreshes(servers) == 0
