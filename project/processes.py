@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from .paths import DataDirectory, RuntimeDirectory
 
-# Painting may take all processors. What is there already is answered first, then what is waited for is painted.
-PAINTING, PAINTING_AHEAD = 5, 10
+# Painting may take all processors. What is there already is answered first, then what is waited for is painted,
+# then what takes the place of stale content, then what somebody may want.
+PAINTING, REFRESHING, WARMING = 5, 10, 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,8 @@ def _instances(plan: Plan) -> Iterator[Process]:
 
 def _workers(plan: Plan) -> Iterator[Process]:
     yield _worker(plan, "paint-now", ("paint.now",), plan.paint_workers, nice=PAINTING)
-    yield _worker(plan, "paint-later", ("paint.refresh", "paint.warm"), 1, nice=PAINTING_AHEAD)
+    yield _worker(plan, "paint-refresh", ("paint.refresh",), 1, nice=REFRESHING)
+    yield _worker(plan, "paint-warm", ("paint.warm",), 1, nice=WARMING)
     yield _worker(plan, "work", ("work",), 1)
     beat = (*plan.launcher, plan.python, "-m", "celery", "-A", "project", "--quiet", "beat", "--pidfile=")
     yield Process("beat", beat, priority=60)

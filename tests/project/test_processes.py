@@ -44,12 +44,22 @@ def test_a_small_site_paints_what_is_waited_for_first() -> None:
 @pytest.mark.parametrize("small", [False, True])
 def test_painting_leaves_the_processor_to_what_answers(small: bool) -> None:
     niced = {name for name, process in named(replace(PLAN, small=small)).items() if "nice" in process.command}
-    assert niced == ({"paint-now"} if small else {"paint-now", "paint-later"})
+    assert niced == ({"paint-now"} if small else {"paint-now", "paint-refresh", "paint-warm"})
+
+
+def test_what_is_waited_for_has_the_processor_before_refreshes_and_those_before_pre_warming() -> None:
+    found = [named(PLAN)[name].command for name in ("paint-now", "paint-refresh", "paint-warm")]
+    assert [int(command[command.index("-n") + 1]) for command in found] == [5, 10, 15]
+
+
+def test_each_lane_has_a_worker_of_its_own() -> None:
+    found = [named(PLAN)[name].command for name in ("paint-now", "paint-refresh", "paint-warm")]
+    assert [command[command.index("--queues") + 1] for command in found] == ["paint.now", "paint.refresh", "paint.warm"]
 
 
 def test_a_small_site_has_fewer_processes() -> None:
     gone = set(named(PLAN)) - set(named(replace(PLAN, small=True)))
-    assert gone == {"paint-later", "beat"}
+    assert gone == {"paint-refresh", "paint-warm", "beat"}
     assert "--beat" in named(replace(PLAN, small=True))["work"].command
 
 

@@ -15,7 +15,7 @@ from tests.flows.stack import Stack
 VICTIMS = [
     *((name, part) for name in ("main", "retry", "nginx") for part in ("parent", "children", "all")),
     *((name, part) for name in ("paint-now", "work") for part in ("parent", "all")),
-    ("paint-later", "all"),
+    ("paint-refresh", "all"),
     ("beat", "all"),
 ]
 
