@@ -86,6 +86,9 @@ PROXY_TIMEOUT = env.float("PROXY_TIMEOUT", 40)
 ADMIN_TIMEOUT = env.float("ADMIN_TIMEOUT", 120)
 HOT_SECONDS = env.float("HOT_SECONDS", 5)
 HOT_MAX_BYTES = env.int("HOT_MAX_BYTES", 1024 * 1024 * 1024)
+RETRY_SKIP_SECONDS = env.float("RETRY_SKIP_SECONDS", max(30, DEFAULT_RETRY_TIMEOUT + 5))
+RETRY_SKIP_BACKLOG_SECONDS = env.float("RETRY_SKIP_BACKLOG_SECONDS", 10)
+RETRY_AGE_SECONDS = env.float("RETRY_AGE_SECONDS", 30)
 BACKLOG_LIMIT = env.int("BACKLOG_LIMIT", 500)
 OBSERVE = env.bool("OBSERVE", True)
 POPULAR_REQUESTS = env.float("POPULAR_REQUESTS", 10)
@@ -101,9 +104,9 @@ MAIN_THREADS = env.int("MAIN_THREADS", 4 if SMALL else 8)
 RETRY_WORKERS = env.int("RETRY_WORKERS", 1)
 PAINT_WORKERS = env.int("PAINT_WORKERS", 1 if SMALL else os.cpu_count() or 1)
 RETRY_LANES = {  # the fastest first
-    "paint.now": {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS},
-    "paint.refresh": {"limit": 4 * BACKLOG_LIMIT, "workers": 1},
-    "paint.warm": {"limit": 200 * BACKLOG_LIMIT, "workers": 1},
+    "paint.now": {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS, "skips": True},
+    "paint.refresh": {"limit": 4 * BACKLOG_LIMIT, "workers": 1, "skips": True, "up": "paint.now"},
+    "paint.warm": {"limit": 200 * BACKLOG_LIMIT, "workers": 1, "up": "paint.refresh"},
 }
 
 # Layers

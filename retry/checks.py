@@ -20,6 +20,9 @@ SITE = re.compile(_SITE + "/?")
 SERVER = re.compile(rf"({_SITE})?(/[A-Za-z0-9._~-]+)+")
 
 UNSHARED_BACKENDS = ("locmem.LocMemCache", "dummy.DummyCache")
+LEAST_SKIP_SECONDS = 15
+"""Those who wait are looked after every two seconds; a pause of the sweeper shows after ten."""
+
 
 
 def check_waiting(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
@@ -110,8 +113,14 @@ def check_times(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessag
         found.append(Error(message, id="retry.E016"))
     if not 0 < conf().RETRY_BACKOFF_BASE_SECONDS <= conf().RETRY_BACKOFF_MAX_SECONDS:
         found.append(Error("RETRY_BACKOFF_BASE_SECONDS must be above 0 and at most the maximum.", id="retry.E012"))
-    bad = [name for name, lane in conf().RETRY_LANES.items() if lane["limit"] < 1 or lane["workers"] < 1]
-    if bad:
+    return found
+
+
+def check_lanes(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
+    """Bounds of lanes, skipping and ageing."""
+    found: list[CheckMessage] = []
+    lanes, skip, least = conf().RETRY_LANES, conf().RETRY_SKIP_SECONDS, LEAST_SKIP_SECONDS
+    if bad := [name for name, lane in lanes.items() if lane["limit"] < 1 or lane["workers"] < 1]:
         found.append(Error(f"Lanes need a limit and workers of at least 1: {', '.join(bad)}.", id="retry.E013"))
     return found
 
@@ -126,5 +135,15 @@ def check_popularity(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckM
     return found
 
 
-ALL = (check_popularity, check_waiting, check_delivery, check_stores, check_times)
+ALL = (check_popularity, check_waiting, check_delivery, check_stores, check_times, check_lanes)
 DEPLOYMENT = (check_public_url,)
+    if bad := [name for place, name in enumerate(lanes) if not {lanes[name].get("up")} <= {None, *list(lanes)[:place]}]:
+        message = f"Lanes must name a faster lane, one before them, as `up`: {', '.join(bad)}."
+        found.append(Error(message, id="retry.E021"))
+    if skip and (skip < least or skip <= conf().DEFAULT_RETRY_TIMEOUT):
+        message = f"RETRY_SKIP_SECONDS is {skip}; it must be 0, or at least {least} and above DEFAULT_RETRY_TIMEOUT."
+        hint = "Clients that were told to come again in that time would find their work skipped."
+        found.append(Error(message, hint=hint, id="retry.E022"))
+    if conf().RETRY_AGE_SECONDS < 0 or conf().RETRY_SKIP_BACKLOG_SECONDS < 0:
+        message = "RETRY_AGE_SECONDS and RETRY_SKIP_BACKLOG_SECONDS must not be negative."
+        found.append(Error(message, id="retry.E023"))

@@ -1,6 +1,8 @@
 """Claims: the right to do a piece of work, in `state`. Each function is one call to one script."""
 
 import json
+from collections.abc import Iterator
+from itertools import takewhile
 from typing import Literal
 
 from .conf import Lane, conf
@@ -11,7 +13,13 @@ FINISHED_CHANNEL = "retry:finished"
 """One publish here for every claim that ends; the message is the outcome, a space, the work key."""
 
 SWEPT = "retry:swept"
-"""Stands in `state` while the sweeper works: for ten seconds after each pass."""
+"""Stands in `state` while the sweeper works, for ten seconds after each pass: since when it does, in ms."""
+
+STARTED, SKIPPED = 1, 2
+"""Replies of `starting`: the work is ours to do; nobody wants it any more, and its claim has ended."""
+
+DURATION_KEPT_SECONDS = 30 * 24 * 3600
+"""How long a kind's duration is remembered after the last of it: kinds go with the layers that had them."""
 
 UNKNOWN_DURATION_MS = 1000
 
@@ -33,15 +41,32 @@ def beginning(work: Work, *, refresh: bool) -> Call:
 def _look(work_key: str, mode: Mode, kind: str, lane: str, spec: str) -> Call:
     bounds = conf().RETRY_LANES[lane] if lane else Lane(limit=0, workers=1)
     limit, workers = bounds["limit"], bounds["workers"]
-    keys = [_claim(work_key), _done(work_key), _failure(work_key), _COUNTER, _CLAIMS, _DURATIONS, queued_name(lane)]
-    return Call("state", "look", keys, (work_key, kind, mode, lane, limit, workers, spec, UNKNOWN_DURATION_MS))
+    keys = [_claim(work_key), _done(work_key), _failure(work_key), _COUNTER, _CLAIMS, queued_name(lane)]
+    arguments = (work_key, kind, mode, lane, limit, workers, spec, UNKNOWN_DURATION_MS)
+    return Call("state", "look", keys, (*arguments, *_faster_than(lane)))
+
+
+def _faster_than(lane: str) -> list[str]:
+    return list(takewhile(lambda name: name != lane, conf().RETRY_LANES)) if lane else []
 
 
 def starting(work_key: str, token: int, nonce: str) -> Call:
-    """Queued becomes running. The reply is 1 for the one copy of the work that wins: `nonce` names it."""
-    lease_ms = int(conf().RETRY_LEASE_SECONDS * 1000)
-    keys = [_claim(work_key), _CLAIMS, _LEASES, _DURATIONS]
-    return Call("state", "start", keys, [work_key, token, nonce, lease_ms, UNKNOWN_DURATION_MS])
+    """Queued becomes running. The reply is STARTED for the one copy of the work that wins: `nonce` names it.
+
+    It is SKIPPED for work of a long lane that nobody has asked for in RETRY_SKIP_SECONDS.
+    """
+    seconds = (conf().RETRY_LEASE_SECONDS, conf().RETRY_DONE_SECONDS, conf().RETRY_SKIP_SECONDS)
+    lease_ms, done_ms, skip_ms = (int(one * 1000) for one in seconds)
+    backlog_ms = conf().RETRY_SKIP_BACKLOG_SECONDS * 1000
+    keys = [_claim(work_key), _done(work_key), _CLAIMS, _LEASES, _STARTED, SWEPT]
+    arguments = (work_key, token, nonce, lease_ms, UNKNOWN_DURATION_MS, FINISHED_CHANNEL, done_ms, skip_ms, backlog_ms)
+    return Call("state", "start", keys, (*arguments, *_lanes_that_skip()))
+
+
+def _lanes_that_skip() -> Iterator[str | int]:
+    for name, lane in conf().RETRY_LANES.items():
+        if lane.get("skips"):
+            yield from (name, lane["workers"])
 
 
 def renewing(work_key: str, token: int) -> Call:
@@ -69,9 +94,10 @@ def finishing_failed(
 
 
 def _finish(work_key: str, token: int, outcome: str, duration_seconds: float, *failure: str | int | float) -> Call:
-    keys = [_claim(work_key), _done(work_key), _failure(work_key), _CLAIMS, _LEASES, _DURATIONS]
+    keys = [_claim(work_key), _done(work_key), _failure(work_key), _CLAIMS, _LEASES]
     done_ms, duration_ms = int(conf().RETRY_DONE_SECONDS * 1000), round(duration_seconds * 1000, 1)
-    arguments = [work_key, token, outcome, done_ms, duration_ms, FINISHED_CHANNEL, *failure]
+    kept_ms = DURATION_KEPT_SECONDS * 1000
+    arguments = [work_key, token, outcome, done_ms, duration_ms, kept_ms, FINISHED_CHANNEL, *failure]
     return Call("state", "finish", keys, arguments)
 
 
@@ -80,10 +106,17 @@ def sweeping(most: int) -> Call:
     return Call("state", "sweep", [_CLAIMS, _LEASES, _COUNTER, SWEPT], [most])
 
 
+def ageing(lane: str, up: str, most: int) -> Call:
+    """Moves work one lane up from a lane in which nothing has started for RETRY_AGE_SECONDS: see age.lua."""
+    age_ms, limit = int(conf().RETRY_AGE_SECONDS * 1000), conf().RETRY_LANES[up]["limit"]
+    keys = [queued_name(lane), queued_name(up), _CLAIMS, _STARTED]
+    return Call("state", "age", keys, [lane, up, limit, age_ms, most])
+
+
 _COUNTER = "retry:token"
 _CLAIMS = "retry:claims"
 _LEASES = "retry:leases"
-_DURATIONS = "retry:durations"
+_STARTED = "retry:started"
 
 
 def queued_name(lane: str) -> str:

@@ -3,24 +3,30 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from django.conf import settings
 from django.core.signals import setting_changed
 
 
 class Lane(TypedDict):
-    """A queue's bounds: pieces of work that may wait in it, and workers that take from it."""
+    """A queue's bounds: pieces of work that may wait in it, and workers that take from it.
+
+    `skips` says that work nobody asks for any more is skipped while the lane is long; `up` names
+    the faster lane to which its work moves when none of it has started for long.
+    """
 
     limit: int
     workers: int
+    skips: NotRequired[bool]
+    up: NotRequired[str]
 
 
 def _lanes() -> dict[str, Lane]:
     return {
-        "paint.now": {"limit": 500, "workers": 2},
-        "paint.refresh": {"limit": 2000, "workers": 1},
-        "paint.warm": {"limit": 100_000, "workers": 1},
+        "paint.now": {"limit": 500, "workers": 2, "skips": True},
+        "paint.refresh": {"limit": 2000, "workers": 1, "skips": True, "up": "paint.now"},
+        "paint.warm": {"limit": 100_000, "workers": 1, "up": "paint.refresh"},
     }
 
 
@@ -54,6 +60,9 @@ class Conf:
     RETRY_REDIS_TIMEOUT: float = 0.3
     RETRY_BACKOFF_BASE_SECONDS: float = 2
     RETRY_BACKOFF_MAX_SECONDS: float = 600
+    RETRY_SKIP_SECONDS: float = 30
+    RETRY_SKIP_BACKLOG_SECONDS: float = 10
+    RETRY_AGE_SECONDS: float = 30
 
 
 @cache

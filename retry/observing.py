@@ -63,6 +63,12 @@ def prepared(task: str, outcome: str, seconds: float) -> None:
         PREPARATION_SECONDS.labels(task).observe(seconds)
 
 
+def skipped(task: str) -> None:
+    """A preparation that nobody wanted any more when its turn came. It took no time."""
+    if conf().OBSERVE:
+        PREPARATIONS.labels(task, "skipped").inc()
+
+
 def republished(reason: str) -> None:
     if conf().OBSERVE:
         REPUBLISHED.labels(reason).inc()

@@ -26,9 +26,12 @@ def prepare(work_key: str, token: int, preparer: Preparer) -> None:
     Raises StoreUnavailable when `state` cannot be asked whether to start.
     The content, or the failure record, is written before the claim ends.
     """
-    if connections.execute_patiently(claims.starting(work_key, token, uuid4().hex)) != 1:
-        return  # another copy got there first, or the claim is gone
     task = work_key.partition(":")[0]
+    reply = connections.execute_patiently(claims.starting(work_key, token, uuid4().hex))
+    if reply == claims.SKIPPED:
+        observing.skipped(task)
+    if reply != claims.STARTED:
+        return  # another copy got there first, the claim is gone, or nobody waits any more
     began = time.monotonic()
     try:
         with _renewed(work_key, token):

@@ -40,7 +40,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The work ended a moment ago: `stored` or `failed`."""
+    """The work ended a moment ago: `stored`, `failed` or `skipped`."""
 
     outcome: str
     wait_seconds: float

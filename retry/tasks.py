@@ -8,3 +8,4 @@ from . import sweeping
 @shared_task(name="retry.sweep", ignore_result=True)
 def sweep() -> None:
     sweeping.sweep()
+    sweeping.age()

@@ -42,5 +42,6 @@ for _, work in ipairs(due(claims)) do
     end
   end
 end
-redis.call('SET', swept, 1, 'EX', 10)
+-- Since when passes have followed one another.
+redis.call('SET', swept, redis.call('GET', swept) or string.format('%.0f', now), 'EX', 10)
 return found

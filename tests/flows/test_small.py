@@ -68,7 +68,7 @@ def test_a_full_backlog_is_refused_and_leaves_no_claim(stack: Stack, crowd: Crow
 
 
 def test_the_wait_that_a_full_backlog_names_grows_with_what_is_ahead(stack: Stack, crowd: Crowd, name: str) -> None:
-    stack.state.hset("retry:durations", mapping={"paint.now": 3000, f"slow:{name}": 4000})
+    stack.state.mset({"retry:duration:paint.now": 3000, f"retry:duration:slow:{name}": 4000})
     held = crowd.send([f"/slow/{name}held?gated=1"])
     stack.wait_for(f"{name}held")
     queued = crowd.send([f"/slow/{name}{number}" for number in range(BACKLOG)])

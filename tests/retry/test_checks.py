@@ -19,6 +19,11 @@ def test_the_sites_own_settings_pass() -> None:
     assert found() == set()
 
 
+def test_skipping_and_ageing_can_be_switched_off(settings: Settings) -> None:
+    settings.RETRY_SKIP_SECONDS = settings.RETRY_AGE_SECONDS = 0
+    assert found() == set()
+
+
 @pytest.mark.parametrize(
     ("changes", "identifier"),
     [
@@ -51,6 +56,13 @@ def test_the_sites_own_settings_pass() -> None:
         ({"RETRY_LEASE_SECONDS": 1}, "retry.E011"),
         ({"RETRY_BACKOFF_BASE_SECONDS": 0}, "retry.E012"),
         ({"RETRY_LANES": {"paint.now": {"limit": 0, "workers": 1}}}, "retry.E013"),
+        ({"RETRY_LANES": {"a": {"limit": 1, "workers": 1, "up": "b"}}}, "retry.E021"),
+        ({"RETRY_LANES": {"a": {"limit": 1, "workers": 1, "up": "a"}}}, "retry.E021"),
+        ({"RETRY_LANES": {n: {"limit": 1, "workers": 1, "up": "b"} for n in ("a", "b")}}, "retry.E021"),
+        ({"RETRY_SKIP_SECONDS": 14, "DEFAULT_RETRY_TIMEOUT": 5}, "retry.E022"),
+        ({"RETRY_SKIP_SECONDS": 25}, "retry.E022"),
+        ({"RETRY_AGE_SECONDS": -1}, "retry.E023"),
+        ({"RETRY_SKIP_BACKLOG_SECONDS": -1}, "retry.E023"),
         ({"RETRY_MAX_WAITS": 3}, "retry.W001"),
         ({"REDIS_URL": "redis://a/0", "CACHE_URL": "redis://a/0"}, "retry.W002"),
         ({"HOT_SECONDS": 1}, "retry.W003"),

@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import replace
-from uuid import uuid4
 
 import pytest
 from pytest_django import Settings
@@ -10,46 +9,9 @@ from pytest_django import Settings
 from retry import claims, connections, standings
 from retry.work import Work
 from tests.conftest import RedisServers
+from tests.retry.claiming import begin, begun, fail, finish, look, make_due, start, swept
 
 pytestmark = pytest.mark.usefixtures("servers")
-
-
-def begin(work: Work, *, refresh: bool = False) -> standings.Standing:
-    return standings.standing(connections.execute(claims.beginning(work, refresh=refresh)))
-
-
-def look(work: Work) -> standings.Standing:
-    return standings.standing(connections.execute(claims.looking(work.key)))
-
-
-def begun(work: Work, *, refresh: bool = False) -> standings.Begun:
-    found = begin(work, refresh=refresh)
-    assert isinstance(found, standings.Begun)
-    return found
-
-
-def start(work: Work, token: int, nonce: str | None = None) -> bool:
-    return connections.execute(claims.starting(work.key, token, nonce or uuid4().hex)) == 1
-
-
-def finish(work: Work, token: int, seconds: float = 0.1) -> bool:
-    return connections.execute(claims.finishing_stored(work.key, token, seconds)) == 1
-
-
-def fail(work: Work, token: int, *, luck: float = 0.999, retry_seconds: float | None = None) -> bool:
-    call = claims.finishing_failed(work.key, token, status=502, detail="No.", luck=luck, retry_seconds=retry_seconds)
-    return connections.execute(call) == 1
-
-
-def swept() -> list[tuple[bytes, ...]]:
-    found = connections.execute(claims.sweeping(100))
-    assert isinstance(found, list)
-    return [tuple(row) for row in found]
-
-
-def make_due(servers: RedisServers, work: Work) -> None:
-    for name in ("retry:claims", "retry:leases"):
-        servers.state.client.zadd(name, {work.key: 1}, xx=True)
 
 
 def test_only_the_first_request_gets_the_claim(work: Work) -> None:
@@ -307,3 +269,11 @@ def test_a_renewed_lease_is_not_swept(work: Work, servers: RedisServers) -> None
 
 def test_a_lost_claim_cannot_be_renewed(work: Work) -> None:
     assert connections.execute(claims.renewing(work.key, begun(work).token)) == 0  # not running
+
+
+def test_durations_are_forgotten_with_the_kinds_that_had_them(work: Work, servers: RedisServers) -> None:
+    token = begun(work).token
+    start(work, token)
+    finish(work, token, seconds=4)
+    kept = [servers.state.client.ttl(f"retry:duration:{name}") for name in (work.kind, work.lane)]
+    assert kept == pytest.approx([30 * 24 * 3600] * 2, abs=60)

@@ -1,5 +1,6 @@
 """Claims under random interleavings, against a model of what must hold."""
 
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import pytest
@@ -18,12 +19,27 @@ from hypothesis.stateful import (
 from retry import claims, connections, standings
 from retry.work import Work
 from tests.conftest import RedisServers
+from tests.retry.claiming import LONG_AGO, forget_who_asked, make_long, queued, swept_for_long
 
 WORKS = [Work(f"paint:{n}", "paint", "paint.now", "paint.refresh", "t") for n in range(3)]
+LANES = ["paint.now", "paint.refresh", "paint.warm"]
+UP = {"paint.refresh": "paint.now", "paint.warm": "paint.refresh"}
+
+
+@dataclass(slots=True)
+class Claim:
+    """What the model knows of one claim."""
+
+    token: int
+    lane: str
+    running: bool = False
+    lapses: int = 0
+    wanted: bool = True
+    aged: bool = False
 
 
 class Claims(RuleBasedStateMachine):
-    """The model: per work the newest token, whether it is running, and how often its lease lapsed."""
+    """The model: the claims there are, the newest token, and the works with a record of their end."""
 
     servers: RedisServers
     copies = Bundle("copies")
@@ -32,41 +48,94 @@ class Claims(RuleBasedStateMachine):
     def empty(self) -> None:
         self.servers.state.client.flushall()
         self.newest = 0
-        self.held: dict[str, int] = {}
-        self.running: set[str] = set()
-        self.lapses: dict[str, int] = {}
+        self.held: dict[str, Claim] = {}
         self.blocked: set[str] = set()
 
-    @rule(target=copies, work=st.sampled_from(WORKS), refresh=st.booleans())
-    def begin(self, work: Work, refresh: bool) -> tuple[str, int]:
-        found = standings.standing(connections.execute(claims.beginning(work, refresh=refresh)))
+    @rule(target=copies, work=st.sampled_from(WORKS), lane=st.sampled_from(LANES), refresh=st.booleans())
+    def begin(self, work: Work, lane: str, refresh: bool) -> tuple[str, int]:
+        asked = replace(work, lane=lane, refresh_lane=lane)
+        found = standings.standing(connections.execute(claims.beginning(asked, refresh=refresh)))
+        claim = self.held.get(work.key)
         match found:
             case standings.Begun(token, _):
-                assert work.key not in self.held
+                assert claim is None
                 assert token > self.newest
-                self.newest = self.held[work.key] = token
-                self.lapses[work.key] = 0
+                self.newest = token
+                self.held[work.key] = Claim(token, lane)
                 return work.key, token
-            case standings.Promoted(token, _) | standings.Claimed(token, _):
-                assert self.held[work.key] == token
+            case standings.Promoted(token, _):
+                assert claim
+                assert not claim.running
+                assert LANES.index(lane) < LANES.index(claim.lane)
+                claim.lane, claim.wanted = lane, True
+                assert claim.token == token
+                return work.key, token
+            case standings.Claimed(token, _):
+                assert claim
+                assert claim.running or LANES.index(lane) >= LANES.index(claim.lane)
+                claim.wanted = True
+                assert claim.token == token
                 return work.key, token
             case _:
+                assert claim is None
                 assert work.key in self.blocked
                 return work.key, 0
 
-    @rule(copy=copies)
-    def start(self, copy: tuple[str, int]) -> None:
+    @rule(work=st.sampled_from(WORKS))
+    def look(self, work: Work) -> None:
+        found = standings.standing(connections.execute(claims.looking(work.key)))
+        assert isinstance(found, standings.Claimed) == (work.key in self.held)
+        if work.key in self.held:
+            self.held[work.key].wanted = True
+
+    @rule(work=st.sampled_from(WORKS))
+    def nobody_asks_for_long(self, work: Work) -> None:
+        if work.key in self.held:
+            forget_who_asked(self.servers, work)
+            self.held[work.key].wanted = False
+
+    @rule(copy=copies, long=st.booleans())
+    def start(self, copy: tuple[str, int], long: bool) -> None:
         key, token = copy
-        won = connections.execute(claims.starting(key, token, uuid4().hex)) == 1
-        assert won == (self.held.get(key) == token and key not in self.running)
-        if won:
-            self.running.add(key)
+        self._lengthen_lanes(long)
+        reply = connections.execute(claims.starting(key, token, uuid4().hex))
+        claim = self.held.get(key)
+        if claim is None or claim.token != token or claim.running:
+            assert reply == 0
+        elif long and not claim.wanted and not claim.aged and claim.lane != "paint.warm":
+            assert reply == claims.SKIPPED
+            del self.held[key]
+        else:
+            assert reply == claims.STARTED
+            claim.running = True
+
+    def _lengthen_lanes(self, long: bool) -> None:
+        swept_for_long(self.servers)
+        for lane in LANES:
+            make_long(self.servers, lane) if long else self.servers.state.client.set(f"retry:duration:{lane}", 1)
+
+    @rule(target=copies, lane=st.sampled_from(list(UP)))
+    def a_lane_does_not_get_its_turn(self, lane: str) -> tuple[str, int]:
+        state = self.servers.state.client
+        state.hset("retry:started", lane, LONG_AGO)
+        for key in queued(self.servers, lane):
+            state.zadd(f"retry:queued:{lane}", {key: LONG_AGO})
+        found = connections.execute(claims.ageing(lane, UP[lane], 2))
+        assert isinstance(found, list)
+        there = [key for key, claim in self.held.items() if claim.lane == lane and not claim.running]
+        assert len(found) == min(2, len(there))
+        for key, token, _ in found:
+            claim = self.held[key.decode()]
+            assert (claim.lane, claim.token, claim.running) == (lane, int(token), False)
+            claim.lane, claim.aged = UP[lane], True
+        return (found[0][0].decode(), int(found[0][1])) if found else (WORKS[0].key, 0)
 
     @rule(copy=copies)
     def renew(self, copy: tuple[str, int]) -> None:
         key, token = copy
         renewed = connections.execute(claims.renewing(key, token)) == 1
-        assert renewed == (self.held.get(key) == token and key in self.running)
+        claim = self.held.get(key)
+        assert renewed == bool(claim and claim.token == token and claim.running)
 
     @rule(copy=consumes(copies), stored=st.booleans())
     def finish(self, copy: tuple[str, int], stored: bool) -> None:
@@ -79,17 +148,17 @@ class Claims(RuleBasedStateMachine):
             else claims.finishing_failed(key, token, status=502, detail="x", luck=0.5)
         )
         ended = connections.execute(call) == 1
-        assert ended == (self.held[key] == token)
+        assert ended == (self.held[key].token == token)
         if ended:
             del self.held[key]
-            self.running.discard(key)
             self.blocked.add(key)
 
     @rule(copy=copies)
     def abandon(self, copy: tuple[str, int]) -> None:
         key, token = copy
         taken_back = connections.execute(claims.abandoning(key, token)) == 1
-        assert taken_back == (self.held.get(key) == token and key not in self.running)
+        claim = self.held.get(key)
+        assert taken_back == bool(claim and claim.token == token and not claim.running)
         if taken_back:
             del self.held[key]
 
@@ -99,20 +168,21 @@ class Claims(RuleBasedStateMachine):
             self.servers.state.client.zadd(name, {work.key: 1}, xx=True)
         found = connections.execute(claims.sweeping(10))
         assert isinstance(found, list)
-        if work.key not in self.held:
+        claim = self.held.get(work.key)
+        if claim is None:
             assert found == []
             return work.key, 0
-        [(what, _, token, _, _)] = found
-        if work.key not in self.running:
-            assert (what, int(token)) == (b"again", self.held[work.key])
-        elif self.lapses[work.key] == 0:
+        [(what, _, token, lane, _)] = found
+        assert lane.decode() == claim.lane
+        if not claim.running:
+            assert (what, int(token)) == (b"again", claim.token)
+        elif claim.lapses == 0:
             assert what == b"again"
             assert int(token) > self.newest
-            self.newest = self.held[work.key] = int(token)
-            self.lapses[work.key] = 1
-            self.running.discard(work.key)
+            self.newest = claim.token = int(token)
+            claim.lapses, claim.running = 1, False
         else:
-            assert (what, int(token)) == (b"lapsed", self.held[work.key])
+            assert (what, int(token)) == (b"lapsed", claim.token)
         return work.key, int(token)
 
     @rule(work=st.sampled_from(WORKS))
@@ -121,16 +191,17 @@ class Claims(RuleBasedStateMachine):
         self.blocked.discard(work.key)
 
     @invariant()
-    def the_backlog_counts_what_is_queued(self) -> None:
-        state = self.servers.state.client
-        queued = state.zcard("retry:queued:paint.now") + state.zcard("retry:queued:paint.refresh")
-        assert queued == len(self.held.keys() - self.running)
+    def every_lane_counts_what_waits_in_it(self) -> None:
+        for lane in LANES:
+            waiting = {key for key, claim in self.held.items() if claim.lane == lane and not claim.running}
+            assert queued(self.servers, lane) == waiting
 
     @invariant()
     def every_claim_is_under_the_sweepers_eye(self) -> None:
         state = self.servers.state.client
-        assert set(state.zrange("retry:claims", 0, -1)) == {key.encode() for key in self.held.keys() - self.running}
-        assert set(state.zrange("retry:leases", 0, -1)) == {key.encode() for key in self.running}
+        running = {key.encode() for key, claim in self.held.items() if claim.running}
+        assert set(state.zrange("retry:leases", 0, -1)) == running
+        assert set(state.zrange("retry:claims", 0, -1)) == {key.encode() for key in self.held} - running
 
 
 @pytest.mark.usefixtures("servers")
@@ -139,6 +210,6 @@ def test_claims_keep_their_promises_in_any_order(servers: RedisServers) -> None:
     run_state_machine_as_test(
         Claims,
         settings=settings(
-            max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

@@ -1,0 +1,30 @@
+-- Work of a lane in which nothing has started for long moves one lane up, the oldest of it: a second
+-- copy, with the same token. Not more than a few in that time: the lane above has work of its own.
+-- KEYS: retry:queued:<lane> retry:queued:<up> claims retry:started
+-- ARGV: lane up up_limit age_ms most   -> list of {work, token, spec}
+local queued, above, claims, started = unpack(KEYS)
+local lane, up = ARGV[1], ARGV[2]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local long_ago = now - tonumber(ARGV[4])
+
+local oldest = redis.call('ZRANGE', queued, 0, 0, 'WITHSCORES')
+if not oldest[2] or tonumber(oldest[2]) > long_ago then return {} end
+if tonumber(redis.call('HGET', started, lane) or 0) > long_ago then return {} end
+local most = math.min(tonumber(ARGV[5]), tonumber(ARGV[3]) - redis.call('ZCARD', above))
+if most < 1 then return {} end
+
+local found = {}
+for _, work in ipairs(redis.call('ZRANGE', queued, 0, most - 1)) do
+  local claim = 'retry:claim:' .. work
+  local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'spec')
+  redis.call('ZREM', queued, work)
+  if held[1] and held[2] == 'queued' and held[3] == lane then
+    redis.call('ZADD', above, now, work)
+    redis.call('HSET', claim, 'lane', up, 'aged', 1)
+    redis.call('ZADD', claims, now + 5000, work)
+    found[#found + 1] = {work, held[1], held[4]}
+  end
+end
+redis.call('HSET', started, lane, string.format('%.0f', now))
+return found
