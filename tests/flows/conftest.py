@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
+import requests
+from playwright.sync_api import Browser
 
+from tests.flows import browsing
 from tests.flows.crowd import Crowd
-from tests.flows.stack import Stack
+from tests.flows.stack import Stack, eventually
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +30,40 @@ def crowd(stack: Stack) -> Iterator[Crowd]:
 def name() -> str:
     """A name of slow content that nobody has asked for."""
     return uuid4().hex
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing.chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def site(stack: Stack) -> str:
+    """The address of the stack, which has the demo's layers."""
+    stack.manage("demo")
+    tilejson = f"{stack.base_url}/tiles/jams.json"
+    eventually(lambda: requests.get(tilejson, timeout=5).ok, 5, "main knows the new layers")
+    return stack.base_url
+
+
+@pytest.fixture
+def desktop(browser: Browser) -> Iterator[browsing.Visit]:
+    with browsing.visit(browser, viewport=browsing.DESKTOP) as visit:
+        yield visit
+
+
+@pytest.fixture
+def dark_desktop(browser: Browser) -> Iterator[browsing.Visit]:
+    with browsing.visit(browser, viewport=browsing.DESKTOP, color_scheme="dark") as visit:
+        yield visit
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[browsing.Visit]:
+    options = {"device_scale_factor": 2, "is_mobile": True, "has_touch": True}
+    with browsing.visit(browser, viewport=browsing.PHONE, **options) as visit:
+        yield visit
 
 
 @pytest.hookimpl(hookwrapper=True)

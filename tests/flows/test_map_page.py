@@ -1,48 +1,21 @@
 """The map in a real browser, on the whole stack with the demo's data."""
 
 import re
-import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import requests
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import expect
 
 from resources.demo import loading
-from tests.flows.stack import Stack, eventually
+from tests.flows.browsing import TILES_SECONDS, Visit, imported
+from tests.flows.stack import Stack
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM_ARGUMENTS = (
-    "--no-sandbox",  # Chromium refuses its sandbox to root
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-TILES_SECONDS = 40
 POLL_MILLISECONDS = 6_000
-DESKTOP = {"width": 1280, "height": 800}
-PHONE = {"width": 390, "height": 844}
 ANSWERED_AT_ONCE = ("browser", "hot", "cache", "stale")
-MODULES = Path(loading.__file__).parent.parent / "static" / "resources"
 CENTRAL_LONDON = "#12/51.510/-0.130"
-
-PAINTED_TILES = """(pane) => [
-  ...document.querySelectorAll(`.leaflet-${pane}-pane img.leaflet-tile-loaded`),
-].filter((image) => {
-  if (!image.naturalWidth) return false;
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = 64;
-  const context = canvas.getContext("2d", { willReadFrequently: true });
-  context.drawImage(image, 0, 0, 64, 64);
-  return context.getImageData(0, 0, 64, 64).data.some((value, index) => index % 4 === 3 && value > 0);
-}).length"""
 
 SHOWS_STANDING = """() => [...document.querySelectorAll(".leaflet-overlays-pane img")].some((image) => {
   const canvas = document.createElement("canvas");
@@ -55,84 +28,6 @@ SHOWS_STANDING = """() => [...document.querySelectorAll(".leaflet-overlays-pane 
   }
   return false;
 })"""
-
-
-@dataclass
-class Visit:
-    """A page in the browser, and what went wrong on it."""
-
-    page: Page
-    complaints: list[str] = field(default_factory=list)
-    hosts: set[str] = field(default_factory=set)
-
-    def watch(self) -> None:
-        self.page.on("console", lambda message: self._console(message.type, message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", self._request)
-
-    def _console(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning"):
-            self.complaints.append(text)
-
-    def _request(self, request: Request) -> None:
-        if not request.url.startswith(("blob:", "data:")):
-            self.hosts.add(urlsplit(request.url).netloc)
-
-    def wait_for_tiles(self, pane: str, at_least: int) -> None:
-        self.page.wait_for_function(
-            f"([pane, count]) => ({PAINTED_TILES})(pane) >= count",
-            arg=[pane, at_least],
-            timeout=TILES_SECONDS * 1000,
-        )
-
-    def wait_until_filled(self) -> None:
-        self.page.wait_for_function(
-            """() => { const tiles = [...document.querySelectorAll("img.leaflet-tile")];
-            return tiles.length && tiles.every((tile) => tile.classList.contains("leaflet-tile-loaded")); }""",
-            timeout=TILES_SECONDS * 1000,
-        )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    executable = shutil.which("chromium")
-    if executable is None:
-        pytest.skip("Chromium is not installed")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGUMENTS))
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def site(stack: Stack) -> str:
-    stack.manage("demo")
-    tilejson = f"{stack.base_url}/tiles/jams.json"
-    eventually(lambda: requests.get(tilejson, timeout=5).ok, 5, "main knows the new layers")
-    return stack.base_url
-
-
-@pytest.fixture
-def desktop(browser: Browser) -> Iterator[Visit]:
-    yield from _visit(browser, viewport=DESKTOP)
-
-
-@pytest.fixture
-def dark_desktop(browser: Browser) -> Iterator[Visit]:
-    yield from _visit(browser, viewport=DESKTOP, color_scheme="dark")
-
-
-@pytest.fixture
-def phone(browser: Browser) -> Iterator[Visit]:
-    yield from _visit(browser, viewport=PHONE, device_scale_factor=2, is_mobile=True, has_touch=True)
-
-
-def _visit(browser: Browser, **options: object) -> Iterator[Visit]:
-    context = browser.new_context(**options)  # type: ignore[arg-type]
-    visit = Visit(context.new_page())
-    visit.watch()
-    yield visit
-    context.close()
 
 
 def test_the_map_fills_with_tiles_that_did_not_exist(site: str, desktop: Visit, tmp_path: Path) -> None:
@@ -244,7 +139,7 @@ def test_modules_are_named_by_their_content(site: str, desktop: Visit) -> None:
     desktop.page.goto(f"{site}/{CENTRAL_LONDON}")
     desktop.wait_for_tiles("base", at_least=4)
     modules = [name for name in names if name.endswith(".js")]
-    assert len(modules) == len(list(MODULES.glob("*.js"))) + 1  # and Leaflet
+    assert len(modules) == len(imported("map.js")) + 1  # and Leaflet
     assert all(re.fullmatch(r"\w+\.[0-9a-f]{12}\.js", name) for name in modules)
 
 

@@ -1,45 +1,19 @@
 // Puts the map together: layers from the page's data, the switches, the panel, the address.
 
 import { Credits } from "./credits.js";
+import { createPanes, deepestZoomOf, layerFrom, limitsOf } from "./layers.js";
 import { Live } from "./live.js";
 import { Panel } from "./panel.js";
 import { format, parse } from "./permalink.js";
-import { TarryLayer } from "./tiles.js";
 import { watchTiles } from "./watching.js";
 
-const DEEPEST_ZOOM = 18; // deeper only where a layer goes deeper
 const WORLD = { centre: [25, 5], zoom: 2 };
-const WORLD_DEGREES = 340;
 const NARROW = "(max-width: 720px)";
-
-function boundsOf([west, south, east, north]) {
-  return L.latLngBounds([south, west], [north, east]);
-}
-
-/** Bounds that leave tiles out; none for what spans the world, whose copies are wanted too. */
-function limitsOf([west, south, east, north]) {
-  const partOfTheWorld = west < east && east - west < WORLD_DEGREES;
-  return partOfTheWorld ? boundsOf([west, south, east, north]) : undefined;
-}
-
-function layerFrom(described, hotSeconds, deepestZoom) {
-  return new TarryLayer({
-    url: described.url,
-    pane: described.base ? "base" : "overlays",
-    zIndex: described.order,
-    bounds: limitsOf(described.bounds),
-    minZoom: described.min_zoom,
-    maxZoom: deepestZoom,
-    maxNativeZoom: described.max_zoom,
-    hotSeconds,
-  });
-}
 
 function createMap(maxZoom) {
   const options = { zoomControl: false, attributionControl: false, minZoom: 1, maxZoom, worldCopyJump: true };
   const map = L.map("map", options);
-  map.createPane("base").style.zIndex = 200;
-  map.createPane("overlays").style.zIndex = 300;
+  createPanes(map);
   L.control.zoom({ position: "topright" }).addTo(map);
   return map;
 }
@@ -122,7 +96,7 @@ function start() {
   const panel = new Panel(document.getElementById("happening"), page.wait_seconds);
   watchTiles((answer) => panel.add(answer));
 
-  const deepestZoom = Math.max(DEEPEST_ZOOM, ...page.layers.map((it) => it.max_zoom));
+  const deepestZoom = deepestZoomOf(page.layers);
   const map = createMap(deepestZoom);
   const layers = new Map(page.layers.map((it) => [it.slug, layerFrom(it, page.hot_seconds, deepestZoom)]));
   const credited = page.layers.map((it) => ({

@@ -1,0 +1,39 @@
+// Layers for a map, from what the server says of them.
+
+import { TarryLayer } from "./tiles.js";
+
+const DEEPEST_ZOOM = 18; // deeper only where a layer goes deeper
+const WORLD_DEGREES = 340;
+
+function boundsOf([west, south, east, north]) {
+  return L.latLngBounds([south, west], [north, east]);
+}
+
+/** Bounds that leave tiles out; none for what spans the world, whose copies are wanted too. */
+export function limitsOf([west, south, east, north]) {
+  const partOfTheWorld = west < east && east - west < WORLD_DEGREES;
+  return partOfTheWorld ? boundsOf([west, south, east, north]) : undefined;
+}
+
+export function deepestZoomOf(described) {
+  return Math.max(DEEPEST_ZOOM, ...described.map((it) => it.max_zoom));
+}
+
+/** The panes that the style sheet treats differently in the dark. */
+export function createPanes(map) {
+  map.createPane("base").style.zIndex = 200;
+  map.createPane("overlays").style.zIndex = 300;
+}
+
+export function layerFrom(described, hotSeconds, deepestZoom) {
+  return new TarryLayer({
+    url: described.url,
+    pane: described.base ? "base" : "overlays",
+    zIndex: described.order,
+    bounds: limitsOf(described.bounds),
+    minZoom: described.min_zoom,
+    maxZoom: deepestZoom,
+    maxNativeZoom: described.max_zoom,
+    hotSeconds,
+  });
+}

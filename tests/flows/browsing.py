@@ -1,0 +1,102 @@
+"""Pages in a real browser: Chromium, one visit per test."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, sync_playwright
+
+from tests.flows.stack import ROOT
+
+CHROMIUM_ARGUMENTS = (
+    "--no-sandbox",  # Chromium refuses its sandbox to root
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+TILES_SECONDS = 40
+DESKTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
+MODULES = ROOT / "resources" / "static" / "resources"
+
+PAINTED_TILES = """(pane) => [
+  ...document.querySelectorAll(`.leaflet-${pane}-pane img.leaflet-tile-loaded`),
+].filter((image) => {
+  if (!image.naturalWidth) return false;
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 64;
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  context.drawImage(image, 0, 0, 64, 64);
+  return context.getImageData(0, 0, 64, 64).data.some((value, index) => index % 4 === 3 && value > 0);
+}).length"""
+
+
+@dataclass
+class Visit:
+    """A page in the browser, and what went wrong on it."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
+
+    def watch(self) -> None:
+        self.page.on("console", lambda message: self._console(message.type, message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", self._request)
+
+    def _console(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning"):
+            self.complaints.append(text)
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith(("blob:", "data:")):
+            self.hosts.add(urlsplit(request.url).netloc)
+
+    def wait_for_tiles(self, pane: str, at_least: int) -> None:
+        self.page.wait_for_function(
+            f"([pane, count]) => ({PAINTED_TILES})(pane) >= count",
+            arg=[pane, at_least],
+            timeout=TILES_SECONDS * 1000,
+        )
+
+    def wait_until_filled(self) -> None:
+        self.page.wait_for_function(
+            """() => { const tiles = [...document.querySelectorAll("img.leaflet-tile")];
+            return tiles.length && tiles.every((tile) => tile.classList.contains("leaflet-tile-loaded")); }""",
+            timeout=TILES_SECONDS * 1000,
+        )
+
+
+def imported(module: str) -> set[str]:
+    """The module and all that it imports, however far round."""
+    names = set(re.findall(r'from "\./(\w+\.js)"', (MODULES / module).read_text()))
+    return {module}.union(*map(imported, names))
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium. Skips the test where there is none."""
+    executable = shutil.which("chromium")
+    if executable is None:
+        pytest.skip("Chromium is not installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def visit(browser: Browser, **options: object) -> Iterator[Visit]:
+    """A new page without any past, which is watched."""
+    context = browser.new_context(**options)  # type: ignore[arg-type]
+    visiting = Visit(context.new_page())
+    visiting.watch()
+    yield visiting
+    context.close()
