@@ -21,7 +21,7 @@ PRODUCTION := $(ALONE) SECRET_KEY=$$(head -c 48 /dev/urandom | base64 -w 0) PUBL
 .DEFAULT_GOAL := run
 
 setup:
-	@./setup.sh --dev
+	@DB=$(DB) ./setup.sh --dev
 
 run:
 	@./setup.sh
@@ -29,7 +29,8 @@ run:
 
 test: setup
 	$(ALONE) $(pytest) -n auto --ignore=tests/flows
-	$(ALONE) $(pytest) tests/flows
+	$(ALONE) $(pytest) -n 2 --dist loadfile tests/flows --ignore=tests/flows/faults
+	$(ALONE) $(pytest) tests/flows/faults
 
 check: setup
 	$(python) -m ruff check .

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv with the pinned packages, and installs what is missing of the system.
 #   ./setup.sh         what `make run` needs
-#   ./setup.sh --dev   and what tests, checks and benchmarks need
+#   ./setup.sh --dev   and what tests, checks and benchmarks need; DB=postgres: PostgreSQL too
 # Run again it does only what changed. It never starts, stops or configures a service of the system.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -25,6 +25,7 @@ if [ "${1:-}" = --dev ]; then
     need curl curl
     need wget wget
     need wrk wrk
+    if [ "${DB:-sqlite}" = postgres ]; then need postgresql initdb /usr/lib/postgresql/*/bin/initdb; fi
 fi
 
 PYTHON=${PYTHON:-python3}
