@@ -19,10 +19,10 @@ _SITE = r"https?://[A-Za-z0-9.\-\[\]:_]+"
 SITE = re.compile(_SITE + "/?")
 SERVER = re.compile(rf"({_SITE})?(/[A-Za-z0-9._~-]+)+")
 
-UNSHARED_BACKENDS = ("locmem.LocMemCache", "dummy.DummyCache")
 LEAST_SKIP_SECONDS = 15
 """Those who wait are looked after every two seconds; a pause of the sweeper shows after ten."""
 
+UNSHARED_BACKENDS = ("locmem.LocMemCache", "dummy.DummyCache")
 
 
 def check_waiting(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
@@ -122,6 +122,16 @@ def check_lanes(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessag
     lanes, skip, least = conf().RETRY_LANES, conf().RETRY_SKIP_SECONDS, LEAST_SKIP_SECONDS
     if bad := [name for name, lane in lanes.items() if lane["limit"] < 1 or lane["workers"] < 1]:
         found.append(Error(f"Lanes need a limit and workers of at least 1: {', '.join(bad)}.", id="retry.E013"))
+    if bad := [name for place, name in enumerate(lanes) if not {lanes[name].get("up")} <= {None, *list(lanes)[:place]}]:
+        message = f"Lanes must name a faster lane, one before them, as `up`: {', '.join(bad)}."
+        found.append(Error(message, id="retry.E021"))
+    if skip and (skip < least or skip <= conf().DEFAULT_RETRY_TIMEOUT):
+        message = f"RETRY_SKIP_SECONDS is {skip}; it must be 0, or at least {least} and above DEFAULT_RETRY_TIMEOUT."
+        hint = "Clients that were told to come again in that time would find their work skipped."
+        found.append(Error(message, hint=hint, id="retry.E022"))
+    if conf().RETRY_AGE_SECONDS < 0 or conf().RETRY_SKIP_BACKLOG_SECONDS < 0:
+        message = "RETRY_AGE_SECONDS and RETRY_SKIP_BACKLOG_SECONDS must not be negative."
+        found.append(Error(message, id="retry.E023"))
     return found
 
 
@@ -137,13 +147,3 @@ def check_popularity(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckM
 
 ALL = (check_popularity, check_waiting, check_delivery, check_stores, check_times, check_lanes)
 DEPLOYMENT = (check_public_url,)
-    if bad := [name for place, name in enumerate(lanes) if not {lanes[name].get("up")} <= {None, *list(lanes)[:place]}]:
-        message = f"Lanes must name a faster lane, one before them, as `up`: {', '.join(bad)}."
-        found.append(Error(message, id="retry.E021"))
-    if skip and (skip < least or skip <= conf().DEFAULT_RETRY_TIMEOUT):
-        message = f"RETRY_SKIP_SECONDS is {skip}; it must be 0, or at least {least} and above DEFAULT_RETRY_TIMEOUT."
-        hint = "Clients that were told to come again in that time would find their work skipped."
-        found.append(Error(message, hint=hint, id="retry.E022"))
-    if conf().RETRY_AGE_SECONDS < 0 or conf().RETRY_SKIP_BACKLOG_SECONDS < 0:
-        message = "RETRY_AGE_SECONDS and RETRY_SKIP_BACKLOG_SECONDS must not be negative."
-        found.append(Error(message, id="retry.E023"))
