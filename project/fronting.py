@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .limits import FileLimits
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
+from .waiting import Elsewhere
 
-TEMPLATES = ("nginx.conf", "site.conf", "proxy.conf")
+TEMPLATES = ("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "proxy.conf")
 MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
 
 
@@ -31,6 +32,7 @@ class Front:
     limits: FileLimits
     small: bool
     is_root: bool
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)
 
 
 def rendered(front: Front) -> dict[str, str]:
@@ -77,6 +79,10 @@ def _values(front: Front) -> dict[str, str]:
         "server_names": server_names(front.allowed_hosts),
         "public_scheme": front.public_scheme,
         "retry_path": front.retry_path,
+        "waiting_listen": front.elsewhere.listen or front.listen,
+        "waiting_default": _waiting_default(front),
+        "waiting_host": front.elsewhere.host or '""',
+        "waiting_site": f"include {runtime.nginx}/elsewhere.conf;" if front.elsewhere.host else "",
         "trusted_proxies": _trusted(front.trusted_proxies),
         "main_timeout": str(MAIN_TIMEOUT_SECONDS),
         "proxy_timeout": _seconds(front.proxy_timeout_seconds),
@@ -87,6 +93,12 @@ def _values(front: Front) -> dict[str, str]:
         "hot_max_bytes": str(front.hot_max_bytes),
         "static_parent": _quoted(front.data.static.parent),
     }
+
+
+def _waiting_default(front: Front) -> str:
+    """Whoever asks there for another host is refused, as everywhere."""
+    listen = front.elsewhere.listen
+    return f"listen {listen} default_server backlog={front.backlog};" if listen else ""
 
 
 def _trusted(proxies: Sequence[str]) -> str:

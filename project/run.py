@@ -24,6 +24,7 @@ from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .processes import Plan, processes
 from .remembering import remember
 from .starting import StartError
+from .waiting import Elsewhere, elsewhere
 
 
 def main() -> None:
@@ -55,8 +56,9 @@ def prepare() -> list[str]:
     _read_settings()
     starting.require_free_port(settings.LISTEN, settings.PORT)
     starting.require_quiet(runtime)
+    waiting = _elsewhere()
     demo = _prepare_site(data)
-    fronting.write(_front(data, runtime))
+    fronting.write(_front(data, runtime, waiting))
     plan = _plan(data, runtime, tools, demo=demo)
     user = "root" if os.getuid() == 0 else ""
     text = supervision.configuration(processes(plan), logs=data.logs, runtime=runtime.root, user=user)
@@ -140,7 +142,16 @@ def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str],
     )
 
 
-def _front(data: DataDirectory, runtime: RuntimeDirectory) -> fronting.Front:
+def _elsewhere() -> Elsewhere:
+    """Where clients wait, if not at the site's own address. Raises StartError."""
+    own = f"{settings.LISTEN}:{settings.PORT}"
+    found = elsewhere(settings.RETRY_AFTER_SERVER, settings.RETRY_LISTEN, settings.ALLOWED_HOSTS, own)
+    if found.listen:
+        starting.require_free_port(*found.address, setting="RETRY_LISTEN")
+    return found
+
+
+def _front(data: DataDirectory, runtime: RuntimeDirectory, waiting: Elsewhere) -> fronting.Front:
     files = raise_file_limit()
     return fronting.Front(
         data=data,
@@ -158,6 +169,7 @@ def _front(data: DataDirectory, runtime: RuntimeDirectory) -> fronting.Front:
         limits=nginx_limits(files, settings.RETRY_MAX_CLIENTS),
         small=settings.SMALL,
         is_root=os.getuid() == 0,
+        elsewhere=waiting,
     )
 
 

@@ -51,8 +51,11 @@ X_FRAME_OPTIONS = "DENY"
 if not DEBUG:
     # nginx sets it on every request, to the scheme of PUBLIC_URL; a client's own is dropped.
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+_waiting = urlsplit(env.str("RETRY_AFTER_SERVER", ""))
+_tiles = f" {_waiting.scheme}://{_waiting.netloc}" if _waiting.netloc else ""  # tiles may come from there
 CONTENT_SECURITY_POLICY = (
-    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    f"default-src 'self'; img-src 'self' data:{_tiles}; connect-src 'self'{_tiles}; "
+    "object-src 'none'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
 )
 SILENCED_SYSTEM_CHECKS = [
@@ -68,6 +71,7 @@ CACHE_URL = env.str("CACHE_URL", f"unix://{_runtime.socket('cache')}")
 SEEN_URL = env.str("SEEN_URL", "")
 CACHE_MAX_BYTES = env.int("CACHE_MAX_BYTES", (64 if SMALL else 256) * 1024 * 1024)
 RETRY_AFTER_SERVER = env.str("RETRY_AFTER_SERVER", "/retry_after")
+RETRY_LISTEN = env.str("RETRY_LISTEN", "")
 DEFAULT_RETRY_TIMEOUT = env.float("DEFAULT_RETRY_TIMEOUT", 25)
 RETRY_MAX_WAITS = env.int("RETRY_MAX_WAITS", 2)
 RETRY_DELIVERY = env.str("RETRY_DELIVERY", "redirect")

@@ -69,7 +69,7 @@ def hold_lock(path: Path) -> int:
     return descriptor
 
 
-def require_free_port(host: str, port: int) -> None:
+def require_free_port(host: str, port: int, *, setting: str = "PORT") -> None:
     """Raises StartError when nginx could not listen there."""
     host = host.strip("[]")
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
@@ -78,7 +78,7 @@ def require_free_port(host: str, port: int) -> None:
             probe.bind((host, port))
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise StartError(f"it cannot listen on {host} port {port} ({reason}). Choose another PORT.") from error
+            raise StartError(f"it cannot listen on {host} port {port} ({reason}). Choose another {setting}.") from error
 
 
 def require_quiet(runtime: RuntimeDirectory) -> None:

@@ -11,7 +11,9 @@ from .proxies import is_trusted
 
 django.setup(set_prefix=False)
 
-from .instance import Asked, Instance, Reply  # noqa: E402 - needs the apps
+from .instance import Instance  # noqa: E402 - needs the apps
+from .replies import Asked, Reply  # noqa: E402
+from .tickets import STATUS  # noqa: E402
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -21,7 +23,7 @@ NOT_FOUND = Reply(404, {"Content-Type": "text/plain", "Cache-Control": "no-store
 
 
 class Application:
-    """Answers the path of RETRY_AFTER_SERVER, and 404 to all else."""
+    """Answers the path of RETRY_AFTER_SERVER and its status address, and 404 to all else."""
 
     def __init__(self) -> None:
         self.instance: Instance | None = None
@@ -46,10 +48,13 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.instance is None or scope["path"] != urlsplit(conf().RETRY_AFTER_SERVER).path:
-            reply: Reply | None = NOT_FOUND
-        else:
+        path = urlsplit(conf().RETRY_AFTER_SERVER).path
+        if self.instance and scope["path"] == path:
             reply = await self.instance.answer(_asked(scope), receive)
+        elif self.instance and scope["path"] == path + STATUS:
+            reply = await self.instance.status(_asked(scope))
+        else:
+            reply = NOT_FOUND
         if reply is None:
             return
         fields = [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
@@ -67,6 +72,7 @@ def _asked(scope: Scope) -> Asked:
         host=given.get(b"host", ""),
         fetch_mode=given.get(b"sec-fetch-mode"),
         accept=given.get(b"accept"),
+        front=given.get(b"x-front", ""),
         address=_address(peer[0] if peer else "", given.get(b"x-real-ip", "")),
     )
 

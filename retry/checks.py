@@ -16,6 +16,7 @@ from .headers import hot_window_seconds
 from .proxies import is_trusted
 
 _SITE = r"https?://[A-Za-z0-9.\-\[\]:_]+"
+DELIVERIES = ("redirect", "inline", "internal")
 SITE = re.compile(_SITE + "/?")
 SERVER = re.compile(rf"({_SITE})?(/[A-Za-z0-9._~-]+)+")
 
@@ -48,8 +49,13 @@ def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMes
     """How clients are handed over and where they go back to."""
     found: list[CheckMessage] = []
     server, public = conf().RETRY_AFTER_SERVER, conf().PUBLIC_URL
-    if conf().RETRY_DELIVERY != "redirect":
-        found.append(Error(f"RETRY_DELIVERY is {conf().RETRY_DELIVERY!r}; known is: redirect.", id="retry.E006"))
+    if conf().RETRY_DELIVERY not in DELIVERIES:
+        message = f"RETRY_DELIVERY is {conf().RETRY_DELIVERY!r}; known are: {', '.join(DELIVERIES)}."
+        found.append(Error(message, id="retry.E006"))
+    elif conf().RETRY_DELIVERY != "redirect" and not _is_same_site(server, public):
+        message = f"RETRY_DELIVERY is {conf().RETRY_DELIVERY}, but RETRY_AFTER_SERVER is not at PUBLIC_URL."
+        hint = "One nginx must have both: make RETRY_AFTER_SERVER a path, or choose redirect."
+        found.append(Error(message, hint=hint, id="retry.E006"))
     if not SERVER.fullmatch(server):
         message = "RETRY_AFTER_SERVER must be a path like /retry_after, or an http(s) URL with such a path."
         found.append(Error(message, id="retry.E007"))
@@ -66,6 +72,17 @@ def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMes
     if not public and not server.startswith("/"):
         found.append(_no_public_url())
     return found
+
+
+def _is_same_site(server: str, public: str) -> bool:
+    """Whether an address is a path, or at the site's own scheme, host and port."""
+    return server.startswith("/") or _origin(server) == _origin(public)
+
+
+def _origin(address: str) -> str:
+    """Scheme, host and port, the port only where it is not the scheme's own."""
+    scheme, _, rest = address.lower().partition("://")
+    return f"{scheme}://{rest.partition('/')[0].removesuffix({'http': ':80', 'https': ':443'}.get(scheme, ''))}"
 
 
 def check_public_url(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:

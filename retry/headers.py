@@ -8,7 +8,9 @@ from .contents import Content
 
 CORS = {
     "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "Cache-Status, Content-Location, ETag, Retry-After, Server-Timing",
+    "Access-Control-Expose-Headers": (
+        "Cache-Status, Content-Location, ETag, Location, Preference-Applied, Retry-After, Server-Timing"
+    ),
     "Timing-Allow-Origin": "*",
 }
 
@@ -25,6 +27,9 @@ PAGE = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
 }
+
+WAIT, RETURNED = "@wait", "@returned"
+"""nginx' named locations for X-Accel-Redirect: to the waiting instance, and back to main. See nginx/site.conf."""
 
 STALE_WHILE_REVALIDATE_SECONDS = 1
 
@@ -77,6 +82,17 @@ def uncached(cache_status: str, wait_seconds: float | None = None) -> dict[str, 
     if wait_seconds is not None:
         fields["Retry-After"] = whole_seconds(wait_seconds)
     return fields
+
+
+def applied(preference: str) -> dict[str, str]:
+    """Header fields of an answer that follows the client's preference (RFC 7240, 3); none without one."""
+    return {"Preference-Applied": preference, "Vary": "Prefer"} if preference else {}
+
+
+def preference(respond_async: bool | None, wait_seconds: int | None) -> str:
+    """The preferences as Preference-Applied names them."""
+    wait = "" if wait_seconds is None else f"wait={wait_seconds}"
+    return ", ".join(filter(None, ["respond-async" if respond_async else "", wait]))
 
 
 def whole_seconds(seconds: float) -> str:

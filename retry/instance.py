@@ -3,43 +3,30 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from . import headers, observing, responses
+from . import claims, connections, headers, observing, responses
+from . import status as statuses
 from .conf import conf
 from .errors import TicketError
 from .front import Front
-from .serving import is_navigation
+from .looking import look
+from .preferences import is_navigation
+from .replies import Asked, Reply, problem
 from .subscribing import AGAIN_SECONDS, listen_forever, look_again_forever
 from .tickets import Ticket, read_ticket, ticket_address
 from .waiting import Outcome, Receive, Waiting
 
 _log = logging.getLogger("tarry.waiting")
 
+HANDED = "handed"
+"""What nginx says (X-Front) of a request that main has handed over: it knows the address to return to."""
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request, as far as the waiting instance needs it. `address` is the client's, for its own limit."""
-
-    method: str
-    query: bytes
-    host: str
-    fetch_mode: str | None = None
-    accept: str | None = None
-    address: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer for any kind of server."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes = b""
+STATUSES_AT_ONCE = 50
+"""Connections to each Redis server that questions for a status may take."""
 
 
 class Instance:
@@ -49,6 +36,11 @@ class Instance:
         self._front = Front(conf().RETRY_FRONT) if conf().RETRY_FRONT else None
         self.waiting = Waiting(self._front)
         self._per_address: dict[str, int] = {}
+        self._clients: connections.Clients = {
+            "state": connections.async_client("state"),
+            "cache": connections.async_client("cache"),
+        }
+        self._asking = asyncio.Semaphore(STATUSES_AT_ONCE)
         self._tasks = [
             asyncio.create_task(_kept_up(lambda: listen_forever(self.waiting))),
             asyncio.create_task(_kept_up(self.waiting.look_forever)),
@@ -61,6 +53,8 @@ class Instance:
             for task in pending:
                 task.cancel()
             _, pending = await asyncio.wait(pending, timeout=0.2)
+        for client in self._clients.values():
+            await client.aclose()
         if self._front:
             await self._front.close()
 
@@ -72,6 +66,16 @@ class Instance:
         if self.waiting.count >= conf().RETRY_MAX_CLIENTS:
             return problem(503, "Too many clients are waiting.", wait_seconds=_left_seconds(ticket))
         return await self._wait_within_limit(ticket, asked, receive)
+
+    async def status(self, asked: Asked) -> Reply:
+        """How the ticket's content stands. Does not wait for it."""
+        ticket = admit(asked)
+        if isinstance(ticket, Reply):
+            return ticket
+        async with self._asking:
+            steps = look(claims.looking(ticket.work_key), ticket.content_key, with_body=False)
+            [found] = await connections.run_all(self._clients, [steps])
+        return statuses.status(ticket, found)
 
     async def _wait_within_limit(self, ticket: Ticket, asked: Asked, receive: Receive) -> Reply | None:
         most, address = conf().RETRY_CLIENTS_PER_ADDRESS, asked.address
@@ -88,24 +92,26 @@ class Instance:
                 del self._per_address[address]
 
     async def _wait(self, ticket: Ticket, asked: Asked, receive: Receive) -> Reply | None:
+        seconds = min(ticket.seconds_left(time.time()), conf().DEFAULT_RETRY_TIMEOUT)
+        is_last = ticket.hop >= conf().RETRY_MAX_WAITS or seconds < conf().DEFAULT_RETRY_TIMEOUT
         if self.waiting.closing:
             outcome = Outcome.CLOSING
-        elif ticket.hop > conf().RETRY_MAX_WAITS:
+        elif ticket.hop > conf().RETRY_MAX_WAITS or seconds <= 0:
             return _give_up(ticket, asked)
         else:
-            outcome = await self.waiting.wait(ticket, asked.host, receive, conf().DEFAULT_RETRY_TIMEOUT)
+            outcome = await self.waiting.wait(ticket, asked.host, receive, seconds)
         observing.answered("retry", outcome.value)
         match outcome:
             case Outcome.GONE:
                 return None
             case Outcome.READY:
-                return _redirect(ticket.redirect, "Tarry; fwd=miss; detail=ready", None)
+                return _send_back(ticket, asked)
             case Outcome.CLOSING:
                 return _redirect(_own_address(ticket), "Tarry; fwd=miss; detail=reload", _left_seconds(ticket))
-            case Outcome.TIME_UP if ticket.hop < conf().RETRY_MAX_WAITS:
-                return _redirect(_own_address(ticket.next_hop()), "Tarry; fwd=miss; detail=wait", _left_seconds(ticket))
-            case Outcome.TIME_UP:
+            case Outcome.TIME_UP if is_last:
                 return _give_up(ticket, asked)
+            case Outcome.TIME_UP:
+                return _redirect(_own_address(ticket.next_hop()), "Tarry; fwd=miss; detail=wait", _left_seconds(ticket))
 
 
 def admit(asked: Asked) -> Ticket | Reply:
@@ -132,24 +138,32 @@ async def _kept_up(task: Callable[[], Coroutine[None, None, None]]) -> None:
 
 
 def _give_up(ticket: Ticket, asked: Asked) -> Reply:
-    """The waits are used up, while the preparation goes on."""
+    """The waits are used up, or the time that the client gave, while the preparation goes on."""
     seconds = _left_seconds(ticket)
+    applied = headers.preference(ticket.respond_async, ticket.wait_seconds)
+    if ticket.respond_async:
+        return statuses.accepted(ticket, seconds, why="wait", preference=applied)
     if is_navigation(asked.fetch_mode, asked.accept):
         fields = headers.uncached('Tarry; fwd=miss; detail="gave up"', seconds)
         body = responses.waiting_html(ticket.redirect, headers.whole_seconds(seconds)).encode()
         return Reply(503, {**fields, "Content-Type": "text/html; charset=utf-8", **headers.PAGE}, body)
-    return problem(503, "It takes longer than a client should wait. It is still being prepared.", wait_seconds=seconds)
+    detail = "It takes longer than a client should wait. It is still being prepared."
+    return problem(503, detail, wait_seconds=seconds, preference=applied)
+
+
+def _send_back(ticket: Ticket, asked: Asked) -> Reply:
+    """The way back: for the client to go, or for nginx, where it stands between and may deliver."""
+    if conf().RETRY_DELIVERY == "redirect" or not asked.front:
+        return _redirect(ticket.redirect, "Tarry; fwd=miss; detail=ready", None)
+    if asked.front == HANDED:
+        return Reply(200, {"X-Accel-Redirect": headers.RETURNED})
+    parts = urlsplit(ticket.redirect)._replace(scheme="", netloc="")
+    path = urlsplit(conf().RETRY_AFTER_SERVER).path
+    return Reply(200, {"X-Accel-Redirect": f"{path}/returned{parts.geturl()}"})
 
 
 def _redirect(location: str, cache_status: str, wait_seconds: float | None) -> Reply:
     return Reply(302, {**headers.uncached(cache_status, wait_seconds), "Location": location})
-
-
-def problem(status: int, detail: str, *, wait_seconds: float | None = None) -> Reply:
-    fields = headers.uncached("Tarry; fwd=miss", wait_seconds)
-    return Reply(
-        status, {**fields, "Content-Type": "application/problem+json"}, responses.problem_body(status, detail).encode()
-    )
 
 
 def _own_address(ticket: Ticket) -> str:

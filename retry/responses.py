@@ -73,10 +73,20 @@ def _conditional(request: HttpRequest, response: HttpResponse, last_modified: in
     return answer
 
 
-def redirect(address: str, wait_seconds: float, why: str) -> HttpResponse:
-    """302 to the waiting instance. Nobody keeps it."""
-    fields = headers.uncached(f"Tarry; fwd=miss; detail={why}", wait_seconds)
+def redirect(address: str, wait_seconds: float, why: str, *, preference: str = "") -> HttpResponse:
+    """302 to the waiting instance. Nobody keeps it. `preference` is what was applied of the client's."""
+    fields = headers.uncached(f"Tarry; fwd=miss; detail={why}", wait_seconds) | headers.applied(preference)
     return HttpResponse(status=302, headers={**fields, "Location": address})
+
+
+def hand_over(ticket_query: str) -> HttpResponse:
+    """For nginx alone: the waiting instance goes on with this request. No client sees anything of it.
+
+    It has no field that nginx would add to the final answer, as Cache-Control or Content-Type.
+    """
+    response = HttpResponse(headers={"X-Accel-Redirect": headers.WAIT, "X-Ticket": ticket_query})
+    del response["Content-Type"]
+    return response
 
 
 def problem(

@@ -1,20 +1,21 @@
 """Serve or defer: what main does for a key. It never waits for content and never prepares it."""
 
 import random
-import time
 
 from django.http import HttpRequest, HttpResponse
 
-from . import claims, connections, contents, headers, lanes, observing, popularity, responses
+from . import claims, connections, contents, deferring, headers, lanes, observing, popularity, responses
 from .conf import conf
 from .contents import Content
 from .deciding import Answer, Defer, Fail, HandOver, Refuse, Serve, TakeBack, decide
 from .errors import QueueUnavailable, StoreUnavailable
 from .looking import look
-from .tickets import MAX_REDIRECT_CHARACTERS, Ticket, ticket_address
+from .tickets import MAX_REDIRECT_CHARACTERS
 from .work import Work
 
 METHODS = ("GET", "HEAD")
+
+public_url = deferring.public_url
 
 
 def serve_or_defer(
@@ -29,7 +30,7 @@ def serve_or_defer(
         return _preflight()
     if request.method not in METHODS:
         return responses.not_allowed()
-    if len(_way_back(request)) > MAX_REDIRECT_CHARACTERS:
+    if len(deferring.way_back(request)) > MAX_REDIRECT_CHARACTERS:
         return responses.problem(414, f"Addresses have at most {MAX_REDIRECT_CHARACTERS} characters.")
     answer = find_answer(content_key, work, version)
     observing.answered("main", type(answer).__name__.lower())
@@ -85,43 +86,8 @@ def _response(request: HttpRequest, answer: Answer, content_key: str, work: Work
         case Refuse(wait_seconds, why):
             word = f'Tarry; fwd=miss; detail="{why}"'
             return responses.problem(503, f"Try again later: {why}.", wait_seconds=wait_seconds, cache_status=word)
-        case Defer(wait_seconds, why) if html and _is_navigation(request):
-            return responses.waiting_page(request.get_full_path(), wait_seconds, why)
-        case Defer(wait_seconds, why):
-            address = _waiting_address(request, content_key, work.key, wait_seconds)
-            return responses.redirect(address, wait_seconds, why)
-
-
-def _waiting_address(request: HttpRequest, content_key: str, work_key: str, wait_seconds: float) -> str:
-    server, now = conf().RETRY_AFTER_SERVER, time.time()
-    ticket = Ticket(
-        redirect=_way_back(request),
-        retry_after=now + wait_seconds,
-        content_key=content_key,
-        work_key=work_key,
-        issued_at=int(now),
-    )
-    return ticket_address(ticket, server)
-
-
-def _way_back(request: HttpRequest) -> str:
-    """Where the client goes back to: a path here, or with the site's name when it waits at another."""
-    path = request.get_full_path()
-    return path if conf().RETRY_AFTER_SERVER.startswith("/") else f"{public_url(request)}{path}"
-
-
-def public_url(request: HttpRequest) -> str:
-    """This site's address without a path: PUBLIC_URL, else the (checked) Host that was asked for."""
-    return conf().PUBLIC_URL.rstrip("/") or f"{request.scheme}://{request.get_host()}"
-
-
-def _is_navigation(request: HttpRequest) -> bool:
-    return is_navigation(request.headers.get("Sec-Fetch-Mode"), request.headers.get("Accept"))
-
-
-def is_navigation(fetch_mode: str | None, accept: str | None) -> bool:
-    """Whether a person waits for a page. Browsers that say nothing are known by what they accept."""
-    return fetch_mode == "navigate" if fetch_mode else "text/html" in (accept or "")
+        case Defer() as defer:
+            return deferring.deferred(request, content_key, work.key, defer, html=html)
 
 
 def _preflight() -> HttpResponse:

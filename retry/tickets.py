@@ -4,7 +4,9 @@ It is signed, so that it names nothing but what this site wrote into it, and it 
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from django.core.signing import BadSignature, Signer
@@ -14,10 +16,15 @@ from .errors import TicketError
 MAX_QUERY_BYTES = 8000
 MAX_REDIRECT_CHARACTERS = 2000
 MAX_KEY_CHARACTERS = 500
+STATUS = "/status"
+"""Below the waiting instance's path."""
 
 _NAMES = ("redirect", "retry_after", "key", "work", "hop", "sig")
+_OPTIONAL = ("deadline", "async")
+_SIGNED = ("redirect", "retry_after", "key", "work", "hop", *_OPTIONAL)
 _MOMENT = re.compile(r"[0-9]{1,11}(\.[0-9]{1,3})?", re.ASCII)
 _HOP = re.compile(r"[1-9][0-9]?", re.ASCII)
+_YES = re.compile("1")
 _SIGNATURE = re.compile(r"([0-9]{1,11})\.([A-Za-z0-9_-]{20,100})", re.ASCII)
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f\\]")
 
@@ -26,7 +33,8 @@ _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f\\]")
 class Ticket:
     """`redirect` is where the client goes back to; `retry_after`, Unix seconds, when content is expected.
 
-    `issued_at` is in whole Unix seconds and stays the same from hop to hop.
+    `issued_at` is in whole Unix seconds and stays the same from hop to hop. `deadline`, Unix seconds,
+    ends the whole wait (`Prefer: wait=N`); `respond_async` has it end in a status address instead of 503.
     """
 
     redirect: str
@@ -35,16 +43,37 @@ class Ticket:
     work_key: str
     issued_at: int
     hop: int = 1
+    deadline: float | None = None
+    respond_async: bool = False
 
     def next_hop(self) -> "Ticket":
         return replace(self, hop=self.hop + 1)
 
+    def seconds_left(self, now: float) -> float:
+        """Until the deadline; endless without one."""
+        return inf if self.deadline is None else self.deadline - now
+
+    @property
+    def wait_seconds(self) -> int | None:
+        """What `Prefer: wait` said: `issued_at` has lost its fraction, the deadline has not."""
+        return None if self.deadline is None else int(self.deadline - self.issued_at)
+
 
 def ticket_address(ticket: Ticket, server: str) -> str:
     """The URL of the waiting instance with the signed ticket in its query."""
+    return f"{server}?{ticket_query(ticket)}"
+
+
+def status_address(ticket: Ticket, server: str) -> str:
+    """The URL that tells how the content stands. It waits for nothing, so that it needs no deadline."""
+    return f"{server}{STATUS}?{ticket_query(replace(ticket, hop=1, deadline=None, respond_async=False))}"
+
+
+def ticket_query(ticket: Ticket) -> str:
+    """The signed ticket as a query string."""
     fields = _fields(ticket)
-    signature = f"{ticket.issued_at}.{_signer().signature(_signed_text(ticket))}"
-    return f"{server}?{urlencode([*fields.items(), ('sig', signature)], quote_via=quote, safe='/:')}"
+    signature = f"{ticket.issued_at}.{_signer().signature(_signed_text(fields, ticket.issued_at))}"
+    return urlencode([*fields.items(), ("sig", signature)], quote_via=quote, safe="/:")
 
 
 def read_ticket(query: bytes | str, *, now: float, max_age_seconds: float, hosts: frozenset[str]) -> Ticket:
@@ -63,9 +92,11 @@ def read_ticket(query: bytes | str, *, now: float, max_age_seconds: float, hosts
         work_key=_key(given, "work"),
         issued_at=int(signature[1]),
         hop=int(_matching(_HOP, given, "hop")),
+        deadline=float(_matching(_MOMENT, given, "deadline")) if "deadline" in given else None,
+        respond_async="async" in given and bool(_matching(_YES, given, "async")),
     )
     try:
-        _signer().unsign(f"{_signed_text(ticket, given['retry_after'])}:{signature[2]}")
+        _signer().unsign(f"{_signed_text(given, ticket.issued_at)}:{signature[2]}")
     except BadSignature:
         raise TicketError("This ticket was not issued here.", status=403) from None
     if not now - max_age_seconds <= ticket.issued_at <= now + 60:
@@ -86,6 +117,9 @@ def _given(query: bytes | str) -> dict[str, str]:
         if names.count(name) != 1:
             how = "missing" if name not in names else "given more than once"
             raise TicketError(f"The parameter {name} is {how}.", status=400)
+    for name in _OPTIONAL:
+        if names.count(name) > 1:
+            raise TicketError(f"The parameter {name} is given more than once.", status=400)
     return dict(pairs)
 
 
@@ -117,20 +151,23 @@ def _redirect(value: str, hosts: frozenset[str]) -> str:
 
 
 def _fields(ticket: Ticket) -> dict[str, str]:
-    return {
+    fields = {
         "redirect": ticket.redirect,
         "retry_after": f"{ticket.retry_after:.3f}",
         "key": ticket.content_key,
         "work": ticket.work_key,
         "hop": str(ticket.hop),
     }
+    if ticket.deadline is not None:
+        fields["deadline"] = f"{ticket.deadline:.3f}"
+    if ticket.respond_async:
+        fields["async"] = "1"
+    return fields
 
 
-def _signed_text(ticket: Ticket, retry_after: str | None = None) -> str:
-    fields = _fields(ticket)
-    if retry_after is not None:  # as it was written: signed is the text, not the number
-        fields["retry_after"] = retry_after
-    return urlencode([*fields.items(), ("issued", ticket.issued_at)])
+def _signed_text(fields: Mapping[str, str], issued_at: int) -> str:
+    """What is signed: the text of the fields, not the numbers that it stands for."""
+    return urlencode([*((name, fields[name]) for name in _SIGNED if name in fields), ("issued", issued_at)])
 
 
 def _signer() -> Signer:

@@ -2,7 +2,12 @@ from urllib.parse import urlsplit
 
 from django.urls import path
 
-from . import views
+from . import tickets, views
 from .conf import conf
 
-urlpatterns = [path(urlsplit(conf().RETRY_AFTER_SERVER).path.lstrip("/"), views.retry_after, name="retry_after")]
+_path = urlsplit(conf().RETRY_AFTER_SERVER).path.lstrip("/")
+
+urlpatterns = [
+    path(_path, views.retry_after, name="retry_after"),
+    path(f"{_path}{tickets.STATUS}", views.status, name="retry_status"),
+]

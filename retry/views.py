@@ -6,13 +6,37 @@ from threading import Thread
 
 from django.http import HttpRequest, HttpResponse
 
+from . import claims, connections
+from . import status as statuses
 from .conf import conf
-from .instance import Asked, Instance, Reply, admit, problem
+from .errors import StoreUnavailable
+from .instance import Instance, admit
+from .looking import Found, look
+from .replies import Asked, Reply, as_response, problem
+from .tickets import Ticket
 
 
 def retry_after(request: HttpRequest) -> HttpResponse:
     """Waits in this request's thread, unless a waiting instance runs (RETRY_INSTANCE): then nobody waits here."""
-    asked = Asked(
+    asked = _asked(request)
+    return as_response(_turn_away(asked) if conf().RETRY_INSTANCE else _wait(asked))
+
+
+def status(request: HttpRequest) -> HttpResponse:
+    """How the ticket's content stands. Nobody waits for that, so that main can tell as well."""
+    admitted = admit(_asked(request))
+    return as_response(admitted if isinstance(admitted, Reply) else statuses.status(admitted, _found(admitted)))
+
+
+def _found(ticket: Ticket) -> Found | StoreUnavailable:
+    try:
+        return connections.run(look(claims.looking(ticket.work_key), ticket.content_key, with_body=False))
+    except StoreUnavailable as error:
+        return error
+
+
+def _asked(request: HttpRequest) -> Asked:
+    return Asked(
         method=request.method or "GET",
         query=request.META.get("QUERY_STRING", "").encode("latin-1", "replace"),
         host=request.get_host(),
@@ -20,8 +44,6 @@ def retry_after(request: HttpRequest) -> HttpResponse:
         accept=request.headers.get("Accept"),
         address=request.META.get("REMOTE_ADDR", ""),
     )
-    reply = _turn_away(asked) if conf().RETRY_INSTANCE else _wait(asked)
-    return HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
 
 
 def _turn_away(asked: Asked) -> Reply:

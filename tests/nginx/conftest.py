@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
@@ -64,6 +65,12 @@ class RunningFront:
         connection.sock = socket.socket(socket.AF_UNIX)
         connection.sock.connect(str(self.front.runtime.socket("front")))
         return self._ask(connection, target, host, "GET", {})
+
+    def at(self, port: int) -> "RunningFront":
+        """The same, asked at another of its ports."""
+        other = copy(self)
+        other.port = port
+        return other
 
     def stop(self) -> None:
         self._process.terminate()

@@ -34,6 +34,8 @@ def test_skipping_and_ageing_can_be_switched_off(settings: Settings) -> None:
         ({"PUBLIC_URL": "", "RETRY_AFTER_SERVER": "https://wait.example/wait", "DEBUG": True}, "retry.E004"),
         ({"RETRY_MAX_WAITS": 0}, "retry.E005"),
         ({"RETRY_DELIVERY": "carrier pigeon"}, "retry.E006"),
+        ({"RETRY_DELIVERY": "inline", "RETRY_AFTER_SERVER": "https://wait.example/wait"}, "retry.E006"),
+        ({"RETRY_DELIVERY": "internal", "RETRY_AFTER_SERVER": "http://127.0.0.1:8001/wait"}, "retry.E006"),
         ({"RETRY_AFTER_SERVER": "//evil.example"}, "retry.E007"),
         ({"RETRY_TICKET_SECONDS": 30}, "retry.E008"),
         ({"RETRY_AFTER_SERVER": "https://wait.example"}, "retry.E007"),

@@ -13,8 +13,9 @@ from pytest_django import Settings
 
 from retry import claims, connections, contents, standings
 from retry.contents import Prepared
-from retry.instance import Asked, Instance, Reply
+from retry.instance import Instance
 from retry.preparing import prepare
+from retry.replies import Asked, Reply
 from retry.tickets import Ticket, read_ticket, ticket_address
 from retry.work import Work
 from tests.conftest import RedisServers
@@ -30,9 +31,13 @@ def begin(work: Work) -> int:
     return found.token
 
 
-def asked(work: Work, *, hop: int = 1, expected_in: float = 1, key: str = KEY, **fields: str) -> Asked:
+def asked(
+    work: Work, *, hop: int = 1, expected_in: float = 1, key: str = KEY, wait: float | None = None, **fields: Any
+) -> Asked:
     now = time.time()
-    ticket = Ticket(BACK, now + expected_in, key, work.key, int(now), hop)
+    deadline = None if wait is None else int(now) + wait
+    respond_async = fields.pop("respond_async", False)
+    ticket = Ticket(BACK, now + expected_in, key, work.key, int(now), hop, deadline, respond_async)
     return Asked("GET", urlsplit(ticket_address(ticket, "/retry_after")).query.encode(), "testserver", **fields)
 
 
@@ -351,5 +356,100 @@ def test_clients_of_one_address_can_be_limited(work: Work, settings: Settings) -
         many = [instance.answer(asked(work, address=address), present) for address in ("a", "a", "b")]
         assert await answers(many) == [302, 302, 503]
         assert instance._per_address == {}
+
+    play(scene)
+
+
+def test_a_client_that_waits_no_longer_is_told_so(work: Work) -> None:
+    async def scene(instance: Instance) -> None:
+        begin(work)
+        began = time.monotonic()
+        reply = await instance.answer(asked(work, wait=2), present)
+        assert reply is not None
+        assert reply.status == 503
+        assert 0.9 < time.monotonic() - began < 3
+        assert reply.headers["Preference-Applied"] == "wait=2"
+        assert int(reply.headers["Retry-After"]) >= 1
+
+    play(scene)
+
+
+def test_a_client_that_prefers_so_gets_a_status_address_when_its_time_is_up(work: Work) -> None:
+    async def scene(instance: Instance) -> None:
+        begin(work)
+        reply = await instance.answer(asked(work, wait=1, respond_async=True), present)
+        assert reply is not None
+        assert reply.status == 202
+        assert reply.headers["Preference-Applied"] == "respond-async, wait=1"
+        assert json.loads(reply.body)["status"] == reply.headers["Location"]
+
+    play(scene)
+
+
+def test_a_client_whose_time_is_long_over_does_not_wait(work: Work) -> None:
+    async def scene(instance: Instance) -> None:
+        begin(work)
+        reply = await asyncio.wait_for(instance.answer(asked(work, wait=-1), present), 0.5)
+        assert reply is not None
+        assert reply.status == 503
+
+    play(scene)
+
+
+def test_a_long_preference_leaves_the_usual_waits_as_they_are(work: Work, settings: Settings) -> None:
+    settings.DEFAULT_RETRY_TIMEOUT = 0.2
+
+    async def scene(instance: Instance) -> None:
+        begin(work)
+        first = await instance.answer(asked(work, wait=60, respond_async=True), present)
+        last = await instance.answer(asked(work, wait=60, respond_async=True, hop=2), present)
+        assert first is not None
+        assert last is not None
+        assert (first.status, last.status) == (302, 202)
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("delivery", "front", "expected"),
+    [
+        ("redirect", "asked", None),
+        ("redirect", "handed", None),
+        ("inline", "", None),
+        ("inline", "asked", "/retry_after/returned" + BACK),
+        ("internal", "asked", "/retry_after/returned" + BACK),
+        ("internal", "handed", "@returned"),
+        ("internal", "", None),
+    ],
+)
+def test_the_way_back_is_that_of_the_delivery(
+    work: Work, settings: Settings, delivery: str, front: str, expected: str | None
+) -> None:
+    settings.RETRY_DELIVERY = delivery
+
+    async def scene(instance: Instance) -> None:
+        connections.execute(claims.finishing_stored(work.key, begin(work), 0.1))
+        reply = await instance.answer(asked(work, front=front), present)
+        assert reply is not None
+        assert reply.headers.get("X-Accel-Redirect") == expected
+        assert reply.headers.get("Location") == (None if expected else BACK)
+        if expected:
+            assert set(reply.headers) == {"X-Accel-Redirect"}  # all else nginx would add to the content's fields
+
+    play(scene)
+
+
+@pytest.mark.parametrize("front", ["asked", "handed"])
+def test_a_wait_that_is_over_is_seen_by_the_client_in_every_delivery(
+    work: Work, settings: Settings, front: str
+) -> None:
+    settings.RETRY_DELIVERY = "internal"
+    settings.DEFAULT_RETRY_TIMEOUT = 0.2
+
+    async def scene(instance: Instance) -> None:
+        begin(work)
+        reply = await instance.answer(asked(work, front=front), present)
+        assert reply is not None
+        assert (reply.status, urlsplit(reply.headers["Location"]).path) == (302, "/retry_after")
 
     play(scene)

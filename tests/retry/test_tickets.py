@@ -1,5 +1,6 @@
 """Tickets: what is written is read, and nothing else is honoured."""
 
+from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from retry.errors import TicketError
-from retry.tickets import MAX_KEY_CHARACTERS, Ticket, read_ticket, ticket_address
+from retry.tickets import MAX_KEY_CHARACTERS, Ticket, read_ticket, status_address, ticket_address
 
 NOW = 1_800_000_000
 SITE = frozenset({"tiles.example"})
@@ -22,6 +23,8 @@ tickets = st.builds(
     work_key=text.map(lambda t: t[:MAX_KEY_CHARACTERS]),
     issued_at=st.just(NOW),
     hop=st.integers(1, 99),
+    deadline=st.none() | st.integers(0, 10_000_000_000).map(float),
+    respond_async=st.booleans(),
 )
 TICKET = Ticket("/tiles/a/1/0/0.png", NOW + 2.5, "tile:a:1:0:0:png", "paint:a:7:1:0:0", NOW)
 
@@ -165,3 +168,27 @@ def test_keys_rotate(settings: Settings) -> None:
     assert read(old) == TICKET
     settings.SECRET_KEY_FALLBACKS = []
     assert refusal(old) == 403
+
+
+@pytest.mark.parametrize("fields", [{"deadline": "1800000009"}, {"async": "1"}])
+def test_a_client_cannot_add_to_its_ticket(fields: dict[str, str]) -> None:
+    assert refusal(changed(**fields)) == 403
+
+
+@pytest.mark.parametrize("query", ["&deadline=nan", "&deadline=-1", "&async=0", "&async=", "&async=1&async=1"])
+def test_malformed_additions_are_refused(query: str) -> None:
+    assert refusal(query_of(TICKET) + query) == 400
+
+
+def test_a_client_cannot_wait_for_longer_than_it_said() -> None:
+    ticket = replace(TICKET, deadline=NOW + 5.25, respond_async=True)
+    fields = dict(parse_qsl(query_of(ticket)))
+    assert (ticket.wait_seconds, ticket.seconds_left(NOW + 1)) == (5, 4.25)
+    for name in ("deadline", "async"):
+        assert refusal(urlencode({other: value for other, value in fields.items() if other != name})) == 403
+
+
+def test_a_status_address_says_nothing_of_waits() -> None:
+    address = urlsplit(status_address(replace(TICKET, hop=2, deadline=NOW + 5.0, respond_async=True), "/retry_after"))
+    assert address.path == "/retry_after/status"
+    assert read(address.query) == TICKET

@@ -1,0 +1,67 @@
+"""`Prefer` as clients write it, rightly and wrongly."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retry.preferences import Preferences, preferences
+
+NONE = Preferences()
+ASYNC = Preferences(respond_async=True)
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("respond-async", ASYNC),
+        ("Respond-ASYNC", ASYNC),
+        (" respond-async ;foo=bar; baz , return=minimal", ASYNC),
+        ('respond-async=""', ASYNC),
+        ("respond-async=", ASYNC),
+        ("wait=10", Preferences(wait_seconds=10)),
+        ("WAIT = 10", Preferences(wait_seconds=10)),
+        ('wait="10"', Preferences(wait_seconds=10)),
+        ("wait=0", Preferences(wait_seconds=0)),
+        ("wait=010", Preferences(wait_seconds=10)),
+        ("wait=10; a=b, respond-async", Preferences(respond_async=True, wait_seconds=10)),
+        ("respond-async, wait=100", Preferences(respond_async=True, wait_seconds=100)),
+        ("wait=5, wait=7", Preferences(wait_seconds=5)),
+        ("wait=x, wait=7", NONE),
+        ('x="a,wait=3", handling=lenient', NONE),
+        ('x="a\\",wait=3", respond-async', ASYNC),
+        ('x="open, wait=3', Preferences(wait_seconds=3)),
+        ("respond-async=no", NONE),
+        ("respond async", NONE),
+        ("respond-async foo", NONE),
+        ("@, (, respond-async", ASYNC),
+        ("wait=-1", NONE),
+        ("wait=1.5", NONE),
+        ("wait=1e3", NONE),
+        ("wait=٣", NONE),
+        ("wait=86400", Preferences(wait_seconds=86_400)),
+        ("wait=86401", NONE),
+        ("wait=" + "9" * 500, NONE),
+        ("wait", NONE),
+        ("wait=", NONE),
+        ("=", NONE),
+        (",,;,", NONE),
+        ("", NONE),
+        (None, NONE),
+        ("respond-async," + "x" * 2000, NONE),
+    ],
+)
+def test_what_is_well_said_is_heard(field: str | None, expected: Preferences) -> None:
+    assert preferences(field) == expected
+
+
+@given(st.text(st.sampled_from(' \t,;="\\waitrespond-async019é'), max_size=200))
+def test_noise_is_read_to_its_end(field: str) -> None:
+    assert isinstance(preferences(field), Preferences)
+
+
+@pytest.mark.parametrize(
+    ("field", "immediate"),
+    [("respond-async", True), ("wait=0", True), ("respond-async, wait=0", True), ("respond-async, wait=1", False)],
+)
+def test_who_does_not_want_to_wait_does_not(field: str, immediate: bool) -> None:
+    assert preferences(field).is_immediate is immediate

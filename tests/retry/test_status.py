@@ -1,0 +1,113 @@
+"""The status address: each state of the work, by both instances."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+import pytest
+from django.test import RequestFactory
+from pytest_django import Settings
+
+from retry import claims, connections, contents, standings, views
+from retry.contents import Prepared
+from retry.instance import Instance
+from retry.replies import Asked, Reply
+from retry.tickets import Ticket, status_address
+from retry.work import Work
+
+pytestmark = pytest.mark.usefixtures("servers")
+KEY = "tile:a:1"
+BACK = "/tiles/a.png"
+
+Ask = Callable[[str], Reply]
+
+
+def by_the_waiting_instance(address: str, method: str = "GET") -> Reply:
+    async def run() -> Reply:
+        instance = Instance()
+        try:
+            return await instance.status(Asked(method, urlsplit(address).query.encode(), "testserver"))
+        finally:
+            await instance.close()
+
+    return asyncio.run(run())
+
+
+def by_django(address: str, method: str = "GET") -> Reply:
+    response = views.status(RequestFactory().generic(method, address))
+    return Reply(response.status_code, dict(response.headers), response.content)
+
+
+both = pytest.mark.parametrize("ask", [by_the_waiting_instance, by_django])
+
+
+def address(work: Work, *, age: int = 0) -> str:
+    now = time.time()
+    return status_address(Ticket(BACK, now, KEY, work.key, int(now) - age), "/retry_after")
+
+
+def begin(work: Work) -> int:
+    found = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
+    assert isinstance(found, standings.Begun)
+    return found.token
+
+
+@both
+def test_while_it_is_prepared_it_says_so_at_once(ask: Ask, work: Work) -> None:
+    begin(work)
+    began, asked = time.monotonic(), address(work)
+    reply = ask(asked)
+    assert time.monotonic() - began < 0.5
+    assert reply.status == 202
+    assert int(reply.headers["Retry-After"]) >= 1
+    assert reply.headers["Cache-Control"] == "no-store"
+    assert json.loads(reply.body)["content"] == BACK
+    assert reply.headers["Location"] == asked
+
+
+@both
+def test_content_that_is_there_is_pointed_to(ask: Ask, work: Work) -> None:
+    begin(work)
+    connections.execute(contents.writing(KEY, Prepared(b"x", "image/png", 0, 60), 1, datetime.now(UTC), 0.1))
+    reply = ask(address(work))
+    assert (reply.status, reply.headers["Location"]) == (303, BACK)
+
+
+@both
+def test_a_failure_is_told_as_main_tells_it(ask: Ask, work: Work) -> None:
+    call = claims.finishing_failed(work.key, begin(work), status=504, detail="Too slow.", luck=0.9)
+    connections.execute(call)
+    reply = ask(address(work))
+    assert reply.status == 504
+    assert reply.headers["Content-Type"] == "application/problem+json"
+    assert json.loads(reply.body)["detail"] == "Too slow."
+    assert int(reply.headers["Retry-After"]) >= 1
+
+
+@both
+def test_what_nothing_is_known_of_is_asked_for_anew(ask: Ask, work: Work) -> None:
+    reply = ask(address(work))
+    assert (reply.status, reply.headers["Location"]) == (303, BACK)
+
+
+@both
+def test_without_redis_it_cannot_tell(ask: Ask, work: Work, settings: Settings) -> None:
+    settings.REDIS_URL = "unix:///nowhere/state.sock"
+    reply = ask(address(work))
+    assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
+
+
+@both
+def test_only_own_and_young_tickets_are_answered(ask: Ask, work: Work) -> None:
+    assert ask("/retry_after/status").status == 400
+    assert ask(address(work, age=601)).status == 403
+    assert ask(address(work).replace("hop=1", "hop=2")).status == 403
+
+
+@pytest.mark.parametrize("ask", [by_the_waiting_instance, by_django])
+def test_other_methods_are_refused(ask: Callable[[str, str], Reply], work: Work) -> None:
+    assert ask(address(work), "POST").status == 405
+    assert ask(address(work), "OPTIONS").status == 204
