@@ -1,4 +1,4 @@
-"""`/slow/<name>?seconds=&size=&behaviour=&fresh=&stale=&version=&gated=&html=&kind=`."""
+"""`/slow/<name>?seconds=&size=&behaviour=&fresh=&stale=&version=&gated=&html=&kind=&later=`."""
 
 from django.http import HttpRequest, HttpResponse
 
@@ -14,7 +14,7 @@ def slow(request: HttpRequest, name: str) -> HttpResponse:
         key=f"slow:{name}:{wish.version}",
         kind=f"slow:{request.GET.get('kind', name)}",
         lane="paint.now",
-        refresh_lane="paint.refresh",
+        refresh_lane=request.GET.get("later", "paint.refresh"),
         task="slow.prepare",
         arguments=wish.arguments,
     )
