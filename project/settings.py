@@ -127,6 +127,9 @@ FETCH_ALLOW_PRIVATE: list[str] = env.list("FETCH_ALLOW_PRIVATE", default=[])
 FETCH_CONTACT = env.str("FETCH_CONTACT", "")
 
 # Django
+# The API
+API_CALLS_PER_MINUTE = env.int("API_CALLS_PER_MINUTE", 600)
+
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -140,6 +143,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "retry.observing.AccountingMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "ninja",
     "project.policy.ContentSecurityPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -12,6 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.csrf import csrf_protect
 
+from .api.admin import ApiTokenAdmin as ApiTokenAdmin
 from .forms import LayerForm
 from .models import Layer
 from .tiles import grid, storing
@@ -98,7 +99,7 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
             answer: HttpResponse = self._changeform_view(  # type: ignore[attr-defined]  # not in the stubs
                 request, object_id, form_url, extra_context
             )
-        except (SpeedsError, DatabaseError) as error:
+        except (SpeedsError, DatabaseError, OSError) as error:
             if request.method != "POST":
                 raise
             self.message_user(request, f"Nothing was saved: {error}", messages.ERROR)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from datetime import datetime
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, RegexValidator
@@ -147,3 +148,34 @@ class Layer(models.Model):
             self.fresh_seconds + self.stale_seconds,
         )
         super().save(update_fields=VERSION_FIELDS)
+
+
+class ApiToken(models.Model):
+    """Who may change layers by the API. Keeps a digest of the token, never the token itself."""
+
+    name = models.CharField(max_length=100, unique=True, help_text="Who or what uses it.")
+    prefix = models.CharField(max_length=20, editable=False, db_index=True, help_text="How the token begins.")
+    digest = models.CharField(max_length=64, editable=False)
+    layers = models.CharField(
+        max_length=2000,
+        blank=True,
+        validators=[RegexValidator(rf"\A(?:{tile.SLUG})(?: +{tile.SLUG})*\Z", "Slugs with spaces between them.")],
+        help_text="Slugs of the layers that it may change, with spaces between them. Empty: all layers.",
+    )
+    enabled = models.BooleanField(default=True)
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: never.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField(null=True, editable=False, help_text="To the minute.")
+
+    class Meta:
+        ordering = ("name",)
+        verbose_name = "API token"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def is_valid(self, now: datetime) -> bool:
+        return self.enabled and (self.expires_at is None or now < self.expires_at)
+
+    def may_change(self, slug: str) -> bool:
+        return not self.layers or slug in self.layers.split()

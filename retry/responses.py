@@ -15,10 +15,17 @@ from .contents import Content
 
 TITLES = {
     400: "Bad request",
+    401: "Unauthorized",
     403: "Forbidden",
     404: "Not found",
     405: "Method not allowed",
+    409: "Conflict",
+    413: "Content too large",
     414: "Address too long",
+    415: "Unsupported media type",
+    422: "Not processable",
+    429: "Too many requests",
+    500: "Internal error",
     502: "The content could not be prepared",
     503: "Not available now",
     504: "The origin did not answer in time",

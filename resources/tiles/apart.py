@@ -11,11 +11,12 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 from . import geojson
 from .compiling import CompiledLayer, CompiledSpeeds, compile_layer, compile_speeds
 from .errors import LayerError, SpeedsError
+from .patching import Form, Patch, read_patch
 
 ROOT = Path(__file__).resolve().parents[2]
 TOO_LARGE = "The file is too large for this machine: reading it takes more memory than there is for it."
@@ -47,6 +48,22 @@ class SpeedsJob:
         return compile_speeds(self.compiled_geometry.read_bytes(), self.speeds.read_bytes(), self.limits)
 
 
+@dataclass(frozen=True, slots=True)
+class PatchJob:
+    """Speeds of some segments to compile for a geometry that is compiled already."""
+
+    compiled_geometry: Path
+    speeds: Path
+    form: Form
+    limits: geojson.Limits
+
+    def run(self) -> Patch:
+        return read_patch(self.compiled_geometry.read_bytes(), self.speeds.read_bytes(), self.form, self.limits)
+
+
+Job: TypeAlias = LayerJob | SpeedsJob | PatchJob
+
+
 def compile_layer_apart(job: LayerJob, timeout_seconds: float, memory_bytes: int) -> CompiledLayer:
     """The layer, compiled in another process. Raises LayerError, also when that takes too long."""
     check_file(job.geometry, job.limits)
@@ -61,6 +78,12 @@ def compile_speeds_apart(job: SpeedsJob, timeout_seconds: float, memory_bytes: i
     return cast("CompiledSpeeds", _run_apart(job, timeout_seconds, memory_bytes))
 
 
+def read_patch_apart(job: PatchJob, timeout_seconds: float, memory_bytes: int) -> Patch:
+    """The new speeds, read in another process. Raises SpeedsError, and LayerError when that takes too long."""
+    check_file(job.speeds, job.limits, SpeedsError)
+    return cast("Patch", _run_apart(job, timeout_seconds, memory_bytes))
+
+
 def check_file(path: Path, limits: geojson.Limits, error: Callable[[str], LayerError] = LayerError) -> None:
     """Raises the error for a file that is missing, too big or empty. Does not read it."""
     try:
@@ -71,7 +94,7 @@ def check_file(path: Path, limits: geojson.Limits, error: Callable[[str], LayerE
         raise error(str(reason)) from reason
 
 
-def _run_apart(job: LayerJob | SpeedsJob, timeout_seconds: float, memory_bytes: int) -> object:
+def _run_apart(job: Job, timeout_seconds: float, memory_bytes: int) -> object:
     with tempfile.TemporaryDirectory(prefix="layer-") as name:
         folder = Path(name)
         (folder / "job").write_bytes(pickle.dumps(job))
@@ -93,7 +116,7 @@ def _main(folder: Path, memory_bytes: int) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     limit = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    job: LayerJob | SpeedsJob = pickle.loads((folder / "job").read_bytes())  # noqa: S301  # our parent wrote it
+    job: Job = pickle.loads((folder / "job").read_bytes())  # noqa: S301  # our parent wrote it
     outcome: object
     try:
         outcome = job.run()

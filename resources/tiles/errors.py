@@ -9,6 +9,10 @@ class SpeedsError(LayerError):
     """Speeds that cannot be used, while the geometry may be sound."""
 
 
+class NoSpeedsError(SpeedsError):
+    """The layer is of a kind that has no speeds."""
+
+
 class UnknownLayerError(LayerError):
     """There is no such layer, or it is switched off."""
 

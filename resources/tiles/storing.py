@@ -11,6 +11,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import Error as DatabaseError
@@ -22,7 +23,7 @@ from retry import observing
 
 from . import compiling, geometry, speeds
 from .compiling import CompiledLayer, CompiledSpeeds
-from .errors import SpeedsError, UnknownLayerError
+from .errors import SpeedsError, StorageError, SupersededError, UnknownLayerError
 
 _log = logging.getLogger("tarry.layers")
 
@@ -68,10 +69,13 @@ def _with_fields(layers: QuerySet[Layer], slug: str, fields: Mapping[str, Any]) 
     return layer
 
 
-def put_in_service(layer: Layer, written: Mapping[str, Any], changed: Collection[str] | None) -> Layer:
+def put_in_service(
+    layer: Layer, written: Mapping[str, Any], changed: Collection[str] | None, *, over: str | None = None
+) -> Layer:
     """Saves a layer with files that were written for it; of the other fields only the changed, None: all.
 
-    Raises SpeedsError, saving nothing, when the speeds belong to a geometry that was replaced.
+    Raises SpeedsError, saving nothing, when the speeds belong to a geometry that was replaced, and
+    SupersededError when the speeds in service are not those of the file `over` any more.
     On any failure the written files are deleted.
     """
     with _discarded_on_failure(written), transaction.atomic():
@@ -79,6 +83,8 @@ def put_in_service(layer: Layer, written: Mapping[str, Any], changed: Collection
         replaced = {current.geometry_name, current.speeds_name} if current else set()
         if current and "geometry_name" not in written and "speeds_name" in written:
             _check_same_geometry(layer, current)
+        if over is not None and (current is None or current.speeds_name != over):
+            raise SupersededError("Other speeds came in meanwhile.")
         for name, value in written.items():
             setattr(layer, name, value)
         layer.version = max(layer.version, current.version if current else 0)
@@ -161,8 +167,8 @@ def segment_ids(layer: Layer) -> list[str]:
 
 
 def read_file(name: str) -> bytes:
-    """A file of the storage. Raises FileNotFoundError."""
-    with observing.timed("storage"), default_storage.open(name) as file:
+    """A file of the storage. Raises FileNotFoundError or StorageError."""
+    with _storage(), default_storage.open(name) as file:
         data: bytes = file.read()
         return data
 
@@ -172,7 +178,8 @@ def delete_unused(names: Iterable[str]) -> None:
     for name in filter(None, names):
         try:
             if not Layer.objects.filter(Q(geometry_name=name) | Q(speeds_name=name)).exists():
-                default_storage.delete(name)
+                with _storage():
+                    default_storage.delete(name)
         except (OSError, DatabaseError) as error:  # the data in service is whole; what remains is a file too many
             _log.warning("could not delete a layer's file", extra={"file": name, "error": str(error)})
 
@@ -180,9 +187,23 @@ def delete_unused(names: Iterable[str]) -> None:
 def _write(slug: str, data: bytes) -> str:
     """Writes data under a name of its own, so that no other writer deletes it. Answers the name."""
     name = f"layers/{slug}/{sha256(data).hexdigest()}-{secrets.token_hex(4)}.npz"
+    try:
+        with _storage():
+            return default_storage.save(name, ContentFile(data))
+    except BaseException:
+        delete_unused([name])  # it may have been cut short
+        raise
+
+
+@contextmanager
+def _storage() -> Iterator[None]:
+    """Times what the storage does, and turns its errors into StorageError, but for a file that is not there."""
     with observing.timed("storage"):
         try:
-            return default_storage.save(name, ContentFile(data))
-        except BaseException:
-            delete_unused([name])  # it may have been cut short
+            yield
+        except FileNotFoundError:
             raise
+        except OSError as error:
+            raise StorageError(*error.args) from error
+        except (BotoCoreError, ClientError) as error:  # S3's own, which are no OSErrors
+            raise StorageError(f"the storage answered: {error}") from error

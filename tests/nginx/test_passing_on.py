@@ -27,7 +27,7 @@ def test_a_request_that_a_dying_worker_lost_is_tried_again(site: RunningFront) -
     assert len(site.main.asked) == 2
 
 
-@pytest.mark.parametrize("target", ["/tiles/a", "/", "/admin/", "/healthz"])
+@pytest.mark.parametrize("target", ["/tiles/a", "/", "/admin/", "/api/layers", "/healthz"])
 def test_without_main_the_answer_is_a_503_that_says_when_to_come_back(site: RunningFront, target: str) -> None:
     site.main.close()
     answer = site.get(target)
@@ -55,6 +55,20 @@ def test_an_upload_that_is_too_large_is_refused_in_words(site: RunningFront) -> 
     answer = site.get("/admin/", method="POST", Content_Length="200000")
     assert answer.status == 413
     assert b"100000 bytes" in answer.body
+
+
+def test_a_body_that_is_too_large_for_the_api_is_a_problem(site: RunningFront) -> None:
+    answer = site.get("/api/layers/jams/speeds", method="POST", Content_Length="200000")
+    assert answer.status == 413
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert "100000 bytes" in json.loads(answer.body)["detail"]
+
+
+def test_what_the_api_says_is_not_kept_and_knows_no_cookies(site: RunningFront) -> None:
+    for _ in range(2):
+        assert not site.get("/api/layers", Cookie="sessionid=a", Authorization="Bearer b").cached
+    assert [asked.headers.get("cookie") for asked in site.main.asked] == [None, None]
+    assert [asked.headers["authorization"] for asked in site.main.asked] == ["Bearer b", "Bearer b"]
 
 
 def test_a_trusted_proxy_is_believed(start: Callable[..., RunningFront]) -> None:

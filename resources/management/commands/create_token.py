@@ -1,0 +1,31 @@
+"""`manage.py create_token NAME`: issues a token for the API, and prints it this once."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from resources.api import tokens
+from resources.management.failing import failing_clearly
+from resources.models import ApiToken
+
+MOST_DAYS = 36_500
+
+
+class Command(BaseCommand):
+    help = "Issues a token for the API. It is printed this once, and kept nowhere."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", help="who or what uses it")
+        parser.add_argument("--layers", nargs="*", default=[], metavar="SLUG", help="what it may change; default: all")
+        parser.add_argument("--days", type=float, help="how long it is in force; default: until it is switched off")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        days = options["days"]
+        if days is not None and not 0 < days <= MOST_DAYS:
+            raise CommandError(f"--days is more than 0, and at most {MOST_DAYS:,}.")
+        expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
+        with failing_clearly("No token was issued."):
+            row = ApiToken(name=options["name"], layers=" ".join(options["layers"]), expires_at=expires_at)
+            issued = tokens.issue(row)
+        self.stdout.write(issued.text)

@@ -1,0 +1,76 @@
+"""A layer, and a client of the API with a token for it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+
+from resources.api import tokens
+from resources.models import ApiToken, Layer
+from resources.tiles import compiling, storing
+from retry import connections
+from tests.conftest import RedisServers
+from tests.resources.conftest import LINES
+
+HEADER = "segment_id,speed_kmh,free_flow_kmh\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Calls the API as a program would."""
+
+    token: str = ""
+    client: Client = field(default_factory=lambda: Client(raise_request_exception=False))
+
+    def get(self, path: str, **fields: str) -> Any:
+        return self.client.get(path, headers={**self._fields(), **fields})
+
+    def post(self, path: str, body: bytes | str = b"", kind: str = "text/csv", **fields: str) -> Any:
+        named = {name.replace("_", "-"): value for name, value in fields.items()}
+        return self.client.post(path, body, content_type=kind, headers={**self._fields(), **named})
+
+    def send(self, *rows: str, slug: str = "jams", query: str = "") -> Any:
+        return self.post(f"/api/layers/{slug}/speeds{query}", HEADER + "\n".join(rows))
+
+    def _fields(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+
+def problem(answer: HttpResponse, status: int) -> str:
+    """What a problem says; fails for what is none."""
+    found: Any = answer
+    assert found.status_code == status, found.content
+    assert found["Content-Type"] == "application/problem+json"
+    assert found["Cache-Control"] == "no-store"
+    body = found.json()
+    assert body["status"] == status
+    assert body["title"]
+    return str(body["detail"])
+
+
+@pytest.fixture(autouse=True)
+def _counted(redis_servers: RedisServers) -> Iterator[None]:
+    """Calls are counted on a server that runs and is empty."""
+    yield
+    connections.client("cache").close()
+
+
+@pytest.fixture
+def layer(transactional_db: None) -> Layer:
+    """Three lines around London, one without speeds."""
+    return storing.store_layer("jams", compiling.compile_layer("lines", LINES), {"title": "Jams"})
+
+
+@pytest.fixture
+def caller(transactional_db: None) -> Caller:
+    """Who may change all layers."""
+    return Caller(tokens.issue(ApiToken(name="sensors")).text)
+
+
+@pytest.fixture
+def stranger() -> Caller:
+    """Who has no token."""
+    return Caller()

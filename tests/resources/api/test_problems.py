@@ -1,0 +1,103 @@
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+from django.core.files.storage import default_storage
+from django.db import OperationalError, connection
+from django.test import Client
+
+from resources.models import ApiToken, Layer
+from resources.tiles import expiring, layers
+
+from .conftest import Caller, problem
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/nothing", "/api/layers/", "/api/layers/a/b/c", "/api/docs/x", "/api/%0a", "/api//", "/api/é"]
+)
+@pytest.mark.parametrize("method", ["get", "post", "delete", "options"])
+def test_unknown_addresses_are_told_where_the_known_ones_are(path: str, method: str) -> None:
+    answer = getattr(Client(enforce_csrf_checks=True), method)(path)
+    assert "/api/docs" in problem(answer, 404)
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/api/layers", "GET, HEAD"),
+        ("/api/layers/jams", "GET, HEAD"),
+        ("/api/docs", "GET, HEAD"),
+        ("/api/openapi.json", "GET, HEAD"),
+        ("/api/", "GET, HEAD"),
+        ("/api", "GET, HEAD"),
+        ("/api/layers/jams/speeds", "POST"),
+        ("/api/layers/jams/expire", "POST"),
+    ],
+)
+def test_other_methods_are_told_which_are_answered(path: str, allowed: str) -> None:
+    client = Client(enforce_csrf_checks=True)
+    methods = ("put", "delete", "get") if allowed == "POST" else ("post", "put", "delete")
+    for method in methods:
+        answer = getattr(client, method)(path)
+        assert "are answered here" in problem(answer, 405)
+        assert answer["Allow"] == allowed
+
+
+def test_the_database_being_away_is_a_503(
+    layer: Layer, caller: Caller, stranger: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers.snapshot.forget()
+
+    def away(*_: Any, **__: Any) -> None:
+        raise OperationalError("the server closed the connection")
+
+    with connection.execute_wrapper(away):
+        answers = [
+            caller.send("north,1,50"),
+            caller.post("/api/layers/jams/expire", b"", ""),
+            stranger.get("/api/layers"),
+            stranger.get("/api/layers/jams"),
+        ]
+    for answer in answers:
+        assert "database" in problem(answer, 503)
+        assert answer["Retry-After"] == "1"
+
+
+@pytest.mark.parametrize("method", ["_save", "_open"])
+@pytest.mark.parametrize(
+    "failure",
+    [
+        OSError(28, "No space left on device"),
+        EndpointConnectionError(endpoint_url="http://s3.example"),
+        ClientError({"Error": {"Code": "AccessDenied"}}, "PutObject"),
+    ],
+    ids=["disk", "unreachable", "denied"],
+)
+def test_the_storage_failing_is_a_503_and_nothing_changes(
+    layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch, method: str, failure: Exception
+) -> None:
+    monkeypatch.setattr(type(default_storage._wrapped), method, Mock(side_effect=failure))  # type: ignore[attr-defined]
+    answer = caller.send("north,1,50")
+    assert "storage" in problem(answer, 503)
+    assert answer["Retry-After"] == "5"
+    assert Layer.objects.get().version == layer.version
+
+
+def test_what_nobody_thought_of_is_told_without_its_traceback(
+    layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(expiring, "expire", Mock(side_effect=ZeroDivisionError("secret")))
+    detail = problem(caller.post("/api/layers/jams/expire", b"", ""), 500)
+    assert "secret" not in detail
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_problem_may_not_be_read_by_pages_of_other_sites(layer: Layer, stranger: Caller) -> None:
+    assert "Access-Control-Allow-Origin" not in stranger.send("north,1,50")
+
+
+def test_tokens_are_asked_for_before_anything_is_looked_up(layer: Layer, stranger: Caller) -> None:
+    for slug in ("jams", "nowhere"):
+        problem(stranger.send("x", slug=slug), 401)
+    assert ApiToken.objects.count() == 0

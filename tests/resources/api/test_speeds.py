@@ -1,0 +1,213 @@
+import gzip
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+
+from resources.models import Layer
+from resources.tiles import compiling, patching, speeds, storing, updating
+from resources.tiles.errors import SupersededError
+from tests.resources.conftest import LINES
+
+from .conftest import HEADER, Caller, problem
+
+PATH = "/api/layers/jams/speeds"
+
+
+def in_service() -> dict[str, tuple[float | None, float | None]]:
+    layer = Layer.objects.get(slug="jams")
+    found = speeds.read_speeds(storing.read_file(layer.speeds_name))
+    rows = speeds.rows_of(found, storing.segment_ids(layer))
+    return {row.segment_id: (row.speed_kmh, row.free_flow_kmh) for row in rows}
+
+
+def files() -> list[str]:
+    return sorted(default_storage.listdir("layers/jams")[1])
+
+
+def test_rows_replace_their_segments_speeds_and_all_others_stay(layer: Layer, caller: Caller) -> None:
+    answer = caller.send("north,10,50", "nowhere,1,2")
+    after = Layer.objects.get()
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "layer": "jams",
+        "rows": 2,
+        "changed": 1,
+        "unknown": 1,
+        "unknown_examples": ["nowhere"],
+        "segments": 3,
+        "segments_with_speeds": 2,
+        "version": after.version,
+        "measured_at": None,
+        "detail": "2 rows, 1 of them for unknown segments (nowhere). Changed segments: 1.",
+    }
+    assert after.version == after.data_version > layer.version
+    assert in_service() == {"north": (10, 50), "south": (5, 50)}
+    assert len(files()) == 2
+
+
+def test_replace_takes_the_speeds_of_the_others_away(layer: Layer, caller: Caller) -> None:
+    answer = caller.send("west,10,50", query="?replace=true").json()
+    assert (answer["changed"], answer["segments_with_speeds"]) == (3, 1)
+    assert in_service() == {"west": (10, 50)}
+
+
+@pytest.mark.parametrize("query", ["", "?replace=true"])
+def test_the_same_speeds_again_make_no_new_version(layer: Layer, caller: Caller, query: str) -> None:
+    first = caller.send("north,10,50", "south,7,50", query=query).json()
+    again = caller.send("north,10,50", "south,7,50", query=query).json()
+    assert again["version"] == first["version"] == Layer.objects.get().version
+    assert again["changed"] == 0
+    assert "Nothing changed" in again["detail"]
+    assert len(files()) == 2
+
+
+def test_speeds_measured_again_note_the_time_without_a_new_version(layer: Layer, caller: Caller) -> None:
+    header = HEADER.strip() + ",measured_at\n"
+    first = caller.post(PATH, header + "north,10,50,2026-11-21T10:00:00Z").json()
+    later = caller.post(PATH, header + "north,10,50,2026-11-21T11:00:00+00:00").json()
+    earlier = caller.post(PATH, header + "south,9,50,2026-11-21T09:00:00Z").json()
+    assert later["version"] == first["version"]
+    assert later["measured_at"] == "2026-11-21T11:00:00Z"
+    assert earlier["measured_at"] == later["measured_at"]
+    assert Layer.objects.get().measured_at == datetime(2026, 11, 21, 11, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson", "application/jsonl; charset=utf-8"])
+def test_json_lines_are_taken_too(layer: Layer, caller: Caller, kind: str) -> None:
+    line = '{"segment_id": "north", "speed_kmh": 10.5, "free_flow_kmh": 50}\n'
+    assert caller.post(PATH, line, kind).json()["changed"] == 1
+    assert in_service()["north"] == (10.5, 50)
+
+
+def test_a_compressed_body_is_taken(layer: Layer, caller: Caller) -> None:
+    body = gzip.compress(f"{HEADER}north,10,50\n".encode())
+    assert caller.post(PATH, body, Content_Encoding="gzip").json()["changed"] == 1
+
+
+def test_many_rows_are_read_in_a_process_of_their_own(
+    layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(updating, "SMALL_BYTES", 10)
+    monkeypatch.setattr(patching, "read_patch", None)
+    assert caller.send("north,10,50").json()["changed"] == 1
+    assert "Line 2" in problem(caller.send("north,x,50"), 422)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (HEADER.encode(), 422, "no rows"),
+        (b"a,b\n1,2\n", 422, "Line 1"),
+        (f"{HEADER}north,1,50\nsouth,fast,50\n".encode(), 422, "Line 3"),
+        (f"{HEADER}north,1,50\nnorth,1,50\n".encode(), 422, "Line 3"),
+        (f"{HEADER}north,1,50\nsouth,1,0\n".encode(), 422, "Line 3"),
+        (f"{HEADER}nowhere,1,50\n".encode(), 422, "None of the 1 segment_ids"),
+        (b"\xff\xfe" * 20, 422, "UTF-8"),
+        (b'{"segment_id": 1}', 422, "Line 1"),
+    ],
+)
+def test_a_bad_row_refuses_all_and_nothing_is_left(
+    layer: Layer, caller: Caller, body: bytes, status: int, said: str
+) -> None:
+    before = files()
+    detail = problem(caller.post(PATH, body), status)
+    assert said in detail
+    assert "Nothing was changed" in detail
+    assert Layer.objects.get().version == layer.version
+    assert files() == before
+
+
+@pytest.mark.parametrize("kind", ["", "application/json", "multipart/form-data; boundary=x", "text/csv; charset=utf-7"])
+def test_another_form_is_told_which_are_read(layer: Layer, caller: Caller, kind: str) -> None:
+    problem(caller.post(PATH, b"x", kind), 415)
+
+
+def test_another_compression_is_told_which_is_read(layer: Layer, caller: Caller) -> None:
+    answer = caller.post(PATH, b"x", Content_Encoding="br")
+    assert "gzip" in problem(answer, 415)
+    assert answer["Accept-Encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("body", [b"no gzip", gzip.compress(HEADER.encode() * 99)[:-9], gzip.compress(b"a") + b"rest"])
+def test_a_body_that_is_no_gzip_is_told(layer: Layer, caller: Caller, body: bytes) -> None:
+    assert "gzip" in problem(caller.post(PATH, body, Content_Encoding="gzip"), 400)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+def test_a_body_that_is_too_large_is_refused_however_well_it_is_packed(
+    layer: Layer, caller: Caller, settings: Any, encoding: str
+) -> None:
+    settings.LAYER_MAX_BYTES = 1_000_000
+    body = b"0" * 1_000_001
+    packed = gzip.compress(body) if encoding == "gzip" else body
+    assert "1,000,000 bytes" in problem(caller.post(PATH, packed, Content_Encoding=encoding), 413)
+
+
+def test_layers_without_speeds_are_told(layer: Layer, caller: Caller) -> None:
+    Layer.objects.update(kind="areas")
+    assert "only lines have speeds" in problem(caller.send("north,1,50"), 409)
+    assert "/api/layers" in problem(caller.send("north,1,50", slug="nowhere"), 404)
+
+
+def test_a_layer_whose_first_speeds_come_by_the_api(layer: Layer, caller: Caller) -> None:
+    Layer.objects.update(speeds_name="", speeds_known=0)
+    assert caller.send("north,1,50").json()["segments_with_speeds"] == 1
+
+
+def test_an_update_that_others_overtook_is_done_again_over_theirs(
+    layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overtaking = [{"south": (1.0, 50.0)}, {"south": (2.0, 50.0), "west": (3.0, 50.0)}]
+    write_speeds = storing.write_speeds
+
+    def overtaken(slug: str, compiled: compiling.CompiledSpeeds) -> dict[str, Any]:
+        written = write_speeds(slug, compiled)
+        if overtaking:
+            values = overtaking.pop(0)
+            storing.store_speeds("jams", values)  # calls this once more, with nothing left to overtake or one
+        return written
+
+    monkeypatch.setattr(storing, "write_speeds", overtaken)
+    assert caller.send("north,10,50").status_code == 200
+    assert in_service()["north"] == (10, 50)
+    assert in_service()["south"] in {(1, 50), (2, 50)}
+    assert len(files()) == 2
+
+
+def test_an_update_that_is_always_overtaken_says_so(
+    layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overtaken(*_: Any, **__: Any) -> None:
+        raise SupersededError("Other speeds came in meanwhile.")
+
+    monkeypatch.setattr(storing, "put_in_service", overtaken)
+    monkeypatch.setattr(updating, "PATIENCE_SECONDS", 0.1)
+    answer = caller.send("north,10,50")
+    assert "Send these again" in problem(answer, 503)
+    assert answer["Retry-After"] == "1"
+
+
+def test_speeds_for_a_geometry_that_was_replaced_are_found_again_by_their_ids(
+    layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replaced = [LINES.replace(b"west", b"east")]
+    put_over = updating._put_over
+
+    def late(*arguments: Any, **named: Any) -> Any:
+        if replaced:
+            storing.store_layer("jams", compiling.compile_layer("lines", replaced.pop()), {})
+        return put_over(*arguments, **named)
+
+    monkeypatch.setattr(updating, "_put_over", late)
+    answer = caller.send("east,10,50", "north,1,50").json()
+    assert (answer["unknown"], answer["changed"]) == (0, 2)
+    assert in_service()["east"] == (10, 50)
+
+
+def test_a_lost_file_is_told_and_mended_by_all_speeds(layer: Layer, caller: Caller) -> None:
+    default_storage.delete(layer.speeds_name)
+    problem(caller.send("north,10,50"), 503)
+    assert caller.send("north,10,50", query="?replace=true").status_code == 200
+    assert in_service() == {"north": (10, 50)}

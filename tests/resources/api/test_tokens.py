@@ -1,0 +1,173 @@
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from resources.api import secrecy, throttling, tokens
+from resources.models import ApiToken, Layer
+from retry import connections
+from tests.conftest import RedisServers
+
+from .conftest import Caller, problem
+
+NOW = datetime(2026, 11, 21, 10, 0, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["", "Bearer", "Bearer ", "Bearer x", "Bearer tarry_" + "a" * 43, "Basic {token}", "{token}", "Bearer {token}x",
+     "Bearer é", "Bearer " + "a" * 5000],
+)  # fmt: skip
+def test_without_a_token_in_force_the_answer_is_401(layer: Layer, caller: Caller, stranger: Caller, field: str) -> None:
+    answer = stranger.post("/api/layers/jams/speeds", b"x", Authorization=field.format(token=caller.token))
+    assert "Bearer" in problem(answer, 401)
+    assert answer["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize("spelling", ["Bearer {}", "bearer {}", "Bearer  {}", "BEARER {} "])
+def test_the_scheme_is_read_as_servers_do(layer: Layer, caller: Caller, stranger: Caller, spelling: str) -> None:
+    field = spelling.format(caller.token)
+    answer = stranger.post("/api/layers/jams/expire", b"", "", Authorization=field)
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "change", [{"enabled": False}, {"expires_at": datetime.now(UTC) - timedelta(seconds=1)}], ids=["off", "expired"]
+)
+def test_a_token_that_is_no_longer_in_force_is_refused(layer: Layer, caller: Caller, change: dict[str, Any]) -> None:
+    ApiToken.objects.update(**change)
+    problem(caller.send("north,1,50"), 401)
+
+
+def test_a_token_for_some_layers_may_not_change_others(layer: Layer, caller: Caller) -> None:
+    ApiToken.objects.update(layers="trams buses")
+    assert "“jams”" in problem(caller.send("north,1,50"), 403)
+    assert "nowhere" in problem(caller.send("north,1,50", slug="nowhere"), 403)
+    problem(caller.post("/api/layers/jams/expire", b"", ""), 403)
+    ApiToken.objects.update(layers="trams jams")
+    assert caller.send("north,1,50").status_code == 200
+
+
+def test_the_token_itself_is_not_kept(db: None) -> None:
+    issued = tokens.issue(ApiToken(name="sensors"))
+    row = ApiToken.objects.values().get()
+    assert issued.text not in str(row)
+    assert issued.text.startswith(row["prefix"])
+    assert len(issued.text) - len(row["prefix"]) >= 30
+
+
+def test_two_tokens_that_begin_alike_are_told_apart(db: None) -> None:
+    first, second = (tokens.issue(ApiToken(name=name)) for name in ("first", "second"))
+    ApiToken.objects.update(prefix=first.text[: secrecy.PREFIX_LENGTH])
+    found = tokens.find_token(first.text, NOW)
+    assert found is not None
+    assert found.name == "first"
+    assert tokens.find_token(second.text, NOW) is None
+
+
+@pytest.mark.parametrize("fields", [{"name": ""}, {"name": "a" * 101}, {"name": "a", "layers": "Big Jams"}])
+def test_a_token_with_bad_settings_is_not_issued(db: None, fields: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        tokens.issue(ApiToken(**fields))
+    assert not ApiToken.objects.exists()
+
+
+def test_the_last_use_is_noted_at_most_once_a_minute(layer: Layer, caller: Caller) -> None:
+    caller.send("north,1,50")
+    first = ApiToken.objects.get().last_used_at
+    caller.send("north,2,50")
+    assert first is not None
+    assert ApiToken.objects.get().last_used_at == first
+    ApiToken.objects.update(last_used_at=first - timedelta(minutes=1, seconds=1))
+    caller.send("north,3,50")
+    noted = ApiToken.objects.get().last_used_at
+    assert noted is not None
+    assert noted > first
+
+
+def test_a_token_that_is_used_too_often_is_told_when_to_come_again(layer: Layer, caller: Caller, settings: Any) -> None:
+    settings.API_CALLS_PER_MINUTE = 2
+    statuses = [caller.send("north,1,50").status_code for _ in range(6)]
+    assert statuses[:2] == [200, 200]
+    assert 429 in statuses[2:]  # the minute of the clock may have changed meanwhile
+    while (answer := caller.send("north,1,50")).status_code != 429:
+        pass
+    assert "too often" in problem(answer, 429)
+    assert 1 <= int(answer["Retry-After"]) <= 60
+
+
+def test_calls_are_counted_by_token_and_minute(redis_servers: RedisServers, settings: Any) -> None:
+    settings.API_CALLS_PER_MINUTE = 2
+    moment = NOW.timestamp()
+    assert [throttling.seconds_to_wait(1, moment) for _ in range(4)] == [0, 0, 30, 30]
+    assert throttling.seconds_to_wait(2, moment) == 0
+    assert throttling.seconds_to_wait(1, moment + 30) == 0
+    assert 0 < connections.client("cache").ttl(redis_servers.cache.client.keys("api:*")[0]) <= 120
+
+
+def test_calls_are_answered_while_they_cannot_be_counted(
+    layer: Layer, caller: Caller, redis_servers: RedisServers, settings: Any
+) -> None:
+    settings.API_CALLS_PER_MINUTE = 1
+    redis_servers.cache.stop()
+    assert [caller.send("north,1,50").status_code for _ in range(3)] == [200, 200, 200]
+
+
+def test_counting_can_be_switched_off(redis_servers: RedisServers, settings: Any) -> None:
+    settings.API_CALLS_PER_MINUTE = 0
+    assert throttling.seconds_to_wait(1, NOW.timestamp()) == 0
+    assert redis_servers.cache.client.keys("api:*") == []
+
+
+def test_the_admin_shows_a_new_token_once(admin_client: Client, layer: Layer) -> None:
+    form = {"name": "sensors", "layers": "jams", "enabled": "on", "expires_at_0": "", "expires_at_1": ""}
+    answer = admin_client.post("/admin/resources/apitoken/add/", form)
+    assert answer.status_code == 200
+    assert "no-store" in answer["Cache-Control"]
+    shown = answer.context["token"]
+    assert shown in answer.content.decode()
+    assert shown not in "".join(morsel.value for morsel in answer.cookies.values())
+    assert Caller(shown).send("north,1,50").status_code == 200
+    page = admin_client.get(f"/admin/resources/apitoken/{ApiToken.objects.get().pk}/change/").content.decode()
+    assert shown not in page
+    assert shown[: secrecy.PREFIX_LENGTH] in page
+
+
+def test_a_token_is_changed_in_the_admin_without_a_new_text(admin_client: Client, layer: Layer, caller: Caller) -> None:
+    row = ApiToken.objects.get()
+    form = {"name": "sensors", "layers": "", "expires_at_0": "", "expires_at_1": ""}
+    answer = admin_client.post(f"/admin/resources/apitoken/{row.pk}/change/", form)
+    assert answer.status_code == 302
+    problem(caller.send("north,1,50"), 401)
+    admin_client.post(f"/admin/resources/apitoken/{row.pk}/change/", {**form, "enabled": "on"})
+    assert caller.send("north,1,50").status_code == 200
+
+
+def test_bad_settings_of_a_token_are_told_in_the_admin(admin_client: Client) -> None:
+    answer = admin_client.post("/admin/resources/apitoken/add/", {"name": "a", "layers": "Big Jams"})
+    assert "Slugs" in str(answer.context["adminform"].form.errors["layers"])
+
+
+def test_a_token_is_issued_on_the_command_line(layer: Layer) -> None:
+    out = StringIO()
+    call_command("create_token", "sensors", "--layers", "jams", "--days", "7", stdout=out)
+    assert Caller(out.getvalue().strip()).send("north,1,50").status_code == 200
+    row = ApiToken.objects.get()
+    assert row.layers == "jams"
+    assert row.expires_at is not None
+    assert timedelta(days=6.9) < row.expires_at - datetime.now(UTC) < timedelta(days=7.1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["sensors"], "already exists"), (["b", "--layers", "Big"], "Slugs"), (["b", "--days", "0"], "--days"),
+     (["b", "--days", "nan"], "--days"), ([""], "blank")],
+)  # fmt: skip
+def test_a_token_that_cannot_be_issued_is_told(caller: Caller, arguments: list[str], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        call_command("create_token", *arguments)
+    assert ApiToken.objects.count() == 1
