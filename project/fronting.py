@@ -32,6 +32,8 @@ class Front:
     limits: FileLimits
     small: bool
     is_root: bool
+    traffic_log: Path | None = None
+    counted: Sequence[str] = ()
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
 
 
@@ -83,6 +85,8 @@ def _values(front: Front) -> dict[str, str]:
         "waiting_default": _waiting_default(front),
         "waiting_host": front.elsewhere.host or '""',
         "waiting_site": f"include {runtime.nginx}/elsewhere.conf;" if front.elsewhere.host else "",
+        "counted": "\n        ".join(f'"~^{re.escape(beginning)}" 1;' for beginning in front.counted),
+        "traffic_log": _traffic_log(front.traffic_log),
         "trusted_proxies": _trusted(front.trusted_proxies),
         "main_timeout": str(MAIN_TIMEOUT_SECONDS),
         "proxy_timeout": _seconds(front.proxy_timeout_seconds),
@@ -99,6 +103,10 @@ def _waiting_default(front: Front) -> str:
     """Whoever asks there for another host is refused, as everywhere."""
     listen = front.elsewhere.listen
     return f"listen {listen} default_server backlog={front.backlog};" if listen else ""
+
+
+def _traffic_log(log: Path | None) -> str:
+    return f"access_log {_quoted(log)} traffic buffer=64k flush=1s if=$is_counted;" if log else ""
 
 
 def _trusted(proxies: Sequence[str]) -> str:

@@ -9,6 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest, multiprocess
 
+from resources.traffic import collecting
+
 from . import addresses
 
 
@@ -19,7 +21,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return _plain("Metrics are for this machine, or for a bearer of METRICS_TOKEN.\n", 403)
     if not settings.OBSERVE:
         return _plain("Metrics are switched off (OBSERVE=0).\n", 404)
-    response = HttpResponse(generate_latest(_registry()), content_type=CONTENT_TYPE_LATEST)
+    figures = generate_latest(_registry()) + generate_latest(collecting.registry)
+    response = HttpResponse(figures, content_type=CONTENT_TYPE_LATEST)
     response["Cache-Control"] = "no-store"
     return response
 

@@ -31,6 +31,10 @@ class DataDirectory:
         return self.root / "logs"
 
     @property
+    def traffic(self) -> Path:
+        return self.logs / "traffic.log"
+
+    @property
     def state(self) -> Path:
         return self.root / "state"
 
@@ -71,6 +75,10 @@ class RuntimeDirectory:
     @property
     def nginx(self) -> Path:
         return self.root / "nginx"
+
+    @property
+    def nginx_pid(self) -> Path:
+        return self.nginx / "nginx.pid"
 
     @property
     def supervisor(self) -> Path:

@@ -169,6 +169,8 @@ def _front(data: DataDirectory, runtime: RuntimeDirectory, waiting: Elsewhere) -
         limits=nginx_limits(files, settings.RETRY_MAX_CLIENTS),
         small=settings.SMALL,
         is_root=os.getuid() == 0,
+        traffic_log=settings.TRAFFIC_LOG if settings.OBSERVE else None,
+        counted=tuple(settings.TRAFFIC),
         elsewhere=waiting,
     )
 

@@ -99,6 +99,12 @@ POPULAR_REQUESTS = env.float("POPULAR_REQUESTS", 10)
 POPULARITY_HALF_LIFE_SECONDS = env.float("POPULARITY_HALF_LIFE_SECONDS", 21_600)
 POPULARITY_KEYS = env.int("POPULARITY_KEYS", 100_000)
 
+# What is counted of the front's traffic: beginnings of addresses, and the functions that name what they ask for
+TRAFFIC = {"/tiles/": "resources.tiles.asking.asked"}
+TRAFFIC_LOG = _data.traffic
+TRAFFIC_LOG_MAX_BYTES = env.int("TRAFFIC_LOG_MAX_BYTES", 64_000_000)
+NGINX_PID_FILE = _runtime.nginx_pid
+
 # Processes
 PORT = env.int("PORT", 8000)
 LISTEN = env.str("LISTEN", "127.0.0.1")
@@ -235,5 +241,8 @@ CELERY_BEAT_SCHEDULE = {
     # An expired sweep is dropped: after an outage one is enough.
     "sweep": {"task": "retry.sweep", "schedule": 2.0, "options": {"queue": "work", "expires": 10}},
 }
+if OBSERVE:
+    _every_two_seconds = {"schedule": 2.0, "options": {"queue": "work", "expires": 10}}
+    CELERY_BEAT_SCHEDULE["traffic"] = {"task": "resources.read_traffic", **_every_two_seconds}
 
 LOGGING = logging_configuration(env.str("LOG_LEVEL", "INFO"))

@@ -8,6 +8,13 @@ from retry import preparing
 
 from .tiles.preparing import paint_tile as paint
 from .tiles.tile import Tile
+from .traffic import reading
+
+
+@shared_task(name="resources.read_traffic", ignore_result=True)
+def read_traffic() -> None:
+    """Counts what the front has logged on this machine since the last time."""
+    reading.read_traffic()
 
 
 @shared_task(name="resources.paint_tile", ignore_result=True)

@@ -11,7 +11,7 @@ from typing import cast
 
 from redis.exceptions import RedisError
 
-from . import connections, decaying, hits
+from . import connections, decaying, hits, periods
 from .conf import conf
 from .errors import StoreUnavailable
 from .scripts import Call
@@ -56,9 +56,17 @@ def counting(source: str, before: bytes, after: bytes, found: Sequence[Hit], wis
         by_kind.setdefault(kind_of(content_key), []).append((content_key, weight))
     rows = [[hit.kind, hit.group, hit.answer, hit.exists, hit.period, hit.number] for hit in found]
     half_life, most_keys = conf().POPULARITY_HALF_LIFE_SECONDS, conf().POPULARITY_KEYS
-    bounds = (hits.KEPT_SECONDS, half_life, most_keys, MOST_GROUPS)
-    keys = [position_name(source), hits.HITS, _GROUPS, _DECAYS]
+    bounds = (periods.KEPT_SECONDS, half_life, most_keys, MOST_GROUPS)
+    keys = [_position(source), hits.HITS, _GROUPS, _DECAYS]
     return Call("state", "count", keys, [before, after, *bounds, json.dumps(rows), json.dumps(by_kind)])
+
+
+def position(source: str) -> bytes:
+    """The position up to which the source has been counted, empty at first. Raises StoreUnavailable."""
+    try:
+        return cast(bytes | None, connections.patient_client("state").get(_position(source))) or b""
+    except RedisError as error:
+        raise StoreUnavailable(f"state: {error}") from error
 
 
 def is_popular(content_key: str) -> bool:
@@ -100,8 +108,7 @@ def kind_of(content_key: str) -> str:
     return content_key.partition(":")[0]
 
 
-def position_name(source: str) -> str:
-    """Where the position of a source is kept."""
+def _position(source: str) -> str:
     return f"retry:counted:{source}"
 
 

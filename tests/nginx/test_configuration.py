@@ -2,6 +2,7 @@
 
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "behind a proxy": {"trusted_proxies": ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32"), "public_scheme": "https"},
     "for every host": {"allowed_hosts": ["*"]},
     "for no host": {"allowed_hosts": []},
+    "with a log of traffic": {"traffic_log": Path("/dev/null"), "counted": ("/tiles/", "/a.b~c/")},
     "with the waiting instance elsewhere": {"retry_path": "/wait/here"},
 }
 

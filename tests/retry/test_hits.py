@@ -1,9 +1,9 @@
-"""Counts by time: what lies in the last hour is counted, and the oldest period in part."""
+"""Counts as the admin and the metrics ask for them."""
 
 import pytest
 from pytest_django import Settings
 
-from retry import connections, hits, popularity
+from retry import connections, hits, periods, popularity
 from retry.errors import StoreUnavailable
 from retry.popularity import Hit
 from tests.conftest import RedisServers
@@ -13,29 +13,8 @@ HOUR, DAY = 3600.0, 86_400.0
 
 
 def count(answer: str, moment: float, number: int, now: float = NOON) -> None:
-    found = [Hit("tile", "jams", answer, True, hits.period(moment, now), number)]
+    found = [Hit("tile", "jams", answer, True, periods.period(moment, now), number)]
     assert connections.execute(popularity.counting("here", b"", b"", found, {})) == 1
-
-
-def test_a_moment_belongs_to_its_period() -> None:
-    assert hits.period(NOON, NOON + 1) == hits.period(NOON + 599, NOON + 600) == NOON // 600
-    assert hits.period(NOON - 1, NOON) == NOON // 600 - 1
-
-
-def test_a_moment_of_the_future_counts_as_now_and_one_of_long_ago_in_no_period() -> None:
-    assert hits.period(NOON + 5000, NOON) == NOON // 600
-    assert hits.period(NOON - DAY - 1, NOON) == -1
-
-
-def test_the_oldest_period_counts_by_the_share_that_is_within() -> None:
-    assert hits.shares(NOON + 150, 600) == {NOON // 600 - 1: 0.75, NOON // 600: 1.0}
-    assert hits.shares(NOON, 600) == {NOON // 600 - 1: 1.0, NOON // 600: 1.0}
-
-
-@pytest.mark.parametrize("seconds", [HOUR, DAY])
-def test_the_shares_make_up_the_time(seconds: float) -> None:
-    now = NOON + 150
-    assert sum(hits.shares(now, seconds).values()) * 600 - (600 - 150) == pytest.approx(seconds)
 
 
 def test_hits_are_told_for_ever_and_for_the_last_times(servers: RedisServers) -> None:

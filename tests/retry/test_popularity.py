@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from pytest_django import Settings
 
-from retry import connections, hits, popularity
+from retry import connections, hits, periods, popularity
 from retry.errors import StoreUnavailable
 from retry.hits import Hits
 from retry.popularity import Hit
@@ -37,7 +37,7 @@ def pass_time(servers: RedisServers, seconds: float, kind: str = "tile") -> None
 
 
 def hit(answer: str = "hot", group: str = "jams", number: int = 1, *, exists: bool = True) -> Hit:
-    return Hit("tile", group, answer, exists, hits.period(time.time(), time.time()), number)
+    return Hit("tile", group, answer, exists, periods.period(time.time(), time.time()), number)
 
 
 def test_requests_add_up_and_the_most_wanted_come_first() -> None:

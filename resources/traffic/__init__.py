@@ -1,0 +1,1 @@
+"""What people ask the front for: its log, read into counts and popularity."""

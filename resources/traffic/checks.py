@@ -1,0 +1,26 @@
+"""System checks: what is counted of the traffic is found before the first request."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error
+
+from . import naming
+
+BEGINNING = re.compile(r"/(?:[A-Za-z0-9._~-]+/)*[A-Za-z0-9._~-]*")
+
+
+def check_traffic(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
+    """TRAFFIC: beginnings of addresses, and the functions that name what they ask for."""
+    found: list[CheckMessage] = []
+    if bad := [beginning for beginning in settings.TRAFFIC if not BEGINNING.fullmatch(beginning)]:
+        found.append(Error(f"TRAFFIC must have beginnings of addresses, as /tiles/: {bad}.", id="resources.E001"))
+    try:
+        naming.namers(tuple(settings.TRAFFIC.items()))
+    except ImportError as error:
+        found.append(Error(f"TRAFFIC names a function that is not there: {error}.", id="resources.E002"))
+    if settings.TRAFFIC_LOG_MAX_BYTES < 1_000_000:
+        found.append(Error("TRAFFIC_LOG_MAX_BYTES must be at least 1,000,000.", id="resources.E003"))
+    return found

@@ -1,0 +1,167 @@
+"""The log of traffic: one line for each request of content, that says nothing of who asked."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from project.fronting import Front
+from resources.traffic import lines, rotating
+from resources.traffic.lines import Fields
+from tests.flows.stack import eventually
+from tests.nginx.conftest import RunningFront
+from tests.nginx.origin import PRIVATE, Answer
+
+TILE = "/tiles/jams/1/0/0.png"
+
+
+@pytest.fixture
+def site(front: Front, start: Callable[..., RunningFront]) -> RunningFront:
+    """The front with a log of what is asked for below /tiles/."""
+    return start(traffic_log=front.data.traffic, counted=("/tiles/",))
+
+
+def logged(site: RunningFront, number: int) -> list[Fields]:
+    """The fields of so many lines; there are no more, and none that cannot be read."""
+    log = site.front.data.traffic
+    eventually(lambda: log.read_bytes().count(b"\n") >= number, 5, f"{number} lines")
+    written = log.read_bytes().splitlines()
+    assert len(written) == number
+    found = lines.parse(b"\n".join(written))
+    assert len(found) == number
+    return found
+
+
+def test_each_request_of_content_has_a_line(site: RunningFront) -> None:
+    began = time.time()
+    for _ in range(3):
+        site.get(TILE)
+    site.get(TILE, method="HEAD")
+    found = logged(site, 4)
+    assert [(status, cache_status, method) for _, status, cache_status, method, _ in found] == [
+        (b"200", b"MISS", b"GET"),
+        (b"200", b"HIT", b"GET"),
+        (b"200", b"HIT", b"GET"),
+        (b"200", b"HIT", b"HEAD"),
+    ]
+    assert {address for *_, address in found} == {TILE.encode()}
+    assert all(began - 1 < float(moment) < time.time() + 1 for moment, *_ in found)
+
+
+def test_only_content_has_lines(site: RunningFront) -> None:
+    for path in ("/", "/static/x.css", "/admin/", "/healthz", "/metrics", "/retry_after?x=1", "/api/layers", "/til"):
+        site.get(path)
+    site.get(TILE)
+    logged(site, 1)
+
+
+def test_addresses_are_normalised_and_without_arguments(site: RunningFront) -> None:
+    for target in (
+        "//tiles/x/../jams/1/0/0.png?token=secret",
+        "/%74iles/jams/1/0/0%2Epng",
+        "/tiles/a%20b/%C3%A9%22%0A",
+    ):
+        site.get(target)
+    assert [address for *_, address in logged(site, 3)] == [
+        TILE.encode(),
+        TILE.encode(),
+        rb"/tiles/a b/\xC3\xA9\x22\x0A",
+    ]
+    assert b"secret" not in site.front.data.traffic.read_bytes()
+
+
+def test_nothing_tells_who_asked(site: RunningFront) -> None:
+    site.get(TILE, Cookie="session=of-somebody", User_Agent="somebody's", Referer="http://somewhere")
+    logged(site, 1)
+    text = site.front.data.traffic.read_text()
+    assert "127.0.0.1" not in text
+    assert "some" not in text
+
+
+def test_what_the_waiting_instance_asks_for_is_nobodys_wish(site: RunningFront) -> None:
+    site.get_by_socket(TILE)
+    site.get(TILE)
+    assert [cache_status for _, _, cache_status, _, _ in logged(site, 1)] == [b"HIT"]
+
+
+def test_an_answer_of_a_dying_main_is_logged_once_under_its_address(site: RunningFront) -> None:
+    site.main.answer = lambda _: Answer(hang_up=True)
+    assert site.get(TILE).status == 503
+    [(_, status, _, _, address)] = logged(site, 1)
+    assert (status, address) == (b"503", TILE.encode())
+
+
+def test_a_refresh_in_the_background_has_no_line(site: RunningFront) -> None:
+    brief = {"Cache-Control": "public, max-age=1, s-maxage=1, stale-while-revalidate=60"}
+    site.main.answer = lambda _: Answer(headers=brief)
+    site.get(TILE)
+    requests = 1
+
+    def is_refreshed() -> bool:
+        nonlocal requests
+        site.get(TILE)
+        requests += 1
+        return len(site.main.asked) > 1
+
+    eventually(is_refreshed, 10, "a refresh in the background")
+    assert {cache_status for _, _, cache_status, _, _ in logged(site, requests)} >= {b"MISS", b"STALE"}
+
+
+def test_redirects_are_logged_as_such(site: RunningFront) -> None:
+    site.main.answer = lambda _: Answer(302, {**PRIVATE, "Location": "/retry_after?x=1"})
+    site.get(TILE)
+    assert [status for _, status, *_ in logged(site, 1)] == [b"302"]
+
+
+def test_without_measuring_there_is_no_log(front: Front, start: Callable[..., RunningFront]) -> None:
+    site = start()
+    site.get(TILE)
+    assert not front.data.traffic.exists()
+
+
+@pytest.fixture
+def steady(site: RunningFront) -> Iterator[Callable[[], int]]:
+    """Requests one after the other, until it is called: then tells how many there were."""
+    ended, asked = Event(), [0]
+
+    def ask() -> None:
+        while not ended.is_set():
+            site.get(TILE)
+            asked[0] += 1
+
+    thread = Thread(target=ask)
+    thread.start()
+
+    def stop() -> int:
+        ended.set()
+        thread.join()
+        return asked[0]
+
+    yield stop
+    stop()
+
+
+def test_a_log_is_put_aside_under_load_without_losing_a_line(site: RunningFront, steady: Callable[[], int]) -> None:
+    log, pid_file = site.front.data.traffic, site.front.runtime.nginx / "nginx.pid"
+    for _ in range(3):
+        eventually(lambda: log.exists() and log.stat().st_size > 0, 5, "a log with lines")
+        assert rotating.rotate(log, 1, pid_file, time.time())
+        eventually(log.exists, 5, "nginx has opened its log anew")
+    asked = steady()
+    eventually(lambda: count_lines(log.parent) >= asked, 5, "all lines are written")
+    assert count_lines(log.parent) == asked
+    assert len(list(log.parent.glob("traffic.log.*"))) == 3
+
+
+def test_a_log_that_somebody_else_renamed_is_opened_anew(site: RunningFront) -> None:
+    log, pid_file = site.front.data.traffic, site.front.runtime.nginx / "nginx.pid"
+    log.rename(log.with_name("traffic.log.1"))
+    assert rotating.rotate(log, 1_000_000, pid_file, time.time())
+    eventually(log.exists, 5, "nginx has opened its log anew")
+    assert not rotating.rotate(log, 1_000_000, pid_file, time.time())
+
+
+def count_lines(directory: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in directory.glob("traffic.log*"))

@@ -1,0 +1,246 @@
+"""Passes over real files into a real `state`: each line is counted once, whatever happens in between."""
+
+import os
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.traffic import reading
+from retry import connections, hits, popularity
+from retry.errors import StoreUnavailable
+from retry.scripts import Call, Reply
+from tests.conftest import RedisServers
+
+pytestmark = pytest.mark.usefixtures("redis_servers")
+_moments = count(time.time() - 3600, 0.001)
+
+
+@pytest.fixture
+def log(tmp_path: Path, settings: Any) -> Path:
+    settings.TRAFFIC_LOG = tmp_path / "traffic.log"
+    settings.NGINX_PID_FILE = tmp_path / "nginx.pid"
+    return tmp_path / "traffic.log"
+
+
+def line(tile: str = "jams/1/0/0.png", *, status: int = 200) -> str:
+    """No two lines are alike."""
+    return f"{next(_moments):.3f} {status} HIT 100 0.000 GET /tiles/{tile}\n"
+
+
+def write(path: Path, *lines: str) -> None:
+    with path.open("a") as file:
+        file.writelines(lines)
+
+
+def counted() -> dict[str, float]:
+    """Requests by answer, of all kinds."""
+    totals = hits.totals()
+    return {answer: sum(one.number for one in totals if one.answer == answer) for answer in {o.answer for o in totals}}
+
+
+def test_what_is_new_is_counted_once(log: Path) -> None:
+    write(log, line(), line(), line(status=404))
+    reading.read_traffic()
+    reading.read_traffic()
+    assert counted() == {"hot": 2, "missing": 1}
+    write(log, line())
+    reading.read_traffic()
+    assert counted() == {"hot": 3, "missing": 1}
+    assert popularity.requests("tile:jams:1:0:0:png") == pytest.approx(3, rel=0.2)  # an hour old
+
+
+def test_a_line_counts_when_it_is_whole(log: Path) -> None:
+    whole = line()
+    write(log, line(), whole[:30])
+    reading.read_traffic()
+    assert counted() == {"hot": 1}
+    write(log, whole[30:])
+    reading.read_traffic()
+    assert counted() == {"hot": 2}
+
+
+def test_a_log_that_was_renamed_is_read_to_its_end(log: Path) -> None:
+    write(log, line(), line())
+    reading.read_traffic()
+    write(log, line())
+    log.rename(log.with_name("traffic.log.1"))
+    write(log, line())
+    reading.read_traffic()
+    write(log.with_name("traffic.log.1"), line())  # nginx had not opened the new one yet
+    reading.read_traffic()
+    assert counted() == {"hot": 5}
+
+
+def test_a_log_that_was_copied_and_emptied_is_counted_once(log: Path) -> None:
+    write(log, line(), line())
+    reading.read_traffic()
+    write(log, line())
+    log.with_name("traffic.log.1").write_bytes(log.read_bytes())
+    reading.read_traffic()
+    os.truncate(log, 0)
+    reading.read_traffic()
+    write(log, *(line() for _ in range(10)))
+    reading.read_traffic()
+    assert counted() == {"hot": 13}
+
+
+def test_a_log_that_was_deleted_starts_anew(log: Path) -> None:
+    write(log, line())
+    reading.read_traffic()
+    log.unlink()
+    reading.read_traffic()
+    write(log, line())
+    reading.read_traffic()
+    assert counted() == {"hot": 2}
+
+
+def test_a_file_that_is_away_for_a_pass_is_not_counted_again(log: Path) -> None:
+    write(log, line(), line())
+    reading.read_traffic()
+    away = log.with_name("elsewhere")
+    log.rename(away)
+    write(log, line())
+    reading.read_traffic()
+    away.rename(log.with_name("traffic.log.1"))
+    reading.read_traffic()
+    assert counted() == {"hot": 3}
+
+
+def test_a_file_that_stays_for_days_is_not_counted_again(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(log.with_name("traffic.log.1"), line())
+    now = time.time()
+    for day in range(4):
+        monkeypatch.setattr(time, "time", lambda day=day: now + 80_000 * day)
+        os.utime(log.with_name("traffic.log.1"), (now + 80_000 * day,) * 2)
+        write(log, line())
+        reading.read_traffic()
+    assert counted() == {"hot": 5}
+
+
+def test_garbage_is_counted_as_such_and_stops_nothing(log: Path) -> None:
+    write(log, line(), "garbage\n", "\0" * 5000 + "\n", "\n", line())
+    reading.read_traffic()
+    assert counted() == {"hot": 2, "other": 3}
+    assert {one.kind for one in hits.totals() if one.answer == "other"} == {reading.UNREADABLE}
+
+
+def test_a_line_longer_than_a_slice_stops_nothing(log: Path) -> None:
+    write(log, line(), "x" * (2 * reading.SLICE_BYTES) + "\n", line())
+    reading.read_traffic()
+    assert counted()["hot"] == 2
+
+
+def test_many_slices_are_counted_in_one_pass(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "SLICE_BYTES", 500)
+    write(log, *(line() for _ in range(200)))
+    reading.read_traffic()
+    assert counted() == {"hot": 200}
+
+
+def test_a_pass_is_bounded_and_the_next_one_goes_on(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "SLICE_BYTES", 500)
+    monkeypatch.setattr(reading, "PASS_BYTES", 1000)
+    write(log, *(line() for _ in range(100)))
+    reading.read_traffic()
+    assert 0 < counted()["hot"] < 30
+    while reading.read_traffic():
+        pass
+    assert counted() == {"hot": 100}
+
+
+def test_without_a_log_nothing_is_counted(log: Path) -> None:
+    assert reading.read_traffic() == 0
+    assert hits.totals() == []
+
+
+def test_without_its_directory_nothing_is_counted(settings: Any, tmp_path: Path) -> None:
+    settings.TRAFFIC_LOG = tmp_path / "nowhere" / "traffic.log"
+    assert reading.read_traffic() == 0
+
+
+def test_nothing_is_read_when_measuring_is_off(log: Path, settings: Any) -> None:
+    settings.OBSERVE = False
+    write(log, line())
+    assert reading.read_traffic() == 0
+
+
+def test_counts_and_position_are_lost_together(log: Path, redis_servers: RedisServers) -> None:
+    write(log, line(), line())
+    reading.read_traffic()
+    redis_servers.state.client.flushall()
+    reading.read_traffic()
+    assert counted() == {"hot": 2}
+
+
+def test_each_machine_has_a_position_of_its_own(log: Path, settings: Any, tmp_path: Path) -> None:
+    same = line()
+    write(log, same)
+    reading.read_traffic()
+    (tmp_path / "other").mkdir()
+    settings.TRAFFIC_LOG = tmp_path / "other" / "traffic.log"
+    write(settings.TRAFFIC_LOG, same)
+    reading.read_traffic()
+    assert counted() == {"hot": 2}
+
+
+Step = Callable[[Call], Reply]
+
+
+def interrupted(before: Callable[[], None], execute: Step, after: Callable[[], None]) -> Step:
+    def step(call: Call) -> Reply:
+        before()
+        reply = execute(call)
+        after()
+        return reply
+
+    return step
+
+
+def fail() -> None:
+    raise StoreUnavailable("the connection broke")
+
+
+@pytest.mark.parametrize("executed", [False, True])
+def test_a_pass_that_breaks_off_at_the_step_neither_loses_nor_doubles(
+    log: Path, monkeypatch: pytest.MonkeyPatch, executed: bool
+) -> None:
+    write(log, line(), line())
+    execute = connections.execute_patiently
+    broken = interrupted(lambda: None, execute, fail) if executed else interrupted(fail, execute, lambda: None)
+    monkeypatch.setattr(connections, "execute_patiently", broken)
+    with pytest.raises(StoreUnavailable):
+        reading.read_traffic()
+    monkeypatch.setattr(connections, "execute_patiently", execute)
+    reading.read_traffic()
+    assert counted() == {"hot": 2}
+
+
+def test_two_passes_on_one_position_count_once(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the lock is of no use: a network's file system, or a pass that was given up and is carried out late."""
+    write(log, line(), line())
+    execute = connections.execute_patiently
+
+    def twice(call: Call) -> Reply:
+        assert execute(call) == 1
+        return execute(call)
+
+    monkeypatch.setattr(connections, "execute_patiently", twice)
+    reading.read_traffic()
+    assert counted() == {"hot": 2}
+
+
+def test_without_the_state_the_pass_fails_and_the_next_one_counts(log: Path, settings: Any) -> None:
+    write(log, line())
+    working = settings.REDIS_URL
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(connections, "PATIENT_RETRIES", 0)
+        with pytest.raises(StoreUnavailable):
+            reading.read_traffic()
+    settings.REDIS_URL = working
+    reading.read_traffic()
+    assert counted() == {"hot": 1}

@@ -1,0 +1,65 @@
+"""What is put aside and removed, and that nobody but nginx is signalled. With a real nginx: tests/nginx."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from resources.traffic import rotating
+
+NOW = 1_795_262_400.0
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "traffic.log"
+    path.write_text("a line\n" * 100)
+    return path
+
+
+def rotate(log: Path, pid: str) -> bool:
+    (log.parent / "nginx.pid").write_text(pid)
+    return rotating.rotate(log, 100, log.parent / "nginx.pid", NOW)
+
+
+@pytest.mark.parametrize("pid", ["", "garbage", "-1", "999999999"])
+def test_without_nginx_nothing_is_put_aside(log: Path, pid: str) -> None:
+    assert not rotate(log, pid)
+    assert log.exists()
+
+
+def test_another_process_of_that_number_is_not_signalled(log: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        assert not rotate(log, str(other.pid))
+        assert other.poll() is None
+        other.kill()
+    assert log.exists()
+
+
+def age(path: Path, seconds: float) -> Path:
+    os.utime(path, (NOW - seconds, NOW - seconds))
+    return path
+
+
+def test_a_file_put_aside_is_removed_when_it_has_been_quiet(log: Path) -> None:
+    aside = log.with_name("traffic.log.1795262400000")
+    aside.touch()
+    assert not rotating.remove(age(aside, 10), log, NOW)
+    assert rotating.remove(age(aside, 100), log, NOW)
+    assert not aside.exists()
+    assert not rotating.remove(aside, log, NOW)
+
+
+def test_a_file_put_aside_stays_as_long_as_there_is_no_new_log(log: Path) -> None:
+    aside = log.rename(log.with_name("traffic.log.1795262400000"))
+    assert not rotating.remove(age(aside, 100), log, NOW)
+
+
+@pytest.mark.parametrize("name", ["traffic.log", "traffic.log.1", "traffic.log-20261121", "traffic.log.id"])
+def test_files_of_others_are_never_removed(log: Path, name: str) -> None:
+    path = log.with_name(name)
+    path.touch()
+    assert not rotating.remove(age(path, 1e6), log, time.time())
+    assert path.exists()
