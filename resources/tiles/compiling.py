@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from . import geojson, geometry, grid, speeds
-from .errors import LayerError, SpeedsError
+from . import geojson, geometry, grid, point_features, points, speeds
+from .errors import SpeedsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,17 @@ def compile_layer(
     speeds_csv: bytes | None = None,
     limits: geojson.Limits | None = None,
     progress: geojson.Progress | None = None,
+    *,
+    weight: str | None = None,
 ) -> CompiledLayer:
-    """A layer from GeoJSON and, for lines, speeds. Raises LayerError, SpeedsError for the latter."""
+    """A layer from GeoJSON and, for lines, speeds. Raises LayerError, SpeedsError for the latter.
+
+    `weight` is the property that points are weighed by, where it is another than “weight”.
+    """
     if speeds_csv is not None and kind != "lines":
-        raise LayerError("Only lines have speeds.")
+        raise SpeedsError("Only lines have speeds.")
+    if kind == "points":
+        return _compile_points(point_features.read_points(data, weight, limits, progress))
     features = geojson.read_features(data, kind, limits, progress)
     compiled = geometry.compile_geometry(features)
     ids = [feature.id for feature in features]
@@ -56,6 +63,18 @@ def compile_layer(
         segments=len(features),
         positions=len(compiled.coordinates),
         speeds=aligned,
+    )
+
+
+def _compile_points(read: point_features.PointFeatures) -> CompiledLayer:
+    compiled, bounds = points.compile_points(read)
+    return CompiledLayer(
+        kind="points",
+        geometry=points.write_points(compiled),
+        bounds=bounds,
+        segments=read.features,
+        positions=len(compiled.x),
+        speeds=CompiledSpeeds(speeds.write_speeds(speeds.speeds_of([])), 0),
     )
 
 

@@ -23,9 +23,15 @@ PNG_COMPRESSION = 6
 
 
 def encode(samples: NDArray[np.uint8], palette: tuple[RGBA, ...], image_format: str) -> bytes:
-    """A supersampled canvas as a PNG or WebP file of half its width. 0 is nothing, i is palette[i - 1]."""
-    codes = _codes(samples)
-    blends = _blends(palette)
+    """A supersampled canvas as a PNG or WebP file of half its width. 0 is nothing, i is palette[i - 1].
+
+    A palette of more than MAX_COLOURS is a ramp: the samples of a block are then all the same.
+    """
+    codes: NDArray[np.uint8] | NDArray[np.uint16]
+    if len(palette) > MAX_COLOURS:
+        codes, blends = samples[::2, ::2], np.array([(0, 0, 0, 0), *palette], np.uint8)
+    else:
+        codes, blends = _codes(samples), _blends(palette)
     used = np.unique(codes)
     places = np.zeros(len(blends), np.uint8)
     places[used] = np.arange(len(used), dtype=np.uint8)

@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from . import colours, encoding, fills, strokes
+from .point_scene import PointScene
 from .scene import Scene
 from .simplifying import Indexes, Lines, gather
 from .tile import Tile
@@ -25,7 +26,7 @@ def empty_tile(scale: int, image_format: str) -> bytes:
     return encoding.encode(np.zeros((side, side), np.uint8), ((0, 0, 0, 0),), image_format)
 
 
-def paint(scene: Scene, tile: Tile) -> bytes:
+def paint(scene: Scene | PointScene, tile: Tile) -> bytes:
     """The tile's image file; the shared empty one when nothing of the scene is on it."""
     image = draw(scene, Window.of(tile), tile.z, tile.scale)
     if image is None or image.getbbox() is None:
@@ -33,8 +34,10 @@ def paint(scene: Scene, tile: Tile) -> bytes:
     return encoding.encode(np.asarray(image), scene.style.palette, tile.format)
 
 
-def draw(scene: Scene, window: Window, zoom: int, scale: int) -> Image.Image | None:
+def draw(scene: Scene | PointScene, window: Window, zoom: int, scale: int) -> Image.Image | None:
     """The index colours of a window, as large as it is; None when no geometry is near. The style is that of `zoom`."""
+    if isinstance(scene, PointScene):
+        return scene.draw(window, zoom, scale)
     width = strokes.odd_width(scene.style.width_at(zoom) * SUPERSAMPLING * scale)
     reach = width / 2 + 4
     image: Image.Image | None = None

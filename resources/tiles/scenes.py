@@ -5,14 +5,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from resources.models import Layer
 from retry import observing
 
-from . import conf, geojson, geometry, speeds, style
+from . import conf, geometry, points, speeds, style
 from .errors import UnknownLayerError
 from .layers import LayerView
+from .point_scene import PointScene
+from .points import Points
 from .scene import Index, Scene, compose
 from .storing import read_file
 
@@ -42,10 +44,11 @@ class LastUsed(Generic[Value]):
 
 
 _indexes: LastUsed[Index] = LastUsed()
-_scenes: LastUsed[Scene] = LastUsed()
+_points: LastUsed[Points] = LastUsed()
+_scenes: LastUsed[Scene | PointScene] = LastUsed()
 
 
-def load_scene(slug: str) -> tuple[LayerView, Scene]:
+def load_scene(slug: str) -> tuple[LayerView, Scene | PointScene]:
     """The layer as it is now, ready to paint. Raises UnknownLayerError when it is gone."""
     for attempt in range(ATTEMPTS):
         layer = _find(slug)
@@ -65,13 +68,20 @@ def _find(slug: str) -> Layer:
     return layer
 
 
-def _scene(layer: Layer) -> Scene:
+def _scene(layer: Layer) -> Scene | PointScene:
     key = (layer.kind, layer.geometry_name, layer.speeds_name, json.dumps(layer.style, sort_keys=True))
-    return _scenes.get(key, lambda: _load(layer))
+    load = _load_points if layer.kind == Layer.Kind.POINTS else _load
+    return _scenes.get(key, lambda: load(layer))
+
+
+def _load_points(layer: Layer) -> PointScene:
+    name = layer.geometry_name
+    known = _points.get(name, lambda: points.read_points(read_file(name)))
+    return PointScene.of(known, style.parse_style("points", layer.style))
 
 
 def _load(layer: Layer) -> Scene:
-    kind: geojson.Kind = "areas" if layer.kind == Layer.Kind.AREAS else "lines"
+    kind: Literal["areas", "lines"] = "areas" if layer.kind == Layer.Kind.AREAS else "lines"
     index = _indexes.get(
         layer.geometry_name, lambda: Index.build(geometry.read_geometry(read_file(layer.geometry_name)))
     )

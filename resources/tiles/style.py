@@ -3,26 +3,28 @@
 {"widths": {"8": 1, "13": 3, "16": 6}, "thresholds": [0.8, 0.5, 0.25],
  "colours": {"green": "#2da44e", "grey": "#8c939b80"}}              for lines
 {"widths": {"4": 0.5}, "colours": {"fill": "#f4f1ea", "outline": "#b9b2a6"}}   for areas
+Points have a style of their own: point_style.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Literal, TypeAlias, overload
 
-from . import colours, grid
+from . import colours, grid, point_style, rgba
 from .errors import LayerError
+from .point_style import PointStyle
 
-RGBA: TypeAlias = tuple[int, int, int, int]
+RGBA: TypeAlias = rgba.RGBA
 
 LINE_WIDTHS = ((5, 0.75), (9, 1.25), (12, 2.25), (15, 4.5), (18, 9.0))
 OUTLINE_WIDTHS = ((3, 0.5), (8, 1.0))
 AREA_COLOURS = {"fill": "#e9e4d8", "outline": "#b9b2a6"}
 MAX_WIDTH = 64.0
 MAX_SHARE = 100.0
-
-_COLOUR = re.compile(r"#[0-9a-fA-F]{6}([0-9a-fA-F]{2})?")
+STROKE_PADDING = 0.125
+"""How far beyond its bounds a layer of lines or areas is seen, in tiles: half of the widest stroke."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +50,24 @@ class Style:
         return self.palette[colours.OUTLINE - 1][3] > 0
 
 
-def parse_style(kind: str, style: object) -> Style:
+@overload
+def parse_style(kind: Literal["lines", "areas"], style: object) -> Style: ...
+@overload
+def parse_style(kind: Literal["points"], style: object) -> PointStyle: ...
+@overload
+def parse_style(kind: str, style: object) -> Style | PointStyle: ...
+def parse_style(kind: str, style: object) -> Style | PointStyle:
     """The style of a layer of that kind. Raises LayerError naming what is wrong."""
     if not isinstance(style, Mapping):
         raise LayerError("A style is a JSON object.")
+    if kind == "points":
+        return point_style.parse(style)
     known = {"widths", "colours"} | ({"thresholds"} if kind == "lines" else set())
     if unknown := sorted(set(style) - known):
         raise LayerError(f"A style of {kind} has no “{unknown[0]}”; it has {', '.join(sorted(known))}.")
     defaults = {each.name: each.colour for each in colours.TRAFFIC} if kind == "lines" else AREA_COLOURS
     return Style(
-        palette=_palette(kind, _colours(style.get("colours", {}), defaults)),
+        palette=_palette(kind, rgba.read_colours(style.get("colours", {}), defaults)),
         widths=_widths(style.get("widths"), LINE_WIDTHS if kind == "lines" else OUTLINE_WIDTHS),
         thresholds=_thresholds(style.get("thresholds", colours.THRESHOLDS)),
     )
@@ -66,38 +76,27 @@ def parse_style(kind: str, style: object) -> Style:
 def legend(kind: str, style: object) -> list[dict[str, str]]:
     """The legend's entries, label and colour, in the order of reading; none for areas."""
     parsed = parse_style(kind, style)
+    if isinstance(parsed, PointStyle):
+        return point_style.legend(parsed)
     if kind != "lines":
         return []
     return [
-        {"name": each.name, "label": each.label, "colour": _hexadecimal(parsed.palette[each.index - 1])}
+        {"name": each.name, "label": each.label, "colour": rgba.hexadecimal(parsed.palette[each.index - 1])}
         for each in colours.TRAFFIC
     ]
+
+
+def padding(kind: str, style: object) -> float:
+    """How far beyond its bounds a layer may be seen, in tiles."""
+    parsed = parse_style(kind, style)
+    reach_pixels = parsed.reach_pixels if isinstance(parsed, PointStyle) else 0.0
+    return max(STROKE_PADDING, reach_pixels / 256)
 
 
 def _palette(kind: str, named: Mapping[str, RGBA]) -> tuple[RGBA, ...]:
     if kind == "lines":
         return tuple(named[each.name] for each in sorted(colours.TRAFFIC, key=lambda each: each.index))
     return named["fill"], named["outline"]
-
-
-def _colours(given: object, defaults: Mapping[str, str]) -> dict[str, RGBA]:
-    if not isinstance(given, Mapping):
-        raise LayerError("“colours” is a JSON object.")
-    for name, value in given.items():
-        if name not in defaults:
-            raise LayerError(f"There is no colour “{name}” here; there are {', '.join(defaults)}.")
-        if not isinstance(value, str) or not _COLOUR.fullmatch(value):
-            raise LayerError(f"Colour “{name}” is written #rrggbb or #rrggbbaa.")
-    return {name: _rgba(str(given.get(name, default))) for name, default in defaults.items()}
-
-
-def _rgba(colour: str) -> RGBA:
-    red, green, blue, alpha = bytes.fromhex(colour[1:].ljust(8, "f"))
-    return red, green, blue, alpha
-
-
-def _hexadecimal(colour: RGBA) -> str:
-    return "#" + bytes(colour if colour[3] < 255 else colour[:3]).hex()
 
 
 def _widths(given: object, default: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], ...]:

@@ -3,13 +3,13 @@
 import io
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from resources.tiles import geojson, geometry, scene, speeds, style
+from resources.tiles import geojson, geometry, point_features, point_scene, points, scene, speeds, style
 
 Line = Sequence[Sequence[float]]
 
@@ -40,7 +40,7 @@ def square(west: float, south: float, east: float, north: float) -> list[list[fl
     return [[west, south], [east, south], [east, north], [west, north], [west, south]]
 
 
-def scene_of(kind: geojson.Kind, data: bytes, layer_style: Mapping[str, Any] | None = None) -> scene.Scene:
+def scene_of(kind: Literal["lines", "areas"], data: bytes, layer_style: Mapping[str, Any] | None = None) -> scene.Scene:
     features = geojson.read_features(data, kind)
     index = scene.Index.build(geometry.compile_geometry(features))
     return scene.compose(kind, index, speeds.speeds_of(features), style.parse_style(kind, layer_style or {}))
@@ -63,3 +63,32 @@ def many_lines(count: int, seed: int = 1) -> bytes:
 def pixels(image: bytes) -> NDArray[np.uint8]:
     """An image file's pixels as (row, column, RGBA)."""
     return np.asarray(Image.open(io.BytesIO(image)).convert("RGBA"))
+
+
+def point(identity: str | int | None, position: Any, **properties: Any) -> dict[str, Any]:
+    feature = {"type": "Feature", "properties": properties, "geometry": {"type": "Point", "coordinates": position}}
+    return feature if identity is None else {**feature, "id": identity}
+
+
+def points_of(data: bytes, weight: str | None = None) -> points.Points:
+    return points.compile_points(point_features.read_points(data, weight))[0]
+
+
+def point_scene_of(data: bytes, layer_style: Mapping[str, Any] | None = None) -> point_scene.PointScene:
+    parsed = style.parse_style("points", layer_style or {})
+    return point_scene.PointScene.of(points_of(data, parsed.weight), parsed)
+
+
+def many_points(count: int, seed: int = 1) -> bytes:
+    """Points around London in a hundred heaps, and one in ten anywhere on Earth, with weights."""
+    random = np.random.default_rng(seed)
+    heaps = random.normal([0, 51.5], [2.0, 1.5], (100, 2))[random.integers(0, 100, count)]
+    positions = heaps + random.normal(0, 0.1, (count, 2))
+    positions[::10] = random.uniform([-180, -88], [180, 88], positions[::10].shape)
+    weights = random.exponential(2.0, count).round(2).tolist()
+    return collection(
+        *(
+            point(number, position, weight=weight)
+            for number, (position, weight) in enumerate(zip(positions.round(5).tolist(), weights, strict=True))
+        )
+    )

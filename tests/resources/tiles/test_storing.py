@@ -7,7 +7,7 @@ from django.core.files.storage import default_storage
 from django.db import DatabaseError
 
 from resources.models import Layer
-from resources.tiles import compiling, scenes, storing
+from resources.tiles import compiling, scene, scenes, storing
 from resources.tiles.errors import SpeedsError, UnknownLayerError
 
 from . import builders
@@ -48,6 +48,8 @@ def test_a_painter_builds_its_index_once_per_geometry(load: Load) -> None:
     _, first = scenes.load_scene("jams")
     storing.store_speeds("jams", {"north": (7, 50)})
     _, second = scenes.load_scene("jams")
+    assert isinstance(first, scene.Scene)
+    assert isinstance(second, scene.Scene)
     assert second.index is first.index
     assert second.classes.tolist() != first.classes.tolist()
 
