@@ -127,15 +127,15 @@ LAYER_COMPILE_BYTES = env.int("LAYER_COMPILE_BYTES", 3_000_000_000)
 LAYER_SNAPSHOT_SECONDS = env.float("LAYER_SNAPSHOT_SECONDS", 0.5)
 LAYER_SCENES_KEPT = env.int("LAYER_SCENES_KEPT", 8)
 
+# The API
+API_CALLS_PER_MINUTE = env.int("API_CALLS_PER_MINUTE", 600)
+
 # Fetching
 FETCH_SLOTS = env.int("FETCH_SLOTS", 100)
 FETCH_ALLOW_PRIVATE: list[str] = env.list("FETCH_ALLOW_PRIVATE", default=[])
 FETCH_CONTACT = env.str("FETCH_CONTACT", "")
 
 # Django
-# The API
-API_CALLS_PER_MINUTE = env.int("API_CALLS_PER_MINUTE", 600)
-
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -143,13 +143,13 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "ninja",
     "retry",
     "resources",
 ]
 MIDDLEWARE = [
     "retry.observing.AccountingMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "ninja",
     "project.policy.ContentSecurityPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
