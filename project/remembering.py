@@ -6,8 +6,8 @@ from pathlib import Path
 
 # Settings that are no attribute of Django's settings by the same name.
 _BESIDES = frozenset({"DATABASE_URL", "STORAGE_URL", "RUNTIME_DIR", "SECRET_KEY_FILE", "LOG_LEVEL", "HSTS_SECONDS"})
-# Who keeps keys out of files has a reason; a directory may be moved.
-_NEVER = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATA_DIR"})
+# Who keeps keys out of files has a reason; a directory may be moved; another server on this data waits by itself.
+_NEVER = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATA_DIR", "RETRY_INSTANCE", "RETRY_FRONT"})
 
 
 def remembered(path: Path) -> dict[str, str]:

@@ -6,15 +6,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import django_stubs_ext
-import environ
 
 from .brokers import FAIL_FAST, broker_url
-from .logs import logging_configuration
+from .environment import Environment
+from .logs import LEVELS, logging_configuration
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .remembering import remembered
 from .storing import storage_from
 
-env = environ.Env()
+env = Environment()
 django_stubs_ext.monkeypatch()  # Django's generic classes take type parameters, as mypy wants them
 
 # Where things are
@@ -33,18 +33,18 @@ _key_file = Path(env.str("SECRET_KEY_FILE", str(_data.secret_key)))
 SECRET_KEY = env.str("SECRET_KEY", "") or (_key_file.read_text().strip() if _key_file.is_file() else "")
 if DEBUG and not SECRET_KEY:
     SECRET_KEY = "for-development-only"  # noqa: S105
-SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", default=[])
+SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS")
 PUBLIC_URL = env.str("PUBLIC_URL", "").rstrip("/")
 _public = urlsplit(PUBLIC_URL)
 _secure = _public.scheme == "https"
 ALLOWED_HOSTS: list[str] = env.list(
     "ALLOWED_HOSTS", default=[host for host in (_public.hostname, "localhost", "127.0.0.1", "[::1]") if host]
 )
-TRUSTED_PROXIES = tuple(env.list("TRUSTED_PROXIES", default=[]))
+TRUSTED_PROXIES = tuple(env.list("TRUSTED_PROXIES"))
 CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"] if _public.netloc else []
 METRICS_TOKEN = env.str("METRICS_TOKEN", "")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _secure
-SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", 3600) if _secure else 0
+SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", 3600, least=0) if _secure else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -76,7 +76,7 @@ DEFAULT_RETRY_TIMEOUT = env.float("DEFAULT_RETRY_TIMEOUT", 25)
 RETRY_MAX_WAITS = env.int("RETRY_MAX_WAITS", 2)
 RETRY_DELIVERY = env.str("RETRY_DELIVERY", "redirect")
 RETRY_MAX_CLIENTS = env.int("RETRY_MAX_CLIENTS", 20_000)
-RETRY_CLIENTS_PER_ADDRESS = env.int("RETRY_CLIENTS_PER_ADDRESS", 0)
+RETRY_CLIENTS_PER_ADDRESS = env.int("RETRY_CLIENTS_PER_ADDRESS", 0, least=0)
 RETRY_FRONT = env.str("RETRY_FRONT", "")
 RETRY_INSTANCE = env.str("RETRY_INSTANCE", "")
 RETRY_TICKET_SECONDS = env.float("RETRY_TICKET_SECONDS", 600)
@@ -132,7 +132,7 @@ API_CALLS_PER_MINUTE = env.int("API_CALLS_PER_MINUTE", 600)
 
 # Fetching
 FETCH_SLOTS = env.int("FETCH_SLOTS", 100)
-FETCH_ALLOW_PRIVATE: list[str] = env.list("FETCH_ALLOW_PRIVATE", default=[])
+FETCH_ALLOW_PRIVATE: list[str] = env.list("FETCH_ALLOW_PRIVATE")
 FETCH_CONTACT = env.str("FETCH_CONTACT", "")
 
 # Django
@@ -245,4 +245,4 @@ if OBSERVE:
     _every_two_seconds = {"schedule": 2.0, "options": {"queue": "work", "expires": 10}}
     CELERY_BEAT_SCHEDULE["traffic"] = {"task": "resources.read_traffic", **_every_two_seconds}
 
-LOGGING = logging_configuration(env.str("LOG_LEVEL", "INFO"))
+LOGGING = logging_configuration(env.choice("LOG_LEVEL", "INFO", LEVELS))

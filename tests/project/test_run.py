@@ -56,7 +56,7 @@ def test_a_run_that_is_still_there(data: Path) -> None:
 
 
 def test_a_setting_that_cannot_be_read(data: Path) -> None:
-    assert "a setting is wrong" in refusal(data, MAIN_WORKERS="many")
+    assert "a setting is wrong: MAIN_WORKERS is 'many'" in refusal(data, MAIN_WORKERS="many")
 
 
 def test_settings_that_contradict_each_other(data: Path) -> None:
