@@ -20,8 +20,10 @@ django_stubs_ext.monkeypatch()  # Django's generic classes take type parameters,
 # Where things are
 DATA_DIR = Path(env.str("DATA_DIR", str(BASE_DIR / "var"))).resolve()
 _data = DataDirectory(DATA_DIR)
+_elsewhere = env.bool("DEBUG", False)  # a development server beside the site has an address of its own
 for _name, _value in remembered(_data.environment).items():
-    os.environ.setdefault(_name, _value)
+    if not (_elsewhere and _name == "PUBLIC_URL"):
+        os.environ.setdefault(_name, _value)
 _runtime = RuntimeDirectory(Path(env.str("RUNTIME_DIR", str(runtime_directory(DATA_DIR).root))))
 
 # The smallest set of processes: other defaults below follow it
@@ -128,7 +130,7 @@ LAYER_SNAPSHOT_SECONDS = env.float("LAYER_SNAPSHOT_SECONDS", 0.5)
 LAYER_SCENES_KEPT = env.int("LAYER_SCENES_KEPT", 8)
 
 # The API
-API_CALLS_PER_MINUTE = env.int("API_CALLS_PER_MINUTE", 600)
+API_CALLS_PER_MINUTE = env.int("API_CALLS_PER_MINUTE", 600, least=0)
 
 # Fetching
 FETCH_SLOTS = env.int("FETCH_SLOTS", 100)

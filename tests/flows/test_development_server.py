@@ -17,7 +17,7 @@ import requests
 from tests.flows.crowd import Crowd
 from tests.flows.slow.events import Diary
 from tests.flows.slow.wishes import Wish
-from tests.flows.stack import ROOT, eventually, free_port
+from tests.flows.stack import ROOT, Stack, eventually, free_port
 from tests.redis_servers import RedisServer
 
 QUEUES = "paint.now,paint.refresh,paint.warm,work"
@@ -51,6 +51,21 @@ def server() -> Iterator[DevelopmentServer]:
         running = DevelopmentServer(f"http://127.0.0.1:{port}", directory)
         eventually(lambda: _answers(running.base_url), START_SECONDS, "the server answers")
         yield running
+
+
+@pytest.fixture
+def beside(stack: Stack) -> Iterator[str]:
+    """runserver on the data of a running site, as developers start it; its address."""
+    port = free_port()
+    named = ("PATH", "HOME", "DATA_DIR", "RUNTIME_DIR", "DATABASE_URL", "DJANGO_SETTINGS_MODULE")
+    environment = {name: stack.environment[name] for name in named if name in stack.environment}
+    serving = ["manage.py", "runserver", "--noreload", f"127.0.0.1:{port}"]
+    process = _start(serving, {**environment, "DEBUG": "1"}, stack.directory)
+    try:
+        eventually(lambda: _answers(f"http://127.0.0.1:{port}"), START_SECONDS, "the server answers")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        _kill(process)
 
 
 def _environment(directory: Path, port: int) -> dict[str, str]:
@@ -102,6 +117,14 @@ def test_many_clients_of_one_process_cost_one_preparation(server: DevelopmentSer
         visits = crowd.send([f"/slow/{name}?seconds=0.5"] * 30).result(30)
     assert {visit.body for visit in visits} == {Wish(name).body}
     assert server.executions(name) == 1
+
+
+def test_a_server_beside_the_site_uses_its_workers_and_waits_itself(beside: str, stack: Stack, name: str) -> None:
+    answer = requests.get(f"{beside}/slow/{name}?seconds=0.5", timeout=30)
+    assert [step.status_code for step in answer.history] == [302, 302]
+    assert {step.url.removeprefix(beside)[0] for step in answer.history} == {"/"}
+    assert answer.content == Wish(name).body
+    assert stack.executions(name) == 1
 
 
 @pytest.mark.parametrize("query", ["", "?redirect=/", "?hop=nan&retry_after=inf", "?hop=1&hop=1", "?retry_after=-1"])

@@ -15,7 +15,7 @@ def test_a_whole_number_is_read(monkeypatch: pytest.MonkeyPatch, text: str, numb
 @pytest.mark.parametrize("text", ["two", "0", "-1", "1.5", "1e3", "2m", "٣", " 2", "1_000", "9" * 30])
 def test_what_is_no_whole_number_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("WORKERS", text)
-    with pytest.raises(ImproperlyConfigured, match="WORKERS is .* whole number of at least 1"):
+    with pytest.raises(ImproperlyConfigured, match=r"WORKERS is .* whole number of at least 1"):
         env.int("WORKERS", 7)
 
 
@@ -33,7 +33,7 @@ def test_what_is_no_number_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, t
 
 
 @pytest.mark.parametrize(("text", "on"), [("1", True), ("True", True), ("off", False), ("0", False), ("", True)])
-def test_a_switch_is_read(monkeypatch: pytest.MonkeyPatch, text: str, on: bool) -> None:  # noqa: FBT001
+def test_a_switch_is_read(monkeypatch: pytest.MonkeyPatch, text: str, on: bool) -> None:
     monkeypatch.setenv("SWITCH", text)
     assert env.bool("SWITCH", True) is on
 
