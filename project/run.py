@@ -113,15 +113,12 @@ def _make_admin() -> None:
 
 
 def _load_demo(data: DataDirectory) -> bool:
-    if data.demo_loaded.exists():
-        return True
+    """Loads what was never loaded here before; whether the demo is there. An admin may have deleted some of it."""
     try:
-        call_command("demo")
+        call_command("demo", once=data.demo_loaded)
     except (CommandError, DatabaseError, OSError) as error:
         print(f"The demo data could not be loaded: {error}")
-        return False
-    data.demo_loaded.touch()
-    return True
+    return data.demo_loaded.exists()
 
 
 def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str], *, demo: bool) -> Plan:

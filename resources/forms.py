@@ -13,12 +13,20 @@ from django.core.files.uploadedfile import UploadedFile
 from django.forms.fields import InvalidJSONInput
 
 from .models import Layer
-from .tiles import apart, conf, geojson, storing
+from .tiles import apart, conf, geojson, point_style, storing
 from .tiles.compiling import CompiledLayer, CompiledSpeeds
 from .tiles.errors import LayerError, SpeedsError
 
 MAX_JSON_LENGTH = 10_000
 MAX_JSON_BRACKETS = 100
+
+STYLE_HELP = (
+    "Empty is as it comes. Lines have widths by zoom, colours, thresholds: "
+    '{"widths": {"8": 1, "16": 6}, "colours": {"green": "#2da44e"}, "thresholds": [0.8, 0.5, 0.25]}. '
+    'Areas: {"colours": {"fill": "#f4f1ea", "outline": "#b9b2a6"}}. '
+    'Points are clusters, heat or dots: {"mode": "heat", "radius": 30, "weight": "mag"}; '
+    "the weight is a property of the GeoJSON."
+)
 
 
 class SmallJSONField(forms.JSONField):
@@ -66,7 +74,7 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
     compiled: CompiledLayer | CompiledSpeeds | None
 
     geometry_file = forms.FileField(
-        label="GeoJSON", required=False, help_text="Replaces the data. Lines or areas, according to the kind."
+        label="GeoJSON", required=False, help_text="Replaces the data. Lines, areas or points, according to the kind."
     )
     speeds_file = forms.FileField(
         label="speeds (CSV)", required=False, help_text="segment_id,speed_kmh,free_flow_kmh[,measured_at]"
@@ -76,6 +84,7 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         model = Layer
         exclude = ()
         field_classes = {"style": SmallJSONField, "bounds": SmallJSONField}
+        help_texts = {"style": STYLE_HELP}
 
     def full_clean(self) -> None:
         super().full_clean()
@@ -97,6 +106,9 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         if not cleaned["geometry_file"] and self._needs_geometry(cleaned["kind"]):
             self.add_error("geometry_file", "A layer of this kind needs its GeoJSON.")
             return
+        if not cleaned["geometry_file"] and self._weighs_otherwise(cleaned):
+            self.add_error("style", "Choose the GeoJSON again: points are weighed when they are loaded.")
+            return
         field = "geometry_file" if cleaned["geometry_file"] else "speeds_file"
         try:
             self.compiled = self._compile(cleaned)
@@ -113,12 +125,17 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
     def _needs_geometry(self, kind: str) -> bool:
         return not self.instance.geometry_name or kind != self.initial.get("kind", kind)
 
+    def _weighs_otherwise(self, cleaned: dict[str, Any]) -> bool:
+        """Whether points are to be weighed by another property than when they were loaded."""
+        weights = [point_style.weight_of(style) for style in (self.initial.get("style"), cleaned["style"])]
+        return cleaned["kind"] == Layer.Kind.POINTS and weights[0] != weights[1]
+
     def _compile(self, cleaned: dict[str, Any]) -> CompiledLayer | CompiledSpeeds | None:
         """What was uploaded, compiled; None without an upload. Stores nothing."""
         kind = cleaned["kind"]
         with _on_disk(cleaned["geometry_file"]) as geometry, _on_disk(cleaned["speeds_file"]) as speeds:
             if geometry:
-                job = apart.LayerJob(kind, geometry, speeds, conf.limits())
+                job = apart.LayerJob(kind, geometry, speeds, conf.limits(), point_style.weight_of(cleaned["style"]))
                 compiled = apart.compile_layer_apart(job, conf.compile_seconds(), conf.compile_bytes())
                 return storing.keep_speeds(self.initial.get("slug", ""), compiled)
             if speeds and kind != Layer.Kind.LINES:

@@ -1,4 +1,4 @@
-"""Converts the TopoJSON files of the npm package `vega-datasets` into the demo's GeoJSON.
+"""Converts files of the npm package `vega-datasets` into the demo's GeoJSON.
 
     npm pack vega-datasets@3.2.1 && tar xzf vega-datasets-3.2.1.tgz
     python -m resources.demo.converting package/data resources/demo/data
@@ -162,6 +162,16 @@ def rounded(line: Line, digits: int) -> list[list[float]]:
     return points[:1] + [after for before, after in pairwise(points) if after != before]
 
 
+def earthquake_features(collection: dict[str, Any]) -> Iterator[Feature]:
+    """Yields earthquakes with magnitude and place. Not explosions, nor magnitudes below 0: no weight is."""
+    for found in collection["features"]:
+        properties = found["properties"]
+        if properties["type"] == "earthquake" and properties["mag"] is not None and properties["mag"] >= 0:
+            longitude, latitude = found["geometry"]["coordinates"][:2]
+            kept = {"mag": round(properties["mag"], 1), "place": properties["place"]}
+            yield feature(found["id"], "Point", [round(longitude, 4), round(latitude, 4)], kept)
+
+
 def feature(key: str, kind: str, coordinates: Any, properties: dict[str, Any]) -> Feature:
     geometry = {"type": kind, "coordinates": coordinates}
     return {"type": "Feature", "id": key, "properties": properties, "geometry": geometry}
@@ -174,15 +184,17 @@ def write_collection(path: Path, features: Iterable[Feature]) -> None:
 
 
 def convert(source: Path, target: Path) -> None:
-    """Writes the four files of the demo from the package's three."""
+    """Writes the five files of the demo from the package's four."""
     world = json.loads((source / "world-110m.json").read_text())
     tube = json.loads((source / "londonTubeLines.json").read_text())
+    earthquakes = json.loads((source / "earthquakes.json").read_text())
     boroughs = json.loads((source / "londonBoroughs.json").read_text())
     write_collection(target / "land.geojson", area_features(world, "land", "land"))
     countries = outline_features(world, "countries", "border")
     write_collection(target / "countries.geojson", countries)
     write_collection(target / "london.geojson", area_features(boroughs, "boroughs", "borough"))
     write_collection(target / "tube.geojson", segment_features(tube, "line"))
+    write_collection(target / "earthquakes.geojson", earthquake_features(earthquakes))
 
 
 if __name__ == "__main__":

@@ -2,21 +2,23 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from resources.demo import speeds
 from resources.models import Layer
-from resources.tiles import compiling, storing
+from resources.tiles import compiling, point_style, storing
 
 DATA = Path(__file__).parent / "data"
 JAMS = "jams"
+FIRST_LAYERS = ("countries", "jams", "land", "london")
 
 NATURAL_EARTH = "Natural Earth"
 OPENSTREETMAP = "© OpenStreetMap contributors, https://www.openstreetmap.org/copyright"
 CROWN = "Contains National Statistics and Ordnance Survey data © Crown copyright and database right 2015"
+USGS = "Earthquakes: U.S. Geological Survey, https://earthquake.usgs.gov"
 GENERATED = "The lines are real, as of 2018. The speeds are generated: nobody measured them."
 
 
@@ -25,7 +27,7 @@ class DemoLayer:
     """A layer of the demo: its file, and its fields where they differ from the defaults."""
 
     slug: str
-    kind: Literal["lines", "areas"]
+    kind: Literal["lines", "areas", "points"]
     file: str
     fields: dict[str, Any] = field(default_factory=dict)
 
@@ -75,6 +77,20 @@ LAYERS = (
         },
     ),
     DemoLayer(
+        "earthquakes",
+        "points",
+        "earthquakes.geojson",
+        {
+            "title": "Earthquakes",
+            "order": 25,
+            "style": {"mode": "clusters", "weight": "mag"},
+            "attribution": USGS,
+            "note": "One week, 31 January to 7 February 2018.",
+            "fresh_seconds": 86_400,
+            "client_seconds": 300,
+        },
+    ),
+    DemoLayer(
         JAMS,
         "lines",
         "tube.geojson",
@@ -90,21 +106,40 @@ LAYERS = (
 )
 
 
-def load_demo(report: Callable[[str], None]) -> int:
+def load_demo(report: Callable[[str], None], offered: Collection[str] = ()) -> int:
     """Loads the layers that are not there, and answers how many. Leaves alone those that are.
 
-    Raises LayerError or ValidationError when a file cannot become a layer.
+    Those that were `offered` before are not loaded again: somebody deleted them. Raises LayerError or
+    ValidationError when a file cannot become a layer.
     """
     there = set(Layer.objects.exclude(geometry_name="").values_list("slug", flat=True))
-    missing = [layer for layer in LAYERS if layer.slug not in there]
+    missing = [layer for layer in LAYERS if layer.slug not in there and layer.slug not in offered]
     for number, layer in enumerate(missing, start=1):
         stored = load(layer)
         if layer.slug == JAMS:
             store_speeds(read_segments())
         report(f"{number}/{len(missing)} {layer.slug}: {stored.segments:,} {layer.kind}")
-    if not missing:
+    if not missing and not offered:
         report("The demo's layers are there already.")
     return len(missing)
+
+
+def load_demo_once(report: Callable[[str], None], memory: Path) -> int:
+    """Loads the layers that were never offered to this site, and remembers in a file that they were."""
+    offered = read_offered(memory)
+    loaded = load_demo(report, offered)
+    remembered = sorted({*offered, *(layer.slug for layer in LAYERS)})
+    written = memory.with_name(f"{memory.name}.new")
+    written.write_text("".join(f"{slug}\n" for slug in remembered))
+    written.replace(memory)
+    return loaded
+
+
+def read_offered(memory: Path) -> set[str]:
+    """The slugs that a file remembers. A file that is there and empty stands for FIRST_LAYERS."""
+    if not memory.exists():
+        return set()
+    return set(memory.read_text().split()) or set(FIRST_LAYERS)
 
 
 def store_speeds(segments: Sequence[speeds.Segment]) -> None:
@@ -113,7 +148,8 @@ def store_speeds(segments: Sequence[speeds.Segment]) -> None:
 
 
 def load(layer: DemoLayer) -> Layer:
-    compiled = compiling.compile_layer(layer.kind, (DATA / layer.file).read_bytes())
+    weight = point_style.weight_of(layer.fields.get("style"))
+    compiled = compiling.compile_layer(layer.kind, (DATA / layer.file).read_bytes(), weight=weight)
     return storing.store_layer(layer.slug, compiled, layer.fields)
 
 

@@ -24,16 +24,17 @@ TOO_LARGE = "The file is too large for this machine: reading it takes more memor
 
 @dataclass(frozen=True, slots=True)
 class LayerJob:
-    """GeoJSON, and speeds for it, to compile."""
+    """GeoJSON to compile; lines may have speeds, points a property that they are weighed by."""
 
     kind: geojson.Kind
     geometry: Path
     speeds: Path | None
     limits: geojson.Limits
+    weight: str | None = None
 
     def run(self) -> CompiledLayer:
         speeds = self.speeds.read_bytes() if self.speeds else None
-        return compile_layer(self.kind, self.geometry.read_bytes(), speeds, self.limits)
+        return compile_layer(self.kind, self.geometry.read_bytes(), speeds, self.limits, weight=self.weight)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from django.db import Error as DatabaseError
 
 from resources.models import Layer
 
-from . import conf, grid
+from . import conf, grid, style
 from .errors import LayerError
 from .expirations import Expiration, lowest_fresh
 
@@ -44,6 +44,9 @@ class LayerView:
     attribution: str
     note: str
     style: dict[str, Any]
+    padding: float
+    """How far beyond its bounds the layer may be seen, in tiles."""
+
     data_version: int = 0
     expirations: tuple[Expiration, ...] = ()
     segments: int = 0
@@ -66,6 +69,7 @@ class LayerView:
             attribution=layer.attribution,
             note=layer.note,
             style=layer.style,
+            padding=style.padding(layer.kind, layer.style),
             data_version=layer.data_version,
             expirations=_expirations(layer.expirations),
             segments=layer.segments,

@@ -102,6 +102,12 @@ def parse(style: Mapping[str, object]) -> PointStyle:
     return PointStyle(mode, _radii(mode, style.get("radius")), palette, _weight(style.get("weight")))
 
 
+def weight_of(style: object) -> str | None:
+    """The property that a style weighs points by; None where it names none, or nothing that could be one."""
+    weight = style.get("weight") if isinstance(style, Mapping) else None
+    return weight if isinstance(weight, str) else None
+
+
 def legend(parsed: PointStyle) -> list[dict[str, str]]:
     """The legend's entries in the order of reading; `shape` is what the page draws them as."""
     if parsed.mode == "heat":

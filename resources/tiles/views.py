@@ -29,7 +29,7 @@ def tile(request: HttpRequest, address: str) -> HttpResponse:
         return responses.problem(503, "The layers cannot be read now.", wait_seconds=1)
     if layer is None or not layer.has_zoom(wanted.z):
         return responses.not_found(NOT_FOUND)
-    if not grid.touches(layer.bounds, wanted.z, wanted.x, wanted.y):
+    if not grid.touches(layer.bounds, wanted.z, wanted.x, wanted.y, layer.padding):
         return _empty(request, layer, wanted)
     version = layer.version_for(wanted.z, wanted.x, wanted.y)
     return serving.serve_or_defer(request, wanted.content_key, paint_work(layer, wanted), version=version)

@@ -15,7 +15,7 @@ from django.test import Client
 from resources import overview
 from resources.demo import converting, living, loading, speeds
 from resources.models import Layer
-from resources.tiles import storing
+from resources.tiles import points, storing
 
 TOPOLOGY: dict[str, Any] = {
     "type": "Topology",
@@ -35,6 +35,9 @@ TOPOLOGY: dict[str, Any] = {
         },
     },
 }
+
+
+LEAST_POSITIONS = {"Point": 1, "LineString": 2, "Polygon": 4}
 
 
 def test_arcs_are_decoded_by_adding_up_their_deltas() -> None:
@@ -95,7 +98,13 @@ def test_segments_carry_their_line_and_an_id_of_their_own() -> None:
 
 @pytest.mark.parametrize(
     ("name", "kinds"),
-    [("land", {"Polygon"}), ("london", {"Polygon"}), ("countries", {"LineString"}), ("tube", {"LineString"})],
+    [
+        ("land", {"Polygon"}),
+        ("london", {"Polygon"}),
+        ("countries", {"LineString"}),
+        ("tube", {"LineString"}),
+        ("earthquakes", {"Point"}),
+    ],
 )
 def test_committed_files_hold_unique_ids_and_coordinates_on_earth(name: str, kinds: set[str]) -> None:
     features = features_of(name)
@@ -103,8 +112,8 @@ def test_committed_files_hold_unique_ids_and_coordinates_on_earth(name: str, kin
     assert {feature["geometry"]["type"] for feature in features} == kinds
     for feature in features:
         coordinates = feature["geometry"]["coordinates"]
-        for line in coordinates if kinds == {"Polygon"} else [coordinates]:
-            assert len(line) >= (4 if kinds == {"Polygon"} else 2)
+        for line in coordinates if kinds == {"Polygon"} else [[coordinates]] if kinds == {"Point"} else [coordinates]:
+            assert len(line) >= LEAST_POSITIONS[feature["geometry"]["type"]]
             assert all(abs(x) <= 180 and abs(y) <= 90 for x, y in line)
 
 
@@ -168,6 +177,52 @@ def test_the_demo_leaves_alone_what_an_admin_changed() -> None:
     call_command("demo")
     assert Layer.objects.get(slug="land").title == "Dry land"
     assert Layer.objects.filter(slug="london").exists()
+
+
+@pytest.mark.django_db
+def test_what_an_admin_deleted_is_not_loaded_again_when_the_site_starts(tmp_path: Path) -> None:
+    memory = tmp_path / "demo_loaded"
+    call_command("demo", once=memory)
+    assert Layer.objects.count() == len(loading.LAYERS)
+    Layer.objects.filter(slug="london").delete()
+    call_command("demo", once=memory)
+    assert not Layer.objects.filter(slug="london").exists()
+
+
+@pytest.mark.django_db
+def test_a_site_that_has_the_demo_gets_layers_that_are_new_to_it(tmp_path: Path) -> None:
+    memory = tmp_path / "demo_loaded"
+    memory.touch()
+    call_command("demo", once=memory)
+    assert list(Layer.objects.values_list("slug", flat=True)) == ["earthquakes"]
+    assert set(memory.read_text().split()) == {layer.slug for layer in loading.LAYERS}
+
+
+@pytest.mark.django_db
+def test_earthquakes_are_points_weighed_by_their_magnitude(client: Client) -> None:
+    call_command("demo")
+    layer = Layer.objects.get(slug="earthquakes")
+    assert (layer.kind, layer.segments) == ("points", 1635)
+    placed = points.read_points(storing.read_file(layer.geometry_name))
+    assert (placed.weights.min(), placed.weights.max()) == (0, 6.4)
+    page = client.get("/").content.decode()
+    assert 'data-layer="earthquakes"' in page
+    assert "U.S. Geological Survey" in page
+
+
+def test_explosions_and_magnitudes_below_nothing_are_no_earthquakes_of_the_demo() -> None:
+    def found(key: str, kind: str, magnitude: float | None) -> dict[str, Any]:
+        properties = {"type": kind, "mag": magnitude, "place": "somewhere", "time": 1}
+        return {"id": key, "properties": properties, "geometry": {"coordinates": [1.23456, -2, 33]}}
+
+    of = [
+        found("a", "earthquake", 0),
+        found("b", "explosion", 2),
+        found("c", "earthquake", -1),
+        found("d", "earthquake", None),
+    ]
+    [kept] = converting.earthquake_features({"features": of})
+    assert kept == converting.feature("a", "Point", [1.2346, -2], {"mag": 0, "place": "somewhere"})
 
 
 @pytest.mark.django_db

@@ -1,11 +1,13 @@
 """`manage.py demo`: loads the demo's layers; with --live it varies their speeds instead.
 
-What an admin deleted stays deleted: --live loads nothing, and waits while there is no such layer.
+What an admin deleted stays deleted: --live loads nothing, and waits while there is no such layer;
+with --once a file remembers what was loaded. Without either, what is missing is loaded again.
 """
 
 import signal
 from argparse import ArgumentParser
 from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -21,10 +23,13 @@ SHORTEST_SECONDS = 1.0
 
 
 class Command(BaseCommand):
-    help = "Loads a world map and the London Underground with generated speeds. Loads nothing twice."
+    help = "Loads a world map, the London Underground with generated speeds, and earthquakes. Loads nothing twice."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--live", action="store_true", help="vary the speeds until stopped; loads nothing")
+        parser.add_argument(
+            "--once", type=Path, metavar="FILE", help="load what FILE does not name, and write down its name there"
+        )
         parser.add_argument(
             "--every",
             type=float,
@@ -33,17 +38,20 @@ class Command(BaseCommand):
             help="time between new speeds with --live",
         )
 
-    def handle(self, *, live: bool, every: float, **_options: Any) -> None:
+    def handle(self, *, live: bool, every: float, once: Path | None = None, **_options: Any) -> None:
         if not every >= SHORTEST_SECONDS:
             raise CommandError(f"--every is at least {SHORTEST_SECONDS:g} second.")
         if live:
             self._vary(every)
         else:
-            self._load()
+            self._load(once)
 
-    def _load(self) -> None:
+    def _load(self, once: Path | None) -> None:
         try:
-            loading.load_demo(self._report)
+            if once:
+                loading.load_demo_once(self._report, once)
+            else:
+                loading.load_demo(self._report)
         except (LayerError, ValidationError, DatabaseError, OSError) as error:
             raise CommandError(f"The demo could not be loaded: {error}") from error
 

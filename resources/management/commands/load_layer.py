@@ -9,7 +9,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from resources.management.failing import about, failing_clearly
-from resources.tiles import apart, compiling, conf, geojson, storing
+from resources.models import Layer
+from resources.tiles import apart, compiling, conf, geojson, storing, style
 from resources.tiles.errors import LayerError, SpeedsError
 
 FIELDS = {
@@ -35,6 +36,7 @@ class Command(BaseCommand):
         data = parser.add_mutually_exclusive_group(required=True)
         data.add_argument("--lines", type=Path, metavar="F.geojson", help="lines, coloured by speed")
         data.add_argument("--areas", type=Path, metavar="F.geojson", help="areas, filled")
+        data.add_argument("--points", type=Path, metavar="F.geojson", help="points, as clusters, heat or dots")
         parser.add_argument("--speeds", type=Path, metavar="F.csv", help="the speeds of the lines")
         parser.add_argument("--title")
         parser.add_argument("--attribution")
@@ -46,23 +48,28 @@ class Command(BaseCommand):
         parser.add_argument("--client", type=float, metavar="SECONDS", help="how long browsers keep them")
         parser.add_argument("--order", type=int, help="higher numbers are drawn on top")
         parser.add_argument("--base", action="store_true", default=None, help="part of the base map")
-        parser.add_argument("--style", metavar="JSON", help="widths, colours, thresholds")
+        parser.add_argument(
+            "--style", metavar="JSON", help="widths, colours, thresholds; of points mode, radius, weight"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        kind: geojson.Kind = "lines" if options["lines"] else "areas"
+        kind: geojson.Kind = "lines" if options["lines"] else "areas" if options["areas"] else "points"
         with failing_clearly():
             fields = _fields(options)
-            compiled = self._compile(kind, options["lines"] or options["areas"], options["speeds"])
+            weight = _weight(options["slug"], fields) if kind == "points" else None
+            compiled = self._compile(kind, options[kind], options["speeds"], weight)
             compiled = storing.keep_speeds(options["slug"], compiled)
             layer = storing.store_layer(options["slug"], compiled, fields)
+        speeds = f", {layer.speeds_known:,} with speeds" if kind == "lines" else ""
         self.stdout.write(
-            f"{layer.slug}: {layer.segments:,} {kind}, {layer.positions:,} positions, "
-            f"{layer.speeds_known:,} with speeds; version {layer.version}."
+            f"{layer.slug}: {layer.segments:,} {kind}, {layer.positions:,} positions{speeds}; version {layer.version}."
         )
         if said := storing.describe_speeds(compiled.speeds):
             self.stdout.write(f"{layer.slug}: {said}")
 
-    def _compile(self, kind: geojson.Kind, path: Path, speeds: Path | None) -> compiling.CompiledLayer:
+    def _compile(
+        self, kind: geojson.Kind, path: Path, speeds: Path | None, weight: str | None
+    ) -> compiling.CompiledLayer:
         limits = conf.limits()
         with about(path):
             apart.check_file(path, limits)
@@ -73,7 +80,7 @@ class Command(BaseCommand):
         data, csv = path.read_bytes(), speeds.read_bytes() if speeds else None
         with tqdm(unit=" features", disable=None, leave=False) as bar:
             try:
-                return compiling.compile_layer(kind, data, csv, limits, partial(self._show, bar))
+                return compiling.compile_layer(kind, data, csv, limits, partial(self._show, bar), weight=weight)
             except LayerError as error:
                 wrong = speeds if isinstance(error, SpeedsError) else path
                 raise type(error)(f"{wrong}: {error}") from error
@@ -85,6 +92,15 @@ class Command(BaseCommand):
             bar.update(done - bar.n)
         elif done * 10 // total > (done - 1000) * 10 // total:
             self.stdout.write(f"{done:,} of {total:,} features")
+
+
+def _weight(slug: str, fields: dict[str, Any]) -> str | None:
+    """The property that points are weighed by: of the style that is named, else of that which the layer has."""
+    named = fields.get("style", Layer.objects.filter(slug=slug).values_list("style", flat=True).first() or {})
+    try:
+        return style.parse_style("points", named).weight
+    except LayerError as error:
+        raise LayerError(f"style: {error}") from error
 
 
 def _fields(options: dict[str, Any]) -> dict[str, Any]:
