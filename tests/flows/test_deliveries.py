@@ -1,0 +1,216 @@
+"""Every delivery on the whole site: what clients see, and that nothing is lost or mixed up on the way."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from urllib.parse import quote, unquote
+
+import pytest
+
+from tests.flows.crowd import Crowd, Visit
+from tests.flows.slow.wishes import Wish
+from tests.flows.stack import Stack, eventually
+
+WAIT_SECONDS = 4
+REDIRECTS = {"redirect": 2, "inline": 1, "internal": 0}
+NAMES = {
+    "an umlaut": "%C3%BC",
+    "Chinese": "%E6%97%A5%E6%9C%AC",
+    "a question mark": "a%3Fb=c",
+    "a percent sign": "a%25b",
+    "an encoded percent sign": "a%2525b",
+    "a plus": "a+b",
+    "an encoded plus": "a%2Bb",
+    "a hash": "a%23b",
+    "a semicolon": "a;b=c",
+    "quotes": "a%22b'c",
+    "dots": "..a..",
+    "a long name": "x" * 150,
+}
+QUERIES = ["", "?size=300&x=%20+%26", "?x=%C3%BC", "?x=a?b&x", "?x=" + "y" * 1500]
+
+
+@pytest.fixture(scope="module", params=["redirect", "inline", "internal"])
+def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
+    """A small site with this delivery."""
+    with Stack(SMALL="1", RETRY_DELIVERY=request.param, DEFAULT_RETRY_TIMEOUT=str(WAIT_SECONDS)) as running:
+        yield running
+
+
+@pytest.fixture
+def delivery(stack: Stack) -> str:
+    return stack.environment["RETRY_DELIVERY"]
+
+
+@pytest.fixture(autouse=True)
+def _worker_is_free_again(stack: Stack, name: str) -> Iterator[None]:
+    """No test leaves the one worker at a gate."""
+    yield
+    stack.open_gate(name)
+
+
+def _was_sent_again(visit: Visit) -> bool:
+    return any("reload" in answer.cache_status for answer in visit.answers)
+
+
+def redirects(visit: Visit) -> int:
+    assert all(status == 302 for status in visit.statuses[:-1])
+    return len(visit.statuses) - 1
+
+
+def test_cold_content_comes_with_as_many_redirects_as_promised(
+    stack: Stack, crowd: Crowd, delivery: str, name: str
+) -> None:
+    visit = crowd.visit(f"/slow/{name}?seconds=0.3&size=20000")
+    assert (visit.status, visit.body) == (200, Wish(name, size=20000).body)
+    assert redirects(visit) == REDIRECTS[delivery]
+    answer = visit.answers[-1]
+    assert answer.headers["Content-Location"] == f"/slow/{name}?seconds=0.3&size=20000"
+    assert answer.headers.getall("Content-Type") == ["text/plain; charset=utf-8"]
+    assert answer.headers.getall("Access-Control-Allow-Origin") == ["*"]
+    [cache_control] = answer.headers.getall("Cache-Control")
+    assert cache_control == "no-store" if answer.path == "/retry_after" else cache_control.startswith("public")
+    assert stack.executions(name) == 1
+
+
+def test_what_was_waited_for_is_hot_under_its_own_address(crowd: Crowd, name: str) -> None:
+    address = f"/slow/{name}?fresh=60"
+    crowd.visit(address)
+    again = crowd.visit(address)
+    assert again.statuses == [200]
+    assert "nginx; hit" in again.answers[0].cache_status
+    assert again.answers[0].headers["Cache-Control"].startswith("public")
+
+
+@pytest.mark.parametrize("encoded", NAMES.values(), ids=NAMES)
+def test_names_come_through(stack: Stack, crowd: Crowd, delivery: str, name: str, encoded: str) -> None:
+    visit = crowd.visit(f"/slow/{name}{encoded}?seconds=0.1")
+    assert (visit.status, visit.body) == (200, Wish(name + unquote(encoded)).body)
+    assert redirects(visit) == REDIRECTS[delivery]
+    assert stack.executions(name + unquote(encoded)) == 1
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_query_strings_come_through(stack: Stack, crowd: Crowd, delivery: str, name: str, query: str) -> None:
+    visit = crowd.visit(f"/slow/{name}{query}")
+    assert visit.status == 200
+    assert len(visit.body) == (300 if "size" in query else 100)
+    assert redirects(visit) == REDIRECTS[delivery]
+    assert "nginx; hit" in crowd.visit(f"/slow/{name}{query}").answers[0].cache_status
+
+
+def test_head_and_conditions_come_through_on_the_first_visit(crowd: Crowd, delivery: str, name: str) -> None:
+    head = crowd.visit(f"/slow/{name}h?size=5000", method="HEAD")
+    assert (head.status, head.body, head.answers[-1].headers["Content-Length"]) == (200, b"", "5000")
+    part = crowd.visit(f"/slow/{name}r?size=5000", headers={"Range": "bytes=1000-1999"})
+    assert (part.status, part.body) == (206, Wish(f"{name}r", size=5000).body[1000:2000])
+    etag = f'"{sha256(Wish(f"{name}e").body).hexdigest()[:32]}"'
+    known = crowd.visit(f"/slow/{name}e", headers={"If-None-Match": etag})
+    assert (known.status, known.body) == (304, b"")
+    since = {"If-Modified-Since": known.answers[-1].headers["Last-Modified"]}
+    assert crowd.visit(f"/slow/{name}e", headers=since).status == 304
+    assert {redirects(visit) for visit in (head, part, known)} == {REDIRECTS[delivery]}
+
+
+@pytest.mark.parametrize(("behaviour", "status"), [("refuse", 502), ("missing", 404), ("evict", 503)])
+def test_what_fails_is_told_as_itself(crowd: Crowd, delivery: str, name: str, behaviour: str, status: int) -> None:
+    visit = crowd.visit(f"/slow/{name}?behaviour={behaviour}&fresh=0&stale=0&seconds=0.2")
+    assert visit.status == status
+    assert redirects(visit) == REDIRECTS[delivery]
+    answer = visit.answers[-1]
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.headers.getall("Cache-Control") == [
+        "public, max-age=1" if status == 404 and delivery != "inline" else "no-store"
+    ]
+
+
+def test_a_wait_that_ends_in_vain_is_seen_and_ends_in_an_honest_503(crowd: Crowd, delivery: str, name: str) -> None:
+    visit = crowd.visit(f"/slow/{name}?gated=1")
+    assert visit.is_honest_refusal
+    assert redirects(visit) == {"redirect": 2, "inline": 2, "internal": 1}[delivery]
+
+
+def test_the_second_wait_delivers_as_the_first(stack: Stack, crowd: Crowd, delivery: str, name: str) -> None:
+    waiting = crowd.send([f"/slow/{name}?gated=1"])
+    turns = {"redirect": 2, "inline": 2, "internal": 1}[delivery]
+    eventually(lambda: crowd.visits and len(crowd.visits[0].answers) == turns, 20, "the second wait begins")
+    stack.open_gate(name)
+    [visit] = waiting.result(20)
+    assert (visit.status, visit.body) == (200, Wish(name).body)
+    assert redirects(visit) == REDIRECTS[delivery] + 1
+
+
+def test_clients_that_vanish_are_released(stack: Stack, crowd: Crowd, name: str) -> None:
+    crowd.send([f"/slow/{name}?gated=1"] * 30)
+    eventually(lambda: stack.metric("tarry_waiting_clients") >= 30, 10, "all wait")
+    crowd.leave()
+    eventually(lambda: stack.metric("tarry_waiting_clients") == 0, 3, "nobody waits")
+    stack.open_gate(name)
+
+
+def test_a_reload_of_the_waiting_instance_loses_nobody(stack: Stack, crowd: Crowd, delivery: str, name: str) -> None:
+    waiting = crowd.send([f"/slow/{name}?gated=1"] * 50)
+    eventually(lambda: stack.metric("tarry_waiting_clients") >= 50, 10, "all wait")
+    stack.reload("retry")
+    eventually(lambda: all(_was_sent_again(visit) for visit in crowd.visits), 20, "all are sent again")
+    stack.open_gate(name)
+    visits = waiting.result(30)
+    assert {visit.status for visit in visits} == {200}
+    assert {visit.body for visit in visits} == {Wish(name).body}
+    assert stack.executions(name) == 1
+
+
+def test_a_shutdown_of_the_waiting_instance_answers_everybody(
+    stack: Stack, crowd: Crowd, delivery: str, name: str
+) -> None:
+    waiting = crowd.send([f"/slow/{name}?gated=1"] * 20)
+    eventually(lambda: stack.metric("tarry_waiting_clients") >= 20, 10, "all wait")
+    stack.stop("retry")
+    stack.open_gate(name)
+    first = 0 if delivery == "internal" else 1
+    assert {visit.answers[first].status for visit in waiting.result(30)} == {302}
+    stack.begin("retry")
+    stack.wait_until_healthy()
+
+
+def test_main_does_not_meet_the_crowd(stack: Stack, crowd: Crowd, name: str) -> None:
+    address = f"/slow/{name}?gated=1&size=5000"
+    waiting = crowd.send([address] * 300, patient=True)
+    eventually(lambda: stack.metric("tarry_waiting_clients") >= 300, 20, "all wait")
+    before = stack.metric("tarry_answers_total", instance="main", answer="serve")
+    stack.open_gate(name)
+    visits = waiting.result(30)
+    assert {visit.body for visit in visits} == {Wish(name, size=5000).body}
+    assert stack.metric("tarry_answers_total", instance="main", answer="serve") - before <= 5
+
+
+def test_stale_content_is_refreshed_behind_the_scenes(stack: Stack, crowd: Crowd, name: str) -> None:
+    address = f"/slow/{name}?behaviour=numbered&fresh=1&stale=600"
+    crowd.visit(address)
+
+    def is_new() -> bool:
+        visit = crowd.visit(address)
+        assert visit.statuses == [200]
+        return visit.body == f"{name} 2".encode()
+
+    eventually(is_new, 15, "the refresh shows")
+
+
+@pytest.mark.parametrize("path", ["returned/slow/x", "%72eturned/slow/x", "./returned//slow/x", "returned/%2e/slow/x"])
+def test_nobody_takes_the_way_back_from_outside(crowd: Crowd, path: str) -> None:
+    visit = crowd.visit(f"/retry_after/{path}", headers={"X-Front": "returned"})
+    assert visit.statuses == [404]
+
+
+def test_a_client_cannot_ask_to_be_handed_over(stack: Stack, crowd: Crowd, delivery: str, name: str) -> None:
+    visit = crowd.visit(f"/slow/{name}?seconds=0.1", headers={"X-Front": "handed", "X-Accel-Redirect": "@wait"})
+    assert (visit.status, redirects(visit)) == (200, REDIRECTS[delivery])
+    page = crowd.visit("/admin/login/", headers={"X-Front": "returned"})
+    assert page.statuses == [200]
+
+
+def test_a_navigation_gets_the_waiting_page(crowd: Crowd, stack: Stack, name: str) -> None:
+    headers = {"Sec-Fetch-Mode": "navigate", "Accept": "text/html"}
+    visit = crowd.visit(f"/slow/{quote(name)}?html=1&gated=1", headers=headers)
+    assert visit.statuses == [503]
+    assert b"Being prepared" in visit.body
+    stack.open_gate(name)
