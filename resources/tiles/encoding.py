@@ -23,7 +23,12 @@ PNG_COMPRESSION = 6
 
 
 def encode(samples: NDArray[np.uint8], palette: tuple[RGBA, ...], image_format: str) -> bytes:
-    """A supersampled canvas as a PNG or WebP file of half its width. 0 is nothing, i is palette[i - 1].
+    """A supersampled canvas as a PNG or WebP file of half its width. 0 is nothing, i is palette[i - 1]."""
+    return file_of(blended(samples, palette), image_format)
+
+
+def blended(samples: NDArray[np.uint8], palette: tuple[RGBA, ...]) -> Image.Image:
+    """A supersampled canvas as a picture in index colours, of half its width.
 
     A palette of more than MAX_COLOURS is a ramp: the samples of a block are then all the same.
     """
@@ -37,6 +42,11 @@ def encode(samples: NDArray[np.uint8], palette: tuple[RGBA, ...], image_format: 
     places[used] = np.arange(len(used), dtype=np.uint8)
     image = Image.fromarray(places[codes], mode="P")
     image.putpalette(blends[used].tobytes(), rawmode="RGBA")
+    return image
+
+
+def file_of(image: Image.Image, image_format: str) -> bytes:
+    """The picture as a file, without loss."""
     buffer = io.BytesIO()
     if image_format == "webp":
         image.convert("RGBA").save(buffer, format="WEBP", lossless=True, quality=20, method=2)
