@@ -18,42 +18,42 @@ env = Environment()
 django_stubs_ext.monkeypatch()  # Django's generic classes take type parameters, as mypy wants them
 
 # Where things are
-DATA_DIR = Path(env.str("DATA_DIR", str(BASE_DIR / "var"))).resolve()
+DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
 _data = DataDirectory(DATA_DIR)
-_elsewhere = env.bool("DEBUG", False)  # a development server beside the site has an address of its own
+_elsewhere = env.switch("DEBUG", False)  # a development server beside the site has an address of its own
 for _name, _value in remembered(_data.environment).items():
     if not (_elsewhere and _name == "PUBLIC_URL"):
         os.environ.setdefault(_name, _value)
-_runtime = RuntimeDirectory(Path(env.str("RUNTIME_DIR", str(runtime_directory(DATA_DIR).root))))
+_runtime = RuntimeDirectory(Path(env.text("RUNTIME_DIR", str(runtime_directory(DATA_DIR).root))))
 
 # The smallest set of processes: other defaults below follow it
-SMALL = env.bool("SMALL", False)
+SMALL = env.switch("SMALL", False)
 
 # Security
-DEBUG = env.bool("DEBUG", False)
-_key_file = Path(env.str("SECRET_KEY_FILE", str(_data.secret_key)))
-SECRET_KEY = env.str("SECRET_KEY", "") or (_key_file.read_text().strip() if _key_file.is_file() else "")
+DEBUG = env.switch("DEBUG", False)
+_key_file = Path(env.text("SECRET_KEY_FILE", str(_data.secret_key)))
+SECRET_KEY = env.text("SECRET_KEY", "") or (_key_file.read_text().strip() if _key_file.is_file() else "")
 if DEBUG and not SECRET_KEY:
     SECRET_KEY = "for-development-only"  # noqa: S105
-SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS")
-PUBLIC_URL = env.str("PUBLIC_URL", "").rstrip("/")
+SECRET_KEY_FALLBACKS: list[str] = env.words("SECRET_KEY_FALLBACKS")
+PUBLIC_URL = env.text("PUBLIC_URL", "").rstrip("/")
 _public = urlsplit(PUBLIC_URL)
 _secure = _public.scheme == "https"
-ALLOWED_HOSTS: list[str] = env.list(
+ALLOWED_HOSTS: list[str] = env.words(
     "ALLOWED_HOSTS", default=[host for host in (_public.hostname, "localhost", "127.0.0.1", "[::1]") if host]
 )
-TRUSTED_PROXIES = tuple(env.list("TRUSTED_PROXIES"))
+TRUSTED_PROXIES = tuple(env.words("TRUSTED_PROXIES"))
 CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"] if _public.netloc else []
-METRICS_TOKEN = env.str("METRICS_TOKEN", "")
+METRICS_TOKEN = env.text("METRICS_TOKEN", "")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _secure
-SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", 3600, least=0) if _secure else 0
+SECURE_HSTS_SECONDS = env.whole("HSTS_SECONDS", 3600, least=0) if _secure else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 if not DEBUG:
     # nginx sets it on every request, to the scheme of PUBLIC_URL; a client's own is dropped.
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-_waiting = urlsplit(env.str("RETRY_AFTER_SERVER", ""))
+_waiting = urlsplit(env.text("RETRY_AFTER_SERVER", ""))
 _tiles = f" {_waiting.scheme}://{_waiting.netloc}" if _waiting.netloc else ""  # tiles may come from there
 CONTENT_SECURITY_POLICY = (
     f"default-src 'self'; img-src 'self' data:{_tiles}; connect-src 'self'{_tiles}; "
@@ -65,56 +65,56 @@ SILENCED_SYSTEM_CHECKS = [
     "security.W021",  # or is preloaded, the domain's owner decides
     "security.W008",  # redirects from http to https belong to the proxy that speaks TLS
 ]
-UPLOAD_MAX_BYTES = env.int("UPLOAD_MAX_BYTES", 200_000_000)
+UPLOAD_MAX_BYTES = env.whole("UPLOAD_MAX_BYTES", 200_000_000)
 
 # The two Redis servers and the deferral protocol
-REDIS_URL = env.str("REDIS_URL", f"unix://{_runtime.socket('state')}")
-CACHE_URL = env.str("CACHE_URL", f"unix://{_runtime.socket('cache')}")
-SEEN_URL = env.str("SEEN_URL", "")
-CACHE_MAX_BYTES = env.int("CACHE_MAX_BYTES", (64 if SMALL else 256) * 1024 * 1024)
-RETRY_AFTER_SERVER = env.str("RETRY_AFTER_SERVER", "/retry_after")
-RETRY_LISTEN = env.str("RETRY_LISTEN", "")
-DEFAULT_RETRY_TIMEOUT = env.float("DEFAULT_RETRY_TIMEOUT", 25)
-RETRY_MAX_WAITS = env.int("RETRY_MAX_WAITS", 2)
-RETRY_DELIVERY = env.str("RETRY_DELIVERY", "redirect")
-RETRY_MAX_CLIENTS = env.int("RETRY_MAX_CLIENTS", 20_000)
-RETRY_CLIENTS_PER_ADDRESS = env.int("RETRY_CLIENTS_PER_ADDRESS", 0, least=0)
-RETRY_FRONT = env.str("RETRY_FRONT", "")
-RETRY_INSTANCE = env.str("RETRY_INSTANCE", "")
-RETRY_TICKET_SECONDS = env.float("RETRY_TICKET_SECONDS", 600)
-RETRY_LEASE_SECONDS = env.float("RETRY_LEASE_SECONDS", 15)
-RETRY_MAX_PREPARE_SECONDS = env.float("RETRY_MAX_PREPARE_SECONDS", 120)
-RETRY_DONE_SECONDS = env.float("RETRY_DONE_SECONDS", 10)
-RETRY_REDIS_TIMEOUT = env.float("RETRY_REDIS_TIMEOUT", 0.3)
-RETRY_BACKOFF_BASE_SECONDS = env.float("RETRY_BACKOFF_BASE_SECONDS", 2)
-RETRY_BACKOFF_MAX_SECONDS = env.float("RETRY_BACKOFF_MAX_SECONDS", 600)
-RETRY_SKIP_SECONDS = env.float("RETRY_SKIP_SECONDS", max(30, DEFAULT_RETRY_TIMEOUT + 5))
-RETRY_SKIP_BACKLOG_SECONDS = env.float("RETRY_SKIP_BACKLOG_SECONDS", 10)
-RETRY_AGE_SECONDS = env.float("RETRY_AGE_SECONDS", 30)
-PROXY_TIMEOUT = env.float("PROXY_TIMEOUT", 40)
-ADMIN_TIMEOUT = env.float("ADMIN_TIMEOUT", 120)
-HOT_SECONDS = env.float("HOT_SECONDS", 5)
-HOT_MAX_BYTES = env.int("HOT_MAX_BYTES", 1024 * 1024 * 1024)
-BACKLOG_LIMIT = env.int("BACKLOG_LIMIT", 500)
-OBSERVE = env.bool("OBSERVE", True)
-POPULAR_REQUESTS = env.float("POPULAR_REQUESTS", 10)
-POPULARITY_HALF_LIFE_SECONDS = env.float("POPULARITY_HALF_LIFE_SECONDS", 21_600)
-POPULARITY_KEYS = env.int("POPULARITY_KEYS", 100_000)
+REDIS_URL = env.text("REDIS_URL", f"unix://{_runtime.socket('state')}")
+CACHE_URL = env.text("CACHE_URL", f"unix://{_runtime.socket('cache')}")
+SEEN_URL = env.text("SEEN_URL", "")
+CACHE_MAX_BYTES = env.whole("CACHE_MAX_BYTES", (64 if SMALL else 256) * 1024 * 1024)
+RETRY_AFTER_SERVER = env.text("RETRY_AFTER_SERVER", "/retry_after")
+RETRY_LISTEN = env.text("RETRY_LISTEN", "")
+DEFAULT_RETRY_TIMEOUT = env.number("DEFAULT_RETRY_TIMEOUT", 25)
+RETRY_MAX_WAITS = env.whole("RETRY_MAX_WAITS", 2)
+RETRY_DELIVERY = env.text("RETRY_DELIVERY", "redirect")
+RETRY_MAX_CLIENTS = env.whole("RETRY_MAX_CLIENTS", 20_000)
+RETRY_CLIENTS_PER_ADDRESS = env.whole("RETRY_CLIENTS_PER_ADDRESS", 0, least=0)
+RETRY_FRONT = env.text("RETRY_FRONT", "")
+RETRY_INSTANCE = env.text("RETRY_INSTANCE", "")
+RETRY_TICKET_SECONDS = env.number("RETRY_TICKET_SECONDS", 600)
+RETRY_LEASE_SECONDS = env.number("RETRY_LEASE_SECONDS", 15)
+RETRY_MAX_PREPARE_SECONDS = env.number("RETRY_MAX_PREPARE_SECONDS", 120)
+RETRY_DONE_SECONDS = env.number("RETRY_DONE_SECONDS", 10)
+RETRY_REDIS_TIMEOUT = env.number("RETRY_REDIS_TIMEOUT", 0.3)
+RETRY_BACKOFF_BASE_SECONDS = env.number("RETRY_BACKOFF_BASE_SECONDS", 2)
+RETRY_BACKOFF_MAX_SECONDS = env.number("RETRY_BACKOFF_MAX_SECONDS", 600)
+RETRY_SKIP_SECONDS = env.number("RETRY_SKIP_SECONDS", max(30, DEFAULT_RETRY_TIMEOUT + 5))
+RETRY_SKIP_BACKLOG_SECONDS = env.number("RETRY_SKIP_BACKLOG_SECONDS", 10)
+RETRY_AGE_SECONDS = env.number("RETRY_AGE_SECONDS", 30)
+PROXY_TIMEOUT = env.number("PROXY_TIMEOUT", 40)
+ADMIN_TIMEOUT = env.number("ADMIN_TIMEOUT", 120)
+HOT_SECONDS = env.number("HOT_SECONDS", 5)
+HOT_MAX_BYTES = env.whole("HOT_MAX_BYTES", 1024 * 1024 * 1024)
+BACKLOG_LIMIT = env.whole("BACKLOG_LIMIT", 500)
+OBSERVE = env.switch("OBSERVE", True)
+POPULAR_REQUESTS = env.number("POPULAR_REQUESTS", 10)
+POPULARITY_HALF_LIFE_SECONDS = env.number("POPULARITY_HALF_LIFE_SECONDS", 21_600)
+POPULARITY_KEYS = env.whole("POPULARITY_KEYS", 100_000)
 
 # What is counted of the front's traffic: beginnings of addresses, and the functions that name what they ask for
 TRAFFIC = {"/tiles/": "resources.tiles.asking.asked"}
 TRAFFIC_LOG = _data.traffic
-TRAFFIC_LOG_MAX_BYTES = env.int("TRAFFIC_LOG_MAX_BYTES", 64_000_000)
+TRAFFIC_LOG_MAX_BYTES = env.whole("TRAFFIC_LOG_MAX_BYTES", 64_000_000)
 NGINX_PID_FILE = _runtime.nginx_pid
 
 # Processes
-PORT = env.int("PORT", 8000)
-LISTEN = env.str("LISTEN", "127.0.0.1")
-DEMO = env.bool("DEMO", True)
-MAIN_WORKERS = env.int("MAIN_WORKERS", 1 if SMALL else 2)
-MAIN_THREADS = env.int("MAIN_THREADS", 4 if SMALL else 8)
-RETRY_WORKERS = env.int("RETRY_WORKERS", 1)
-PAINT_WORKERS = env.int("PAINT_WORKERS", 1 if SMALL else os.cpu_count() or 1)
+PORT = env.whole("PORT", 8000)
+LISTEN = env.text("LISTEN", "127.0.0.1")
+DEMO = env.switch("DEMO", True)
+MAIN_WORKERS = env.whole("MAIN_WORKERS", 1 if SMALL else 2)
+MAIN_THREADS = env.whole("MAIN_THREADS", 4 if SMALL else 8)
+RETRY_WORKERS = env.whole("RETRY_WORKERS", 1)
+PAINT_WORKERS = env.whole("PAINT_WORKERS", 1 if SMALL else os.cpu_count() or 1)
 RETRY_LANES = {  # the fastest first
     "paint.now": {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS, "skips": True},
     "paint.refresh": {"limit": 4 * BACKLOG_LIMIT, "workers": 1, "skips": True, "up": "paint.now"},
@@ -122,20 +122,20 @@ RETRY_LANES = {  # the fastest first
 }
 
 # Layers
-LAYER_MAX_BYTES = env.int("LAYER_MAX_BYTES", 100_000_000)
-LAYER_MAX_POSITIONS_PER_LINE = env.int("LAYER_MAX_POSITIONS_PER_LINE", 250_000)
-LAYER_COMPILE_SECONDS = env.float("LAYER_COMPILE_SECONDS", 60)
-LAYER_COMPILE_BYTES = env.int("LAYER_COMPILE_BYTES", 3_000_000_000)
-LAYER_SNAPSHOT_SECONDS = env.float("LAYER_SNAPSHOT_SECONDS", 0.5)
-LAYER_SCENES_KEPT = env.int("LAYER_SCENES_KEPT", 8)
+LAYER_MAX_BYTES = env.whole("LAYER_MAX_BYTES", 100_000_000)
+LAYER_MAX_POSITIONS_PER_LINE = env.whole("LAYER_MAX_POSITIONS_PER_LINE", 250_000)
+LAYER_COMPILE_SECONDS = env.number("LAYER_COMPILE_SECONDS", 60)
+LAYER_COMPILE_BYTES = env.whole("LAYER_COMPILE_BYTES", 3_000_000_000)
+LAYER_SNAPSHOT_SECONDS = env.number("LAYER_SNAPSHOT_SECONDS", 0.5)
+LAYER_SCENES_KEPT = env.whole("LAYER_SCENES_KEPT", 8)
 
 # The API
-API_CALLS_PER_MINUTE = env.int("API_CALLS_PER_MINUTE", 600, least=0)
+API_CALLS_PER_MINUTE = env.whole("API_CALLS_PER_MINUTE", 600, least=0)
 
 # Fetching
-FETCH_SLOTS = env.int("FETCH_SLOTS", 100)
-FETCH_ALLOW_PRIVATE: list[str] = env.list("FETCH_ALLOW_PRIVATE")
-FETCH_CONTACT = env.str("FETCH_CONTACT", "")
+FETCH_SLOTS = env.whole("FETCH_SLOTS", 100)
+FETCH_ALLOW_PRIVATE: list[str] = env.words("FETCH_ALLOW_PRIVATE")
+FETCH_CONTACT = env.text("FETCH_CONTACT", "")
 
 # Django
 INSTALLED_APPS = [
@@ -192,7 +192,7 @@ TIME_ZONE = "UTC"
 APPEND_SLASH = False
 
 # Databases and stores
-DATABASES: dict[str, dict[str, Any]] = {"default": env.db_url("DATABASE_URL", f"sqlite:///{_data.database}")}
+DATABASES: dict[str, dict[str, Any]] = {"default": env.database("DATABASE_URL", f"sqlite:///{_data.database}")}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # Deferred transactions fail as soon as two processes write: each upgrades its read lock.
     DATABASES["default"]["OPTIONS"] = {
@@ -217,7 +217,7 @@ CACHES = {
 }
 _static = "django.contrib.staticfiles.storage.StaticFilesStorage" if DEBUG else "project.static_files.HashedStaticFiles"
 STORAGES = {
-    "default": storage_from(env.str("STORAGE_URL", f"file://{_data.blobs}")),
+    "default": storage_from(env.text("STORAGE_URL", f"file://{_data.blobs}")),
     "staticfiles": {"BACKEND": _static},
 }
 STATIC_URL = "/static/"
