@@ -6,6 +6,8 @@ from celery import shared_task
 
 from retry import preparing
 
+from .static_map.picture import Picture
+from .static_map.preparing import paint_picture
 from .tiles.preparing import paint_tile as paint
 from .tiles.tile import Tile
 from .traffic import reading
@@ -23,3 +25,12 @@ def paint_tile(  # noqa: PLR0917  # a message's arguments are flat
 ) -> None:
     """Paints one tile. Does not raise when that fails."""
     preparing.prepare(work_key, token, partial(paint, Tile(layer, z, x, y, scale, image_format)))
+
+
+@shared_task(name="resources.paint_static_map", ignore_result=True)
+def paint_static_map(  # noqa: PLR0917  # a message's arguments are flat
+    work_key: str, token: int, layers: str, zoom: int, x: int, y: int, width: int, height: int, image_format: str
+) -> None:
+    """Paints one static map. Does not raise when that fails."""
+    picture = Picture(tuple(layers.split(",")), zoom, x, y, width, height, image_format)
+    preparing.prepare(work_key, token, partial(paint_picture, picture))

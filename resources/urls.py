@@ -4,6 +4,7 @@ from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
 from . import overview
+from .static_map import views as static_map
 from .tiles import tile, views
 
 
@@ -24,4 +25,5 @@ urlpatterns = [
     path("", overview.map_page, name="map"),
     path("tiles/<layer_slug:slug>.json", views.describe, name="tilejson"),
     path("tiles/<any_address:address>", views.tile, name="tile"),
+    path("staticmap", static_map.static_map, name="static_map"),
 ]

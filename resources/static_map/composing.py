@@ -1,0 +1,30 @@
+"""Paints a static map: one picture of several scenes. PURE; does not load layers."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from PIL import Image
+
+from resources.tiles import encoding, painting
+from resources.tiles.point_scene import PointScene
+from resources.tiles.scene import Scene
+from resources.tiles.simplifying import LATTICE_PIXELS
+from resources.tiles.window import Window
+
+from .picture import Picture
+
+SAMPLING = LATTICE_PIXELS // 256
+"""Lattice pixels to one of the picture."""
+
+
+def compose(picture: Picture, scenes: Sequence[Scene | PointScene]) -> bytes:
+    """The image file: the scenes in their order, transparent where none of them shows anything."""
+    image = Image.new("RGBA", (picture.width, picture.height))
+    corner_and_size = (side * SAMPLING for side in (picture.x, picture.y, picture.width, picture.height))
+    window = Window(picture.zoom, *corner_and_size)
+    for scene in scenes:
+        drawn = painting.draw(scene, window, picture.zoom, 1)
+        if drawn is not None:
+            painted = encoding.blended(np.asarray(drawn), scene.style.palette)
+            image.alpha_composite(painted.convert("RGBA"))
+    return encoding.file_of(image, picture.format)

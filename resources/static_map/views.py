@@ -1,0 +1,42 @@
+"""Static maps over HTTP: serves, defers, or says what is wrong with the parameters."""
+
+from django.db import Error as DatabaseError
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
+
+from resources.tiles import layers
+from retry import responses, serving, work
+
+from .picture import Picture, PictureError
+
+
+@csrf_exempt  # nothing is changed here: other methods are 405, not 403
+@require_http_methods(["GET", "HEAD", "OPTIONS"])
+def static_map(request: HttpRequest) -> HttpResponse:
+    """`/staticmap?layers=A,B&center=LAT,LON&zoom=Z&size=WxH&format=png|webp`"""
+    try:
+        picture = Picture.read(dict(request.GET.lists()))
+        found = [layers.layer_snapshot(slug) for slug in picture.layers]
+    except PictureError as error:
+        return responses.problem(400, str(error), cache_status="Tarry; fwd=bypass")
+    except DatabaseError:
+        return responses.problem(503, "The layers cannot be read now.", wait_seconds=1)
+    for slug, layer in zip(picture.layers, found, strict=True):
+        if layer is None or not layer.has_zoom(picture.zoom):
+            return responses.not_found(f"There is no layer “{slug}” at zoom {picture.zoom}.")
+    version = sum(layer.version for layer in found if layer)  # grows when any of them does
+    return serving.serve_or_defer(request, picture.content_key, paint_work(picture, version), version=version)
+
+
+def paint_work(picture: Picture, version: int) -> work.Work:
+    """The work of painting a picture from the present data of its layers."""
+    place = (picture.zoom, picture.x, picture.y, picture.width, picture.height)
+    return work.Work(
+        key=f"{picture.content_key}:{version}",
+        kind="staticmap",
+        lane="paint.now",
+        refresh_lane="paint.refresh",
+        task="resources.paint_static_map",
+        arguments=(",".join(picture.layers), *place, picture.format),
+    )

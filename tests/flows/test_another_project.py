@@ -1,0 +1,136 @@
+"""docs/add-your-own.md, “In another Django project”: what stands there, done step by step, is a site that defers."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from project.paths import BASE_DIR
+from tests.flows.families import kill_family
+from tests.flows.stack import eventually, free_port
+from tests.redis_servers import RedisServer
+
+PAGE = (BASE_DIR / "docs" / "add-your-own.md").read_text()
+FILES = dict(re.findall(r"```python\n# ((?:mysite|primes)/\S+\.py)[^\n]*\n(.*?)```", PAGE, re.DOTALL))
+ORDINAL, ANSWER = 2000, b"17389\n"
+START_SECONDS = 30
+
+
+def block(language: str, word: str) -> str:
+    """The page's block of code in that language that holds the word."""
+    return next(str(text) for text in re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL) if word in text)
+
+
+@pytest.fixture(scope="module")
+def directory() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="tarry-other-", dir="/tmp"))
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def address(directory: Path) -> Iterator[str]:
+    """A site made as the page says, on a port and with servers of its own."""
+    port = free_port()
+    stores = [RedisServer(directory / "state.sock"), RedisServer(directory / "cache.sock")]
+    for store in stores:
+        store.start()
+    _make_project(directory, port)
+    processes = [_run_commands(directory), _run_nginx(directory, port)]
+    site = f"http://127.0.0.1:{port}"
+    try:
+        eventually(lambda: _answers(site), START_SECONDS, f"the site answers\n{(directory / 'log').read_text()}")
+        yield site
+    finally:
+        for process in processes:
+            kill_family(process)
+        for store in stores:
+            store.stop()
+
+
+def _make_project(directory: Path, port: int) -> None:
+    """`django-admin startproject`, `retry` beside it, and the page's files."""
+    django_admin = [sys.executable, "-m", "django", "startproject", "mysite", "."]
+    subprocess.run(django_admin, cwd=directory, check=True, env=_environment())
+    shutil.copytree(BASE_DIR / "retry", directory / "retry", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in FILES.items():
+        file = directory / name
+        file.parent.mkdir(exist_ok=True)
+        started = file.read_text() if file.exists() else ""
+        file.write_text(started + _placed(text, directory, port))
+    (directory / "primes" / "__init__.py").touch()
+
+
+def _placed(text: str, directory: Path, port: int) -> str:
+    """The text with this test's places instead of the page's."""
+    return (
+        text.replace("redis://127.0.0.1:6379/0", f"unix://{directory}/state.sock")
+        .replace("redis://127.0.0.1:6380/0", f"unix://{directory}/cache.sock")
+        .replace("CELERY_BROKER_URL = REDIS_URL", f'CELERY_BROKER_URL = "redis+socket://{directory}/state.sock"')
+        .replace("127.0.0.1:8080", f"127.0.0.1:{port}")
+        .replace("/srv/mysite", str(directory))
+    )
+
+
+def _run_commands(directory: Path) -> "subprocess.Popen[bytes]":
+    with (directory / "log").open("ab") as log:
+        command = ["setpriv", "--pdeathsig", "KILL", "sh", "-ec", block("sh", "celery -A mysite")]
+        return subprocess.Popen(command, cwd=directory, env=_environment(), stdout=log, stderr=log)
+
+
+def _run_nginx(directory: Path, port: int) -> "subprocess.Popen[bytes]":
+    user = "user root;" if os.getuid() == 0 else ""
+    configuration = directory / "nginx.conf"
+    site = _placed(block("nginx", "retry_after"), directory, port)
+    temporary = "".join(
+        f"{kind}_temp_path {directory}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    configuration.write_text(
+        f"daemon off; {user} pid {directory}/nginx.pid; error_log {directory}/log;"
+        f"events {{}} http {{ access_log off; {temporary}\n{site}\n}}"
+    )
+    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    assert nginx
+    return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", nginx, "-e", "stderr", "-c", str(configuration)])
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/")}
+
+
+def _answers(site: str) -> bool:
+    try:
+        return requests.get(f"{site}/primes/0", timeout=5).status_code == 404
+    except requests.ConnectionError:
+        return False
+
+
+def test_the_first_client_is_redirected_until_the_content_is_there(address: str) -> None:
+    answer = requests.get(f"{address}/primes/{ORDINAL}", timeout=40)
+    assert (answer.status_code, answer.content) == (200, ANSWER)
+    assert [hop.status_code for hop in answer.history] == [302, 302]
+    assert answer.history[0].headers["Location"].startswith("/retry_after?redirect=/primes/")
+
+
+def test_the_next_client_gets_it_at_once(address: str) -> None:
+    requests.get(f"{address}/primes/{ORDINAL}", timeout=40)
+    assert requests.get(f"{address}/primes/{ORDINAL}", timeout=5).history == []
+
+
+def test_the_apps_own_word_is_what_the_client_is_told(address: str) -> None:
+    answer = requests.get(f"{address}/primes/1000000", timeout=40)
+    assert answer.status_code == 404
+    assert "such a large prime" in answer.json()["detail"]
+
+
+def test_its_settings_contradict_each_other_nowhere(directory: Path, address: str) -> None:
+    command = [sys.executable, "manage.py", "check"]
+    done = subprocess.run(command, cwd=directory, env=_environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "retry." not in done.stderr, done.stderr
