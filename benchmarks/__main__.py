@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from benchmarks import cached, cold, herd, idle, isolation, memory, misses, single_flight, wake
+from benchmarks import cached, cold, herd, idle, isolation, memory, misses, priority, single_flight, wake
 from benchmarks.figures import Figure, Note
 from benchmarks.limits import raise_file_limit
 
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "wake": wake.measure,
     "herd": herd.measure,
     "isolation": isolation.measure,
+    "priority": priority.measure,
     "single_flight": single_flight.measure,
     "misses": misses.measure,
     "idle": idle.measure,
