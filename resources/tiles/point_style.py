@@ -42,7 +42,7 @@ COLOURS: Mapping[Mode, Mapping[str, str]] = {
         "outline": "#ffffff",
         "text": "#ffffff",
     },
-    "heat": {"low": "#5b5fc7", "medium": "#b5489a", "high": "#ee7a4b", "highest": "#ffd75e"},
+    "heat": {"low": "#7069d8", "medium": "#b9489c", "high": "#ee7a4b", "highest": "#ffd75e"},
     "dots": {"fill": "#c8445fd9", "outline": "#ffffffcc"},
 }
 _RADII: Mapping[Mode, tuple[Radii, float, float]] = {
@@ -56,7 +56,7 @@ _STEPS = 255
 _FAINT = 27
 """The ramp's colours start here: a Gaussian is cut off at 3 σ, where it has a hundredth of its height."""
 
-_ALPHAS = (0, 170, 215, 235)
+_ALPHAS = (0, 180, 220, 235)
 
 
 @dataclass(frozen=True, slots=True)

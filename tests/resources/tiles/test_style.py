@@ -1,3 +1,7 @@
+import json
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -65,3 +69,14 @@ def test_bad_styles_are_refused_with_a_reason(kind: str, given: object, message:
     with pytest.raises(LayerError) as caught:
         style.parse_style(kind, given)
     assert message in str(caught.value)
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "styles.md"
+
+
+@pytest.mark.parametrize("kind", ["lines", "areas", "points"])
+def test_the_styles_that_the_documentation_shows_are_styles(kind: str) -> None:
+    section = PAGE.read_text().split(f"## {kind.capitalize()}")[1].split("\n## ")[0]
+    [examples] = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
+    for example in examples.splitlines():
+        style.parse_style(kind, json.loads(example))
