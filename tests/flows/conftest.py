@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 import requests
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
-from tests.flows import browsing
+from tests.flows import browsing, other_site
 from tests.flows.crowd import Crowd
 from tests.flows.stack import Stack, eventually
 
@@ -36,6 +36,21 @@ def name() -> str:
 def browser() -> Iterator[Browser]:
     with browsing.chromium() as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def other_page_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with other_site.serving(tmp_path_factory.mktemp("other")) as address:
+        yield address
+
+
+@pytest.fixture
+def other_page(browser: Browser, other_page_address: str) -> Iterator[Page]:
+    """A page of another site, open in Chromium."""
+    page = browser.new_page()
+    page.goto(other_page_address)
+    yield page
+    page.close()
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,7 @@ import asyncio
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -16,12 +12,11 @@ import aiohttp
 import pytest
 import requests
 import urllib3
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from tests.flows.layers import load_line
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack
-from tests.flows.test_map_page import CHROMIUM_ARGUMENTS
 
 SECONDS = 20
 
@@ -71,67 +66,29 @@ def test_a_client_follows_to_the_content(get: Any, stack: Stack, name: str) -> N
     assert stack.executions(name) == 1
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Says nothing."""
-
-
-@pytest.fixture(scope="module")
-def other_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A page of another origin."""
-    directory = tmp_path_factory.mktemp("other")
-    (directory / "index.html").write_text("<!doctype html><title>Another site</title>")
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(directory))) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    executable = shutil.which("chromium")
-    if executable is None:
-        pytest.skip("Chromium is not installed")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGUMENTS))
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(browser: Browser, other_site: str) -> Iterator[Page]:
-    """A page of the other site, open in Chromium."""
-    page = browser.new_page()
-    page.goto(other_site)
-    yield page
-    page.close()
-
-
 @pytest.mark.browser
-def test_fetch_gets_cold_content_from_another_origin(stack: Stack, page: Page, name: str) -> None:
+def test_fetch_gets_cold_content_from_another_origin(stack: Stack, other_page: Page, name: str) -> None:
     script = """async (url) => {
       const answer = await fetch(url);
       return {status: answer.status, redirected: answer.redirected, text: await answer.text()};
     }"""
-    found = page.evaluate(script, f"{stack.base_url}/slow/{name}?seconds=0.2")
+    found = other_page.evaluate(script, f"{stack.base_url}/slow/{name}?seconds=0.2")
     assert found == {"status": 200, "redirected": True, "text": Wish(name).body.decode()}
     assert stack.executions(name) == 1
 
 
 @pytest.mark.browser
-def test_fetch_learns_why_and_for_how_long_it_is_refused(stack: Stack, page: Page, name: str) -> None:
+def test_fetch_learns_why_and_for_how_long_it_is_refused(stack: Stack, other_page: Page, name: str) -> None:
     script = """async (url) => {
       const answer = await fetch(url);
       return [answer.status, Number(answer.headers.get("Retry-After")) >= 1, (await answer.json()).detail];
     }"""
-    found = page.evaluate(script, f"{stack.base_url}/slow/{name}?behaviour=refuse")
+    found = other_page.evaluate(script, f"{stack.base_url}/slow/{name}?behaviour=refuse")
     assert found == [502, True, "The origin refused."]
 
 
 @pytest.mark.browser
-def test_an_image_gets_a_cold_tile_from_another_origin(stack: Stack, page: Page, tmp_path: Path) -> None:
+def test_an_image_gets_a_cold_tile_from_another_origin(stack: Stack, other_page: Page, tmp_path: Path) -> None:
     address = load_line(stack, f"l{uuid4().hex[:8]}", tmp_path)
     script = """async (url) => {
       const image = new Image();
@@ -140,7 +97,7 @@ def test_an_image_gets_a_cold_tile_from_another_origin(stack: Stack, page: Page,
       await image.decode();
       return [image.naturalWidth, image.naturalHeight];
     }"""
-    assert page.evaluate(script, f"{stack.base_url}{address}") == [256, 256]
+    assert other_page.evaluate(script, f"{stack.base_url}{address}") == [256, 256]
 
 
 @pytest.mark.browser

@@ -118,3 +118,10 @@ def test_a_small_site_has_fewer_workers(tmp_path: Path) -> None:
     names = "s.MAIN_WORKERS, s.MAIN_THREADS, s.PAINT_WORKERS"
     assert settings_with(tmp_path, names, SMALL="1") == "1 4 1"
     assert settings_with(tmp_path, names, SMALL="1", MAIN_THREADS="6") == "1 6 1"
+
+
+def test_the_pages_may_load_tiles_from_where_clients_wait(tmp_path: Path) -> None:
+    policy, server = "s.CONTENT_SECURITY_POLICY", "https://wait.example:8443"
+    assert "http" not in settings_with(tmp_path, policy)
+    elsewhere = settings_with(tmp_path, policy, RETRY_AFTER_SERVER=f"{server}/retry_after")
+    assert elsewhere.count(f" {server};") == 2
