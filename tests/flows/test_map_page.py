@@ -52,6 +52,22 @@ def test_the_panel_tells_how_tiles_were_answered(site: str, desktop: Visit) -> N
     assert sum(int(text) for text in at_once.all_inner_texts()) > 0
 
 
+def test_what_is_there_is_shown_while_the_rest_is_waited_for(stack: Stack, site: str, desktop: Visit) -> None:
+    place = "#12/51.600/0.100"
+    desktop.page.goto(f"{site}/{place}/without:jams,earthquakes")
+    desktop.wait_for_tiles("base", at_least=6)
+    desktop.wait_until_filled()
+    stack.freeze("paint-now", children=True)
+    try:
+        desktop.page.goto("about:blank")
+        desktop.page.goto(f"{site}/{place}")
+        desktop.wait_for_tiles("base", at_least=6)
+        assert desktop.page.locator(".leaflet-overlays-pane img.leaflet-tile-loaded").count() == 0
+    finally:
+        stack.thaw("paint-now", children=True)
+    desktop.wait_until_filled()
+
+
 def test_the_page_says_that_the_speeds_are_generated(site: str, desktop: Visit) -> None:
     desktop.page.goto(site)
     expect(desktop.page.locator("#note-jams")).to_contain_text("generated")

@@ -31,3 +31,6 @@ class Gate {
 }
 
 export const connections = new Gate(requestsAtOnce());
+
+/** Half of them may be held by requests that wait for their content: the other half is for what is there. */
+export const patience = new Gate(requestsAtOnce() / 2);

@@ -11,14 +11,14 @@ export function milliseconds(value) {
   return value >= 1000 ? `${(value / 1000).toFixed(1)} s` : `${Math.max(1, Math.round(value))} ms`;
 }
 
-/** There and back are two redirects; each further wait of the waiting instance adds one. */
-export function redirectsOf(waitedMs, waitSeconds) {
-  return 2 + Math.floor(waitedMs / 1000 / waitSeconds);
+/** There and back are two redirects; each further wait of the waiting instance adds one. The front can save them. */
+export function redirectsOf(answer, waitSeconds) {
+  return answer.redirected ? 2 + Math.floor(answer.waited / 1000 / waitSeconds) : 0;
 }
 
 export function sentenceOf(answer, waitSeconds) {
   const painted = answer.painted ? `, painted in ${milliseconds(answer.painted)}` : "";
-  const redirects = redirectsOf(answer.waited, waitSeconds);
+  const redirects = redirectsOf(answer, waitSeconds);
   return `waited ${milliseconds(answer.waited)}${painted}, ${redirects} redirects`;
 }
 

@@ -1,6 +1,6 @@
 // A tile layer that waits, tries again, and swaps refreshed tiles in without a flicker.
 
-import { connections } from "./connections.js";
+import { connections, patience } from "./connections.js";
 
 const TRY_AGAIN = new Set([0, 429, 500, 502, 503, 504]);
 const MOST_ATTEMPTS = 9;
@@ -34,14 +34,19 @@ function sleep(seconds, signal) {
   });
 }
 
-/** One request. Answers {status, headers, body}; status 0 when the network failed. */
+/** One request. Answers {status, headers, body}. */
+async function request(url, options, signal) {
+  const limit = AbortSignal.timeout(REQUEST_LIMIT_SECONDS * 1000);
+  const response = await fetch(url, { ...options, signal: AbortSignal.any([signal, limit]) });
+  return { status: response.status, headers: response.headers, body: await response.blob() };
+}
+
+/** Asks without waiting, so that what is there is never kept back; only then waits. Status 0: the network failed. */
 async function ask(url, cache, signal) {
+  const send = (headers) => connections.pass(signal, () => request(url, { cache, headers }, signal));
   try {
-    return await connections.pass(signal, async () => {
-      const limit = AbortSignal.timeout(REQUEST_LIMIT_SECONDS * 1000);
-      const response = await fetch(url, { cache, signal: AbortSignal.any([signal, limit]) });
-      return { status: response.status, headers: response.headers, body: await response.blob() };
-    });
+    const answer = await send({ Prefer: "respond-async" });
+    return answer.status === 202 ? await patience.pass(signal, () => send({})) : answer;
   } catch (error) {
     if (signal.aborted) throw error;
     return { status: 0, headers: new Headers(), body: null };

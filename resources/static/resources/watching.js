@@ -1,5 +1,7 @@
 // Tells from the browser's own resource timing how each tile was answered. Changes nothing.
 
+const PUT_OFF = 202;
+
 export const KINDS = ["browser", "hot", "cache", "stale", "waited", "failed"];
 
 /** The value of a Server-Timing metric: its description, else its duration in milliseconds. */
@@ -8,24 +10,26 @@ function metric(entry, name) {
   return found && (found.description || found.duration);
 }
 
-/** Which of KINDS answered; null when the request was given up, or there is no such tile. */
-export function kindOf(entry) {
+/** Which of KINDS answered; null when the request was given up, or put off, or there is no such tile. */
+export function kindOf(entry, putOff) {
   if (entry.responseStatus >= 500 || entry.responseStatus === 429) return "failed";
   if (entry.responseStatus >= 400) return null;
-  if (!entry.responseEnd || entry.responseStatus === 0) return null;
-  if (entry.redirectEnd > entry.redirectStart) return "waited";
+  if (!entry.responseEnd || entry.responseStatus === 0 || entry.responseStatus === PUT_OFF) return null;
+  if (putOff || entry.redirectEnd > entry.redirectStart) return "waited";
   if (entry.transferSize === 0 && entry.encodedBodySize > 0) return "browser";
   if (/HIT|UPDATING|STALE|REVALIDATED/.test(metric(entry, "front") ?? "")) return "hot";
   return metric(entry, "tarry") === "stale" ? "stale" : "cache";
 }
 
 /** What the panel needs to know about one answered tile. Times in milliseconds. */
-export function answerOf(entry) {
+export function answerOf(entry, putOff) {
+  const redirected = entry.redirectEnd > entry.redirectStart;
   return {
-    kind: kindOf(entry),
+    kind: kindOf(entry, putOff),
     layer: new URL(entry.name).pathname.split("/")[2],
     total: entry.duration,
-    waited: entry.redirectEnd - entry.redirectStart,
+    redirected,
+    waited: redirected ? entry.redirectEnd - entry.redirectStart : entry.duration,
     painted: Number(metric(entry, "prepare")) || null,
   };
 }
@@ -33,9 +37,11 @@ export function answerOf(entry) {
 /** Calls back with each answer for a tile, those from before the page's scripts ran included. */
 export function watchTiles(report) {
   const tile = /\/tiles\/[^/]+\/\d+\/\d+\/\d+(@2x)?\.(png|webp)(\?|$)/;
+  const putOff = new Set(); // addresses of which the page was told that they are being prepared
   const observer = new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) {
-      if (tile.test(entry.name)) report(answerOf(entry));
+    for (const entry of list.getEntries().filter(({ name }) => tile.test(name))) {
+      report(answerOf(entry, putOff.delete(entry.name)));
+      if (entry.responseStatus === PUT_OFF) putOff.add(entry.name);
     }
   });
   observer.observe({ type: "resource", buffered: true });
