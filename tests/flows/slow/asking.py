@@ -1,0 +1,8 @@
+"""What the addresses of slow content ask for."""
+
+from resources.traffic.asked import Asked
+
+
+def asked(address: str) -> Asked:
+    name = address.removeprefix("/slow/")
+    return Asked("slow", name, f"slow:{name}")
