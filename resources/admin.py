@@ -1,21 +1,26 @@
 """The admin of layers."""
 
+import time
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.db import Error as DatabaseError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.csrf import csrf_protect
 
+from retry import errors
+
 from .api.admin import ApiTokenAdmin as ApiTokenAdmin
 from .forms import LayerForm
 from .models import Layer
-from .tiles import grid, storing
+from .tiles import demand, grid, storing
 from .tiles.errors import SpeedsError
 
 admin.site.site_header = admin.site.site_title = "Tarry"
@@ -28,12 +33,16 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
     actions = ("expire", "switch_on", "switch_off")
     list_filter = ("kind", "enabled", "base")
     search_fields = ("slug", "title")
-    readonly_fields = ("preview", "segments", "positions", "speeds_known", "measured_at", "version", "updated_at")
+    readonly_fields = (
+        *("preview", "segments", "positions", "speeds_known", "measured_at", "version", "updated_at"),
+        "traffic",
+    )
     fieldsets = (
         (None, {"fields": ("slug", "title", "kind", "enabled", "preview")}),
         ("Data", {"fields": ("geometry_file", "speeds_file", "segments", "positions", "speeds_known", "measured_at")}),
         ("Map", {"fields": ("base", "order", "style", "min_zoom", "max_zoom", "bounds", "attribution", "note")}),
         ("Freshness", {"fields": ("fresh_seconds", "stale_seconds", "client_seconds", "version", "updated_at")}),
+        ("Traffic", {"fields": ("traffic",)}),
     )
 
     @admin.display(description="kind", ordering="kind")
@@ -54,6 +63,17 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
         if saved is None:
             return "Load data first."
         return _links(saved) if saved.enabled else "The layer is switched off."
+
+    @admin.display(description="requests")
+    def traffic(self, layer: Layer) -> str:
+        if not settings.OBSERVE:
+            return "Requests are not counted (OBSERVE=0)."
+        try:
+            found = demand.demand(layer.slug, time.time())
+        except errors.StoreUnavailable:
+            return "Not known now: Redis does not answer."
+        hours = settings.POPULARITY_HALF_LIFE_SECONDS / 3600
+        return render_to_string("resources/demand.html", {"demand": found, "half_life_hours": hours})
 
     @admin.action(description="Expire", permissions=["change"])
     def expire(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:

@@ -109,7 +109,8 @@ def test_clients_of_popular_content_never_meet_its_expiry_and_others_do(stack: S
     popular, unpopular = (f"/slow/{name}{which}?fresh=16&stale=0" for which in ("popular", "unpopular"))
     for address in (popular, unpopular):
         crowd.visit(address)
-    often, seldom = [], []
+    often: list[Visit] = []
+    seldom: list[Visit] = []
     until = time.monotonic() + 22
     while time.monotonic() < until:
         if len(often) % 20 == 0:
