@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from retry import claims, standings
+from retry import claims, standings, status
 from retry.contents import Prepared
 from retry.preparing import prepare
+from retry.tickets import Ticket
 from retry.work import Work
 from tests.conftest import RedisServers
 from tests.retry.claiming import (
@@ -90,6 +91,12 @@ def test_a_client_that_waits_keeps_its_work_wanted(work: Work, servers: RedisSer
     token = unwanted(servers, work)
     look(work)
     assert start(work, token)
+
+
+def test_who_looks_after_its_status_is_told_to_come_again_in_time(work: Work, settings: Settings) -> None:
+    ticket = Ticket("/a", retry_after=0, content_key="a", work_key=work.key, issued_at=0)
+    reply = status.accepted(ticket, wait_seconds=500)
+    assert int(reply.headers["Retry-After"]) < settings.RETRY_SKIP_SECONDS
 
 
 @pytest.mark.parametrize("refresh", [False, True])
