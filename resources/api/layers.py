@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from resources.tiles import expiring, layers
 from resources.tiles.errors import UnknownLayerError
@@ -16,6 +16,8 @@ from retry import deferring, headers
 from . import problems, tokens
 
 router = Router(tags=["layers"])
+
+LONDON = [-0.51, 51.28, 0.33, 51.69]
 
 _log = logging.getLogger("tarry.api")
 
@@ -28,8 +30,9 @@ class LayerDescribed(Schema):
     kind: str
     min_zoom: int
     max_zoom: int
-    bounds: list[float]
-    """West, south, east, north in degrees. With west > east they cross the antimeridian."""
+    bounds: list[float] = Field(
+        description="West, south, east, north in degrees. With west > east they cross the antimeridian."
+    )
     version: int
     segments: int
     segments_with_speeds: int
@@ -44,12 +47,11 @@ class Layers(Schema):
 class ToExpire(Schema):
     """Which tiles become stale. What is left out stands for all."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
-    bbox: list[float] | None = None
-    """West, south, east, north in degrees."""
-    min_zoom: int | None = None
-    max_zoom: int | None = None
+    bbox: list[float] | None = Field(default=None, description="West, south, east, north in degrees.", examples=[LONDON])
+    min_zoom: int | None = Field(default=None, examples=[8])
+    max_zoom: int | None = Field(default=None, examples=[14])
 
 
 class Expired(Schema):

@@ -6,6 +6,7 @@ from functools import partial
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
+from pydantic import Field
 
 from resources.tiles import updating
 from resources.tiles.updating import Update
@@ -36,9 +37,8 @@ class SpeedsTaken(Schema):
 
     layer: str
     rows: int
-    changed: int
-    """Segments whose speeds are others than before."""
-    unknown: int
+    changed: int = Field(description="Segments whose speeds are others than before.")
+    unknown: int = Field(description="Rows of segments that the layer does not have.")
     unknown_examples: list[str]
     segments: int
     segments_with_speeds: int

@@ -71,6 +71,16 @@ def test_what_the_api_says_is_not_kept_and_knows_no_cookies(site: RunningFront) 
     assert [asked.headers["authorization"] for asked in site.main.asked] == ["Bearer b", "Bearer b"]
 
 
+@pytest.mark.parametrize("target", ["/tiles/a", "/api/layers", "/"])
+def test_a_method_that_nginx_refuses_itself_is_a_problem(site: RunningFront, target: str) -> None:
+    answer = site.get(target, method="TRACE")
+    assert answer.status == 405
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert "GET, HEAD" in answer.headers["Allow"]
+    assert json.loads(answer.body)["status"] == 405
+    assert site.main.asked == []
+
+
 def test_a_trusted_proxy_is_believed(start: Callable[..., RunningFront]) -> None:
     site = start(trusted_proxies=("127.0.0.1",), public_scheme="https")
     site.get("/tiles/a", X_Forwarded_For="192.0.2.7")

@@ -91,6 +91,8 @@ def test_a_box_and_zooms_expire_as_a_part(layer: Layer, caller: Caller) -> None:
         ({"min_zoom": -1}, "0 to 22"),
         ({"max_zoom": 10**30}, "0 to 22"),
         ({"zoom": 3}, "zoom"),
+        ({"min_zoom": False}, "min_zoom"),
+        ({"max_zoom": "3"}, "max_zoom"),
         ({"bounds": [0, 0, 1, 1]}, "bounds"),
         ([], "dictionary"),
         ("jams", "dictionary"),

@@ -1,0 +1,239 @@
+"""The API on the whole site: what it changes shows on the map, soon and for everybody, and nothing is lost."""
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from playwright.sync_api import Page, expect, sync_playwright
+
+from tests.flows.crowd import Crowd
+from tests.flows.layers import COLOURS, SPEEDS, colour_of, load_line
+from tests.flows.stack import ROOT, Stack, eventually
+
+HOT_SECONDS = 5
+PAINTING_SECONDS = 3
+LIVE_SECONDS = 5
+HEADER = "segment_id,speed_kmh,free_flow_kmh\n"
+SEGMENTS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who has a token."""
+
+    site: str
+    token: str
+
+    def post(self, path: str, body: bytes | str = b"", kind: str = "text/csv", **fields: str) -> requests.Response:
+        named = {name.replace("_", "-"): value for name, value in fields.items()}
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind, **named}
+        return requests.post(f"{self.site}/api/layers/{path}", body, headers=headers, timeout=60)
+
+    def send(self, slug: str, *rows: str) -> requests.Response:
+        return self.post(f"{slug}/speeds", HEADER + "\n".join(rows))
+
+
+@pytest.fixture(scope="module")
+def sender(stack: Stack) -> Sender:
+    return Sender(stack.base_url, stack.manage("create_token", "flows").strip())
+
+
+@pytest.fixture
+def slug(name: str) -> str:
+    return f"l{name[:8]}"
+
+
+@pytest.fixture
+def many(stack: Stack, slug: str, tmp_path: Path) -> str:
+    """A layer of many lines without speeds."""
+    features = [
+        {
+            "type": "Feature",
+            "id": f"s{number}",
+            "properties": {},
+            "geometry": {"type": "LineString", "coordinates": [[number, 0], [number, 10]]},
+        }
+        for number in range(SEGMENTS)
+    ]
+    file = tmp_path / "many.geojson"
+    file.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    stack.manage("load_layer", slug, "--lines", str(file))
+    return slug
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    executable = shutil.which("chromium")
+    if executable is None:
+        pytest.skip("Chromium is not installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
+        yield browser.new_page()
+        browser.close()
+
+
+def test_speeds_that_are_sent_show_in_the_tile_for_a_client_that_polls(
+    stack: Stack, crowd: Crowd, sender: Sender, slug: str, tmp_path: Path
+) -> None:
+    address = load_line(stack, slug, tmp_path)
+    eventually(lambda: crowd.visit(address).status == 200, 10, "main knows the layer")
+    assert colour_of(crowd.visit(address).body) == "green"
+    began = time.monotonic()
+    assert sender.send(slug, SPEEDS["dark_red"]).json()["changed"] == 1
+    eventually(
+        lambda: colour_of(crowd.visit(address).body) == "dark_red",
+        HOT_SECONDS + PAINTING_SECONDS,
+        "the new colour",
+    )
+    assert time.monotonic() - began <= HOT_SECONDS + PAINTING_SECONDS
+
+
+@pytest.mark.browser
+def test_an_open_map_shows_speeds_that_are_sent(
+    stack: Stack, sender: Sender, page: Page, slug: str, tmp_path: Path
+) -> None:
+    tile = f"{stack.base_url}{load_line(stack, slug, tmp_path)}"
+    eventually(lambda: requests.get(tile, timeout=30).ok, 10, "main knows the layer")
+    page.goto(f"{stack.base_url}/#1/0/0")
+    shows = f"""(rgb) => [...document.querySelectorAll('img[src*="/tiles/{slug}/"], img')].some((image) => {{
+      if (!image.naturalWidth || !image.classList.contains("leaflet-tile")) return false;
+      const canvas = document.createElement("canvas");
+      canvas.width = canvas.height = 256;
+      const context = canvas.getContext("2d", {{ willReadFrequently: true }});
+      context.drawImage(image, 0, 0, 256, 256);
+      const pixels = context.getImageData(0, 0, 256, 256).data;
+      for (let i = 0; i < pixels.length; i += 4)
+        if (rgb.every((value, part) => Math.abs(pixels[i + part] - value) < 12) && pixels[i + 3] > 250) return true;
+      return false;
+    }})"""
+    page.wait_for_function(shows, arg=_rgb("green"), timeout=20_000)
+    page.wait_for_timeout(LIVE_SECONDS * 1000)  # the page has asked for the version once
+    assert sender.send(slug, SPEEDS["dark_red"]).status_code == 200
+    limit_seconds = LIVE_SECONDS + 2 * HOT_SECONDS + PAINTING_SECONDS
+    page.wait_for_function(shows, arg=_rgb("dark_red"), timeout=limit_seconds * 1000)
+
+
+def test_a_part_that_expires_is_painted_anew_and_the_rest_is_not(
+    stack: Stack, crowd: Crowd, sender: Sender, slug: str, tmp_path: Path
+) -> None:
+    load_line(stack, slug, tmp_path)
+    west, east = f"/tiles/{slug}/3/2/3.png", f"/tiles/{slug}/3/5/3.png"
+    eventually(lambda: crowd.visit(west).status == 200, 10, "main knows the layer")
+    crowd.visit(east)
+    keys = [f"retry:content:tile:{slug}:3:{x}:3:png" for x in (2, 5)]
+    before = [_version(stack, key) for key in keys]
+    body = json.dumps({"bbox": [-89, -10, -50, 10], "min_zoom": 3, "max_zoom": 3})
+    version = sender.post(f"{slug}/expire", body, "application/json").json()["version"]
+
+    def painted_anew() -> bool:
+        crowd.visit(west)
+        crowd.visit(east)
+        return _version(stack, keys[0]) >= int(version)
+
+    eventually(painted_anew, HOT_SECONDS + PAINTING_SECONDS, "the part is painted anew")
+    assert _version(stack, keys[1]) == before[1]
+
+
+def test_many_who_send_speeds_at_once_lose_none(stack: Stack, sender: Sender, many: str) -> None:
+    """Each sends its own segments, some with others in between, to all processes and threads of main."""
+
+    def send(number: int) -> list[int]:
+        rows = [[f"s{number},{speed},50"] for speed in (10, 20, 30 + number)]
+        return [sender.send(many, *each).status_code for each in rows]
+
+    with ThreadPoolExecutor(16) as threads:
+        statuses = [status for each in threads.map(send, range(SEGMENTS)) for status in each]
+    assert set(statuses) == {200}
+    last = sender.send(many, *(f"s{number},{30 + number},50" for number in range(SEGMENTS))).json()
+    assert last["changed"] == 0
+    assert last["segments_with_speeds"] == SEGMENTS
+    files = list((stack.data / "blobs" / "layers" / many).iterdir())
+    assert len(files) == 2
+
+
+def test_a_body_that_is_refused_unread_is_told_why(stack: Stack, sender: Sender, many: str) -> None:
+    large = b"s1,1,50\n" * 4_000_000
+    stranger = Sender(sender.site, "tarry_" + "x" * 43)
+    for answer, status in (
+        (stranger.post(f"{many}/speeds", large), 401),
+        (sender.post("nowhere/speeds", large), 404),
+        (sender.post(f"{many}/speeds", large, "image/png"), 415),
+        (sender.post(f"{many}/speeds", b"\0" * 201_000_000), 413),
+        (sender.post(f"{many}/speeds", gzip.compress(b"\0" * 150_000_000), Content_Encoding="gzip"), 413),
+    ):
+        assert answer.status_code == status, answer.text
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert answer.json()["status"] == status
+
+
+def test_large_bodies_do_not_hold_up_main(stack: Stack, crowd: Crowd, sender: Sender, many: str) -> None:
+    crowd.visit(f"/tiles/{many}/3/4/4.png")
+    body = (HEADER + "".join(f"x{number},1,50\n" for number in range(300_000)) + "s1,1,50\n").encode()
+    with ThreadPoolExecutor(2) as threads:
+        sent = [threads.submit(sender.post, f"{many}/speeds", body) for _ in range(2)]
+        took = []
+        while not all(each.done() for each in sent):
+            began = time.monotonic()
+            assert requests.get(f"{stack.base_url}/api/layers", timeout=10).status_code == 200
+            took.append(time.monotonic() - began)
+    assert [each.result().json().get("unknown") for each in sent] == [300_000, 300_000]
+    assert len(took) > 10
+    assert sorted(took)[len(took) * 9 // 10] < 0.5
+
+
+@pytest.mark.browser
+def test_the_documentation_works_with_what_the_site_itself_serves(stack: Stack, sender: Sender, page: Page) -> None:
+    complaints: list[str] = []
+    asked: set[str] = set()
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: asked.add(request.url))
+    page.goto(f"{stack.base_url}/api/docs")
+    expect(page.locator(".opblock")).to_have_count(4)
+    page.locator("#operations-layers-list_layers .opblock-summary-control").click()
+    page.locator("#operations-layers-list_layers .try-out__btn").click()
+    page.locator("#operations-layers-list_layers .execute").click()
+    expect(page.locator("#operations-layers-list_layers .live-responses-table .response-col_status")).to_contain_text(
+        ["200"]
+    )
+    assert complaints == []
+    assert {url.split("/")[2] for url in asked if url.startswith("http")} == {stack.host}
+
+
+def test_the_site_answers_as_its_description_says(stack: Stack, sender: Sender, many: str, tmp_path: Path) -> None:
+    """Schemathesis sends what fits the description, and what does not."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "schemathesis.cli", "run", f"{stack.base_url}/api/openapi.json"),
+            *("--header", f"Authorization: Bearer {sender.token}", "--checks", "all"),
+            *("--exclude-checks", "positive_data_acceptance"),  # no schema tells which CSV is right
+            *("--max-examples", "25", "--max-time", "20", "--request-timeout", "10", "--no-color"),
+        ],
+        cwd=tmp_path,  # it leaves files
+        env={**os.environ, "PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": "tests.flows.json_lines"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+
+
+def _rgb(colour: str) -> list[int]:
+    code = COLOURS[colour]
+    return [int(code[at : at + 2], 16) for at in (1, 3, 5)]
+
+
+def _version(stack: Stack, key: str) -> int:
+    held: Any = stack.cache.hgetall(key)
+    return int(json.loads(held[b"meta"])["version"])
