@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.decorators import method_decorator
-from django.utils.html import format_html
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.csrf import csrf_protect
 
@@ -144,5 +144,10 @@ def _links(layer: Layer) -> SafeString:
     zoom = grid.zoom_around(bounds, layer.min_zoom, layer.max_zoom)
     place = f"{reverse('map')}#{zoom}/{latitude:.5f}/{longitude:.5f}"
     tile = reverse("tile", args=[f"{layer.slug}/{z}/{x}/{y}@2x.png"])
-    links = (place, "Map", tile, "A tile", reverse("tilejson", args=[layer.slug]), "TileJSON")
-    return format_html('<a href="{}">{}</a> · <a href="{}">{}</a> · <a href="{}">{}</a>', *links)
+    links = (
+        (reverse("layer", args=[layer.slug]), "Its page"),
+        (place, "Map"),
+        (tile, "A tile"),
+        (reverse("tilejson", args=[layer.slug]), "TileJSON"),
+    )
+    return format_html_join(" · ", '<a href="{}">{}</a>', links)

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from resources.models import Layer
@@ -56,6 +57,7 @@ def described(layer: Layer) -> dict[str, Any]:
         "legend": [] if layer.base else style.legend(layer.kind, layer.style),
         "url": f"/tiles/{layer.slug}/{{z}}/{{x}}/{{y}}{{r}}.png",
         "tilejson": f"/tiles/{layer.slug}.json",
+        "page": reverse("layer", args=[layer.slug]),
     }
 
 

@@ -1,9 +1,9 @@
-"""URLs of the map page, tiles and their descriptions."""
+"""URLs of the pages, of tiles and their descriptions."""
 
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
-from . import overview
+from . import layer_page, overview
 from .static_map import views as static_map
 from .tiles import tile, views
 
@@ -23,6 +23,9 @@ register_converter(LayerSlug, "layer_slug")
 
 urlpatterns = [
     path("", overview.map_page, name="map"),
+    path("layers/<layer_slug:slug>", layer_page.with_slash),
+    path("layers/<layer_slug:slug>/", layer_page.layer_page, name="layer"),
+    path("layers/<any_address:address>", layer_page.missing),
     path("tiles/<layer_slug:slug>.json", views.describe, name="tilejson"),
     path("tiles/<any_address:address>", views.tile, name="tile"),
     path("staticmap", static_map.static_map, name="static_map"),

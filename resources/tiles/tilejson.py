@@ -13,7 +13,8 @@ def describe(layer: LayerView, site: str) -> dict[str, Any]:
     """The description that map libraries read; `site` is the address of this site without a path.
 
     TileJSON's bounds must not cross the antimeridian: those that do are given as all longitudes.
-    `classes` and `note` are ours: the legend's entries with their colours, and the remark on the data.
+    `classes`, `note` and `page` are ours: the legend's entries with their colours, the remark on the
+    data, and the address of the layer's page. The specification lets descriptions have keys of their own.
     """
     west, south, east, north = (round(degrees, DIGITS) for degrees in layer.bounds.as_list())
     classes = style.legend(layer.kind, layer.style)
@@ -33,4 +34,5 @@ def describe(layer: LayerView, site: str) -> dict[str, Any]:
         "legend": ", ".join(entry["label"] for entry in classes),
         "classes": classes,
         "note": layer.note,
+        "page": f"{site}/layers/{layer.slug}/",
     }

@@ -4,9 +4,10 @@ const POLL_SECONDS = 5;
 const LIMIT_SECONDS = 10;
 
 export class Live {
-  constructor(entries, gone) {
+  constructor(entries, gone, changed = () => {}) {
     this.entries = entries; // {slug, layer, tilejson}
     this.gone = gone; // called with the slug of a layer that is no more
+    this.changed = changed; // called with the slug of a layer whose TileJSON is another
     this.known = new Map();
   }
 
@@ -34,6 +35,7 @@ export class Live {
     const text = await response.text();
     const before = this.known.get(tilejson);
     this.known.set(tilejson, text);
-    if (before !== undefined && before !== text) await layer.refresh();
+    if (before === undefined || before === text) return;
+    await Promise.allSettled([layer.refresh(), this.changed(slug)]);
   }
 }

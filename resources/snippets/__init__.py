@@ -1,0 +1,1 @@
+"""What people copy into their own maps, filled in for one layer."""

@@ -1,0 +1,138 @@
+"""Snippets of code that show one layer, for each map library. PURE; the texts are read once, when imported.
+
+A layer's title and attribution are text: what HTML, JavaScript, Python or XML would take for code is quoted.
+"""
+
+import json
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from string import Template
+from urllib.parse import quote
+
+LEAFLET = "1.9.4"
+MAPLIBRE = "6.17.0"
+OPENLAYERS = "10.11.0"
+DEEPEST_ZOOM = 18
+"""As far as maps zoom in even where a layer ends before: its last tiles are enlarged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The layer that snippets show. `site` is the address of this site without a path."""
+
+    site: str
+    slug: str
+    title: str
+    attribution: str
+    min_zoom: int
+    max_zoom: int
+    latitude: float
+    longitude: float
+    zoom: int
+
+    def tiles(self, density: str = "") -> str:
+        """The template of the tiles' addresses, with what stands before `.png`."""
+        return f"{self.site}/tiles/{self.slug}/{{z}}/{{x}}/{{y}}{density}.png"
+
+    @property
+    def tilejson(self) -> str:
+        return f"{self.site}/tiles/{self.slug}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A snippet before it is filled in: its anchor, its headline, what to know about it, its text."""
+
+    name: str
+    title: str
+    remark: str
+    text: Template
+
+    @classmethod
+    def read(cls, file: str, title: str, remark: str) -> "Form":
+        path = Path(__file__).parent / "texts" / file
+        return cls(path.stem.replace("_", "-"), title, remark, Template(path.read_text().rstrip("\n")))
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Code to be copied."""
+
+    name: str
+    title: str
+    remark: str
+    code: str
+
+
+FORMS = (
+    Form.read("leaflet.html", "Leaflet", "A whole page. Dense screens get tiles of twice the pixels."),
+    Form.read("maplibre.html", "MapLibre GL JS", "A whole page. Zooms, bounds and attribution come from the TileJSON."),
+    Form.read(
+        "maplibre_tiles.js",
+        "MapLibre GL JS, without TileJSON",
+        "A source for the page above. Dense screens get tiles of twice the pixels.",
+    ),
+    Form.read("openlayers.html", "OpenLayers", "A whole page. Zooms and attribution come from the TileJSON."),
+    Form.read(
+        "openlayers_xyz.js",
+        "OpenLayers, without TileJSON",
+        "A source for the page above. Dense screens get tiles of twice the pixels.",
+    ),
+    Form.read(
+        "qgis.xml",
+        "QGIS, a connection file",
+        "Save it as .xml. In the Browser panel, right-click XYZ Tiles and choose Load Connections.",
+    ),
+    Form.read("qgis_console.txt", "QGIS, the Python console", "Adds the layer to the open project."),
+)
+
+
+def snippets(subject: Subject) -> list[Snippet]:
+    """Every snippet, filled in."""
+    values = _values(subject)
+    return [Snippet(form.name, form.title, form.remark, form.text.substitute(values)) for form in FORMS]
+
+
+def _values(subject: Subject) -> dict[str, object]:
+    attribution = escape(subject.attribution, quote=False)  # libraries put it into the page as HTML
+    return {
+        "leaflet": LEAFLET,
+        "maplibre": MAPLIBRE,
+        "openlayers": OPENLAYERS,
+        "title_html": escape(subject.title),
+        "title_py": json.dumps(subject.title, ensure_ascii=False),
+        "title_xml": _attribute(subject.title),
+        "slug_js": _script(subject.slug),
+        "attribution_js": _script(attribution),
+        "tiles_js": _script(subject.tiles()),
+        "tiles_twice_js": _script(subject.tiles("@2x")),
+        "tiles_leaflet_js": _script(subject.tiles("{r}")),
+        "tiles_maplibre_js": _script(subject.tiles("{ratio}")),
+        "tiles_xml": _attribute(subject.tiles()),
+        "tilejson_js": _script(subject.tilejson),
+        "qgis_source_py": json.dumps(_qgis_source(subject), ensure_ascii=False),
+        "min_zoom": subject.min_zoom,
+        "max_zoom": subject.max_zoom,
+        "deepest_zoom": max(DEEPEST_ZOOM, subject.max_zoom),
+        "latitude": round(subject.latitude, 4),
+        "longitude": round(subject.longitude, 4),
+        "zoom": subject.zoom,
+        "zoom_of_512": max(0, subject.zoom - 1),
+    }
+
+
+def _script(text: str) -> str:
+    """A string of JavaScript that can stand in a page: `</script>` in it ends nothing."""
+    return json.dumps(text, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _attribute(text: str) -> str:
+    """A quoted attribute of XML, on one line."""
+    return f'"{escape(" ".join(text.split()), quote=True)}"'
+
+
+def _qgis_source(subject: Subject) -> str:
+    """The parameters of QGIS' provider `wms`, which shows XYZ tiles."""
+    address = quote(subject.tiles(), safe=":/{}@")
+    return f"type=xyz&zmin={subject.min_zoom}&zmax={subject.max_zoom}&url={address}"

@@ -1,0 +1,44 @@
+// Buttons that copy code. Without them it can be selected: nothing needs them.
+
+const SAID_SECONDS = 2;
+
+/** Copies a text. Browsers give the clipboard to safe origins only; else what is selected is copied. */
+async function copy(element) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(element.textContent);
+  window.getSelection().selectAllChildren(element);
+  if (!document.execCommand("copy")) throw new Error("not copied");
+}
+
+function say(button, announcement, text) {
+  button.textContent = text;
+  announcement.textContent = text;
+  setTimeout(() => {
+    button.textContent = "Copy";
+    announcement.textContent = "";
+  }, SAID_SECONDS * 1000);
+}
+
+/** Adds a button to each holder of a `pre`; what happened is announced to screen readers. */
+export function addCopyButtons(holders, announcement) {
+  for (const holder of holders) {
+    const code = holder.querySelector("pre");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Copy";
+    button.setAttribute("aria-label", `Copy: ${labelOf(code)}`);
+    button.addEventListener("click", () => {
+      copy(code).then(
+        () => say(button, announcement, "Copied"),
+        () => {
+          window.getSelection().selectAllChildren(code);
+          say(button, announcement, "Selected");
+        },
+      );
+    });
+    holder.append(button);
+  }
+}
+
+function labelOf(code) {
+  return code.getAttribute("aria-label") ?? document.getElementById(code.getAttribute("aria-labelledby")).textContent;
+}

@@ -1,0 +1,57 @@
+// The page of one layer: its preview, which follows the data, and buttons that copy.
+
+import { addCopyButtons } from "./copying.js";
+import { Credits } from "./credits.js";
+import { createPanes, deepestZoomOf, layerFrom, limitsOf } from "./layers.js";
+import { Live } from "./live.js";
+
+const LIMIT_SECONDS = 10;
+const STATE = ["[data-facts]", "[data-tilejson]"];
+
+/** A map that leaves the wheel to the page until somebody is at it. */
+function createMap(maxZoom, { centre, zoom }) {
+  const options = { attributionControl: false, scrollWheelZoom: false, dragging: !L.Browser.mobile, minZoom: 1, maxZoom };
+  const map = L.map("map", { ...options, worldCopyJump: true });
+  createPanes(map);
+  map.on("focus", () => map.scrollWheelZoom.enable());
+  map.on("blur", () => map.scrollWheelZoom.disable());
+  L.control.scale({ position: "bottomleft", imperial: false }).addTo(map);
+  return map.setView(centre, zoom);
+}
+
+/** Puts in the present state, as the server tells it. Leaves it as it is when the server does not answer. */
+async function renewState() {
+  const response = await fetch(window.location.pathname, { signal: AbortSignal.timeout(LIMIT_SECONDS * 1000) });
+  if (!response.ok) return;
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  for (const part of STATE) document.querySelector(part).replaceChildren(...page.querySelector(part).childNodes);
+}
+
+function sayGone() {
+  document.querySelector("[data-gone]").textContent = "This layer is no more: it was deleted, or switched off.";
+}
+
+function start() {
+  const page = JSON.parse(document.getElementById("layer-data").textContent);
+  const deepestZoom = deepestZoomOf(page.layers);
+  const map = createMap(deepestZoom, page.view);
+  const layers = new Map(page.layers.map((it) => [it.slug, layerFrom(it, page.hot_seconds, deepestZoom)]));
+  const credited = page.layers.map((it) => ({
+    layer: layers.get(it.slug),
+    limits: limitsOf(it.bounds),
+    text: it.attribution,
+  }));
+  new Credits(credited).addTo(map); // before the layers: it looks again with each that is added
+  for (const layer of layers.values()) layer.addTo(map);
+
+  const entries = page.layers.map((it) => ({ slug: it.slug, layer: layers.get(it.slug), tilejson: it.tilejson }));
+  const gone = (slug) => {
+    layers.get(slug).remove();
+    if (slug === page.slug) sayGone();
+  };
+  const changed = (slug) => slug === page.slug && renewState();
+  new Live(entries, gone, changed).start();
+}
+
+addCopyButtons(document.querySelectorAll(".copied"), document.querySelector("[data-announcement]"));
+start();

@@ -1,0 +1,213 @@
+import html
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from resources.models import Layer
+from resources.snippets import filling
+
+from .conftest import AREAS, LINES, Load
+
+
+def page(client: Client, slug: str = "jams") -> str:
+    response = client.get(f"/layers/{slug}/")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def facts(text: str) -> dict[str, str]:
+    """The state by its terms, without markup."""
+    found = re.findall(r"<dt>(.*?)</dt> <dd>(.*?)</dd>", text)
+    return {term: html.unescape(re.sub(r"<[^>]+>", "", value)) for term, value in found}
+
+
+def code_blocks(text: str) -> list[str]:
+    return [html.unescape(block) for block in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", text, re.DOTALL)]
+
+
+def preview(text: str) -> dict[str, Any]:
+    found = re.search(r'<script id="layer-data" type="application/json">(.*?)</script>', text)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def test_the_page_tells_what_the_layer_is_and_how_it_stands(client: Client, load: Load) -> None:
+    load(title="Traffic", note="Speeds are generated.", attribution="© All", fresh_seconds=90, client_seconds=300)
+    text = page(client)
+    assert "<h1>Traffic</h1>" in text
+    assert "Speeds are generated." in text
+    assert "© All" in text
+    assert "Free flow" in text
+    state = facts(text)
+    assert state["Kind"] == "Lines, coloured by speed"
+    assert state["Features"].startswith("3 ")
+    assert state["Speeds"].startswith("2 of 3 ")
+    assert state["Zooms"] == "0 to 18"
+    assert state["Bounds"].startswith("-0.3°, 51.4°, 0.2°, 51.6°")
+    assert state["Fresh for"].startswith("1 minute 30 seconds")
+    assert state["Kept by browsers for"].startswith("5 minutes")
+
+
+def test_its_tilejson_is_that_of_its_address(client: Client, load: Load) -> None:
+    load()
+    text = page(client)
+    described = json.loads(client.get("/tiles/jams.json").content)
+    assert json.loads(code_blocks(text)[-1]) == described
+    assert 'href="/tiles/jams.json"' in text
+    assert client.get(described["page"]).content.decode() == text
+
+
+def test_every_snippet_stands_there_with_the_addresses_of_this_site(client: Client, load: Load) -> None:
+    load()
+    blocks = code_blocks(page(client))
+    assert "http://testserver/tiles/jams/{z}/{x}/{y}.png" in blocks
+    shown = [block for block in blocks if "testserver" in block]
+    assert len(shown) == len(filling.FORMS) + 2  # the address, and the TileJSON
+
+
+def test_lines_without_speeds_say_so(client: Client, load: Load) -> None:
+    load()
+    Layer.objects.update(speeds_known=0, measured_at=None)
+    state = facts(page(client))
+    assert state["Speeds"].startswith("None")
+    assert "Measured" not in state
+
+
+def test_the_page_says_when_speeds_were_measured(client: Client, load: Load) -> None:
+    load()
+    Layer.objects.update(measured_at=datetime(2026, 11, 21, 9, 30, tzinfo=UTC))
+    text = page(client)
+    assert facts(text)["Measured"].startswith("21 November 2026, 09:30:00 UTC")
+    assert '<time datetime="2026-11-21T09:30:00+00:00">' in text
+
+
+@pytest.mark.parametrize(("kind", "said"), [("areas", "Areas, filled"), ("points", "Points, as clusters or heat")])
+def test_only_lines_have_speeds_to_tell_of(client: Client, load: Load, kind: str, said: str) -> None:
+    load(slug="land", kind="areas", data=AREAS)
+    Layer.objects.update(kind=kind)
+    state = facts(page(client, "land"))
+    assert state["Kind"] == said
+    assert "Speeds" not in state
+
+
+def test_blocks_that_are_painted_at_once_are_told_by_zoom(client: Client, load: Load) -> None:
+    load()
+    Layer.objects.update(metatiles={"0": 4, "1": 4, "2": 2})
+    assert facts(page(client))["Painted in blocks"].startswith("4 × 4 tiles at zooms 0 to 1; 2 × 2 tiles at zoom 2")
+
+
+@pytest.mark.parametrize(
+    "bounds", [[170, -20, -170, 20], [-180, -90, 180, 90], [2.35, 48.86, 2.35, 48.86], [-180, 0, -180, 0]]
+)
+def test_odd_bounds_have_a_page_and_a_place_to_look_at(client: Client, load: Load, bounds: list[float]) -> None:
+    load(bounds=bounds)
+    view = preview(page(client))["view"]
+    latitude, longitude = view["centre"]
+    assert -90 <= latitude <= 90
+    assert -180 <= longitude <= 180
+    assert 0 <= view["zoom"] <= 18
+
+
+def test_a_layer_whose_row_cannot_be_understood_is_404_as_its_tiles_are(client: Client, load: Load) -> None:
+    load()
+    Layer.objects.update(bounds=[1, 2])
+    assert client.get("/layers/jams/").status_code == 404
+    assert client.get("/tiles/jams.json").status_code == 404
+
+
+def test_text_stays_text_wherever_it_stands(client: Client, load: Load) -> None:
+    hostile = "</script><script>alert(1)</script><b onclick=\"x\">&amp; 'quoted'"
+    load(title=hostile, note=hostile, attribution=hostile)
+    text = page(client)
+    assert "<script>alert" not in text
+    assert "<b onclick" not in text
+    assert preview(text)["layers"][-1]["title"] == hostile
+
+
+def test_the_preview_shows_base_layers_below_what_is_previewed(client: Client, load: Load) -> None:
+    load(slug="land", kind="areas", data=AREAS, base=True, order=0)
+    load(slug="borders", base=True, order=5)
+    load(slug="off", base=True, enabled=False)
+    load(slug="jams")
+    load(slug="other")
+
+    def shown(slug: str) -> set[str]:
+        return {layer["slug"] for layer in preview(page(client, slug))["layers"]}
+
+    assert shown("jams") == {"land", "borders", "jams"}
+    assert shown("borders") == {"land", "borders"}
+    assert shown("land") == {"land"}
+
+
+@pytest.mark.parametrize("address", ["unknown/", "UPPER/", "jams/more/", "", "%00/", "a" * 300 + "/"])
+def test_what_is_no_layer_is_a_plain_404(client: Client, load: Load, address: str) -> None:
+    load()
+    response = client.get(f"/layers/{address}")
+    assert response.status_code == 404
+    assert "No such layer" in response.content.decode()
+
+
+def test_layers_that_are_switched_off_or_without_data_have_no_page(client: Client, load: Load) -> None:
+    load(enabled=False)
+    Layer.objects.create(slug="bare")
+    assert [client.get(f"/layers/{slug}/").status_code for slug in ("jams", "bare")] == [404, 404]
+
+
+def test_without_its_slash_the_address_leads_to_the_page(client: Client, load: Load) -> None:
+    load()
+    response = client.get("/layers/jams")
+    assert (response.status_code, response["Location"]) == (301, "/layers/jams/")
+
+
+def test_the_page_is_only_read(client: Client, load: Load) -> None:
+    load()
+    assert client.post("/layers/jams/").status_code == 405
+    assert client.head("/layers/jams/").status_code == 200
+
+
+def test_nothing_inline_is_allowed_and_nothing_is_kept(client: Client, load: Load) -> None:
+    load()
+    for address in ("/layers/jams/", "/layers/unknown/"):
+        response = client.get(address)
+        assert "unsafe" not in response["Content-Security-Policy"]
+        assert "script-src 'self'" in response["Content-Security-Policy"]
+        assert response["Cache-Control"] == "no-cache"
+        assert not re.search(r"\sstyle=|\son\w+=|<style|<script>", response.content.decode())
+
+
+def test_the_page_costs_one_query_and_opens_no_file(
+    client: Client, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load()
+    page(client)  # templates are read by then
+
+    def opened(*_: object, **__: object) -> None:
+        raise AssertionError("a file was opened")
+
+    with CaptureQueriesContext(connection) as queries, monkeypatch.context() as patched:
+        patched.setattr("builtins.open", opened)
+        patched.setattr("io.open", opened)
+        page(client)
+    assert len(queries) == 1
+
+
+def test_a_database_that_fails_is_told_at_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise DatabaseError
+
+    monkeypatch.setattr(Layer.objects, "filter", failing)
+    response = client.get("/layers/jams/")
+    assert (response.status_code, response["Retry-After"]) == (503, "1")
+
+
+def test_the_map_and_the_admin_lead_to_the_page(client: Client, admin_client: Client, load: Load) -> None:
+    layer = load(data=LINES)
+    for response in (client.get("/"), admin_client.get(f"/admin/resources/layer/{layer.pk}/change/")):
+        assert 'href="/layers/jams/"' in response.content.decode()
