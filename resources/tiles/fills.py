@@ -1,94 +1,93 @@
-"""Areas as filled polygons with holes on an index-colour canvas. PURE."""
+"""Areas as filled polygons with holes, row by row. PURE.
+
+Where an edge meets a row is computed from the edge and the row alone and rounded to a pixel before
+anything else: all windows fill alike, and what is far from a window needs no clipping.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image, ImageDraw
+from numpy.typing import NDArray
 
 from .simplifying import Lines
-from .window import LONG_EDGE, REACH, Floats, Window
+from .window import LEFT, MARGIN, Floats, Window
+
+MEETINGS_AT_ONCE = 1_000_000
+ROWS_AT_ONCE = 256
+
+Numbers = NDArray[np.int64]
 
 
-def fill(image: Image.Image, window: Window, rings: Lines, outer: list[bool], colour: int) -> None:
-    """Fills polygons: each outer ring and the holes after it. Rings stand on the canvas already."""
-    canvas = ImageDraw.Draw(image)
-    mask = Image.new("1", image.size)
-    for shell, *holes in _polygons(rings, outer):
-        seen = _near_window(window, shell)
-        if len(seen) < 3:
-            continue
-        gaps = [gap for gap in (_near_window(window, hole) for hole in holes) if len(gap) >= 3]
-        if gaps:
-            _fill_with_holes(image, mask, seen, gaps, colour)
-        else:
-            canvas.polygon(seen.astype(np.float32), fill=colour)  # type: ignore[arg-type]  # reads float32 buffers
+@dataclass(frozen=True, slots=True, eq=False)
+class _Edges:
+    """Edges that meet rows of a window: where they start, their slope, their first row and that after the last."""
+
+    x: Floats
+    y: Floats
+    slopes: Floats
+    first: Numbers
+    last: Numbers
+    polygons: Numbers
+
+    def meeting(self, first_row: int, last_row: int) -> "_Edges":
+        met = (self.first < last_row) & (self.last > first_row)
+        first, last = np.maximum(self.first[met], first_row), np.minimum(self.last[met], last_row)
+        return _Edges(self.x[met], self.y[met], self.slopes[met], first, last, self.polygons[met])
 
 
-def _polygons(rings: Lines, outer: list[bool]) -> Iterator[list[Floats]]:
-    polygon: list[Floats] = []
-    for opens, first, last in zip(outer, rings.offsets[:-1].tolist(), rings.offsets[1:].tolist(), strict=True):
-        if opens and polygon:
-            yield polygon
-            polygon = []
-        polygon.append(rings.coordinates[first:last])
-    if polygon:
-        yield polygon
+def fill(window: Window, rings: Lines, outer: NDArray[np.bool_]) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+    """Masks of the polygons, stretch by stretch: the first row, and whether each pixel of the rows is inside.
 
-
-def _fill_with_holes(image: Image.Image, mask: Image.Image, shell: Floats, holes: list[Floats], colour: int) -> None:
-    """Fills by a mask, which is empty before and after: a hole must not erase what lies under it.
-
-    Copies and clears no more than the shell's box, for a tile may hold thousands of small ones.
+    A polygon is an outer ring and the holes after it (even-odd); it shows through the holes of
+    others. Rings stand on the canvas already. Leaves out the bottom row of each: its outline has it.
     """
-    left, top = (int(least) for least in np.maximum(shell.min(axis=0), 0))
-    right, bottom = (int(most) + 1 for most in np.minimum(shell.max(axis=0), np.array(image.size) - 1))
-    if right <= left or bottom <= top:
+    edges = _edges(window, rings, outer)
+    meetings = int((edges.last - edges.first).sum())
+    if not meetings:
         return
-    box = (left, top, right, bottom)
-    canvas = ImageDraw.Draw(mask)
-    for ring, shown in ((shell, 1), *((hole, 0) for hole in holes)):
-        canvas.polygon(ring.astype(np.float32), fill=shown)  # type: ignore[arg-type]  # reads float32 buffers
-    image.paste(colour, box, mask.crop(box))
-    mask.paste(0, box)
+    stretches = max(meetings / MEETINGS_AT_ONCE, window.height / ROWS_AT_ONCE)
+    rows = max(1, int(window.height / stretches))
+    for first in range(0, window.height, rows):
+        last = min(first + rows, window.height)
+        found = edges.meeting(first, last)
+        if len(found.x):
+            yield first, _inside(found, first, last, window.width)
 
 
-def _near_window(window: Window, ring: Floats) -> Floats:
-    """What of a ring is needed to fill the window; empty when it lies to one side of it."""
-    low, high = window.canvas_reach(0)
-    least, most = ring.min(axis=0), ring.max(axis=0)
-    if (most < low).any() or (least > high).any():
-        return np.empty((0, 2))
-    if (least >= low - REACH).all() and (most <= high + REACH).all():
-        return ring
-    return np.floor(clip_ring(_with_long_edges_cut(window, ring), low - REACH, high + REACH) + 0.5)
+def _edges(window: Window, rings: Lines, outer: NDArray[np.bool_]) -> _Edges:
+    starts = rings.coordinates - np.array([LEFT, MARGIN], np.float64)
+    ends = np.roll(starts, -1, axis=0)
+    ends[rings.offsets[1:] - 1] = starts[rings.offsets[:-1]]
+    polygons = np.repeat(np.cumsum(outer, dtype=np.int64), np.diff(rings.offsets))
+    first = np.clip(np.minimum(starts[:, 1], ends[:, 1]), 0, window.height).astype(np.int64)
+    last = np.clip(np.maximum(starts[:, 1], ends[:, 1]), 0, window.height).astype(np.int64)
+    met = last > first
+    starts, steps = starts[met], (ends - starts)[met]
+    return _Edges(starts[:, 0], starts[:, 1], steps[:, 0] / steps[:, 1], first[met], last[met], polygons[met])
 
 
-def _with_long_edges_cut(window: Window, ring: Floats) -> Floats:
-    ends = np.roll(ring, -1, axis=0)
-    long = (np.abs(ends - ring).max(axis=1) > LONG_EDGE) & window.near(ring, ends, REACH)
-    if not long.any():
-        return ring
-    stretches: list[Floats] = []
-    done = 0
-    for edge in np.flatnonzero(long).tolist():
-        stretches += [ring[done : edge + 1], window.cut(ring[edge], ends[edge], REACH)]
-        done = edge + 1
-    return np.concatenate([*stretches, ring[done:]])
+def _inside(edges: _Edges, first_row: int, last_row: int, width: int) -> NDArray[np.bool_]:
+    counts = edges.last - edges.first
+    begins = np.cumsum(counts) - counts
+    rows = np.arange(int(counts.sum())) + np.repeat(edges.first - begins, counts)
+    along = (rows - np.repeat(edges.y, counts)) * np.repeat(edges.slopes, counts)
+    # Twice the column where the edge is met, rounded to a pixel or to between two.
+    twice = np.floor(along + 0.5) + np.ceil(along - 0.5) + 2 * np.repeat(edges.x, counts)
+    rows -= first_row
+    height, most = last_row - first_row, 2 * width + 4
+    keys = np.repeat(edges.polygons, counts) * height + rows
+    keys = keys * most + np.clip(twice + 2, 0, most - 2).astype(np.int64)
+    keys.sort()
+    return _between(keys[0::2], keys[1::2], most, height, width)
 
 
-def clip_ring(ring: Floats, low: Floats, high: Floats) -> Floats:
-    """A ring cut to the rectangle between two corners (Sutherland and Hodgman, 1974).
-
-    May leave edges of no area along the rectangle's border, which is far outside of the window.
-    """
-    for axis, limit, sign in ((0, low[0], 1.0), (0, high[0], -1.0), (1, low[1], 1.0), (1, high[1], -1.0)):
-        depth = (ring[:, axis] - limit) * sign
-        if not len(ring) or (depth >= 0).all():
-            continue
-        following, following_depth = np.roll(ring, -1, axis=0), np.roll(depth, -1)
-        crosses = (depth >= 0) != (following_depth >= 0)
-        share = np.where(crosses, depth / np.where(crosses, depth - following_depth, 1.0), 0.0)[:, None]
-        met = ring + (following - ring) * share
-        rows = np.stack((ring, met), axis=1).reshape(-1, 2)
-        ring = rows[np.stack((depth >= 0, crosses), axis=1).reshape(-1)]
-    return ring
+def _between(enters: Numbers, leaves: Numbers, most: int, height: int, width: int) -> NDArray[np.bool_]:
+    """Which pixels lie between the places where rows enter and leave polygons."""
+    rows = enters // most % height
+    west = np.clip((enters % most - 1) // 2, 0, width)
+    east = np.clip((leaves % most - 2) // 2 + 1, west, width)
+    changes = np.zeros((height, width + 1), np.int32)
+    np.add.at(changes, (rows, west), 1)
+    np.add.at(changes, (rows, east), -1)
+    return np.asarray(np.cumsum(changes[:, :width], axis=1) > 0)

@@ -21,8 +21,9 @@ class Index:
     geometry: Geometry
     levels: Levels
     tree: shapely.STRtree
+    west: float
     east: float
-    """How far east geometry reaches in unit mercator, above 1 when it crosses the antimeridian. It starts at 0."""
+    """From where to where geometry reaches in unit mercator; `east` is above 1 when it crosses the antimeridian."""
 
     @classmethod
     def build(cls, geometry: Geometry) -> Self:
@@ -30,7 +31,9 @@ class Index:
         lows = np.minimum.reduceat(geometry.coordinates, first_rows, axis=0)
         highs = np.maximum.reduceat(geometry.coordinates, first_rows, axis=0)
         boxes = shapely.box(lows[:, 0], lows[:, 1], highs[:, 0], highs[:, 1])
-        return cls(geometry, Levels(geometry), shapely.STRtree(boxes), float(highs[:, 0].max()))
+        return cls(
+            geometry, Levels(geometry), shapely.STRtree(boxes), float(lows[:, 0].min()), float(highs[:, 0].max())
+        )
 
     def groups_within(self, u0: float, v0: float, u1: float, v1: float) -> Indexes:
         """The groups whose boxes meet a box in unit mercator, in the order of the data."""

@@ -20,7 +20,8 @@ LATTICE_PIXELS = 512
 
 TOLERANCE_PIXELS = 0.75
 DENSE_EDGE_PIXELS = 8.0
-"""Parts whose edges are longer than this on average lose little by simplification and are left alone."""
+FEW_ROWS = 8
+"""Parts of so few rows, or whose edges are longer than that on average, lose less by it than it costs."""
 
 MAX_LEVELS = 6
 WHOLE_LEVEL_SHARE = 8
@@ -72,7 +73,7 @@ def _without_detail(lines: Lines) -> Lines:
     steps = np.abs(np.diff(lines.coordinates, axis=0, prepend=lines.coordinates[:1])).max(axis=1)
     steps[lines.offsets[:-1]] = 0.0
     travelled = np.add.reduceat(steps, lines.offsets[:-1])
-    dense = np.flatnonzero((lengths > 2) & (travelled < DENSE_EDGE_PIXELS * lengths))
+    dense = np.flatnonzero((lengths > FEW_ROWS) & (travelled < DENSE_EDGE_PIXELS * lengths))
     if not len(dense):
         return lines
     chosen = lines.take(dense)

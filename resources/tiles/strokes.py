@@ -1,4 +1,4 @@
-"""Lines as Pillow strokes on an index-colour canvas, in short calls. PURE.
+"""Lines as strokes on a canvas, in short calls. PURE.
 
 Each call draws at most a few hundred edges, so that the thread that renews the claim's lease gets
 its turn in between.
@@ -6,12 +6,11 @@ its turn in between.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ImageDraw
 
+from .canvas import Canvas, Places, Points
 from .simplifying import Indexes, Lines
 from .window import LONG_EDGE, Window
 
@@ -22,10 +21,14 @@ JOINED_WIDTH = 4
 WIDE = 12
 """From this width on even the rounding of corners shows."""
 
+JOINS_BY_DISCS = 2
+"""Pixels: edges up to this length (of the narrowest strokes, 1) are covered by the discs at their ends.
+
+At low zooms nearly all edges are, and many discs cost less than one line.
+"""
+
 POLE = 1.5
 """How far from the equator, in turns of the globe, rings round a pole are closed."""
-
-Points: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +36,7 @@ class Strokes:
     """What one class of lines draws: polylines, discs at their bends and ends, dots."""
 
     polylines: list[Points]
-    discs: NDArray[np.int64]
+    discs: Places
 
 
 def odd_width(pixels: float) -> int:
@@ -41,12 +44,10 @@ def odd_width(pixels: float) -> int:
     return int(pixels) // 2 * 2 + 1
 
 
-def draw(canvas: ImageDraw.ImageDraw, strokes: Strokes, colour: int, width: int) -> None:
+def draw(canvas: Canvas, strokes: Strokes, colour: int, width: int) -> None:
     for points in strokes.polylines:
-        canvas.line(points, fill=colour, width=width)  # type: ignore[arg-type]  # reads float32 buffers
-    radius = width // 2
-    for x, y in strokes.discs.tolist():
-        canvas.ellipse((x - radius, y - radius, x + radius, y + radius), fill=colour)
+        canvas.draw_line(points, colour, width)
+    canvas.press_discs(strokes.discs, colour, width)
 
 
 def lay(window: Window, lines: Lines, width: int, rings: NDArray[np.bool_]) -> Strokes:
@@ -60,13 +61,14 @@ def lay(window: Window, lines: Lines, width: int, rings: NDArray[np.bool_]) -> S
     starts, ends, inner = _edges(lines)
     cuts = _cuts(window, starts, ends) & np.repeat(rings, np.diff(lines.offsets))
     near = window.near(starts, ends, reach) & inner & ~cuts
-    long = near & (np.abs(ends - starts).max(axis=1) > LONG_EDGE)
-    polylines = list(_runs(lines.coordinates, near & ~long))
+    lengths = np.abs(ends - starts).max(axis=1)
+    long, short = near & (lengths > LONG_EDGE), near & (lengths <= (JOINS_BY_DISCS if width > 1 else 1))
+    polylines = list(_runs(lines.coordinates, near & ~long & ~short))
     for edge in np.flatnonzero(long):
         points = window.cut(starts[edge], ends[edge], reach)
         if len(points):
             polylines.append(points.astype(np.float32))
-    return Strokes(polylines, _discs(window, lines, near, width))
+    return Strokes(polylines, _discs(window, lines, near, short, width))
 
 
 def _edges(lines: Lines) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
@@ -99,16 +101,14 @@ def _runs(coordinates: NDArray[np.float64], drawn: NDArray[np.bool_]) -> Iterato
         yield points[first : last + 2]
 
 
-def _discs(window: Window, lines: Lines, near: NDArray[np.bool_], width: int) -> NDArray[np.int64]:
-    """Centres of the discs: bends and ends of wide lines, and lines that have shrunk to a point."""
-    points = np.diff(lines.offsets) == 1
-    places = lines.offsets[:-1][points]
+def _discs(window: Window, lines: Lines, near: NDArray[np.bool_], short: NDArray[np.bool_], width: int) -> Places:
+    """Centres of the discs: lines that have shrunk to a point, short edges, bends and ends of wide lines."""
+    marked = short | np.roll(short, 1)
+    marked[lines.offsets[:-1][np.diff(lines.offsets) == 1]] = True
     if width >= JOINED_WIDTH:
-        places = np.concatenate((places, _bends_and_ends(lines, near, width)))
-    centres = lines.coordinates[places]
-    centres = centres[window.near(centres, centres, width / 2 + 2)].astype(np.int64)
-    distinct = np.unique(centres[:, 0] * (1 << 32) + centres[:, 1] + (1 << 31))
-    return np.column_stack((distinct >> 32, (distinct & ((1 << 32) - 1)) - (1 << 31)))
+        marked[_bends_and_ends(lines, near, width)] = True
+    centres = lines.coordinates[marked]
+    return centres[window.near(centres, centres, width / 2 + 2)].astype(np.int64)
 
 
 def _bends_and_ends(lines: Lines, near: NDArray[np.bool_], width: int) -> Indexes:

@@ -1,6 +1,7 @@
 """A rectangle of the lattice: what one tile shows, or a block of them, or any picture. PURE."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
@@ -22,9 +23,6 @@ wherever the window is: a tile has the same pixels alone and in a block.
 """
 
 LONG_EDGE = 256.0
-REACH = 4096.0
-"""Nothing is drawn farther from the window: coordinates stay exact in 32-bit floats."""
-
 Floats: TypeAlias = NDArray[np.float64]
 
 
@@ -46,6 +44,19 @@ class Window:
     def of(cls, tile: Tile) -> Self:
         size = LATTICE_PIXELS * tile.scale
         return cls(tile.z + tile.scale - 1, tile.x * size, tile.y * size, size, size)
+
+    @classmethod
+    def around(cls, tiles: Sequence[Tile]) -> Self:
+        """The smallest window that shows all of some tiles of one zoom and scale."""
+        each = [cls.of(tile) for tile in tiles]
+        west, north = min(one.x for one in each), min(one.y for one in each)
+        east, south = max(one.x + one.width for one in each), max(one.y + one.height for one in each)
+        return cls(each[0].level, west, north, east - west, south - north)
+
+    def within(self, other: Self) -> tuple[int, int, int, int]:
+        """Where this window is in another one that it is part of: left, top, right, bottom."""
+        left, top = self.x - other.x, self.y - other.y
+        return left, top, left + self.width, top + self.height
 
     @property
     def globe(self) -> int:

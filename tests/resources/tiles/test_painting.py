@@ -1,13 +1,15 @@
+import dataclasses
 import io
 import threading
 import time
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
-from resources.tiles import colours, encoding, painting, style
-from resources.tiles.scene import Scene
+from resources.tiles import colours, encoding, grid, painting, simplifying, strokes, style
+from resources.tiles.scene import Index, Scene
 from resources.tiles.tile import Tile
 from resources.tiles.window import Window
 
@@ -215,3 +217,27 @@ def test_a_picture_round_the_globe_repeats_it_and_shows_nothing_beyond_the_poles
     whole = painting.draw(scene, Window(0, 0, -300, 512, 1200), 0, 1)
     assert whole is not None
     assert np.array_equal(samples, np.tile(np.asarray(whole), 5)[:, 1024 - 900 :][:, : samples.shape[1]])
+
+
+@pytest.mark.parametrize("zoom", [4, 6, 8, 9, 10])
+def test_thinned_lines_cover_what_all_their_edges_cover(zoom: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = builders.scene_of("lines", builders.many_lines(20_000))
+    [u, v] = grid.project(np.array([[0.02, 51.5]]))[0].tolist()
+    tile = Tile("a", zoom, int(u * 2**zoom), int(v * 2**zoom))
+    thinned = builders.pixels(painting.paint(scene, tile))[..., 3].astype(int)
+    monkeypatch.setattr(strokes, "JOINS_BY_DISCS", 0)
+    monkeypatch.setattr(simplifying, "simplify", exactly)
+    whole = builders.pixels(painting.paint(dataclasses.replace(scene, index=fresh(scene)), tile))[..., 3].astype(int)
+    assert whole.any()
+    assert not (thinned[whole == 255] == 0).any()
+    assert not (whole[thinned == 255] == 0).any()
+    assert np.abs(thinned - whole).mean() < 0.12 * whole.mean()
+
+
+def exactly(coordinates: NDArray[np.float64], offsets: NDArray[np.int64], level: int) -> simplifying.Lines:
+    return simplifying.Lines(np.floor(coordinates * float(512 << level) + 0.5), offsets)
+
+
+def fresh(scene: Scene) -> Index:
+    """The scene's index without the levels that it has thinned already."""
+    return Index.build(scene.index.geometry)
