@@ -1,7 +1,9 @@
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import DatabaseError, connection
@@ -106,6 +108,22 @@ def test_a_file_that_takes_too_much_memory_is_refused(admin_client: Client, sett
     settings.LAYER_COMPILE_BYTES = 10_000_000  # less than the process has already
     response = admin_client.post("/admin/resources/layer/add/", form(geometry_file=upload(builders.many_lines(30_000))))
     assert "too large for this machine" in errors_of(response)["geometry_file"][0]
+
+
+@pytest.mark.parametrize(
+    "failure", [EndpointConnectionError(endpoint_url="http://s3.example"), OSError(28, "No space left on device")]
+)
+def test_a_storage_that_fails_is_told_at_the_field_and_nothing_is_saved(
+    admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    layer = load()
+    monkeypatch.setattr(type(default_storage._wrapped), "_save", Mock(side_effect=failure))  # type: ignore[attr-defined]
+    response = admin_client.post(change(layer), form(geometry_file=upload(LINES)))
+    assert "storage did not take" in errors_of(response)["geometry_file"][0]
+    monkeypatch.setattr(type(default_storage._wrapped), "_open", Mock(side_effect=failure))  # type: ignore[attr-defined]
+    response = admin_client.post(change(layer), form(speeds_file=upload(SPEEDS)))
+    assert "storage did not" in errors_of(response)["speeds_file"][0]
+    assert Layer.objects.get().version == layer.version
 
 
 def test_a_new_layer_needs_its_geometry_and_so_does_another_kind(admin_client: Client, load: Load) -> None:

@@ -125,6 +125,19 @@ def test_load_speeds_replaces_the_speeds(load: Load, speeds: Path) -> None:
     assert after.version > before.version
 
 
+def test_load_speeds_can_leave_the_others_as_they_are(load: Load, speeds: Path) -> None:
+    before = load()
+    said = run("load_speeds", "jams", speeds, "--update")
+    after = Layer.objects.get()
+    assert said == "jams: 2 rows, 1 of them for unknown segments (nowhere). Changed segments: 1.\n"
+    assert (before.speeds_known, after.speeds_known) == (2, 2)
+    assert "Nothing changed" in run("load_speeds", "jams", speeds, "--update")
+    assert Layer.objects.get().version == after.version
+    speeds.write_text(f"{HEADER}north,10,50\nsouth,NaN,50\n")
+    with pytest.raises(CommandError, match=r"speeds.csv: Line 3.*left as they are"):
+        run("load_speeds", "jams", speeds, "--update")
+
+
 def test_bad_speeds_change_nothing(load: Load, speeds: Path) -> None:
     before = load()
     speeds.write_text(f"{HEADER}north,10,50\nsouth,NaN,50\n")
