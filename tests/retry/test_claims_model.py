@@ -95,8 +95,15 @@ class Claims(RuleBasedStateMachine):
             self.held[work.key].wanted = False
 
     @rule(copy=copies, long=st.booleans())
-    def start(self, copy: tuple[str, int], long: bool) -> None:
-        key, token = copy
+    def start_any_copy(self, copy: tuple[str, int], long: bool) -> None:
+        self._start(*copy, long)
+
+    @rule(work=st.sampled_from(WORKS), long=st.booleans())
+    def start_the_newest_copy(self, work: Work, long: bool) -> None:
+        if work.key in self.held:
+            self._start(work.key, self.held[work.key].token, long)
+
+    def _start(self, key: str, token: int, long: bool) -> None:
         self._lengthen_lanes(long)
         reply = connections.execute(claims.starting(key, token, uuid4().hex))
         claim = self.held.get(key)
@@ -120,6 +127,8 @@ class Claims(RuleBasedStateMachine):
         state.hset("retry:started", lane, LONG_AGO)
         for key in queued(self.servers, lane):
             state.zadd(f"retry:queued:{lane}", {key: LONG_AGO})
+            state.hset(f"retry:claim:{key}", "asked", LONG_AGO)
+            self.held[key].wanted = False
         found = connections.execute(claims.ageing(lane, UP[lane], 2))
         assert isinstance(found, list)
         there = [key for key, claim in self.held.items() if claim.lane == lane and not claim.running]
@@ -210,6 +219,6 @@ def test_claims_keep_their_promises_in_any_order(servers: RedisServers) -> None:
     run_state_machine_as_test(
         Claims,
         settings=settings(
-            max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
