@@ -17,8 +17,8 @@ from retry import conf, connections, periods, popularity
 from . import journal, naming, rotating, tallying
 from .journal import LogFile, Slice
 
-SLICE_BYTES = 256 * 1024
-"""Some thousand lines: the script that counts them holds `state` up for a few milliseconds."""
+SLICE_BYTES = 64 * 1024
+"""About a thousand lines: the script that counts them holds `state` up for a few milliseconds."""
 
 PASS_BYTES = 32 * 1024 * 1024
 PASS_SECONDS = 1.0

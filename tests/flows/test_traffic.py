@@ -69,7 +69,7 @@ def test_every_request_is_counted_once_though_workers_are_killed_and_the_log_is_
     path = f"/slow/{name}"
     asked = sum(answer.is_of_main for answer in crowd.visit(path).answers)
     stack.freeze("work", children=True)
-    for number in range(20):  # some ten slices
+    for number in range(20):  # some fifty slices
         ask_at_once(stack, path, 2500)
         asked += 2500
         if number in {7, 13}:
