@@ -2,16 +2,21 @@
 
 import io
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import geojson, grid
+from .errors import LayerError
 
 FORMAT = 1
 """Grows when the arrays change their meaning."""
+
+MOST_TURNS = 2
+"""How far an area may reach, in turns of the globe."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,14 +36,13 @@ class Geometry:
 
 
 def compile_geometry(features: Sequence[geojson.Feature]) -> Geometry:
-    """Projects checked features and joins them into arrays. Does not simplify them."""
-    parts = [part for feature in features for part in feature.parts]
-    owners = [number for number, feature in enumerate(features) for part in feature.parts if part.opens_group]
+    """Projects checked features and joins them into arrays. Does not simplify them. Raises LayerError."""
+    owned = _cut_by_turns([(number, part) for number, feature in enumerate(features) for part in feature.parts])
+    parts = [part for _, part in owned]
+    owners = [number for number, part in owned if part.opens_group]
     opens = np.array([part.opens_group for part in parts], dtype=np.bool_)
     rings = np.array([part.is_ring for part in parts], dtype=np.bool_)
-    offsets = np.concatenate(([0], np.cumsum([len(part.positions) for part in parts]))).astype(np.int64)
-    positions = np.concatenate([part.positions for part in parts])
-    positions[:, 0] = grid.unwrap(positions[:, 0], offsets)
+    positions, offsets = _unwrapped(parts)
     coordinates, offsets = _close_round_poles(grid.project(positions, grid.DRAWN_LATITUDE), offsets, rings)
     spans = _shift_into_map(coordinates, offsets, opens)
     return Geometry(
@@ -49,6 +53,42 @@ def compile_geometry(features: Sequence[geojson.Feature]) -> Geometry:
         features=np.array(owners, dtype=np.int32),
         bounds=grid.enclosing(spans, float(coordinates[:, 1].min()), float(coordinates[:, 1].max())),
     )
+
+
+def _unwrapped(parts: Sequence[geojson.Part]) -> tuple[grid.Floats, NDArray[np.int64]]:
+    """All positions, each part's longitudes running on past ±180°, and where each part begins."""
+    offsets = np.concatenate(([0], np.cumsum([len(part.positions) for part in parts]))).astype(np.int64)
+    positions = np.concatenate([part.positions for part in parts])
+    positions[:, 0] = grid.unwrap(positions[:, 0], offsets)
+    return positions, offsets
+
+
+def _cut_by_turns(owned: list[tuple[int, geojson.Part]]) -> list[tuple[int, geojson.Part]]:
+    """The parts with their features' numbers; lines that go round the globe, as orbits do, in pieces of a turn.
+
+    Painting looks at each part once for every turn that any of them reaches.
+    """
+    positions, offsets = _unwrapped([part for _, part in owned])
+    longitudes, starts = positions[:, 0], offsets[:-1]
+    spans = np.maximum.reduceat(longitudes, starts) - np.minimum.reduceat(longitudes, starts)
+    cut = list(owned)
+    for place in np.flatnonzero(spans > 360.0)[::-1].tolist():
+        number, part = owned[place]
+        if not part.is_ring:
+            pieces = _pieces(part, longitudes[offsets[place] : offsets[place + 1]])
+            cut[place : place + 1] = [(number, piece) for piece in pieces]
+        elif spans[place] > 360.0 * MOST_TURNS:
+            raise LayerError(f"Feature {number + 1}: an area goes round the globe {spans[place] / 360.0:.0f} times.")
+    return cut
+
+
+def _pieces(line: geojson.Part, longitudes: grid.Floats) -> Iterator[geojson.Part]:
+    """A line's pieces, each beginning with the position that ends the one before."""
+    turns = np.floor((longitudes - longitudes[0]) / 360.0)
+    ends = [0, *(np.flatnonzero(np.diff(turns)) + 1).tolist(), len(longitudes) - 1]
+    for first, last in pairwise(ends):
+        if last > first:
+            yield replace(line, positions=line.positions[first : last + 1])
 
 
 def _close_round_poles(

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from resources.tiles import geojson, geometry
+from resources.tiles.errors import LayerError
 from resources.tiles.geojson import Kind
 
 from .builders import area, collection, line, square
@@ -34,6 +35,25 @@ def test_holes_follow_their_outer_ring_round_the_globe() -> None:
         "areas", area("a", [[170, 0], [-170, 0], [-170, 10], [170, 10], [170, 0]], square(-175, 1, -172, 2))
     )
     assert across.coordinates[5:, 0].min() > 1
+
+
+def test_an_orbit_is_cut_into_pieces_of_a_turn_that_follow_each_other() -> None:
+    track = [[(23 * minute + 180) % 360 - 180, 50 * ((minute % 93) / 46.5 - 1)] for minute in range(2000)]
+    found = compiled("lines", line("before", [[0, 0], [1, 1]]), line("orbit", track), line("after", [[0, 0], [1, 1]]))
+    assert found.coordinates[:, 0].max() < 2.2
+    assert found.features[0] == 0
+    assert set(found.features[1:-1].tolist()) == {1}
+    assert found.features[-1] == 2
+    firsts, lasts = found.coordinates[found.offsets[1:-2]], found.coordinates[found.offsets[2:-1] - 1]
+    steps = firsts[1:] - lasts[:-1]
+    assert np.abs(steps[:, 0] - np.round(steps[:, 0])).max() < 1e-9
+    assert np.abs(steps[:, 1]).max() < 1e-9
+
+
+def test_an_area_that_goes_round_the_globe_many_times_is_refused() -> None:
+    spiral = [[(100 * step + 180) % 360 - 180, step / 10] for step in range(40)]
+    with pytest.raises(LayerError, match="round the globe 11 times"):
+        compiled("areas", area("spiral", [*spiral, spiral[0]]))
 
 
 def test_written_geometry_is_read_back_and_equal_geometries_are_equal_files() -> None:
