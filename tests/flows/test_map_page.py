@@ -53,7 +53,7 @@ def test_the_panel_tells_how_tiles_were_answered(site: str, desktop: Visit) -> N
 
 
 def test_what_is_there_is_shown_while_the_rest_is_waited_for(stack: Stack, site: str, desktop: Visit) -> None:
-    place = "#12/51.600/0.100"
+    place = "#14/51.600/0.100"  # nothing of it was in sight before
     desktop.page.goto(f"{site}/{place}/without:jams,earthquakes")
     desktop.wait_for_tiles("base", at_least=6)
     desktop.wait_until_filled()
@@ -76,7 +76,7 @@ def test_the_page_says_that_the_speeds_are_generated(site: str, desktop: Visit) 
 
 def test_a_layer_is_switched_with_the_keyboard_alone(site: str, desktop: Visit) -> None:
     page = desktop.page
-    page.goto(f"{site}/{CENTRAL_LONDON}")
+    page.goto(f"{site}/{CENTRAL_LONDON}/without:earthquakes")
     desktop.wait_for_tiles("overlays", at_least=1)
     for _ in range(12):
         page.keyboard.press("Tab")
@@ -85,7 +85,7 @@ def test_a_layer_is_switched_with_the_keyboard_alone(site: str, desktop: Visit) 
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
     page.keyboard.press("Space")
     expect(page.locator(".leaflet-overlays-pane img")).to_have_count(0)
-    assert page.url.endswith("/without:jams")
+    assert page.url.endswith("/without:jams,earthquakes")
     page.keyboard.press("Space")
     desktop.wait_for_tiles("overlays", at_least=1)
 
@@ -114,7 +114,7 @@ def test_an_address_put_in_later_moves_the_map_and_switches_layers(site: str, de
     page = desktop.page
     page.goto(f"{site}/{CENTRAL_LONDON}")
     desktop.wait_for_tiles("base", at_least=4)
-    page.evaluate("location.hash = '#5/48.86/2.35/without:jams,london'")
+    page.evaluate("location.hash = '#5/48.86/2.35/without:jams,earthquakes,london'")
     expect(page.locator('[data-layer="jams"]')).not_to_be_checked()
     expect(page.locator(".leaflet-overlays-pane img")).to_have_count(0)
     page.wait_for_function("() => location.hash.startsWith('#5/48.86/2.35/without:')")
@@ -137,6 +137,16 @@ def test_a_button_shows_all_of_a_layer_and_only_layers_in_sight_are_credited(sit
     assert page.locator('[data-layer="jams"]').is_checked()
     link = shown.get_by_role("link", name="openstreetmap.org")
     expect(link).to_have_attribute("href", "https://www.openstreetmap.org/copyright")
+
+
+def test_earthquakes_are_shown_with_a_legend_and_credited(site: str, desktop: Visit) -> None:
+    page = desktop.page
+    page.goto(f"{site}/#5/36.00/-119.00")
+    desktop.wait_for_tiles("overlays", at_least=2)
+    entry = page.locator(".layer", has=page.locator('[data-layer="earthquakes"]'))
+    expect(entry.locator(".legend li")).to_have_text(["1", "2–9", "10–99", "100 and more"])
+    expect(page.locator(".leaflet-control-attribution")).to_contain_text("U.S. Geological Survey")
+    assert desktop.complaints == []
 
 
 def test_a_layer_that_is_no_more_leaves_the_page(site: str, desktop: Visit) -> None:
@@ -166,6 +176,7 @@ def test_a_phone_shows_the_map_without_scrolling_sideways(site: str, phone: Visi
     assert width[0] <= width[1]
     phone.page.get_by_text("Layers", exact=True).tap()
     phone.page.get_by_label("London Underground").tap()
+    phone.page.get_by_label("Earthquakes").tap()
     expect(phone.page.locator(".leaflet-overlays-pane img")).to_have_count(0)
     phone.page.screenshot(path=tmp_path / "phone.png")
     assert phone.complaints == []

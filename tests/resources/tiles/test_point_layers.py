@@ -1,6 +1,7 @@
 """Layers of points as commands, the admin and clients see them."""
 
 import json
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,16 @@ def test_tilejson_describes_the_classes_of_points(client: Client, load: Load) ->
     Layer.objects.get().delete()
     load("warm", "points", POINTS, style=HEAT)
     assert client.get("/tiles/warm.json").json()["legend"] == "Low, Medium, High, Highest"
+
+
+def test_the_map_page_shows_heat_as_a_ramp_and_clusters_as_discs(client: Client, load: Load) -> None:
+    load("warm", "points", POINTS, style=HEAT)
+    load("many", "points", POINTS)
+    page = client.get("/").content.decode()
+    [ramp] = re.findall(r'<linearGradient id="ramp-warm">(.*?)</linearGradient>', page, re.DOTALL)
+    assert re.findall(r'offset="(.*?)"', ramp) == ["0%", "33%", "67%", "100%"]
+    assert 'fill="url(#ramp-warm)"' in page
+    assert page.count("<circle ") == 4
 
 
 @pytest.mark.parametrize(("radius", "painted"), [(20, False), (100, True)])
