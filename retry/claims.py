@@ -55,12 +55,21 @@ def starting(work_key: str, token: int, nonce: str) -> Call:
 
     It is SKIPPED for work of a long lane that nobody has asked for in RETRY_SKIP_SECONDS.
     """
-    seconds = (conf().RETRY_LEASE_SECONDS, conf().RETRY_DONE_SECONDS, conf().RETRY_SKIP_SECONDS)
-    lease_ms, done_ms, skip_ms = (int(one * 1000) for one in seconds)
+    lease_ms, skip_ms = (int(one * 1000) for one in (conf().RETRY_LEASE_SECONDS, conf().RETRY_SKIP_SECONDS))
     backlog_ms = conf().RETRY_SKIP_BACKLOG_SECONDS * 1000
     keys = [_claim(work_key), _done(work_key), _CLAIMS, _LEASES, _STARTED, SWEPT]
-    arguments = (work_key, token, nonce, lease_ms, UNKNOWN_DURATION_MS, FINISHED_CHANNEL, done_ms, skip_ms, backlog_ms)
-    return Call("state", "start", keys, (*arguments, *_lanes_that_skip()))
+    arguments = (work_key, token, nonce, lease_ms, UNKNOWN_DURATION_MS, FINISHED_CHANNEL)
+    return Call("state", "start", keys, (*arguments, *_mark_ms(), skip_ms, backlog_ms, *_lanes_that_skip()))
+
+
+def _mark_ms() -> tuple[int, int]:
+    """How long a done mark is in force, and how long it keeps off the end of an older claim to the same work.
+
+    Nobody works longer than RETRY_MAX_PREPARE_SECONDS and a lease under one claim.
+    """
+    done = conf().RETRY_DONE_SECONDS
+    fence = done + conf().RETRY_MAX_PREPARE_SECONDS + conf().RETRY_LEASE_SECONDS
+    return int(done * 1000), int(fence * 1000)
 
 
 def _lanes_that_skip() -> Iterator[str | int]:
@@ -95,9 +104,8 @@ def finishing_failed(
 
 def _finish(work_key: str, token: int, outcome: str, duration_seconds: float, *failure: str | int | float) -> Call:
     keys = [_claim(work_key), _done(work_key), _failure(work_key), _CLAIMS, _LEASES]
-    done_ms, duration_ms = int(conf().RETRY_DONE_SECONDS * 1000), round(duration_seconds * 1000, 1)
-    kept_ms = DURATION_KEPT_SECONDS * 1000
-    arguments = [work_key, token, outcome, done_ms, duration_ms, kept_ms, FINISHED_CHANNEL, *failure]
+    duration_ms, kept_ms = round(duration_seconds * 1000, 1), DURATION_KEPT_SECONDS * 1000
+    arguments = [work_key, token, outcome, *_mark_ms(), duration_ms, kept_ms, FINISHED_CHANNEL, *failure]
     return Call("state", "finish", keys, arguments)
 
 

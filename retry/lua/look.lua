@@ -51,9 +51,10 @@ if held[1] then
   return {'promoted', held[1], whole(wait)}
 end
 
-local outcome = redis.call('HGET', done, 'outcome')
-if outcome and (mode == 'look' or (mode == 'begin' and outcome == 'stored')) then
-  return {'done', outcome, whole(redis.call('PTTL', done))}
+local mark = redis.call('HMGET', done, 'outcome', 'until')
+local outcome, left = mark[1], tonumber(mark[2] or 0) - now
+if left > 0 and (mode == 'look' or (mode == 'begin' and outcome == 'stored')) then
+  return {'done', outcome, whole(left)}
 end
 if mode == 'look' then return {'unknown'} end
 

@@ -2,12 +2,12 @@
 -- is long and nobody has asked for the work in a while, it ends at once instead, as `skipped`.
 -- The nonce names the copy: one whose reply was lost may ask again.
 -- KEYS: claim done claims leases retry:started retry:swept
--- ARGV: work token nonce lease_ms default_ms channel done_ms skip_ms backlog_ms
+-- ARGV: work token nonce lease_ms default_ms channel done_ms fence_ms skip_ms backlog_ms
 --       | lane workers, for each lane that skips
 -- -> 1 started | 2 skipped | 0 neither
 local claim, done, claims, leases, started, swept = unpack(KEYS)
 local work, token, nonce = ARGV[1], ARGV[2], ARGV[3]
-local skip_ms, backlog_ms = tonumber(ARGV[8]), tonumber(ARGV[9])
+local skip_ms, backlog_ms = tonumber(ARGV[9]), tonumber(ARGV[10])
 local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'kind', 'starter', 'asked', 'aged')
 if held[1] ~= token then return 0 end
 if held[2] ~= 'queued' then return held[5] == nonce and 1 or 0 end
@@ -20,7 +20,7 @@ local function whole(x) return string.format('%.0f', x) end
 local function mean(name) return tonumber(redis.call('GET', 'retry:duration:' .. name) or ARGV[5]) end
 
 local function workers_of_a_lane_that_skips()
-  for place = 10, #ARGV, 2 do
+  for place = 11, #ARGV, 2 do
     if ARGV[place] == lane then return tonumber(ARGV[place + 1]) end
   end
 end
@@ -44,8 +44,8 @@ redis.call('ZREM', claims, work)
 redis.call('HSET', started, lane, whole(now))
 if unwanted then
   redis.call('DEL', claim)
-  redis.call('HSET', done, 'token', token, 'outcome', 'skipped')
-  redis.call('PEXPIRE', done, ARGV[7])
+  redis.call('HSET', done, 'token', token, 'outcome', 'skipped', 'until', whole(now + ARGV[7]))
+  redis.call('PEXPIRE', done, ARGV[8])
   redis.call('PUBLISH', ARGV[6], 'skipped ' .. work)
   return 2
 end

@@ -50,6 +50,7 @@ class Claims(RuleBasedStateMachine):
         self.newest = 0
         self.held: dict[str, Claim] = {}
         self.blocked: set[str] = set()
+        self.ended: dict[str, int] = {}
 
     @rule(target=copies, work=st.sampled_from(WORKS), lane=st.sampled_from(LANES), refresh=st.booleans())
     def begin(self, work: Work, lane: str, refresh: bool) -> tuple[str, int]:
@@ -112,6 +113,7 @@ class Claims(RuleBasedStateMachine):
         elif long and not claim.wanted and not claim.aged and claim.lane != "paint.warm":
             assert reply == claims.SKIPPED
             del self.held[key]
+            self.ended[key] = token
         else:
             assert reply == claims.STARTED
             claim.running = True
@@ -149,7 +151,7 @@ class Claims(RuleBasedStateMachine):
     @rule(copy=consumes(copies), stored=st.booleans())
     def finish(self, copy: tuple[str, int], stored: bool) -> None:
         key, token = copy
-        if not token or key not in self.held:
+        if not token:
             return
         call = (
             claims.finishing_stored(key, token, 0.01)
@@ -157,10 +159,12 @@ class Claims(RuleBasedStateMachine):
             else claims.finishing_failed(key, token, status=502, detail="x", luck=0.5)
         )
         ended = connections.execute(call) == 1
-        assert ended == (self.held[key].token == token)
-        if ended:
-            del self.held[key]
+        claim, last = self.held.get(key), self.ended.get(key, 0)
+        assert ended == (claim.token == token if claim else token >= last)
+        if ended and (claim or token > last):
+            self.held.pop(key, None)
             self.blocked.add(key)
+            self.ended[key] = token
 
     @rule(copy=copies)
     def abandon(self, copy: tuple[str, int]) -> None:
@@ -196,7 +200,10 @@ class Claims(RuleBasedStateMachine):
 
     @rule(work=st.sampled_from(WORKS))
     def records_expire(self, work: Work) -> None:
-        self.servers.state.client.delete(f"retry:failure:{work.key}", f"retry:done:{work.key}")
+        state = self.servers.state.client
+        state.delete(f"retry:failure:{work.key}")
+        if state.exists(f"retry:done:{work.key}"):
+            state.hset(f"retry:done:{work.key}", "until", LONG_AGO)
         self.blocked.discard(work.key)
 
     @invariant()
