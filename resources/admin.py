@@ -17,7 +17,7 @@ from django.views.decorators.csrf import csrf_protect
 
 from retry import errors
 
-from .api.admin import ApiTokenAdmin as ApiTokenAdmin
+from .api.admin import ApiTokenAdmin  # noqa: F401  # it registers itself
 from .forms import LayerForm
 from .models import Layer
 from .tiles import demand, grid, storing

@@ -49,7 +49,9 @@ class ToExpire(Schema):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    bbox: list[float] | None = Field(default=None, description="West, south, east, north in degrees.", examples=[LONDON])
+    bbox: list[float] | None = Field(
+        default=None, description="West, south, east, north in degrees.", examples=[LONDON]
+    )
     min_zoom: int | None = Field(default=None, examples=[8])
     max_zoom: int | None = Field(default=None, examples=[14])
 

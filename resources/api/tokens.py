@@ -1,6 +1,7 @@
 """Who asks: tokens are issued, found again and counted. Does not know what they are used for."""
 
 import logging
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -10,12 +11,16 @@ from django.http import HttpRequest
 from ninja.security import HttpBearer
 
 from resources.models import ApiToken
+from resources.tiles import tile
+from resources.tiles.errors import UnknownLayerError
 
 from . import secrecy, throttling
 from .problems import Problem
 from .secrecy import Kept
 
 NOTED_EVERY = timedelta(minutes=1)
+
+_SLUG = re.compile(tile.SLUG)
 
 _log = logging.getLogger("tarry.api")
 
@@ -66,10 +71,15 @@ def find_token(text: str, now: datetime) -> ApiToken | None:
 
 
 def require_layer(request: HttpRequest, slug: str) -> ApiToken:
-    """The token of the request. Raises Problem when it may not change the layer, there or not."""
+    """The token of the request. Raises Problem when it may not change the layer, there or not.
+
+    Raises UnknownLayerError for what is no slug at all: PostgreSQL would not even compare it.
+    """
     token = cast(ApiToken, request.auth)  # type: ignore[attr-defined]  # ninja sets it
     if not token.may_change(slug):
         raise Problem(403, f"The token “{token}” may not change the layer “{slug}”. The admin says which it may.")
+    if not _SLUG.fullmatch(slug):
+        raise UnknownLayerError(f"There is no layer “{slug}”.")
     return token
 
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from . import grid
 from .errors import LayerError
+
+Address: TypeAlias = tuple[int, int, int]
 
 MOST = 50
 """So many parts are told apart. With one more, all of the layer is stale as of the oldest."""
@@ -60,14 +62,15 @@ class Expiration:
             "max_zoom": part.max_zoom,
         }
 
-    def touches(self, z: int, x: int, y: int) -> bool:
-        """Whether a tile shows something of the part."""
-        return self.part.min_zoom <= z <= self.part.max_zoom and grid.boxes_touch(self.boxes, z, x, y)
+    def touches(self, tile: Address, padding: float) -> bool:
+        """Whether a tile shows something of the part, or of what is drawn up to `padding` tiles around it."""
+        z, x, y = tile
+        return self.part.min_zoom <= z <= self.part.max_zoom and grid.boxes_touch(self.boxes, z, x, y, padding)
 
 
-def lowest_fresh(data_version: int, expirations: Iterable[Expiration], z: int, x: int, y: int) -> int:
-    """The lowest version of a tile that is not stale."""
-    versions = (each.version for each in expirations if each.version > data_version and each.touches(z, x, y))
+def lowest_fresh(data_version: int, expirations: Iterable[Expiration], tile: Address, padding: float) -> int:
+    """The lowest version of a tile (z, x, y) that is not stale."""
+    versions = (each.version for each in expirations if each.version > data_version and each.touches(tile, padding))
     return max(versions, default=data_version)
 
 

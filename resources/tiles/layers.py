@@ -82,7 +82,7 @@ class LayerView:
 
     def version_for(self, z: int, x: int, y: int) -> int:
         """The lowest version of a tile that is not stale. Painted tiles have `version`, the newest."""
-        return lowest_fresh(self.data_version, self.expirations, z, x, y)
+        return lowest_fresh(self.data_version, self.expirations, (z, x, y), self.padding)
 
 
 @dataclass(slots=True)

@@ -15,10 +15,11 @@ from .conftest import Load
 LONDON = Part(grid.Bounds(-0.5, 51.3, 0.3, 51.7), 8, 12)
 FIJI = Part(grid.Bounds(177.0, -19.0, -178.0, -16.0))
 DAY_SECONDS = 86_400
+PADDING = 0.125
 
 
 def lowest(*rules: Expiration, at: tuple[int, int, int]) -> int:
-    return expirations.lowest_fresh(10, rules, *at)
+    return expirations.lowest_fresh(10, rules, at, PADDING)
 
 
 @pytest.mark.parametrize(
@@ -39,11 +40,14 @@ def test_the_newest_part_that_a_tile_touches_counts() -> None:
     assert lowest(*rules, at=(10, 511, 340)) == 25
 
 
-def test_a_tile_beside_the_part_that_its_strokes_reach_into_is_stale_too() -> None:
+@pytest.mark.parametrize(("gap", "padding", "stale"), [(0.1, 0.125, True), (0.2, 0.125, False), (0.2, 0.25, True)])
+def test_a_tile_beside_the_part_that_its_strokes_reach_into_is_stale_too(
+    gap: float, padding: float, stale: bool
+) -> None:
     west, south, east, north = grid.tile_bounds(10, 511, 340).as_list()
-    part = Part(grid.Bounds(east + 1e-6, south, east + 0.1, north))
-    assert lowest(Expiration(20, part), at=(10, 511, 340)) == 20
-    assert west < east
+    start = east + gap * (east - west)
+    rule = Expiration(20, Part(grid.Bounds(start, south, start + 0.1, north)))
+    assert rule.touches((10, 511, 340), padding) is stale
 
 
 @pytest.mark.parametrize(
@@ -117,8 +121,8 @@ def test_however_many_parts_expire_no_tile_of_them_is_taken_for_fresh(
     for version, part in enumerate(named, start=11):
         rule = Expiration(version, part)
         kept, data_version = expirations.with_one_more(kept, data_version, rule, DAY_SECONDS)
-        wanted = version if rule.touches(*address) else wanted
-    assert expirations.lowest_fresh(data_version, map(Expiration.parse, kept), *address) >= wanted
+        wanted = version if rule.touches(address, PADDING) else wanted
+    assert expirations.lowest_fresh(data_version, map(Expiration.parse, kept), address, PADDING) >= wanted
 
 
 def test_a_part_expires_and_the_rest_of_the_layer_stays_fresh(load: Load) -> None:
