@@ -117,6 +117,15 @@ def test_a_block_of_tiles_is_cut_from_one_canvas(scenes: dict[str, PointScene], 
     assert np.array_equal(tiles, one_picture(scenes[name], 6, (left - 2, top - 2), (8, 8), 1))
 
 
+@pytest.mark.parametrize("scale", [1, 2])
+@pytest.mark.parametrize("name", STYLES)
+def test_a_tile_of_a_block_is_to_the_byte_the_tile_alone(scenes: dict[str, PointScene], name: str, scale: int) -> None:
+    left, top = place_of(0.02, 51.5, 7)
+    tiles = [Tile("a", 7, left + i, top + j, scale) for j in range(4) for i in range(4)]
+    painted = painting.paint_all(scenes[name], tiles)
+    assert painted == {tile: painting.paint(scenes[name], tile) for tile in tiles}
+
+
 @pytest.mark.parametrize("name", STYLES)
 def test_a_picture_of_any_place_and_size_is_a_part_of_the_large_one(scenes: dict[str, PointScene], name: str) -> None:
     window = Window(6, 30 * 512 + 131, 20 * 512 + 57, 1001, 533)
