@@ -27,8 +27,10 @@ PATIENCE_SECONDS = 20
 
 PAUSE_SECONDS = 0.05
 SMALL_BYTES = 200_000
-"""Speeds and geometries of which the first is smaller than this, and the second than 50 times this, hold the
-GIL for less time than another process takes to start: some 30 ms against 300."""
+"""Smaller files are read in this process. For a layer of 100,000 segments that takes up to 70 ms, and another
+process takes 200 to start."""
+MOST_GEOMETRY_BYTES = 20_000_000
+"""So large is the geometry of some 200,000 short segments; larger ones are never read in this process."""
 
 _log = logging.getLogger("tarry.layers")
 
@@ -77,7 +79,7 @@ def describe(update: Update) -> str:
 def read_upload(path: Path, form: Form, geometry: bytes) -> Patch:
     """The speeds of a file that somebody sent: read here when that is quick, else in a process of its own."""
     limits = conf.limits()
-    if path.stat().st_size < SMALL_BYTES and len(geometry) < 50 * SMALL_BYTES:
+    if path.stat().st_size < SMALL_BYTES and len(geometry) < MOST_GEOMETRY_BYTES:
         return patching.read_patch(geometry, path.read_bytes(), form, limits)
     with TemporaryDirectory(prefix="layer-") as folder:
         compiled = Path(folder) / "geometry.npz"
