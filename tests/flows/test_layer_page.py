@@ -1,0 +1,253 @@
+"""The page of a layer in a real browser, and the code that it gives away, run as it stands there."""
+
+import re
+import shlex
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.flows import browsing
+from tests.flows.browsing import TILES_SECONDS, Visit
+from tests.flows.stack import ROOT, Stack
+
+pytestmark = pytest.mark.browser
+
+DOCUMENTED = "http://127.0.0.1:8000"
+LEAFLET = ROOT / "resources" / "static" / "vendor" / "leaflet"
+LEAFLET_FILES = re.compile(r"https://unpkg\.com/leaflet@[\d.]+/dist/(leaflet\.(?:js|css))")
+GREEN = (45, 164, 78)
+REFRESH_SECONDS = 20
+
+ALL_LOADED = """(count) => {
+  const tiles = [...document.querySelectorAll("img.leaflet-tile")];
+  const loaded = tiles.filter((tile) => tile.naturalWidth && tile.matches(".leaflet-tile-loaded"));
+  return tiles.length >= count && loaded.length === tiles.length;
+}"""
+
+
+@contextmanager
+def another_site(page: str) -> Iterator[str]:
+    """Serves the page at an origin of its own; yields its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = self.path == "/"
+            body = page.encode() if found else b""
+            self.send_response(200 if found else 204)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def give_vendored_leaflet(route: Route) -> None:
+    """What a snippet loads from the network comes from this repository: tests reach no internet."""
+    found = LEAFLET_FILES.fullmatch(route.request.url)
+    assert found is not None, route.request.url
+    kind = "text/css" if found[1].endswith("css") else "text/javascript"
+    route.fulfill(status=200, body=(LEAFLET / found[1]).read_bytes(), content_type=kind)
+
+
+def snippet(page: Page, name: str) -> str:
+    return page.locator(f"#{name} pre").text_content() or ""
+
+
+def shows_traffic(page: Page) -> bool:
+    """Whether some of the page is of the colour of traffic that flows."""
+    picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
+    return any(colour == GREEN for _, colour in picture.getcolors(picture.width * picture.height) or [])
+
+
+def wait_for_pictures(page: Page, at_least: int) -> None:
+    page.wait_for_function(ALL_LOADED, arg=at_least, timeout=TILES_SECONDS * 1000)
+
+
+def sideways(page: Page) -> int:
+    """By how many pixels the page can be scrolled sideways."""
+    return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
+
+
+def test_the_preview_fills_and_code_is_shown_without_complaints(site: str, desktop: Visit, tmp_path: Path) -> None:
+    page = desktop.page
+    page.goto(f"{site}/layers/jams/")
+    desktop.wait_for_tiles("overlays", at_least=2)
+    desktop.wait_for_tiles("base", at_least=2)
+    desktop.wait_until_filled()
+    expect(page.locator("h1")).to_have_text("London Underground")
+    expect(page.locator("#leaflet pre")).to_contain_text(f"{site}/tiles/jams/{{z}}/{{x}}/{{y}}{{r}}.png")
+    expect(page.locator("#map .leaflet-control-attribution")).to_contain_text("OpenStreetMap")
+    page.screenshot(path=tmp_path / "layer.png", full_page=True)
+    assert desktop.complaints == []
+    assert desktop.hosts == {urlsplit(site).netloc}
+
+
+def test_every_layer_of_the_map_leads_to_its_page(site: str, desktop: Visit) -> None:
+    desktop.page.goto(site)
+    desktop.page.get_by_role("link", name="About London Underground").press("Enter")
+    expect(desktop.page).to_have_url(f"{site}/layers/jams/")
+
+
+def test_a_phone_shows_the_page_without_scrolling_sideways(site: str, phone: Visit, tmp_path: Path) -> None:
+    page = phone.page
+    page.goto(f"{site}/layers/jams/")
+    phone.wait_for_tiles("overlays", at_least=1)
+    for summary in page.locator("summary").all()[1:]:
+        summary.tap()
+    assert page.locator("details[open]").count() == page.locator("details").count()
+    assert sideways(page) <= 0
+    page.screenshot(path=tmp_path / "phone.png", full_page=True)
+    assert phone.complaints == []
+
+
+def test_dark_mode_darkens_the_page_of_a_layer(site: str, dark_desktop: Visit) -> None:
+    page = dark_desktop.page
+    page.goto(f"{site}/layers/jams/")
+    dark_desktop.wait_for_tiles("overlays", at_least=1)
+    shades = page.evaluate("getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number)")
+    assert max(shades) < 80
+    assert dark_desktop.complaints == []
+
+
+def test_a_button_copies_the_code(site: str, browser: Browser) -> None:
+    with browsing.visit(browser, permissions=["clipboard-read", "clipboard-write"]) as visit:
+        page = visit.page
+        page.goto(f"{site}/layers/jams/")
+        page.get_by_role("button", name="Copy: Leaflet").press("Enter")
+        expect(page.locator("[data-announcement]")).to_have_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()") == snippet(page, "leaflet")
+
+
+def test_where_the_clipboard_is_refused_the_code_is_selected(site: str, desktop: Visit) -> None:
+    page = desktop.page
+    page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))")
+    page.goto(f"{site}/layers/jams/")
+    page.get_by_role("button", name="Copy: Leaflet").click()
+    expect(page.locator("[data-announcement]")).to_have_text("Selected")
+    assert page.evaluate("getSelection().toString()").strip() == snippet(page, "leaflet").strip()
+    assert desktop.complaints == []
+
+
+def test_without_javascript_everything_but_the_preview_is_there(site: str, browser: Browser) -> None:
+    with browsing.visit(browser, java_script_enabled=False) as visit:
+        page = visit.page
+        page.goto(f"{site}/layers/jams/")
+        expect(page.locator("[data-facts]")).to_contain_text("Lines, coloured by speed")
+        expect(page.locator("[data-tilejson]")).to_contain_text("3.0.0")
+        expect(page.locator("#leaflet pre")).to_be_visible()
+        expect(page.get_by_role("button", name="Copy")).to_have_count(0)
+
+
+def test_the_keyboard_reaches_the_code_and_moves_the_map(site: str, desktop: Visit) -> None:
+    page = desktop.page
+    page.goto(f"{site}/layers/jams/")
+    desktop.wait_for_tiles("overlays", at_least=1)
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#code")
+    page.locator("#map").focus()
+    before = page.locator("#map .leaflet-map-pane").get_attribute("style")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#map .leaflet-map-pane")).not_to_have_attribute("style", before or "")
+
+
+def test_the_state_follows_the_layer_and_its_end(stack: Stack, site: str, desktop: Visit, tmp_path: Path) -> None:
+    line = tmp_path / "line.geojson"
+    line.write_text('{"type":"LineString","coordinates":[[-10,50],[10,52]]}')
+    stack.manage("load_layer", "passing", "--lines", str(line))
+    page = desktop.page
+    page.goto(f"{site}/layers/passing/")
+    desktop.wait_for_tiles("overlays", at_least=1)
+    known = page.evaluate("document.querySelector('[data-tilejson]').textContent")
+    with page.expect_response(re.compile(r"/tiles/passing\.json$")):
+        pass  # the page has seen this version
+    stack.manage("expire", "passing")
+    renewed = "(known) => document.querySelector('[data-tilejson]').textContent !== known"
+    page.wait_for_function(renewed, arg=known, timeout=REFRESH_SECONDS * 1000)
+    assert desktop.complaints == []
+    page.route("**/tiles/passing.json", lambda route: route.fulfill(status=404))
+    expect(page.locator("[data-gone]")).to_contain_text("no more", timeout=REFRESH_SECONDS * 1000)
+
+
+def test_the_code_for_leaflet_shows_cold_tiles_on_another_site(site: str, desktop: Visit) -> None:
+    page = desktop.page
+    page.goto(f"{site}/layers/jams/")
+    code = snippet(page, "leaflet")
+    page.route("https://unpkg.com/**", give_vendored_leaflet)
+    with another_site(deeper(code, 14)) as address:
+        page.goto(address)
+        wait_for_pictures(page, at_least=6)
+    assert desktop.complaints == []
+
+
+def test_the_code_for_leaflet_asks_again_for_tiles_that_were_refused(site: str, desktop: Visit) -> None:
+    page = desktop.page
+    page.goto(f"{site}/layers/jams/")
+    code = snippet(page, "leaflet")
+    refused: set[str] = set()
+
+    def refuse_once(route: Route) -> None:
+        if route.request.url in refused:
+            route.fallback()
+        else:
+            refused.add(route.request.url)
+            route.fulfill(status=503, headers={"Retry-After": "1"}, body="busy")
+
+    page.route("https://unpkg.com/**", give_vendored_leaflet)
+    page.route("**/tiles/jams/*/*/*.png", refuse_once)
+    with another_site(code) as address:
+        page.goto(address)
+        wait_for_pictures(page, at_least=6)
+    assert len(refused) >= 6
+    assert shows_traffic(page)
+
+
+def deeper(code: str, zoom: int) -> str:
+    """The same code at a zoom that no other test has seen."""
+    changed, count = re.subn(r"(setView\(.*?\], )\d+", rf"\g<1>{zoom}", code)
+    assert count == 1
+    return changed
+
+
+@pytest.fixture
+def documented(site: str) -> dict[str, list[str]]:
+    """The code of docs/clients.md by language, with this site's address."""
+    text = (ROOT / "docs" / "clients.md").read_text().replace(DOCUMENTED, site)
+    blocks: dict[str, list[str]] = {}
+    for language, code in re.findall(r"```(\w*)\n(.*?)\n```", text, re.DOTALL):
+        blocks.setdefault(language, []).append(code)
+    return blocks
+
+
+def test_the_documented_line_of_curl_gets_a_tile(documented: dict[str, list[str]], tmp_path: Path) -> None:
+    [line] = documented[""]
+    subprocess.run(shlex.split(line), cwd=tmp_path, check=True, timeout=TILES_SECONDS)
+    assert Image.open(BytesIO((tmp_path / "tile.png").read_bytes())).size == (256, 256)
+
+
+def test_the_documented_lines_for_requests_get_a_tile(documented: dict[str, list[str]]) -> None:
+    [code] = [block for block in documented["python"] if "requests" in block]
+    names: dict[str, object] = {}
+    exec(code, names)
+    tile = names["tile"]
+    assert isinstance(tile, bytes)
+    assert Image.open(BytesIO(tile)).size == (256, 256)
