@@ -205,5 +205,5 @@ def test_a_hundred_thousand_points_are_compiled_and_painted_in_every_mode() -> N
     placed = points.read_points(compiled.geometry)
     for mode in ("clusters", "heat", "dots"):
         scene = PointScene.of(placed, style.parse_style("points", {"mode": mode}))
-        for tile in (Tile("a", 0, 0, 0), Tile("a", 6, 31, 21, 2), Tile("a", 12, 2047, 1362)):
-            assert painting.paint(scene, tile)
+        for tile in (Tile("a", 0, 0, 0), Tile("a", 6, 31, 21, 2), Tile("a", 8, 127, 85)):
+            assert painting.paint(scene, tile) is not painting.empty_tile(tile.scale, "png")
