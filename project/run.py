@@ -65,7 +65,7 @@ def prepare() -> list[str]:
     runtime.supervisor.write_text(text)
     remember(data.environment, os.environ, dir(settings))
     _announce(data)
-    return [sys.executable, "-m", "project.supervised", "-c", str(runtime.supervisor)]
+    return [sys.executable, "-P", str(BASE_DIR / "project" / "supervised.py"), "-c", str(runtime.supervisor)]
 
 
 def environment(data: DataDirectory, runtime: RuntimeDirectory) -> dict[str, str]:

@@ -1,6 +1,7 @@
-"""`python -m project.supervised -c FILE`: supervisord, which a closed terminal ends as Ctrl-C does.
+"""`python -P project/supervised.py -c FILE`: supervisord, which a closed terminal ends as Ctrl-C does.
 
-By itself it takes HUP for the wish to start everything again, in a terminal that is gone.
+By itself it takes HUP for the wish to start everything again, in a terminal that is gone. Run as a
+file, it imports nothing of the project, which would stay in memory for nothing.
 """
 
 import signal

@@ -2,11 +2,13 @@
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from . import health, metrics
 
 urlpatterns = [
     path("", include("retry.urls")),
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
     path("", include("resources.api.urls")),
     path("healthz", health.healthz),

@@ -61,7 +61,9 @@ class SmallJSONField(forms.JSONField):
 def _small_json(text: str) -> Any:
     if len(text) > MAX_JSON_LENGTH or text.count("[") + text.count("{") > MAX_JSON_BRACKETS:
         raise ValueError("too long or too deep")
-    return json.loads(text)
+    value = json.loads(text)
+    json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair cannot be stored
+    return value
 
 
 class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes take no parameters

@@ -31,6 +31,3 @@ class Breaker:
 
     def succeeded(self) -> None:
         self._open_until = 0.0
-
-    def remaining_seconds(self, now: float) -> float:
-        return max(0.0, self._open_until - now)

@@ -4,6 +4,7 @@ gunicorn's master imports this, and keeps it: it must not load the application, 
 go on with the old code.
 """
 
+import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -60,6 +61,12 @@ class RetryWorker(UvicornWorker):  # type: ignore[misc]  # an untyped library
         "access_log": False,
         "proxy_headers": False,  # asgi.py tells addresses itself; a wrapper would cost each client who waits 0.3 KB
     }
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        for name in ("uvicorn.error", "uvicorn.access"):  # the library gives them gunicorn's handlers, of which it has none
+            logger = logging.getLogger(name)
+            logger.handlers, logger.propagate = [], True
 
     async def _serve(self) -> None:
         self.config.app = self.wsgi

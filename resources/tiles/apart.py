@@ -19,6 +19,7 @@ from .errors import LayerError, SpeedsError
 from .patching import Form, Patch, read_patch
 
 ROOT = Path(__file__).resolve().parents[2]
+BROKEN = "The file could not be read, by a fault of this site: its log has the reason."
 TOO_LARGE = "The file is too large for this machine: reading it takes more memory than there is for it."
 
 
@@ -105,7 +106,7 @@ def _run_apart(job: Job, timeout_seconds: float, memory_bytes: int) -> object:
         except subprocess.TimeoutExpired as error:
             raise LayerError(f"The data took longer than {timeout_seconds:.0f} seconds to read.") from error
         if ended.returncode != 0:
-            raise LayerError(TOO_LARGE)
+            raise LayerError(TOO_LARGE if ended.returncode < 0 else BROKEN)
         outcome = pickle.loads((folder / "outcome").read_bytes())  # noqa: S301  # our own child wrote it
     if isinstance(outcome, LayerError):
         raise outcome

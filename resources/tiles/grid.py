@@ -6,7 +6,7 @@ Source: https://wiki.openstreetmap.org/wiki/Slippy_map_tilenames
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
@@ -116,31 +116,6 @@ def boxes_touch(boxes: Iterable[Box], z: int, x: int, y: int, padding: float = 0
             if u0 * tiles - padding <= column + 1 and column <= u1 * tiles + padding:
                 return True
     return False
-
-
-def tile_ranges(bounds: Bounds, z: int) -> list[tuple[range, range]]:
-    """The tiles of a zoom that the bounds touch, as ranges of x and y: two when they cross ±180°."""
-    last = 2**z - 1
-    ranges = []
-    for u0, v0, u1, v1 in bounds.boxes():
-        xs = range(min(last, math.floor(u0 * 2**z)), min(last, math.floor(u1 * 2**z)) + 1)
-        ys = range(min(last, math.floor(v0 * 2**z)), min(last, math.floor(v1 * 2**z)) + 1)
-        ranges.append((xs, ys))
-    return ranges
-
-
-def tiles_within(bounds: Bounds, z: int) -> Iterator[tuple[int, int]]:
-    """Each (x, y) of a zoom that the bounds touch, once."""
-    seen_before: range | None = None
-    for xs, ys in tile_ranges(bounds, z):
-        for x in xs:
-            if seen_before is None or x not in seen_before:
-                yield from ((x, y) for y in ys)
-        seen_before = xs
-
-
-def tile_bounds(z: int, x: int, y: int) -> Bounds:
-    return Bounds(*mercantile.bounds(x, y, z))
 
 
 def tile_showing(bounds: Bounds, min_zoom: int, max_zoom: int) -> tuple[int, int, int]:

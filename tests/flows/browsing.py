@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from tests.flows.stack import ROOT
 
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_ARGUMENTS = (
     "--no-sandbox",  # Chromium refuses its sandbox to root
     "--disable-gpu",
@@ -83,7 +84,7 @@ def imported(module: str) -> set[str]:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Debian's Chromium. Skips the test where there is none."""
-    executable = shutil.which("chromium")
+    executable = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if executable is None:
         pytest.skip("Chromium is not installed")
     with sync_playwright() as playwright:

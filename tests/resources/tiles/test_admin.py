@@ -148,6 +148,8 @@ def test_a_new_layer_needs_its_geometry_and_so_does_another_kind(admin_client: C
         ("style", f'{{"thresholds": [1{"0" * 5000}, 0.5, 0.2]}}'),
         ("style", "[" * 100_000),
         ("style", "[" * 5_000),
+        ("style", '{"\\ud800": 1}'),
+        ("bounds", '["\\ud800"]'),
         ("slug", "Big Jams"),
         ("max_zoom", 30),
         ("fresh_seconds", "nan"),

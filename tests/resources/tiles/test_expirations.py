@@ -1,5 +1,6 @@
 from typing import Any
 
+import mercantile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +45,7 @@ def test_the_newest_part_that_a_tile_touches_counts() -> None:
 def test_a_tile_beside_the_part_that_its_strokes_reach_into_is_stale_too(
     gap: float, padding: float, stale: bool
 ) -> None:
-    west, south, east, north = grid.tile_bounds(10, 511, 340).as_list()
+    west, south, east, north = mercantile.bounds(511, 340, 10)
     start = east + gap * (east - west)
     rule = Expiration(20, Part(grid.Bounds(start, south, start + 0.1, north)))
     assert rule.touches((10, 511, 340), padding) is stale

@@ -68,15 +68,6 @@ def test_tiles_off_the_grid_are_not_valid(tile: tuple[int, int, int]) -> None:
     assert not grid.is_tile(*tile)
 
 
-@given(bounds(), st.integers(0, 8))
-def test_every_tile_of_the_ranges_touches_the_bounds(box: grid.Bounds, z: int) -> None:
-    for xs, ys in grid.tile_ranges(box, z):
-        for x in (xs[0], xs[-1]):
-            for y in (ys[0], ys[-1]):
-                assert grid.is_tile(z, x, y)
-                assert grid.touches(box, z, x, y, padding=0)
-
-
 @given(bounds(), st.integers(0, 10), longitudes, latitudes)
 def test_a_tile_with_a_place_within_the_bounds_touches_them(
     box: grid.Bounds, z: int, longitude: float, latitude: float
@@ -86,13 +77,6 @@ def test_a_tile_with_a_place_within_the_bounds_touches_them(
     assume((east_of_west or west_of_east) if box.crosses_antimeridian else (east_of_west and west_of_east))
     there = mercantile.tile(longitude, latitude, z)
     assert grid.touches(box, z, there.x, there.y)
-
-
-@given(bounds(), st.integers(0, 5))
-def test_tiles_within_bounds_come_once_each(box: grid.Bounds, z: int) -> None:
-    found = list(grid.tiles_within(box, z))
-    assert len(found) == len(set(found))
-    assert found
 
 
 @given(bounds(), zooms, zooms)
