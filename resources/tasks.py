@@ -8,8 +8,8 @@ from retry import preparing
 
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture
-from .tiles.preparing import paint_tile as paint
-from .tiles.tile import Tile
+from .tiles.blocks import Block
+from .tiles.preparing import paint_block as paint
 from .traffic import reading
 
 
@@ -19,12 +19,12 @@ def read_traffic() -> None:
     reading.read_traffic()
 
 
-@shared_task(name="resources.paint_tile", ignore_result=True)
-def paint_tile(  # noqa: PLR0917  # a message's arguments are flat
-    work_key: str, token: int, layer: str, z: int, x: int, y: int, scale: int, image_format: str
+@shared_task(name="resources.paint_block", ignore_result=True)
+def paint_block(  # noqa: PLR0917  # a message's arguments are flat
+    work_key: str, token: int, layer: str, z: int, x: int, y: int, side: int, scale: int, image_format: str
 ) -> None:
-    """Paints one tile. Does not raise when that fails."""
-    preparing.prepare(work_key, token, partial(paint, Tile(layer, z, x, y, scale, image_format)))
+    """Paints one block of tiles. Does not raise when that fails."""
+    preparing.prepare(work_key, token, partial(paint, Block(layer, z, x, y, side, scale, image_format)))
 
 
 @shared_task(name="resources.paint_static_map", ignore_result=True)

@@ -64,6 +64,21 @@ def execute_patiently(call: Call) -> Reply:
         raise StoreUnavailable(f"{call.server}: {error}") from error
 
 
+def execute_all_patiently(server: Server, calls: Sequence[Call]) -> list[Reply]:
+    """Runs calls in a single round trip, trying all of them again for several seconds. Raises StoreUnavailable.
+
+    When one of them is refused, others may have been carried out.
+    """
+    try:
+        with observing.timed(f"redis.{server}"):
+            replies = _pipelined_patiently(server, [call.by_digest() for call in calls])
+            if any(isinstance(reply, NoScriptError) for reply in replies):
+                replies = _pipelined_patiently(server, [call.by_text() for call in calls])
+        return _none_refused(replies)
+    except RedisError as error:
+        raise StoreUnavailable(f"{server}: {error}") from error
+
+
 async def run_all(clients: Clients, many: Sequence[Steps[Result]]) -> list[Result | StoreUnavailable]:
     """Carries out many steps side by side, one round trip for all that ask the same server."""
     results: list[Result | StoreUnavailable] = [StoreUnavailable("not asked")] * len(many)
@@ -105,9 +120,7 @@ async def execute_all(client: "redis.asyncio.Redis", server: Server, calls: Sequ
             replies = await _pipelined(client, [call.by_digest() for call in calls])
             if any(isinstance(reply, NoScriptError) for reply in replies):
                 replies = await _pipelined(client, [call.by_text() for call in calls])
-        for reply in replies:
-            if isinstance(reply, RedisError):
-                raise reply
+        _none_refused(replies)
     except (RedisError, OSError) as error:
         breaker.failed(time.monotonic())
         raise StoreUnavailable(f"{server}: {error}") from error
@@ -154,6 +167,21 @@ def _execute(server_client: "redis.Redis", call: Call) -> Reply:
             return cast(Reply, server_client.execute_command(*call.by_digest()))  # type: ignore[no-untyped-call]
         except NoScriptError:
             return cast(Reply, server_client.execute_command(*call.by_text()))  # type: ignore[no-untyped-call]
+
+
+def _none_refused(replies: list[Reply]) -> list[Reply]:
+    """The replies. Raises the first that is an error."""
+    for reply in replies:
+        if isinstance(reply, RedisError):
+            raise reply
+    return replies
+
+
+def _pipelined_patiently(server: Server, commands: Sequence[tuple[object, ...]]) -> list[Reply]:
+    with patient_client(server).pipeline(transaction=False) as pipeline:
+        for command in commands:
+            pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
+        return list(pipeline.execute(raise_on_error=False))
 
 
 async def _pipelined(server_client: "redis.asyncio.Redis", commands: Sequence[tuple[object, ...]]) -> list[Reply]:

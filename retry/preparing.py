@@ -49,10 +49,10 @@ def prepare(work_key: str, token: int, preparer: Preparer) -> None:
 
 
 def _store(prepared: Mapping[str, Prepared], token: int, began: float) -> None:
+    """Stores all contents of the work in one trip, each behind its fence (0: newer content is there)."""
     stored_at, cost_seconds = datetime.now(UTC), time.monotonic() - began
-    for content_key, content in prepared.items():
-        call = contents.writing(content_key, content, token, stored_at, cost_seconds)
-        connections.execute_patiently(call)  # 0: fenced off, newer content is there
+    calls = [contents.writing(key, content, token, stored_at, cost_seconds) for key, content in prepared.items()]
+    connections.execute_all_patiently("cache", calls)
 
 
 def _fail(task: str, work_key: str, token: int, began: float, error: PreparationError) -> None:

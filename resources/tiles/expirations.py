@@ -62,16 +62,23 @@ class Expiration:
             "max_zoom": part.max_zoom,
         }
 
-    def touches(self, tile: Address, padding: float) -> bool:
-        """Whether a tile shows something of the part, or of what is drawn up to `padding` tiles around it."""
+    def touches(self, tile: Address, padding: float, side: int = 1) -> bool:
+        """Whether a tile shows something of the part, or of what is drawn up to `padding` tiles around it.
+
+        Of blocks of `side` tiles (x, y) are the block's: it covers one tile of a smaller zoom.
+        """
         z, x, y = tile
-        return self.part.min_zoom <= z <= self.part.max_zoom and grid.boxes_touch(self.boxes, z, x, y, padding)
+        if not self.part.min_zoom <= z <= self.part.max_zoom:
+            return False
+        return grid.boxes_touch(self.boxes, z - side.bit_length() + 1, x, y, padding / side)
 
 
-def lowest_fresh(data_version: int, expirations: Iterable[Expiration], tile: Address, padding: float) -> int:
-    """The lowest version of a tile (z, x, y) that is not stale."""
-    versions = (each.version for each in expirations if each.version > data_version and each.touches(tile, padding))
-    return max(versions, default=data_version)
+def lowest_fresh(
+    data_version: int, expirations: Iterable[Expiration], tile: Address, padding: float, side: int = 1
+) -> int:
+    """The lowest version of a tile (z, x, y) that is not stale; of a block, at which no tile of it is stale."""
+    newer = (each for each in expirations if each.version > data_version)
+    return max((each.version for each in newer if each.touches(tile, padding, side)), default=data_version)
 
 
 def with_one_more(

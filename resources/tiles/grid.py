@@ -21,6 +21,9 @@ MAX_LATITUDE = 85.0511287798066
 DRAWN_LATITUDE = 89.9
 """Geometry is kept a little beyond the map's edge, so that no stroke runs along the edge itself."""
 
+PADDING = 0.125
+"""How far beyond its geometry a layer shows something, in tiles, if nothing else is known."""
+
 Floats: TypeAlias = NDArray[np.float64]
 Box: TypeAlias = tuple[float, float, float, float]
 """u0, v0, u1, v1 in unit mercator."""
@@ -98,7 +101,7 @@ def is_tile(z: int, x: int, y: int) -> bool:
     return 0 <= z <= MAX_ZOOM and 0 <= x < 2**z and 0 <= y < 2**z
 
 
-def touches(bounds: Bounds, z: int, x: int, y: int, padding: float = 0.125) -> bool:
+def touches(bounds: Bounds, z: int, x: int, y: int, padding: float = PADDING) -> bool:
     """Whether a tile shows something of the bounds, `padding` (in tiles) around them included.
 
     The padding is for strokes: half of a line's width lies outside of its geometry.
@@ -106,7 +109,7 @@ def touches(bounds: Bounds, z: int, x: int, y: int, padding: float = 0.125) -> b
     return boxes_touch(bounds.boxes(), z, x, y, padding)
 
 
-def boxes_touch(boxes: Iterable[Box], z: int, x: int, y: int, padding: float = 0.125) -> bool:
+def boxes_touch(boxes: Iterable[Box], z: int, x: int, y: int, padding: float = PADDING) -> bool:
     """The same for the boxes of bounds, which take longer to make than to compare."""
     tiles = 2**z
     for u0, v0, u1, v1 in boxes:

@@ -18,6 +18,7 @@ from django.db import Error as DatabaseError
 from resources.models import Layer
 
 from . import conf, grid, style
+from .blocks import read_sides, side_at
 from .errors import LayerError
 from .expirations import Expiration, lowest_fresh
 
@@ -52,6 +53,7 @@ class LayerView:
     segments: int = 0
     speeds_known: int = 0
     measured_at: datetime | None = None
+    metatiles: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, layer: Layer) -> Self:
@@ -75,14 +77,22 @@ class LayerView:
             segments=layer.segments,
             speeds_known=layer.speeds_known,
             measured_at=layer.measured_at,
+            metatiles=read_sides(layer.metatiles),
         )
 
     def has_zoom(self, zoom: int) -> bool:
         return self.min_zoom <= zoom <= self.max_zoom
 
-    def version_for(self, z: int, x: int, y: int) -> int:
-        """The lowest version of a tile that is not stale. Painted tiles have `version`, the newest."""
-        return lowest_fresh(self.data_version, self.expirations, (z, x, y), self.padding)
+    def version_for(self, z: int, x: int, y: int, *, side: int = 1) -> int:
+        """The lowest version of a tile, or of a block of tiles, that is not stale.
+
+        Painted tiles have `version`, the newest.
+        """
+        return lowest_fresh(self.data_version, self.expirations, (z, x, y), self.padding, side)
+
+    def block_side(self, zoom: int, scale: int) -> int:
+        """How many tiles wide the blocks are that are painted at once."""
+        return side_at(self.metatiles, zoom, scale)
 
 
 @dataclass(slots=True)

@@ -38,6 +38,8 @@ def paint_all(scene: Scene | PointScene, tiles: Sequence[Tile]) -> Mapping[Tile,
 
     Each is to the byte what the tile alone would be.
     """
+    if not tiles:
+        return {}
     window = Window.around(tiles)
     image = draw(scene, window, tiles[0].z, tiles[0].scale)
     if image is None:

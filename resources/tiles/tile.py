@@ -42,22 +42,8 @@ class Tile:
 
     @property
     def content_key(self) -> str:
-        return f"tile:{self.layer}:{self.z}:{self.x}:{self.y}{self._twice}:{self.format}"
-
-    def work_key(self, version: int) -> str:
-        """The name of painting it from that version of the layer's data."""
-        variant = f"{self._twice}{'' if self.format == 'png' else self.format}"
-        key = f"paint:{self.layer}:{version}:{self.z}:{self.x}:{self.y}"
-        return f"{key}:{variant}" if variant else key
-
-    @property
-    def kind(self) -> str:
-        return f"paint:{self.layer}:{self.z}"
+        return f"tile:{self.layer}:{self.z}:{self.x}:{self.y}{'@2x' if self.scale == 2 else ''}:{self.format}"
 
     @property
     def content_type(self) -> str:
         return TYPES[self.format]
-
-    @property
-    def _twice(self) -> str:
-        return "@2x" if self.scale == 2 else ""

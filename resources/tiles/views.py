@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods
 from retry import conf, headers, responses, serving, work
 
 from . import grid, layers, preparing, tilejson
+from .blocks import Block
 from .layers import LayerView
 from .tile import Tile
 
@@ -58,14 +59,15 @@ def describe(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def paint_work(layer: LayerView, wanted: Tile) -> work.Work:
-    """The work of painting a tile from the layer's present data."""
+    """The work of painting a tile's block from the layer's present data: all tiles of the block share it."""
+    block = Block.around(wanted, layer.block_side(wanted.z, wanted.scale))
     return work.Work(
-        key=wanted.work_key(layer.version_for(wanted.z, wanted.x, wanted.y)),
-        kind=wanted.kind,
+        key=block.work_key(layer.version_for(block.z, block.x, block.y, side=block.side)),
+        kind=block.kind,
         lane="paint.now",
         refresh_lane="paint.refresh",
-        task="resources.paint_tile",
-        arguments=(wanted.layer, wanted.z, wanted.x, wanted.y, wanted.scale, wanted.format),
+        task="resources.paint_block",
+        arguments=(block.layer, block.z, block.x, block.y, block.side, block.scale, block.format),
     )
 
 

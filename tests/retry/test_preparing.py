@@ -75,6 +75,22 @@ def test_an_impossible_freshness_is_a_failure(work: Work) -> None:
     assert isinstance(look(work), standings.Failed)
 
 
+def test_all_contents_are_stored_by_a_server_that_has_forgotten_the_script(work: Work, servers: RedisServers) -> None:
+    token = begin(work)
+    servers.cache.client.script_flush()
+    prepare(work.key, token, lambda: {str(number): TILE for number in range(64)})
+    assert {body(str(number)) for number in range(64)} == {b"tile"}
+
+
+def test_one_content_that_is_refused_fails_the_work(work: Work, servers: RedisServers) -> None:
+    token = begin(work)
+    servers.cache.client.set(contents.content_name("b"), "of another type")
+    prepare(work.key, token, lambda: {"a": TILE, "b": TILE})
+    found = look(work)
+    assert isinstance(found, standings.Failed)
+    assert found.detail == "The content could not be stored."
+
+
 def test_a_store_that_refuses_is_a_failure(work: Work, servers: RedisServers) -> None:
     token = begin(work)
     servers.cache.client.config_set("maxmemory", "1")

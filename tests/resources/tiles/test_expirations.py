@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.models import Layer
-from resources.tiles import expirations, expiring, grid
+from resources.tiles import blocks, expirations, expiring, grid
 from resources.tiles.errors import LayerError, UnknownLayerError
 from resources.tiles.expirations import Expiration, Part
 from resources.tiles.layers import LayerView
@@ -39,6 +39,18 @@ def test_a_part_goes_on_beyond_the_antimeridian(x: int, stale: bool) -> None:
 def test_the_newest_part_that_a_tile_touches_counts() -> None:
     rules = Expiration(20, LONDON), Expiration(30, FIJI), Expiration(25, LONDON), Expiration(5, LONDON)
     assert lowest(*rules, at=(10, 511, 340)) == 25
+
+
+@given(st.integers(0, 12), st.data())
+def test_a_block_is_stale_when_one_of_its_tiles_is(z: int, data: st.DataObject) -> None:
+    side = data.draw(st.sampled_from([side for side in blocks.SIDES if side <= 2**z]))
+    x, y = (data.draw(st.integers(0, 2**z // side - 1)) for _ in "xy")
+    west, east = sorted(data.draw(st.tuples(st.floats(-180, 180), st.floats(-180, 180))))
+    south, north = sorted(data.draw(st.tuples(st.floats(-85, 85), st.floats(-85, 85))))
+    padding = data.draw(st.sampled_from([0.125, 0.25, 0.0]))
+    expired = Expiration(9, Part(grid.Bounds(west, south, east, north), 3, 11))
+    tiles = [(x * side + i, y * side + j) for i in range(side) for j in range(side)]
+    assert expired.touches((z, x, y), padding, side) == any(expired.touches((z, *tile), padding) for tile in tiles)
 
 
 @pytest.mark.parametrize(("gap", "padding", "stale"), [(0.1, 0.125, True), (0.2, 0.125, False), (0.2, 0.25, True)])

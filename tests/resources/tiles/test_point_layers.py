@@ -14,6 +14,7 @@ from django.test import Client
 
 from resources.models import Layer
 from resources.tiles import compiling, painting, points, preparing, scenes, storing, style
+from resources.tiles.blocks import Block
 from resources.tiles.point_scene import PointScene
 from resources.tiles.tile import Tile
 from tests.resources.conftest import LINES, Load
@@ -161,7 +162,7 @@ def test_the_form_explains_the_style_of_points(admin_client: Client, load: Load)
 
 def test_a_worker_paints_points(load: Load) -> None:
     load("quakes", "points", POINTS, style={"mode": "dots"})
-    [prepared] = preparing.paint_tile(Tile("quakes", 5, 15, 10)).values()
+    [prepared] = preparing.paint_block(Block("quakes", 5, 15, 10, 1)).values()
     assert builders.pixels(prepared.body)[..., 3].any()
 
 

@@ -9,15 +9,12 @@ def test_names_of_a_tile() -> None:
     tile = Tile.parse("jams/12/2046/1361.png")
     assert tile == Tile("jams", 12, 2046, 1361)
     assert tile.content_key == "tile:jams:12:2046:1361:png"
-    assert tile.work_key(1795263648251234) == "paint:jams:1795263648251234:12:2046:1361"
-    assert tile.kind == "paint:jams:12"
 
 
 def test_names_of_a_large_webp_tile_are_its_own() -> None:
     tile = Tile.parse("jams/12/2046/1361@2x.webp")
     assert tile == Tile("jams", 12, 2046, 1361, 2, "webp")
     assert tile.content_key == "tile:jams:12:2046:1361@2x:webp"
-    assert tile.work_key(7) == "paint:jams:7:12:2046:1361:@2xwebp"
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,17 @@ from django.test import Client
 
 from resources import tasks
 from resources.models import Layer
-from resources.tiles import layers, painting, scenes, storing, views
+from resources.tiles import expiring, grid, layers, painting, scenes, storing, views
+from resources.tiles.expirations import Part
 from resources.tiles.layers import LayerView
 from resources.tiles.tile import Tile
+from retry import contents
 from tests.conftest import RedisServers
 
 from .conftest import Load
 
 LONDON = "10/511/340"
+LOST = Tile("nothing", 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -60,14 +63,75 @@ def test_a_cold_tile_is_deferred_painted_and_then_there(
     response = client.get(f"/tiles/jams/{LONDON}.png")
     assert response.status_code == 302
     [(task, work_key, token, arguments, lane)] = published
-    assert (task, lane) == ("resources.paint_tile", "paint.now")
-    assert work_key == f"paint:jams:{layer.version}:10:511:340"
-    tasks.paint_tile(work_key, token, *arguments)
+    assert (task, lane) == ("resources.paint_block", "paint.now")
+    assert work_key == f"paint:jams:{layer.version}:10:511:340:1"
+    tasks.paint_block(work_key, token, *arguments)
     response = client.get(f"/tiles/jams/{LONDON}.png")
     assert response.status_code == 200
     assert response["Content-Type"] == "image/png"
     [expected] = [painting.paint(scenes.load_scene("jams")[1], Tile("jams", 10, 511, 340))]
     assert response.content == expected
+
+
+def test_all_tiles_of_a_block_come_from_one_claim(
+    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
+    layer = load()
+    layer.metatiles = {"9": 4}
+    layer.save(update_fields=("metatiles",))
+    neighbours = [f"/tiles/jams/12/{x}/{y}.png" for x in (2045, 2046) for y in (1361, 1362)]
+    assert [client.get(address).status_code for address in neighbours] == [302] * 4
+    assert len(published) == 1
+    _, work_key, token, arguments, _ = published[0]
+    assert work_key == f"paint:jams:{layer.version}:12:511:340:4"
+    tasks.paint_block(work_key, token, *arguments)
+    for address in neighbours:
+        response = client.get(address)
+        assert response.status_code == 200
+        painted = painting.paint(scenes.load_scene("jams")[1], Tile.parse(address.removeprefix("/tiles/")) or LOST)
+        assert response.content == painted
+    assert len(published) == 1
+
+
+def test_a_refresh_of_one_tile_refreshes_its_block(
+    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
+    layer = load()
+    layer.metatiles = {"12": 4}
+    layer.save(update_fields=("metatiles",))
+    one, other = "/tiles/jams/12/2045/1361.png", "/tiles/jams/12/2046/1362.png"
+    client.get(one)
+    tasks.paint_block(*published[0][1:3], *published[0][3])
+    storing.store_speeds("jams", {"north": (1.0, 50.0)})
+    assert client.get(one)["Cache-Status"].endswith("detail=begun")
+    assert client.get(other)["Cache-Status"].endswith("detail=claimed")
+    tasks.paint_block(*published[1][1:3], *published[1][3])
+    for address in (one, other):
+        assert client.get(address)["Server-Timing"].endswith("desc=hit")
+    assert len(published) == 2
+
+
+def test_tiles_of_a_block_that_expire_apart_are_painted_by_one_claim(
+    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
+    layer = load()
+    layer.metatiles = {"12": 4}
+    layer.save(update_fields=("metatiles",))
+    expired, gone = "/tiles/jams/12/2045/1361.png", "/tiles/jams/12/2047/1362.png"
+    client.get(expired)
+    tasks.paint_block(*published[0][1:3], *published[0][3])
+    bounds = grid.tile_bounds(12, 2045, 1361)
+    expiring.expire("jams", Part.of(bounds.as_list()))
+    redis_servers.cache.client.delete(contents.content_name(Tile("jams", 12, 2047, 1362).content_key))
+    assert client.get(gone).status_code == 302
+    assert client.get(expired)["Cache-Status"].endswith("detail=claimed")
+    assert len(published) == 2
 
 
 def test_new_speeds_make_tiles_stale_not_absent(
@@ -77,13 +141,13 @@ def test_new_speeds_make_tiles_stale_not_absent(
     monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
     load()
     client.get(f"/tiles/jams/{LONDON}.png")
-    tasks.paint_tile(*published[0][1:3], *published[0][3])
+    tasks.paint_block(*published[0][1:3], *published[0][3])
     before = client.get(f"/tiles/jams/{LONDON}.png")
     storing.store_speeds("jams", {"north": (1.0, 50.0)})
     stale = client.get(f"/tiles/jams/{LONDON}.png")
     assert (stale.status_code, stale.content) == (200, before.content)
     assert published[1][4] == "paint.refresh"
-    tasks.paint_tile(*published[1][1:3], *published[1][3])
+    tasks.paint_block(*published[1][1:3], *published[1][3])
     assert client.get(f"/tiles/jams/{LONDON}.png").content != before.content
 
 
@@ -96,7 +160,7 @@ def test_a_layer_deleted_before_its_tile_is_painted_answers_404(
     client.get(f"/tiles/jams/{LONDON}.png")
     view = LayerView.of(layer)
     layer.delete()
-    tasks.paint_tile(*published[0][1:3], *published[0][3])
+    tasks.paint_block(*published[0][1:3], *published[0][3])
     monkeypatch.setattr(layers, "layer_snapshot", lambda slug: view)
     assert client.get(f"/tiles/jams/{LONDON}.png").status_code == 404
 
@@ -172,5 +236,5 @@ def test_layers_that_are_switched_off_or_without_data_are_404(client: Client, lo
 
 def test_work_names_the_version_that_it_paints(load: Load) -> None:
     work = views.paint_work(LayerView.of(load()), Tile("jams", 10, 511, 340, 2, "webp"))
-    assert work.arguments == ("jams", 10, 511, 340, 2, "webp")
-    assert (work.kind, work.lane, work.refresh_lane) == ("paint:jams:10", "paint.now", "paint.refresh")
+    assert work.arguments == ("jams", 10, 511, 340, 1, 2, "webp")
+    assert (work.kind, work.lane, work.refresh_lane) == ("paint:jams:10:1", "paint.now", "paint.refresh")
