@@ -64,7 +64,7 @@ class RetryWorker(UvicornWorker):  # type: ignore[misc]  # an untyped library
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        for name in ("uvicorn.error", "uvicorn.access"):  # the library gives them gunicorn's handlers, of which it has none
+        for name in ("uvicorn.error", "uvicorn.access"):  # they have gunicorn's handlers, which has none
             logger = logging.getLogger(name)
             logger.handlers, logger.propagate = [], True
 

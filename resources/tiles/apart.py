@@ -118,15 +118,19 @@ def _main(folder: Path, memory_bytes: int) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     limit = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    job: Job = pickle.loads((folder / "job").read_bytes())  # noqa: S301  # our parent wrote it
-    outcome: object
     try:
-        outcome = job.run()
-    except LayerError as error:
-        outcome = error
+        outcome = _outcome((folder / "job").read_bytes())
     except MemoryError:
-        outcome = LayerError(TOO_LARGE)
-    (folder / "outcome").write_bytes(pickle.dumps(outcome))
+        outcome = pickle.dumps(LayerError(TOO_LARGE))
+    (folder / "outcome").write_bytes(outcome)
+
+
+def _outcome(pickled: bytes) -> bytes:
+    job: Job = pickle.loads(pickled)  # noqa: S301  # our parent wrote it
+    try:
+        return pickle.dumps(job.run())
+    except LayerError as error:
+        return pickle.dumps(error)
 
 
 if __name__ == "__main__":
