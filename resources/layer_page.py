@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import Error as DatabaseError
@@ -70,6 +71,7 @@ def _context(layer: Layer, layers: list[Layer], site: str) -> dict[str, Any]:
         "addresses": {"tiles": subject.tiles(), "tilejson": subject.tilejson},
         "tilejson": json.dumps(tilejson.describe(view, site), indent=2, ensure_ascii=False),
         "snippets": filling.snippets(subject),
+        "redirects_to_paths": _redirects_to_paths(),
         "place": f"{reverse('map')}#{subject.zoom}/{subject.latitude:.4f}/{subject.longitude:.4f}",
         "page": {
             "layers": [*below, described],
@@ -85,6 +87,14 @@ def _lies_below(other: Layer, layer: Layer) -> bool:
     if other.pk == layer.pk or not other.base:
         return False
     return not layer.base or other.order < layer.order
+
+
+def _redirects_to_paths() -> bool:
+    """Whether clients are sent to wait by a path, without a host, which QGIS does not follow.
+
+    https://github.com/qgis/QGIS/issues/54161
+    """
+    return settings.RETRY_DELIVERY != "internal" and not urlsplit(settings.RETRY_AFTER_SERVER).netloc
 
 
 def _subject(view: LayerView, site: str) -> filling.Subject:

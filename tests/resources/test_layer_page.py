@@ -8,6 +8,7 @@ import pytest
 from django.db import DatabaseError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 
 from resources.models import Layer
 from resources.snippets import filling
@@ -86,6 +87,23 @@ def test_the_page_says_when_speeds_were_measured(client: Client, load: Load) -> 
     text = page(client)
     assert facts(text)["Measured"].startswith("21 November 2026, 09:30:00 UTC")
     assert '<time datetime="2026-11-21T09:30:00+00:00">' in text
+
+
+def test_users_of_qgis_are_warned_of_redirects_that_it_does_not_follow(client: Client, load: Load) -> None:
+    load()
+    assert "QGIS does not follow" in page(client)
+
+
+@pytest.mark.parametrize(
+    "settled", [{"RETRY_DELIVERY": "internal"}, {"RETRY_AFTER_SERVER": "http://testserver/retry_after"}]
+)
+def test_without_such_redirects_nobody_is_warned(
+    client: Client, load: Load, settings: Settings, settled: dict[str, str]
+) -> None:
+    for name, value in settled.items():
+        setattr(settings, name, value)
+    load()
+    assert "QGIS does not follow" not in page(client)
 
 
 @pytest.mark.parametrize(("kind", "said"), [("areas", "Areas, filled"), ("points", "Points, as clusters or heat")])

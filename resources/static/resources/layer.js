@@ -15,7 +15,7 @@ function createMap(maxZoom, { centre, zoom }) {
   createPanes(map);
   map.on("focus", () => map.scrollWheelZoom.enable());
   map.on("blur", () => map.scrollWheelZoom.disable());
-  L.control.scale({ position: "bottomleft", imperial: false }).addTo(map);
+  L.control.scale({ position: "topright", imperial: false }).addTo(map);
   return map.setView(centre, zoom);
 }
 
