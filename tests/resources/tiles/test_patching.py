@@ -34,7 +34,7 @@ def row(**members: str) -> str:
 
 
 def values(found: Speeds) -> list[Any]:
-    return np.nan_to_num(np.array([found.speed_kmh, found.free_flow_kmh]), nan=-1).tolist()
+    return list(np.nan_to_num(np.array([found.speed_kmh, found.free_flow_kmh]), nan=-1).tolist())
 
 
 def test_a_patch_changes_its_segments_and_no_other() -> None:
