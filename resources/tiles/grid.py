@@ -121,6 +121,11 @@ def boxes_touch(boxes: Iterable[Box], z: int, x: int, y: int, padding: float = P
     return False
 
 
+def tile_bounds(z: int, x: int, y: int) -> Bounds:
+    """The bounds of a tile."""
+    return Bounds(*mercantile.bounds(x, y, z))
+
+
 def tile_showing(bounds: Bounds, min_zoom: int, max_zoom: int) -> tuple[int, int, int]:
     """(z, x, y) of the smallest tile that holds the whole bounds, or of that in their middle when zooms forbid it."""
     around = mercantile.Tile(0, 0, 0) if bounds.crosses_antimeridian else mercantile.bounding_tile(*bounds.as_list())
