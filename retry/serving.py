@@ -4,7 +4,7 @@ import random
 
 from django.http import HttpRequest, HttpResponse
 
-from . import claims, connections, contents, deferring, headers, lanes, observing, popularity, responses
+from . import claims, connections, contents, deferring, headers, lanes, methods, observing, popularity, responses
 from .conf import conf
 from .contents import Content
 from .deciding import Answer, Defer, Fail, HandOver, Refuse, Serve, TakeBack, decide
@@ -13,7 +13,6 @@ from .looking import look
 from .tickets import MAX_REDIRECT_CHARACTERS
 from .work import Work
 
-METHODS = ("GET", "HEAD")
 
 public_url = deferring.public_url
 
@@ -26,10 +25,8 @@ def serve_or_defer(
     `version` is that of the data: older content is stale. `html` says that people look at the
     answer as a page: navigations get the waiting page instead of the redirect.
     """
-    if request.method == "OPTIONS":
-        return _preflight()
-    if request.method not in METHODS:
-        return responses.not_allowed()
+    if other := methods.answer_other(request):
+        return other
     if len(deferring.way_back(request)) > MAX_REDIRECT_CHARACTERS:
         return responses.problem(414, f"Addresses have at most {MAX_REDIRECT_CHARACTERS} characters.")
     answer = find_answer(content_key, work, version)
@@ -88,8 +85,3 @@ def _response(request: HttpRequest, answer: Answer, content_key: str, work: Work
             return responses.problem(503, f"Try again later: {why}.", wait_seconds=wait_seconds, cache_status=word)
         case Defer() as defer:
             return deferring.deferred(request, content_key, work.key, defer, html=html)
-
-
-def _preflight() -> HttpResponse:
-    """The answer to a browser that asks whether it may send these header fields from another origin."""
-    return HttpResponse(status=204, headers={**headers.PREFLIGHT, **headers.uncached("Tarry; fwd=bypass")})

@@ -2,17 +2,14 @@
 
 from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_http_methods
 
 from resources.tiles import layers
-from retry import responses, serving, work
+from retry import methods, responses, serving, work
 
 from .picture import Picture, PictureError
 
 
-@csrf_exempt  # nothing is changed here: other methods are 405, not 403
-@require_http_methods(["GET", "HEAD", "OPTIONS"])
+@methods.read_only
 def static_map(request: HttpRequest) -> HttpResponse:
     """`/staticmap?layers=A,B&center=LAT,LON&zoom=Z&size=WxH&format=png|webp`"""
     try:

@@ -3,22 +3,18 @@
 from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.cache import get_conditional_response, set_response_etag
-from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_http_methods
 
-from retry import conf, headers, responses, serving, work
+from retry import conf, headers, methods, responses, serving, work
 
 from . import grid, layers, preparing, tilejson
 from .blocks import Block
 from .layers import LayerView
 from .tile import Tile
 
-METHODS = ["GET", "HEAD", "OPTIONS"]
 NOT_FOUND = "There is no such tile."
 
 
-@csrf_exempt  # nothing is changed here: other methods are 405, not 403
-@require_http_methods(METHODS)
+@methods.read_only
 def tile(request: HttpRequest, address: str) -> HttpResponse:
     """`/tiles/<layer>/<z>/<x>/<y>[@2x].<png|webp>`"""
     wanted = Tile.parse(address)
@@ -36,12 +32,9 @@ def tile(request: HttpRequest, address: str) -> HttpResponse:
     return serving.serve_or_defer(request, wanted.content_key, paint_work(layer, wanted), version=version)
 
 
-@csrf_exempt
-@require_http_methods(METHODS)
+@methods.read_only
 def describe(request: HttpRequest, slug: str) -> HttpResponse:
     """`/tiles/<layer>.json`"""
-    if request.method == "OPTIONS":
-        return HttpResponse(status=204, headers={**headers.PREFLIGHT, **headers.uncached("Tarry; fwd=bypass")})
     try:
         layer = layers.layer_snapshot(slug)
     except DatabaseError:
@@ -53,7 +46,7 @@ def describe(request: HttpRequest, slug: str) -> HttpResponse:
     set_response_etag(response)
     answer = get_conditional_response(request, response["ETag"], None, response)
     assert isinstance(answer, HttpResponse)
-    for name, value in headers.CORS.items():
+    for name, value in {**headers.CORS, "Cache-Status": "Tarry; fwd=bypass"}.items():
         answer[name] = value
     return answer
 

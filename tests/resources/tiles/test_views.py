@@ -45,6 +45,25 @@ def test_what_is_not_there_is_404_and_displaces_what_caches_hold(client: Client,
     assert response["Cache-Control"] == "public, max-age=1"
 
 
+@pytest.mark.parametrize("address", ["jams/10/511/340.png", "jams/10/100/100.png", "unknown/1/0/0.png", "jams"])
+def test_a_browser_of_another_origin_is_told_what_it_may_send_whatever_there_is(
+    client: Client, load: Load, address: str
+) -> None:
+    load()
+    response = client.options(f"/tiles/{address}")
+    assert response.status_code == 204
+    assert "If-None-Match" in response["Access-Control-Allow-Headers"]
+
+
+@pytest.mark.parametrize("address", ["/tiles/jams/10/100/100.png", "/tiles/jams.json", "/staticmap"])
+def test_a_method_that_changes_things_is_refused_as_a_problem(client: Client, load: Load, address: str) -> None:
+    load()
+    response = client.post(address)
+    assert (response.status_code, response["Allow"]) == (405, "GET, HEAD, OPTIONS")
+    assert response["Content-Type"] == "application/problem+json"
+    assert response["Access-Control-Allow-Origin"] == "*"
+
+
 def test_a_tile_outside_of_the_bounds_is_the_empty_one_without_any_look_up(client: Client, load: Load) -> None:
     load()
     response = client.get("/tiles/jams/10/100/100@2x.png")
