@@ -17,7 +17,7 @@ def read_only(view: View[Arguments]) -> View[Arguments]:
     """Leaves GET and HEAD to the view, and answers all other methods. Nothing is changed, so CSRF is not checked."""
 
     @wraps(view)
-    def answered(request: HttpRequest, *given: Arguments.args, **named: Arguments.kwargs) -> HttpResponse:
+    def answered(request: HttpRequest, /, *given: Arguments.args, **named: Arguments.kwargs) -> HttpResponse:
         return answer_other(request) or view(request, *given, **named)
 
     return csrf_exempt(answered)

@@ -4,7 +4,7 @@ import random
 
 from django.http import HttpRequest, HttpResponse
 
-from . import claims, connections, contents, deferring, headers, lanes, methods, observing, popularity, responses
+from . import claims, connections, contents, deferring, lanes, methods, observing, popularity, responses
 from .conf import conf
 from .contents import Content
 from .deciding import Answer, Defer, Fail, HandOver, Refuse, Serve, TakeBack, decide
@@ -12,7 +12,6 @@ from .errors import QueueUnavailable, StoreUnavailable
 from .looking import look
 from .tickets import MAX_REDIRECT_CHARACTERS
 from .work import Work
-
 
 public_url = deferring.public_url
 
