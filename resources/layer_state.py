@@ -43,12 +43,12 @@ def version_facts(version: int) -> Iterator[Fact]:
     yield Fact("Version", str(version))
 
 
-def map_facts(min_zoom: int, max_zoom: int, bounds: grid.Bounds, metatiles: Mapping[str, int]) -> Iterator[Fact]:
-    """Where there are tiles, and in which blocks they are painted."""
+def map_facts(min_zoom: int, max_zoom: int, bounds: grid.Bounds, block_sides: Mapping[int, int]) -> Iterator[Fact]:
+    """Where there are tiles, and how many tiles wide the blocks are, by zoom, that are painted at once."""
     yield Fact("Zooms", str(min_zoom) if min_zoom == max_zoom else f"{min_zoom} to {max_zoom}")
     crossing = "across the antimeridian" if bounds.crosses_antimeridian else ""
     yield Fact("Bounds", ", ".join(map(degrees, bounds.as_list())), crossing or "west, south, east, north")
-    blocks = "; ".join(_blocks(metatiles, min_zoom, max_zoom))
+    blocks = "; ".join(_blocks(block_sides))
     if blocks:
         yield Fact("Painted in blocks", blocks, "one preparation each")
 
@@ -91,11 +91,10 @@ def _counted(count: str, unit: str) -> str:
     return f"{count} {unit}" if count == "1" else f"{count} {unit}s"
 
 
-def _blocks(metatiles: Mapping[str, int], min_zoom: int, max_zoom: int) -> Iterator[str]:
+def _blocks(block_sides: Mapping[int, int]) -> Iterator[str]:
     """Runs of zooms whose blocks are equally wide; single tiles are not mentioned."""
-    widths = [(zoom, metatiles.get(str(zoom), 1)) for zoom in range(min_zoom, max_zoom + 1)]
-    for width, run in groupby(widths, key=lambda pair: pair[1]):
+    for side, run in groupby(sorted(block_sides.items()), key=lambda pair: pair[1]):
         zooms = [zoom for zoom, _ in run]
-        if width > 1:
+        if side > 1:
             span = f"zoom {zooms[0]}" if len(zooms) == 1 else f"zooms {zooms[0]} to {zooms[-1]}"
-            yield f"{width} × {width} tiles at {span}"
+            yield f"{side} × {side} tiles at {span}"
