@@ -309,7 +309,7 @@ def test_the_live_demo_outlives_a_database_that_is_away() -> None:
     assert next(outcomes, "used up") == "used up"
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)  # it closes connections that an outage broke
 def test_the_live_demo_waits_quietly_for_a_layer_that_an_admin_deleted(caplog: pytest.LogCaptureFixture) -> None:
     stopped, attempts = Event(), []
 
