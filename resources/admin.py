@@ -17,11 +17,13 @@ from django.views.decorators.csrf import csrf_protect
 
 from retry import errors
 
+from . import layer_state
 from .api.admin import ApiTokenAdmin  # noqa: F401  # it registers itself
 from .forms import LayerForm
 from .models import Layer
 from .tiles import demand, grid, storing
 from .tiles.errors import SpeedsError
+from .tiles.layers import LayerView
 
 admin.site.site_header = admin.site.site_title = "Tarry"
 
@@ -35,15 +37,22 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
     search_fields = ("slug", "title")
     readonly_fields = (
         *("preview", "segments", "positions", "speeds_known", "measured_at", "version", "updated_at"),
-        "traffic",
+        *("blocks", "traffic"),
     )
     fieldsets = (
         (None, {"fields": ("slug", "title", "kind", "enabled", "preview")}),
         ("Data", {"fields": ("geometry_file", "speeds_file", "segments", "positions", "speeds_known", "measured_at")}),
         ("Map", {"fields": ("base", "order", "style", "min_zoom", "max_zoom", "bounds", "attribution", "note")}),
+        ("Painting", {"fields": ("blocks",)}),
         ("Freshness", {"fields": ("fresh_seconds", "stale_seconds", "client_seconds", "version", "updated_at")}),
         ("Traffic", {"fields": ("traffic",)}),
     )
+
+    @admin.display(description="painted in blocks")
+    def blocks(self, layer: Layer) -> str:
+        """What was measured when the geometry was loaded."""
+        saved = Layer.objects.filter(pk=layer.pk).first()
+        return (saved and layer_state.describe_blocks(LayerView.of(saved).block_sides())) or "No: tiles one by one."
 
     @admin.display(description="kind", ordering="kind")
     def listed_kind(self, layer: Layer) -> str:

@@ -16,6 +16,7 @@ from .models import Layer
 from .tiles import apart, conf, geojson, point_style, storing
 from .tiles.compiling import CompiledLayer, CompiledSpeeds
 from .tiles.errors import LayerError, SpeedsError
+from .tiles.sizing import Sizing
 
 MAX_JSON_LENGTH = 10_000
 MAX_JSON_BRACKETS = 100
@@ -137,7 +138,9 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         kind = cleaned["kind"]
         with _on_disk(cleaned["geometry_file"]) as geometry, _on_disk(cleaned["speeds_file"]) as speeds:
             if geometry:
-                job = apart.LayerJob(kind, geometry, speeds, conf.limits(), point_style.weight_of(cleaned["style"]))
+                weight = point_style.weight_of(cleaned["style"])
+                sizing = Sizing(cleaned["style"], cleaned["min_zoom"], cleaned["max_zoom"], conf.block_seconds())
+                job = apart.LayerJob(kind, geometry, speeds, conf.limits(), weight, sizing)
                 compiled = apart.compile_layer_apart(job, conf.compile_seconds(), conf.compile_bytes())
                 return storing.keep_speeds(self.initial.get("slug", ""), compiled)
             if speeds and kind != Layer.Kind.LINES:

@@ -121,10 +121,6 @@ def _facts(layer: Layer, view: LayerView) -> list[layer_state.Fact]:
         *layer_state.data_facts(layer.get_kind_display(), layer.segments, layer.positions),
         *speeds,
         *layer_state.version_facts(layer.version),
-        *layer_state.map_facts(view.min_zoom, view.max_zoom, view.bounds, _block_sides(view)),
+        *layer_state.map_facts(view.min_zoom, view.max_zoom, view.bounds, view.block_sides()),
         *layer_state.freshness_facts(view.fresh_seconds, view.stale_seconds, view.client_seconds, settings.HOT_SECONDS),
     ]
-
-
-def _block_sides(view: LayerView) -> dict[int, int]:
-    return {zoom: view.block_side(zoom, 1) for zoom in range(view.min_zoom, view.max_zoom + 1)}

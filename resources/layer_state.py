@@ -48,7 +48,7 @@ def map_facts(min_zoom: int, max_zoom: int, bounds: grid.Bounds, block_sides: Ma
     yield Fact("Zooms", str(min_zoom) if min_zoom == max_zoom else f"{min_zoom} to {max_zoom}")
     crossing = "across the antimeridian" if bounds.crosses_antimeridian else ""
     yield Fact("Bounds", ", ".join(map(degrees, bounds.as_list())), crossing or "west, south, east, north")
-    blocks = "; ".join(_blocks(block_sides))
+    blocks = describe_blocks(block_sides)
     if blocks:
         yield Fact("Painted in blocks", blocks, "one preparation each")
 
@@ -89,6 +89,11 @@ def degrees(value: float) -> str:
 
 def _counted(count: str, unit: str) -> str:
     return f"{count} {unit}" if count == "1" else f"{count} {unit}s"
+
+
+def describe_blocks(block_sides: Mapping[int, int]) -> str:
+    """How wide the blocks are, by zoom; empty for none but single tiles."""
+    return "; ".join(_blocks(block_sides))
 
 
 def _blocks(block_sides: Mapping[int, int]) -> Iterator[str]:

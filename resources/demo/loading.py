@@ -150,6 +150,7 @@ def store_speeds(segments: Sequence[speeds.Segment]) -> None:
 def load(layer: DemoLayer) -> Layer:
     weight = point_style.weight_of(layer.fields.get("style"))
     compiled = compiling.compile_layer(layer.kind, (DATA / layer.file).read_bytes(), weight=weight)
+    compiled = storing.size_blocks(layer.slug, compiled, layer.fields)
     return storing.store_layer(layer.slug, compiled, layer.fields)
 
 

@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from . import geojson
 from .compiling import CompiledLayer, CompiledSpeeds, compile_layer, compile_speeds
 from .errors import LayerError, SpeedsError
 from .patching import Form, Patch, read_patch
+from .sizing import Sizing
 
 ROOT = Path(__file__).resolve().parents[2]
 BROKEN = "The file could not be read, by a fault of this site: its log has the reason."
@@ -25,17 +27,22 @@ TOO_LARGE = "The file is too large for this machine: reading it takes more memor
 
 @dataclass(frozen=True, slots=True)
 class LayerJob:
-    """GeoJSON to compile; lines may have speeds, points a property that they are weighed by."""
+    """GeoJSON to compile; lines may have speeds, points a property that they are weighed by.
+
+    With `sizing` the sides of its blocks are measured, too.
+    """
 
     kind: geojson.Kind
     geometry: Path
     speeds: Path | None
     limits: geojson.Limits
     weight: str | None = None
+    sizing: Sizing | None = None
 
     def run(self) -> CompiledLayer:
         speeds = self.speeds.read_bytes() if self.speeds else None
-        return compile_layer(self.kind, self.geometry.read_bytes(), speeds, self.limits, weight=self.weight)
+        compiled = compile_layer(self.kind, self.geometry.read_bytes(), speeds, self.limits, weight=self.weight)
+        return self.sizing.size(compiled, time.process_time) if self.sizing else compiled
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Compiles the files that people give into what painters load. PURE; stores nothing."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from . import geojson, geometry, grid, point_features, points, speeds
@@ -29,6 +29,8 @@ class CompiledLayer:
     segments: int
     positions: int
     speeds: CompiledSpeeds
+    metatiles: Mapping[int, int] = field(default_factory=dict)
+    """The sides of blocks by zoom; without any, tiles are painted one by one."""
 
 
 def compile_layer(

@@ -30,3 +30,8 @@ def snapshot_seconds() -> float:
 def scenes_kept() -> int:
     """How many layers a painter's process keeps in memory."""
     return int(settings.LAYER_SCENES_KEPT)
+
+
+def block_seconds() -> float:
+    """How long painting a block of tiles may take; 0 for no blocks."""
+    return float(settings.LAYER_BLOCK_SECONDS)

@@ -94,6 +94,10 @@ class LayerView:
         """How many tiles wide the blocks are that are painted at once."""
         return side_at(self.metatiles, zoom, scale)
 
+    def block_sides(self) -> dict[int, int]:
+        """The same for each zoom, of tiles of one scale."""
+        return {zoom: self.block_side(zoom, 1) for zoom in range(self.min_zoom, self.max_zoom + 1)}
+
 
 @dataclass(slots=True)
 class Snapshot:

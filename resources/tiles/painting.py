@@ -6,6 +6,7 @@ does not matter and neighbours agree.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 from PIL import Image
@@ -20,6 +21,8 @@ from .window import Window
 
 SUPERSAMPLING = 2
 
+AnyScene: TypeAlias = Scene | PointScene
+
 
 @cache
 def empty_tile(scale: int, image_format: str) -> bytes:
@@ -28,12 +31,12 @@ def empty_tile(scale: int, image_format: str) -> bytes:
     return encoding.encode(np.zeros((side, side), np.uint8), ((0, 0, 0, 0),), image_format)
 
 
-def paint(scene: Scene | PointScene, tile: Tile) -> bytes:
+def paint(scene: AnyScene, tile: Tile) -> bytes:
     """The tile's image file; the shared empty one when nothing of the scene is on it."""
     return paint_all(scene, [tile])[tile]
 
 
-def paint_all(scene: Scene | PointScene, tiles: Sequence[Tile]) -> Mapping[Tile, bytes]:
+def paint_all(scene: AnyScene, tiles: Sequence[Tile]) -> Mapping[Tile, bytes]:
     """The image files of tiles of one zoom, scale and format, cut from one canvas around them all.
 
     Each is to the byte what the tile alone would be.
@@ -52,13 +55,13 @@ def paint_all(scene: Scene | PointScene, tiles: Sequence[Tile]) -> Mapping[Tile,
     return painted
 
 
-def _encode(scene: Scene | PointScene, tile: Tile, samples: Samples) -> bytes:
+def _encode(scene: AnyScene, tile: Tile, samples: Samples) -> bytes:
     if not samples.any():
         return empty_tile(tile.scale, tile.format)
     return encoding.encode(samples, scene.style.palette, tile.format)
 
 
-def draw(scene: Scene | PointScene, window: Window, zoom: int, scale: int) -> Image.Image | None:
+def draw(scene: AnyScene, window: Window, zoom: int, scale: int) -> Image.Image | None:
     """The index colours of a window, as large as it is; None when no geometry is near. The style is that of `zoom`."""
     if isinstance(scene, PointScene):
         return scene.draw(window, zoom, scale)

@@ -15,7 +15,7 @@ from . import clusters, discs, dots, heat
 from .clusters import Clusters
 from .heat import Peak
 from .point_style import PointStyle
-from .points import Points
+from .points import GLOBE, Points
 from .window import Window
 
 ZOOMS_KEPT = 8
@@ -53,6 +53,10 @@ class PointScene:
     @classmethod
     def of(cls, points: Points, style: PointStyle) -> Self:
         return cls(points, style, heat.whole_weights(points.weights))
+
+    def positions(self) -> NDArray[np.float64]:
+        """The points as rows of unit mercator."""
+        return np.column_stack((self.points.x, self.points.y)) / float(GLOBE)
 
     def draw(self, window: Window, zoom: int, scale: int) -> Image.Image | None:
         """The index colours of a window; None when no point is near."""

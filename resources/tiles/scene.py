@@ -50,6 +50,10 @@ class Scene:
     classes: NDArray[np.uint8]
     style: Style
 
+    def positions(self) -> NDArray[np.float64]:
+        """All that it is made of, as rows of unit mercator."""
+        return self.index.geometry.coordinates
+
 
 def compose(kind: geojson.Kind, index: Index, speeds: Speeds | None, style: Style) -> Scene:
     """A scene of these parts. Without speeds every line is grey."""

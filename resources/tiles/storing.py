@@ -5,6 +5,7 @@ Whatever fails, the old data stays in service. Files that no layer names any mor
 
 import logging
 import secrets
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -21,9 +22,10 @@ from django.db.models import Q, QuerySet
 from resources.models import Layer
 from retry import observing
 
-from . import compiling, geometry, speeds
+from . import compiling, conf, geometry, speeds
 from .compiling import CompiledLayer, CompiledSpeeds
 from .errors import SpeedsError, StorageError, SupersededError, UnknownLayerError
+from .sizing import Sizing
 
 _log = logging.getLogger("tarry.layers")
 
@@ -53,12 +55,24 @@ def describe_speeds(compiled: CompiledSpeeds) -> str:
 
 def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> Layer:
     """Creates the layer or replaces its data and the named fields. Raises ValidationError for bad fields."""
-    described = {**fields, "kind": compiled.kind, "bounds": fields.get("bounds", compiled.bounds.rounded().as_list())}
+    described = _described(compiled, fields)
     _with_fields(Layer.objects.all(), slug, described).full_clean()
     written = write_files(slug, compiled)
     with _discarded_on_failure(written), transaction.atomic():
         layer = _with_fields(Layer.objects.select_for_update(), slug, described)
         return put_in_service(layer, {**written, **described}, None)
+
+
+def size_blocks(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> CompiledLayer:
+    """The layer with the sides of its blocks, measured as it will be stored. Raises ValidationError for bad fields."""
+    layer = _with_fields(Layer.objects.all(), slug, _described(compiled, fields))
+    layer.full_clean()
+    sizing = Sizing(layer.style, layer.min_zoom, layer.max_zoom, conf.block_seconds())
+    return sizing.size(compiled, time.process_time)
+
+
+def _described(compiled: CompiledLayer, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {**fields, "kind": compiled.kind, "bounds": fields.get("bounds", compiled.bounds.rounded().as_list())}
 
 
 def _with_fields(layers: QuerySet[Layer], slug: str, fields: Mapping[str, Any]) -> Layer:
@@ -120,6 +134,7 @@ def write_files(slug: str, compiled: CompiledLayer) -> dict[str, Any]:
             "geometry_digest": sha256(compiled.geometry).hexdigest(),
             "segments": compiled.segments,
             "positions": compiled.positions,
+            "metatiles": {str(zoom): side for zoom, side in compiled.metatiles.items()},
         }
 
 

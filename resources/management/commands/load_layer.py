@@ -59,6 +59,7 @@ class Command(BaseCommand):
             weight = _weight(options["slug"], fields) if kind == "points" else None
             compiled = self._compile(kind, options[kind], options["speeds"], weight)
             compiled = storing.keep_speeds(options["slug"], compiled)
+            compiled = storing.size_blocks(options["slug"], compiled, fields)
             layer = storing.store_layer(options["slug"], compiled, fields)
         speeds = f", {layer.speeds_known:,} with speeds" if kind == "lines" else ""
         self.stdout.write(

@@ -1,5 +1,6 @@
 from io import StringIO
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -48,6 +49,17 @@ def test_load_layer_creates_a_layer_with_its_speeds(lines: Path, speeds: Path) -
     assert layer.style == {"widths": {"9": 3}}
     assert "3 lines, 6 positions, 1 with speeds" in said
     assert "2 rows, 1 of them for unknown segments (nowhere)" in said
+
+
+@pytest.mark.django_db
+def test_load_layer_measures_how_wide_blocks_may_be(lines: Path, settings: Any) -> None:
+    run("load_layer", "jams", "--lines", lines, "--min-zoom", 9, "--max-zoom", 12)
+    measured = Layer.objects.get().metatiles
+    assert measured
+    assert set(measured) <= {"9", "10", "11", "12"}
+    settings.LAYER_BLOCK_SECONDS = 0
+    run("load_layer", "jams", "--lines", lines)
+    assert Layer.objects.get().metatiles == {}
 
 
 @pytest.mark.django_db
