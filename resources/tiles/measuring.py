@@ -92,7 +92,7 @@ def measure_sides(
         sides[tile.z] = choose_side(costs, bound_seconds)
         if costs[1].seconds <= NEXT_TO_NOTHING_SECONDS and _settled(sides[tile.z], costs):
             break
-        if clock() >= ends:
+        if clock() >= ends and tile.z + 1 in zooms:
             sides[tile.z + 1] = _surely(sides[tile.z], costs[1].seconds, bound_seconds)
             break
     return sides
