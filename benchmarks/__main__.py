@@ -6,7 +6,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from benchmarks import cached, cold, herd, idle, isolation, memory, misses, priority, single_flight, traffic, wake
+from benchmarks import (
+    cached,
+    cold,
+    herd,
+    idle,
+    isolation,
+    memory,
+    misses,
+    painting,
+    priority,
+    single_flight,
+    traffic,
+    wake,
+)
 from benchmarks.figures import Figure, Note
 from benchmarks.limits import raise_file_limit
 
@@ -21,6 +34,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "single_flight": single_flight.measure,
     "misses": misses.measure,
     "idle": idle.measure,
+    "painting": painting.measure,
     "traffic": traffic.measure,
 }
 

@@ -28,7 +28,7 @@ class Sizing:
         if self.bound_seconds <= 0:
             return compiled
         sides = measuring.measure_sides(
-            _scene(compiled, self.style),
+            scene_of(compiled, self.style),
             measuring.Extent(compiled.bounds, padding(compiled.kind, self.style)),
             range(self.min_zoom, self.max_zoom + 1),
             self.bound_seconds,
@@ -37,7 +37,8 @@ class Sizing:
         return replace(compiled, metatiles=sides)
 
 
-def _scene(compiled: CompiledLayer, style: Mapping[str, Any]) -> AnyScene:
+def scene_of(compiled: CompiledLayer, style: Mapping[str, Any]) -> AnyScene:
+    """What painters make of the layer. Raises LayerError for a style that is none of its kind."""
     parsed = parse_style(compiled.kind, style)
     if compiled.kind == "points":
         assert isinstance(parsed, PointStyle)
