@@ -38,9 +38,8 @@ def make(wish: Wish, token: int) -> Mapping[str, Prepared]:
     _misbehave(wish.behaviour, execution)
     body = wish.numbered_body(execution) if wish.behaviour == "numbered" else wish.body
     diary.note("finish", token)
-    return {
-        f"slow:{wish.name}": Prepared(body, "text/plain; charset=utf-8", wish.fresh, wish.stale, version=wish.version)
-    }
+    content_type = "image/png" if wish.behaviour == "image" else "text/plain; charset=utf-8"
+    return {f"slow:{wish.name}": Prepared(body, content_type, wish.fresh, wish.stale, version=wish.version)}
 
 
 def _pass_time(seconds: float, *, burn: bool) -> None:

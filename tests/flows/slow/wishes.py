@@ -1,8 +1,14 @@
 """What slow content is asked to be like."""
 
+import base64
 from dataclasses import astuple, dataclass
 
 from django.http import QueryDict
+
+IMAGE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+"""A PNG of one pixel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,9 @@ class Wish:
 
     @property
     def body(self) -> bytes:
-        """What is served under the name: its text again and again."""
+        """What is served under the name: its text again and again, or an image."""
+        if self.behaviour == "image":
+            return IMAGE
         word = f"{self.name}.{self.version} ".encode()
         return (word * (self.size // len(word) + 1))[: self.size]
 
