@@ -128,12 +128,12 @@ def test_a_part_that_expires_is_painted_anew_and_the_rest_is_not(
     stack: Stack, crowd: Crowd, sender: Sender, slug: str, tmp_path: Path
 ) -> None:
     load_line(stack, slug, tmp_path)
-    west, east = f"/tiles/{slug}/3/2/3.png", f"/tiles/{slug}/3/5/3.png"
+    west, east = f"/tiles/{slug}/7/35/63.png", f"/tiles/{slug}/7/80/63.png"  # too far apart for any block
     eventually(lambda: crowd.visit(west).status == 200, 10, "main knows the layer")
     crowd.visit(east)
-    keys = [f"retry:content:tile:{slug}:3:{x}:3:png" for x in (2, 5)]
+    keys = [f"retry:content:tile:{slug}:7:{x}:63:png" for x in (35, 80)]
     before = [_version(stack, key) for key in keys]
-    body = json.dumps({"bbox": [-89, -10, -50, 10], "min_zoom": 3, "max_zoom": 3})
+    body = json.dumps({"bbox": [-89, -10, -50, 10], "min_zoom": 7, "max_zoom": 7})
     version = sender.post(f"{slug}/expire", body, "application/json").json()["version"]
 
     def painted_anew() -> bool:
