@@ -21,6 +21,7 @@ import psutil
 import redis
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.flows.databases import OwnDatabase
 from tests.flows.families import family, kill_family, kill_holders_of_sockets, wait_until_ended
 from tests.flows.slow.events import Diary
 from tests.flows.supervisor import supervisor
@@ -44,7 +45,11 @@ class Stack:
         self.host = f"127.0.0.1:{self.port}"
         self.base_url = f"http://{self.host}"
         self.output = self.directory / "output.log"
+        shared = os.environ.get("DATABASE_URL", "")
+        self._database = OwnDatabase(shared) if shared.startswith("postgres") else None
         self.environment = _environment(self, environment)
+        if self._database:
+            self.environment["DATABASE_URL"] = self._database.url
         self.state = _client(self.runtime / "state.sock")
         self.cache = _client(self.runtime / "cache.sock")
         self._process: subprocess.Popen[bytes] | None = None
@@ -81,6 +86,8 @@ class Stack:
         self.crash()
         self.state.close()
         self.cache.close()
+        if self._database:
+            self._database.drop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def crash(self) -> None:
