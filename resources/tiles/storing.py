@@ -12,12 +12,14 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
+from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from s3transfer.exceptions import RetriesExceededError
 
 from resources.models import Layer
 from retry import observing
@@ -26,6 +28,9 @@ from . import compiling, conf, geometry, speeds
 from .compiling import CompiledLayer, CompiledSpeeds
 from .errors import SpeedsError, StorageError, SupersededError, UnknownLayerError
 from .sizing import Sizing
+
+BUCKET_ERRORS = (Boto3Error, BotoCoreError, ClientError, RetriesExceededError)
+"""What S3's client raises; none of them is an OSError."""
 
 _log = logging.getLogger("tarry.layers")
 
@@ -220,5 +225,5 @@ def _storage() -> Iterator[None]:
             raise
         except OSError as error:
             raise StorageError(*error.args) from error
-        except (BotoCoreError, ClientError) as error:  # S3's own, which are no OSErrors
+        except BUCKET_ERRORS as error:
             raise StorageError(f"the storage answered: {error}") from error
