@@ -13,9 +13,10 @@ from django.core.files.uploadedfile import UploadedFile
 from django.forms.fields import InvalidJSONInput
 
 from .models import Layer
-from .tiles import apart, conf, geojson, point_style, storing
+from .tiles import apart, conf, geojson, storing
 from .tiles.compiling import CompiledLayer, CompiledSpeeds
 from .tiles.errors import LayerError, SpeedsError
+from .tiles.points import styles as point_style
 from .tiles.sizing import Sizing
 
 MAX_JSON_LENGTH = 10_000

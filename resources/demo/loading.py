@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from resources.demo import speeds
 from resources.models import Layer
-from resources.tiles import compiling, point_style, storing
+from resources.tiles import compiling, storing
+from resources.tiles.points import styles as point_style
 
 DATA = Path(__file__).parent / "data"
 JAMS = "jams"

@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 
 from resources.tiles import encoding, painting
-from resources.tiles.point_scene import PointScene
+from resources.tiles.points.scene import PointScene
 from resources.tiles.scene import Scene
 from resources.tiles.simplifying import LATTICE_PIXELS
 from resources.tiles.window import Window

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from . import geojson, geometry, grid, point_features, points, speeds
+from . import geojson, geometry, grid, speeds
 from .errors import SpeedsError
+from .points import features as point_features
+from .points import points
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from PIL import Image
 
 from . import colours, encoding, fills, strokes
 from .canvas import Canvas, Samples
-from .point_scene import PointScene
+from .points.scene import PointScene
 from .scene import Scene
 from .simplifying import Indexes, Lines, gather
 from .tile import Tile

@@ -10,11 +10,12 @@ from typing import Generic, Literal, TypeVar
 from resources.models import Layer
 from retry import observing
 
-from . import conf, geometry, points, speeds, style
+from . import conf, geometry, speeds, style
 from .errors import UnknownLayerError
 from .layers import LayerView
-from .point_scene import PointScene
-from .points import Points
+from .points import points
+from .points.points import Points
+from .points.scene import PointScene
 from .scene import Index, Scene, compose
 from .storing import read_file
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from . import geometry, measuring, points, speeds
+from . import geometry, measuring, speeds
 from .compiling import CompiledLayer
 from .measuring import Clock
 from .painting import AnyScene
-from .point_scene import PointScene
-from .point_style import PointStyle
+from .points import points
+from .points.scene import PointScene
+from .points.styles import PointStyle
 from .scene import Index, compose
 from .style import padding, parse_style
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias, overload
 
-from . import colours, grid, point_style, rgba
+from . import colours, grid, rgba
 from .errors import LayerError
-from .point_style import PointStyle
+from .points import styles as point_style
+from .points.styles import PointStyle
 
 RGBA: TypeAlias = rgba.RGBA
 

@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from resources.tiles import geojson, geometry, point_features, point_scene, points, scene, speeds, style
+from resources.tiles import geojson, geometry, scene, speeds, style
+from resources.tiles.points import features as point_features
+from resources.tiles.points import points
+from resources.tiles.points import scene as point_scene
 
 Line = Sequence[Sequence[float]]
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from . import point_style, points
+from ..window import Window
+from . import points, styles
 from .clusters import Clusters
-from .point_style import PointStyle
-from .window import Window
+from .styles import PointStyle
 
 SAMPLES = 2
 """Lattice pixels along a pixel."""
@@ -45,21 +45,21 @@ def draw(clusters: Clusters, style: PointStyle, window: Window, scale: int) -> I
 def make_stamp(count: int, radius: float, scale: int) -> Stamp:
     """The index colours of one disc, a square of odd side with the disc in its middle."""
     if count == 1:
-        return _stamp("", min(POINT_RADIUS, radius / 4), point_style.POINT, scale)
-    colour = point_style.FEW
-    if count >= point_style.SOME_FROM:
-        colour = point_style.MANY if count >= point_style.MANY_FROM else point_style.SOME
-    return _stamp(abbreviate(count), point_style.cluster_radius(radius, count), colour, scale)
+        return _stamp("", min(POINT_RADIUS, radius / 4), styles.POINT, scale)
+    colour = styles.FEW
+    if count >= styles.SOME_FROM:
+        colour = styles.MANY if count >= styles.MANY_FROM else styles.SOME
+    return _stamp(abbreviate(count), styles.cluster_radius(radius, count), colour, scale)
 
 
 @lru_cache(maxsize=STAMPS_KEPT)
 def _stamp(text: str, radius_pixels: float, colour: int, scale: int) -> Stamp:
     radius = round(radius_pixels * SAMPLES * scale)
-    outer = radius + round(point_style.OUTLINE_PIXELS["clusters"] * SAMPLES * scale)
-    stamp = np.where(disc(outer, outer), np.uint8(point_style.RIM), np.uint8(0))
+    outer = radius + round(styles.OUTLINE_PIXELS["clusters"] * SAMPLES * scale)
+    stamp = np.where(disc(outer, outer), np.uint8(styles.RIM), np.uint8(0))
     stamp[disc(radius, outer)] = colour
     if text:
-        stamp[_written(text, radius, 2 * outer + 1)] = point_style.TEXT
+        stamp[_written(text, radius, 2 * outer + 1)] = styles.TEXT
     stamp.setflags(write=False)
     return stamp
 

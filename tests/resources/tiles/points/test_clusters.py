@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.tiles import cells, clusters, discs, points
-from resources.tiles.clusters import Clusters
-from resources.tiles.points import GLOBE, Points
+from resources.tiles.points import cells, clusters, discs, points
+from resources.tiles.points.clusters import Clusters
+from resources.tiles.points.points import GLOBE, Points
 
-from . import builders
-from .builders import collection, point
+from .. import builders
+from ..builders import collection, point
 
 RADIUS = 48.0
 

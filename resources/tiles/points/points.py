@@ -12,10 +12,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from . import grid
-from .point_features import PointFeatures
-from .simplifying import LATTICE_PIXELS
-from .window import Window
+from .. import grid
+from ..simplifying import LATTICE_PIXELS
+from ..window import Window
+from .features import PointFeatures
 
 FORMAT = 1
 """Grows when the arrays change their meaning."""

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from ..window import Window
 from . import cells, points
 from .discs import SAMPLES
-from .point_style import PointStyle
 from .points import Points
-from .window import Window
+from .styles import PointStyle
 
 KERNEL_TOP = 512
 WEIGHT_STEPS = 4096

@@ -7,11 +7,11 @@ import pytest
 from numpy.typing import NDArray
 
 from resources.tiles import encoding, grid, painting
-from resources.tiles.point_scene import PointScene
+from resources.tiles.points.scene import PointScene
 from resources.tiles.tile import Tile
 from resources.tiles.window import Window
 
-from . import builders
+from .. import builders
 
 STYLES: dict[str, dict[str, Any]] = {
     "clusters": {"mode": "clusters", "radius": 60},

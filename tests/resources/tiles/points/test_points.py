@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.tiles import compiling, geojson, point_features, points
+from resources.tiles import compiling, geojson
 from resources.tiles.errors import LayerError, SpeedsError
+from resources.tiles.points import features as point_features
+from resources.tiles.points import points
 from resources.tiles.window import Window
 
-from . import builders
-from .builders import area, collection, line, point
+from .. import builders
+from ..builders import area, collection, line, point
 
 LONDON = [-0.1, 51.5]
 

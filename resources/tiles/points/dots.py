@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from . import point_style, points
+from ..window import Window
+from . import points, styles
 from .discs import SAMPLES, disc
-from .point_style import OUTLINE_PIXELS, PointStyle
 from .points import Places, Points, Seen
-from .window import Window
+from .styles import OUTLINE_PIXELS, PointStyle
 
 RADII_STEPS = 8
 """How many sizes there are between the least and the largest radius."""
@@ -65,7 +65,7 @@ def _draw(seen: Seen, steps: Places, sizes: list[_Size], window: Window) -> Imag
         draw_some = _stamp if len(here) <= STAMPED else _spread_all
         draw_some(top, x[here], y[here], 2 * ranks[here], sizes[step])
     kept = top[reach : reach + window.height, reach : reach + window.width]
-    colours = np.where(kept % 2, np.uint8(point_style.FILL), np.uint8(point_style.OUTLINE))
+    colours = np.where(kept % 2, np.uint8(styles.FILL), np.uint8(styles.OUTLINE))
     return Image.fromarray(np.where(kept > 0, colours, np.uint8(0)))
 
 

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
-from resources.tiles import heat, painting
+from resources.tiles import painting
+from resources.tiles.points import heat
 from resources.tiles.tile import Tile
 
-from . import builders
-from .builders import collection, point
+from .. import builders
+from ..builders import collection, point
 
 RED = {"mode": "heat", "radius": 30, "colours": {"highest": "#ff0000"}}
 

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
-from resources.tiles import dots, painting
+from resources.tiles import painting
+from resources.tiles.points import dots
 from resources.tiles.tile import Tile
 
-from . import builders
-from .builders import collection, point
+from .. import builders
+from ..builders import collection, point
 
 STYLE = {"mode": "dots", "radius": 5, "colours": {"fill": "#ff0000", "outline": "#0000ff"}}
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
-from . import rgba
-from .errors import LayerError
-from .rgba import RGBA
+from .. import rgba
+from ..errors import LayerError
+from ..rgba import RGBA
 
 Mode: TypeAlias = Literal["clusters", "heat", "dots"]
 Radii: TypeAlias = tuple[float, float]

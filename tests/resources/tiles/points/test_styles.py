@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
-from resources.tiles import point_style, style
+from resources.tiles import style
 from resources.tiles.errors import LayerError
+from resources.tiles.points import styles as point_style
 
 BAD: dict[str, tuple[Any, str]] = {
     "no object": ([], "A style is a JSON object"),

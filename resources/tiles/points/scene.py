@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from ..window import Window
 from . import clusters, discs, dots, heat
 from .clusters import Clusters
 from .heat import Peak
-from .point_style import PointStyle
 from .points import GLOBE, Points
-from .window import Window
+from .styles import PointStyle
 
 ZOOMS_KEPT = 8
 

@@ -13,15 +13,16 @@ from django.http import HttpResponse
 from django.test import Client
 
 from resources.models import Layer
-from resources.tiles import compiling, painting, points, preparing, scenes, storing, style
+from resources.tiles import compiling, painting, preparing, scenes, storing, style
 from resources.tiles.blocks import Block
-from resources.tiles.point_scene import PointScene
+from resources.tiles.points import points
+from resources.tiles.points.scene import PointScene
 from resources.tiles.tile import Tile
 from tests.resources.conftest import LINES, Load
 
-from . import builders
-from .builders import collection, point
-from .test_admin import change, errors_of, form
+from .. import builders
+from ..builders import collection, point
+from ..test_admin import change, errors_of, form
 
 POINTS = collection(point("a", [-0.1, 51.5], mag=3, depth=-4), point("b", [0.2, 51.6], mag=1), point("c", [179, 0]))
 HEAT = {"mode": "heat", "weight": "mag"}

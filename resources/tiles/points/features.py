@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import geojson, point_style
-from .errors import LayerError
+from .. import geojson
+from ..errors import LayerError
+from . import styles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +34,7 @@ def read_points(
     A point weighs what the property named `weight` says, and 1 without it. All points of a MultiPoint
     weigh the same. When a property is named that no feature has, that is an error.
     """
-    name = weight or point_style.WEIGHT
+    name = weight or styles.WEIGHT
     positions, weights = array("d"), array("d")
     features, weighted = 0, False
     for reading, raw in geojson.read_each(data, "points", limits or geojson.Limits(), progress):
