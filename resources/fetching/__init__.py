@@ -1,0 +1,1 @@
+"""All outgoing HTTP: the only code that talks to other people's servers."""

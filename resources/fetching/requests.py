@@ -1,0 +1,73 @@
+"""What is wanted of another server. PURE."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+METHODS = frozenset({"GET", "HEAD", "POST"})
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", re.ASCII)
+_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]{0,4000}")
+_OURS = frozenset({"host", "connection", "content-length", "transfer-encoding", "upgrade", "trailer", "te", "expect"})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a fetch may take and how much it may bring.
+
+    `deadline_seconds` holds for the whole of it: DNS, connections, every redirect, the body. `head_seconds`
+    is the longest wait for one answer's head. `min_bytes_per_second` must come on average while a body is
+    read: as much as that makes of `window_seconds` must come within `window_seconds`, over and over.
+    `max_body_bytes` holds for what is sent and for what it unpacks to; above `spool_bytes` a body goes to a file.
+    `learnt_bytes_per_second` is what is known of the server: a body that would not be there in time is not begun.
+    """
+
+    deadline_seconds: float = 30
+    head_seconds: float = 30
+    connect_seconds: float = 10
+    min_bytes_per_second: float = 1000
+    window_seconds: float = 10
+    max_body_bytes: int = 25_000_000
+    max_head_bytes: int = 65_536
+    max_redirects: int = 10
+    spool_bytes: int = 262_144
+    learnt_bytes_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """One thing to get. Says nothing about when, or how often it is tried.
+
+    `url` is sent as it is, but for what no URL may hold; `kind` (tile, file, feed, hub) is for records.
+    `headers` go to the origin of `url` and to no other. `etag` and `last_modified` are validators, sent as
+    they were received, to the origin of `validated_url` only: the address that gave them, `url` by default.
+    Raises ValueError for methods and headers that cannot be sent.
+    """
+
+    url: str
+    kind: str = "file"
+    method: str = "GET"
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default=_NOTHING)
+    etag: str | None = None
+    last_modified: str | None = None
+    validated_url: str | None = None
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f"{self.method!r} is not one of {', '.join(sorted(METHODS))}")
+        for name, value in self.headers.items():
+            if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value) or name.lower() in _OURS:
+                raise ValueError(f"the header {name!r} cannot be sent")
+
+    @property
+    def is_conditional(self) -> bool:
+        return self.etag is not None or self.last_modified is not None
+
+
+def is_sendable(value: str) -> bool:
+    """Whether a header may have this value. Servers send validators that nobody can send back."""
+    return _VALUE.fullmatch(value) is not None
