@@ -56,8 +56,8 @@ class Timing:
 class Head:
     """An answer's head. Its `headers` are found by name in any case; several of one name are the first.
 
-    `url` is the address that answered, after all redirects, `peer` the IP address. `moved_to` is where the
-    address that was wanted has moved for good, as far as 301 and 308 led without another in between.
+    `url` is the address that answered, after all redirects; `moved_to` where the address that was wanted has
+    moved for good, as far as 301 and 308 led without another in between.
     Validators are opaque, None when they cannot be sent back. `content_length` is as announced.
     """
 
@@ -65,7 +65,6 @@ class Head:
     url: str
     headers: Mapping[str, str]
     hops: tuple[Hop, ...] = ()
-    peer: str = ""
     content_type: str = ""
     content_length: int | None = None
     etag: str | None = None
@@ -136,7 +135,7 @@ class Dropped:
 class Failed:
     """Nothing came. `status` is the last answer's, None without one; `detail` is a sentence for people.
 
-    `retry_after_seconds` is what the server asked for; `peer` the address that was connected, if one was.
+    `retry_after_seconds` is what the server asked for.
     """
 
     failure: Failure
@@ -145,7 +144,6 @@ class Failed:
     status: int | None = None
     retry_after_seconds: float | None = None
     hops: tuple[Hop, ...] = ()
-    peer: str = ""
 
 
 Outcome = Fetched | NotModified | Dropped | Failed

@@ -3,11 +3,8 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 METHODS = frozenset({"GET", "HEAD", "POST"})
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", re.ASCII)
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]{0,4000}")
 _OURS = frozenset({"host", "connection", "content-length", "transfer-encoding", "upgrade", "trailer", "te", "expect"})
@@ -50,7 +47,7 @@ class Fetch:
     kind: str = "file"
     method: str = "GET"
     body: bytes = b""
-    headers: Mapping[str, str] = field(default=_NOTHING)
+    headers: Mapping[str, str] = field(default_factory=dict)
     etag: str | None = None
     last_modified: str | None = None
     validated_url: str | None = None

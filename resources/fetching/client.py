@@ -1,0 +1,204 @@
+"""The client: asks one server for one thing, follows its redirects, and says what came of it.
+
+It raises for nothing that a server does. It does not decide when to ask, how often, or how many at a time.
+"""
+
+import asyncio
+import inspect
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+
+from . import bodies, decoding, failing, guarding, heads, signed_urls
+from .addresses import Guard
+from .errors import FetchError
+from .exchanges import Exchanges, settle, watched
+from .giving_up import failure_of_status
+from .outcomes import Body, Dropped, Failed, Failure, Fetched, Head, Hop, NotModified, Outcome
+from .pacing import Pace
+from .requests import Fetch
+from .routes import REDIRECTS, Route
+from .targets import Target
+
+Decide = Callable[[Head], bool | Awaitable[bool]]
+"""Looks at the head of an answer of 2xx; whether to drop its body."""
+
+NO_BODY = Body(0, sha256().hexdigest(), data=b"")
+_WITHOUT_BODY = frozenset({204, 205})
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What holds for all fetches of a client. `spool_directory` is where large bodies go."""
+
+    guard: Guard
+    user_agent: str
+    spool_directory: Path
+    allow_downgrade: bool = False
+
+
+@dataclass(slots=True)
+class _Trip:
+    """What a fetch has met so far."""
+
+    pace: Pace
+    hops: list[Hop] = field(default_factory=list)
+    status: int | None = None
+
+
+class Client:
+    """Use it as `async with Client(policy) as client`. Any number of fetches may run at a time.
+
+    `lookup` takes the place of the system's DNS, `tls` of its certificates; `source_address` is an address of
+    this machine that requests come from.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        lookup: AbstractResolver | None = None,
+        tls: ssl.SSLContext | None = None,
+        source_address: str | None = None,
+    ) -> None:
+        self._policy = policy
+        self._lookup = lookup
+        self._tls = tls
+        self._source_address = source_address
+        self._exchanges: Exchanges | None = None
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(bodies.remove_left_behind, self._policy.spool_directory)
+        self._lookup = self._lookup or guarding.SystemLookup()
+        connector = guarding.connector(self._policy.guard, self._lookup, self._tls, self._source_address)
+        self._exchanges = Exchanges(connector, self._policy.user_agent)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._exchanges is not None
+        assert self._lookup is not None
+        await self._exchanges.close()
+        await self._lookup.close()
+
+    async def fetch(self, fetch: Fetch, decide: Decide | None = None) -> Outcome:
+        """What came of it, by its deadline. Raises only what `decide` raises.
+
+        A body in a file belongs to the caller, who moves it away or discards it.
+        """
+        loop = asyncio.get_running_loop()
+        trip = _Trip(Pace(fetch.limits, started_at=time.time(), now=loop.time()))
+        timer = asyncio.timeout_at(trip.pace.deadline)
+        trip.pace.governs(timer)
+        try:
+            async with timer:
+                return await self._follow(fetch, decide, trip)
+        except TimeoutError:
+            if not timer.expired():
+                raise
+            ended = trip.pace.ran_out(loop.time())
+        except FetchError as error:
+            ended = error
+        status = trip.status if ended.status is None else ended.status
+        timing = trip.pace.timing(loop.time())
+        return Failed(ended.failure, ended.detail, timing, status, ended.retry_after_seconds, tuple(trip.hops))
+
+    async def _follow(self, fetch: Fetch, decide: Decide | None, trip: _Trip) -> Outcome:
+        """Asks, and asks elsewhere as often as it is redirected. Raises FetchError."""
+        assert self._exchanges is not None, "the client is not open"
+        loop = asyncio.get_running_loop()
+        route = Route.begin(fetch)
+        while True:
+            self._check(route.target)
+            trip.pace.awaits_head(loop.time())
+            response = await self._exchanges.ask(route, fetch.limits)
+            try:
+                trip.pace.has_head(loop.time())
+                trip.status = response.status
+                head = heads.read(response, route.target.url, trip.hops, fetch.limits, time.time())
+                if head.status not in REDIRECTS:
+                    return await self._conclude(route, decide, response, head, trip)
+                trip.hops.append(Hop(route.target.url, head.status))
+                location = head.headers.get("Location")
+                following = route.after(head.status, location, allow_downgrade=self._policy.allow_downgrade)
+                await settle(response)
+            finally:
+                response.close()
+            route = following
+
+    def _check(self, target: Target) -> None:
+        """What can be told of an address without asking anybody. Raises FetchError."""
+        if not self._policy.guard.may_use(target.port):
+            raise FetchError(Failure.REFUSED, f"port {target.port} is not fetched from")
+        expiry = signed_urls.expires_at(target.url)
+        if expiry is not None and expiry <= time.time():
+            raise FetchError(Failure.EXPIRED, "the signature in the address has run out")
+
+    async def _conclude(
+        self, route: Route, decide: Decide | None, response: aiohttp.ClientResponse, head: Head, trip: _Trip
+    ) -> Outcome:
+        """What the last answer amounts to. Raises FetchError."""
+        loop = asyncio.get_running_loop()
+        if head.status == 304 and route.sends_validators:
+            await settle(response)
+            return NotModified(head, trip.pace.timing(loop.time()))
+        await _check_status(route, response, head)
+        has_body = route.method != "HEAD" and head.status not in _WITHOUT_BODY
+        if has_body:
+            _check_announced(route, head, trip.pace.seconds_left(loop.time()))
+        if decide is not None and await _decided(decide, head):
+            return Dropped(head, trip.pace.timing(loop.time()))
+        body = await self._take(route, response, trip.pace) if has_body else NO_BODY
+        return Fetched(head, body, trip.pace.timing(loop.time()))
+
+    async def _take(self, route: Route, response: aiohttp.ClientResponse, pace: Pace) -> Body:
+        limits = route.fetch.limits
+        decoder = decoding.decoder(", ".join(response.headers.getall("Content-Encoding", [])))
+        spool = bodies.Spool(self._policy.spool_directory, limits.spool_bytes)
+        try:
+            with watched(response):
+                return await bodies.receive(response.content, decoder, spool, limits, pace)
+        except (aiohttp.ClientError, OSError) as error:
+            spool.discard()
+            raise failing.meaning(error) from error
+        except BaseException:
+            spool.discard()
+            raise
+
+
+async def _check_status(route: Route, response: aiohttp.ClientResponse, head: Head) -> None:
+    """Raises FetchError for an answer that is not what was asked for."""
+    if head.status == 304:
+        raise FetchError(Failure.TRANSIENT, "answered 304 to a request that had no condition")
+    if head.status == 206 and not route.wants_part:
+        raise FetchError(Failure.TRANSIENT, "answered with a part of what was asked for")
+    wait = head.retry_after_seconds
+    failure = failure_of_status(head.status, asked_to_wait=wait is not None)
+    if failure is not None:
+        await settle(response)
+        raise FetchError(failure, f"answered {head.status}", retry_after_seconds=wait)
+
+
+def _check_announced(route: Route, head: Head, seconds_left: float) -> None:
+    """Raises FetchError when the body will be too large, or will not be there in time."""
+    limits = route.fetch.limits
+    if head.content_length is None:
+        return
+    if head.content_length > limits.max_body_bytes:
+        raise bodies.too_big(limits)
+    if limits.learnt_bytes_per_second and head.content_length / limits.learnt_bytes_per_second > seconds_left:
+        raise FetchError(Failure.TOO_SLOW, f"{head.content_length:,} bytes would not be there in time")
+
+
+async def _decided(decide: Decide, head: Head) -> bool:
+    found = decide(head)
+    return await found if inspect.isawaitable(found) else bool(found)

@@ -1,0 +1,319 @@
+"""Bodies: packed, unpacked, bombs, in memory and in files; and memory that stays bounded."""
+
+import asyncio
+import errno
+import gzip
+import hashlib
+import os
+import sys
+import tracemalloc
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import brotli
+import pytest
+
+from resources.fetching import bodies
+from resources.fetching.client import Client
+from resources.fetching.outcomes import Dropped, Failed, Failure, Fetched, Head
+from resources.fetching.requests import Fetch
+from tests.hostile.origin import Behaviour, Origin, Peer, answer, head, raw
+from tests.hostile.visits import LIMITS, failure, fetching_from, timed, visit
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+TEXT = b"".join(f"{number} is a number. ".encode() for number in range(5000))
+ZEROS = bytes(64_000_000)
+
+
+def deflated(data: bytes) -> bytes:
+    return zlib.compress(data)
+
+
+def deflated_without_header(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+def of_two_parts(pack: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    return lambda data: pack(data[:1000]) + pack(data[1000:])
+
+
+PACKED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gzip": ("gzip", gzip.compress),
+    "gzip by its old name": ("x-gzip", gzip.compress),
+    "gzip in capitals": ("GZIP", gzip.compress),
+    "gzip of two members": ("gzip", of_two_parts(gzip.compress)),
+    "gzip with zeros behind it": ("gzip", lambda data: gzip.compress(data) + bytes(512)),
+    "deflate": ("deflate", deflated),
+    "deflate as some understand it": ("deflate", deflated_without_header),
+    "br": ("br", brotli.compress),
+    "zstd": ("zstd", zstd.compress),
+    "zstd of two frames": ("zstd", of_two_parts(zstd.compress)),
+    "identity": ("identity", bytes),
+    "nothing": ("", bytes),
+}
+
+
+@pytest.mark.parametrize(("coding", "pack"), PACKED.values(), ids=PACKED)
+def test_a_packed_body_is_unpacked(coding: str, pack: Callable[[bytes], bytes]) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        packed = pack(TEXT)
+        url = origin.does("/", answer("200 OK", f"Content-Encoding: {coding}", body=packed))
+        outcome = await timed(client, Fetch(url, limits=LIMITS))
+        assert isinstance(outcome, Fetched), outcome
+        assert outcome.body.read() == TEXT
+        assert outcome.body.size == len(TEXT)
+        assert outcome.body.digest == hashlib.sha256(TEXT).hexdigest()
+        assert outcome.timing.wire_bytes == len(packed)
+        outcome.body.discard()
+
+    fetching_from(work)
+
+
+def packed(coding: str, body: bytes) -> Behaviour:
+    return answer("200 OK", f"Content-Encoding: {coding}", body=body)
+
+
+CUT = {
+    "gzip": packed("gzip", gzip.compress(TEXT)[:-10]),
+    "gzip in its second member": packed("gzip", gzip.compress(TEXT) + gzip.compress(TEXT)[:20]),
+    "deflate": packed("deflate", deflated(TEXT)[:-10]),
+    "br": packed("br", brotli.compress(TEXT)[:-10]),
+    "zstd": packed("zstd", zstd.compress(TEXT)[:-10]),
+    "gzip that is none": packed("gzip", TEXT),
+    "gzip with a wrong checksum": packed("gzip", gzip.compress(TEXT)[:-8] + bytes(8)),
+    "br that is none": packed("br", TEXT),
+    "zstd that is none": packed("zstd", TEXT),
+}
+
+
+@pytest.mark.parametrize("behaviour", CUT.values(), ids=CUT)
+def test_a_packed_body_that_is_cut_short_or_broken_may_be_whole_the_next_time(behaviour: Behaviour) -> None:
+    assert failure(visit(behaviour)) is Failure.TRANSIENT
+
+
+@pytest.mark.parametrize("coding", ["compress", "gzip, gzip", "gzip, br", "gzip;q=1", "x", "gzip\xe9"])
+def test_a_coding_that_was_not_asked_for_is_not_tried_again(coding: str) -> None:
+    assert failure(visit(packed(coding, gzip.compress(TEXT)))) is Failure.PERMANENT
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
+def test_an_empty_body_is_no_packed_one(coding: str) -> None:
+    outcome = visit(packed(coding, b""))
+    assert isinstance(outcome, Fetched)
+    assert outcome.body.size == 0
+
+
+BOMBS = {
+    "gzip": packed("gzip", gzip.compress(ZEROS, 9)),
+    "deflate": packed("deflate", zlib.compress(ZEROS, 9)),
+    "br": packed("br", brotli.compress(ZEROS, quality=5)),
+    "zstd": packed("zstd", zstd.compress(ZEROS)),
+    "gzip of very many members": packed("gzip", gzip.compress(b"") * 5000),
+    "zstd of very many frames": packed("zstd", zstd.compress(b"") * 5000),
+}
+
+
+def peak_bytes(behaviour: Behaviour, **limits: int) -> tuple[Failed, int]:
+    """What came of a fetch, and how much memory Python took for it at the most."""
+    found: list[tuple[Failed, int]] = []
+
+    async def work(origin: Origin, client: Client) -> None:
+        url = origin.does("/", behaviour)
+        tracemalloc.start()
+        try:
+            outcome = await timed(client, Fetch(url, limits=replace(LIMITS, deadline_seconds=10, **limits)))
+            assert isinstance(outcome, Failed), outcome
+            found.append((outcome, tracemalloc.get_traced_memory()[1]))
+        finally:
+            tracemalloc.stop()
+
+    fetching_from(work)
+    return found[0]
+
+
+@pytest.mark.parametrize("behaviour", BOMBS.values(), ids=BOMBS)
+def test_a_bomb_is_too_big_and_takes_little_memory(behaviour: Behaviour) -> None:
+    outcome, peak = peak_bytes(behaviour)
+    assert outcome.failure is Failure.TOO_BIG
+    assert peak < 4_000_000
+
+
+def test_a_bomb_is_one_below_the_limit_too() -> None:
+    outcome, peak = peak_bytes(packed("gzip", gzip.compress(ZEROS, 9)), max_body_bytes=100_000_000)
+    assert outcome.failure is Failure.TOO_BIG
+    assert peak < 4_000_000
+
+
+def test_a_zstd_window_beyond_what_servers_may_ask_for_is_refused() -> None:
+    wide: dict[int, int] = {zstd.CompressionParameter.window_log: 27, zstd.CompressionParameter.content_size_flag: 0}
+    packer = zstd.ZstdCompressor(options=wide)
+    body = packer.compress(TEXT) + packer.flush()
+    assert failure(visit(packed("zstd", body))) is Failure.TRANSIENT
+
+
+async def _floods(peer: Peer, start: bytes, rest: bytes) -> None:
+    await peer.send(start)
+    await peer.flood(rest)
+
+
+FLOODS = {
+    "fields": (b"HTTP/1.1 200 OK\r\n", b"X: x\r\n" * 10_000),
+    "one field": (b"HTTP/1.1 200 OK\r\nX: ", b"x" * 65_536),
+    "a body": (head("200 OK"), b"x" * 65_536),
+    "tiny chunks": (head("200 OK", "Transfer-Encoding: chunked"), b"1\r\nx\r\n" * 10_000),
+    "trailers": (head("200 OK", "Transfer-Encoding: chunked") + b"0\r\n", b"X: x\r\n" * 10_000),
+}
+
+
+@pytest.mark.parametrize(("start", "rest"), FLOODS.values(), ids=FLOODS)
+def test_a_flood_takes_little_memory(start: bytes, rest: bytes) -> None:
+    outcome, peak = peak_bytes(lambda peer: _floods(peer, start, rest), max_body_bytes=100_000)
+    assert outcome.failure is Failure.TOO_BIG
+    assert peak < 8_000_000
+
+
+def test_a_body_above_the_threshold_goes_to_a_file_and_little_of_it_is_in_memory() -> None:
+    data = os.urandom(20_000_000)
+
+    async def sends_in_pieces(peer: Peer) -> None:
+        await peer.send(head("200 OK", f"Content-Length: {len(data)}"))
+        for start in range(0, len(data), 65_536):
+            await peer.send(data[start : start + 65_536])
+
+    async def work(origin: Origin, client: Client) -> None:
+        url = origin.does("/", sends_in_pieces)
+        tracemalloc.start()
+        outcome = await timed(client, Fetch(url, limits=replace(LIMITS, deadline_seconds=10, max_body_bytes=len(data))))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert isinstance(outcome, Fetched), outcome
+        assert outcome.body.data is None
+        assert outcome.body.path is not None
+        assert outcome.body.path.read_bytes() == data
+        assert outcome.body.digest == hashlib.sha256(data).hexdigest()
+        outcome.body.discard()
+        assert not outcome.body.path.exists()
+        assert peak < 4_000_000
+
+    fetching_from(work)
+
+
+@pytest.mark.parametrize(("extra", "in_file"), [(0, False), (1, True)])
+def test_the_threshold_is_the_limits(extra: int, in_file: bool) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        url = origin.does("/", answer(body=b"x" * (LIMITS.spool_bytes + extra)))
+        outcome = await timed(client, Fetch(url, limits=LIMITS))
+        assert isinstance(outcome, Fetched)
+        assert (outcome.body.path is not None) is in_file
+        outcome.body.discard()
+
+    fetching_from(work)
+
+
+BREAKS_LATE = {
+    "cut short": raw(head("200 OK", "Content-Length: 500000") + b"x" * 300_000, close=True),
+    "too big": raw(head("200 OK") + b"x" * 1_100_000, close=True),
+    "broken": packed("gzip", gzip.compress(os.urandom(300_000))[:-9] + bytes(9)),
+}
+
+
+@pytest.mark.parametrize("behaviour", BREAKS_LATE.values(), ids=BREAKS_LATE)
+def test_a_file_of_a_body_that_failed_is_removed(behaviour: Behaviour) -> None:
+    assert isinstance(visit(behaviour), Failed)  # the client's directory must be empty after that
+
+
+def test_a_fetch_that_is_cancelled_leaves_no_file() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        sent = asyncio.Event()
+
+        async def sends_and_hangs(peer: Peer) -> None:
+            await peer.send(head("200 OK", "Content-Length: 500000") + b"x" * 400_000)
+            sent.set()
+            await peer.hang()
+
+        task = asyncio.create_task(client.fetch(Fetch(origin.does("/", sends_and_hangs), limits=LIMITS)))
+        await sent.wait()
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    fetching_from(work)
+
+
+def test_a_disk_that_is_full_is_our_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("resources.fetching.bodies.tempfile.NamedTemporaryFile", full)
+    outcome = visit(answer(body=b"x" * 500_000))
+    assert failure(outcome) is Failure.OURS
+    assert isinstance(outcome, Failed)
+    assert "No space left" in outcome.detail
+
+
+def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    for name, age in (("fetch-old", 4000), ("fetch-new", 10), ("other", 4000)):
+        (tmp_path / name).touch()
+        moment = (tmp_path / name).stat().st_mtime - age
+        os.utime(tmp_path / name, (moment, moment))
+    assert bodies.remove_left_behind(tmp_path) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fetch-new", "other"]
+
+
+def drops(head: Head) -> bool:
+    return head.etag == '"had"'
+
+
+async def drops_after_asking(head: Head) -> bool:
+    await asyncio.sleep(0)
+    return drops(head)
+
+
+@pytest.mark.parametrize("decide", [drops, drops_after_asking])
+def test_a_body_that_the_asker_has_is_dropped_unread(decide: Callable[[Head], bool]) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        gone = asyncio.Event()
+
+        async def sends_for_ever(peer: Peer) -> None:
+            await peer.send(head("200 OK", 'ETag: "had"'))
+            try:
+                await peer.flood(b"x" * 1000)
+            finally:
+                gone.set()
+
+        outcome = await timed(client, Fetch(origin.does("/", sends_for_ever), limits=LIMITS), decide)
+        assert isinstance(outcome, Dropped)
+        assert outcome.timing.wire_bytes == 0
+        await asyncio.wait_for(gone.wait(), 1)
+
+    fetching_from(work)
+
+
+def test_a_body_that_the_asker_wants_is_read() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        url = origin.does("/", answer("200 OK", 'ETag: "new"', body=b"new"))
+        assert isinstance(await timed(client, Fetch(url, limits=LIMITS), drops), Fetched)
+
+    fetching_from(work)
+
+
+def test_a_body_that_will_not_be_there_in_time_is_not_begun() -> None:
+    limits = replace(LIMITS, learnt_bytes_per_second=1000.0)
+    outcome = visit(answer(body=b"x" * 100_000), limits)
+    assert failure(outcome) is Failure.TOO_SLOW
+    assert isinstance(outcome, Failed)
+    assert outcome.timing.wire_bytes == 0
+
+
+def test_head_has_no_body_whatever_its_length_says() -> None:
+    outcome = visit(raw(head("200 OK", "Content-Length: 5000000")), method="HEAD")
+    assert isinstance(outcome, Fetched)
+    assert (outcome.body.size, outcome.head.content_length) == (0, 5_000_000)

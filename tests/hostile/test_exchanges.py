@@ -1,0 +1,276 @@
+"""Requests as they arrive, statuses, Retry-After, connections that cannot be made or are used again."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from resources.fetching.client import Client
+from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified
+from resources.fetching.requests import Fetch
+from tests.hostile.origin import Origin, Peer, answer, head, raw
+from tests.hostile.visits import LIMITS, USER_AGENT, failure, fetching_from, timed, visit
+from tests.resources.fetching.test_retry_after import NONSENSE
+
+
+def test_a_request_says_who_asks_and_nothing_else() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        await timed(client, Fetch(origin.does("/", answer("200 OK", "Set-Cookie: a=b")), limits=LIMITS))
+        await timed(client, Fetch(origin.url("/"), limits=LIMITS))
+        assert [asked.fields for asked in origin.asked] == [
+            {
+                "host": f"127.0.0.1:{origin.port}",
+                "user-agent": USER_AGENT,
+                "accept": "*/*",
+                "accept-encoding": "gzip, deflate, br, zstd",
+            }
+        ] * 2
+
+    fetching_from(work)
+
+
+@pytest.mark.parametrize(
+    "target", ["/b/../c", "/%7e%2F", "/x?b=2&a=%31", "/x?X-Amz-Signature=a%2Fb&x=1+2", "/a|b~(c)'!*", "//x//y", "/x?&&"]
+)
+def test_an_address_arrives_as_it_was_given(target: str) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        await timed(
+            client,
+            Fetch(origin.does(target.partition("?")[0], answer()) + "?" + target.partition("?")[2], limits=LIMITS),
+        )
+        assert origin.targets[0].rstrip("?") == target
+
+    fetching_from(work)
+
+
+def test_validators_are_sent_as_they_were_received() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        odd = 'W/"a\\b, c"; x="é"'
+        url = origin.does("/", answer("304 Not Modified", "Cache-Control: max-age=60"))
+        outcome = await timed(client, Fetch(url, etag=odd, last_modified="some day", limits=LIMITS))
+        assert isinstance(outcome, NotModified)
+        assert outcome.head.freshness.lifetime_seconds == 60
+        fields = origin.asked[0].fields
+        assert fields["if-none-match"].encode("latin-1").decode() == odd
+        assert fields["if-modified-since"] == "some day"
+
+    fetching_from(work)
+
+
+@pytest.mark.parametrize(
+    ("etag", "expected"), [('"a"', '"a"'), ("no quotes", "no quotes"), ('"\xff"', None), ("x" * 1001, None)]
+)
+def test_a_validator_that_cannot_be_sent_back_is_none(etag: str, expected: str | None) -> None:
+    outcome = visit(answer("200 OK", f"ETag: {etag}"))
+    assert isinstance(outcome, Fetched)
+    assert outcome.head.etag == expected
+
+
+def test_headers_of_the_asker_replace_ours() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        await timed(
+            client, Fetch(origin.does("/", answer()), headers={"user-agent": "Other", "X-Y": "z"}, limits=LIMITS)
+        )
+        assert (origin.asked[0].fields["user-agent"], origin.asked[0].fields["x-y"]) == ("Other", "z")
+
+    fetching_from(work)
+
+
+@pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding", "Connection", "X\r\nY", "", "a b"])
+def test_headers_that_would_change_the_request_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be sent"):
+        Fetch("http://a.example/", headers={name: "x"})
+
+
+@pytest.mark.parametrize("value", ["a\r\nb", "a\0", "\ud800"])
+def test_values_that_would_end_a_header_are_refused(value: str) -> None:
+    with pytest.raises(ValueError, match="cannot be sent"):
+        Fetch("http://a.example/", headers={"X": value})
+
+
+def test_other_methods_are_refused() -> None:
+    with pytest.raises(ValueError, match="not one of"):
+        Fetch("http://a.example/", method="DELETE")
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("404 Not Found", Failure.PERMANENT),
+        ("410 Gone", Failure.PERMANENT),
+        ("429 Too Many Requests", Failure.THROTTLED),
+        ("500 Oops", Failure.TRANSIENT),
+        ("503 Busy", Failure.THROTTLED),
+        ("511 Log In", Failure.OURS),
+    ],
+)
+def test_a_status_tells_the_failure(status: str, expected: Failure) -> None:
+    outcome = visit(answer(status, body=b"an excuse"))
+    assert failure(outcome) is expected
+    assert isinstance(outcome, Failed)
+    assert outcome.status == int(status[:3])
+
+
+def test_retry_after_is_read_with_the_answer() -> None:
+    outcome = visit(answer("429 Too Many Requests", "Retry-After: 120", "Retry-After: 60"))
+    assert isinstance(outcome, Failed)
+    assert outcome.retry_after_seconds == 120
+
+
+@pytest.mark.parametrize(
+    "values", [each for each in NONSENSE.values() if not any(set("\n\0") & set(value) for value in each)]
+)
+def test_a_malformed_retry_after_is_none(values: list[str]) -> None:
+    lines = [f"Retry-After: {value}".encode() for value in values]
+    limited = b"\r\n".join([b"HTTP/1.1 429 Too Many Requests", *lines, b"Content-Length: 0", b"", b""])
+    outcome = visit(raw(limited))
+    assert failure(outcome) is Failure.THROTTLED
+    assert isinstance(outcome, Failed)
+    assert outcome.retry_after_seconds is None
+
+
+def test_what_has_expired_is_not_asked_for() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        query = f"?Expires={int(time.time()) - 1}&Signature=x"
+        outcome = await timed(client, Fetch(origin.does("/", answer()) + query, limits=LIMITS))
+        assert failure(outcome) is Failure.EXPIRED
+        assert not origin.asked
+
+    fetching_from(work)
+
+
+@pytest.fixture
+def full_port() -> Iterator[int]:
+    """A port whose backlog is full: nobody accepts, and further connections wait."""
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    listening.listen(0)
+    waiting = [socket.socket() for _ in range(4)]
+    for each in waiting:
+        each.setblocking(False)
+        each.connect_ex(listening.getsockname())
+    yield listening.getsockname()[1]
+    for each in (*waiting, listening):
+        each.close()
+
+
+def test_a_server_that_does_not_accept_has_no_connection_in_time(full_port: int) -> None:
+    async def work(_: Origin, client: Client) -> None:
+        outcome = await timed(client, Fetch(f"http://127.0.0.1:{full_port}/", limits=LIMITS))
+        assert failure(outcome) is Failure.TRANSIENT
+        assert outcome.timing.seconds < 0.9
+
+    fetching_from(work)
+
+
+def test_a_port_where_nobody_listens_may_have_somebody_the_next_time() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async with Origin() as gone:
+            pass
+        assert failure(await timed(client, Fetch(gone.url("/"), limits=LIMITS))) is Failure.TRANSIENT
+
+    fetching_from(work)
+
+
+def test_a_connection_is_used_again() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        origin.does("/missing", answer("404 Not Found", body=b"x" * 5000))
+        for path in ("/", "/missing", "/"):
+            await timed(client, Fetch(origin.does("/", answer()) if path == "/" else origin.url(path), limits=LIMITS))
+        assert (len(origin.asked), origin.connections) == (3, 1)
+
+    fetching_from(work)
+
+
+def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async def reads_and_leaves(peer: Peer) -> None:
+            peer.writer.close()
+
+        url = origin.does("/", answer())
+        await timed(client, Fetch(url, limits=LIMITS))
+        origin.paths["/"] = reads_and_leaves
+        switched = asyncio.get_running_loop().call_later(0, origin.paths.update, {"/": reads_and_leaves})
+        outcome = await timed(client, Fetch(url, limits=LIMITS))
+        switched.cancel()
+        assert failure(outcome) is Failure.TRANSIENT
+        assert (len(origin.asked), origin.connections) == (3, 2), "once on the old connection, once on a new one"
+
+    fetching_from(work)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_a_request_that_broke_on_its_own_connection_is_not_sent_twice(method: str) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async def resets(peer: Peer) -> None:
+            peer.reset()
+
+        outcome = await timed(client, Fetch(origin.does("/", resets), method=method, limits=LIMITS))
+        assert failure(outcome) is Failure.TRANSIENT
+        assert len(origin.asked) == 1
+
+    fetching_from(work)
+
+
+def test_a_post_is_never_sent_twice() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async def resets(peer: Peer) -> None:
+            peer.reset()
+
+        await timed(client, Fetch(origin.does("/", answer()), limits=LIMITS))
+        outcome = await timed(client, Fetch(origin.does("/post", resets), method="POST", body=b"x", limits=LIMITS))
+        assert failure(outcome) is Failure.TRANSIENT
+        assert origin.targets == ["/", "/post"]
+
+    fetching_from(work)
+
+
+def test_a_second_answer_that_nobody_asked_for_is_nobodys() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        good, evil = (head("200 OK", "Content-Length: 4") + body for body in (b"good", b"evil"))
+        url = origin.does("/", raw(good + evil))
+        origin.does("/next", answer(body=b"next"))
+        for wanted, body in ((url, b"good"), (origin.url("/next"), b"next")):
+            outcome = await timed(client, Fetch(wanted, limits=LIMITS))
+            assert isinstance(outcome, Fetched)
+            assert outcome.body.read() == body
+
+    fetching_from(work)
+
+
+def test_a_server_that_swallows_requests_slows_no_other_down() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async def hangs(peer: Peer) -> None:
+            await peer.hang()
+
+        url = origin.does("/hangs", hangs)
+        hanging = [asyncio.create_task(client.fetch(Fetch(url, limits=LIMITS))) for _ in range(100)]
+        while len(origin.asked) < 100:
+            await asyncio.sleep(0.01)
+        async with Origin(address="127.0.0.1") as other:
+            outcome = await timed(client, Fetch(other.does("/", answer()), limits=LIMITS))
+            assert isinstance(outcome, Fetched)
+            assert outcome.timing.seconds < 0.3
+        assert {failure(each) for each in await asyncio.gather(*hanging)} == {Failure.TOO_SLOW}
+
+    fetching_from(work)
+
+
+def test_the_time_and_the_bytes_are_told() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async def takes_its_time(peer: Peer) -> None:
+            await asyncio.sleep(0.1)
+            await peer.send(head("200 OK", "Content-Length: 10"))
+            await asyncio.sleep(0.1)
+            await peer.send(b"x" * 10)
+
+        outcome = await timed(client, Fetch(origin.does("/", takes_its_time), limits=LIMITS))
+        timing = outcome.timing
+        assert timing.head_seconds is not None
+        assert 0.1 <= timing.head_seconds <= timing.seconds - 0.09
+        assert timing.wire_bytes == 10
+        assert abs(time.time() - timing.started_at) < 5
+
+    fetching_from(work)

@@ -1,0 +1,285 @@
+"""Redirects: how many, where to, and what is carried along."""
+
+import asyncio
+import ssl
+import subprocess
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from resources.fetching.client import Client
+from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified
+from resources.fetching.requests import Fetch
+from tests.hostile.names import Names
+from tests.hostile.origin import Origin, Peer, answer, head, raw, redirect
+from tests.hostile.visits import LIMITS, failure, fetching_from, timed, visit
+
+SECRETS = {"Authorization": "Bearer secret", "Cookie": "session=secret", "X-Token": "secret", "Referer": "https://me/"}
+
+
+def chain(origin: Origin, length: int) -> str:
+    """So many redirects, then something decent."""
+    origin.does(f"/{length}", answer(body=b"there"))
+    for step in range(length):
+        origin.does(f"/{step}", redirect(f"/{step + 1}"))
+    return origin.url("/0")
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"), [(0, None), (10, None), (11, Failure.PERMANENT), (50, Failure.PERMANENT)]
+)
+def test_redirects_are_followed_up_to_their_limit(length: int, expected: Failure | None) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        outcome = await timed(client, Fetch(chain(origin, length), limits=LIMITS))
+        if expected is None:
+            assert isinstance(outcome, Fetched)
+            assert [hop.url for hop in outcome.head.hops] == [origin.url(f"/{step}") for step in range(length)]
+            assert outcome.head.url == origin.url(f"/{length}")
+        else:
+            assert failure(outcome) is expected
+            assert len(origin.asked) == LIMITS.max_redirects + 1
+
+    fetching_from(work)
+
+
+@pytest.mark.parametrize("location", ["/", "", "/?", "//127.0.0.1:{port}/", "http://127.0.0.1:{port}/#x"])
+def test_a_circle_ends_when_it_closes(location: str) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        url = origin.does("/", redirect("/elsewhere"))
+        origin.does("/elsewhere", redirect(location.format(port=origin.port)))
+        assert failure(await timed(client, Fetch(url, limits=LIMITS))) is Failure.PERMANENT
+        assert len(origin.asked) <= 3
+
+    fetching_from(work)
+
+
+NOWHERE = {
+    "no Location": (answer("302 Found"), Failure.PERMANENT),
+    "an empty Location": (redirect(""), Failure.PERMANENT),
+    "a Location of spaces": (redirect("   "), Failure.PERMANENT),
+    "half a host": (redirect("http://[::1/"), Failure.PERMANENT),
+    "no host": (redirect("http:///x"), Failure.PERMANENT),
+    "a port of words": (redirect("http://127.0.0.1:http/"), Failure.PERMANENT),
+    "a very long Location": (redirect("/" + "x" * 8100), Failure.PERMANENT),
+    "a file": (redirect("file:///etc/passwd"), Failure.REFUSED),
+    "a script": (redirect("javascript:alert(1)"), Failure.REFUSED),
+    "another scheme": (redirect("gopher://127.0.0.1/_x"), Failure.REFUSED),
+    "a choice": (answer("300 Multiple Choices", "Location: /decent"), Failure.PERMANENT),
+    "a proxy": (answer("305 Use Proxy", "Location: http://127.0.0.1/"), Failure.PERMANENT),
+    "another protocol": (
+        raw(head("101 Switching Protocols", "Upgrade: websocket", "Connection: upgrade")),
+        Failure.PERMANENT,
+    ),
+}
+
+
+@pytest.mark.parametrize(("behaviour", "expected"), NOWHERE.values(), ids=NOWHERE)
+def test_a_redirect_to_nowhere_ends_there(behaviour: Callable[[Peer], Awaitable[None]], expected: Failure) -> None:
+    assert failure(visit(behaviour)) is expected
+
+
+@pytest.mark.parametrize("location", ["/decent?x=\xf6", "decent", "../decent", " /decent ", "./x/../decent"])
+def test_a_sloppy_location_is_followed(location: str) -> None:
+    assert isinstance(visit(redirect(location)), Fetched)
+
+
+def test_the_body_of_a_redirect_is_not_waited_for() -> None:
+    async def redirects_and_drips(peer: Peer) -> None:
+        await peer.send(head("302 Found", "Location: /decent", "Content-Length: 100"))
+        await peer.drip(b"x" * 100, 0.1)
+
+    outcome = visit(redirects_and_drips)
+    assert isinstance(outcome, Fetched)
+    assert outcome.timing.seconds < 1
+
+
+def test_one_deadline_holds_for_all_redirects() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async def takes_its_time(peer: Peer) -> None:
+            await asyncio.sleep(0.7)
+            await redirect(f"/?{len(origin.asked)}")(peer)
+
+        url = origin.does("/", takes_its_time)
+        assert failure(await timed(client, Fetch(url, limits=LIMITS))) is Failure.TOO_SLOW
+        assert 3 <= len(origin.asked) <= 5
+
+    fetching_from(work)
+
+
+@pytest.mark.parametrize(
+    "private", ["127.0.0.2", "0.0.0.0", "[::1]", "[::ffff:127.0.0.2]", "[64:ff9b::7f00:2]", "127.2", "2130706434"]
+)
+def test_a_redirect_to_a_private_address_does_not_reach_it(private: str) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async with Origin(address="127.0.0.2") as victim:
+            url = origin.does("/", redirect(f"http://{private}:{victim.port}/"))
+            outcome = await timed(client, Fetch(url, limits=LIMITS))
+            assert failure(outcome) is Failure.REFUSED
+            assert isinstance(outcome, Failed)
+            assert [hop.url for hop in outcome.hops] == [url]
+            assert victim.connections == 0
+
+    fetching_from(work)
+
+
+def test_the_fourth_redirect_is_guarded_as_the_first() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async with Origin(address="127.0.0.2") as victim:
+            url = chain(origin, 3)
+            origin.does("/3", redirect(victim.url("/")))
+            assert failure(await timed(client, Fetch(url, limits=LIMITS))) is Failure.REFUSED
+            assert victim.connections == 0
+
+    fetching_from(work)
+
+
+def test_nothing_of_the_askers_goes_to_another_origin_nor_back_from_there() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async with Origin(address="127.0.0.3") as other:
+            url = origin.does("/", redirect("/same"))
+            origin.does("/same", redirect(other.url("/there")))
+            other.does("/there", redirect(origin.url("/back")))
+            origin.does("/back", answer())
+            fetch = Fetch(url, headers=SECRETS, etag='"1"', last_modified="yesterday", limits=LIMITS)
+            assert isinstance(await timed(client, fetch), Fetched)
+            carried = [asked.fields for asked in (*origin.asked, *other.asked)]
+            home, same, back, there = carried
+            assert all(fields["authorization"] == "Bearer secret" for fields in (home, same))
+            for fields in (there, back):
+                assert "secret" not in str(fields)
+                assert not {"authorization", "cookie", "x-token", "referer", "if-none-match"} & set(fields)
+
+    fetching_from(work, allowed=("127.0.0.1", "127.0.0.3"))
+
+
+def test_another_port_is_another_origin() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async with Origin() as other:
+            url = origin.does("/", redirect(other.does("/", answer())))
+            await timed(client, Fetch(url, headers=SECRETS, limits=LIMITS))
+            assert "secret" not in str(other.asked)
+
+    fetching_from(work)
+
+
+def test_a_user_in_the_address_is_never_sent() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        location = origin.does("/there", answer()).replace("http://", "http://user:secret@")
+        url = origin.does("/", redirect(location)).replace("http://", "http://user:secret@")
+        assert isinstance(await timed(client, Fetch(url, limits=LIMITS)), Fetched)
+        assert "authorization" not in str(origin.asked)
+
+    fetching_from(work)
+
+
+def test_validators_go_to_the_origin_that_gave_them() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async with Origin(address="127.0.0.3") as files:
+            url = origin.does("/", redirect(files.does("/new", answer("304 Not Modified"))))
+            fetch = Fetch(url, etag='W/"a b"', validated_url=files.url("/old"), limits=LIMITS)
+            assert isinstance(await timed(client, fetch), NotModified)
+            assert "if-none-match" not in origin.asked[0].fields
+            assert files.asked[0].fields["if-none-match"] == 'W/"a b"'
+
+    fetching_from(work, allowed=("127.0.0.1", "127.0.0.3"))
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "body"),
+    [
+        ("301 Moved", "GET", b""),
+        ("302 Found", "GET", b""),
+        ("303 See Other", "GET", b""),
+        ("307 Temporary", "POST", b"a=b"),
+        ("308 Permanent", "POST", b"a=b"),
+    ],
+)
+def test_a_post_stays_one_only_where_the_status_says_so(status: str, method: str, body: bytes) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        url = origin.does("/", redirect("/there", status))
+        origin.does("/there", answer())
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        await timed(client, Fetch(url, method="POST", body=b"a=b", headers=form, limits=LIMITS))
+        assert (origin.asked[1].method, origin.asked[1].body) == (method, body)
+
+    fetching_from(work)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "moved"),
+    [("301 308", "/2"), ("301 302", "/1"), ("302 301", None), ("308 307 301", "/1"), ("303", None)],
+)
+def test_an_address_has_moved_as_far_as_permanent_redirects_led(statuses: str, moved: str | None) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        for step, status in enumerate(statuses.split()):
+            origin.does(f"/{step}", redirect(f"/{step + 1}", f"{status} X"))
+        origin.does(f"/{len(statuses.split())}", answer())
+        outcome = await timed(client, Fetch(origin.url("/0"), limits=LIMITS))
+        assert isinstance(outcome, Fetched)
+        assert outcome.head.moved_to == (origin.url(moved) if moved else None)
+
+    fetching_from(work)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key and a certificate for secure.example, which nobody else trusts."""
+    directory = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-days", "2", "-subj", "/CN=secure.example", "-addext", "subjectAltName=DNS:secure.example"),
+            *("-keyout", str(directory / "key"), "-out", str(directory / "certificate")),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return directory
+
+
+def served(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "certificate", certificate / "key")
+    return context
+
+
+def trusting(certificate: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=certificate / "certificate")
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_redirect_from_https_to_http_is_followed_only_where_it_is_allowed(certificate: Path, allowed: bool) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async with Origin(tls=served(certificate)) as secure:
+            origin.does("/", answer())
+            secure.does("/", redirect(origin.url("/")))
+            outcome = await timed(client, Fetch(f"https://secure.example:{secure.port}/", limits=LIMITS))
+            assert isinstance(outcome, Fetched) is allowed
+            assert len(origin.asked) == allowed
+            if not allowed:
+                assert failure(outcome) is Failure.REFUSED
+
+    names = Names(secure_example=[["127.0.0.1"]])
+    fetching_from(work, lookup=names, tls=trusting(certificate), allow_downgrade=allowed)
+
+
+@pytest.mark.parametrize("host", ["secure.example", "other.example"])
+def test_a_certificate_must_be_trusted_and_name_the_host(certificate: Path, host: str) -> None:
+    async def work(_: Origin, client: Client) -> None:
+        async with Origin(tls=served(certificate)) as secure:
+            outcome = await timed(client, Fetch(f"https://{host}:{secure.port}/", limits=LIMITS))
+            assert failure(outcome) is Failure.PERMANENT
+            assert not secure.asked
+
+    names = Names(secure_example=[["127.0.0.1"]], other_example=[["127.0.0.1"]])
+    tls = trusting(certificate) if host == "other.example" else ssl.create_default_context()
+    fetching_from(work, lookup=names, tls=tls)
+
+
+def test_plain_http_on_a_port_for_https_is_no_tls() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        url = origin.does("/", answer()).replace("http:", "https:")
+        assert failure(await timed(client, Fetch(url, limits=LIMITS))) is Failure.TRANSIENT
+
+    fetching_from(work)

@@ -1,0 +1,99 @@
+"""Fetching from a hostile origin: the client under test, with limits that a test can wait for."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from resources.fetching.addresses import guard
+from resources.fetching.client import Client, Decide, Policy
+from resources.fetching.outcomes import Failed, Failure, Fetched, Outcome
+from resources.fetching.requests import Fetch, Limits
+from tests.hostile.names import Names
+from tests.hostile.origin import Behaviour, Origin, answer
+
+LIMITS = Limits(
+    deadline_seconds=3,
+    head_seconds=1,
+    connect_seconds=0.6,
+    min_bytes_per_second=1000,
+    window_seconds=0.5,
+    max_body_bytes=1_000_000,
+    max_redirects=10,
+    spool_bytes=50_000,
+)
+GRACE_SECONDS = 1.0
+"""What a busy machine may take on top of a deadline."""
+HOME = "127.0.0.1"
+USER_AGENT = "Tarry (+https://tarry.example/contact)"
+
+
+def run(work: Awaitable[Any]) -> Any:
+    """Runs a test's coroutine."""
+
+    async def whole() -> Any:
+        return await work
+
+    return asyncio.run(whole())
+
+
+@asynccontextmanager
+async def client(*, allowed: tuple[str, ...] = (HOME,), **given: Any) -> AsyncIterator[Client]:
+    """A client that may fetch from these loopback addresses. Leaves no file behind, or fails."""
+    with tempfile.TemporaryDirectory(prefix="tarry-spool-") as name:
+        directory = Path(name) / "spool"
+        policy = Policy(guard([80, 443], allowed), USER_AGENT, directory, given.pop("allow_downgrade", False))
+        async with Client(policy, **{"lookup": Names(), **given}) as opened:
+            yield opened
+        left = list(directory.glob("*")) if directory.is_dir() else []
+        assert not left, "files were left behind"
+
+
+def visit(behaviour: Behaviour, limits: Limits = LIMITS, **wanted: Any) -> Outcome:
+    """What comes of one fetch from an origin that behaves so, held to its deadline.
+
+    Afterwards the same client fetches something decent from the same origin.
+    """
+
+    async def work() -> Outcome:
+        async with Origin() as origin, client() as fetching:
+            origin.does("/decent", answer(body=b"decent"))
+            outcome = await timed(fetching, Fetch(origin.does("/", behaviour), limits=limits, **wanted))
+            if isinstance(outcome, Fetched):
+                outcome.body.discard()
+            await assert_alive(fetching, origin)
+            return outcome
+
+    found: Outcome = run(work())
+    return found
+
+
+async def timed(fetching: Client, fetch: Fetch, decide: Decide | None = None) -> Outcome:
+    began = time.monotonic()
+    outcome = await fetching.fetch(fetch, decide)
+    assert time.monotonic() - began < fetch.limits.deadline_seconds + GRACE_SECONDS
+    return outcome
+
+
+async def assert_alive(fetching: Client, origin: Origin) -> None:
+    outcome = await fetching.fetch(Fetch(origin.does("/decent", answer(body=b"decent")), limits=LIMITS))
+    assert isinstance(outcome, Fetched), outcome
+    assert outcome.body.read() == b"decent"
+
+
+def failure(outcome: Outcome) -> Failure:
+    assert isinstance(outcome, Failed), outcome
+    return outcome.failure
+
+
+def fetching_from(work: Callable[[Origin, Client], Awaitable[None]], **given: Any) -> None:
+    """Runs a test with an origin and a client."""
+
+    async def whole() -> None:
+        async with Origin() as origin, client(**given) as fetching:
+            await work(origin, fetching)
+
+    run(whole())
