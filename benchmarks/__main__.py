@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from benchmarks import (
     cached,
     cold,
+    fetching,
     herd,
     idle,
     isolation,
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "idle": idle.measure,
     "painting": painting.measure,
     "traffic": traffic.measure,
+    "fetching": fetching.measure,
 }
 
 ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {"redirects": redirects.measure}

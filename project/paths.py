@@ -27,6 +27,10 @@ class DataDirectory:
         return self.root / "hot"
 
     @property
+    def spool(self) -> Path:
+        return self.root / "spool"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

@@ -1,6 +1,7 @@
 from django.apps import AppConfig
 from django.core.checks import register
 
+from .fetching import checks as fetching_checks
 from .traffic import checks
 
 
@@ -9,3 +10,4 @@ class ResourcesConfig(AppConfig):
 
     def ready(self) -> None:
         register(checks.check_traffic)
+        register(fetching_checks.check_fetching)

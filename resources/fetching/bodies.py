@@ -26,8 +26,15 @@ BOMB_RATIO, BOMB_BYTES = 200, 10_000_000
 """What unpacks to so many times its size is a bomb, once it is so large. Text reaches 20, rarely 100."""
 
 
+_NO_DIGEST = hashlib.sha256()
+
+
 class Content(Protocol):
     """Where bytes come from."""
+
+    def at_eof(self) -> bool:
+        """Whether all of it was read."""
+        ...
 
     async def readany(self) -> bytes:
         """What is there, or comes next; nothing at the end."""
@@ -41,7 +48,7 @@ class Spool:
         self.size = 0
         self._directory = directory
         self._spool_bytes = spool_bytes
-        self._digest = hashlib.sha256()
+        self._digest = _NO_DIGEST
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._file: IO[bytes] | None = None
@@ -58,7 +65,7 @@ class Spool:
     async def finish(self) -> Body:
         """The body. A file is its taker's from now on. Raises FetchError."""
         if self._file is None:
-            data = b"".join(self._pending)
+            data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
             return Body(self.size, hashlib.sha256(data).hexdigest(), data=data)
         await self._write(last=True)
         return Body(self.size, self._digest.hexdigest(), path=Path(self._file.name))
@@ -80,6 +87,7 @@ class Spool:
 
     def _write_now(self, batch: list[bytes], last: bool) -> None:
         if self._file is None:
+            self._digest = hashlib.sha256()
             self._directory.mkdir(parents=True, exist_ok=True)
             self._file = tempfile.NamedTemporaryFile(prefix=PREFIX, dir=self._directory, delete=False)  # noqa: SIM115
         for data in batch:
@@ -112,6 +120,8 @@ async def receive(content: Content, decoder: Decoder, spool: Spool, limits: Limi
                 await asyncio.sleep(0)  # others get a turn: a little data may unpack to very much
             await spool.add(unpacked)
             _check_unpacked(spool.size, received, limits)
+        if content.at_eof():
+            break
     decoder.finish()
     return await spool.finish()
 

@@ -8,6 +8,7 @@ import inspect
 import ssl
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -23,7 +24,7 @@ from .errors import FetchError
 from .exchanges import Exchanges, settle, watched
 from .giving_up import failure_of_status
 from .outcomes import Body, Dropped, Failed, Failure, Fetched, Head, Hop, NotModified, Outcome
-from .pacing import Pace
+from .pacing import Pace, Watch
 from .requests import Fetch
 from .routes import REDIRECTS, Route
 from .targets import Target
@@ -74,6 +75,7 @@ class Client:
         self._tls = tls
         self._source_address = source_address
         self._exchanges: Exchanges | None = None
+        self._watch = Watch()
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(bodies.remove_left_behind, self._policy.spool_directory)
@@ -96,14 +98,12 @@ class Client:
         A body in a file belongs to the caller, who moves it away or discards it.
         """
         loop = asyncio.get_running_loop()
-        trip = _Trip(Pace(fetch.limits, started_at=time.time(), now=loop.time()))
-        timer = asyncio.timeout_at(trip.pace.deadline)
-        trip.pace.governs(timer)
+        trip = _Trip(Pace(self._watch, fetch.limits, started_at=time.time(), now=loop.time()))
         try:
-            async with timer:
+            with trip.pace:
                 return await self._follow(fetch, decide, trip)
         except TimeoutError:
-            if not timer.expired():
+            if not trip.pace.has_ended:
                 raise
             ended = trip.pace.ran_out(loop.time())
         except FetchError as error:
@@ -118,28 +118,30 @@ class Client:
         loop = asyncio.get_running_loop()
         route = Route.begin(fetch)
         while True:
-            self._check(route.target)
+            url = route.target.url
+            self._check(route.target, url)
             trip.pace.awaits_head(loop.time())
-            response = await self._exchanges.ask(route, fetch.limits)
+            response = await self._exchanges.ask(route, url, fetch.limits)
             try:
                 trip.pace.has_head(loop.time())
                 trip.status = response.status
-                head = heads.read(response, route.target.url, trip.hops, fetch.limits, time.time())
+                head = heads.read(response, url, trip.hops, fetch.limits, time.time())
                 if head.status not in REDIRECTS:
                     return await self._conclude(route, decide, response, head, trip)
-                trip.hops.append(Hop(route.target.url, head.status))
+                trip.hops.append(Hop(url, head.status))
                 location = head.headers.get("Location")
                 following = route.after(head.status, location, allow_downgrade=self._policy.allow_downgrade)
                 await settle(response)
             finally:
-                response.close()
+                if not response.closed:
+                    response.close()
             route = following
 
-    def _check(self, target: Target) -> None:
+    def _check(self, target: Target, url: str) -> None:
         """What can be told of an address without asking anybody. Raises FetchError."""
         if not self._policy.guard.may_use(target.port):
             raise FetchError(Failure.REFUSED, f"port {target.port} is not fetched from")
-        expiry = signed_urls.expires_at(target.url)
+        expiry = signed_urls.expires_at(url)
         if expiry is not None and expiry <= time.time():
             raise FetchError(Failure.EXPIRED, "the signature in the address has run out")
 
@@ -162,10 +164,11 @@ class Client:
 
     async def _take(self, route: Route, response: aiohttp.ClientResponse, pace: Pace) -> Body:
         limits = route.fetch.limits
-        decoder = decoding.decoder(", ".join(response.headers.getall("Content-Encoding", [])))
+        decoder = decoding.decoder(", ".join(response.headers.getall("Content-Encoding", ())))
         spool = bodies.Spool(self._policy.spool_directory, limits.spool_bytes)
+        watch = nullcontext() if response.content.is_eof() else watched(response)
         try:
-            with watched(response):
+            with watch:
                 return await bodies.receive(response.content, decoder, spool, limits, pace)
         except (aiohttp.ClientError, OSError) as error:
             spool.discard()

@@ -38,6 +38,8 @@ class Decoder(Protocol):
 
 def decoder(content_encoding: str) -> Decoder:
     """The decoder for a Content-Encoding. Raises FetchError: for unknown ones, and for more than one."""
+    if not content_encoding:
+        return Plain()
     codings = [coding for part in content_encoding.split(",") if (coding := part.strip(" \t").lower())]
     match [coding for coding in codings if coding != "identity"]:
         case []:

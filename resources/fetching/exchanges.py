@@ -9,7 +9,7 @@ import aiohttp
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 from yarl import URL
 
-from . import failing, guarding
+from . import decoding, failing, guarding
 from .requests import Limits
 from .routes import Route
 
@@ -26,22 +26,22 @@ class Exchanges:
     """A session of aiohttp, set up to do nothing by itself."""
 
     def __init__(self, connector: aiohttp.TCPConnector, user_agent: str) -> None:
-        self._user_agent = user_agent
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
-            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            headers={"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": decoding.ACCEPTED},
+            skip_auto_headers=("Content-Type",),
             max_field_size=MAX_FIELD_BYTES,
             max_headers=MAX_FIELDS,
             middlewares=(_only_once,),
         )
 
-    async def ask(self, route: Route, limits: Limits) -> ClientResponse:
-        """Sends the request and waits for the head of its answer. Raises FetchError."""
-        url = URL(route.target.url, encoded=True)
-        headers = route.headers(self._user_agent)
+    async def ask(self, route: Route, address: str, limits: Limits) -> ClientResponse:
+        """Sends the request to the route's address and waits for the head of its answer. Raises FetchError."""
+        url = URL(address, encoded=True)
+        headers = route.headers()
         for tries in range(1, STALE_TRIES + 1):
             attempt = guarding.Attempt()
             guarding.current_attempt.set(attempt)

@@ -68,10 +68,6 @@ class Freshness:
         return min(max(left, least), most)
 
 
-UNSAID = Freshness()
-"""Of an answer that says nothing."""
-
-
 def parse(headers: MultiMapping[str], now: float) -> Freshness:
     """What the fields say, for a shared cache. Contradictions and nonsense count as stale, not as fresh."""
     directives = _directives(headers.getall("Cache-Control", []))

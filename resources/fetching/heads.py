@@ -1,10 +1,11 @@
 """Reads an answer's head once: what it says of the body, of caching and of when to come again."""
 
 import re
+from itertools import chain
 
 import aiohttp
 
-from . import freshness, http_dates, retry_after
+from . import http_dates, retry_after
 from .errors import FetchError
 from .outcomes import Failure, Head, Hop
 from .requests import Limits, is_sendable
@@ -16,20 +17,20 @@ _DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 def read(response: aiohttp.ClientResponse, url: str, hops: list[Hop], limits: Limits, now: float) -> Head:
     """The head of an answer that `url` gave at `now`, in Unix seconds. Raises FetchError when it is too large."""
-    if sum(len(name) + len(value) for name, value in response.raw_headers) > limits.max_head_bytes:
+    if sum(map(len, chain.from_iterable(response.raw_headers))) > limits.max_head_bytes:
         raise FetchError(Failure.TOO_BIG, "header fields beyond the limit", status=response.status)
     headers = response.headers
     return Head(
         status=response.status,
         url=url,
         headers=headers,
+        received_at=now,
         hops=tuple(hops),
         content_type=_text(headers.get("Content-Type", "")),
         content_length=_length(headers.get("Content-Length"), chunked="Transfer-Encoding" in headers),
         etag=_validator(headers.get("ETag")),
         last_modified=_validator(headers.get("Last-Modified")),
         retry_after_seconds=asked_to_wait(response, now),
-        freshness=freshness.parse(headers, now),
     )
 
 

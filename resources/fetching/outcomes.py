@@ -1,11 +1,13 @@
 """What came of a fetch. PURE."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from .freshness import UNSAID, Freshness
+from multidict import MultiMapping
+
+from . import freshness
+from .freshness import Freshness
 
 _PERMANENTLY = frozenset({301, 308})
 
@@ -58,19 +60,25 @@ class Head:
 
     `url` is the address that answered, after all redirects; `moved_to` where the address that was wanted has
     moved for good, as far as 301 and 308 led without another in between.
-    Validators are opaque, None when they cannot be sent back. `content_length` is as announced.
+    Validators are opaque, None when they cannot be sent back. `content_length` is as announced; `received_at`
+    is in Unix seconds.
     """
 
     status: int
     url: str
-    headers: Mapping[str, str]
+    headers: MultiMapping[str]
+    received_at: float = 0.0
     hops: tuple[Hop, ...] = ()
     content_type: str = ""
     content_length: int | None = None
     etag: str | None = None
     last_modified: str | None = None
     retry_after_seconds: float | None = None
-    freshness: Freshness = UNSAID
+
+    @property
+    def freshness(self) -> Freshness:
+        """How long it may be kept. Read from the fields when it is asked for: not everybody does."""
+        return freshness.parse(self.headers, self.received_at)
 
     @property
     def moved_to(self) -> str | None:

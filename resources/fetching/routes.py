@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from multidict import CIMultiDict
 
-from . import decoding, targets
+from . import targets
 from .errors import FetchError
 from .outcomes import Failure
 from .requests import Fetch
@@ -47,13 +47,12 @@ class Route:
         at_home = self.at_home and target.origin == self.target.origin
         return replace(self, target=target, method=method, body=body, at_home=at_home, visited=visited)
 
-    def headers(self, user_agent: str) -> CIMultiDict[str]:
-        """The header fields of this step's request."""
-        fields = CIMultiDict({"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": decoding.ACCEPTED})
+    def headers(self) -> CIMultiDict[str]:
+        """The header fields of this step's request, those of every request apart."""
         given = self.fetch.headers
         if not self.at_home:  # the type of a body goes wherever the body goes
             given = {name: value for name, value in given.items() if self.body and name.lower() == "content-type"}
-        fields.update(given)
+        fields = CIMultiDict(given)
         if self.sends_validators:
             if self.fetch.etag is not None:
                 fields["If-None-Match"] = self.fetch.etag

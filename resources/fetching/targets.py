@@ -5,6 +5,7 @@ A target is read once, here, and is sent as it was read: no other parser gets to
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 import idna
@@ -123,13 +124,20 @@ def _split(url: str, max_bytes: int) -> dict[str, str | None]:
 
 def _target(scheme: str, authority: str, path: str, query: str | None) -> Target:
     scheme = _check_scheme(scheme)
+    host, port = _host_and_port(scheme, authority)
+    return Target(scheme, host, port, _legal(path) or "/", _legal_query(query))
+
+
+@lru_cache(maxsize=4096)
+def _host_and_port(scheme: str, authority: str) -> tuple[str, int]:
+    """Remembered, since what is fetched has few hosts and many paths."""
     match = _AUTHORITY.fullmatch(authority)
     if match is None or "\\" in authority:  # which some take for a slash, so that another host is meant
         raise FetchError(Failure.PERMANENT, "a malformed host")
     port = int(match["port"]) if match["port"] else DEFAULT_PORTS[scheme]
     if not 0 < port < 65536:
         raise FetchError(Failure.PERMANENT, "an impossible port")
-    return Target(scheme, _host(match["host"]), port, _legal(path) or "/", _legal_query(query))
+    return _host(match["host"]), port
 
 
 def _check_scheme(scheme: str) -> str:

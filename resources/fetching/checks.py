@@ -1,0 +1,35 @@
+"""System checks: settings of fetching that contradict each other, or that mean nothing."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error
+
+from .addresses import Exempt
+from .errors import MalformedExceptionError
+
+_PORT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
+_CONTACT = re.compile(r"[!-'*-~]{0,200}", re.ASCII)
+
+
+def check_fetching(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
+    """FETCH_*: networks, ports and the contact can be read, and times fit into one another."""
+    found: list[CheckMessage] = []
+    for text in settings.FETCH_ALLOW_PRIVATE:
+        try:
+            Exempt.parse(text.strip())
+        except MalformedExceptionError as error:
+            found.append(Error(f"FETCH_ALLOW_PRIVATE must have networks, as 10.1.0.0/16: {error}.", id="fetching.E001"))
+    if bad := [port for port in settings.FETCH_PORTS if not _PORT.fullmatch(port) or int(port) > 65535]:
+        found.append(Error(f"FETCH_PORTS must have ports, as 443: {bad}.", id="fetching.E002"))
+    if not _CONTACT.fullmatch(settings.FETCH_CONTACT):
+        found.append(Error("FETCH_CONTACT must be an address or URL, without spaces or brackets.", id="fetching.E003"))
+    if settings.FETCH_CONNECT_SECONDS >= settings.FETCH_HEAD_SECONDS:
+        found.append(Error("FETCH_CONNECT_SECONDS must be below FETCH_HEAD_SECONDS.", id="fetching.E004"))
+    if settings.FETCH_HEAD_SECONDS > settings.FETCH_DEADLINE_SECONDS:
+        found.append(Error("FETCH_HEAD_SECONDS must not be above FETCH_DEADLINE_SECONDS.", id="fetching.E005"))
+    if settings.FETCH_DEADLINE_SECONDS > settings.FETCH_SLOW_DEADLINE_SECONDS:
+        found.append(Error("FETCH_DEADLINE_SECONDS must not be above FETCH_SLOW_DEADLINE_SECONDS.", id="fetching.E006"))
+    return found

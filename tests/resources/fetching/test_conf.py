@@ -1,0 +1,52 @@
+"""The settings of fetching: read as they stand, and refused where they contradict each other."""
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from resources.fetching import checks, conf
+
+
+def test_what_is_set_by_default_has_no_errors() -> None:
+    assert checks.check_fetching(None) == []
+
+
+BAD: dict[str, dict[str, Any]] = {
+    "fetching.E001": {"FETCH_ALLOW_PRIVATE": ["10.1.0.0/16", "localhost"]},
+    "fetching.E002": {"FETCH_PORTS": ["80", "70000"]},
+    "fetching.E003": {"FETCH_CONTACT": "me (at home)\r\nX: y"},
+    "fetching.E004": {"FETCH_CONNECT_SECONDS": 30.0},
+    "fetching.E005": {"FETCH_HEAD_SECONDS": 31.0},
+    "fetching.E006": {"FETCH_SLOW_DEADLINE_SECONDS": 29.0},
+}
+
+
+@pytest.mark.parametrize(("id_", "given"), BAD.items())
+def test_contradictions_are_errors(id_: str, given: dict[str, Any], settings: Settings) -> None:
+    for name, value in given.items():
+        setattr(settings, name, value)
+    assert [message.id for message in checks.check_fetching(None)] == [id_]
+
+
+def test_the_policy_is_that_of_the_settings(settings: Settings) -> None:
+    settings.FETCH_ALLOW_PRIVATE = ["10.1.0.0/16", " 127.0.0.1:9000"]
+    settings.FETCH_PORTS = ["80"]
+    guard = conf.policy().guard
+    assert guard.refusal("10.1.2.3", 5000) is None
+    assert guard.refusal("127.0.0.1", 9000) is None
+    assert guard.refusal("93.184.216.34", 443)
+
+
+def test_the_user_agent_names_the_contact_or_else_the_site(settings: Settings) -> None:
+    settings.PUBLIC_URL = "https://tarry.example"
+    assert conf.policy().user_agent == "Tarry/0.1 (+https://tarry.example)"
+    settings.FETCH_CONTACT = "ops@tarry.example"
+    assert conf.policy().user_agent == "Tarry/0.1 (+ops@tarry.example)"
+
+
+def test_the_slow_lane_has_more_time_and_larger_bodies() -> None:
+    fast, slow = conf.fast_limits(), conf.slow_limits()
+    assert (fast.deadline_seconds, slow.deadline_seconds) == (30, 300)
+    assert (fast.max_body_bytes, slow.max_body_bytes) == (25_000_000, 2_000_000_000)
+    assert fast.min_bytes_per_second == slow.min_bytes_per_second == 1000
