@@ -22,6 +22,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from retry import claims, connections
+from retry.conf import conf
 
 from . import workers
 
@@ -114,7 +115,8 @@ def _storage() -> None:
 
 
 def _queues() -> None:
-    unserved = workers.missing([*settings.RETRY_LANES, settings.CELERY_TASK_DEFAULT_QUEUE])
+    consumed = [name for name, lane in conf().RETRY_LANES.items() if "publisher" not in lane]
+    unserved = workers.missing([*consumed, settings.CELERY_TASK_DEFAULT_QUEUE])
     if unserved:
         raise UnhealthyError(f"no worker for {', '.join(unserved)}")
 

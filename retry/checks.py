@@ -10,7 +10,8 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error
 from django.http.request import validate_host
 
-from .conf import conf
+from . import lanes
+from .conf import Lane, conf
 from .contents import SERVABLE_SECONDS
 from .headers import hot_window_seconds
 from .proxies import is_trusted
@@ -136,12 +137,14 @@ def check_times(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessag
 def check_lanes(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
     """Bounds of lanes, skipping and ageing."""
     found: list[CheckMessage] = []
-    lanes, skip, least = conf().RETRY_LANES, conf().RETRY_SKIP_SECONDS, LEAST_SKIP_SECONDS
-    if bad := [name for name, lane in lanes.items() if lane["limit"] < 1 or lane["workers"] < 1]:
+    known, skip, least = conf().RETRY_LANES, conf().RETRY_SKIP_SECONDS, LEAST_SKIP_SECONDS
+    if bad := [name for name, lane in known.items() if lane["limit"] < 1 or lane["workers"] < 1]:
         found.append(Error(f"Lanes need a limit and workers of at least 1: {', '.join(bad)}.", id="retry.E013"))
-    if bad := [name for place, name in enumerate(lanes) if not {lanes[name].get("up")} <= {None, *list(lanes)[:place]}]:
+    if bad := [name for place, name in enumerate(known) if not {known[name].get("up")} <= {None, *list(known)[:place]}]:
         message = f"Lanes must name a faster lane, one before them, as `up`: {', '.join(bad)}."
         found.append(Error(message, id="retry.E021"))
+    if bad := [name for name, lane in known.items() if not _has_publisher(lane)]:
+        found.append(Error(f"The publisher of these lanes cannot be imported: {', '.join(bad)}.", id="retry.E024"))
     if skip and (skip < least or skip <= conf().DEFAULT_RETRY_TIMEOUT):
         message = f"RETRY_SKIP_SECONDS is {skip}; it must be 0, or at least {least} and above DEFAULT_RETRY_TIMEOUT."
         hint = "Clients that were told to come again in that time would find their work skipped."
@@ -150,6 +153,13 @@ def check_lanes(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessag
         message = "RETRY_AGE_SECONDS and RETRY_SKIP_BACKLOG_SECONDS must not be negative."
         found.append(Error(message, id="retry.E023"))
     return found
+
+
+def _has_publisher(lane: Lane) -> bool:
+    try:
+        return "publisher" not in lane or callable(lanes.publisher(lane["publisher"]))
+    except ImportError:
+        return False
 
 
 def check_popularity(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:

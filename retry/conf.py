@@ -13,13 +13,15 @@ class Lane(TypedDict):
     """A queue's bounds: pieces of work that may wait in it, and workers that take from it.
 
     `skips` says that work nobody asks for any more is skipped while the lane is long; `up` names
-    the faster lane to which its work moves when none of it has started for long.
+    the faster lane to which its work moves when none of it has started for long; `publisher` is the
+    dotted path of a lanes.Publisher for work that does not go to Celery.
     """
 
     limit: int
     workers: int
     skips: NotRequired[bool]
     up: NotRequired[str]
+    publisher: NotRequired[str]
 
 
 def _lanes() -> dict[str, Lane]:

@@ -1,5 +1,10 @@
-"""The Lua scripts, each one atomic step of the protocol, as calls that any driver can carry out."""
+"""Lua scripts, each one atomic step, as calls that any driver can carry out.
 
+Those of the protocol are here under their own names. Another app registers a folder of its own, under
+a namespace: `claim.lua` is then called `<namespace>.claim`.
+"""
+
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha1
@@ -9,8 +14,27 @@ from typing import Literal
 Server = Literal["state", "cache"]
 Reply = object
 
-_TEXTS = {path.stem: path.read_text() for path in (Path(__file__).parent / "lua").glob("*.lua")}
-_DIGESTS = {name: sha1(text.encode(), usedforsecurity=False).hexdigest() for name, text in _TEXTS.items()}
+PARTS = "parts"
+"""The folder in a folder of scripts that holds what several of them need."""
+
+_NEEDS = re.compile(r"^-- needs: ([a-z_ ]+)\n", re.MULTILINE)
+
+_TEXTS: dict[str, str] = {}
+_DIGESTS: dict[str, str] = {}
+
+
+def register(folder: Path, namespace: str = "") -> None:
+    """Makes all scripts of the folder known. Loads them into no server: that happens at their first call.
+
+    A script whose first lines hold `-- needs: a b` begins with parts/a.lua and parts/b.lua, in that order.
+    """
+    parts = {path.stem: path.read_text() for path in (folder / PARTS).glob("*.lua")}
+    for path in folder.glob("*.lua"):
+        name = f"{namespace}.{path.stem}" if namespace else path.stem
+        own = path.read_text()
+        needed = _NEEDS.search(own)
+        _TEXTS[name] = "".join(parts[part] for part in needed[1].split()) + own if needed else own
+        _DIGESTS[name] = sha1(_TEXTS[name].encode(), usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +52,6 @@ class Call:
     def by_text(self) -> tuple[str | int | float | bytes, ...]:
         """For a server that has not seen the script yet, or lost it in a restart."""
         return ("EVAL", _TEXTS[self.script], len(self.keys), *self.keys, *self.arguments)
+
+
+register(Path(__file__).parent / "lua")

@@ -61,6 +61,7 @@ def test_skipping_and_ageing_can_be_switched_off(settings: Settings) -> None:
         ({"RETRY_LANES": {"a": {"limit": 1, "workers": 1, "up": "b"}}}, "retry.E021"),
         ({"RETRY_LANES": {"a": {"limit": 1, "workers": 1, "up": "a"}}}, "retry.E021"),
         ({"RETRY_LANES": {n: {"limit": 1, "workers": 1, "up": "b"} for n in ("a", "b")}}, "retry.E021"),
+        ({"RETRY_LANES": {"a": {"limit": 1, "workers": 1, "publisher": "retry.nowhere.publish"}}}, "retry.E024"),
         ({"RETRY_SKIP_SECONDS": 14, "DEFAULT_RETRY_TIMEOUT": 5}, "retry.E022"),
         ({"RETRY_SKIP_SECONDS": 25}, "retry.E022"),
         ({"RETRY_AGE_SECONDS": -1}, "retry.E023"),

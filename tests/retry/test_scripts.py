@@ -1,0 +1,38 @@
+"""Scripts of other apps: registered under a namespace, with the parts that they need."""
+
+from pathlib import Path
+
+import pytest
+
+from retry import connections, scripts
+from retry.scripts import Call
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "one.lua").write_text("local one = 1\n")
+    (tmp_path / "parts" / "two.lua").write_text("local two = one + 1\n")
+    (tmp_path / "sum.lua").write_text("-- Adds.\n-- needs: one two\nreturn one + two\n")
+    (tmp_path / "look.lua").write_text("return 'another look'\n")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_registered_script_runs_with_the_parts_it_needs_in_their_order(folder: Path) -> None:
+    scripts.register(folder, "tests")
+    assert connections.execute(Call("state", "tests.sum", [])) == 3
+    assert connections.execute(Call("state", "tests.sum", [])) == 3  # by its digest
+
+
+def test_a_namespace_keeps_scripts_of_one_name_apart(folder: Path) -> None:
+    before = Call("state", "look", []).by_text()
+    scripts.register(folder, "tests")
+    assert Call("state", "look", []).by_text() == before
+    assert Call("state", "tests.look", []).by_text()[1] == "return 'another look'\n"
+
+
+def test_a_script_that_needs_a_part_which_is_not_there_is_refused(folder: Path) -> None:
+    (folder / "sum.lua").write_text("-- needs: three\nreturn three\n")
+    with pytest.raises(KeyError, match="three"):
+        scripts.register(folder, "tests")
