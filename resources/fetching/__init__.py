@@ -1,1 +1,1 @@
-"""All outgoing HTTP: the only code that talks to other people's servers."""
+"""All outgoing HTTP: the frontier's domain queues, the guarded client, politeness."""

@@ -1,0 +1,190 @@
+"""What waits in the frontier, and what becomes of it. PURE: values only."""
+
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from hashlib import sha256
+from typing import Literal
+
+Lane = Literal["fast", "slow"]
+
+
+class Priority(IntEnum):
+    """Which domains come first: those somebody waits for, those that said they changed, the rest."""
+
+    INTERACTIVE = 1
+    FLAGGED = 2
+    ORDINARY = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Why a job is wanted. Several wishes share one job, and all are told of its end.
+
+    `id` names the piece of work; a wish of the same id with a higher `order` (a fencing token) takes
+    the place of an earlier one. `payload` is text (JSON) that the frontier does not read.
+    """
+
+    id: str
+    payload: str = ""
+    order: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One URL to be fetched. Jobs of one key are one request, whoever wants it.
+
+    `expected_seconds` is how long the request is expected to take. `crawl_delay_seconds` is what
+    robots.txt asks for, where the kind of fetch obeys it. `expires_at` (Unix seconds) is when the URL
+    itself expires. `detail` is text that goes with the URL (method, validators). `scope` is by rule
+    when it is empty.
+    """
+
+    url: str
+    key: str
+    wish: Wish
+    priority: Priority = Priority.ORDINARY
+    lane: Lane = "fast"
+    expected_seconds: float = 1.0
+    not_before_seconds: float = 0.0
+    expires_at: float | None = None
+    crawl_delay_seconds: float = 0.0
+    detail: str = ""
+    scope: str = ""
+
+
+def url_key(url: str, method: str = "GET") -> str:
+    """The key of jobs that may share one request. Canonicalises nothing."""
+    return f"{method}:{sha256(url.encode()).hexdigest()}"
+
+
+class Verdict(Enum):
+    """What a request says of its domain. What it says of the job is the caller's to decide."""
+
+    OK = "ok"
+    """An answer that speaks for the rate: 2xx, 304."""
+    THROTTLED = "throttled"
+    """429, or 503 as a refusal: the domain's, not the job's failure. The job is queued again."""
+    REFUSED = "refused"
+    """An answer about this request alone (404, 410, too big): makes nothing faster or slower."""
+    FAILED = "failed"
+    """The host answered, and is not well: 5xx, a broken body."""
+    UNREACHABLE = "unreachable"
+    """No answer: no name, no connection, no time. Several hosts at once, and our network is held to be away."""
+    UNSENT = "unsent"
+    """No request was sent. The place in line is given back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of one request."""
+
+    verdict: Verdict
+    latency_seconds: float = 0.0
+    status: str = ""
+    retry_after_seconds: float = 0.0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """The job waits in the queue of this scope."""
+
+    scope: str
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """There is a job of that key: `queued`, `later`, `running`, `holding` (fetched), `doomed` or `ending`."""
+
+    state: str
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """The backlog of the domain, or of all, has no room."""
+
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job to be done now: fetch, report, finish. `version` counts wishes that joined since it was first claimed."""
+
+    key: str
+    token: int
+    version: int
+    url: str
+    detail: str
+    scope: str
+    host: str
+    lane: Lane
+    priority: Priority
+    attempts: int
+    lapses: int
+    wishes: tuple[Wish, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """A job that has failed without a request: tell those who want it, then finish.
+
+    `why` is `expired` (its URL has), `stalled` (its domain had no success for too long) or `lapsed`
+    (it lost its worker too often).
+    """
+
+    job: Claimed
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing is due for so long, unless a publish says otherwise."""
+
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The domain's place is free; the job is held, under its lease, until it is finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The job is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """Others have joined meanwhile: do what they want too, then finish with this version."""
+
+    version: int
+    wishes: tuple[Wish, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The job is queued again."""
+
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class NoBudget:
+    """The domain's retries are used up: the job is held, and should fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """The job is somebody else's by now, or gone: what was fetched may be kept, nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an admin sets for a domain. None: as learnt, or by settings."""
+
+    delay_seconds: float | None = None
+    in_flight: int | None = None
+    bytes_per_second: int | None = None
+    paused: bool = False

@@ -1,0 +1,99 @@
+-- Puts a job into its domain's queue, or joins the one there is with the same key.
+-- needs: domain line job
+-- ARGV: rules key host site path scope lane priority expected_ms later_ms expires_ms crawl_ms url detail
+--       id order payload
+-- -> queued scope wait_ms | joined state wait_ms | full wait_ms
+local key, host, site, path, scope = unpack(ARGV, 2, 6)
+local lane, priority = ARGV[7], tonumber(ARGV[8])
+local expected, later_ms, expires, crawl = unpack(ARGV, 9, 12)
+local url, detail, id, order, payload = unpack(ARGV, 13, 17)
+
+-- What the limits of this host count for, as an admin has set it for the host or for its registrable domain.
+local function scope_by_rule()
+  local by = redis.call('HMGET', 'fetch:scopes', host, site)
+  local kind = by[1] or by[2]
+  if not kind or kind == 'host' then return host end
+  if kind == 'registrable' then return site end
+  if kind == 'path' then return path end
+  return kind  -- an address, as address:192.0.2.1
+end
+
+-- How long a job at the end of the queue is expected to wait: never less than what the domain is blocked for.
+local function expected_wait(d)
+  local ahead = 0
+  for better = 1, priority do ahead = ahead + d[lane .. '_' .. better] end
+  return string.format('%.0f', math.max(0, allowed_at(d) - now) + ahead * gap_ms(d))
+end
+
+-- A later token of the same work takes the earlier one's place.
+local function want(job)
+  local wanted = 'fetch:wanted:' .. key
+  local before = redis.call('HGET', wanted, id)
+  if before and tonumber(string.match(before, '^(%d+) ')) >= tonumber(order) then return false end
+  redis.call('HSET', wanted, id, order .. ' ' .. payload)
+  return true
+end
+
+-- First in, first out by arrival. What expires within the hour is done as if it had arrived an hour before
+-- it expires (earliest deadline first, where everything else has an hour): nothing starves by it.
+local function place_in_line(arrived)
+  return tonumber(expires) > 0 and math.min(arrived, expires - 3600000) or arrived
+end
+
+local function better(job)
+  local better_lane = lane == 'fast' and job.lane == 'slow' and job.learnt ~= '1'
+  local lives_longer = job.expires > 0 and (tonumber(expires) == 0 or tonumber(expires) > job.expires)
+  return better_lane, lives_longer, priority < job.priority or better_lane or lives_longer
+end
+
+-- What waits is moved to where this request would have put it, never to a slower place. A URL whose
+-- signature holds for longer takes the place of the one there is.
+local function improve(d, job)
+  local better_lane, lives_longer, any = better(job)
+  if not any or not is_waiting(job) then return end
+  local state, due = job.state, job.due
+  take(d, job)
+  set_job(job, 'priority', math.min(priority, job.priority), 'lane', better_lane and lane or job.lane)
+  if lives_longer then
+    set_job(job, 'url', url, 'detail', detail, 'expires', tonumber(expires), 'order', place_in_line(job.arrived))
+  end
+  if state == 'later' then put_later(d, job, due) else put(d, job) end
+end
+
+local found = job_of(key)
+if found then
+  local d = domain(found.scope)
+  if want(found) and not is_waiting(found) then set_job(found, 'version', found.version + 1) end
+  improve(d, found)
+  settle(d)
+  wake()
+  return {'joined', found.state, expected_wait(d)}
+end
+
+if scope == '' then scope = scope_by_rule() end
+local d = domain(scope)
+-- The last tenth is kept for what somebody waits for.
+local share = priority == 1 and 1 or 0.9
+local all = tonumber(redis.call('GET', 'fetch:queued') or 0)
+if waiting(d) >= rules.domain_backlog * share or all >= rules.backlog * share then
+  return {'full', expected_wait(d)}
+end
+
+d.arrived = math.max(d.arrived + 0.001, now)
+local job = {key = key}
+set_job(job, 'key', key, 'scope', scope, 'host', host, 'site', site, 'path', path, 'lane', lane, 'priority', priority,
+  'expected', tonumber(expected), 'order', place_in_line(d.arrived), 'expires', tonumber(expires), 'crawl', tonumber(crawl),
+  'url', url, 'detail', detail, 'arrived', d.arrived, 'attempts', 0, 'lapses', 0, 'version', 0)
+local wait = expected_wait(d)
+want(job)
+if tonumber(later_ms) > 0 then
+  put_later(d, job, now + later_ms)
+  wake_at = now + later_ms
+else
+  put(d, job)
+end
+settle(d)
+redis.call('ZADD', 'fetch:domains', now, scope)
+redis.call('ZREMRANGEBYSCORE', 'fetch:domains', '-inf', now - rules.kept_ms)
+wake()
+return {'queued', scope, wait}

@@ -1,0 +1,11 @@
+-- The end of a job that is held, unless somebody has joined it meanwhile: those are handed over first.
+-- needs: domain line job
+-- ARGV: rules key token version   -> stale | ended | more version payloads
+local key, token, version = unpack(ARGV, 2, 4)
+local job = job_of(key)
+if not job or job.token ~= token or (job.state ~= 'holding' and job.state ~= 'ending') then return {'stale'} end
+if tonumber(version) ~= job.version then
+  return {'more', string.format('%.0f', job.version), redis.call('HGETALL', 'fetch:wanted:' .. key)}
+end
+forget(job)
+return {'ended'}

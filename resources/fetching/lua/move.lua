@@ -1,0 +1,17 @@
+-- A job goes to another lane or priority: what waits changes its queue, what is in flight counts in the
+-- other lane from now on. Later requests for it do not move it back.
+-- needs: domain line job
+-- ARGV: rules key lane priority('' as it is)   -> 1 | 0
+local job = job_of(ARGV[2])
+if not job or job.state == 'doomed' or job.state == 'ending' then return 0 end
+local d, lane, priority = domain(job.scope), ARGV[3], tonumber(ARGV[4]) or job.priority
+local state = job.state
+if state == 'queued' then take(d, job) end
+if state == 'running' and lane ~= job.lane then
+  d.slow_in_flight = d.slow_in_flight + (lane == 'slow' and 1 or -1)
+end
+set_job(job, 'lane', lane, 'priority', priority, 'learnt', lane ~= job.lane and '1' or job.learnt or '0')
+if state == 'queued' then put(d, job) end
+settle(d)
+wake()
+return 1

@@ -1,0 +1,76 @@
+-- A domain: the scope of a limit, and how it stands. Times are milliseconds of Redis' clock.
+local rules = cjson.decode(ARGV[1])
+local time = redis.call('TIME')
+local now = rules.now or time[1] * 1000 + time[2] / 1000  -- rules.now: a test's clock
+
+local LANES = {'fast', 'slow'}
+local DEFAULTS = {
+  -- politeness, learnt: gap between requests, the gap that was refused last, when it was cut
+  delay = rules.delay_ms, floor = 0, cut_at = 0, throttles = 0, cap = rules.in_flight, cap_refused = 0,
+  -- when the next request may be sent
+  next = 0, block_until = 0, block_cause = '', bytes_until = 0,
+  -- circuit: failures in a row, how often it opened in a row, and until when nothing is tried
+  failures = 0, opens = 0, opened_at = 0, circuit_until = 0, trouble_since = 0, budget = rules.retry_budget,
+  -- set by an admin; these win. '' is not set
+  set_delay = '', set_cap = '', set_bytes = '', set_paused = 0,
+  -- what waits, by lane and priority, and what is in flight; where the domain stands in line
+  fast_1 = 0, fast_2 = 0, fast_3 = 0, slow_1 = 0, slow_2 = 0, slow_3 = 0, sum_fast = 0, sum_slow = 0, later = 0,
+  in_flight = 0, slow_in_flight = 0, arrived = 0, at_fast = '', at_slow = '', placed_fast = 0, placed_slow = 0,
+  -- for people
+  ok = 0, throttled = 0, failed = 0, ok_at = 0, asked_at = 0, status = '', bytes = 0,
+}
+
+local loaded = {}
+
+-- The domain's record, one table for each in a script. Only settle() writes it.
+local function domain(scope)
+  if loaded[scope] then return loaded[scope] end
+  local flat, held = redis.call('HGETALL', 'fetch:domain:' .. scope), {}
+  for place = 1, #flat, 2 do held[flat[place]] = tonumber(flat[place + 1]) or flat[place + 1] end
+  local d = {scope = scope, held = held}
+  for name, default in pairs(DEFAULTS) do
+    d[name] = held[name]
+    if d[name] == nil then d[name] = default end
+  end
+  loaded[scope] = d
+  return d
+end
+
+local function write(d)
+  local changed, key = {}, 'fetch:domain:' .. d.scope
+  for name, default in pairs(DEFAULTS) do
+    local before = d.held[name]
+    if before == nil then before = default end
+    if d[name] ~= before then
+      changed[#changed + 1], changed[#changed + 2] = name, d[name]
+      d.held[name] = d[name]
+    end
+  end
+  if #changed == 0 then return end
+  redis.call('HSET', key, unpack(changed))
+  if d.set_delay ~= '' or d.set_cap ~= '' or d.set_bytes ~= '' or d.set_paused == 1 then
+    redis.call('PERSIST', key)
+  else
+    redis.call('PEXPIRE', key, rules.kept_ms)
+  end
+end
+
+local function gap_ms(d) return d.set_delay ~= '' and d.set_delay or d.delay end
+
+-- Requests that may be in flight at once. A circuit that is open tries one at a time.
+local function cap_of(d)
+  if d.opens > 0 then return 1 end
+  return d.set_cap ~= '' and d.set_cap or math.floor(d.cap)
+end
+
+local function allowed_at(d) return math.max(d.next, d.block_until, d.bytes_until, d.circuit_until) end
+
+local function waiting_in(d, lane) return d[lane .. '_1'] + d[lane .. '_2'] + d[lane .. '_3'] end
+local function waiting(d) return waiting_in(d, 'fast') + waiting_in(d, 'slow') + d.later end
+
+-- The slow lane leaves one request in flight to the fast one, where there are two.
+local function has_room(d, lane)
+  local cap = cap_of(d)
+  if d.set_paused == 1 or d.in_flight >= cap then return false end
+  return lane == 'fast' or cap == 1 or d.slow_in_flight < cap - 1
+end

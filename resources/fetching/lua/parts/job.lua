@@ -1,0 +1,83 @@
+-- Jobs: in the queues of their domain, in flight, or about to fail without a request.
+local NUMBERS = {priority = 1, expected = 1, order = 1, expires = 1, crawl = 1, attempts = 1, lapses = 1, version = 1,
+  claimed = 1, slot_next = 1, slot_before = 1, due = 1, arrived = 1}
+
+local function job_name(key) return 'fetch:job:' .. key end
+
+local function job_of(key)
+  local flat = redis.call('HGETALL', job_name(key))
+  if #flat == 0 then return nil end
+  local job = {key = key}
+  for place = 1, #flat, 2 do
+    local name, value = flat[place], flat[place + 1]
+    job[name] = NUMBERS[name] and tonumber(value) or value
+  end
+  return job
+end
+
+local function set_job(job, ...)
+  local given = {...}
+  for place = 1, #given, 2 do job[given[place]] = given[place + 1] end
+  redis.call('HSET', job_name(job.key), ...)
+end
+
+local function queue_of(job) return 'fetch:jobs:' .. job.scope .. ':' .. job.lane .. ':' .. job.priority end
+
+-- Into its queue, at its place: what arrived earlier, and what expires soon, is ahead.
+local function put(d, job)
+  redis.call('ZADD', queue_of(job), job.order, job.key)
+  local count, sum = job.lane .. '_' .. job.priority, 'sum_' .. job.lane
+  d[count], d[sum] = d[count] + 1, d[sum] + job.expected
+  if job.expires > 0 then redis.call('ZADD', 'fetch:expiring', job.expires, job.key) end
+  redis.call('INCR', 'fetch:queued')
+  if job.state ~= 'queued' then set_job(job, 'state', 'queued') end
+end
+
+local function put_later(d, job, due)
+  redis.call('ZADD', 'fetch:later', due, job.key)
+  d.later = d.later + 1
+  if job.expires > 0 then redis.call('ZADD', 'fetch:expiring', job.expires, job.key) end
+  redis.call('INCR', 'fetch:queued')
+  set_job(job, 'state', 'later', 'due', due)
+end
+
+-- Out of wherever it waits.
+local function take(d, job)
+  if job.state == 'later' then
+    redis.call('ZREM', 'fetch:later', job.key)
+    d.later = d.later - 1
+  else
+    redis.call('ZREM', queue_of(job), job.key)
+    local count, sum = job.lane .. '_' .. job.priority, 'sum_' .. job.lane
+    d[count], d[sum] = d[count] - 1, d[sum] - job.expected
+  end
+  if job.expires > 0 then redis.call('ZREM', 'fetch:expiring', job.key) end
+  redis.call('DECR', 'fetch:queued')
+end
+
+local function is_waiting(job) return job.state == 'queued' or job.state == 'later' end
+
+local function leave_flight(d, job)
+  d.in_flight = d.in_flight - 1
+  if job.lane == 'slow' then d.slow_in_flight = d.slow_in_flight - 1 end
+end
+
+-- A job that is to fail without a request. Whoever claims next is handed it.
+local function doom(job, why)
+  redis.call('ZADD', 'fetch:doomed', now, job.key)
+  set_job(job, 'state', 'doomed', 'why', why)
+  wake_at = math.min(wake_at or now, now)
+end
+
+local function forget(job)
+  redis.call('DEL', job_name(job.key), 'fetch:wanted:' .. job.key)
+  redis.call('ZREM', 'fetch:leases', job.key)
+end
+
+-- Tokens grow even when the server lost its data.
+local function new_token()
+  local last = tonumber(redis.call('GET', 'fetch:token') or 0)
+  local token = string.format('%.0f', math.max(last + 1, time[1] * 1000000 + time[2]))
+  redis.call('SET', 'fetch:token', token)
+  return token
+end

@@ -1,0 +1,47 @@
+-- The line of domains: for each lane and priority those that are due, by what remains to be done, and
+-- those whose time comes, by that time. A domain that has no room stands in neither.
+local wake_at = nil
+
+local function best_priority(d, lane)
+  for priority = 1, 3 do
+    if d[lane .. '_' .. priority] > 0 then return priority end
+  end
+end
+
+-- What is left of the domain's chain, in ms: its requests and the gaps between them.
+local function remaining(d, lane) return d['sum_' .. lane] + waiting_in(d, lane) * gap_ms(d) end
+
+-- Puts the domain where it belongs. Remembers the earliest moment for which somebody may have to be woken.
+local function place(d)
+  local at = allowed_at(d)
+  for _, lane in ipairs(LANES) do
+    local priority, before, set, score = best_priority(d, lane), d['at_' .. lane], '', 0
+    if priority and has_room(d, lane) then
+      if at <= now then
+        set, score = 'fetch:due:' .. lane .. ':' .. priority, remaining(d, lane)
+      else
+        set, score = 'fetch:waiting:' .. lane .. ':' .. priority, at
+      end
+    end
+    if before ~= '' and before ~= set then redis.call('ZREM', before, d.scope) end
+    if set ~= '' then
+      redis.call('ZADD', set, score, d.scope)
+      if before == '' or at < d['placed_' .. lane] then wake_at = math.min(wake_at or at, at) end
+    end
+    d['at_' .. lane], d['placed_' .. lane] = set, set == '' and 0 or at
+  end
+end
+
+local function settle(d)
+  place(d)
+  write(d)
+end
+
+-- One publish for those who sleep beyond that moment, if anybody does.
+local function wake()
+  if not wake_at then return end
+  redis.call('ZREMRANGEBYSCORE', 'fetch:idle', '-inf', now)
+  if redis.call('ZCARD', 'fetch:idle') > 0 then
+    redis.call('PUBLISH', 'fetch:wake', string.format('%.0f', math.max(0, wake_at - now)))
+  end
+end

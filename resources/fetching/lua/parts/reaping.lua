@@ -1,0 +1,80 @@
+-- What time has brought: lapsed leases, retries that are due, expired URLs, domains that stall. A few of
+-- each in every call, so that no call takes long.
+local FEW = 16
+
+local function due(set, most) return redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, most or FEW) end
+
+-- The worker is gone: the job goes back to its place. One that has lost its worker too often is to fail.
+local function reap_leases()
+  for _, key in ipairs(due('fetch:leases')) do
+    redis.call('ZREM', 'fetch:leases', key)
+    local job = job_of(key)
+    if job and (job.state == 'running' or job.state == 'holding') then
+      local d = domain(job.scope)
+      if job.state == 'running' then leave_flight(d, job) end
+      set_job(job, 'lapses', job.lapses + 1)
+      if job.lapses >= rules.most_lapses then
+        doom(job, 'lapsed')
+      else
+        put(d, job)
+      end
+      settle(d)
+    elseif job then  -- nobody told those who want it that it failed
+      doom(job, job.why)
+    end
+  end
+end
+
+local function reap_later()
+  for _, key in ipairs(due('fetch:later')) do
+    local job = job_of(key)
+    local d = domain(job.scope)
+    take(d, job)
+    put(d, job)
+    settle(d)
+  end
+end
+
+local function reap_expired()
+  for _, key in ipairs(due('fetch:expiring')) do
+    local job = job_of(key)
+    local d = domain(job.scope)
+    take(d, job)
+    doom(job, 'expired')
+    settle(d)
+  end
+end
+
+-- No success for so long, whatever was tried: what waits for the domain is to fail.
+local function reap_stalled()
+  for _, scope in ipairs(due('fetch:stalls', 2)) do
+    local d, left = domain(scope), FEW
+    for _, lane in ipairs(LANES) do
+      for priority = 1, 3 do
+        local queue = 'fetch:jobs:' .. scope .. ':' .. lane .. ':' .. priority
+        for _, key in ipairs(left > 0 and redis.call('ZRANGE', queue, 0, left - 1) or {}) do
+          local job = job_of(key)
+          take(d, job)
+          doom(job, 'stalled')
+          left = left - 1
+        end
+      end
+    end
+    if left > 0 then  -- whoever comes now has as long again
+      d.trouble_since = now
+      redis.call('ZADD', 'fetch:stalls', now + rules.stall_ms, scope)
+      if d.opens == 0 and d.block_until <= now then
+        d.trouble_since = 0
+        redis.call('ZREM', 'fetch:stalls', scope)
+      end
+    end
+    settle(d)
+  end
+end
+
+local function reap()
+  reap_leases()
+  reap_later()
+  reap_expired()
+  reap_stalled()
+end

@@ -1,0 +1,21 @@
+-- Withdraws what is wanted of a job under one name, or, without a name, the job. What is in flight goes on.
+-- needs: domain line job
+-- ARGV: rules key id('' all of it)   -> removed | kept | in_flight | unknown
+local key, id = ARGV[2], ARGV[3]
+local job = job_of(key)
+if not job then return 'unknown' end
+if id ~= '' then
+  redis.call('HDEL', 'fetch:wanted:' .. key, id)
+  if redis.call('HLEN', 'fetch:wanted:' .. key) > 0 then return 'kept' end
+end
+if job.state == 'doomed' then
+  redis.call('ZREM', 'fetch:doomed', key)
+elseif is_waiting(job) then
+  local d = domain(job.scope)
+  take(d, job)
+  settle(d)
+else
+  return 'in_flight'
+end
+forget(job)
+return 'removed'

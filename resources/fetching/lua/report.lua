@@ -1,0 +1,92 @@
+-- What came of a request: the domain learns from it and its place in flight is free. The job goes on
+-- being held, is done, or is queued again.
+-- needs: domain line job adapting network
+-- ARGV: rules machine key token verdict status latency_ms retry_after_ms bytes
+--       next("hold"|"end"|"again") version again_ms
+-- -> stale | held | ended | more version payloads | again wait_ms | refused
+local machine, key, token, verdict, status = unpack(ARGV, 2, 6)
+local latency, retry_after, bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local what, version, again_ms = ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12])
+
+local job = job_of(key)
+if not job or job.token ~= token or job.state ~= 'running' then return {'stale'} end
+local d = domain(job.scope)
+leave_flight(d, job)
+local ours = verdict == 'unsent'
+
+-- Which hosts and paths of a registrable domain refuse, for proposals to count them together or apart.
+local function note_evidence()
+  local events = 'fetch:evidence:' .. job.site
+  redis.call('LPUSH', events, cjson.encode({now, job.host, job.path, job.scope}))
+  redis.call('LTRIM', events, 0, 99)
+  redis.call('PEXPIRE', events, 86400000)
+  redis.call('ZADD', 'fetch:evidence', now, job.site)
+  redis.call('ZREMRANGEBYSCORE', 'fetch:evidence', '-inf', now - 86400000)
+end
+
+if verdict == 'unsent' then  -- the place in line was not used
+  if d.next == job.slot_next then d.next = job.slot_before end
+elseif verdict == 'unreachable' then
+  ours = on_unreachable(machine, d)
+  if not ours then on_failed(d, job) end
+else
+  network_works(machine)
+  if verdict == 'ok' then
+    on_success(d, job)
+  elseif verdict == 'throttled' then
+    on_throttled(d, job, latency, retry_after)
+    note_evidence()
+  elseif verdict == 'failed' then
+    on_failed(d, job)
+  else  -- a refusal of this one request by a host that works: neither faster nor slower
+    d.throttles = 0
+    forgive(d)
+  end
+end
+if verdict ~= 'unsent' then d.status = status end
+
+local most_bytes = d.set_bytes ~= '' and d.set_bytes or rules.bytes_per_second
+if bytes > 0 then
+  d.bytes = d.bytes + bytes
+  if most_bytes > 0 then d.bytes_until = math.max(now - 1000, d.bytes_until) + bytes / most_bytes * 1000 end
+end
+
+local function queue_again(wait_ms)
+  redis.call('ZREM', 'fetch:leases', key)
+  if wait_ms > 0 then
+    put_later(d, job, now + wait_ms)
+    wake_at = math.min(wake_at or now + wait_ms, now + wait_ms)
+  else
+    put(d, job)
+  end
+  return {'again', string.format('%.0f', wait_ms)}
+end
+
+local function end_or_more()
+  if version == job.version then
+    forget(job)
+    return {'ended'}
+  end
+  set_job(job, 'state', 'holding')
+  return {'more', string.format('%.0f', job.version), redis.call('HGETALL', 'fetch:wanted:' .. key)}
+end
+
+local reply
+if verdict == 'throttled' or (verdict == 'unreachable' and ours) then
+  reply = queue_again(0)  -- not the job's failure
+elseif what == 'again' and verdict ~= 'unsent' and d.budget < 1 then
+  set_job(job, 'state', 'holding')
+  reply = {'refused'}
+elseif what == 'again' then
+  if verdict ~= 'unsent' then d.budget = d.budget - 1 end
+  set_job(job, 'attempts', job.attempts + 1)
+  reply = queue_again(again_ms)
+elseif what == 'end' then
+  reply = end_or_more()
+else
+  set_job(job, 'state', 'holding')
+  reply = {'held'}
+end
+settle(d)
+wake()
+return reply

@@ -1,0 +1,30 @@
+"""The frontier's numbers as the settings say."""
+
+from functools import cache
+from typing import Any
+
+from django.conf import settings
+from django.core.signals import setting_changed
+
+from .politeness import Politeness
+
+
+@cache
+def politeness() -> Politeness:
+    """The settings as they stand. Units are those of docs/settings.md."""
+    return Politeness(
+        delay=settings.FETCH_DELAY_SECONDS,
+        in_flight=settings.FETCH_IN_FLIGHT,
+        bytes_per_second=settings.FETCH_BYTES_PER_SECOND,
+        lease=settings.FETCH_LEASE_SECONDS,
+        backlog=settings.FETCH_BACKLOG,
+        domain_backlog=settings.FETCH_DOMAIN_BACKLOG,
+        stall=settings.FETCH_STALL_SECONDS,
+    )
+
+
+def _forget(**_: Any) -> None:
+    politeness.cache_clear()
+
+
+setting_changed.connect(_forget)  # tests override settings

@@ -1,0 +1,27 @@
+"""A clock for the frontier's scripts that tests move by hand."""
+
+import pytest
+
+from resources.fetching import frontier
+
+START_MS = 1_800_000_000_000.0
+
+
+class Clock:
+    """Redis' time, as the scripts are told it. Seconds since the start are `seconds`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds = 0.0
+        real = frontier._rules
+        monkeypatch.setattr(frontier, "_rules", lambda: f'{{"now":{self.ms:.3f},{real()[1:]}')
+
+    @property
+    def ms(self) -> float:
+        return START_MS + self.seconds * 1000
+
+    @property
+    def unix(self) -> float:
+        return self.ms / 1000
+
+    def pass_by(self, seconds: float) -> None:
+        self.seconds += seconds
