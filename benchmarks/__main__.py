@@ -10,6 +10,7 @@ from benchmarks import (
     cached,
     cold,
     fetching,
+    frontier,
     herd,
     idle,
     isolation,
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "painting": painting.measure,
     "traffic": traffic.measure,
     "fetching": fetching.measure,
+    "frontier": frontier.measure,
 }
 
 ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {"redirects": redirects.measure}
