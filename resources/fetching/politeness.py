@@ -33,7 +33,7 @@ class Politeness:
     most_lapses: int = 2
     backlog: int = 100_000
     domain_backlog: int = 10_000
-    stall: float = 3600
+    stall: float = 86_400
     retry_budget: float = 10
     retry_share: float = 0.1
     """Each request earns so much of a retry, up to the budget."""

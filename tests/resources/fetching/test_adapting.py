@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from pytest_django import Settings
 
 from resources.fetching import frontier
 from resources.fetching.jobs import Again, Claimed, Idle, Limits, Report
@@ -110,7 +111,8 @@ def test_a_retry_after_of_nothing_switches_no_back_off_off(clock: Clock) -> None
     assert waits[-1] > 30
 
 
-def test_a_domain_that_only_refuses_fails_its_jobs_clearly_in_the_end(clock: Clock) -> None:
+def test_a_domain_that_only_refuses_fails_its_jobs_clearly_in_the_end(clock: Clock, settings: Settings) -> None:
+    settings.FETCH_STALL_SECONDS = 3600
     backlog(size=2)
     began = clock.seconds
     while isinstance(found := claim(), Claimed | Idle):
@@ -123,7 +125,8 @@ def test_a_domain_that_only_refuses_fails_its_jobs_clearly_in_the_end(clock: Clo
     assert doomed().job.key != found.job.key
 
 
-def test_jobs_do_not_outwait_a_long_retry_after(clock: Clock) -> None:
+def test_jobs_do_not_outwait_a_long_retry_after(clock: Clock, settings: Settings) -> None:
+    settings.FETCH_STALL_SECONDS = 3600
     backlog(size=40)
     report(claimed(), replace(THROTTLED, retry_after_seconds=80_000))
     clock.pass_by(3599)
