@@ -77,7 +77,7 @@ install_packages() {
     remove_policy
     if [ -d /run/systemd/system ]; then # nor at the next boot
         for package in "${packages[@]}"; do
-            case $package in nginx | redis-server) "${as_root[@]}" systemctl disable "$package" || true ;; esac
+            case $package in nginx | redis-server | postgresql) "${as_root[@]}" systemctl disable "$package" || true ;; esac
         done
     fi
 }

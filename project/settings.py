@@ -102,7 +102,7 @@ POPULARITY_HALF_LIFE_SECONDS = env.number("POPULARITY_HALF_LIFE_SECONDS", 21_600
 POPULARITY_KEYS = env.whole("POPULARITY_KEYS", 100_000)
 
 # What is counted of the front's traffic: beginnings of addresses, and the functions that name what they ask for
-TRAFFIC = {"/tiles/": "resources.tiles.asking.asked"}
+TRAFFIC = {"/tiles/": "resources.tiles.asking.asked", "/staticmap": "resources.static_map.asking.asked"}
 TRAFFIC_LOG = _data.traffic
 TRAFFIC_LOG_MAX_BYTES = env.whole("TRAFFIC_LOG_MAX_BYTES", 64_000_000)
 NGINX_PID_FILE = _runtime.nginx_pid

@@ -66,6 +66,10 @@ class Conf:
     RETRY_SKIP_BACKLOG_SECONDS: float = 10
     RETRY_AGE_SECONDS: float = 30
 
+    def again_seconds(self, expected_seconds: float) -> float:
+        """When a client is told to come again: however long it takes, so soon that its work is not skipped."""
+        return max(1.0, min(expected_seconds, self.DEFAULT_RETRY_TIMEOUT))
+
 
 @cache
 def conf() -> Conf:

@@ -22,7 +22,7 @@ def deferred(request: HttpRequest, content_key: str, work_key: str, answer: Defe
     if wanted.is_immediate:
         return _at_once(ticket, answer, wanted)
     if html and is_navigation(request.headers.get("Sec-Fetch-Mode"), request.headers.get("Accept")):
-        return responses.waiting_page(request.get_full_path(), answer.wait_seconds, answer.why)
+        return responses.waiting_page(request.get_full_path(), conf().again_seconds(answer.wait_seconds), answer.why)
     if conf().RETRY_DELIVERY == "internal" and request.headers.get("X-Front") == ASKED:
         return responses.hand_over(ticket_query(ticket))
     applied = headers.preference(None, ticket.wait_seconds)
@@ -63,5 +63,5 @@ def _at_once(ticket: Ticket, answer: Defer, wanted: Preferences) -> HttpResponse
         reply = status.accepted(ticket, answer.wait_seconds, why=answer.why, preference=applied)
     else:
         detail = "It is being prepared, and you prefer not to wait."
-        reply = replies.problem(503, detail, wait_seconds=answer.wait_seconds, preference=applied)
+        reply = replies.problem(503, detail, wait_seconds=conf().again_seconds(answer.wait_seconds), preference=applied)
     return replies.as_response(reply)

@@ -171,7 +171,7 @@ def _own_address(ticket: Ticket) -> str:
 
 
 def _left_seconds(ticket: Ticket) -> float:
-    return max(1.0, min(ticket.retry_after - time.time(), conf().DEFAULT_RETRY_TIMEOUT))
+    return conf().again_seconds(ticket.retry_after - time.time())
 
 
 def _hosts() -> frozenset[str]:

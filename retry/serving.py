@@ -10,10 +10,8 @@ from .contents import Content
 from .deciding import Answer, Defer, Fail, HandOver, Refuse, Serve, TakeBack, decide
 from .errors import QueueUnavailable, StoreUnavailable
 from .looking import look
-from .tickets import MAX_REDIRECT_CHARACTERS
+from .tickets import MAX_REDIRECT_CHARACTERS, is_key
 from .work import Work
-
-public_url = deferring.public_url
 
 
 def serve_or_defer(
@@ -28,6 +26,8 @@ def serve_or_defer(
         return other
     if len(deferring.way_back(request)) > MAX_REDIRECT_CHARACTERS:
         return responses.problem(414, f"Addresses have at most {MAX_REDIRECT_CHARACTERS} characters.")
+    if not (is_key(content_key) and is_key(work.key)):  # its ticket would be refused after all the work
+        return responses.problem(400, "What this address asks for has a name that is too long or unprintable.")
     answer = find_answer(content_key, work, version)
     observing.answered("main", type(answer).__name__.lower())
     return _response(request, answer, content_key, work, html)

@@ -21,8 +21,7 @@ def accepted(ticket: Ticket, wait_seconds: float, *, why: str = "status", prefer
         "status": address,
         "content": ticket.redirect,
     }
-    # However long it takes: work that is asked for as often as this is not skipped.
-    again_seconds = min(wait_seconds, conf().DEFAULT_RETRY_TIMEOUT)
+    again_seconds = conf().again_seconds(wait_seconds)
     fields = headers.uncached(f"Tarry; fwd=miss; detail={why}", again_seconds) | headers.applied(preference)
     return Reply(
         202, {**fields, "Content-Type": "application/json", "Location": address}, json.dumps(body).encode() + b"\n"

@@ -129,9 +129,14 @@ def _matching(pattern: re.Pattern[str], given: dict[str, str], name: str) -> str
     return given[name]
 
 
+def is_key(value: str) -> bool:
+    """Whether a ticket can name it: printable, without blanks, not too long."""
+    return 0 < len(value) <= MAX_KEY_CHARACTERS and not _UNPRINTABLE.search(value)
+
+
 def _key(given: dict[str, str], name: str) -> str:
     value = given[name]
-    if not 0 < len(value) <= MAX_KEY_CHARACTERS or _UNPRINTABLE.search(value):
+    if not is_key(value):
         raise TicketError(f"The parameter {name} is malformed.", status=400)
     return value
 

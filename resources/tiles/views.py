@@ -4,7 +4,7 @@ from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.cache import get_conditional_response, set_response_etag
 
-from retry import conf, headers, methods, responses, serving, work
+from retry import conf, deferring, headers, methods, responses, serving, work
 
 from . import grid, layers, preparing, tilejson
 from .blocks import Block
@@ -41,7 +41,7 @@ def describe(request: HttpRequest, slug: str) -> HttpResponse:
         return responses.problem(503, "The layers cannot be read now.", wait_seconds=1)
     if layer is None:
         return responses.not_found("There is no such layer.")
-    response = JsonResponse(tilejson.describe(layer, serving.public_url(request)))
+    response = JsonResponse(tilejson.describe(layer, deferring.public_url(request)))
     response["Cache-Control"] = "public, max-age=1, s-maxage=1"
     set_response_etag(response)
     answer = get_conditional_response(request, response["ETag"], None, response)

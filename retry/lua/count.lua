@@ -11,7 +11,7 @@ local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 
 if (redis.call('GET', position) or '') ~= ARGV[1] then return 0 end
-redis.call('SET', position, ARGV[2], 'EX', 30 * 86400)
+redis.call('SET', position, ARGV[2])
 
 -- Groups come from addresses, which anybody can invent: only what exists makes a new one.
 local function admitted(kind, group, exists)

@@ -130,6 +130,11 @@ def test_the_apps_own_word_is_what_the_client_is_told(address: str) -> None:
     assert "such a large prime" in answer.json()["detail"]
 
 
+def test_another_method_is_refused_as_a_problem(address: str) -> None:
+    answer = requests.post(f"{address}/primes/{ORDINAL}", timeout=5)
+    assert (answer.status_code, answer.json()["status"]) == (405, 405)
+
+
 def test_its_settings_contradict_each_other_nowhere(directory: Path, address: str) -> None:
     command = [sys.executable, "manage.py", "check"]
     done = subprocess.run(command, cwd=directory, env=_environment(), capture_output=True, text=True, check=False)
