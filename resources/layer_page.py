@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from retry import responses, serving
+from retry import deferring, responses
 
 from . import layer_state, overview
 from .models import Layer
@@ -34,7 +34,7 @@ def layer_page(request: HttpRequest, slug: str) -> HttpResponse:
     if layer is None:
         return missing(request)
     try:
-        context = _context(layer, layers, serving.public_url(request))
+        context = _context(layer, layers, deferring.public_url(request))
     except LayerError:  # its tiles are 404, too
         return missing(request)
     return _page(request, "resources/layer.html", context)

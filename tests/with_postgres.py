@@ -10,7 +10,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import psycopg
+
+START_SECONDS = 30
+ENDING = ("setpriv", "--pdeathsig", "QUIT")
 
 
 def main(command: list[str]) -> int:
@@ -20,16 +28,46 @@ def main(command: list[str]) -> int:
     data = directory / "data"
     try:
         _run([*prefix, _tool("initdb"), "-D", str(data), "-U", "tarry", "-A", "trust", "--no-sync", "-E", "UTF8"])
-        options = f"-c listen_addresses='' -c unix_socket_directories={directory} -c fsync=off"
-        control = [*prefix, _tool("pg_ctl"), "-D", str(data), "-w", "-l", str(directory / "log")]
-        _run([*control, "-o", options, "start"])
-        try:
+        with _server([*prefix, _tool("postgres"), "-D", str(data)], directory):
             url = f"postgres://tarry@/{directory}/postgres"  # as django-environ writes a socket's directory
             return subprocess.run(command, env={**os.environ, "DATABASE_URL": url}, check=False).returncode
-        finally:
-            _run([*control, "-m", "immediate", "stop"])
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def _server(command: list[str], directory: Path) -> Iterator[None]:
+    """A running server, which ends with this process, however that ends."""
+    options = ("listen_addresses=", f"unix_socket_directories={directory}", "fsync=off")
+    named = [part for option in options for part in ("-c", option)]
+    log = directory / "log"
+    with log.open("wb") as output:
+        # In this order: to become somebody else makes a process forget whose death ends it.
+        command = [*command[:4], "--pdeathsig", "QUIT", *command[4:]] if command[0] == "setpriv" else [*ENDING, *command]
+        process = subprocess.Popen([*command, *named], stdout=output, stderr=output, cwd="/tmp")
+    try:
+        _wait_until_it_listens(process, directory / ".s.PGSQL.5432", log)
+        yield
+    finally:
+        process.send_signal(signal.SIGQUIT)  # at once: nothing of it is kept
+        process.wait()
+
+
+def _wait_until_it_listens(process: "subprocess.Popen[bytes]", path: Path, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not _answers(path):
+        if process.poll() is not None or time.monotonic() > deadline:
+            sys.exit(f"PostgreSQL did not start:\n{log.read_text(errors='replace')}")
+        time.sleep(0.05)
+
+
+def _answers(path: Path) -> bool:
+    """Whether the server takes connections: it refuses them while it starts."""
+    try:
+        psycopg.connect(host=str(path.parent), user="tarry", dbname="postgres").close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def _owned_by_an_ordinary_user(directory: Path) -> list[str]:
