@@ -18,7 +18,6 @@ from pathlib import Path
 import psycopg
 
 START_SECONDS = 30
-ENDING = ("setpriv", "--pdeathsig", "QUIT")
 
 
 def main(command: list[str]) -> int:
@@ -28,7 +27,8 @@ def main(command: list[str]) -> int:
     data = directory / "data"
     try:
         _run([*prefix, _tool("initdb"), "-D", str(data), "-U", "tarry", "-A", "trust", "--no-sync", "-E", "UTF8"])
-        with _server([*prefix, _tool("postgres"), "-D", str(data)], directory):
+        ending = [*(prefix or ["setpriv"]), "--pdeathsig", "QUIT"]
+        with _server([*ending, _tool("postgres"), "-D", str(data)], directory):
             url = f"postgres://tarry@/{directory}/postgres"  # as django-environ writes a socket's directory
             return subprocess.run(command, env={**os.environ, "DATABASE_URL": url}, check=False).returncode
     finally:
@@ -42,8 +42,6 @@ def _server(command: list[str], directory: Path) -> Iterator[None]:
     named = [part for option in options for part in ("-c", option)]
     log = directory / "log"
     with log.open("wb") as output:
-        # In this order: to become somebody else makes a process forget whose death ends it.
-        command = [*command[:4], "--pdeathsig", "QUIT", *command[4:]] if command[0] == "setpriv" else [*ENDING, *command]
         process = subprocess.Popen([*command, *named], stdout=output, stderr=output, cwd="/tmp")
     try:
         _wait_until_it_listens(process, directory / ".s.PGSQL.5432", log)
