@@ -21,6 +21,10 @@ PRESSED_AT_ONCE = 1 << 20
 """Pixels: bounds the memory that many large discs take."""
 
 
+DENSE = 0.1
+"""From so many pixels of discs, by pixels of the canvas and rows of a disc, all discs are pressed at once."""
+
+
 class Canvas:
     """A window that is being painted, with strokes of one width. Places are those of Window.on_canvas."""
 
@@ -42,11 +46,33 @@ class Canvas:
         stride = self._sheet.shape[1]
         pattern = rows * stride + columns
         places = (centres[:, 1] - MARGIN + self._border) * stride + centres[:, 0] - LEFT + self._border
+        if len(places) * len(pattern) > DENSE * len(np.unique(rows)) * self._sheet.size:
+            self._press_all(places, rows, columns, colour)
+            return
         flat = self._sheet.reshape(-1)
         at_once = max(1, PRESSED_AT_ONCE // len(pattern))
         for first in range(0, len(places), at_once):
             pressed = (places[first : first + at_once, None] + pattern).reshape(-1)
             flat[pressed] = np.maximum(flat[pressed], np.uint8(colour))
+
+    def _press_all(self, places: Places, rows: Places, columns: Places, colour: int) -> None:
+        """The same discs by widening all centres at once, row by row of a disc: dearer for few, cheaper for many."""
+        centres = np.zeros(self._sheet.size, np.bool_)
+        centres[places] = True
+        widened, pressed = centres.copy(), np.zeros_like(centres)
+        by_half_width = sorted((int(columns[rows == row].max()), int(row)) for row in np.unique(rows))
+        reached = 0
+        for half_width, row in by_half_width:
+            for step in range(reached + 1, half_width + 1):
+                widened[step:] |= centres[:-step]
+                widened[:-step] |= centres[step:]
+            reached = half_width
+            shift = row * self._sheet.shape[1]
+            if row < 0:
+                pressed[:shift] |= widened[-shift:]
+            else:
+                pressed[shift:] |= widened[: widened.size - shift]
+        np.maximum(self._sheet, np.uint8(colour), out=self._sheet, where=pressed.reshape(self._sheet.shape))
 
     def cover(self, first_row: int, mask: NDArray[np.bool_], colour: int) -> None:
         """Colours what a mask shows: rows as wide as the window, the first of which is its row `first_row`."""

@@ -8,12 +8,30 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from resources.tiles import colours, encoding, grid, painting, simplifying, strokes, style
+from resources.tiles import canvas, colours, encoding, grid, painting, simplifying, strokes, style
 from resources.tiles.scene import Index, Scene
 from resources.tiles.tile import Tile
 from resources.tiles.window import Window
 
 from . import builders
+
+
+@pytest.mark.parametrize("width", [1, 3, 9, 33, 127])
+def test_many_discs_pressed_at_once_are_those_pressed_one_by_one(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    window = Window(3, 512, 1024, 512, 256)
+    random = np.random.default_rng(width)
+    reach = width // 2 + 2
+    low, high = (canvas.LEFT - reach, canvas.MARGIN - reach), (canvas.LEFT + 512 + reach, canvas.MARGIN + 256 + reach)
+    centres = random.integers(low, high, (300, 2))
+    painted = []
+    for dense in (0.0, 1e9):
+        monkeypatch.setattr(canvas, "DENSE", dense)
+        drawn = canvas.Canvas(window, width)
+        drawn.press_discs(centres, 3)
+        drawn.press_discs(centres[:50], 2)
+        painted.append(drawn.samples())
+    assert painted[0].any()
+    assert (painted[0] == painted[1]).all()
 
 RED = {"colours": {"grey": "#ff0000"}, "widths": {"0": 4}}
 
