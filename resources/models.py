@@ -38,7 +38,7 @@ class Layer(models.Model):
     class Kind(models.TextChoices):
         LINES = "lines", "Lines, coloured by speed"
         AREAS = "areas", "Areas, filled"
-        POINTS = "points", "Points, as clusters or heat"
+        POINTS = "points", "Points, as clusters, heat or dots"
 
     slug = models.CharField(
         max_length=50,

@@ -148,7 +148,7 @@ def in_words(view: View, methods: Iterable[str] = ()) -> View:
 
 def _not_allowed(allowed: Iterable[str]) -> HttpResponse:
     names = sorted({*allowed, *(["HEAD"] if "GET" in allowed else [])})
-    return Problem(405, f"Only {' and '.join(names)} are answered here.", Allow=", ".join(names)).response()
+    return Problem(405, f"Answered here: {' and '.join(names)}.", Allow=", ".join(names)).response()
 
 
 def unknown_address(request: HttpRequest, **_: str) -> HttpResponse:

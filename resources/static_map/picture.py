@@ -11,6 +11,8 @@ from resources.tiles import grid, tile
 
 MAX_LAYERS = 8
 MAX_SIDE = 2048
+MAX_PAINTED = 8_000_000
+"""Pixels, of all layers together: a picture takes a painter for a second or two at the most."""
 PARAMETERS = ("layers", "center", "zoom", "size", "format")
 
 _DEGREES = r"-?[0-9]{1,3}(?:\.[0-9]{1,15})?"
@@ -44,7 +46,15 @@ class Picture:
         u, v = _center(text["center"])
         globe = 256 << zoom
         x, y = round(u * globe - width / 2) % globe, round(v * globe - height / 2)
-        return cls(_layers(text["layers"]), zoom, x, y, width, height, _format(text["format"]))
+        picture = cls(_layers(text["layers"]), zoom, x, y, width, height, _format(text["format"]))
+        if picture.painted > MAX_PAINTED:
+            raise PictureError(f"size times the number of layers is {MAX_PAINTED:,} pixels at the most.")
+        return picture
+
+    @property
+    def painted(self) -> int:
+        """Pixels, of all layers together: what painting costs."""
+        return self.width * self.height * len(self.layers)
 
     @property
     def content_key(self) -> str:

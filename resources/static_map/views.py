@@ -31,7 +31,7 @@ def paint_work(picture: Picture, version: int) -> work.Work:
     place = (picture.zoom, picture.x, picture.y, picture.width, picture.height)
     return work.Work(
         key=f"{picture.content_key}:{version}",
-        kind="staticmap",
+        kind=f"staticmap:{picture.painted.bit_length()}",  # pictures up to twice as large take about as long
         lane="paint.now",
         refresh_lane="paint.refresh",
         task="resources.paint_static_map",

@@ -88,7 +88,7 @@ def measure_sides(
         if densest.share > ALONE_SHARE or len(blocks[-1]) == 1:
             sides[tile.z] = 1
             continue
-        costs = dict(_costs(scene, blocks, bound_seconds, clock))
+        costs = dict(_costs(scene, blocks, bound_seconds, clock, ends))
         sides[tile.z] = choose_side(costs, bound_seconds)
         if costs[1].seconds <= NEXT_TO_NOTHING_SECONDS and _settled(sides[tile.z], costs):
             break
@@ -109,9 +109,9 @@ def _surely(side: int, seconds: float, bound_seconds: float) -> int:
 
 
 def _costs(
-    scene: AnyScene, blocks: Sequence[Sequence[Tile]], bound_seconds: float, clock: Clock
+    scene: AnyScene, blocks: Sequence[Sequence[Tile]], bound_seconds: float, clock: Clock, ends: float
 ) -> Iterator[tuple[int, Cost]]:
-    """The costs of larger and larger blocks, as far as they may still be chosen."""
+    """The costs of larger and larger blocks, as far as they may still be chosen, and there is time until `ends`."""
     tile = blocks[0][0]
     painting.paint(scene, tile)  # what is thinned once per zoom is not the block's
     began = clock()
@@ -120,7 +120,7 @@ def _costs(
     encoding_seconds = max(0.0, costs[1].seconds - _drawn(scene, [tile], clock).seconds)
     yield 1, costs[1]
     for (before, side), tiles in zip(pairwise(SIDES), blocks[1:], strict=True):
-        if choose_side(costs, bound_seconds) != before:
+        if choose_side(costs, bound_seconds) != before or clock() >= ends:
             return
         costs[side] = _with_encoding(_drawn(scene, tiles, clock), encoding_seconds)
         if choose_side(costs, bound_seconds) != side:  # perhaps something was thinned for the first time

@@ -116,10 +116,11 @@ def align(rows: Sequence[Row], ids: Sequence[str]) -> tuple[Speeds, Report]:
 
 def describe(report: Report) -> str:
     """One line about what became of the rows."""
+    rows = "1 row" if report.rows == 1 else f"{report.rows:,} rows"
     if not report.unknown:
-        return f"{report.rows:,} rows."
+        return f"{rows}."
     examples = ", ".join(report.unknown_examples) + ("…" if report.unknown > len(report.unknown_examples) else "")
-    return f"{report.rows:,} rows, {report.unknown:,} of them for unknown segments ({examples})."
+    return f"{rows}, {report.unknown:,} of them for unknown segments ({examples})."
 
 
 def rows_of(speeds: Speeds, ids: Sequence[str]) -> list[Row]:

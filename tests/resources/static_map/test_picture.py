@@ -83,6 +83,11 @@ def test_a_value_that_makes_no_sense_is_refused_by_name(name: str, value: str) -
         read(**{name: value})
 
 
+def test_a_large_picture_of_many_layers_is_refused() -> None:
+    with pytest.raises(PictureError, match="times the number of layers"):
+        read(layers="a,b,c", size="2048x2048")
+
+
 @pytest.mark.parametrize("name", GIVEN)
 def test_a_missing_parameter_is_named(name: str) -> None:
     with pytest.raises(PictureError, match=f"{name} is missing"):
@@ -110,6 +115,6 @@ def test_whatever_is_given_names_a_picture_or_is_refused(changed: dict[str, str]
 
 def test_the_longest_key_fits_into_a_ticket() -> None:
     longest = ",".join(f"{number}{'x' * 49}" for number in range(8))
-    picture = read(layers=longest, zoom="22", size="2048x2048", center="-85,179.99", format="webp")
+    picture = read(layers=longest, zoom="22", size="2048x488", center="-85,179.99", format="webp")
     version = str(8 * 10**16)
     assert len(f"{picture.content_key}:{version}") <= MAX_KEY_CHARACTERS

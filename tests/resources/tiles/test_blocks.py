@@ -112,7 +112,7 @@ def on_earth(positions: Any) -> list[list[float]]:
     st.integers(0, 22),
     st.sampled_from([(0.02, 51.5), (179.9, -17.0), (-179.9, 10.0), (30.0, 85.0), (-60.0, -85.0)]),
     st.sampled_from([0.05, 0.4, 2.0]),
-    st.sampled_from([(2, 1), (4, 1), (2, 2)]),
+    st.sampled_from([(2, 1), (4, 1), (8, 1), (2, 2)]),
     st.integers(0, 2**32 - 1),
 )
 def test_a_tile_of_a_block_is_to_the_byte_the_tile_alone(  # noqa: PLR0917  # drawn one by one
