@@ -11,7 +11,7 @@ from PIL import Image
 from resources.tiles import canvas, colours, encoding, grid, painting, simplifying, strokes, style
 from resources.tiles.scene import Index, Scene
 from resources.tiles.tile import Tile
-from resources.tiles.window import Window
+from resources.tiles.window import LEFT, MARGIN, Window
 
 from . import builders
 
@@ -21,7 +21,7 @@ def test_many_discs_pressed_at_once_are_those_pressed_one_by_one(monkeypatch: py
     window = Window(3, 512, 1024, 512, 256)
     random = np.random.default_rng(width)
     reach = width // 2 + 2
-    low, high = (canvas.LEFT - reach, canvas.MARGIN - reach), (canvas.LEFT + 512 + reach, canvas.MARGIN + 256 + reach)
+    low, high = (LEFT - reach, MARGIN - reach), (LEFT + 512 + reach, MARGIN + 256 + reach)
     centres = random.integers(low, high, (300, 2))
     painted = []
     for dense in (0.0, 1e9):
@@ -32,6 +32,7 @@ def test_many_discs_pressed_at_once_are_those_pressed_one_by_one(monkeypatch: py
         painted.append(drawn.samples())
     assert painted[0].any()
     assert (painted[0] == painted[1]).all()
+
 
 RED = {"colours": {"grey": "#ff0000"}, "widths": {"0": 4}}
 
