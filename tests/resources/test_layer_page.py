@@ -106,7 +106,9 @@ def test_without_such_redirects_nobody_is_warned(
     assert "QGIS does not follow" not in page(client)
 
 
-@pytest.mark.parametrize(("kind", "said"), [("areas", "Areas, filled"), ("points", "Points, as clusters")])
+@pytest.mark.parametrize(
+    ("kind", "said"), [("areas", "Areas, filled"), ("points", "Points, as clusters, heat or dots")]
+)
 def test_only_lines_have_speeds_to_tell_of(client: Client, load: Load, kind: str, said: str) -> None:
     load(slug="land", kind="areas", data=AREAS)
     Layer.objects.update(kind=kind)
