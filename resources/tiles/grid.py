@@ -131,8 +131,10 @@ def tile_showing(bounds: Bounds, min_zoom: int, max_zoom: int) -> tuple[int, int
     around = mercantile.Tile(0, 0, 0) if bounds.crosses_antimeridian else mercantile.bounding_tile(*bounds.as_list())
     if min_zoom <= around.z <= max_zoom:
         return around.z, around.x, around.y
-    there = mercantile.tile(*bounds.middle(), min(max(around.z, min_zoom), max_zoom))
-    return there.z, there.x, there.y
+    zoom = min(max(around.z, min_zoom), max_zoom)
+    u, v = project(np.array([bounds.middle()]))[0].tolist()
+    last = 2**zoom - 1  # the tile that ends at 180° or at the map's southern edge
+    return zoom, min(int(u * 2**zoom), last), min(int(v * 2**zoom), last)
 
 
 def zoom_around(bounds: Bounds, min_zoom: int, max_zoom: int) -> int:

@@ -80,6 +80,7 @@ def test_a_tile_with_a_place_within_the_bounds_touches_them(
 
 
 @given(bounds(), zooms, zooms)
+@example(grid.Bounds(0.0, 0.0, -5.7e-13, 0.0), 1, 1)
 def test_the_tile_that_shows_bounds_touches_them_within_the_zooms(box: grid.Bounds, one: int, other: int) -> None:
     z, x, y = grid.tile_showing(box, min(one, other), max(one, other))
     assert min(one, other) <= z <= max(one, other)
