@@ -134,6 +134,21 @@ def test_a_refresh_of_one_tile_refreshes_its_block(
     assert len(published) == 2
 
 
+def test_a_tile_that_was_painted_after_its_part_expired_is_not_painted_again(
+    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
+    load()
+    client.get(f"/tiles/jams/{LONDON}.png")
+    tasks.paint_block(*published[0][1:3], *published[0][3])
+    expiring.expire("jams", Part.of(grid.tile_bounds(10, 511, 340).as_list()))
+    assert client.get(f"/tiles/jams/{LONDON}.png")["Server-Timing"].endswith("desc=stale")
+    tasks.paint_block(*published[1][1:3], *published[1][3])
+    assert client.get(f"/tiles/jams/{LONDON}.png")["Server-Timing"].endswith("desc=hit")
+    assert len(published) == 2
+
+
 def test_tiles_of_a_block_that_expire_apart_are_painted_by_one_claim(
     client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
