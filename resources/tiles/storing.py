@@ -12,14 +12,11 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from boto3.exceptions import Boto3Error
-from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from s3transfer.exceptions import RetriesExceededError
 
 from resources.models import Layer
 from retry import observing
@@ -28,9 +25,6 @@ from . import compiling, conf, geometry, speeds
 from .compiling import CompiledLayer, CompiledSpeeds
 from .errors import SpeedsError, StorageError, SupersededError, UnknownLayerError
 from .sizing import Sizing
-
-BUCKET_ERRORS = (Boto3Error, BotoCoreError, ClientError, RetriesExceededError)
-"""What S3's client raises; none of them is an OSError."""
 
 _log = logging.getLogger("tarry.layers")
 
@@ -225,5 +219,5 @@ def _storage() -> Iterator[None]:
             raise
         except OSError as error:
             raise StorageError(*error.args) from error
-        except BUCKET_ERRORS as error:
+        except getattr(default_storage, "errors", ()) as error:  # what a bucket raises is no OSError
             raise StorageError(f"the storage answered: {error}") from error
