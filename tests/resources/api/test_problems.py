@@ -7,6 +7,7 @@ from django.core.files.storage import default_storage
 from django.db import OperationalError, connection
 from django.test import Client
 
+from project.bucket import Bucket
 from resources.models import ApiToken, Layer
 from resources.tiles import expiring, layers
 
@@ -77,7 +78,9 @@ def test_the_database_being_away_is_a_503(
 def test_the_storage_failing_is_a_503_and_nothing_changes(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch, method: str, failure: Exception
 ) -> None:
-    monkeypatch.setattr(type(default_storage._wrapped), method, Mock(side_effect=failure))  # type: ignore[attr-defined]
+    storage = type(default_storage._wrapped)  # type: ignore[attr-defined]
+    monkeypatch.setattr(storage, "errors", Bucket.errors, raising=False)
+    monkeypatch.setattr(storage, method, Mock(side_effect=failure))
     answer = caller.send("north,1,50")
     assert "storage" in problem(answer, 503)
     assert answer["Retry-After"] == "5"

@@ -9,6 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import DatabaseError, connection
 from django.test import Client
 
+from project.bucket import Bucket
 from resources.models import Layer
 from resources.tiles import apart, grid, speeds, storing
 from resources.tiles.errors import SpeedsError
@@ -126,10 +127,12 @@ def test_a_storage_that_fails_is_told_at_the_field_and_nothing_is_saved(
     admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
     layer = load()
-    monkeypatch.setattr(type(default_storage._wrapped), "_save", Mock(side_effect=failure))  # type: ignore[attr-defined]
+    storage = type(default_storage._wrapped)  # type: ignore[attr-defined]
+    monkeypatch.setattr(storage, "errors", Bucket.errors, raising=False)
+    monkeypatch.setattr(storage, "_save", Mock(side_effect=failure))
     response = admin_client.post(change(layer), form(geometry_file=upload(LINES)))
     assert "storage did not take" in errors_of(response)["geometry_file"][0]
-    monkeypatch.setattr(type(default_storage._wrapped), "_open", Mock(side_effect=failure))  # type: ignore[attr-defined]
+    monkeypatch.setattr(storage, "_open", Mock(side_effect=failure))
     response = admin_client.post(change(layer), form(speeds_file=upload(SPEEDS)))
     assert "storage did not" in errors_of(response)["speeds_file"][0]
     assert Layer.objects.get().version == layer.version
