@@ -4,6 +4,7 @@ gunicorn's master imports this, and keeps it: it must not load the application, 
 go on with the old code.
 """
 
+import gc
 import logging
 import os
 import socket
@@ -73,6 +74,7 @@ class RetryWorker(UvicornWorker):  # type: ignore[misc]  # an untyped library
         addresses = [listening.getsockname() for listening in self.sockets]
         server = ReleasingServer(self.config, release=self.wsgi.close, master=self.ppid, addresses=addresses)
         self._install_sigquit_handler()
+        gc.freeze()  # to look through what was loaded, again and again, would copy pages shared with the master
         await server.serve(sockets=self.sockets)
         if not server.started:
             raise SystemExit(3)  # gunicorn's WORKER_BOOT_ERROR: it does not start the worker again and again
