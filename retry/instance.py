@@ -16,7 +16,7 @@ from .front import Front
 from .looking import look
 from .preferences import is_navigation
 from .replies import Asked, Reply, problem
-from .subscribing import AGAIN_SECONDS, listen_forever, look_again_forever
+from .subscribing import AGAIN_SECONDS, hear_ends_forever, look_again_forever
 from .tickets import Ticket, read_ticket, ticket_address
 from .waiting import Outcome, Receive, Waiting
 
@@ -42,7 +42,7 @@ class Instance:
         }
         self._asking = asyncio.Semaphore(STATUSES_AT_ONCE)
         self._tasks = [
-            asyncio.create_task(_kept_up(lambda: listen_forever(self.waiting))),
+            asyncio.create_task(_kept_up(lambda: hear_ends_forever(self.waiting))),
             asyncio.create_task(_kept_up(self.waiting.look_forever)),
             asyncio.create_task(_kept_up(lambda: look_again_forever(self.waiting))),
         ]

@@ -1,7 +1,9 @@
-"""The process's one subscription, kept alive: lost connections, restarts and silent peers included."""
+"""Subscriptions, kept alive: lost connections, restarts and silent peers included. What waiting hears by its own."""
 
 import asyncio
 import logging
+from collections.abc import Callable
+from functools import partial
 
 from redis.exceptions import RedisError
 
@@ -13,17 +15,25 @@ SILENCE_SECONDS = 5.0
 AGAIN_SECONDS = 0.2
 LOOK_AGAIN_SECONDS = 2.0
 
+Hear = Callable[[bytes | None], None]
+"""Takes each message; None stands for a new subscription: what was told before is lost."""
+
 _log = logging.getLogger("tarry.subscribing")
 
 
-async def listen_forever(waiting: Waiting) -> None:
-    """Passes every end of work on to those who wait. Does not return; ends by cancellation."""
+async def listen_forever(channel: str, hear: Hear) -> None:
+    """Passes on what is published in a channel of `state`. Does not return; ends by cancellation."""
     while True:
         try:
-            await _listen(waiting)
+            await _listen(channel, hear)
         except (RedisError, OSError) as error:
-            _log.warning("subscription lost", extra={"error": str(error)})
+            _log.warning("subscription lost", extra={"channel": channel, "error": str(error)})
         await asyncio.sleep(AGAIN_SECONDS)
+
+
+async def hear_ends_forever(waiting: Waiting) -> None:
+    """Passes every end of work on to those who wait. Does not return; ends by cancellation."""
+    await listen_forever(FINISHED_CHANNEL, partial(_take, waiting))
 
 
 async def look_again_forever(waiting: Waiting) -> None:
@@ -33,11 +43,11 @@ async def look_again_forever(waiting: Waiting) -> None:
         waiting.look_again()
 
 
-async def _listen(waiting: Waiting) -> None:
+async def _listen(channel: str, hear: Hear) -> None:
     client = async_client("state")
     try:
         async with client.pubsub() as subscription:
-            await subscription.subscribe(FINISHED_CHANNEL)
+            await subscription.subscribe(channel)
             asked = False
             while True:
                 message = await subscription.get_message(timeout=SILENCE_SECONDS)
@@ -45,18 +55,18 @@ async def _listen(waiting: Waiting) -> None:
                     raise RedisError("no answer to a ping")  # a peer that is gone without a word
                 if message is None:
                     await subscription.ping()
+                elif message["type"] == "subscribe":
+                    hear(None)
+                elif message["type"] == "message":
+                    hear(message["data"])
                 asked = message is None
-                _take(waiting, message)
     finally:
         await client.aclose()
 
 
-def _take(waiting: Waiting, message: "dict[str, object] | None") -> None:
-    kind = message["type"] if message else None
-    if kind == "subscribe":
+def _take(waiting: Waiting, data: bytes | None) -> None:
+    if data is None:
         waiting.look_again()  # what ended while nobody listened
-    elif message and kind == "message":
-        data = message["data"]
-        assert isinstance(data, bytes)
+    else:
         outcome, _, work_key = data.decode().partition(" ")
         waiting.finished(work_key, outcome)
