@@ -20,6 +20,14 @@ LONDON = "10/511/340"
 LOST = Tile("nothing", 0, 0, 0)
 
 
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is handed to workers: task, work key, token, arguments, lane."""
+    calls: list[Any] = []
+    monkeypatch.setattr("retry.lanes.publish", lambda *call: calls.append(call))
+    return calls
+
+
 @pytest.mark.parametrize(
     "address",
     [
@@ -74,10 +82,8 @@ def test_a_tile_outside_of_the_bounds_is_the_empty_one_without_any_look_up(clien
 
 
 def test_a_cold_tile_is_deferred_painted_and_then_there(
-    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
 ) -> None:
-    published: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
     layer = load()
     response = client.get(f"/tiles/jams/{LONDON}.png")
     assert response.status_code == 302
@@ -93,10 +99,8 @@ def test_a_cold_tile_is_deferred_painted_and_then_there(
 
 
 def test_all_tiles_of_a_block_come_from_one_claim(
-    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
 ) -> None:
-    published: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
     layer = load()
     layer.metatiles = {"9": 4}
     layer.save(update_fields=("metatiles",))
@@ -115,10 +119,8 @@ def test_all_tiles_of_a_block_come_from_one_claim(
 
 
 def test_a_refresh_of_one_tile_refreshes_its_block(
-    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
 ) -> None:
-    published: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
     layer = load()
     layer.metatiles = {"12": 4}
     layer.save(update_fields=("metatiles",))
@@ -135,10 +137,8 @@ def test_a_refresh_of_one_tile_refreshes_its_block(
 
 
 def test_a_tile_that_was_painted_after_its_part_expired_is_not_painted_again(
-    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
 ) -> None:
-    published: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
     load()
     client.get(f"/tiles/jams/{LONDON}.png")
     tasks.paint_block(*published[0][1:3], *published[0][3])
@@ -150,10 +150,8 @@ def test_a_tile_that_was_painted_after_its_part_expired_is_not_painted_again(
 
 
 def test_tiles_of_a_block_that_expire_apart_are_painted_by_one_claim(
-    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
 ) -> None:
-    published: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
     layer = load()
     layer.metatiles = {"12": 4}
     layer.save(update_fields=("metatiles",))
@@ -169,10 +167,8 @@ def test_tiles_of_a_block_that_expire_apart_are_painted_by_one_claim(
 
 
 def test_new_speeds_make_tiles_stale_not_absent(
-    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
 ) -> None:
-    published: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
     load()
     client.get(f"/tiles/jams/{LONDON}.png")
     tasks.paint_block(*published[0][1:3], *published[0][3])
@@ -186,10 +182,8 @@ def test_new_speeds_make_tiles_stale_not_absent(
 
 
 def test_a_layer_deleted_before_its_tile_is_painted_answers_404(
-    client: Client, load: Load, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+    client: Client, load: Load, redis_servers: RedisServers, published: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    published: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("retry.lanes.publish", lambda *call: published.append(call))
     layer = load()
     client.get(f"/tiles/jams/{LONDON}.png")
     view = LayerView.of(layer)
