@@ -1,5 +1,5 @@
 # make run     the whole site on http://127.0.0.1:8000, Ctrl-C ends it
-# make test    all tests; DB=postgres: on a private PostgreSQL
+# make test    all tests; DB=postgres: those that use the database, on a private PostgreSQL
 # make check   style, types, import contracts, migrations, settings
 # make bench   benchmarks
 # make clean   removes what was installed or generated here, not the data
@@ -29,7 +29,7 @@ run:
 
 test: setup
 	$(ALONE) $(pytest) -n auto --ignore=tests/flows
-	$(ALONE) $(pytest) -n 2 --dist loadfile tests/flows --ignore=tests/flows/faults
+	$(ALONE) $(pytest) -n 2 --dist loadfile --no-loadscope-reorder tests/flows --ignore=tests/flows/faults
 	$(ALONE) $(pytest) tests/flows/faults
 
 check: setup

@@ -1,5 +1,6 @@
 """Fixtures for all tests. Starts nothing that a test does not ask for."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,26 @@ from tests.redis_servers import RedisServer
 # No test is timed: machines are noisy.
 hypothesis_settings.register_profile("untimed", deadline=None)
 hypothesis_settings.load_profile("untimed")
+
+
+FLOWS = Path(__file__).parent / "flows"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On PostgreSQL leaves out what uses no database: there it would be the same again."""
+    if not os.environ.get("DATABASE_URL", "").startswith("postgres"):
+        return
+    same = [item for item in items if not _uses_the_database(item)]
+    config.hook.pytest_deselected(items=same)
+    items[:] = [item for item in items if _uses_the_database(item)]
+
+
+def _uses_the_database(item: pytest.Item) -> bool:
+    """pytest-django lets no unit test near the database that does not say so; a flow says that it does not."""
+    if FLOWS in item.path.parents:
+        return item.get_closest_marker("no_database") is None
+    asked: list[str] = getattr(item, "fixturenames", [])
+    return item.get_closest_marker("django_db") is not None or not {"db", "transactional_db"}.isdisjoint(asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from tests.flows.families import kill_family
 from tests.flows.stack import eventually, free_port
 from tests.redis_servers import RedisServer
 
+pytestmark = pytest.mark.no_database
+
 PAGE = (BASE_DIR / "docs" / "add-your-own.md").read_text()
 FILES = dict(re.findall(r"```python\n# ((?:mysite|primes)/\S+\.py)[^\n]*\n(.*?)```", PAGE, re.DOTALL))
 ORDINAL, ANSWER = 2000, b"17389\n"

@@ -218,7 +218,7 @@ def test_the_site_answers_as_its_description_says(stack: Stack, sender: Sender, 
             *(sys.executable, "-m", "schemathesis.cli", "run", f"{stack.base_url}/api/openapi.json"),
             *("--header", f"Authorization: Bearer {sender.token}", "--checks", "all"),
             *("--exclude-checks", "positive_data_acceptance"),  # no schema tells which CSV is right
-            *("--max-examples", "25", "--max-time", "20", "--request-timeout", "10", "--no-color"),
+            *("--max-examples", "25", "--max-time", "10", "--request-timeout", "10", "--no-color"),
         ],
         cwd=tmp_path,  # it leaves files
         env={**os.environ, "PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": "tests.flows.json_lines"},

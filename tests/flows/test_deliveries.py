@@ -10,6 +10,8 @@ from tests.flows.crowd import Crowd, Visit
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
 
+pytestmark = pytest.mark.no_database
+
 WAIT_SECONDS = 8
 REDIRECTS = {"redirect": 2, "inline": 1, "internal": 0}
 NAMES = {

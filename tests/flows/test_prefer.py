@@ -9,6 +9,8 @@ from tests.flows.crowd import Crowd
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
 
+pytestmark = pytest.mark.no_database
+
 
 def test_a_status_address_leads_to_the_content(stack: Stack, crowd: Crowd, name: str) -> None:
     address = f"/slow/{name}?gated=1"

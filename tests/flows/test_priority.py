@@ -9,6 +9,8 @@ from tests.flows.crowd import Crowd
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
 
+pytestmark = pytest.mark.no_database
+
 SIZE = 2000
 LANES = ("paint.now", "paint.refresh", "paint.warm")
 

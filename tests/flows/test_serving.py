@@ -2,9 +2,13 @@
 
 from itertools import pairwise
 
+import pytest
+
 from tests.flows.crowd import Crowd
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
+
+pytestmark = pytest.mark.no_database
 
 
 def test_200_clients_at_once_cost_one_preparation(stack: Stack, crowd: Crowd, name: str) -> None:

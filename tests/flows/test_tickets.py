@@ -15,6 +15,8 @@ from retry.tickets import Ticket, ticket_address
 from tests.flows.crowd import Crowd
 from tests.flows.stack import Stack, eventually
 
+pytestmark = pytest.mark.no_database
+
 AT_ONCE_SECONDS = 1
 INSTANCES = ("retry", "main")
 

@@ -12,6 +12,8 @@ from tests.flows.crowd import Crowd
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
 
+pytestmark = pytest.mark.no_database
+
 LANES = ("paint.now", "paint.refresh", "paint.warm")
 LONG_AGO = 1
 AGE_SECONDS = 2

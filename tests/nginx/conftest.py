@@ -91,16 +91,18 @@ class RunningFront:
             connection.close()
 
     def _wait_until_it_listens(self) -> None:
+        # nginx writes its process id when it listens at all of its addresses.
         deadline = time.monotonic() + 10
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-            except OSError:
-                if time.monotonic() > deadline or self._process.poll() is not None:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
+        while self._written_pid() != self._process.pid:
+            if time.monotonic() > deadline or self._process.poll() is not None:
+                raise RuntimeError("nginx did not start, its output says why")
+            time.sleep(0.01)
+
+    def _written_pid(self) -> int | None:
+        try:
+            return int(self.front.runtime.nginx_pid.read_text())
+        except (FileNotFoundError, ValueError):  # not there yet, or not written to its end
+            return None
 
 
 def nginx_command(front: Front) -> list[str]:

@@ -12,6 +12,8 @@ from tests.flows.faults.conftest import BOUND_SECONDS, wait_until_clients_wait
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
 
+pytestmark = pytest.mark.no_database
+
 CLIENTS = 1000
 
 
