@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import Literal
 
 from .conf import Lane, conf
+from .errors import PreparationError
 from .scripts import Call
 from .work import Work
 
@@ -84,6 +85,12 @@ def renewing(work_key: str, token: int) -> Call:
     return Call("state", "renew", [_claim(work_key), _LEASES], [work_key, token, lease_ms])
 
 
+def requeueing(work_key: str, token: int, wait_seconds: float) -> Call:
+    """Running becomes queued again: the work is not done yet, and whoever publishes it knows when its turn comes."""
+    keys = [_claim(work_key), _CLAIMS, _LEASES]
+    return Call("state", "requeue", keys, [work_key, token, int(wait_seconds * 1000), UNKNOWN_DURATION_MS])
+
+
 def abandoning(work_key: str, token: int) -> Call:
     """Takes back a claim whose work could not be handed over."""
     return Call("state", "abandon", [_claim(work_key), _CLAIMS], [work_key, token, FINISHED_CHANNEL])
@@ -93,13 +100,11 @@ def finishing_stored(work_key: str, token: int, duration_seconds: float) -> Call
     return _finish(work_key, token, "stored", duration_seconds)
 
 
-def finishing_failed(
-    work_key: str, token: int, *, status: int, detail: str, luck: float, retry_seconds: float | None = None
-) -> Call:
+def finishing_failed(work_key: str, token: int, error: PreparationError, *, luck: float) -> Call:
     """Leaves a failure record. `luck`, uniform in [0, 1), is the jitter of the back-off."""
     base_ms, max_ms = conf().RETRY_BACKOFF_BASE_SECONDS * 1000, conf().RETRY_BACKOFF_MAX_SECONDS * 1000
-    asked_ms = -1 if retry_seconds is None else retry_seconds * 1000
-    return _finish(work_key, token, "failed", 0, status, detail, base_ms, max_ms, luck, asked_ms)
+    asked_ms = -1 if error.retry_seconds is None else error.retry_seconds * 1000
+    return _finish(work_key, token, "failed", 0, error.status, error.detail, base_ms, max_ms, luck, asked_ms)
 
 
 def _finish(work_key: str, token: int, outcome: str, duration_seconds: float, *failure: str | int | float) -> Call:

@@ -29,6 +29,8 @@ class Prepared:
     stale_seconds: float
     client_seconds: float | None = None
     version: int = 0
+    note: str = ""
+    """Text of the preparer's own, which is kept with the content and shown to nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Content:
     version: int
     fresh_seconds: float
     given_seconds: float = math.inf
+    note: str = ""
 
     def is_fresh(self, version: int) -> bool:
         return self.fresh_seconds > 0 and self.version >= version
@@ -95,6 +98,8 @@ def writing(content_key: str, prepared: Prepared, token: int, stored_at: datetim
         "fresh": prepared.fresh_seconds,
         "stale_ms": kept_ms - int(prepared.fresh_seconds * 1000),
     }
+    if prepared.note:
+        meta["note"] = prepared.note
     body = b"" if digest in _shared else prepared.body
     return Call("cache", "store", [content_name(content_key)], [token, kept_ms, json.dumps(meta), body])
 
@@ -123,6 +128,7 @@ def _content(held: dict[str, Any], left_ms: int, body: bytes, *, with_body: bool
         version=held["version"],
         fresh_seconds=(left_ms - held["stale_ms"]) / 1000,
         given_seconds=held.get("fresh", math.inf),
+        note=held.get("note", ""),
     )
 
 

@@ -10,18 +10,22 @@ class StoreUnavailable(RetryError):
 
 
 class QueueUnavailable(RetryError):
-    """Work could not be handed to its lane."""
+    """Work could not be handed to its lane, and shall not be for `retry_seconds`, where that is known."""
+
+    def __init__(self, detail: str, *, retry_seconds: float | None = None) -> None:
+        super().__init__(detail)
+        self.retry_seconds = retry_seconds
 
 
 class PreparationError(RetryError):
     """A preparer's word that this content cannot be had now. `detail` is shown to clients.
 
-    `status` is 404, 502 or 504. `retry_seconds` replaces the computed back-off.
+    `status` is 404, 502, 503 or 504. `retry_seconds` replaces the computed back-off.
     """
 
     def __init__(self, detail: str, *, status: int = 502, retry_seconds: float | None = None) -> None:
-        if status not in (404, 502, 504):
-            raise ValueError(f"A preparation fails with 404, 502 or 504, not {status}.")
+        if status not in {404, 502, 503, 504}:
+            raise ValueError(f"A preparation fails with 404, 502, 503 or 504, not {status}.")
         super().__init__(detail)
         self.detail = detail
         self.status = status

@@ -56,14 +56,7 @@ def _store(prepared: Mapping[str, Prepared], token: int, began: float) -> None:
 
 
 def _fail(task: str, work_key: str, token: int, began: float, error: PreparationError) -> None:
-    call = claims.finishing_failed(
-        work_key,
-        token,
-        status=error.status,
-        detail=error.detail,
-        luck=random.random(),
-        retry_seconds=error.retry_seconds,
-    )
+    call = claims.finishing_failed(work_key, token, error, luck=random.random())
     _end(task, "failed", time.monotonic() - began, call)
 
 

@@ -48,9 +48,15 @@ def find_answer(content_key: str, work: Work, version: int) -> Answer:
             connections.execute(claims.abandoning(work.key, action.token))
         elif isinstance(action, HandOver):
             _hand_over(work, action, work.lane if seen is None else work.refresh_lane)
-    except (StoreUnavailable, QueueUnavailable):
-        return Serve(seen, not seen.is_fresh(version), "unreachable") if seen else Refuse(1, "state unreachable")
+    except (StoreUnavailable, QueueUnavailable) as error:
+        return Serve(seen, not seen.is_fresh(version), "unreachable") if seen else _refusal(error)
     return answer
+
+
+def _refusal(error: StoreUnavailable | QueueUnavailable) -> Refuse:
+    if isinstance(error, QueueUnavailable) and error.retry_seconds is not None:
+        return Refuse(error.retry_seconds, "closed")
+    return Refuse(1, "state unreachable")
 
 
 def _refreshes_early(content: Content, content_key: str) -> bool:

@@ -7,7 +7,7 @@ import random
 
 from . import claims, connections, lanes, observing
 from .conf import conf
-from .errors import QueueUnavailable
+from .errors import PreparationError, QueueUnavailable
 
 MOST_AT_ONCE = 200
 
@@ -50,14 +50,18 @@ def _publish_again(reason: str, work_key: str, token: int, lane: str, spec: byte
     observing.republished(reason)
     try:
         lanes.publish_again(spec, work_key, token, lane)
-    except QueueUnavailable as error:  # it stays due: a later pass publishes it
-        _log.warning("not published", extra={"work": work_key, "error": str(error)})
+    except QueueUnavailable as error:
+        if error.retry_seconds is not None:  # nothing comes of waiting
+            _fail(work_key, token, PreparationError(str(error), status=503, retry_seconds=error.retry_seconds))
+        else:  # it stays due: a later pass publishes it
+            _log.warning("not published", extra={"work": work_key, "error": str(error)})
 
 
 def _give_up(work_key: str, token: int) -> None:
     observing.republished("given up")
     _log.error("lost its worker twice", extra={"work": work_key})
-    detail = "The preparation ended its worker twice."
-    connections.execute_patiently(
-        claims.finishing_failed(work_key, token, status=502, detail=detail, luck=random.random())
-    )
+    _fail(work_key, token, PreparationError("The preparation ended its worker twice."))
+
+
+def _fail(work_key: str, token: int, error: PreparationError) -> None:
+    connections.execute_patiently(claims.finishing_failed(work_key, token, error, luck=random.random()))

@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 from retry import claims, connections, standings
+from retry.errors import PreparationError
 from retry.work import Work
 from tests.conftest import RedisServers
 
@@ -38,7 +39,8 @@ def finish(work: Work, token: int, seconds: float = 0.1) -> bool:
 
 
 def fail(work: Work, token: int, *, luck: float = 0.999, retry_seconds: float | None = None) -> bool:
-    call = claims.finishing_failed(work.key, token, status=502, detail="No.", luck=luck, retry_seconds=retry_seconds)
+    error = PreparationError("No.", retry_seconds=retry_seconds)
+    call = claims.finishing_failed(work.key, token, error, luck=luck)
     return connections.execute(call) == 1
 
 

@@ -277,3 +277,22 @@ def test_durations_are_forgotten_with_the_kinds_that_had_them(work: Work, server
     finish(work, token, seconds=4)
     kept = [servers.state.client.ttl(f"retry:duration:{name}") for name in (work.kind, work.lane)]
     assert kept == pytest.approx([30 * 24 * 3600] * 2, abs=60)
+
+
+def test_work_that_waits_for_its_turn_again_starts_again_with_the_same_token(work: Work, servers: RedisServers) -> None:
+    token = begun(work).token
+    start(work, token)
+    assert connections.execute(claims.requeueing(work.key, token, 30)) == 1
+    waiting = begin(work)
+    assert isinstance(waiting, standings.Claimed)
+    assert 29 < waiting.wait_seconds <= 31
+    assert servers.state.client.zcard("retry:leases") == 0
+    assert start(work, token)
+    assert finish(work, token)
+
+
+def test_nobody_elses_work_can_be_put_back(work: Work) -> None:
+    token = begun(work).token
+    assert connections.execute(claims.requeueing(work.key, token, 1)) == 0
+    start(work, token)
+    assert connections.execute(claims.requeueing(work.key, token - 1, 1)) == 0

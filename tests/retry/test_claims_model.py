@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 )
 
 from retry import claims, connections, standings
+from retry.errors import PreparationError
 from retry.work import Work
 from tests.conftest import RedisServers
 from tests.retry.claiming import LONG_AGO, forget_who_asked, make_long, queued, swept_for_long
@@ -148,6 +149,15 @@ class Claims(RuleBasedStateMachine):
         claim = self.held.get(key)
         assert renewed == bool(claim and claim.token == token and claim.running)
 
+    @rule(copy=copies)
+    def requeue(self, copy: tuple[str, int]) -> None:
+        key, token = copy
+        put_back = connections.execute(claims.requeueing(key, token, 1)) == 1
+        claim = self.held.get(key)
+        assert put_back == bool(claim and claim.token == token and claim.running)
+        if claim and put_back:
+            claim.running = False
+
     @rule(copy=consumes(copies), stored=st.booleans())
     def finish(self, copy: tuple[str, int], stored: bool) -> None:
         key, token = copy
@@ -156,7 +166,7 @@ class Claims(RuleBasedStateMachine):
         call = (
             claims.finishing_stored(key, token, 0.01)
             if stored
-            else claims.finishing_failed(key, token, status=502, detail="x", luck=0.5)
+            else claims.finishing_failed(key, token, PreparationError("x", status=502), luck=0.5)
         )
         ended = connections.execute(call) == 1
         claim, last = self.held.get(key), self.ended.get(key, 0)

@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from retry import claims, connections, contents, popularity
 from retry.contents import Prepared
+from retry.errors import PreparationError
 from retry.scripts import Call, Reply
 from retry.serving import serve_or_defer
 from retry.work import Work
@@ -93,6 +94,6 @@ def test_a_refresh_that_failed_is_not_tried_again_during_its_pause(work: Work, s
     ask(work)
     servers.state.client.delete("paint.refresh")
     token = int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
-    connections.execute(claims.finishing_failed(work.key, token, status=502, detail="No.", luck=0.9))
+    connections.execute(claims.finishing_failed(work.key, token, PreparationError("No.", status=502), luck=0.9))
     assert ask(work).status_code == 200
     assert refreshes(servers) == 0

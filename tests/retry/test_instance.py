@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from retry import claims, connections, contents, standings
 from retry.contents import Prepared
+from retry.errors import PreparationError
 from retry.instance import Instance
 from retry.preparing import prepare
 from retry.replies import Asked, Reply
@@ -114,7 +115,7 @@ def test_content_that_is_there_already_is_not_waited_for(work: Work) -> None:
 
 def test_a_failure_sends_the_client_back_to_hear_of_it(work: Work) -> None:
     async def scene(instance: Instance) -> None:
-        call = claims.finishing_failed(work.key, begin(work), status=502, detail="No.", luck=0.9)
+        call = claims.finishing_failed(work.key, begin(work), PreparationError("No.", status=502), luck=0.9)
         connections.execute(call)
         assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 0.9))
 
@@ -302,7 +303,7 @@ def test_a_crowd_that_the_front_cannot_answer_is_released_slowly(work: Work) -> 
         waiting = [asyncio.create_task(instance.answer(asked(work), present)) for _ in range(450)]
         await settled(instance, work)
         began = time.monotonic()
-        connections.execute(claims.finishing_failed(work.key, token, status=502, detail="No.", luck=0.9))
+        connections.execute(claims.finishing_failed(work.key, token, PreparationError("No.", status=502), luck=0.9))
         assert all(is_back(reply) for reply in await asyncio.gather(*waiting))
         assert time.monotonic() - began >= 0.2
 

@@ -12,6 +12,7 @@ from pytest_django import Settings
 
 from retry import claims, connections, contents, standings
 from retry.contents import Prepared
+from retry.errors import PreparationError, QueueUnavailable
 from retry.scripts import Call
 from retry.serving import serve_or_defer
 from retry.work import Work
@@ -39,7 +40,7 @@ def end(work: Work, *, stored: bool) -> None:
     if stored:
         connections.execute(claims.finishing_stored(work.key, begun.token, 0.1))
     else:
-        failed = claims.finishing_failed(work.key, begun.token, status=504, detail="Too slow.", luck=0.999)
+        failed = claims.finishing_failed(work.key, begun.token, PreparationError("Too slow.", status=504), luck=0.999)
         connections.execute(failed)
 
 
@@ -262,3 +263,16 @@ def test_without_the_broker_no_claim_is_left(
     monkeypatch.setattr("celery.current_app.send_task", lambda *_, **__: refuse())
     assert ask(work).status_code == 503
     assert not servers.state.client.exists(f"retry:claim:{work.key}")
+
+
+def test_a_lane_that_is_closed_for_so_long_is_told_of(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise QueueUnavailable("Left alone.", retry_seconds=90)
+
+    monkeypatch.setattr("retry.lanes.publish", refuse)
+    response = ask(work)
+    assert (response.status_code, response["Retry-After"]) == (503, "90")
+    assert 'detail="closed"' in response["Cache-Status"]
+    assert isinstance(standings.standing(connections.execute(claims.looking(work.key))), standings.Unknown)
+    store(fresh=0)
+    assert ask(work).status_code == 200

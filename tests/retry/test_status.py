@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from retry import claims, connections, contents, standings, views
 from retry.contents import Prepared
+from retry.errors import PreparationError
 from retry.instance import Instance
 from retry.replies import Asked, Reply
 from retry.tickets import Ticket, status_address
@@ -78,7 +79,7 @@ def test_content_that_is_there_is_pointed_to(ask: Ask, work: Work) -> None:
 
 @both
 def test_a_failure_is_told_as_main_tells_it(ask: Ask, work: Work) -> None:
-    call = claims.finishing_failed(work.key, begin(work), status=504, detail="Too slow.", luck=0.9)
+    call = claims.finishing_failed(work.key, begin(work), PreparationError("Too slow.", status=504), luck=0.9)
     connections.execute(call)
     reply = ask(address(work))
     assert reply.status == 504

@@ -71,3 +71,19 @@ def test_a_mark_whose_claim_is_gone_is_cleared(work: Work, servers: RedisServers
     servers.state.client.zadd("retry:claims", {work.key: 1})
     assert sweep() == 0
     assert servers.state.client.zcard("retry:claims") == 0
+
+
+def test_what_a_closed_lane_does_not_take_fails_until_it_opens(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise QueueUnavailable("The origin is left alone.", retry_seconds=90)
+
+    begin(work)
+    make_due(servers, work)
+    monkeypatch.setattr("retry.lanes.publish", refuse)
+    sweep()
+    found = standings.standing(connections.execute(claims.looking(work.key)))
+    assert isinstance(found, standings.Failed)
+    assert (found.status, found.detail) == (503, "The origin is left alone.")
+    assert 85 < found.wait_seconds <= 90
