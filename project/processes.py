@@ -51,6 +51,7 @@ def processes(plan: Plan) -> list[Process]:
         *_redis_servers(plan),
         *_instances(plan),
         *(_small_workers(plan) if plan.small else _workers(plan)),
+        _fetcher(plan),
         _nginx(plan),
         *_demo(plan),
     ]
@@ -113,6 +114,11 @@ def _worker(plan: Plan, name: str, queues: tuple[str, ...], concurrency: int, *o
     )
     # Celery finishes its tasks on TERM; what takes longer is killed with its pool, and swept later.
     return Process(name, command, priority=50)
+
+
+def _fetcher(plan: Plan) -> Process:
+    fetch = (*plan.launcher, plan.python, "manage.py", "fetch")
+    return Process("fetch", fetch, priority=50, stop_wait_seconds=15)
 
 
 def _nginx(plan: Plan) -> Process:

@@ -115,10 +115,17 @@ MAIN_WORKERS = env.whole("MAIN_WORKERS", 1 if SMALL else 2)
 MAIN_THREADS = env.whole("MAIN_THREADS", 4 if SMALL else 8)
 RETRY_WORKERS = env.whole("RETRY_WORKERS", 1)
 PAINT_WORKERS = env.whole("PAINT_WORKERS", 1 if SMALL else os.cpu_count() or 1)
+FETCH_IN_FLIGHT = env.whole("FETCH_IN_FLIGHT", 2)
+_fetched = {"publisher": "resources.fetching.publishing.publish", "workers": FETCH_IN_FLIGHT}
 RETRY_LANES = {  # the fastest first
     "paint.now": {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS, "skips": True},
     "paint.refresh": {"limit": 4 * BACKLOG_LIMIT, "workers": 1, "skips": True, "up": "paint.now"},
     "paint.warm": {"limit": 200 * BACKLOG_LIMIT, "workers": 1, "up": "paint.refresh"},
+    # What is fetched mostly waits for one server, which is asked as if there were few workers.
+    "fetch.fast": {**_fetched, "limit": BACKLOG_LIMIT, "skips": True},
+    "fetch.slow": {**_fetched, "limit": BACKLOG_LIMIT, "skips": True},
+    "fetch.refresh": {**_fetched, "limit": 4 * BACKLOG_LIMIT, "skips": True, "up": "fetch.fast"},
+    "fetch.warm": {**_fetched, "limit": 200 * BACKLOG_LIMIT, "up": "fetch.refresh"},
 }
 
 # Layers
@@ -134,7 +141,8 @@ LAYER_SCENES_KEPT = env.whole("LAYER_SCENES_KEPT", 8)
 API_CALLS_PER_MINUTE = env.whole("API_CALLS_PER_MINUTE", 600, least=0)
 
 # Fetching
-FETCH_SLOTS = env.whole("FETCH_SLOTS", 100)
+FETCH_TASKS: dict[str, str] = {}  # by the name of a task, the dotted path of a resources.fetching.errands.Task
+FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100)
 FETCH_ALLOW_PRIVATE: list[str] = env.words("FETCH_ALLOW_PRIVATE")
 FETCH_CONTACT = env.text("FETCH_CONTACT", "")
 FETCH_PORTS: list[str] = env.words("FETCH_PORTS", ["80", "443", "8000", "8080", "8443"])
@@ -155,7 +163,6 @@ FETCH_BACKOFF_BASE_SECONDS = env.number("FETCH_BACKOFF_BASE_SECONDS", 2)
 FETCH_BACKOFF_MAX_SECONDS = env.number("FETCH_BACKOFF_MAX_SECONDS", 600)
 FETCH_STALL_SECONDS = env.number("FETCH_STALL_SECONDS", 86_400)
 FETCH_DELAY_SECONDS = env.number("FETCH_DELAY_SECONDS", 0.5)
-FETCH_IN_FLIGHT = env.whole("FETCH_IN_FLIGHT", 2)
 FETCH_BYTES_PER_SECOND = env.whole("FETCH_BYTES_PER_SECOND", 10_000_000, least=0)
 FETCH_LEASE_SECONDS = env.number("FETCH_LEASE_SECONDS", 15)
 FETCH_BACKLOG = env.whole("FETCH_BACKLOG", 100_000)

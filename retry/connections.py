@@ -143,9 +143,9 @@ def patient_client(server: Server) -> "redis.Redis":
     return _client(url(server), True, PATIENT_TIMEOUT_SECONDS)
 
 
-def async_client(server: Server) -> "redis.asyncio.Redis":
-    """A new client for the running event loop, failing fast. The caller closes it."""
-    timeout = conf().RETRY_REDIS_TIMEOUT
+def async_client(server: Server, *, patient: bool = False) -> "redis.asyncio.Redis":
+    """A new client for the running event loop, which fails fast unless it is patient. The caller closes it."""
+    timeout = PATIENT_TIMEOUT_SECONDS if patient else conf().RETRY_REDIS_TIMEOUT
     return redis.asyncio.Redis.from_url(
         url(server), socket_timeout=timeout, socket_connect_timeout=timeout, retry=AsyncRetry(NoBackoff(), 0)
     )

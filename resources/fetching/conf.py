@@ -1,12 +1,16 @@
 """The settings that fetching reads, in the form that its other modules take them."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import cast
 
 from django.conf import settings
+from django.utils.module_loading import import_string
 
 from . import addresses
 from .client import Policy
+from .errands import Task
 from .giving_up import Patience
 from .requests import Limits
 
@@ -59,3 +63,13 @@ def patience() -> Patience:
         max_seconds=settings.FETCH_BACKOFF_MAX_SECONDS,
         stall_seconds=settings.FETCH_STALL_SECONDS,
     )
+
+
+def task(name: str) -> Task:
+    """The task of that name. Raises KeyError for one that FETCH_TASKS does not have, ImportError for a wrong path."""
+    return _imported(settings.FETCH_TASKS[name])
+
+
+@cache
+def _imported(path: str) -> Task:
+    return cast(Task, import_string(path))

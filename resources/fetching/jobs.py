@@ -87,10 +87,11 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """The job waits in the queue of this scope."""
+    """The job waits in the queue of this scope. Nothing at all is sent to its domain for `closed_seconds`."""
 
     scope: str
     wait_seconds: float
+    closed_seconds: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ class Joined:
 
     state: str
     wait_seconds: float
+    closed_seconds: float = 0
 
 
 @dataclass(frozen=True, slots=True)

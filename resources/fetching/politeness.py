@@ -48,6 +48,9 @@ class Politeness:
     outage: float = 3600
     """Hosts that answered in that time and that cannot be reached, within the window: our network is away."""
 
+    paused: float = 60
+    """When to ask again for what comes from a domain that an admin has paused."""
+
     kept: float = 30 * 86_400
     """How long what was learnt of a domain is kept after its last request."""
 
@@ -84,6 +87,7 @@ _TIMES = (
     "outage_window",
     "outage_try",
     "outage",
+    "paused",
     "kept",
 )
 

@@ -1,15 +1,16 @@
 """Lanes of the deferral protocol whose work is fetched: their work goes into the frontier."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retry import connections
+from retry.conf import conf
 from retry.errors import QueueUnavailable, StoreUnavailable
 from retry.work import Argument
 
 from . import frontier
-from .jobs import Full, Job, Lane, Priority, Wish, url_key
+from .errands import Errand
+from .jobs import Enqueued, Full, Job, Joined, Lane, Priority, Wish, url_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,23 @@ def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument],
     """Asks for the URL that is the first of the arguments, on behalf of the work. Raises QueueUnavailable.
 
     Whatever is published for a URL is one job. The same work again, swept or promoted, changes its token
-    and its place in line; it adds nothing.
+    and its place in line; it adds nothing. What comes from a domain that is left alone for longer than
+    clients wait is not taken.
     """
     url, place = str(arguments[0]), PLACES[lane]
-    call = json.dumps({"task": task, "work": work_key, "token": token, "arguments": list(arguments)})
-    wish = Wish(work_key, call, token)
+    wish = Wish(work_key, Errand(task, work_key, token, tuple(arguments)).payload, token)
     job = Job(url, url_key(url), wish, priority=place.priority, lane=place.lane)
     try:
         found = connections.run(frontier.enqueue(job))
+        if isinstance(found, Full):
+            raise QueueUnavailable("Too much waits for its origin.", retry_seconds=found.wait_seconds)
+        if found.closed_seconds > conf().DEFAULT_RETRY_TIMEOUT and not _is_in_hand(found):
+            connections.run(frontier.remove(job.key, wish.id))
+            raise QueueUnavailable("Its origin is left alone for now.", retry_seconds=found.closed_seconds)
     except (StoreUnavailable, ValueError) as error:
         raise QueueUnavailable(f"The lane {lane} does not take work: {error}") from error
-    if isinstance(found, Full):
-        raise QueueUnavailable(f"Too much waits for the host of {url}.")
+
+
+def _is_in_hand(found: Enqueued | Joined) -> bool:
+    """Whether a fetcher has it already."""
+    return isinstance(found, Joined) and found.state not in {"queued", "later"}

@@ -27,10 +27,10 @@ from .jobs import (
 def enqueued(reply: Reply) -> Enqueued | Joined | Full:
     """Reads the answer of enqueue.lua."""
     match texts(reply):
-        case ["queued", scope, wait_ms]:
-            return Enqueued(scope, float(wait_ms) / 1000)
-        case ["joined", state, wait_ms]:
-            return Joined(state, float(wait_ms) / 1000)
+        case ["queued", scope, wait_ms, closed_ms]:
+            return Enqueued(scope, float(wait_ms) / 1000, float(closed_ms) / 1000)
+        case ["joined", state, wait_ms, closed_ms]:
+            return Joined(state, float(wait_ms) / 1000, float(closed_ms) / 1000)
         case [_, wait_ms]:
             return Full(float(wait_ms) / 1000)
     raise ValueError(f"enqueue.lua does not reply {reply!r}")

@@ -1,6 +1,7 @@
 """Sleep between claims: until something is due, or a publish says that something is due earlier."""
 
 import asyncio
+import math
 import time
 
 from retry import subscribing
@@ -15,13 +16,18 @@ class Waking:
     """One per fetcher's process: listens for it, and lets it sleep."""
 
     def __init__(self) -> None:
-        self._wakes_at = 0.0
+        self._wakes_at = math.inf
         self._earlier = asyncio.Event()
+
+    def expect(self) -> None:
+        """Before a claim: what is heard from now on counts for the sleep that may follow it."""
+        self._earlier.clear()
+        self._wakes_at = math.inf
 
     async def sleep(self, seconds: float) -> None:
         """Returns after that time, or as soon as something is due."""
+        self._wakes_at = min(self._wakes_at, time.monotonic() + min(seconds, LONGEST_SECONDS))
         self._earlier.clear()
-        self._wakes_at = time.monotonic() + min(seconds, LONGEST_SECONDS)
         while (left := self._wakes_at - time.monotonic()) > 0:
             try:
                 await asyncio.wait_for(self._earlier.wait(), left)

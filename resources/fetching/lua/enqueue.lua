@@ -2,7 +2,7 @@
 -- needs: domain line job
 -- ARGV: rules key host site path scope lane priority expected_ms later_ms expires_ms crawl_ms url detail
 --       id order payload
--- -> queued scope wait_ms | joined state wait_ms | full wait_ms
+-- -> queued scope wait_ms closed_ms | joined state wait_ms closed_ms | full wait_ms
 local key, host, site, path, scope = unpack(ARGV, 2, 6)
 local lane, priority = ARGV[7], tonumber(ARGV[8])
 local expected, later_ms, expires, crawl = unpack(ARGV, 9, 12)
@@ -23,6 +23,12 @@ local function expected_wait(d)
   local ahead = 0
   for better = 1, priority do ahead = ahead + d[lane .. '_' .. better] end
   return string.format('%.0f', math.max(0, allowed_at(d) - now) + ahead * gap_ms(d))
+end
+
+-- For how long nothing at all is sent to the domain, as far as is known.
+local function closed_for(d)
+  if d.set_paused == 1 then return string.format('%.0f', rules.paused_ms) end
+  return string.format('%.0f', math.max(0, d.block_until - now, d.circuit_until - now))
 end
 
 -- A later token of the same work takes the earlier one's place.
@@ -67,7 +73,7 @@ if found then
   improve(d, found)
   settle(d)
   wake()
-  return {'joined', found.state, expected_wait(d)}
+  return {'joined', found.state, expected_wait(d), closed_for(d)}
 end
 
 if scope == '' then scope = scope_by_rule() end
@@ -96,4 +102,4 @@ settle(d)
 redis.call('ZADD', 'fetch:domains', now, scope)
 redis.call('ZREMRANGEBYSCORE', 'fetch:domains', '-inf', now - rules.kept_ms)
 wake()
-return {'queued', scope, wait}
+return {'queued', scope, wait, closed_for(d)}

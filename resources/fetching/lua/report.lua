@@ -73,7 +73,9 @@ end
 
 local reply
 if verdict == 'throttled' or (verdict == 'unreachable' and ours) then
-  reply = queue_again(0)  -- not the job's failure
+  queue_again(0)  -- not the job's failure
+  local rest = ours and verdict == 'unreachable' and rules.outage_try_ms or 0
+  reply = {'again', string.format('%.0f', math.max(rest, allowed_at(d) - now, 0))}
 elseif what == 'again' and verdict ~= 'unsent' and d.budget < 1 then
   set_job(job, 'state', 'holding')
   reply = {'refused'}

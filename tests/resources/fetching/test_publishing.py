@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from resources.fetching.jobs import Priority
-from retry import lanes, standings, sweeping
+from resources.fetching import frontier
+from resources.fetching.jobs import More, Priority
+from retry import connections, lanes, standings, sweeping
 from retry.errors import QueueUnavailable
 from retry.work import Work
 from tests.conftest import RedisServers
@@ -92,3 +93,30 @@ def test_a_redis_that_is_down_takes_no_work(servers: RedisServers) -> None:
     servers.state.stop()
     with pytest.raises(QueueUnavailable, match="state"):
         publish(WORK, 1, WORK.lane)
+
+
+def test_what_comes_from_a_domain_that_is_left_alone_is_not_taken(clock: Clock) -> None:
+    connections.run(frontier.block("tiles.example.com", 300))
+    token = begun(WORK).token
+    with pytest.raises(QueueUnavailable, match="left alone") as caught:
+        publish(WORK, token, WORK.lane)
+    assert caught.value.retry_seconds == pytest.approx(300, abs=1)
+    connections.run(frontier.unblock("tiles.example.com"))
+    idle()
+
+
+def test_a_domain_that_rests_for_a_moment_takes_work(clock: Clock) -> None:
+    connections.run(frontier.block("tiles.example.com", 20))
+    publish(WORK, begun(WORK).token, WORK.lane)
+    assert 19 < idle() <= 20
+
+
+def test_what_is_in_flight_already_is_joined_though_its_domain_is_left_alone(clock: Clock) -> None:
+    publish(WORK, begun(WORK).token, WORK.lane)
+    held = claimed()
+    connections.run(frontier.block("tiles.example.com", 300))
+    other = replace(WORK, key="fetch:other:1")
+    publish(other, begun(other).token, other.lane)
+    found = report(held)
+    assert isinstance(found, More)
+    assert {wish.id for wish in found.wishes} == {WORK.key, other.key}

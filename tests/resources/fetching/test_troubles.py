@@ -114,7 +114,7 @@ def test_many_hosts_that_cannot_be_reached_at_once_are_our_networks_fault(clock:
     for one in held[:3]:
         report(one, UNREACHABLE, Hold())
     for one in held[3:]:
-        assert report(one, UNREACHABLE) == Again(0)
+        assert report(one, UNREACHABLE) == Again(2)
     for host in HOSTS:
         assert float(record(host).get("failures", 0)) == 0
         assert float(record(host).get("trouble_since", 0)) == 0
@@ -132,7 +132,7 @@ def test_while_our_network_is_away_one_request_at_a_time_tries_it(clock: Clock) 
     clock.pass_by(1.1)
     trial = claimed()
     assert idle() == pytest.approx(2, abs=0.1)
-    assert report(trial, UNREACHABLE) == Again(0)
+    assert report(trial, UNREACHABLE) == Again(2)
     clock.pass_by(2.1)
     report(claimed())
     claimed()

@@ -23,6 +23,7 @@ async def slept(asleep_seconds: float, *acts: object, servers: RedisServers) -> 
     try:
         while not servers.state.client.pubsub_numsub(frontier.WAKE_CHANNEL)[0][1]:
             await asyncio.sleep(0.01)
+        waking.expect()
         began = time.monotonic()
         sleeping = asyncio.create_task(waking.sleep(asleep_seconds))
         await asyncio.sleep(0.05)

@@ -1,0 +1,56 @@
+"""`manage.py fetch`: a fetcher, which asks other servers for what waits in the frontier until it is told to end."""
+
+import asyncio
+import signal
+import socket
+from typing import Any
+from uuid import uuid4
+
+import uvloop
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from resources.fetching import conf
+from resources.fetching.attending import Attendant
+from resources.fetching.client import Client
+from resources.fetching.engine import Engine
+from resources.fetching.slots import Slots
+from resources.fetching.trips import Trips
+from resources.fetching.waking import Waking
+from resources.fetching.works import Works
+from retry import connections
+
+
+class Command(BaseCommand):
+    help = "Fetches what waits in the domains' queues, as one of any number of fetchers. TERM or Ctrl-C ends it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--slots", type=int, default=settings.FETCH_SLOTS, help="requests in flight at most (FETCH_SLOTS)"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["slots"] < 2:
+            raise CommandError("--slots must be 2 at least: one for the fast lane, one for the slow.")
+        uvloop.run(_fetch(options["slots"]))
+
+
+async def _fetch(slots: int) -> None:
+    machine = socket.gethostname()
+    worker = f"{machine}:{uuid4().hex[:8]}"
+    clients: connections.Clients = {
+        "state": connections.async_client("state", patient=True),
+        "cache": connections.async_client("cache", patient=True),
+    }
+    trips = Trips(clients)
+    works = Works(trips)
+    async with Client(conf.policy()) as client:
+        attendant = Attendant(trips, works, client, machine)
+        slow = max(1, slots // 5)
+        engine = Engine(trips, works, attendant, Slots(slots - slow, slow), Waking(), worker=worker, machine=machine)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, engine.end)
+        await engine.run()
+    for each in clients.values():
+        await each.aclose()

@@ -1,0 +1,88 @@
+"""A fetcher in a test's own event loop: all of it but the process."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from resources.fetching.addresses import guard
+from resources.fetching.attending import Attendant
+from resources.fetching.client import Client, Policy
+from resources.fetching.engine import Engine
+from resources.fetching.slots import Slots
+from resources.fetching.trips import Trips
+from resources.fetching.waking import Waking
+from resources.fetching.works import Works
+from retry import claims, connections, contents, lanes, standings
+from retry.contents import Content
+from retry.work import Work
+from tests.hostile.names import Names
+
+WAIT_SECONDS = 20.0
+
+
+@dataclass(slots=True)
+class Fetcher:
+    """A running engine."""
+
+    engine: Engine
+    slots: Slots
+    task: "asyncio.Task[None]"
+
+    async def end(self) -> None:
+        self.engine.end()
+        await asyncio.wait_for(self.task, WAIT_SECONDS)
+
+
+@asynccontextmanager
+async def fetching(*, fast: int = 8, slow: int = 2) -> AsyncIterator[Fetcher]:
+    """One that may ask loopback addresses. It is told to end at the end, and has to."""
+    clients: connections.Clients = {
+        "state": connections.async_client("state", patient=True),
+        "cache": connections.async_client("cache", patient=True),
+    }
+    trips, slots = Trips(clients), Slots(fast, slow)
+    with tempfile.TemporaryDirectory(prefix="tarry-spool-") as spool:
+        policy = Policy(guard([80, 443], ("127.0.0.0/8",)), "Tarry", Path(spool))
+        async with Client(policy, lookup=Names()) as client:
+            works = Works(trips)
+            attendant = Attendant(trips, works, client, "m")
+            engine = Engine(trips, works, attendant, slots, Waking(), worker="w", machine="m")
+            fetcher = Fetcher(engine, slots, asyncio.create_task(engine.run()))
+            try:
+                yield fetcher
+            finally:
+                await fetcher.end()
+                for each in clients.values():
+                    await each.aclose()
+        assert list(Path(spool).iterdir()) == []
+
+
+async def want(work: Work) -> int:
+    """As main does for a client; the claim's token."""
+    return await asyncio.to_thread(_want, work)
+
+
+async def ended(work: Work) -> standings.Standing:
+    """How the work ended, when it has."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while isinstance(found := await stands(work), standings.Claimed):
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def stands(work: Work) -> standings.Standing:
+    return standings.standing(await asyncio.to_thread(connections.execute, claims.looking(work.key)))
+
+
+async def content(key: str) -> Content | None:
+    return await asyncio.to_thread(connections.run, contents.read(key))
+
+
+def _want(work: Work) -> int:
+    found = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
+    assert isinstance(found, standings.Begun), found
+    lanes.publish(work.task, work.key, found.token, work.arguments, work.lane)
+    return found.token

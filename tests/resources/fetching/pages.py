@@ -1,0 +1,37 @@
+"""A task for tests: what is fetched becomes content as it is, and failures become failures."""
+
+from collections.abc import Mapping
+
+from resources.fetching import conf
+from resources.fetching.outcomes import Failed, Fetched, NotModified
+from resources.fetching.requests import Fetch
+from retry.contents import Prepared
+from retry.errors import PreparationError
+from retry.work import Argument, Work
+
+
+class Page:
+    """`(url, content key)`. A URL with `unplanned` or `unprepared` in it makes it fail there."""
+
+    obeys_robots = False
+
+    def fetch(self, *arguments: Argument) -> Fetch:
+        url = str(arguments[0])
+        if "unplanned" in url:
+            raise PreparationError("Not to be had.", status=404)
+        return Fetch(url, limits=conf.fast_limits())
+
+    def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
+        assert not isinstance(outcome, NotModified)
+        if isinstance(outcome, Failed):
+            raise PreparationError(outcome.detail, status=504 if outcome.failure.value == "too slow" else 502)
+        if "unprepared" in outcome.head.url:
+            raise ZeroDivisionError
+        return {str(arguments[1]): Prepared(outcome.body.read(), "text/plain", 60, 600)}
+
+
+TASK = Page()
+
+
+def page_work(url: str, name: str = "page") -> Work:
+    return Work(f"work:{name}", "page", "fetch.fast", "fetch.refresh", "tests.page", (url, f"content:{name}"))
