@@ -21,6 +21,7 @@ from django.views.decorators.http import require_safe
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from resources.fetching import frontier
 from retry import claims, connections
 from retry.conf import conf
 
@@ -31,7 +32,7 @@ PART_SECONDS = 1.0
 KEEP_SECONDS = 1.0
 
 _log = logging.getLogger("tarry.health")
-_threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix="health")
+_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="health")
 
 
 class UnhealthyError(Exception):
@@ -127,6 +128,11 @@ def _sweeper() -> None:
         raise UnhealthyError("nobody has swept for 10 s: beat or work does not run")
 
 
+def _fetcher() -> None:
+    if not connections.run(frontier.fetchers()):
+        raise UnhealthyError("no fetcher has been seen for a while: fetch does not run")
+
+
 def _waiting_instance() -> None:
     """Asks without a ticket: a living instance refuses with 400 at once."""
     if not settings.RETRY_INSTANCE:  # one development server does all
@@ -159,5 +165,6 @@ PARTS: dict[str, Callable[[], None]] = {
     "storage": _storage,
     "workers": _queues,
     "sweeper": _sweeper,
+    "fetch": _fetcher,
     "retry": _waiting_instance,
 }

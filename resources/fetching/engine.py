@@ -111,15 +111,18 @@ class Engine:
                 self._waking.due_in(0)
 
     async def _renew_forever(self) -> None:
-        """Sets leases anew, every third of them."""
+        """Shows that this fetcher is there, and sets leases anew, every third of them."""
         while True:
-            await asyncio.sleep(politeness().lease / 3)
-            if not self._held:
-                continue
             try:
-                lost = await self._trips.run(frontier.renew(list(self._held.values())))
-            except StoreUnavailable:
-                continue
+                await self._renew()
+            except StoreUnavailable as error:
+                _log.warning("leases are not renewed", extra={"error": str(error)})
+            await asyncio.sleep(politeness().lease / 3)
+
+    async def _renew(self) -> None:
+        await self._trips.run(frontier.sign_in(self._worker))
+        if self._held:
+            lost = await self._trips.run(frontier.renew(list(self._held.values())))
             for key in lost:
                 _log.warning("a job is somebody else's by now", extra={"key": key})
 

@@ -122,6 +122,16 @@ def renew(jobs: Iterable[Claimed]) -> Steps[set[str]]:
     return set(replies.texts((yield _call("renew", *pairs))))
 
 
+def sign_in(worker: str) -> Steps[None]:
+    """Says that this fetcher is there, for as long as a lease lasts."""
+    yield _call("sign_in", worker)
+
+
+def fetchers() -> Steps[int]:
+    """How many fetchers are there, on all machines."""
+    return int(str((yield _call("fetchers"))))
+
+
 def move(key: str, lane: Lane, priority: Priority | None = None) -> Steps[bool]:
     """Moves a job to another lane for good, as one that turned out slow. False when there is none to move."""
     return (yield _call("move", key, lane, "" if priority is None else int(priority))) == 1

@@ -9,6 +9,8 @@ from pytest_django import Settings
 
 from project import health, workers
 from project.health import UnhealthyError, examine
+from resources.fetching import frontier
+from retry import connections
 from retry.sweeping import sweep
 from tests.conftest import RedisServers
 
@@ -70,6 +72,7 @@ def test_a_part_that_hangs_does_not_hold_up_the_answer() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_the_site_is_healthy_when_every_part_is(redis_servers: RedisServers, client: Client) -> None:
     workers.sign_in(QUEUES)
+    connections.run(frontier.sign_in("w"))
     sweep()
     answer = client.get("/healthz")
     assert answer.status_code == 200, answer.content
@@ -86,11 +89,18 @@ def test_a_queue_without_a_worker_is_named(redis_servers: RedisServers, client: 
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_site_without_a_fetcher_is_not_whole(redis_servers: RedisServers, client: Client) -> None:
+    assert "no fetcher" in client.get("/healthz").json()["parts"]["fetch"]["error"]
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_server_that_is_gone_is_named(redis_servers: RedisServers, client: Client) -> None:
     redis_servers.cache.stop()
     answer = client.get("/healthz")
     assert answer.status_code == 503
-    assert [name for name, part in answer.json()["parts"].items() if not part["ok"]] == ["cache", "workers", "sweeper"]
+    assert [name for name, part in answer.json()["parts"].items() if not part["ok"]] == [
+        *("cache", "workers", "sweeper", "fetch")
+    ]
 
 
 @pytest.mark.django_db(transaction=True)

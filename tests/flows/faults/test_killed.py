@@ -14,7 +14,7 @@ from tests.flows.stack import Stack
 
 VICTIMS = [
     *((name, part) for name in ("main", "retry", "nginx") for part in ("parent", "children", "all")),
-    *((name, part) for name in ("paint-now", "work") for part in ("parent", "all")),
+    *((name, part) for name in ("paint-now", "work", "fetch") for part in ("parent", "all")),
     ("paint-refresh", "all"),
     ("beat", "all"),
 ]
