@@ -8,14 +8,15 @@ import numpy as np
 
 from benchmarks import mapproxy, pieces
 from benchmarks.figures import Figure, Note
-from resources.tiles import compiling, encoding, painting
 from resources.tiles.blocks import Block, side_at
-from resources.tiles.canvas import Samples
-from resources.tiles.compiling import CompiledLayer
-from resources.tiles.density import densest_tiles
-from resources.tiles.painting import AnyScene
-from resources.tiles.sizing import Sizing, scene_of
-from resources.tiles.style import STROKE_PADDING
+from resources.tiles.drawing import encoding, painting
+from resources.tiles.drawing.canvas import Samples
+from resources.tiles.drawing.painting import AnyScene
+from resources.tiles.reading import compiling
+from resources.tiles.reading.compiling import CompiledLayer
+from resources.tiles.sizing.density import densest_tiles
+from resources.tiles.sizing.sides import Sizing, scene_of
+from resources.tiles.styling.style import STROKE_PADDING
 from resources.tiles.tile import Tile
 from resources.tiles.window import Window
 from tests.resources.tiles import builders

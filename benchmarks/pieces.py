@@ -5,7 +5,7 @@ import time
 import urllib.request
 
 from benchmarks.processes import cpu_seconds
-from resources.tiles import painting
+from resources.tiles.drawing import painting
 from resources.tiles.tile import Tile
 from tests.flows.stack import Stack
 from tests.resources.tiles import builders

@@ -21,8 +21,9 @@ from . import layer_state
 from .api.admin import ApiTokenAdmin  # noqa: F401  # it registers itself
 from .forms import LayerForm
 from .models import Layer
-from .tiles import demand, grid, storing
+from .tiles import demand, grid
 from .tiles.errors import SpeedsError
+from .tiles.keeping import storing
 from .tiles.layers import LayerView
 
 admin.site.site_header = admin.site.site_title = "Tarry"

@@ -13,11 +13,13 @@ from django.core.files.uploadedfile import UploadedFile
 from django.forms.fields import InvalidJSONInput
 
 from .models import Layer
-from .tiles import apart, conf, geojson, storing
-from .tiles.compiling import CompiledLayer, CompiledSpeeds
+from .tiles import conf
 from .tiles.errors import LayerError, SpeedsError
-from .tiles.points import styles as point_style
-from .tiles.sizing import Sizing
+from .tiles.keeping import apart, storing
+from .tiles.reading import geojson
+from .tiles.reading.compiling import CompiledLayer, CompiledSpeeds
+from .tiles.sizing.sides import Sizing
+from .tiles.styling import point_style
 
 MAX_JSON_LENGTH = 10_000
 MAX_JSON_BRACKETS = 100

@@ -9,9 +9,10 @@ from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
 from django.db.models.base import ModelBase
 
-from .tiles import grid, style, tile
+from .tiles import grid, tile
 from .tiles.errors import LayerError
 from .tiles.expirations import Expiration, Part, with_one_more
+from .tiles.styling import style
 
 YEAR_SECONDS = 31_536_000
 VERSION_FIELDS = ("version", "data_version", "expirations", "updated_at")

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from resources.models import Layer
-from resources.tiles import style
+from resources.tiles.styling import style
 
 KINDS = (
     {"name": "browser", "title": "Kept by this browser", "meaning": "fresh still: nobody was asked"},

@@ -11,7 +11,7 @@ from typing import BinaryIO, cast
 from django.http import HttpRequest
 
 from resources.tiles import conf
-from resources.tiles.patching import Form
+from resources.tiles.reading.patching import Form
 
 from .problems import Problem
 

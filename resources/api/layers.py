@@ -7,9 +7,10 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import ConfigDict, Field
 
-from resources.tiles import expiring, layers
+from resources.tiles import layers
 from resources.tiles.errors import UnknownLayerError
 from resources.tiles.expirations import Part
+from resources.tiles.keeping import expiring
 from resources.tiles.layers import LayerView
 from retry import deferring, headers
 

@@ -12,13 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from resources.tiles.errors import (
-    LayerError,
-    NoSpeedsError,
-    StorageError,
-    SupersededError,
-    UnknownLayerError,
-)
+from resources.tiles.errors import LayerError, NoSpeedsError, StorageError, SupersededError, UnknownLayerError
 from retry import headers, responses
 
 View = Callable[..., HttpResponse]

@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from resources.tiles import updating
-from resources.tiles.updating import Update
+from resources.tiles.keeping import updating
+from resources.tiles.keeping.updating import Update
 
 from . import bodies, problems, tokens
 

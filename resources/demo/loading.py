@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from resources.demo import speeds
 from resources.models import Layer
-from resources.tiles import compiling, storing
-from resources.tiles.points import styles as point_style
+from resources.tiles.keeping import storing
+from resources.tiles.reading import compiling
+from resources.tiles.styling import point_style
 
 DATA = Path(__file__).parent / "data"
 JAMS = "jams"

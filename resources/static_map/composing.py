@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
-from resources.tiles import encoding, painting
-from resources.tiles.points.scene import PointScene
-from resources.tiles.scene import Scene
-from resources.tiles.simplifying import LATTICE_PIXELS
-from resources.tiles.window import Window
+from resources.tiles.drawing import encoding, painting
+from resources.tiles.drawing.points.scene import PointScene
+from resources.tiles.drawing.scene import Scene
+from resources.tiles.window import LATTICE_PIXELS, Window
 
 from .picture import Picture
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from resources.tiles import scenes
 from resources.tiles.errors import UnknownLayerError
+from resources.tiles.keeping import scenes
 from retry import contents, errors
 
 from .composing import compose

@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-from . import geojson
+from .reading import geojson
 
 
 def limits() -> geojson.Limits:

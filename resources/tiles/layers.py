@@ -17,10 +17,11 @@ from django.db import Error as DatabaseError
 
 from resources.models import Layer
 
-from . import conf, grid, style
+from . import conf, grid
 from .blocks import read_sides, side_at
 from .errors import LayerError
 from .expirations import Expiration, lowest_fresh
+from .styling import style
 
 PATIENCE_SECONDS = 2.0
 """How long a request waits for another one's reading, when what is known is too old."""

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 from retry import contents, errors
 
-from . import painting, scenes, tile
+from . import tile
 from .blocks import Block
+from .drawing import painting
 from .errors import UnknownLayerError
+from .keeping import scenes
 from .layers import LayerView
 
 for _scale in (1, 2):  # in main as in the painters: what is shared is stored by its digest alone

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from . import style
 from .layers import LayerView
+from .styling import style
 
 DIGITS = 7
 """Of a degree: about a centimetre."""

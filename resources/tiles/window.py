@@ -8,8 +8,10 @@ from typing import Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .simplifying import LATTICE_PIXELS
 from .tile import Tile
+
+LATTICE_PIXELS = 512
+"""Pixels of level 0: a tile of 256, supersampled twice."""
 
 MARGIN = 8
 """Pixels painted above, below and to the right of the window: what lies on its edge is drawn whole."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from resources.tiles.colours import TRAFFIC
+from resources.tiles.styling.colours import TRAFFIC
 from tests.flows.stack import Stack
 
 COLOURS = {kind.name: kind.colour for kind in TRAFFIC}

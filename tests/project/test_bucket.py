@@ -8,8 +8,8 @@ from django.core.files.storage import storages
 
 from project import bucket
 from project.storing import storage_from
-from resources.tiles import storing
 from resources.tiles.errors import StorageError
+from resources.tiles.keeping import storing
 from tests.flows.stack import free_port
 
 

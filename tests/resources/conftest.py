@@ -7,7 +7,9 @@ from typing import Any, Protocol
 import pytest
 
 from resources.models import Layer
-from resources.tiles import compiling, geojson, layers, storing
+from resources.tiles import layers
+from resources.tiles.keeping import storing
+from resources.tiles.reading import compiling, geojson
 from tests.resources.tiles import builders
 
 LINES = builders.collection(

@@ -15,8 +15,8 @@ from django.test import Client
 from resources import overview
 from resources.demo import converting, living, loading, speeds
 from resources.models import Layer
-from resources.tiles import storing
-from resources.tiles.points import points
+from resources.tiles.keeping import storing
+from resources.tiles.reading import points
 
 TOPOLOGY: dict[str, Any] = {
     "type": "Topology",

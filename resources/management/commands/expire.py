@@ -6,9 +6,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from resources.management.failing import failing_clearly
-from resources.tiles import expiring
 from resources.tiles.errors import LayerError
 from resources.tiles.expirations import Part
+from resources.tiles.keeping import expiring
 
 _ZOOMS = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")
 

@@ -10,8 +10,11 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from resources.management.failing import about, failing_clearly
 from resources.models import Layer
-from resources.tiles import apart, compiling, conf, geojson, storing, style
+from resources.tiles import conf
 from resources.tiles.errors import LayerError, SpeedsError
+from resources.tiles.keeping import apart, storing
+from resources.tiles.reading import compiling, geojson
+from resources.tiles.styling import style
 
 FIELDS = {
     "title": "title",

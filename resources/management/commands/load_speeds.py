@@ -7,8 +7,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from resources.management.failing import about, failing_clearly
-from resources.tiles import apart, compiling, conf, patching, storing, updating
+from resources.tiles import conf
 from resources.tiles.errors import SpeedsError
+from resources.tiles.keeping import apart, storing, updating
+from resources.tiles.reading import compiling, patching
 
 
 class Command(BaseCommand):

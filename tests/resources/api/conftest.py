@@ -10,7 +10,8 @@ from django.test import Client
 
 from resources.api import tokens
 from resources.models import ApiToken, Layer
-from resources.tiles import compiling, storing
+from resources.tiles.keeping import storing
+from resources.tiles.reading import compiling
 from retry import connections
 from tests.conftest import RedisServers
 from tests.resources.conftest import LINES

@@ -9,7 +9,8 @@ from django.test import Client
 
 from project.bucket import Bucket
 from resources.models import ApiToken, Layer
-from resources.tiles import expiring, layers
+from resources.tiles import layers
+from resources.tiles.keeping import expiring
 
 from .conftest import Caller, problem
 

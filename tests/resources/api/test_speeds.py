@@ -6,8 +6,9 @@ import pytest
 from django.core.files.storage import default_storage
 
 from resources.models import Layer
-from resources.tiles import compiling, patching, speeds, storing, updating
 from resources.tiles.errors import SupersededError
+from resources.tiles.keeping import storing, updating
+from resources.tiles.reading import compiling, patching, speeds
 from tests.resources.conftest import LINES
 
 from .conftest import HEADER, Caller, problem

@@ -5,8 +5,8 @@ from PIL import Image
 
 from resources.static_map.composing import compose
 from resources.static_map.picture import Picture
-from resources.tiles import painting
-from resources.tiles.scene import Scene
+from resources.tiles.drawing import painting
+from resources.tiles.drawing.scene import Scene
 from resources.tiles.tile import Tile
 from tests.resources.tiles import builders
 

@@ -7,7 +7,7 @@ from PIL import Image
 
 from resources import tasks
 from resources.models import Layer
-from resources.tiles import storing
+from resources.tiles.keeping import storing
 from tests.conftest import RedisServers
 from tests.resources.conftest import AREAS, Load
 

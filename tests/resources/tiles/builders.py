@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from resources.tiles import geojson, geometry, scene, speeds, style
-from resources.tiles.points import features as point_features
-from resources.tiles.points import points
-from resources.tiles.points import scene as point_scene
+from resources.tiles.drawing import scene
+from resources.tiles.drawing.points import scene as point_scene
+from resources.tiles.reading import geojson, geometry, point_features, points, speeds
+from resources.tiles.styling import style
 
 Line = Sequence[Sequence[float]]
 

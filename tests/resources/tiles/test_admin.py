@@ -11,8 +11,10 @@ from django.test import Client
 
 from project.bucket import Bucket
 from resources.models import Layer
-from resources.tiles import apart, grid, speeds, storing
+from resources.tiles import grid
 from resources.tiles.errors import SpeedsError
+from resources.tiles.keeping import apart, storing
+from resources.tiles.reading import speeds
 
 from . import builders
 from .conftest import AREAS, LINES, Load

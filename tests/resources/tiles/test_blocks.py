@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.tiles import blocks, grid, painting
+from resources.tiles import blocks, grid
 from resources.tiles.blocks import Block
-from resources.tiles.scene import Scene
+from resources.tiles.drawing import painting
+from resources.tiles.drawing.scene import Scene
 from resources.tiles.tile import Tile
 
 from . import builders

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 
 from resources.models import Layer
-from resources.tiles import storing
+from resources.tiles.keeping import storing
 
 from . import builders
 from .conftest import AREAS, LINES, Load

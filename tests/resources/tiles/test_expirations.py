@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.models import Layer
-from resources.tiles import blocks, expirations, expiring, grid
+from resources.tiles import blocks, expirations, grid
 from resources.tiles.errors import LayerError, UnknownLayerError
 from resources.tiles.expirations import Expiration, Part
+from resources.tiles.keeping import expiring
 from resources.tiles.layers import LayerView
 
 from .conftest import Load

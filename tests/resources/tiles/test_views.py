@@ -7,8 +7,10 @@ from django.test import Client
 
 from resources import tasks
 from resources.models import Layer
-from resources.tiles import expiring, grid, layers, painting, scenes, storing, views
+from resources.tiles import grid, layers, views
+from resources.tiles.drawing import painting
 from resources.tiles.expirations import Part
+from resources.tiles.keeping import expiring, scenes, storing
 from resources.tiles.layers import LayerView
 from resources.tiles.tile import Tile
 from retry import contents

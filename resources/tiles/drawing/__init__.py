@@ -1,0 +1,1 @@
+"""From arrays and a style to image files. PURE. Loads and stores nothing."""

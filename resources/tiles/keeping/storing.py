@@ -1,0 +1,224 @@
+"""Puts compiled data into service: the files first, then one row in one transaction.
+
+Whatever fails, the old data stays in service. Files that no layer names any more are deleted.
+"""
+
+import logging
+import secrets
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from hashlib import sha256
+from typing import Any
+
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.db import Error as DatabaseError
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from resources.models import Layer
+from retry import observing
+
+from .. import conf
+from ..errors import SpeedsError, StorageError, SupersededError, UnknownLayerError
+from ..reading import compiling, geometry, speeds
+from ..reading.compiling import CompiledLayer, CompiledSpeeds
+from ..sizing.sides import Sizing
+
+_log = logging.getLogger("tarry.layers")
+
+
+def keep_speeds(slug: str, compiled: CompiledLayer) -> CompiledLayer:
+    """The layer with the speeds that it has already, when it comes without any. Stores nothing."""
+    layer = Layer.objects.filter(slug=slug, kind=Layer.Kind.LINES, speeds_known__gt=0).first()
+    if layer is None or compiled.kind != "lines" or compiled.speeds.report or compiled.speeds.known:
+        return compiled
+    try:
+        before = read_file(layer.geometry_name), read_file(layer.speeds_name)
+    except FileNotFoundError as error:  # replacing a layer whose files are lost is how it is mended
+        _log.warning("a layer's speeds are lost", extra={"layer": slug, "error": str(error)})
+        return compiled
+    return compiling.keep_speeds(compiled, *before, layer.measured_at)
+
+
+def describe_speeds(compiled: CompiledSpeeds) -> str:
+    """One line about where the speeds of a layer come from; empty for those of its own GeoJSON."""
+    report = compiled.report
+    if report is None:
+        return ""
+    if compiled.kept:
+        return f"{report.rows - report.unknown:,} of the {report.rows:,} speeds from before were kept."
+    return speeds.describe(report)
+
+
+def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> Layer:
+    """Creates the layer or replaces its data and the named fields. Raises ValidationError for bad fields."""
+    described = _described(compiled, fields)
+    _with_fields(Layer.objects.all(), slug, described).full_clean()
+    written = write_files(slug, compiled)
+    with _discarded_on_failure(written), transaction.atomic():
+        layer = _with_fields(Layer.objects.select_for_update(), slug, described)
+        return put_in_service(layer, {**written, **described}, None)
+
+
+def size_blocks(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> CompiledLayer:
+    """The layer with the sides of its blocks, measured as it will be stored. Raises ValidationError for bad fields."""
+    layer = _with_fields(Layer.objects.all(), slug, _described(compiled, fields))
+    layer.full_clean()
+    sizing = Sizing(layer.style, layer.min_zoom, layer.max_zoom, conf.block_seconds())
+    return sizing.size(compiled, time.process_time)
+
+
+def _described(compiled: CompiledLayer, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {**fields, "kind": compiled.kind, "bounds": fields.get("bounds", compiled.bounds.rounded().as_list())}
+
+
+def _with_fields(layers: QuerySet[Layer], slug: str, fields: Mapping[str, Any]) -> Layer:
+    """The layer of that name, or a new one, with some fields set and nothing saved."""
+    layer = layers.filter(slug=slug).first() or Layer(slug=slug)
+    for name, value in fields.items():
+        setattr(layer, name, value)
+    return layer
+
+
+def put_in_service(
+    layer: Layer, written: Mapping[str, Any], changed: Collection[str] | None, *, over: str | None = None
+) -> Layer:
+    """Saves a layer with files that were written for it; of the other fields only the changed, None: all.
+
+    Raises SpeedsError, saving nothing, when the speeds belong to a geometry that was replaced, and
+    SupersededError when the speeds in service are not those of the file `over` any more.
+    On any failure the written files are deleted.
+    """
+    with _discarded_on_failure(written), transaction.atomic():
+        current = Layer.objects.select_for_update().filter(pk=layer.pk).first() if layer.pk else None
+        replaced = {current.geometry_name, current.speeds_name} if current else set()
+        if current and "geometry_name" not in written and "speeds_name" in written:
+            _check_same_geometry(layer, current)
+        if over is not None and (current is None or current.speeds_name != over):
+            raise SupersededError("Other speeds came in meanwhile.")
+        for name, value in written.items():
+            setattr(layer, name, value)
+        layer.version = max(layer.version, current.version if current else 0)
+        layer.save(update_fields=None if changed is None else {*changed, *written})
+        transaction.on_commit(partial(delete_unused, replaced), robust=True)
+    return layer
+
+
+@contextmanager
+def _discarded_on_failure(written: Mapping[str, Any]) -> Iterator[None]:
+    """Deletes files that were written for a row when the row is not saved, whatever the reason."""
+    try:
+        yield
+    except BaseException:  # Ctrl-C too: nobody would find the files again
+        delete_unused(name for name in (written.get("geometry_name"), written.get("speeds_name")) if name)
+        raise
+
+
+def _check_same_geometry(layer: Layer, current: Layer) -> None:
+    if current.geometry_digest != layer.geometry_digest:
+        raise SpeedsError("The layer was replaced while its speeds were read. Load them again.")
+
+
+def write_files(slug: str, compiled: CompiledLayer) -> dict[str, Any]:
+    """Writes both files. Answers the fields of the layer that name and describe them."""
+    written = {"geometry_name": _write(slug, compiled.geometry)}
+    with _discarded_on_failure(written):
+        return {
+            **written,
+            **write_speeds(slug, compiled.speeds),
+            "kind": compiled.kind,
+            "bounds": compiled.bounds.rounded().as_list(),
+            "geometry_digest": sha256(compiled.geometry).hexdigest(),
+            "segments": compiled.segments,
+            "positions": compiled.positions,
+            "metatiles": {str(zoom): side for zoom, side in compiled.metatiles.items()},
+        }
+
+
+def write_speeds(slug: str, compiled: CompiledSpeeds) -> dict[str, Any]:
+    return {
+        "speeds_name": _write(slug, compiled.data),
+        "speeds_known": compiled.known,
+        "measured_at": compiled.report.measured_at if compiled.report else None,
+    }
+
+
+def replace_speeds(layer: Layer, compiled: CompiledSpeeds) -> Layer:
+    """Puts speeds that were compiled for the layer's geometry into service; tiles become stale."""
+    return put_in_service(layer, write_speeds(layer.slug, compiled), ())
+
+
+def store_speeds(slug: str, values: Mapping[str, tuple[float, float]]) -> speeds.Report:
+    """Replaces a layer's speeds by (speed, free flow) in km/h by segment id. Unknown ids are counted."""
+    layer = find_layer(slug)
+    aligned, report = speeds.align(compiling.rows_of(values), segment_ids(layer))
+    replace_speeds(layer, CompiledSpeeds(speeds.write_speeds(aligned), aligned.known, report))
+    return report
+
+
+def delete_layers(layers: Iterable[Layer]) -> None:
+    """Deletes layers and then their files. Their tiles answer 404 from the next snapshot on."""
+    gone = list(layers)
+    with transaction.atomic():
+        for layer in gone:
+            layer.delete()
+        names = {name for layer in gone for name in (layer.geometry_name, layer.speeds_name)}
+        transaction.on_commit(partial(delete_unused, names))
+
+
+def find_layer(slug: str) -> Layer:
+    """The layer, switched off or not. Raises UnknownLayerError."""
+    layer = Layer.objects.filter(slug=slug).first()
+    if layer is None:
+        raise UnknownLayerError(f"There is no layer “{slug}”.")
+    return layer
+
+
+def segment_ids(layer: Layer) -> list[str]:
+    return geometry.read_ids(read_file(layer.geometry_name))
+
+
+def read_file(name: str) -> bytes:
+    """A file of the storage. Raises FileNotFoundError or StorageError."""
+    with _storage(), default_storage.open(name) as file:
+        data: bytes = file.read()
+        return data
+
+
+def delete_unused(names: Iterable[str]) -> None:
+    """Deletes files that no layer names. A painter that misses one looks the layer up again."""
+    for name in filter(None, names):
+        try:
+            if not Layer.objects.filter(Q(geometry_name=name) | Q(speeds_name=name)).exists():
+                with _storage():
+                    default_storage.delete(name)
+        except (OSError, DatabaseError) as error:  # the data in service is whole; what remains is a file too many
+            _log.warning("could not delete a layer's file", extra={"file": name, "error": str(error)})
+
+
+def _write(slug: str, data: bytes) -> str:
+    """Writes data under a name of its own, so that no other writer deletes it. Answers the name."""
+    name = f"layers/{slug}/{sha256(data).hexdigest()}-{secrets.token_hex(4)}.npz"
+    try:
+        with _storage():
+            return default_storage.save(name, ContentFile(data))
+    except BaseException:
+        delete_unused([name])  # it may have been cut short
+        raise
+
+
+@contextmanager
+def _storage() -> Iterator[None]:
+    """Times what the storage does, and turns its errors into StorageError, but for a file that is not there."""
+    with observing.timed("storage"):
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StorageError(*error.args) from error
+        except getattr(default_storage, "errors", ()) as error:  # what a bucket raises is no OSError
+            raise StorageError(f"the storage answered: {error}") from error

@@ -1,0 +1,137 @@
+"""Puts new speeds of some segments over those in service, so that no update loses another's rows.
+
+Reads, compiles and writes without holding a lock of the database; then one transaction sees whether the
+speeds are still those that were read, and saves, or all is done again. Whatever fails, nothing changes.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from resources.models import Layer
+
+from .. import conf
+from ..errors import NoSpeedsError, StorageError, SupersededError
+from ..reading import patching, speeds
+from ..reading.compiling import CompiledSpeeds
+from ..reading.patching import Form, Patch
+from ..reading.speeds import Report, Speeds
+from . import apart, storing
+from .apart import PatchJob
+
+PATIENCE_SECONDS = 20
+"""So long an update gives way to others before it gives up."""
+
+PAUSE_SECONDS = 0.05
+SMALL_BYTES = 200_000
+"""Smaller files are read in this process. For a layer of 100,000 segments that takes up to 70 ms, and another
+process takes 200 to start."""
+MOST_GEOMETRY_BYTES = 20_000_000
+"""So large is the geometry of some 200,000 short segments; larger ones are never read in this process."""
+
+_log = logging.getLogger("tarry.layers")
+
+Read = Callable[[bytes], Patch]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What became of new speeds. `changed` counts segments whose speeds are others than before."""
+
+    layer: Layer
+    report: Report
+    changed: int
+
+
+def update_speeds(slug: str, read: Read, *, replace: bool = False) -> Update:
+    """Puts the speeds that `read` makes of the compiled geometry over those in service, or in their place.
+
+    Without a change nothing is stored, and the version stays. Raises UnknownLayerError, SpeedsError,
+    NoSpeedsError for a layer that has none, SupersededError when others were always faster, StorageError.
+    """
+    until = time.monotonic() + PATIENCE_SECONDS
+    digest, patch = None, None
+    while True:
+        layer = _find_lines(slug)
+        try:
+            if patch is None or digest != layer.geometry_digest:
+                digest, patch = layer.geometry_digest, read(storing.read_file(layer.geometry_name))
+            return _put_over(layer, patch, replace=replace)
+        except SupersededError as error:  # losing is normal when several send speeds
+            if time.monotonic() > until:
+                raise SupersededError("Others change the layer's speeds all the time. Send these again.") from error
+        except FileNotFoundError as error:
+            _check_replaced(layer, error)
+        time.sleep(random.uniform(0, PAUSE_SECONDS))
+
+
+def describe(update: Update) -> str:
+    """One line about what became of the rows."""
+    said = speeds.describe(update.report)
+    if not update.changed:
+        return f"{said} Nothing changed: the speeds are as they were."
+    return f"{said} Changed segments: {update.changed:,}."
+
+
+def read_upload(path: Path, form: Form, geometry: bytes) -> Patch:
+    """The speeds of a file that somebody sent: read here when that is quick, else in a process of its own."""
+    limits = conf.limits()
+    if path.stat().st_size < SMALL_BYTES and len(geometry) < MOST_GEOMETRY_BYTES:
+        return patching.read_patch(geometry, path.read_bytes(), form, limits)
+    with TemporaryDirectory(prefix="layer-") as folder:
+        compiled = Path(folder) / "geometry.npz"
+        compiled.write_bytes(geometry)
+        job = PatchJob(compiled, path, form, limits)
+        return apart.read_patch_apart(job, conf.compile_seconds(), conf.compile_bytes())
+
+
+def _find_lines(slug: str) -> Layer:
+    layer = storing.find_layer(slug)
+    if layer.kind != Layer.Kind.LINES:
+        raise NoSpeedsError(f"“{slug}” is a layer of {layer.kind}; only lines have speeds.")
+    return layer
+
+
+def _put_over(layer: Layer, patch: Patch, *, replace: bool) -> Update:
+    before = _speeds(layer, needed=not replace)
+    after = patch.over(None if replace else before)
+    changed = patching.changed(before, after)
+    measured_at = _newest(None if replace else layer.measured_at, patch.report.measured_at)
+    if not changed:
+        if measured_at != layer.measured_at:  # the same speeds, measured again: no tile looks different
+            Layer.objects.filter(pk=layer.pk, speeds_name=layer.speeds_name).update(measured_at=measured_at)
+            layer.measured_at = measured_at
+        return Update(layer, patch.report, 0)
+    compiled = CompiledSpeeds(speeds.write_speeds(after), after.known)
+    over = layer.speeds_name
+    written = {**storing.write_speeds(layer.slug, compiled), "measured_at": measured_at}
+    return Update(storing.put_in_service(layer, written, (), over=over), patch.report, changed)
+
+
+def _speeds(layer: Layer, *, needed: bool) -> Speeds | None:
+    """The speeds in service, None if there are none. A lost file is an error only if they are needed."""
+    if not layer.speeds_name:
+        return None
+    try:
+        return speeds.read_speeds(storing.read_file(layer.speeds_name))
+    except FileNotFoundError:
+        if needed:
+            raise
+        return None
+
+
+def _newest(before: datetime | None, now: datetime | None) -> datetime | None:
+    return max((moment for moment in (before, now) if moment), default=None)
+
+
+def _check_replaced(layer: Layer, error: FileNotFoundError) -> None:
+    """Raises StorageError unless the missing file was deleted because another took its place."""
+    now = _find_lines(layer.slug)
+    if (now.geometry_name, now.speeds_name) == (layer.geometry_name, layer.speeds_name):
+        _log.error("a layer's file is lost", extra={"layer": layer.slug, "error": str(error)})
+        raise StorageError("a file of the layer is lost; load its GeoJSON, or all of its speeds, again") from error

@@ -1,0 +1,1 @@
+"""From the files that people give to the arrays that painters load. PURE. Stores nothing."""

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from resources.tiles.drawing import painting
+from resources.tiles.drawing.points import heat
+from resources.tiles.tile import Tile
+
+from ... import builders
+from ...builders import collection, point
+
+RED = {"mode": "heat", "radius": 30, "colours": {"highest": "#ff0000"}}
+
+
+def alphas(data: bytes, tile: Tile, **style: object) -> np.ndarray:
+    scene = builders.point_scene_of(data, {**RED, **style})
+    return builders.pixels(painting.paint(scene, tile))[..., 3].astype(int)
+
+
+def test_the_densest_place_has_the_highest_colour() -> None:
+    scene = builders.point_scene_of(collection(point(1, [0, 0])), RED)
+    middle = builders.pixels(painting.paint(scene, Tile("a", 1, 1, 1)))[0, 0]
+    assert middle[:3].tolist() == [255, 0, 0]
+
+
+def test_heat_fades_to_nothing_within_the_radius() -> None:
+    row = alphas(collection(point(1, [0, 0])), Tile("a", 1, 1, 1))[0]
+    assert (np.diff(row) <= 0).all()
+    assert row[0] > 200
+    assert row[15] > 0
+    assert not row[31:].any()
+
+
+def test_heat_is_round() -> None:
+    square = alphas(collection(point(1, [0, 0])), Tile("a", 1, 1, 1))[:32, :32]
+    assert np.array_equal(square, square.T)
+    distances = np.hypot(*np.indices(square.shape))
+    for distance in (8, 16, 22):
+        ring = square[np.abs(distances - distance) < 0.6]
+        assert ring.max() - ring.min() < 25
+
+
+def test_weights_make_heat() -> None:
+    data = collection(point(1, [-60, 0], weight=1), point(2, [60, 0], weight=9))
+    tile = alphas(data, Tile("a", 0, 0, 0), radius=20)
+    light, heavy = tile[128, 128 - 43], tile[128, 128 + 42]
+    assert 0 < light < heavy
+
+
+def test_points_that_weigh_nothing_make_no_heat() -> None:
+    data = collection(point(1, [0, 0], weight=0), point(2, [9, 9], weight=0))
+    scene = builders.point_scene_of(data, RED)
+    assert painting.paint(scene, Tile("a", 0, 0, 0)) is painting.empty_tile(1, "png")
+
+
+def test_a_point_of_no_weight_changes_nothing() -> None:
+    with_it = collection(point(1, [0, 0]), point(2, [5, 5], weight=0))
+    tile = Tile("a", 2, 2, 2)
+    assert np.array_equal(alphas(with_it, tile), alphas(collection(point(1, [0, 0])), tile))
+
+
+def test_a_zoom_is_measured_by_its_densest_place_not_by_the_tile() -> None:
+    alone = alphas(collection(point("alone", [-90, 0])), Tile("a", 1, 0, 1)).max()
+    heap = [point(None, [90, 0]) for _ in range(20)]
+    beside = alphas(collection(point("alone", [-90, 0]), *heap), Tile("a", 1, 0, 1)).max()
+    assert 0 < beside < alone
+
+
+@pytest.mark.parametrize("zoom", [0, 3, 6, 9])
+def test_the_peak_is_near_the_greatest_density(zoom: int) -> None:
+    placed = builders.points_of(builders.many_points(3000))
+    weights = heat.whole_weights(placed.weights)
+    kernel, radius = heat.kernel(20), 20
+    peak = heat.find_peak(placed, weights, zoom, radius).density
+    x, y = placed.x >> (24 - zoom), placed.y >> (24 - zoom)
+    heights = np.append(kernel[radius:], 0)
+    greatest = 0.0
+    for i in range(len(x)):
+        along, down = (np.minimum(np.abs(places - places[i]), radius + 1) for places in (x, y))
+        greatest = max(greatest, float((heights[along] * heights[down] * weights).sum()))
+    assert 0.7 < greatest / peak < 1.3
+
+
+def test_weights_stay_exact_however_many_points_there_are() -> None:
+    for count in (1, 1000, 3_000_000):
+        whole = heat.whole_weights(np.ones(count))
+        assert 0 < int(whole.sum()) * heat.KERNEL_TOP**2 * heat.FINER <= heat.EXACT
+
+
+def test_the_least_weight_is_not_lost_beside_the_greatest() -> None:
+    assert heat.whole_weights(np.array([0, 1e-9, 1e9, 1e300])).tolist() == [0, 1, 1, heat.WEIGHT_STEPS]

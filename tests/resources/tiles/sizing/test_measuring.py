@@ -1,0 +1,100 @@
+"""What blocks cost, and how wide they are for it."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from resources.tiles import grid
+from resources.tiles.errors import LayerError
+from resources.tiles.reading import compiling
+from resources.tiles.sizing import measuring
+from resources.tiles.sizing.measuring import Cost, Extent
+from resources.tiles.sizing.sides import Sizing
+
+from .. import builders
+
+BOUND = 0.5
+
+
+@pytest.mark.parametrize(
+    ("costs", "side"),
+    [
+        ({1: Cost(0.01, 1)}, 1),
+        ({1: Cost(0.01, 1), 2: Cost(0.03, 4)}, 2),
+        ({1: Cost(0.01, 1), 2: Cost(0.055, 4)}, 1),  # saves nothing
+        ({1: Cost(0.01, 1), 2: Cost(0.045, 4)}, 1),  # saves too little
+        ({1: Cost(0.01, 1), 2: Cost(0.03, 1)}, 1),  # only one tile shows anything
+        ({1: Cost(0.3, 1), 2: Cost(0.51, 4)}, 1),  # too long
+        ({1: Cost(0.9, 1), 2: Cost(0.9, 4)}, 1),  # even one tile is too long
+        ({1: Cost(0.1, 1), 2: Cost(0.11, 4), 4: Cost(0.14, 16), 8: Cost(0.3, 64)}, 8),
+        ({1: Cost(0.1, 1), 2: Cost(0.11, 4), 4: Cost(0.14, 16), 8: Cost(0.6, 64)}, 4),
+        ({1: Cost(0.1, 1), 2: Cost(0.5, 4), 4: Cost(0.14, 16)}, 1),  # ends at the first that does not pay
+        ({1: Cost(0.1, 1), 4: Cost(0.14, 16)}, 1),  # and at the first that was not measured
+        ({1: Cost(0.0, 0), 2: Cost(0.0, 0)}, 1),
+    ],
+)
+def test_the_largest_side_that_pays_within_the_bound_is_chosen(costs: Mapping[int, Cost], side: int) -> None:
+    assert measuring.choose_side(costs, BOUND) == side
+
+
+class Clock:
+    """Goes on by so many seconds each time it is read."""
+
+    def __init__(self, step_seconds: float) -> None:
+        self.now, self.step_seconds = 0.0, step_seconds
+
+    def __call__(self) -> float:
+        self.now += self.step_seconds
+        return self.now
+
+
+LINES = compiling.compile_layer("lines", builders.many_lines(3000))
+
+
+def sides(step_seconds: float, style: Mapping[str, object] = {}, bound_seconds: float = BOUND) -> Mapping[int, int]:
+    return Sizing(style, 5, 14, bound_seconds).size(LINES, Clock(step_seconds)).metatiles
+
+
+def test_zooms_at_which_the_whole_layer_is_one_tile_need_no_blocks_and_no_measuring() -> None:
+    around = grid.Bounds(10.0, 45.0, 11.0, 46.0)
+    scene = builders.scene_of("lines", builders.collection(builders.line(1, [[10.2, 45.2], [10.8, 45.8]])))
+    clock = Clock(0.1)
+    assert measuring.measure_sides(scene, Extent(around, 0.0), range(5), BOUND, clock) == dict.fromkeys(range(5), 1)
+    assert clock.now == pytest.approx(0.1)
+
+
+def test_zooms_beyond_the_one_at_which_a_tile_costs_next_to_nothing_are_not_measured() -> None:
+    found = sides(measuring.NEXT_TO_NOTHING_SECONDS / 2)
+    last = max(found)
+    assert last < 14
+    assert found[last] > 1
+
+
+def test_measuring_ends_in_time_and_leaves_the_other_zooms_out() -> None:
+    found = sides(0.2)
+    assert found
+    assert set(found) == set(range(5, max(found) + 1))
+    assert max(found) < 14
+    assert found[max(found)] == 1  # a tile takes 0.2 s: two by two would be too long
+
+
+def test_nothing_is_measured_without_a_bound() -> None:
+    assert sides(0.001, bound_seconds=0) == {}
+
+
+def test_a_style_of_another_kind_is_refused() -> None:
+    with pytest.raises(LayerError, match="radius"):
+        sides(0.001, {"radius": 3})
+
+
+@pytest.mark.parametrize("kind", ["areas", "points"])
+def test_layers_of_all_kinds_are_measured(kind: str) -> None:
+    if kind == "areas":
+        compiled = compiling.compile_layer(
+            "areas", builders.collection(builders.area(1, builders.square(-1, 50, 1, 52)))
+        )
+    else:
+        compiled = compiling.compile_layer("points", builders.many_points(500))
+    found = Sizing({}, 3, 9, BOUND).size(compiled, Clock(0.004)).metatiles
+    assert set(found) <= set(range(3, 10))
+    assert set(found.values()) <= {1, 2, 4, 8}
