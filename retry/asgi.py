@@ -12,7 +12,7 @@ from .proxies import is_trusted
 django.setup(set_prefix=False)
 
 from .instance import Instance  # noqa: E402 - needs the apps
-from .replies import Asked, Reply  # noqa: E402
+from .replies import Reply, Request  # noqa: E402
 from .tickets import STATUS  # noqa: E402
 
 Scope = MutableMapping[str, Any]
@@ -63,10 +63,10 @@ class Application:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else reply.body})
 
 
-def _asked(scope: Scope) -> Asked:
+def _asked(scope: Scope) -> Request:
     given = {name: value.decode("latin-1") for name, value in scope["headers"]}
     peer = scope.get("client")
-    return Asked(
+    return Request(
         method=scope["method"],
         query=scope["query_string"],
         host=given.get(b"host", ""),

@@ -15,10 +15,11 @@ from .errors import TicketError
 from .front import Front
 from .looking import look
 from .preferences import is_navigation
-from .replies import Asked, Reply, problem
+from .replies import Reply, Request, problem
+from .rooms import Outcome
 from .subscribing import AGAIN_SECONDS, hear_ends_forever, look_again_forever
 from .tickets import Ticket, read_ticket, ticket_address
-from .waiting import Outcome, Receive, Waiting
+from .waiting import Receive, Waiting
 
 _log = logging.getLogger("tarry.waiting")
 
@@ -58,7 +59,7 @@ class Instance:
         if self._front:
             await self._front.close()
 
-    async def answer(self, asked: Asked, receive: Receive) -> Reply | None:
+    async def answer(self, asked: Request, receive: Receive) -> Reply | None:
         """The answer, after the wait; None when the client has left."""
         ticket = admit(asked)
         if isinstance(ticket, Reply):
@@ -67,7 +68,7 @@ class Instance:
             return problem(503, "Too many clients are waiting.", wait_seconds=_left_seconds(ticket))
         return await self._wait_within_limit(ticket, asked, receive)
 
-    async def status(self, asked: Asked) -> Reply:
+    async def status(self, asked: Request) -> Reply:
         """How the ticket's content stands. Does not wait for it."""
         ticket = admit(asked)
         if isinstance(ticket, Reply):
@@ -77,7 +78,7 @@ class Instance:
             [found] = await connections.run_all(self._clients, [steps])
         return statuses.status(ticket, found)
 
-    async def _wait_within_limit(self, ticket: Ticket, asked: Asked, receive: Receive) -> Reply | None:
+    async def _wait_within_limit(self, ticket: Ticket, asked: Request, receive: Receive) -> Reply | None:
         most, address = conf().RETRY_CLIENTS_PER_ADDRESS, asked.address
         if not most or not address:
             return await self._wait(ticket, asked, receive)
@@ -91,7 +92,7 @@ class Instance:
             if not self._per_address[address]:
                 del self._per_address[address]
 
-    async def _wait(self, ticket: Ticket, asked: Asked, receive: Receive) -> Reply | None:
+    async def _wait(self, ticket: Ticket, asked: Request, receive: Receive) -> Reply | None:
         seconds = min(ticket.seconds_left(time.time()), conf().DEFAULT_RETRY_TIMEOUT)
         is_last = ticket.hop >= conf().RETRY_MAX_WAITS or seconds < conf().DEFAULT_RETRY_TIMEOUT
         if self.waiting.closing:
@@ -114,7 +115,7 @@ class Instance:
                 return _redirect(_own_address(ticket.next_hop()), "Tarry; fwd=miss; detail=wait", _left_seconds(ticket))
 
 
-def admit(asked: Asked) -> Ticket | Reply:
+def admit(asked: Request) -> Ticket | Reply:
     """The ticket, or the answer to a request that has none that is honoured. Does not wait."""
     if asked.method == "OPTIONS":
         return Reply(204, {**headers.PREFLIGHT, **headers.uncached("Tarry; fwd=bypass")})
@@ -137,7 +138,7 @@ async def _kept_up(task: Callable[[], Coroutine[None, None, None]]) -> None:
         await asyncio.sleep(AGAIN_SECONDS)
 
 
-def _give_up(ticket: Ticket, asked: Asked) -> Reply:
+def _give_up(ticket: Ticket, asked: Request) -> Reply:
     """The waits are used up, or the time that the client gave, while the preparation goes on."""
     seconds = _left_seconds(ticket)
     applied = headers.preference(ticket.respond_async, ticket.wait_seconds)
@@ -151,7 +152,7 @@ def _give_up(ticket: Ticket, asked: Asked) -> Reply:
     return problem(503, detail, wait_seconds=seconds, preference=applied)
 
 
-def _send_back(ticket: Ticket, asked: Asked) -> Reply:
+def _send_back(ticket: Ticket, asked: Request) -> Reply:
     """The way back: for the client to go, or for nginx, where it stands between and may deliver."""
     if conf().RETRY_DELIVERY == "redirect" or not asked.front:
         return _redirect(ticket.redirect, "Tarry; fwd=miss; detail=ready", None)

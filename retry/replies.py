@@ -9,7 +9,7 @@ from . import headers, responses
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Request:
     """A request. `address` is the client's, for its own limit; `front` what nginx says of it (X-Front)."""
 
     method: str

@@ -12,7 +12,7 @@ from .conf import conf
 from .errors import StoreUnavailable
 from .instance import Instance, admit
 from .looking import Found, look
-from .replies import Asked, Reply, as_response, problem
+from .replies import Reply, Request, as_response, problem
 from .tickets import Ticket
 
 
@@ -35,8 +35,8 @@ def _found(ticket: Ticket) -> Found | StoreUnavailable:
         return error
 
 
-def _asked(request: HttpRequest) -> Asked:
-    return Asked(
+def _asked(request: HttpRequest) -> Request:
+    return Request(
         method=request.method or "GET",
         query=request.META.get("QUERY_STRING", "").encode("latin-1", "replace"),
         host=request.get_host(),
@@ -46,14 +46,14 @@ def _asked(request: HttpRequest) -> Asked:
     )
 
 
-def _turn_away(asked: Asked) -> Reply:
+def _turn_away(asked: Request) -> Reply:
     admitted = admit(asked)
     if isinstance(admitted, Reply):
         return admitted
     return problem(503, "Nobody waits here. Ask for the content again.", wait_seconds=1)
 
 
-def _wait(asked: Asked) -> Reply:
+def _wait(asked: Request) -> Reply:
     loop, instance = _running()
     reply = asyncio.run_coroutine_threadsafe(instance.answer(asked, _never), loop).result()
     assert reply is not None  # this client cannot be seen leaving

@@ -16,7 +16,7 @@ from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.instance import Instance
 from retry.preparing import prepare
-from retry.replies import Asked, Reply
+from retry.replies import Reply, Request
 from retry.tickets import Ticket, read_ticket, ticket_address
 from retry.work import Work
 from tests.conftest import RedisServers
@@ -34,12 +34,12 @@ def begin(work: Work) -> int:
 
 def asked(
     work: Work, *, hop: int = 1, expected_in: float = 1, key: str = KEY, wait: float | None = None, **fields: Any
-) -> Asked:
+) -> Request:
     now = time.time()
     deadline = None if wait is None else int(now) + wait
     respond_async = fields.pop("respond_async", False)
     ticket = Ticket(BACK, now + expected_in, key, work.key, int(now), hop, deadline, respond_async)
-    return Asked("GET", urlsplit(ticket_address(ticket, "/retry_after")).query.encode(), "testserver", **fields)
+    return Request("GET", urlsplit(ticket_address(ticket, "/retry_after")).query.encode(), "testserver", **fields)
 
 
 async def present() -> object:
@@ -313,7 +313,7 @@ def test_a_crowd_that_the_front_cannot_answer_is_released_slowly(work: Work) -> 
 @pytest.mark.parametrize("query", [b"", b"redirect=/a", b"%ff=1", b"hop=nan&retry_after=inf"])
 def test_malformed_tickets_are_refused_at_once(query: bytes) -> None:
     async def scene(instance: Instance) -> None:
-        reply = await asyncio.wait_for(instance.answer(Asked("GET", query, "testserver"), present), 0.5)
+        reply = await asyncio.wait_for(instance.answer(Request("GET", query, "testserver"), present), 0.5)
         assert reply is not None
         assert reply.status == 400
         assert reply.headers["Content-Type"] == "application/problem+json"
@@ -323,8 +323,8 @@ def test_malformed_tickets_are_refused_at_once(query: bytes) -> None:
 
 def test_methods_and_preflights() -> None:
     async def scene(instance: Instance) -> None:
-        posted = await instance.answer(Asked("POST", b"", "testserver"), present)
-        preflight = await instance.answer(Asked("OPTIONS", b"", "testserver"), present)
+        posted = await instance.answer(Request("POST", b"", "testserver"), present)
+        preflight = await instance.answer(Request("OPTIONS", b"", "testserver"), present)
         assert posted is not None
         assert preflight is not None
         assert (posted.status, preflight.status) == (405, 204)

@@ -15,7 +15,7 @@ from retry import claims, connections, contents, standings, views
 from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.instance import Instance
-from retry.replies import Asked, Reply
+from retry.replies import Reply, Request
 from retry.tickets import Ticket, status_address
 from retry.work import Work
 
@@ -30,7 +30,7 @@ def by_the_waiting_instance(address: str, method: str = "GET") -> Reply:
     async def run() -> Reply:
         instance = Instance()
         try:
-            return await instance.status(Asked(method, urlsplit(address).query.encode(), "testserver"))
+            return await instance.status(Request(method, urlsplit(address).query.encode(), "testserver"))
         finally:
             await instance.close()
 
