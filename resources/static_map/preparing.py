@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from resources.tiles.errors import UnknownLayerError
 from resources.tiles.keeping import scenes
+from resources.tiles.layers import joint_version
 from retry import contents, errors
 
 from .composing import compose
@@ -23,6 +24,6 @@ def paint_picture(picture: Picture) -> Mapping[str, contents.Prepared]:
         fresh_seconds=min(layer.fresh_seconds for layer in layers),
         stale_seconds=min(layer.stale_seconds for layer in layers),
         client_seconds=None if None in clients else min(clients),
-        version=sum(layer.version for layer in layers),
+        version=joint_version(layers),
     )
     return {picture.content_key: prepared}

@@ -22,7 +22,7 @@ def static_map(request: HttpRequest) -> HttpResponse:
     for slug, layer in zip(picture.layers, found, strict=True):
         if layer is None or not layer.has_zoom(picture.zoom):
             return responses.not_found(f"There is no layer “{slug}” at zoom {picture.zoom}.")
-    version = sum(layer.version for layer in found if layer)  # grows when any of them does
+    version = layers.joint_version(layer for layer in found if layer)
     return serving.serve_or_defer(request, picture.content_key, paint_work(picture, version), version=version)
 
 

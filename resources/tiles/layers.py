@@ -7,7 +7,7 @@ snapshot. Does not load geometry: painters do.
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -158,6 +158,11 @@ class Snapshot:
 
 
 snapshot = Snapshot()
+
+
+def joint_version(layers: Iterable[LayerView]) -> int:
+    """The version of what is made of several layers: it grows when any of theirs does."""
+    return sum(layer.version for layer in layers)
 
 
 def layers_snapshot() -> list[LayerView]:
