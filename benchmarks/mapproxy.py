@@ -24,7 +24,7 @@ from PIL import Image
 
 from benchmarks.figures import Figure, Note, median
 from resources.tiles.drawing import encoding, painting
-from resources.tiles.drawing.painting import AnyScene
+from resources.tiles.drawing.building import AnyScene
 from resources.tiles.tile import Tile
 from resources.tiles.window import Window
 from tests.flows.stack import eventually, free_port

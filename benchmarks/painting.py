@@ -8,10 +8,10 @@ import numpy as np
 
 from benchmarks import mapproxy, pieces
 from benchmarks.figures import Figure, Note
+from resources.tiles.arrays import Samples
 from resources.tiles.blocks import Block, side_at
 from resources.tiles.drawing import encoding, painting
-from resources.tiles.drawing.canvas import Samples
-from resources.tiles.drawing.painting import AnyScene
+from resources.tiles.drawing.building import AnyScene
 from resources.tiles.reading import compiling
 from resources.tiles.reading.compiling import CompiledLayer
 from resources.tiles.sizing.density import densest_tiles

@@ -6,20 +6,16 @@ import numpy as np
 from PIL import Image
 
 from resources.tiles.drawing import encoding, painting
-from resources.tiles.drawing.points.scene import PointScene
-from resources.tiles.drawing.scene import Scene
-from resources.tiles.window import LATTICE_PIXELS, Window
+from resources.tiles.drawing.building import AnyScene
+from resources.tiles.window import SUPERSAMPLING, Window
 
 from .picture import Picture
 
-SAMPLING = LATTICE_PIXELS // 256
-"""Lattice pixels to one of the picture."""
 
-
-def compose(picture: Picture, scenes: Sequence[Scene | PointScene]) -> bytes:
+def compose(picture: Picture, scenes: Sequence[AnyScene]) -> bytes:
     """The image file: the scenes in their order, transparent where none of them shows anything."""
     image = Image.new("RGBA", (picture.width, picture.height))
-    corner_and_size = (side * SAMPLING for side in (picture.x, picture.y, picture.width, picture.height))
+    corner_and_size = (side * SUPERSAMPLING for side in (picture.x, picture.y, picture.width, picture.height))
     window = Window(picture.zoom, *corner_and_size)
     for scene in scenes:
         drawn = painting.draw(scene, window, picture.zoom, 1)

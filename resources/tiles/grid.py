@@ -12,8 +12,8 @@ from typing import Self, TypeAlias
 
 import mercantile
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Floats, Indexes
 from .errors import LayerError
 
 MAX_ZOOM = 22
@@ -24,7 +24,6 @@ DRAWN_LATITUDE = 89.9
 PADDING = 0.125
 """How far beyond its geometry a layer shows something, in tiles, if nothing else is known."""
 
-Floats: TypeAlias = NDArray[np.float64]
 Box: TypeAlias = tuple[float, float, float, float]
 """u0, v0, u1, v1 in unit mercator."""
 
@@ -144,7 +143,7 @@ def zoom_around(bounds: Bounds, min_zoom: int, max_zoom: int) -> int:
     return min(max(math.floor(math.log2(360.0 / span)) + 1, min_zoom), max_zoom)
 
 
-def unwrap(longitudes: Floats, offsets: NDArray[np.int64]) -> Floats:
+def unwrap(longitudes: Floats, offsets: Indexes) -> Floats:
     """Longitudes in which no step goes the long way round, so that values may leave ±180°.
 
     Line i has the rows `offsets[i]:offsets[i + 1]`. A step of exactly 360° stays: that is a line

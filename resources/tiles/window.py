@@ -3,15 +3,19 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import Floats
 from .tile import Tile
 
-LATTICE_PIXELS = 512
-"""Pixels of level 0: a tile of 256, supersampled twice."""
+SUPERSAMPLING = 2
+"""Lattice pixels along a pixel of a tile at scale 1."""
+
+LATTICE_PIXELS = 256 * SUPERSAMPLING
+"""Pixels of level 0, along the globe."""
 
 MARGIN = 8
 """Pixels painted above, below and to the right of the window: what lies on its edge is drawn whole."""
@@ -25,7 +29,6 @@ wherever the window is: a tile has the same pixels alone and in a block.
 """
 
 LONG_EDGE = 256.0
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

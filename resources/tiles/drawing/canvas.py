@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from ..arrays import Places, Samples
 from ..window import LEFT, MARGIN, Window
 
-Samples: TypeAlias = NDArray[np.uint8]
-Points: TypeAlias = NDArray[np.float32]
-Places: TypeAlias = NDArray[np.int64]
+Vertices: TypeAlias = NDArray[np.float32]
 
 PRESSED_AT_ONCE = 1 << 20
 """Pixels: bounds the memory that many large discs take."""
@@ -36,7 +35,7 @@ class Canvas:
         self._image = Image.new("L", window.canvas_size)
         self._pencil = ImageDraw.Draw(self._image).draw  # the methods around it cost more than most lines
 
-    def draw_line(self, points: Points, colour: int, width: int | None = None) -> None:
+    def draw_line(self, points: Vertices, colour: int, width: int | None = None) -> None:
         """A polyline without joints. Edges are no longer than window.LONG_EDGE."""
         self._pencil.draw_lines(points, colour, width or self.width)
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ..styling.rgba import RGBA
+from ..window import SUPERSAMPLING
 
-SAMPLES = 4
+SAMPLES = SUPERSAMPLING**2
 MAX_COLOURS = 6
 """Six colours and nothing make 210 combinations of four; seven would not fit a palette."""
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..window import LEFT, MARGIN, Floats, Window
+from ..arrays import Floats, Indexes, Places
+from ..window import LEFT, MARGIN, Window
 from .simplifying import Lines
 
 MEETINGS_AT_ONCE = 1_000_000
 ROWS_AT_ONCE = 256
-
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,9 +25,9 @@ class _Edges:
     x: Floats
     y: Floats
     slopes: Floats
-    first: Numbers
-    last: Numbers
-    polygons: Numbers
+    first: Places
+    last: Places
+    polygons: Indexes
 
     def meeting(self, first_row: int, last_row: int) -> "_Edges":
         met = (self.first < last_row) & (self.last > first_row)
@@ -82,7 +81,7 @@ def _inside(edges: _Edges, first_row: int, last_row: int, width: int) -> NDArray
     return _between(keys[0::2], keys[1::2], most, height, width)
 
 
-def _between(enters: Numbers, leaves: Numbers, most: int, height: int, width: int) -> NDArray[np.bool_]:
+def _between(enters: Places, leaves: Places, most: int, height: int, width: int) -> NDArray[np.bool_]:
     """Which pixels lie between the places where rows enter and leave polygons."""
     rows = enters // most % height
     west = np.clip((enters % most - 1) // 2, 0, width)

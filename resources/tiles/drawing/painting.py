@@ -6,23 +6,20 @@ does not matter and neighbours agree.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TypeAlias
 
 import numpy as np
 from PIL import Image
 
+from ..arrays import Indexes, Samples
 from ..styling import colours
 from ..tile import Tile
-from ..window import Window
+from ..window import SUPERSAMPLING, Window
 from . import encoding, fills, strokes
-from .canvas import Canvas, Samples
+from .building import AnyScene
+from .canvas import Canvas
 from .points.scene import PointScene
 from .scene import Scene
-from .simplifying import Indexes, Lines, gather
-
-SUPERSAMPLING = 2
-
-AnyScene: TypeAlias = Scene | PointScene
+from .simplifying import Lines, gather
 
 
 @cache

@@ -7,12 +7,13 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
+from ..arrays import Floats, Indexes
 from ..reading import geojson
 from ..reading.geometry import Geometry
 from ..reading.speeds import Speeds
 from ..styling import colours
 from ..styling.style import Style
-from .simplifying import Indexes, Levels
+from .simplifying import Levels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +52,7 @@ class Scene:
     classes: NDArray[np.uint8]
     style: Style
 
-    def positions(self) -> NDArray[np.float64]:
+    def positions(self) -> Floats:
         """All that it is made of, as rows of unit mercator."""
         return self.index.geometry.coordinates
 

@@ -4,15 +4,14 @@ The lattice is global: neighbouring tiles round a vertex to the same place, so t
 an edge joins without a seam. Lattice level n has 2ⁿ · 512 pixels around the globe.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
-from threading import Lock
-from typing import TypeAlias
+from functools import partial
 
 import numpy as np
 import shapely
-from numpy.typing import NDArray
 
+from ..arrays import Floats, Indexes
+from ..last_used import LastUsed
 from ..reading.geometry import Geometry
 from ..window import LATTICE_PIXELS
 
@@ -25,8 +24,6 @@ MAX_LEVELS = 6
 WHOLE_LEVEL_SHARE = 8
 """From one in so many vertices on, a whole level is thinned and kept instead of only what is asked for."""
 
-Indexes: TypeAlias = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
@@ -35,7 +32,7 @@ class Lines:
     A part that shrinks to a point keeps one row.
     """
 
-    coordinates: NDArray[np.float64]
+    coordinates: Floats
     offsets: Indexes
 
     def take(self, parts: Indexes) -> "Lines":
@@ -51,14 +48,14 @@ def gather(offsets: Indexes, chosen: Indexes) -> tuple[Indexes, Indexes]:
     return rows, taken
 
 
-def simplify(coordinates: NDArray[np.float64], offsets: Indexes, level: int) -> Lines:
+def simplify(coordinates: Floats, offsets: Indexes, level: int) -> Lines:
     """Lines in unit mercator, rounded to the level's lattice and thinned by less than a pixel of it."""
     rounded = np.floor(coordinates * float(LATTICE_PIXELS << level) + 0.5)
     lines = _without_repeats(rounded, offsets)
     return _without_detail(lines)
 
 
-def _without_repeats(rounded: NDArray[np.float64], offsets: Indexes) -> Lines:
+def _without_repeats(rounded: Floats, offsets: Indexes) -> Lines:
     moved = np.ones(len(rounded), dtype=np.bool_)
     moved[1:] = (rounded[1:] != rounded[:-1]).any(axis=1)
     moved[offsets[:-1]] = True
@@ -85,7 +82,7 @@ def _without_detail(lines: Lines) -> Lines:
     return _replace(lines, dense, thinned, np.bincount(counts, minlength=len(dense)))
 
 
-def _replace(lines: Lines, parts: Indexes, coordinates: NDArray[np.float64], counts: Indexes) -> Lines:
+def _replace(lines: Lines, parts: Indexes, coordinates: Floats, counts: Indexes) -> Lines:
     """The lines with some parts' rows replaced by fewer."""
     lengths = np.diff(lines.offsets)
     lengths[parts] = counts
@@ -104,26 +101,15 @@ class Levels:
     """The levels of one geometry, kept by last use. Safe to share between threads."""
 
     geometry: Geometry
-    _kept: OrderedDict[int, Lines] = field(default_factory=OrderedDict)
-    _lock: Lock = field(default_factory=Lock)
+    _kept: LastUsed[Lines] = field(default_factory=LastUsed)
 
     def take(self, level: int, parts: Indexes) -> Lines:
         """Some parts of a level. A level is thinned as a whole only when much of it is asked for."""
-        with self._lock:
-            lines = self._kept.get(level)
-            if lines is not None:
-                self._kept.move_to_end(level)
+        lines = self._kept.find(level)
         if lines is None:
             rows, offsets = gather(self.geometry.offsets, parts)
             if len(rows) * WHOLE_LEVEL_SHARE < len(self.geometry.coordinates):
                 return simplify(self.geometry.coordinates[rows], offsets, level)
-            lines = self._keep(level)
+            whole = partial(simplify, self.geometry.coordinates, self.geometry.offsets, level)
+            lines = self._kept.get(level, whole, most=MAX_LEVELS)
         return lines.take(parts)
-
-    def _keep(self, level: int) -> Lines:
-        lines = simplify(self.geometry.coordinates, self.geometry.offsets, level)
-        with self._lock:
-            self._kept[level] = lines
-            while len(self._kept) > MAX_LEVELS:
-                self._kept.popitem(last=False)
-        return lines

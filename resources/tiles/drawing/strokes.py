@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Floats, Indexes, Places
 from ..window import LONG_EDGE, Window
-from .canvas import Canvas, Places, Points
-from .simplifying import Indexes, Lines
+from .canvas import Canvas, Vertices
+from .simplifying import Lines
 
 EDGES_PER_CALL = 256
 JOINED_WIDTH = 4
@@ -35,7 +36,7 @@ POLE = 1.5
 class Strokes:
     """What one class of lines draws: polylines, discs at their bends and ends, dots."""
 
-    polylines: list[Points]
+    polylines: list[Vertices]
     discs: Places
 
 
@@ -71,7 +72,7 @@ def lay(window: Window, lines: Lines, width: int, rings: NDArray[np.bool_]) -> S
     return Strokes(polylines, _discs(window, lines, near, short, width))
 
 
-def _edges(lines: Lines) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+def _edges(lines: Lines) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Start and end of the edge that begins at each row, and whether it lies within one part."""
     ends = np.roll(lines.coordinates, -1, axis=0)
     inner = np.ones(len(ends), dtype=np.bool_)
@@ -79,7 +80,7 @@ def _edges(lines: Lines) -> tuple[NDArray[np.float64], NDArray[np.float64], NDAr
     return lines.coordinates, ends, inner
 
 
-def _cuts(window: Window, starts: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _cuts(window: Window, starts: Floats, ends: Floats) -> NDArray[np.bool_]:
     """Edges that rings have only because the map is flat: along ±180°, and to beyond the poles."""
     west, north = window.on_canvas(np.zeros((1, 2)), 0)[0].tolist()
     along_edge = (starts[:, 0] == ends[:, 0]) & (np.mod(starts[:, 0] - west, window.globe) == 0)
@@ -88,7 +89,7 @@ def _cuts(window: Window, starts: NDArray[np.float64], ends: NDArray[np.float64]
     return np.asarray(along_edge | (farthest >= POLE * window.globe))
 
 
-def _runs(coordinates: NDArray[np.float64], drawn: NDArray[np.bool_]) -> Iterator[Points]:
+def _runs(coordinates: Floats, drawn: NDArray[np.bool_]) -> Iterator[Vertices]:
     """Polylines of consecutive drawn edges, a few hundred at most in each."""
     places = np.flatnonzero(drawn)
     if not len(places):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Floats
 from ..errors import LayerError
 from . import documents
 
@@ -34,7 +34,7 @@ class Limits:
 class Part:
     """A line, or a ring. `opens_group` is False for a hole: it belongs to the part before it."""
 
-    positions: NDArray[np.float64]
+    positions: Floats
     is_ring: bool
     opens_group: bool
 
@@ -194,7 +194,7 @@ class Reading:
                 raise self.wrong("one of its rings is not closed: at least 4 positions, the last like the first.")
             yield Part(positions, is_ring=True, opens_group=ordinal == 0 or self.kind == "lines")
 
-    def _positions(self, raw: Any) -> NDArray[np.float64]:
+    def _positions(self, raw: Any) -> Floats:
         if not isinstance(raw, list) or len(raw) < 2:
             raise self.wrong("one of its lines is too short: at least 2 positions.")
         if len(raw) > self.limits.max_positions_per_line:

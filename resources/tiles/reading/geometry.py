@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import grid
+from ..arrays import Floats, Indexes
 from ..errors import LayerError
 from . import geojson
 
@@ -28,10 +29,10 @@ class Geometry:
     `groups[i]:groups[i + 1]`, the first of which is its outer ring.
     """
 
-    coordinates: NDArray[np.float64]
-    offsets: NDArray[np.int64]
+    coordinates: Floats
+    offsets: Indexes
     rings: NDArray[np.bool_]
-    groups: NDArray[np.int64]
+    groups: Indexes
     features: NDArray[np.int32]
     bounds: grid.Bounds
 
@@ -56,7 +57,7 @@ def compile_geometry(features: Sequence[geojson.Feature]) -> Geometry:
     )
 
 
-def _unwrapped(parts: Sequence[geojson.Part]) -> tuple[grid.Floats, NDArray[np.int64]]:
+def _unwrapped(parts: Sequence[geojson.Part]) -> tuple[Floats, Indexes]:
     """All positions, each part's longitudes running on past ±180°, and where each part begins."""
     offsets = np.concatenate(([0], np.cumsum([len(part.positions) for part in parts]))).astype(np.int64)
     positions = np.concatenate([part.positions for part in parts])
@@ -83,7 +84,7 @@ def _cut_by_turns(owned: list[tuple[int, geojson.Part]]) -> list[tuple[int, geoj
     return cut
 
 
-def _pieces(line: geojson.Part, longitudes: grid.Floats) -> Iterator[geojson.Part]:
+def _pieces(line: geojson.Part, longitudes: Floats) -> Iterator[geojson.Part]:
     """A line's pieces, each beginning with the position that ends the one before."""
     turns = np.floor((longitudes - longitudes[0]) / 360.0)
     ends = [0, *(np.flatnonzero(np.diff(turns)) + 1).tolist(), len(longitudes) - 1]
@@ -92,9 +93,7 @@ def _pieces(line: geojson.Part, longitudes: grid.Floats) -> Iterator[geojson.Par
             yield replace(line, positions=line.positions[first : last + 1])
 
 
-def _close_round_poles(
-    coordinates: grid.Floats, offsets: NDArray[np.int64], rings: NDArray[np.bool_]
-) -> tuple[grid.Floats, NDArray[np.int64]]:
+def _close_round_poles(coordinates: Floats, offsets: Indexes, rings: NDArray[np.bool_]) -> tuple[Floats, Indexes]:
     """Closes rings that go round a pole beyond the map's edge, for they end a whole turn away."""
     ends = offsets[1:]
     round_pole = rings & (np.abs(coordinates[ends - 1, 0] - coordinates[offsets[:-1], 0]) > 0.5)
@@ -108,7 +107,7 @@ def _close_round_poles(
     return coordinates, np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
-def _shift_into_map(coordinates: grid.Floats, offsets: NDArray[np.int64], opens: NDArray[np.bool_]) -> grid.Floats:
+def _shift_into_map(coordinates: Floats, offsets: Indexes, opens: NDArray[np.bool_]) -> Floats:
     """Moves each group by whole turns until it starts within the map. Answers each part's (u0, u1)."""
     lows = np.minimum.reduceat(coordinates[:, 0], offsets[:-1])
     highs = np.maximum.reduceat(coordinates[:, 0], offsets[:-1])

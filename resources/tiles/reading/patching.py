@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Indexes
 from . import compiling, geojson, geometry, jsonlines, speeds
 from .speeds import Report, Row, Speeds
 
@@ -24,7 +25,7 @@ class Patch:
     """Speeds of the segments at these places in the order of the layer's features; NaN is no data."""
 
     segments: int
-    places: NDArray[np.int64]
+    places: Indexes
     speeds: Speeds
     report: Report
 

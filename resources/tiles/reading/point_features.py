@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Floats
 from ..errors import LayerError
 from ..styling import point_style
 from . import geojson
@@ -18,8 +18,8 @@ from . import geojson
 class PointFeatures:
     """All points of a file: (longitude, latitude) rows in degrees, and a weight for each, not below 0."""
 
-    positions: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    positions: Floats
+    weights: Floats
     features: int
 
 

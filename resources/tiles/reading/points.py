@@ -7,12 +7,11 @@ the map that is painted changes a result.
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import grid
+from ..arrays import Floats, Indexes, Places
 from ..window import LATTICE_PIXELS, Window
 from .point_features import PointFeatures
 
@@ -26,8 +25,6 @@ BITS = FINEST_LEVEL + LATTICE_PIXELS.bit_length() - 1
 GLOBE = 1 << BITS
 """One turn of the globe: places are whole numbers below it."""
 
-Places: TypeAlias = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
@@ -35,14 +32,14 @@ class Points:
 
     x: Places
     y: Places
-    weights: NDArray[np.float64]
+    weights: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
     """What of some places is near a window: which they are, and where, in lattice pixels from its corner."""
 
-    chosen: NDArray[np.int64]
+    chosen: Indexes
     x: Places
     y: Places
 
@@ -99,7 +96,7 @@ def near(x: Places, y: Places, window: Window, reach: int) -> Seen:
     return Seen(chosen, places, rows[chosen])
 
 
-def _by_turn(columns: Places, window: Window, reach: int) -> Iterator[tuple[NDArray[np.int64], Places]]:
+def _by_turn(columns: Places, window: Window, reach: int) -> Iterator[tuple[Indexes, Places]]:
     for turn in window.turns(0.0, 1.0, reach):
         moved = columns + turn * window.globe
         which = np.flatnonzero((moved >= -reach) & (moved < window.width + reach))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import grid
+from ..arrays import Floats
 
 SAMPLES = 100_000
 """So many positions are looked at, taken at even distances."""
@@ -22,7 +23,7 @@ class Densest:
     share: float
 
 
-def densest_tiles(positions: grid.Floats, zooms: Sequence[int]) -> Iterator[Densest]:
+def densest_tiles(positions: Floats, zooms: Sequence[int]) -> Iterator[Densest]:
     """The tile of each zoom that has the most of some positions in unit mercator.
 
     Positions count, not lengths: a long straight line has few.

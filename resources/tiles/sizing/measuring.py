@@ -13,7 +13,7 @@ import numpy as np
 from .. import grid
 from ..blocks import SIDES, Block
 from ..drawing import painting
-from ..drawing.painting import AnyScene
+from ..drawing.building import AnyScene
 from ..tile import Tile
 from ..window import Window
 from .density import densest_tiles

@@ -4,13 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..drawing.painting import AnyScene
-from ..drawing.points.scene import PointScene
-from ..drawing.scene import Index, compose
-from ..reading import geometry, points, speeds
+from ..drawing import building
+from ..drawing.building import AnyScene
 from ..reading.compiling import CompiledLayer
-from ..styling.point_style import PointStyle
-from ..styling.style import padding, parse_style
+from ..styling.style import padding
 from . import measuring
 from .measuring import Clock
 
@@ -40,10 +37,5 @@ class Sizing:
 
 def scene_of(compiled: CompiledLayer, style: Mapping[str, Any]) -> AnyScene:
     """What painters make of the layer. Raises LayerError for a style that is none of its kind."""
-    parsed = parse_style(compiled.kind, style)
-    if compiled.kind == "points":
-        assert isinstance(parsed, PointStyle)
-        return PointScene.of(points.read_points(compiled.geometry), parsed)
-    assert not isinstance(parsed, PointStyle)
-    known = speeds.read_speeds(compiled.speeds.data) if compiled.kind == "lines" else None
-    return compose(compiled.kind, Index.build(geometry.read_geometry(compiled.geometry)), known, parsed)
+    kind = compiled.kind
+    return building.build(kind, building.read_ground(kind, compiled.geometry), compiled.speeds.data, style)

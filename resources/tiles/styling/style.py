@@ -10,14 +10,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, TypeAlias, overload
+from typing import Literal, overload
 
 from .. import grid
 from ..errors import LayerError
 from . import colours, point_style, rgba
 from .point_style import PointStyle
-
-RGBA: TypeAlias = rgba.RGBA
+from .rgba import RGBA
 
 LINE_WIDTHS = ((5, 0.75), (9, 1.25), (12, 2.25), (15, 4.5), (18, 9.0))
 OUTLINE_WIDTHS = ((3, 0.5), (8, 1.0))

@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import Places
 from ...reading import points
-from ...reading.points import Places
 
 TILE_PIXELS = 256
 Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]

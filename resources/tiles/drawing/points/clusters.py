@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import Places
 from ...reading import points
-from ...reading.points import Places, Points
+from ...reading.points import Points
 from . import cells
 from .cells import Cells, Pairs
 

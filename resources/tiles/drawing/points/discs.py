@@ -9,11 +9,8 @@ from PIL import Image, ImageDraw, ImageFont
 from ...reading import points
 from ...styling import point_style
 from ...styling.point_style import PointStyle
-from ...window import Window
+from ...window import SUPERSAMPLING, Window
 from .clusters import Clusters
-
-SAMPLES = 2
-"""Lattice pixels along a pixel."""
 
 POINT_RADIUS = 4.0
 TEXT_SHARE = 1.45
@@ -26,7 +23,7 @@ Stamp = NDArray[np.uint8]
 
 def draw(clusters: Clusters, style: PointStyle, window: Window, scale: int) -> Image.Image | None:
     """The window's index colours; None when no disc is near. Discs and numbers are whole wherever it is cut."""
-    reach = int(style.reach_pixels * SAMPLES * scale) + 1
+    reach = int(style.reach_pixels * SUPERSAMPLING * scale) + 1
     seen = points.near(clusters.x, clusters.y, window, reach)
     if not len(seen.chosen):
         return None
@@ -55,8 +52,8 @@ def make_stamp(count: int, radius: float, scale: int) -> Stamp:
 
 @lru_cache(maxsize=STAMPS_KEPT)
 def _stamp(text: str, radius_pixels: float, colour: int, scale: int) -> Stamp:
-    radius = round(radius_pixels * SAMPLES * scale)
-    outer = radius + round(point_style.OUTLINE_PIXELS["clusters"] * SAMPLES * scale)
+    radius = round(radius_pixels * SUPERSAMPLING * scale)
+    outer = radius + round(point_style.OUTLINE_PIXELS["clusters"] * SUPERSAMPLING * scale)
     stamp = np.where(disc(outer, outer), np.uint8(point_style.RIM), np.uint8(0))
     stamp[disc(radius, outer)] = colour
     if text:

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from ...arrays import Floats, Places
 from ...reading import points
-from ...reading.points import Places, Points, Seen
+from ...reading.points import Points, Seen
 from ...styling import point_style
 from ...styling.point_style import OUTLINE_PIXELS, PointStyle
-from ...window import Window
-from .discs import SAMPLES, disc
+from ...window import SUPERSAMPLING, Window
+from .discs import disc
 
 RADII_STEPS = 8
 """How many sizes there are between the least and the largest radius."""
@@ -70,7 +71,7 @@ def _draw(seen: Seen, steps: Places, sizes: list[_Size], window: Window) -> Imag
     return Image.fromarray(np.where(kept > 0, colours, np.uint8(0)))
 
 
-def weight_steps(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+def weight_steps(weights: Floats) -> NDArray[np.int64]:
     """Each weight's step between the least of the layer, 0, and the most, RADII_STEPS - 1."""
     least, most = float(weights.min()), float(weights.max())
     if most <= least:
@@ -82,7 +83,10 @@ def weight_steps(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 def _sizes(style: PointStyle, scale: int) -> list[_Size]:
     least, most = style.radii
     radii = [least + (most - least) * step / (RADII_STEPS - 1) for step in range(RADII_STEPS)]
-    return [_Size(round(r * SAMPLES * scale), round((r + OUTLINE_PIXELS["dots"]) * SAMPLES * scale)) for r in radii]
+    return [
+        _Size(round(r * SUPERSAMPLING * scale), round((r + OUTLINE_PIXELS["dots"]) * SUPERSAMPLING * scale))
+        for r in radii
+    ]
 
 
 def _stamp(top: Ranks, x: Places, y: Places, values: Ranks, size: _Size) -> None:

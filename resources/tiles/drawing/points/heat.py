@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from ...arrays import Floats
 from ...reading import points
 from ...reading.points import Points
 from ...styling.point_style import PointStyle
-from ...window import Window
+from ...window import SUPERSAMPLING, Window
 from . import cells
-from .discs import SAMPLES
 
 KERNEL_TOP = 512
 WEIGHT_STEPS = 4096
@@ -32,7 +32,7 @@ FINER = 16
 STEPS = 255
 CELLS_ALONG_RADIUS = 3
 
-Densities: TypeAlias = NDArray[np.float64]
+Densities: TypeAlias = Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ class Peak:
     density: int
 
 
-def kernel(radius: int) -> NDArray[np.float64]:
+def kernel(radius: int) -> Floats:
     """The kernel along one axis, from -radius to radius: whole numbers, the highest KERNEL_TOP."""
     deviation = radius / 3
     return np.array(
@@ -50,7 +50,7 @@ def kernel(radius: int) -> NDArray[np.float64]:
     )
 
 
-def whole_weights(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+def whole_weights(weights: Floats) -> NDArray[np.int64]:
     """The weights as whole numbers, fewer the more points there are: no sum of them can be inexact."""
     most = float(weights.max(initial=0.0))
     if most <= 0:
@@ -85,7 +85,7 @@ def draw(
 ) -> Image.Image | None:
     """The window's steps of the ramp, 0 to 255, as index colours; None when no point is near."""
     radius = round(style.radius)
-    per_pixel = SAMPLES * scale
+    per_pixel = SUPERSAMPLING * scale
     seen = points.near(of.x, of.y, window, (radius + 2) * per_pixel)
     if not peak.density or not len(seen.chosen):
         return None
@@ -138,7 +138,7 @@ def _finer(rows: Densities) -> Densities:
 
 
 def _cut(steps: NDArray[np.uint8], window: Window, left: int, top: int) -> Image.Image:
-    """The window's lattice pixels, of which SAMPLES × SAMPLES are one of the steps'."""
-    columns = np.arange(window.x, window.x + window.width) // SAMPLES - left
-    rows = np.arange(window.y, window.y + window.height) // SAMPLES - top
+    """The window's lattice pixels, of which SUPERSAMPLING × SUPERSAMPLING are one of the steps'."""
+    columns = np.arange(window.x, window.x + window.width) // SUPERSAMPLING - left
+    rows = np.arange(window.y, window.y + window.height) // SUPERSAMPLING - top
     return Image.fromarray(steps[rows[:, None], columns[None, :]])
