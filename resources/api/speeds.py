@@ -17,8 +17,8 @@ router = Router(tags=["layers"])
 
 _log = logging.getLogger("tarry.api")
 
-_CSV = "segment_id,speed_kmh,free_flow_kmh,measured_at\na-12,31.5,50,2026-11-21T10:00:00Z\n"
-_JSON_LINE = '{"segment_id": "a-12", "speed_kmh": 31.5, "free_flow_kmh": 50, "measured_at": "2026-11-21T10:00:00Z"}\n'
+_CSV = "segment_id,speed_kmh,free_flow_kmh,measured_at\na-12,31.5,50,2024-06-03T10:00:00Z\n"
+_JSON_LINE = '{"segment_id": "a-12", "speed_kmh": 31.5, "free_flow_kmh": 50, "measured_at": "2024-06-03T10:00:00Z"}\n'
 _BODY = {
     "requestBody": {
         "required": True,
@@ -40,6 +40,8 @@ class SpeedsTaken(Schema):
     changed: int = Field(description="Segments whose speeds are others than before.")
     unknown: int = Field(description="Rows of segments that the layer does not have.")
     unknown_examples: list[str]
+    refused: int = Field(description="Rows that were measured more than five minutes in the future: not taken.")
+    refused_examples: list[str]
     segments: int
     segments_with_speeds: int
     version: int
@@ -84,6 +86,8 @@ def _taken(update: Update) -> SpeedsTaken:
         changed=update.changed,
         unknown=report.unknown,
         unknown_examples=list(report.unknown_examples),
+        refused=report.refused,
+        refused_examples=list(report.refused_examples),
         segments=layer.segments,
         segments_with_speeds=layer.speeds_known,
         version=layer.version,

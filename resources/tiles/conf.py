@@ -1,14 +1,22 @@
 """The settings that layers read, in the form that the pure modules take them."""
 
+from datetime import timedelta
+
 from django.conf import settings
+from django.utils import timezone
 
 from .reading import geojson
 
+CLOCK_SKEW = timedelta(minutes=5)
+"""By so much other people's clocks may be fast."""
+
 
 def limits() -> geojson.Limits:
-    """How much a layer's file may hold."""
+    """What a layer's file may hold, if it is read now."""
     return geojson.Limits(
-        max_bytes=settings.LAYER_MAX_BYTES, max_positions_per_line=settings.LAYER_MAX_POSITIONS_PER_LINE
+        max_bytes=settings.LAYER_MAX_BYTES,
+        max_positions_per_line=settings.LAYER_MAX_POSITIONS_PER_LINE,
+        measured_until=timezone.now() + CLOCK_SKEW,
     )
 
 

@@ -125,8 +125,11 @@ def _speeds(layer: Layer, *, needed: bool) -> Speeds | None:
         return None
 
 
-def _newest(before: datetime | None, now: datetime | None) -> datetime | None:
-    return max((moment for moment in (before, now) if moment), default=None)
+def _newest(before: datetime | None, sent: datetime | None) -> datetime | None:
+    """The later of the two. A moment in the future, which some clock made, does not stay."""
+    until = conf.limits().measured_until
+    assert until is not None
+    return max((moment for moment in (before, sent) if moment and moment <= until), default=None)
 
 
 def _check_replaced(layer: Layer, error: FileNotFoundError) -> None:

@@ -58,7 +58,7 @@ def compile_layer(
         own = speeds.speeds_of(features)
         aligned = CompiledSpeeds(speeds.write_speeds(own), own.known)
     else:
-        aligned = align_rows(ids, speeds.read_rows(speeds_csv, limits))
+        aligned = align_rows(ids, speeds.read_rows(speeds_csv, limits), limits)
     return CompiledLayer(
         kind=kind,
         geometry=geometry.write_geometry(compiled, ids),
@@ -83,7 +83,7 @@ def _compile_points(read: point_features.PointFeatures) -> CompiledLayer:
 
 def compile_speeds(compiled_geometry: bytes, csv: bytes, limits: geojson.Limits | None = None) -> CompiledSpeeds:
     """Speeds from a CSV, aligned with a geometry that is stored already."""
-    return align_rows(geometry.read_ids(compiled_geometry), speeds.read_rows(csv, limits))
+    return align_rows(geometry.read_ids(compiled_geometry), speeds.read_rows(csv, limits), limits)
 
 
 def keep_speeds(compiled: CompiledLayer, old_geometry: bytes, old_speeds: bytes, at: datetime | None) -> CompiledLayer:
@@ -94,18 +94,21 @@ def keep_speeds(compiled: CompiledLayer, old_geometry: bytes, old_speeds: bytes,
     return replace(compiled, speeds=kept)
 
 
-def align_rows(ids: list[str], rows: list[speeds.Row]) -> CompiledSpeeds:
+def align_rows(ids: list[str], rows: list[speeds.Row], limits: geojson.Limits | None = None) -> CompiledSpeeds:
     """Speeds of a file in the order of the ids. Raises SpeedsError when none of them is the layer's."""
-    aligned, report = speeds.align(rows, ids)
-    check_some_known(report)
+    aligned, report = speeds.align(rows, ids, limits.measured_until if limits else None)
+    check_some_taken(report)
     return CompiledSpeeds(speeds.write_speeds(aligned), aligned.known, report)
 
 
-def check_some_known(report: speeds.Report) -> None:
-    """Raises SpeedsError when no row was for one of the layer's segments."""
-    if report.unknown == report.rows:
-        examples = ", ".join(report.unknown_examples)
-        raise SpeedsError(f"None of the {report.rows:,} segment_ids ({examples}) is one of the layer's segments.")
+def check_some_taken(report: speeds.Report) -> None:
+    """Raises SpeedsError when no row was for one of the layer's segments, or all of those were refused."""
+    if report.taken:
+        return
+    if report.refused:
+        raise SpeedsError(f"Nothing is left of the speeds: {speeds.describe(report)}")
+    examples = ", ".join(report.unknown_examples)
+    raise SpeedsError(f"None of the {report.rows:,} segment_ids ({examples}) is one of the layer's segments.")
 
 
 def rows_of(values: Mapping[str, tuple[float, float]]) -> list[speeds.Row]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -24,10 +25,12 @@ _MEMBERS: dict[Kind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a file may hold."""
+    """What a file may hold."""
 
     max_bytes: int = 100_000_000
     max_positions_per_line: int = 250_000
+    measured_until: datetime | None = None
+    """Speeds that were measured later are refused: some clock is wrong. None: whatever the time is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 import numpy as np
@@ -45,20 +46,17 @@ def read_patch(compiled_geometry: bytes, data: bytes, form: Form, limits: geojso
     Raises SpeedsError with the line of the first row that is wrong, or when no row is for a segment of the layer.
     """
     rows = READERS[form](data, limits)
-    return patch_of(rows, geometry.read_ids(compiled_geometry))
+    return patch_of(rows, geometry.read_ids(compiled_geometry), limits.measured_until if limits else None)
 
 
-def patch_of(rows: Sequence[Row], ids: Sequence[str]) -> Patch:
-    """The rows by the places of their segments. Raises SpeedsError when none of them is the layer's."""
-    by_id = {row.segment_id: row for row in rows}
+def patch_of(rows: Sequence[Row], ids: Sequence[str], until: datetime | None = None) -> Patch:
+    """The rows by the places of their segments, but for those measured after `until`. Raises SpeedsError if none is."""
+    by_id = {row.segment_id: row for row in speeds.measured_by(rows, until)}
     places = [place for place, identity in enumerate(ids) if identity in by_id]
     found = [by_id[ids[place]] for place in places]
     aligned, _ = speeds.align(found, [row.segment_id for row in found])
-    known = {row.segment_id for row in found}
-    unknown = [row.segment_id for row in rows if row.segment_id not in known]
-    newest = max((row.measured_at for row in rows if row.measured_at), default=None)
-    report = Report(len(rows), len(unknown), tuple(unknown[: speeds.EXAMPLES]), newest)
-    compiling.check_some_known(report)
+    report = speeds.report_of(rows, {row.segment_id for row in found}, until)
+    compiling.check_some_taken(report)
     return Patch(len(ids), np.array(places, np.int64), aligned, report)
 
 

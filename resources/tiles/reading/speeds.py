@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -48,12 +48,19 @@ class Speeds:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of a CSV's rows."""
+    """What became of a file's rows. Those that were measured in the future were refused."""
 
     rows: int
     unknown: int
     unknown_examples: tuple[str, ...] = ()
     measured_at: datetime | None = None
+    refused: int = 0
+    refused_examples: tuple[str, ...] = ()
+
+    @property
+    def taken(self) -> int:
+        """Rows that were for segments of the layer, and not refused."""
+        return self.rows - self.unknown - self.refused
 
 
 def read_rows(data: bytes, limits: geojson.Limits | None = None) -> list[Row]:
@@ -100,27 +107,55 @@ class LinesById:
             raise SpeedsError(f"Line {line}: segment “{segment_id}” was in line {first} already.")
 
 
-def align(rows: Sequence[Row], ids: Sequence[str]) -> tuple[Speeds, Report]:
-    """Speeds in the order of `ids`; segments without a row have no data. Rows of unknown ids are counted."""
+def align(rows: Sequence[Row], ids: Sequence[str], until: datetime | None = None) -> tuple[Speeds, Report]:
+    """Speeds in the order of `ids`; segments without a row have no data.
+
+    Rows of unknown ids are counted, and so are rows that were measured after `until`: these are left out.
+    """
     places = {identity: place for place, identity in enumerate(ids)}
     speeds = Speeds(np.full(len(ids), np.nan, np.float32), np.full(len(ids), np.nan, np.float32))
-    unknown = [row.segment_id for row in rows if row.segment_id not in places]
-    for row in rows:
+    for row in measured_by(rows, until):
         place = places.get(row.segment_id)
         if place is not None:
             speeds.speed_kmh[place] = math.nan if row.speed_kmh is None else row.speed_kmh
             speeds.free_flow_kmh[place] = math.nan if row.free_flow_kmh is None else row.free_flow_kmh
-    newest = max((row.measured_at for row in rows if row.measured_at), default=None)
-    return speeds, Report(len(rows), len(unknown), tuple(unknown[:EXAMPLES]), newest)
+    return speeds, report_of(rows, places, until)
+
+
+def measured_by(rows: Sequence[Row], until: datetime | None) -> list[Row]:
+    """The rows that were not measured after that moment."""
+    return [row for row in rows if until is None or row.measured_at is None or row.measured_at <= until]
+
+
+def report_of(rows: Sequence[Row], known: Container[str], until: datetime | None) -> Report:
+    """What becomes of the rows in a layer of these segments."""
+    taken = measured_by(rows, until)
+    refused = [row.segment_id for row in rows if until and row.measured_at and row.measured_at > until]
+    unknown = [row.segment_id for row in taken if row.segment_id not in known]
+    newest = max((row.measured_at for row in taken if row.measured_at), default=None)
+    return Report(
+        rows=len(rows),
+        unknown=len(unknown),
+        unknown_examples=tuple(unknown[:EXAMPLES]),
+        measured_at=newest,
+        refused=len(refused),
+        refused_examples=tuple(refused[:EXAMPLES]),
+    )
 
 
 def describe(report: Report) -> str:
     """One line about what became of the rows."""
     rows = "1 row" if report.rows == 1 else f"{report.rows:,} rows"
-    if not report.unknown:
-        return f"{rows}."
-    examples = ", ".join(report.unknown_examples) + ("…" if report.unknown > len(report.unknown_examples) else "")
-    return f"{rows}, {report.unknown:,} of them for unknown segments ({examples})."
+    left_out = [
+        _left_out(report.unknown, "for unknown segments", report.unknown_examples),
+        _left_out(report.refused, "refused as measured in the future", report.refused_examples),
+    ]
+    return ", ".join(filter(None, (rows, *left_out))) + "."
+
+
+def _left_out(number: int, why: str, examples: Sequence[str]) -> str:
+    more = "…" if number > len(examples) else ""
+    return f"{number:,} of them {why} ({', '.join(examples)}{more})" if number else ""
 
 
 def rows_of(speeds: Speeds, ids: Sequence[str]) -> list[Row]:

@@ -1,5 +1,5 @@
 import gzip
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -37,6 +37,8 @@ def test_rows_replace_their_segments_speeds_and_all_others_stay(layer: Layer, ca
         "changed": 1,
         "unknown": 1,
         "unknown_examples": ["nowhere"],
+        "refused": 0,
+        "refused_examples": [],
         "segments": 3,
         "segments_with_speeds": 2,
         "version": after.version,
@@ -66,13 +68,30 @@ def test_the_same_speeds_again_make_no_new_version(layer: Layer, caller: Caller,
 
 def test_speeds_measured_again_note_the_time_without_a_new_version(layer: Layer, caller: Caller) -> None:
     header = HEADER.strip() + ",measured_at\n"
-    first = caller.post(PATH, header + "north,10,50,2026-11-21T10:00:00Z").json()
-    later = caller.post(PATH, header + "north,10,50,2026-11-21T11:00:00+00:00").json()
-    earlier = caller.post(PATH, header + "south,9,50,2026-11-21T09:00:00Z").json()
+    first = caller.post(PATH, header + "north,10,50,2024-06-03T10:00:00Z").json()
+    later = caller.post(PATH, header + "north,10,50,2024-06-03T11:00:00+00:00").json()
+    earlier = caller.post(PATH, header + "south,9,50,2024-06-03T09:00:00Z").json()
     assert later["version"] == first["version"]
-    assert later["measured_at"] == "2026-11-21T11:00:00Z"
+    assert later["measured_at"] == "2024-06-03T11:00:00Z"
     assert earlier["measured_at"] == later["measured_at"]
-    assert Layer.objects.get().measured_at == datetime(2026, 11, 21, 11, tzinfo=UTC)
+    assert Layer.objects.get().measured_at == datetime(2024, 6, 3, 11, tzinfo=UTC)
+
+
+def test_rows_from_the_future_are_refused_and_all_others_taken(layer: Layer, caller: Caller) -> None:
+    header, now = HEADER.strip() + ",measured_at\n", datetime.now(UTC).replace(microsecond=0)
+    late, soon = (now + timedelta(hours=1)).isoformat(), (now + timedelta(minutes=2)).isoformat()
+    answer = caller.post(PATH, f"{header}north,10,50,{soon}\nsouth,9,50,{late}\n").json()
+    assert (answer["changed"], answer["refused"], answer["refused_examples"]) == (1, 1, ["south"])
+    assert "1 of them refused as measured in the future (south)" in answer["detail"]
+    assert in_service() == {"north": (10, 50), "south": (5, 50)}
+    assert datetime.fromisoformat(answer["measured_at"]) == datetime.fromisoformat(soon)
+    assert "in the future" in problem(caller.post(PATH, f"{header}south,9,50,{late}\n"), 422)
+
+
+def test_a_moment_in_the_future_gives_way_to_the_next_that_is_sent(layer: Layer, caller: Caller) -> None:
+    Layer.objects.update(measured_at=datetime.now(UTC) + timedelta(days=999))
+    answer = caller.post(PATH, HEADER.strip() + ",measured_at\nnorth,10,50,2024-06-03T10:00:00Z\n").json()
+    assert answer["measured_at"] == "2024-06-03T10:00:00Z"
 
 
 @pytest.mark.parametrize("kind", ["application/x-ndjson", "application/jsonl; charset=utf-8"])

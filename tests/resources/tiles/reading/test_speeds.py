@@ -1,4 +1,6 @@
 import contextlib
+import math
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from resources.tiles.errors import SpeedsError
 from resources.tiles.reading import geojson, speeds
+from resources.tiles.reading.speeds import Row
 
 HEADER = "segment_id,speed_kmh,free_flow_kmh"
 
@@ -73,6 +76,17 @@ def test_speeds_take_the_order_of_the_segments_and_unknown_ones_are_counted() ->
     assert np.isnan(found.speed_kmh[2])
     assert found.known == 2
     assert (report.rows, report.unknown, report.unknown_examples) == (4, 2, ("x", "y"))
+
+
+def test_speeds_of_the_future_are_left_out_and_counted() -> None:
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    later = now + timedelta(seconds=1)
+    rows = [Row("a", 1, 50, now), Row("b", 2, 50, later), Row("x", 3, 50, later), Row("c", 4, 50)]
+    found, report = speeds.align(rows, ["a", "b", "c"], now)
+    assert np.array_equal(found.speed_kmh, [1, math.nan, 4], equal_nan=True)
+    assert (report.rows, report.unknown, report.refused, report.taken) == (4, 0, 2, 2)
+    assert report.measured_at == now
+    assert speeds.describe(report) == "4 rows, 2 of them refused as measured in the future (b, x)."
 
 
 def test_written_speeds_are_read_back() -> None:
