@@ -6,6 +6,8 @@ from django.views.generic import RedirectView
 
 from . import health, metrics
 
+handler404 = "project.unknown.unknown_address"
+
 urlpatterns = [
     path("", include("retry.urls")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),

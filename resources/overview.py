@@ -5,7 +5,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.templatetags.static import static
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -39,6 +40,14 @@ def map_page(request: HttpRequest) -> HttpResponse:
     response = render(request, "resources/map.html", context)
     response["Content-Security-Policy"] = content_security_policy(settings.RETRY_AFTER_SERVER)
     response["Cache-Control"] = "no-cache"
+    return response
+
+
+@require_safe
+def icon(_: HttpRequest) -> HttpResponse:
+    """`/favicon.ico`, which browsers ask for by themselves beside whatever is no page of this site."""
+    response = redirect(static("resources/icon.svg"))
+    response["Cache-Control"] = "public, max-age=300"
     return response
 
 

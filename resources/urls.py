@@ -23,6 +23,7 @@ register_converter(LayerSlug, "layer_slug")
 
 urlpatterns = [
     path("", overview.map_page, name="map"),
+    path("favicon.ico", overview.icon),
     path("layers/<layer_slug:slug>", layer_page.with_slash),
     path("layers/<layer_slug:slug>/", layer_page.layer_page, name="layer"),
     path("layers/<any_address:address>", layer_page.missing),
