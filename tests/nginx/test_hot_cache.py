@@ -57,6 +57,17 @@ def test_conditional_and_range_requests_are_answered_from_the_entry(site: Runnin
     assert len(site.main.asked) == 1
 
 
+@pytest.mark.parametrize(("status", "headers"), [(404, {}), (416, {"Range": "bytes=50-60"})])
+def test_refusals_from_the_cache_say_that_they_are(site: RunningFront, status: int, headers: dict[str, str]) -> None:
+    kept = {**HOT, "Cache-Control": "public, max-age=60", "Accept-Ranges": "bytes", "Cache-Status": "Tarry; fwd=bypass"}
+    site.main.answer = lambda _: Answer(200 if status == 416 else status, headers=kept, body=b"0123456789")
+    assert site.get("/tiles/a").headers.get_all("Cache-Status") == ["Tarry; fwd=bypass"]
+    refusal = site.get("/tiles/a", **headers)
+    assert refusal.status == status
+    assert refusal.headers.get_all("Cache-Status") == ["Tarry; fwd=bypass", "nginx; hit"]
+    assert refusal.headers["Server-Timing"] == "front;desc=HIT"
+
+
 def test_a_redirect_that_must_not_be_stored_is_not(site: RunningFront) -> None:
     site.main.answer = lambda _: Answer(302, {**PRIVATE, "Location": "/retry_after?x"}, b"")
     site.get("/tiles/a")
