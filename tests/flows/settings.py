@@ -1,7 +1,8 @@
 """The site's settings with an app of slow content, for tests of the whole stack."""
 
 from project.settings import *  # noqa: F403
-from project.settings import INSTALLED_APPS
+from project.settings import FETCH_TASKS, INSTALLED_APPS
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.flows.slow"]
 ROOT_URLCONF = "tests.flows.urls"
+FETCH_TASKS = {**FETCH_TASKS, "slow.fetch": "tests.flows.slow.fetched.TASK"}

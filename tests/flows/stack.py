@@ -269,6 +269,7 @@ def _environment(stack: Stack, more: dict[str, str]) -> dict[str, str]:
         "RUNTIME_DIR": str(stack.runtime),
         "PORT": str(stack.port),
         "DEMO": "0",
+        "FETCH_ALLOW_PRIVATE": "127.0.0.0/8",
         "DJANGO_SETTINGS_MODULE": "tests.flows.settings",
         "PYTHONUNBUFFERED": "1",
         **more,

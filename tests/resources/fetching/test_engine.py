@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 import pytest
 from pytest_django import Settings
@@ -245,9 +246,9 @@ def test_there_are_never_more_in_flight_than_slots(settings: Settings) -> None:
             now -= 1
             await answer(body=b"page")(peer)
 
-        async with Origin("0.0.0.0") as everywhere:
-            everywhere.does("/a", count)
-            addresses = [f"http://127.0.0.{last}:{everywhere.port}/a" for last in range(1, 8)]
+        async with AsyncExitStack() as stack:
+            origins = [await stack.enter_async_context(Origin(f"127.0.0.{last}")) for last in range(1, 8)]
+            addresses = [origin.does("/a", count) for origin in origins]
             works = [page_work(url, str(number)) for number, url in enumerate(addresses)]
             for work in works:
                 await want(work)

@@ -1,0 +1,38 @@
+"""`/fetched/?url=`: what other servers have, as it is. The simplest content that is fetched."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+from django.http import HttpRequest, HttpResponse
+
+from resources.fetching import conf
+from resources.fetching.outcomes import Failed, Fetched, NotModified
+from resources.fetching.requests import Fetch
+from retry.contents import Prepared
+from retry.errors import PreparationError
+from retry.serving import serve_or_defer
+from retry.work import Argument, Work
+
+
+class Page:
+    """Fetches `(url, content key)`."""
+
+    obeys_robots = False
+
+    def fetch(self, *arguments: Argument) -> Fetch:
+        return Fetch(str(arguments[0]), limits=conf.fast_limits())
+
+    def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
+        if not isinstance(outcome, Fetched):
+            raise PreparationError(outcome.detail if isinstance(outcome, Failed) else "Nothing new.")
+        return {str(arguments[1]): Prepared(outcome.body.read(), "text/plain", 3600, 3600)}
+
+
+TASK = Page()
+
+
+def fetched(request: HttpRequest) -> HttpResponse:
+    url = request.GET["url"]
+    key = f"fetched:{sha256(url.encode()).hexdigest()}"
+    work = Work(f"work:{key}", "fetched", "fetch.fast", "fetch.refresh", "slow.fetch", (url, key))
+    return serve_or_defer(request, key, work)
