@@ -5,7 +5,7 @@ They are steps: connections.run() or run_all() carries them out. `politeness` ha
 
 import json
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from .jobs import (
     Full,
     Held,
     Idle,
+    InForce,
     Job,
     Joined,
     Lane,
@@ -168,7 +169,8 @@ def unblock(scope: str) -> Steps[None]:
 def set_scope(name: str, kind: Scope | str) -> Steps[None]:
     """What limits of a host, or of a registrable domain, count for: see Scope, or scopes.address(...).
 
-    Jobs that wait stay where they are.
+    Without a kind the rule of the name is gone: that of its registrable domain holds, else each host counts
+    alone. Jobs that wait stay where they are.
     """
     yield _call("scope", name, kind)
 
@@ -178,6 +180,18 @@ def look(scope: str) -> Steps[tuple[float, Mapping[str, str]]]:
     reply = yield Call("state", "fetch.look", (), (scope,))
     assert isinstance(reply, list)
     return float(reply[0]), replies.fields(reply[1])
+
+
+def look_at_all(scopes: Sequence[str]) -> Steps[tuple[float, list[Mapping[str, str]]]]:
+    """The same for many domains in one call, in their order."""
+    reply = yield Call("state", "fetch.look_at_all", (), scopes)
+    assert isinstance(reply, list)
+    return float(reply[0]), [replies.fields(record) for record in reply[1:]]
+
+
+def limits_in_force(scopes: Sequence[str]) -> Steps[list[InForce]]:
+    """What is set for these domains, in their order: what set_limits() and set_scope() have left here."""
+    return replies.in_force((yield Call("state", "fetch.limits", (), scopes)))
 
 
 def evidence(site: str) -> Steps[list[Refusal]]:

@@ -190,3 +190,11 @@ class Limits:
     in_flight: int | None = None
     bytes_per_second: int | None = None
     paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What is set for a domain in the frontier: its limits, and what they count for (empty: by rule)."""
+
+    limits: Limits
+    counted_by: str

@@ -14,8 +14,10 @@ from .jobs import (
     Full,
     Held,
     Idle,
+    InForce,
     Joined,
     Lane,
+    Limits,
     More,
     NoBudget,
     Priority,
@@ -73,6 +75,11 @@ def finished(reply: Reply) -> Ended | More | Stale:
             return Stale()
 
 
+def in_force(reply: Reply) -> list[InForce]:
+    """Reads the answer of limits.lua: five texts for each domain, empty where nothing is set."""
+    return [_in_force(*(part.decode() for part in parts)) for parts in cast(list[list[bytes]], reply)]
+
+
 def texts(reply: Reply) -> list[str]:
     return [part.decode() for part in cast(list[bytes], reply)]
 
@@ -81,6 +88,16 @@ def fields(flat: Reply) -> dict[str, str]:
     """A hash: names and values in turn."""
     parts = texts(flat)
     return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _in_force(delay_ms: str, cap: str, most_bytes: str, paused: str, counted_by: str) -> InForce:
+    limits = Limits(
+        delay_seconds=float(delay_ms) / 1000 if delay_ms else None,
+        in_flight=int(float(cap)) if cap else None,
+        bytes_per_second=int(float(most_bytes)) if most_bytes else None,
+        paused=paused == "1",
+    )
+    return InForce(limits, counted_by)
 
 
 def _wishes(flat: Reply) -> tuple[Wish, ...]:

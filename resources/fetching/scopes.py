@@ -3,14 +3,20 @@
 Registrable domains are by the Public Suffix List that tldextract brings along; nothing is downloaded.
 """
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 import tldextract
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MOST_SEGMENT = 64
+MOST_SCOPE = 350
+"""Characters of the longest scope: a host with its port, a slash and a segment."""
+
+_HOST = re.compile(r"(?:[a-z0-9_-]+\.)*[a-z0-9_-]+(?::[1-9][0-9]{0,4})?|\[[0-9a-f:.]+\](?::[1-9][0-9]{0,4})?", re.ASCII)
 
 _suffixes = tldextract.TLDExtract(
     suffix_list_urls=(), cache_dir=None, fallback_to_snapshot=True, include_psl_private_domains=True
@@ -52,6 +58,32 @@ def registrable(name: str) -> str:
 def address(text: str) -> str:
     """The scope of all hosts at one address, as an admin sets it for each of them."""
     return f"address:{text}"
+
+
+def named(text: str) -> str:
+    """The scope that somebody means: a host, a path of one, or an address. Raises ValueError."""
+    text = text.strip()
+    if text.lower().startswith("address:"):
+        return address(str(ip_address(text.partition(":")[2].strip())))
+    if any(sign in text for sign in "?#@\\") or not text.isprintable() or " " in text:
+        raise ValueError(f"{text!r} is no domain")
+    found = scopes(text if "://" in text else f"https://{text}")
+    scope = found.host if found.path == f"{found.host}/" else found.path
+    if len(scope) > MOST_SCOPE or not _HOST.fullmatch(found.host):
+        raise ValueError(f"{text!r} is no domain")
+    return scope
+
+
+def site(scope: str) -> str:
+    """The registrable domain that a scope belongs to, its host where there is none; empty for an address scope."""
+    if scope.startswith("address:"):
+        return ""
+    return scopes("//" + scope).registrable
+
+
+def is_host(scope: str) -> bool:
+    """Whether it names a host or a registrable domain: those have rules of what their limits count for."""
+    return "/" not in scope and not scope.startswith("address:")
 
 
 def _name(hostname: str) -> str:
