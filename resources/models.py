@@ -1,4 +1,4 @@
-"""Layers, and where their data lies."""
+"""Layers, and where their data lies; what is kept of fetching."""
 
 import time
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
 from django.db.models.base import ModelBase
 
+from .fetching.models import FetchDomain, FetchHeader, FetchTiming  # noqa: F401  # found by Django here
 from .tiles import grid, tile
 from .tiles.errors import LayerError
 from .tiles.expirations import Expiration, Part, with_one_more

@@ -23,3 +23,7 @@ class FetchError(Exception):
 
 class MalformedExceptionError(ValueError):
     """An entry of FETCH_ALLOW_PRIVATE that names no network."""
+
+
+class UnreadableSealError(Exception):
+    """A sealed value that none of the keys opens."""
