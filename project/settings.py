@@ -167,6 +167,7 @@ FETCH_BYTES_PER_SECOND = env.whole("FETCH_BYTES_PER_SECOND", 10_000_000, least=0
 FETCH_LEASE_SECONDS = env.number("FETCH_LEASE_SECONDS", 15)
 FETCH_BACKLOG = env.whole("FETCH_BACKLOG", 100_000)
 FETCH_DOMAIN_BACKLOG = env.whole("FETCH_DOMAIN_BACKLOG", 10_000)
+FETCH_TIMINGS_DAYS = env.whole("FETCH_TIMINGS_DAYS", 30)
 
 # Django
 INSTALLED_APPS = [
@@ -272,9 +273,24 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"  # in memory: no file that a kill could leave damaged
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
-CELERY_BEAT_SCHEDULE = {
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     # An expired sweep is dropped: after an outage one is enough.
     "sweep": {"task": "retry.sweep", "schedule": 2.0, "options": {"queue": "work", "expires": 10}},
+    "fetch limits": {
+        "task": "resources.apply_fetch_limits",
+        "schedule": 30.0,
+        "options": {"queue": "work", "expires": 30},
+    },
+    "fetch timings": {
+        "task": "resources.prune_fetch_timings",
+        "schedule": 60.0,
+        "options": {"queue": "work", "expires": 60},
+    },
+    "fetch headers": {
+        "task": "resources.reseal_fetch_headers",
+        "schedule": 120.0,
+        "options": {"queue": "work", "expires": 120},
+    },
 }
 if OBSERVE:
     _every_two_seconds = {"schedule": 2.0, "options": {"queue": "work", "expires": 10}}

@@ -1,22 +1,56 @@
 """Celery tasks of the resources."""
 
+import logging
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from celery import shared_task
+from django.conf import settings
 
 from retry import preparing
+from retry.errors import StoreUnavailable
 
+from .fetching import hosts, limiting, timings
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture
 from .tiles.blocks import Block
 from .tiles.preparing import paint_block as paint
 from .traffic import reading
 
+PRUNE_SECONDS = 1.0
+"""The queue has other work: what is left is removed a minute later."""
+
+_log = logging.getLogger("tarry.fetching")
+
 
 @shared_task(name="resources.read_traffic", ignore_result=True)
 def read_traffic() -> None:
     """Counts what the front has logged on this machine since the last time."""
     reading.read_traffic()
+
+
+@shared_task(name="resources.apply_fetch_limits", ignore_result=True)
+def apply_fetch_limits() -> None:
+    """Sets limits of domains again where the frontier has lost them. The next pass does it when Redis is away."""
+    try:
+        changed = limiting.restore(datetime.now(UTC))
+    except StoreUnavailable as error:
+        _log.warning("limits of domains could not be compared", extra={"error": str(error)})
+        return
+    if changed:
+        _log.warning("limits of domains were set again", extra={"domains": changed})
+
+
+@shared_task(name="resources.prune_fetch_timings", ignore_result=True)
+def prune_fetch_timings() -> None:
+    """Removes timings older than FETCH_TIMINGS_DAYS, as many as can be removed in a second."""
+    timings.prune(datetime.now(UTC) - timedelta(days=settings.FETCH_TIMINGS_DAYS), PRUNE_SECONDS)
+
+
+@shared_task(name="resources.reseal_fetch_headers", ignore_result=True)
+def reseal_fetch_headers() -> None:
+    """Seals headers that an earlier SECRET_KEY has sealed with the one of today."""
+    hosts.reseal()
 
 
 @shared_task(name="resources.paint_block", ignore_result=True)

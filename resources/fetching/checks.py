@@ -10,6 +10,8 @@ from django.core.checks import CheckMessage, Error
 from .addresses import Exempt
 from .errors import MalformedExceptionError
 
+MOST_TIMINGS_DAYS = 36_500
+
 _PORT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 _CONTACT = re.compile(r"[!-'*-~]{0,200}", re.ASCII)
 
@@ -32,4 +34,6 @@ def check_fetching(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMes
         found.append(Error("FETCH_HEAD_SECONDS must not be above FETCH_DEADLINE_SECONDS.", id="fetching.E005"))
     if settings.FETCH_DEADLINE_SECONDS > settings.FETCH_SLOW_DEADLINE_SECONDS:
         found.append(Error("FETCH_DEADLINE_SECONDS must not be above FETCH_SLOW_DEADLINE_SECONDS.", id="fetching.E006"))
+    if settings.FETCH_TIMINGS_DAYS > MOST_TIMINGS_DAYS:
+        found.append(Error(f"FETCH_TIMINGS_DAYS must not be above {MOST_TIMINGS_DAYS}.", id="fetching.E007"))
     return found

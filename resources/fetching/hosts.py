@@ -5,9 +5,8 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from django.db import close_old_connections
-
 from resources.snapshots import Snapshot
+from resources.threads import usable_connections
 
 from . import sealing
 from .errors import UnreadableSealError
@@ -51,19 +50,28 @@ def value_of(header: FetchHeader) -> str | None:
     return None if not value or problem_with(header.name, value) else value
 
 
+def reseal() -> None:
+    """Seals with the first key what was sealed with a fallback. What no key opens stays as it is."""
+    for header in FetchHeader.objects.exclude(sealed=""):
+        try:
+            again = sealing.resealed(header.sealed)
+        except UnreadableSealError:
+            continue
+        if again != header.sealed:  # unless an admin has set another meanwhile
+            FetchHeader.objects.filter(pk=header.pk, sealed=header.sealed).update(sealed=again)
+
+
 def _read() -> dict[str, Mapping[str, str]]:
     found: dict[str, dict[str, str]] = {}
     missing = set()
-    close_old_connections()
-    try:
-        for header in FetchHeader.objects.all():
-            value = value_of(header)
-            if value is None:
-                missing.add(str(header))
-            else:
-                found.setdefault(header.host, {})[header.name] = value
-    finally:
-        close_old_connections()
+    with usable_connections():
+        headers = list(FetchHeader.objects.all())
+    for header in headers:
+        value = value_of(header)
+        if value is None:
+            missing.add(str(header))
+        else:
+            found.setdefault(header.host, {})[header.name] = value
     _tell(missing)
     return {host: MappingProxyType(fields) for host, fields in found.items()}
 

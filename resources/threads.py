@@ -1,0 +1,22 @@
+"""Database connections of threads that no request brings in: Django looks after those of requests only."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import close_old_connections, connection
+
+
+@contextmanager
+def usable_connections() -> Iterator[None]:
+    """Around what a thread asks of the database: connections that broke, or are too old, are made anew.
+
+    Inside a transaction there is nothing to look after, and nothing is closed.
+    """
+    if connection.in_atomic_block:
+        yield
+        return
+    close_old_connections()
+    try:
+        yield
+    finally:
+        close_old_connections()
