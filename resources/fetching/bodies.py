@@ -15,7 +15,6 @@ from .decoding import Decoder
 from .errors import FetchError
 from .outcomes import Body, Failure
 from .pacing import Pace
-from .requests import Limits
 
 PREFIX = "fetch-"
 BATCH_BYTES = 262_144
@@ -105,34 +104,40 @@ class Spool:
             Path(self._file.name).unlink(missing_ok=True)
 
 
-async def receive(content: Content, decoder: Decoder, spool: Spool, limits: Limits, pace: Pace) -> Body:
-    """The whole body, unpacked. Leaves the spool to its owner. Raises FetchError."""
+async def receive(content: Content, decoder: Decoder, spool: Spool, pace: Pace) -> Body:
+    """The whole body, unpacked, within the limits of its pace. Leaves the spool to its owner. Raises FetchError."""
     loop = asyncio.get_running_loop()
     received = 0
     pace.begins_body(loop.time())
     while data := await content.readany():
         received += len(data)
         pace.received(len(data), loop.time())
-        if received > limits.max_body_bytes:
-            raise too_big(limits)
+        _check_size(received, pace)
         for place, unpacked in enumerate(decoder.feed(data)):
             if place:
                 await asyncio.sleep(0)  # others get a turn: a little data may unpack to very much
             await spool.add(unpacked)
-            _check_unpacked(spool.size, received, limits)
+            _check_unpacked(spool.size, received, pace)
         if content.at_eof():
             break
     decoder.finish()
     return await spool.finish()
 
 
-def too_big(limits: Limits) -> FetchError:
-    return FetchError(Failure.TOO_BIG, f"more than {limits.max_body_bytes:,} bytes")
+def too_big(max_bytes: int) -> FetchError:
+    return FetchError(Failure.TOO_BIG, f"more than {max_bytes:,} bytes")
 
 
-def _check_unpacked(size: int, received: int, limits: Limits) -> None:
-    if size > limits.max_body_bytes:
-        raise too_big(limits)
+def _check_size(size: int, pace: Pace) -> None:
+    """A body that grows too large may go on as a slow one."""
+    if size > pace.limits.max_body_bytes:
+        pace.slow_down(asyncio.get_running_loop().time())
+        if size > pace.limits.max_body_bytes:
+            raise too_big(pace.limits.max_body_bytes)
+
+
+def _check_unpacked(size: int, received: int, pace: Pace) -> None:
+    _check_size(size, pace)
     if size > BOMB_BYTES and size > BOMB_RATIO * received:
         raise FetchError(Failure.TOO_BIG, f"a body that unpacks to more than {BOMB_RATIO} times its size")
 

@@ -36,4 +36,6 @@ def check_fetching(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMes
         found.append(Error("FETCH_DEADLINE_SECONDS must not be above FETCH_SLOW_DEADLINE_SECONDS.", id="fetching.E006"))
     if settings.FETCH_TIMINGS_DAYS > MOST_TIMINGS_DAYS:
         found.append(Error(f"FETCH_TIMINGS_DAYS must not be above {MOST_TIMINGS_DAYS}.", id="fetching.E007"))
+    if settings.FETCH_SLOW_AFTER_SECONDS > settings.FETCH_DEADLINE_SECONDS:
+        found.append(Error("FETCH_SLOW_AFTER_SECONDS must not be above FETCH_DEADLINE_SECONDS.", id="fetching.E008"))
     return found

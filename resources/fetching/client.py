@@ -25,12 +25,14 @@ from .exchanges import Exchanges, settle, watched
 from .giving_up import failure_of_status
 from .outcomes import Body, Dropped, Failed, Failure, Fetched, Head, Hop, NotModified, Outcome
 from .pacing import Pace, Watch
-from .requests import Fetch
+from .requests import Fetch, Limits
 from .routes import REDIRECTS, Route
 from .targets import Target
 
 Decide = Callable[[Head], bool | Awaitable[bool]]
 """Looks at the head of an answer of 2xx; whether to drop its body."""
+Slows = Callable[[], None]
+"""Is told, once, that a body turned out to be slow and goes on under the limits for those. It must not block."""
 
 NO_BODY = Body(0, sha256().hexdigest(), data=b"")
 _WITHOUT_BODY = frozenset({204, 205})
@@ -92,13 +94,13 @@ class Client:
         await self._exchanges.close()
         await self._lookup.close()
 
-    async def fetch(self, fetch: Fetch, decide: Decide | None = None) -> Outcome:
-        """What came of it, by its deadline. Raises only what `decide` raises.
+    async def fetch(self, fetch: Fetch, decide: Decide | None = None, slows: Slows | None = None) -> Outcome:
+        """What came of it, by its deadline. Raises only what `decide` and `slows` raise.
 
         A body in a file belongs to the caller, who moves it away or discards it.
         """
         loop = asyncio.get_running_loop()
-        trip = _Trip(Pace(self._watch, fetch.limits, started_at=time.time(), now=loop.time()))
+        trip = _Trip(Pace(self._watch, fetch, slows, started_at=time.time(), now=loop.time()))
         try:
             with trip.pace:
                 return await self._follow(fetch, decide, trip)
@@ -155,21 +157,21 @@ class Client:
             return NotModified(head, trip.pace.timing(loop.time()))
         await _check_status(route, response, head)
         has_body = route.method != "HEAD" and head.status not in _WITHOUT_BODY
-        if has_body:
-            _check_announced(route, head, trip.pace.seconds_left(loop.time()))
+        is_slow = has_body and _is_slow(route.fetch, head, trip.pace.seconds_so_far(loop.time()))
         if decide is not None and await _decided(decide, head):
             return Dropped(head, trip.pace.timing(loop.time()))
-        body = await self._take(route, response, trip.pace) if has_body else NO_BODY
+        if is_slow:
+            trip.pace.slow_down(loop.time())
+        body = await self._take(response, trip.pace) if has_body else NO_BODY
         return Fetched(head, body, trip.pace.timing(loop.time()))
 
-    async def _take(self, route: Route, response: aiohttp.ClientResponse, pace: Pace) -> Body:
-        limits = route.fetch.limits
+    async def _take(self, response: aiohttp.ClientResponse, pace: Pace) -> Body:
         decoder = decoding.decoder(", ".join(response.headers.getall("Content-Encoding", ())))
-        spool = bodies.Spool(self._policy.spool_directory, limits.spool_bytes)
+        spool = bodies.Spool(self._policy.spool_directory, pace.limits.spool_bytes)
         watch = nullcontext() if response.content.is_eof() else watched(response)
         try:
             with watch:
-                return await bodies.receive(response.content, decoder, spool, limits, pace)
+                return await bodies.receive(response.content, decoder, spool, pace)
         except (aiohttp.ClientError, OSError) as error:
             spool.discard()
             raise failing.meaning(error) from error
@@ -191,15 +193,28 @@ async def _check_status(route: Route, response: aiohttp.ClientResponse, head: He
         raise FetchError(failure, f"answered {head.status}", retry_after_seconds=wait)
 
 
-def _check_announced(route: Route, head: Head, seconds_left: float) -> None:
-    """Raises FetchError when the body will be too large, or will not be there in time."""
-    limits = route.fetch.limits
+def _is_slow(fetch: Fetch, head: Head, seconds_so_far: float) -> bool:
+    """Whether a body, as it is announced, needs the limits for slow ones. Raises FetchError when it is too much."""
     if head.content_length is None:
-        return
-    if head.content_length > limits.max_body_bytes:
-        raise bodies.too_big(limits)
-    if limits.learnt_bytes_per_second and head.content_length / limits.learnt_bytes_per_second > seconds_left:
-        raise FetchError(Failure.TOO_SLOW, f"{head.content_length:,} bytes would not be there in time")
+        return False
+    speed = fetch.limits.learnt_bytes_per_second
+    too_much = _announced(head.content_length, fetch.limits, speed, seconds_so_far)
+    if too_much is None:
+        return False
+    if fetch.slow_limits is not None:
+        too_much = _announced(head.content_length, fetch.slow_limits, speed, seconds_so_far)
+    if too_much is not None:
+        raise too_much
+    return True
+
+
+def _announced(length: int, limits: Limits, speed: float | None, seconds_so_far: float) -> FetchError | None:
+    """Why a body of so many bytes is not begun under these limits: it is too large, or not there in time."""
+    if length > limits.max_body_bytes:
+        return bodies.too_big(limits.max_body_bytes)
+    if speed and seconds_so_far + length / speed > limits.deadline_seconds:
+        return FetchError(Failure.TOO_SLOW, f"{length:,} bytes would not be there in time")
+    return None
 
 
 async def _decided(decide: Decide, head: Head) -> bool:

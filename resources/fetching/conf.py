@@ -43,6 +43,7 @@ def fast_limits() -> Limits:
         max_body_bytes=settings.FETCH_MAX_BYTES,
         max_redirects=settings.FETCH_MAX_REDIRECTS,
         spool_bytes=settings.FETCH_SPOOL_BYTES,
+        slow_after_seconds=settings.FETCH_SLOW_AFTER_SECONDS,
     )
 
 

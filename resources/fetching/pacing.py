@@ -6,12 +6,14 @@ all else that the client adds to a fast fetch.
 """
 
 import asyncio
+from collections.abc import Callable
+from math import inf
 from types import TracebackType
 from typing import Self
 
 from .errors import FetchError
 from .outcomes import Failure, Timing
-from .requests import Limits
+from .requests import Fetch
 
 TICK_SECONDS = 0.05
 """How late a fetch may end."""
@@ -37,32 +39,39 @@ class Watch:
 
     def _look(self) -> None:
         self._timer = None
+        if not self._paces:
+            return
+        self._wait()  # first: who is called below may raise
         now = asyncio.get_running_loop().time()
         for pace in [pace for pace in self._paces if pace.until <= now]:
-            self._paces.discard(pace)
-            pace.end()
-        if self._paces:
-            self._wait()
+            if not pace.goes_on_slowly(now):
+                self._paces.discard(pace)
+                pace.end()
 
 
 class Pace:
     """Around a fetch: `with pace`, in its task. Raises TimeoutError there when its moment has come.
 
-    Times are those of the event loop. `wire_bytes` are those of the body, as they are sent.
+    Times are those of the event loop. `wire_bytes` are those of the body, as they are sent. `limits` are those in
+    force: a fetch's own, or, from the moment its body turns out to be slow, those for slow ones.
     """
 
-    def __init__(self, watch: Watch, limits: Limits, *, started_at: float, now: float) -> None:
+    def __init__(
+        self, watch: Watch, fetch: Fetch, slows: Callable[[], None] | None, *, started_at: float, now: float
+    ) -> None:
+        self.limits = limits = fetch.limits
         self.deadline = self.until = now + limits.deadline_seconds
         self.has_ended = False
         self.wire_bytes = 0
         self._watch = watch
-        self._limits = limits
+        self._slow_limits = fetch.slow_limits
+        self._slows = slows
+        self._slow_at = inf
         self._started_at = started_at
         self._started = now
         self._head_at: float | None = None
         self._waits_for = "the connection"
-        # As many bytes as must come within a window; then the next window begins.
-        self._window_bytes = limits.min_bytes_per_second * limits.window_seconds
+        self._window_bytes = 0.0
         self._window_received = 0
 
     def __enter__(self) -> Self:
@@ -80,6 +89,21 @@ class Pace:
         if self.has_ended and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
             raise TimeoutError from error
 
+    def slow_down(self, now: float) -> bool:
+        """Goes on under the limits for slow bodies; whether there are any that are not in force yet."""
+        if self._slow_limits is None:
+            return False
+        self.limits, self._slow_limits, self._slow_at = self._slow_limits, None, inf
+        self.deadline = self._started + self.limits.deadline_seconds
+        self._begin_window(now)
+        if self._slows is not None:
+            self._slows()
+        return True
+
+    def goes_on_slowly(self, now: float) -> bool:
+        """Whether what is over is the time for bodies that are not slow, and others have more."""
+        return now >= self._slow_at and self.slow_down(now)
+
     def end(self) -> None:
         self.has_ended = True
         self._task.cancel()
@@ -87,7 +111,7 @@ class Pace:
     def awaits_head(self, now: float) -> None:
         """A request goes out. The time for its connection counts too."""
         self._waits_for = "an answer"
-        self.until = min(now + self._limits.head_seconds, self.deadline)
+        self.until = min(now + self.limits.head_seconds, self.deadline)
 
     def has_head(self, now: float) -> None:
         """An answer's head is there. Only the deadline counts while its asker looks at it."""
@@ -97,6 +121,8 @@ class Pace:
 
     def begins_body(self, now: float) -> None:
         self._waits_for = "the body"
+        if self._slow_limits is not None:
+            self._slow_at = self._started + min(self.limits.slow_after_seconds, self.limits.deadline_seconds)
         self._begin_window(now)
 
     def received(self, size: int, now: float) -> None:
@@ -106,13 +132,13 @@ class Pace:
         if self._window_received >= self._window_bytes:
             self._begin_window(now)
 
-    def seconds_left(self, now: float) -> float:
-        return self.deadline - now
+    def seconds_so_far(self, now: float) -> float:
+        return now - self._started
 
     def ran_out(self, now: float) -> FetchError:
         """What to tell when it has ended."""
         if now < self.deadline and self._waits_for == "the body":
-            rate, window = self._limits.min_bytes_per_second, self._limits.window_seconds
+            rate, window = self.limits.min_bytes_per_second, self.limits.window_seconds
             return FetchError(Failure.TOO_SLOW, f"fewer than {rate:g} bytes a second over {window:g} s")
         seconds = now - self._started
         return FetchError(Failure.TOO_SLOW, f"{seconds:.1f} s were over while waiting for {self._waits_for}")
@@ -122,5 +148,7 @@ class Pace:
         return Timing(self._started_at, now - self._started, head_seconds, self.wire_bytes)
 
     def _begin_window(self, now: float) -> None:
+        """So many bytes must come until its end; as soon as they have come the next one begins."""
+        self._window_bytes = self.limits.min_bytes_per_second * self.limits.window_seconds
         self._window_received = 0
-        self.until = min(now + self._limits.window_seconds, self.deadline)
+        self.until = min(now + self.limits.window_seconds, self.deadline, self._slow_at)

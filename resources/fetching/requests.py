@@ -19,6 +19,8 @@ class Limits:
     read: as much as that makes of `window_seconds` must come within `window_seconds`, over and over.
     `max_body_bytes` holds for what is sent and for what it unpacks to; above `spool_bytes` a body goes to a file.
     `learnt_bytes_per_second` is what is known of the server: a body that would not be there in time is not begun.
+    A body that is still coming `slow_after_seconds` after the fetch began is a slow one, where there are other
+    limits for those.
     """
 
     deadline_seconds: float = 30
@@ -31,6 +33,7 @@ class Limits:
     max_redirects: int = 10
     spool_bytes: int = 262_144
     learnt_bytes_per_second: float | None = None
+    slow_after_seconds: float = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Fetch:
     `url` is sent as it is, but for what no URL may hold; `kind` (tile, file, feed, hub) is for records.
     `headers` go to the origin of `url` and to no other. `etag` and `last_modified` are validators, sent as
     they were received, to the origin of `validated_url` only: the address that gave them, `url` by default.
+    With `slow_limits`, a body that turns out too large or too slow for `limits` goes on under those.
     Raises ValueError for methods and headers that cannot be sent.
     """
 
@@ -52,6 +56,7 @@ class Fetch:
     last_modified: str | None = None
     validated_url: str | None = None
     limits: Limits = Limits()
+    slow_limits: Limits | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

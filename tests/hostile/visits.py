@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.fetching.addresses import guard
-from resources.fetching.client import Client, Decide, Policy
+from resources.fetching.client import Client, Decide, Policy, Slows
 from resources.fetching.outcomes import Failed, Failure, Fetched, Outcome
 from resources.fetching.requests import Fetch, Limits
 from tests.hostile.names import Names
@@ -71,10 +71,11 @@ def visit(behaviour: Behaviour, limits: Limits = LIMITS, **wanted: Any) -> Outco
     return found
 
 
-async def timed(fetching: Client, fetch: Fetch, decide: Decide | None = None) -> Outcome:
+async def timed(fetching: Client, fetch: Fetch, decide: Decide | None = None, slows: Slows | None = None) -> Outcome:
     began = time.monotonic()
-    outcome = await fetching.fetch(fetch, decide)
-    assert time.monotonic() - began < fetch.limits.deadline_seconds + GRACE_SECONDS
+    outcome = await fetching.fetch(fetch, decide, slows)
+    most = max(limits.deadline_seconds for limits in (fetch.limits, fetch.slow_limits) if limits)
+    assert time.monotonic() - began < most + GRACE_SECONDS
     return outcome
 
 

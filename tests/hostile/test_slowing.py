@@ -1,0 +1,193 @@
+"""Bodies that turn out to be slow: they go on under other limits, from the same answer, and somebody is told."""
+
+import asyncio
+import gzip
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from resources.fetching.outcomes import Dropped, Failure, Fetched, Outcome
+from resources.fetching.requests import Fetch, Limits
+from tests.hostile.origin import Behaviour, Origin, Peer, answer, head
+from tests.hostile.test_bodies import packed
+from tests.hostile.visits import LIMITS, assert_alive, client, failure, run, timed
+
+SIZE = 300_000
+FAST = replace(LIMITS, deadline_seconds=1, slow_after_seconds=0.2, max_body_bytes=SIZE // 2)
+SLOW = replace(LIMITS, deadline_seconds=2.5, max_body_bytes=SIZE)
+
+
+def slowing(
+    behaviour: Callable[[asyncio.Event], Behaviour], fast: Limits = FAST, slow: Limits | None = SLOW
+) -> tuple[Outcome, int, int]:
+    """What came of it, how often its asker was told that it is slow, and how often the origin was asked.
+
+    The behaviour gets the event of being told.
+    """
+
+    async def work() -> tuple[Outcome, int, int]:
+        told = asyncio.Event()
+        tellings = 0
+
+        def slows() -> None:
+            nonlocal tellings
+            tellings += 1
+            told.set()
+
+        async with Origin() as origin, client() as fetching:
+            fetch = Fetch(origin.does("/", behaviour(told)), limits=fast, slow_limits=slow)
+            outcome = await timed(fetching, fetch, slows=slows)
+            if isinstance(outcome, Fetched):
+                outcome.body.discard()
+            return outcome, tellings, len(origin.asked)
+
+    found: tuple[Outcome, int, int] = run(work())
+    return found
+
+
+def whole(_: asyncio.Event) -> Behaviour:
+    return answer(body=b"x" * SIZE)
+
+
+def unannounced(_: asyncio.Event) -> Behaviour:
+    async def behave(peer: Peer) -> None:
+        await peer.send(head("200 OK", "Connection: close") + b"x" * SIZE)
+        peer.writer.close()
+
+    return behave
+
+
+def unpacking(_: asyncio.Event) -> Behaviour:
+    return packed("gzip", gzip.compress(b"x" * SIZE))
+
+
+def late(told: asyncio.Event) -> Behaviour:
+    """A body of 1,000 bytes whose second half comes when the fetch has been found to be slow."""
+
+    async def behave(peer: Peer) -> None:
+        await peer.send(head("200 OK", "Content-Length: 1000") + b"x" * 500)
+        await told.wait()
+        await peer.send(b"x" * 500)
+
+    return behave
+
+
+TURNS = {
+    "announced as too large": (whole, FAST),
+    "announced as too long at the speed that is known": (
+        whole,
+        replace(FAST, max_body_bytes=SIZE, learnt_bytes_per_second=SIZE / 1.5),
+    ),
+    "growing too large": (unannounced, FAST),
+    "unpacking to too much": (unpacking, FAST),
+    "still coming": (late, replace(FAST, min_bytes_per_second=0)),
+    "still coming at the deadline": (
+        late,
+        replace(FAST, deadline_seconds=0.3, slow_after_seconds=9, min_bytes_per_second=0),
+    ),
+}
+
+
+@pytest.mark.parametrize(("behaviour", "fast"), TURNS.values(), ids=TURNS)
+def test_a_body_that_turns_out_to_be_slow_goes_on(
+    behaviour: Callable[[asyncio.Event], Behaviour], fast: Limits
+) -> None:
+    outcome, tellings, asked = slowing(behaviour, fast)
+    assert isinstance(outcome, Fetched), outcome
+    assert outcome.body.size in (SIZE, 1000)
+    assert (tellings, asked) == (1, 1)
+
+
+FAILURES = {
+    "announced as too large": (whole, FAST, Failure.TOO_BIG),
+    "announced as too long": (
+        whole,
+        replace(FAST, max_body_bytes=SIZE, learnt_bytes_per_second=SIZE / 5),
+        Failure.TOO_SLOW,
+    ),
+    "growing too large": (unannounced, FAST, Failure.TOO_BIG),
+    "still coming": (late, replace(FAST, deadline_seconds=0.5, min_bytes_per_second=0), Failure.TOO_SLOW),
+}
+
+
+@pytest.mark.parametrize(("behaviour", "fast", "expected"), FAILURES.values(), ids=FAILURES)
+def test_without_limits_for_slow_bodies_it_fails(
+    behaviour: Callable[[asyncio.Event], Behaviour], fast: Limits, expected: Failure
+) -> None:
+    outcome, tellings, asked = slowing(behaviour, fast, None)
+    assert failure(outcome) is expected
+    assert (tellings, asked) == (0, 1)
+
+
+def test_what_is_announced_as_too_much_for_slow_bodies_too_is_not_begun_and_nobody_is_told() -> None:
+    outcome, tellings, _ = slowing(whole, slow=replace(SLOW, max_body_bytes=SIZE - 1))
+    assert failure(outcome) is Failure.TOO_BIG
+    assert (tellings, outcome.timing.wire_bytes) == (0, 0)
+
+
+def test_a_slow_body_that_grows_beyond_its_limit_is_too_big() -> None:
+    outcome, tellings, _ = slowing(unannounced, slow=replace(SLOW, max_body_bytes=SIZE - 1))
+    assert (failure(outcome), tellings) == (Failure.TOO_BIG, 1)
+
+
+def hanging(_: asyncio.Event) -> Behaviour:
+    async def behave(peer: Peer) -> None:
+        await peer.send(head("200 OK", "Content-Length: 1000") + b"x" * 500)
+        await peer.hang()
+
+    return behave
+
+
+def test_the_deadline_of_a_slow_body_counts_from_the_start_of_the_fetch() -> None:
+    slow = replace(SLOW, deadline_seconds=0.6, min_bytes_per_second=0)
+    outcome, tellings, _ = slowing(hanging, replace(FAST, slow_after_seconds=0.4, min_bytes_per_second=0), slow)
+    assert (failure(outcome), tellings) == (Failure.TOO_SLOW, 1)
+    assert 0.6 <= outcome.timing.seconds < 0.95
+
+
+def test_a_slow_body_has_a_minimum_rate_too() -> None:
+    slow = replace(SLOW, deadline_seconds=30, window_seconds=0.3)
+    outcome, tellings, _ = slowing(hanging, FAST, slow)
+    assert (failure(outcome), tellings) == (Failure.TOO_SLOW, 1)
+    assert outcome.timing.seconds < 1.5
+
+
+def test_a_head_that_does_not_come_is_no_slow_body() -> None:
+    def silent(_: asyncio.Event) -> Behaviour:
+        async def behave(peer: Peer) -> None:
+            await peer.hang()
+
+        return behave
+
+    outcome, tellings, _ = slowing(silent, replace(FAST, head_seconds=0.4))
+    assert (failure(outcome), tellings) == (Failure.TOO_SLOW, 0)
+
+
+def test_a_large_body_that_is_not_wanted_is_dropped_and_nobody_is_told() -> None:
+    async def work() -> None:
+        async with Origin() as origin, client() as fetching:
+            tellings: list[None] = []
+            fetch = Fetch(origin.does("/", answer(body=b"x" * SIZE)), limits=FAST, slow_limits=SLOW)
+            outcome = await timed(fetching, fetch, lambda _: True, slows=lambda: tellings.append(None))
+            assert isinstance(outcome, Dropped)
+            assert not tellings
+
+    run(work())
+
+
+def test_who_raises_on_being_told_ends_no_other_fetch() -> None:
+    def raises() -> None:
+        raise RuntimeError("on being told")
+
+    async def work() -> None:
+        async with Origin() as origin, client() as fetching:
+            asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+            slow = replace(SLOW, deadline_seconds=0.8, min_bytes_per_second=0)
+            url = origin.does("/", hanging(asyncio.Event()))
+            fetches = [Fetch(url, limits=FAST, slow_limits=slow) for _ in range(3)]
+            found = await asyncio.gather(*(timed(fetching, fetch, slows=raises) for fetch in fetches))
+            assert [failure(each) for each in found] == [Failure.TOO_SLOW] * 3
+            await assert_alive(fetching, origin)
+
+    run(work())
