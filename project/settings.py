@@ -144,6 +144,7 @@ API_CALLS_PER_MINUTE = env.whole("API_CALLS_PER_MINUTE", 600, least=0)
 FETCH_TASKS: dict[str, str] = {}  # by the name of a task, the dotted path of a resources.fetching.errands.Task
 FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100)
 FETCH_ALLOW_PRIVATE: list[str] = env.words("FETCH_ALLOW_PRIVATE")
+FETCH_EGRESS: list[str] = env.words("FETCH_EGRESS")
 FETCH_CONTACT = env.text("FETCH_CONTACT", "")
 FETCH_PORTS: list[str] = env.words("FETCH_PORTS", ["80", "443", "8000", "8080", "8443"])
 FETCH_ALLOW_DOWNGRADE = env.switch("FETCH_ALLOW_DOWNGRADE", False)

@@ -7,8 +7,9 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
 
+from . import egress
 from .addresses import Exempt
-from .errors import MalformedExceptionError
+from .errors import MalformedEgressError, MalformedExceptionError
 
 MOST_TIMINGS_DAYS = 36_500
 
@@ -38,4 +39,8 @@ def check_fetching(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMes
         found.append(Error(f"FETCH_TIMINGS_DAYS must not be above {MOST_TIMINGS_DAYS}.", id="fetching.E007"))
     if settings.FETCH_SLOW_AFTER_SECONDS > settings.FETCH_DEADLINE_SECONDS:
         found.append(Error("FETCH_SLOW_AFTER_SECONDS must not be above FETCH_DEADLINE_SECONDS.", id="fetching.E008"))
+    try:
+        egress.parse(settings.FETCH_EGRESS)
+    except MalformedEgressError as error:
+        found.append(Error(f"FETCH_EGRESS must have ways out, as a=192.0.2.1: {error}.", id="fetching.E009"))
     return found

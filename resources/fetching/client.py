@@ -25,6 +25,7 @@ from .exchanges import Exchanges, settle, watched
 from .giving_up import failure_of_status
 from .outcomes import Body, Dropped, Failed, Failure, Fetched, Head, Hop, NotModified, Outcome
 from .pacing import Pace, Watch
+from .proxying import Proxy
 from .requests import Fetch, Limits
 from .routes import REDIRECTS, Route
 from .targets import Target
@@ -60,8 +61,8 @@ class _Trip:
 class Client:
     """Use it as `async with Client(policy) as client`. Any number of fetches may run at a time.
 
-    `lookup` takes the place of the system's DNS, `tls` of its certificates; `source_address` is an address of
-    this machine that requests come from.
+    `lookup` takes the place of the system's DNS, `tls` of its certificates. Requests come from `source_address`, an
+    address of this machine, or go through `proxy`, http://user:password@host:port.
     """
 
     def __init__(
@@ -71,20 +72,28 @@ class Client:
         lookup: AbstractResolver | None = None,
         tls: ssl.SSLContext | None = None,
         source_address: str | None = None,
+        proxy: str | None = None,
     ) -> None:
         self._policy = policy
         self._lookup = lookup
         self._tls = tls
         self._source_address = source_address
+        self._proxy_url = proxy
         self._exchanges: Exchanges | None = None
         self._watch = Watch()
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(bodies.remove_left_behind, self._policy.spool_directory)
         self._lookup = self._lookup or guarding.SystemLookup()
-        connector = guarding.connector(self._policy.guard, self._lookup, self._tls, self._source_address)
-        self._exchanges = Exchanges(connector, self._policy.user_agent)
+        self._exchanges = self._connected(self._lookup)
         return self
+
+    def _connected(self, lookup: AbstractResolver) -> Exchanges:
+        guard, agent = self._policy.guard, self._policy.user_agent
+        if self._proxy_url is None:
+            return Exchanges(guarding.connector(guard, lookup, self._tls, self._source_address), agent)
+        proxy = Proxy(self._proxy_url, lookup, guard)
+        return Exchanges(proxy.connector(self._tls), agent, proxy)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -27,3 +27,7 @@ class MalformedExceptionError(ValueError):
 
 class UnreadableSealError(Exception):
     """A sealed value that none of the keys opens."""
+
+
+class MalformedEgressError(ValueError):
+    """An entry of FETCH_EGRESS that names no way out."""

@@ -1,15 +1,23 @@
-"""One request and its answer, by aiohttp. Follows nothing, unpacks nothing, keeps no cookies, asks no proxy."""
+"""One request and its answer, by aiohttp. Follows nothing, unpacks nothing, keeps no cookies.
+
+It asks no proxy but the one that it was given.
+"""
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from typing import Any
 
 import aiohttp
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+from multidict import CIMultiDict
 from yarl import URL
 
 from . import decoding, failing, guarding
+from .errors import FetchError
+from .outcomes import Failure
+from .proxying import Proxy
 from .requests import Limits
 from .routes import Route
 
@@ -25,7 +33,8 @@ Then another is taken, so many times."""
 class Exchanges:
     """A session of aiohttp, set up to do nothing by itself."""
 
-    def __init__(self, connector: aiohttp.TCPConnector, user_agent: str) -> None:
+    def __init__(self, connector: aiohttp.TCPConnector, user_agent: str, proxy: Proxy | None = None) -> None:
+        self._proxy = proxy
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -42,6 +51,7 @@ class Exchanges:
         """Sends the request to the route's address and waits for the head of its answer. Raises FetchError."""
         url = URL(address, encoded=True)
         headers = route.headers()
+        through = {} if self._proxy is None else await self._prepare(self._proxy, route, headers, limits)
         for tries in range(1, STALE_TRIES + 1):
             attempt = guarding.Attempt()
             guarding.current_attempt.set(attempt)
@@ -53,7 +63,10 @@ class Exchanges:
                     headers=headers,
                     allow_redirects=False,
                     timeout=_timeout(limits.connect_seconds),
+                    **through,
                 )
+            except aiohttp.ConnectionTimeoutError as error:
+                raise self._no_connection(route) from error
             except (failing.Disconnected, aiohttp.ClientResponseError) as error:
                 # On a connection of its own the request was read: it is not sent twice.
                 if attempt.connected or route.method == "POST" or tries == STALE_TRIES:
@@ -61,6 +74,18 @@ class Exchanges:
             except (aiohttp.ClientError, OSError) as error:
                 raise failing.meaning(error) from error
         raise AssertionError("the last try returns or raises")
+
+    async def _prepare(self, proxy: Proxy, route: Route, headers: CIMultiDict[str], limits: Limits) -> dict[str, Any]:
+        """What aiohttp is told about the proxy. Raises FetchError for an origin that it is not asked for."""
+        await proxy.judge(route.target, limits.connect_seconds)
+        headers.update(proxy.fields_to_origin(route.target))
+        return {"proxy": proxy.url, "proxy_headers": proxy.fields_of_tunnel(route.target)}
+
+    def _no_connection(self, route: Route) -> FetchError:
+        """With TLS it may be the origin, at the other end of a tunnel, that does not answer."""
+        if self._proxy is not None and route.target.scheme == "http":
+            return FetchError(Failure.OURS, "no connection to the proxy in time")
+        return FetchError(Failure.TRANSIENT, "no connection in time")
 
     async def close(self) -> None:
         await self._session.close()

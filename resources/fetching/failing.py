@@ -30,6 +30,10 @@ _OURS = frozenset(
 _NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 
 
+class ProxyNotFoundError(OSError):
+    """The name of a proxy that has no address."""
+
+
 class Disconnected(aiohttp.ClientError):
     """The server closed or reset the connection in place of an answer.
 
@@ -43,14 +47,16 @@ def meaning(error: Exception) -> FetchError:
     if refusal is not None:
         return FetchError(Failure.REFUSED, str(refusal))
     match error:
-        case aiohttp.ConnectionTimeoutError():
-            return FetchError(Failure.TRANSIENT, "no connection in time")
         case aiohttp.ClientConnectorCertificateError():
             return FetchError(Failure.PERMANENT, _said("a certificate that is not valid", error.certificate_error))
         case aiohttp.ClientConnectorSSLError():
             return FetchError(Failure.TRANSIENT, _said("no TLS", error.os_error))
         case aiohttp.ClientConnectorDNSError():
-            return _of_lookup(error.os_error)
+            return of_lookup(error.os_error)
+        case aiohttp.ClientProxyConnectionError():
+            return FetchError(Failure.OURS, _said("no connection to the proxy", error.os_error))
+        case aiohttp.ClientHttpProxyError():
+            return _of_proxy(error.status)
         case aiohttp.InvalidURL():
             return FetchError(Failure.PERMANENT, "an address that cannot be asked")
         case aiohttp.ClientResponseError():
@@ -60,10 +66,22 @@ def meaning(error: Exception) -> FetchError:
     return _of_system(error)
 
 
-def _of_lookup(error: OSError) -> FetchError:
+def of_lookup(error: OSError) -> FetchError:
+    """What it means that a name was not found."""
+    if isinstance(error, ProxyNotFoundError):
+        return FetchError(Failure.OURS, str(error))
     if isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_NAME:
         return FetchError(Failure.PERMANENT, "there is no such host")
     return FetchError(Failure.TRANSIENT, _said("the host's name could not be looked up", error))
+
+
+def _of_proxy(status: int) -> FetchError:
+    """What a proxy answered in place of a tunnel."""
+    if status == 407:
+        return FetchError(Failure.OURS, "the proxy does not accept the user and the password")
+    if status == 403:
+        return FetchError(Failure.REFUSED, "the proxy does not connect to that address")
+    return FetchError(Failure.TRANSIENT, f"the proxy has no connection: it answered {status}")
 
 
 def _of_head(error: aiohttp.ClientResponseError) -> FetchError:

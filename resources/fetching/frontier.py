@@ -79,14 +79,15 @@ def enqueue(job: Job) -> Steps[Enqueued | Joined | Full]:
     expires_ms = job.expires_at * 1000 if job.expires_at else 0
     times = (job.expected_seconds * 1000, job.not_before_seconds * 1000, expires_ms, job.crawl_delay_seconds * 1000)
     wish = (job.wish.id, job.wish.order, job.wish.payload)
-    where = (names.host, names.registrable, names.path, job.scope, job.lane, int(job.priority))
+    where = (names.host, names.registrable, names.path, job.scope, job.egress, job.lane, int(job.priority))
     return replies.enqueued((yield _call("enqueue", job.key, *where, *times, job.url, job.detail, *wish)))
 
 
 def claim(worker: str, machine: str, lanes: Iterable[Lane] = LANES) -> Steps[Claimed | Doomed | Idle]:
     """The next job for a fetcher that has room in these lanes.
 
-    `machine` names what shares a way out to the network: when that is away, one request at a time tries it.
+    `machine` names what shares its ways out to the network: when the network is away through one of them (its own,
+    or an egress), one request at a time tries that way.
     """
     return replies.claimed((yield _call("claim", worker, machine, *lanes)))
 
@@ -146,7 +147,11 @@ def remove(key: str, wish_id: str = "") -> Steps[str]:
 
 
 def set_limits(scope: str, limits: Limits) -> Steps[None]:
-    """What an admin says of a domain, in the place of what was learnt. Every fetcher's next claim obeys."""
+    """What an admin says of a domain, in the place of what was learnt. Every fetcher's next claim obeys.
+
+    It holds for each egress by which the domain is asked; scopes.via(...) names one of them alone. What was set
+    last holds. So it is with block() and unblock().
+    """
     named = (
         ("delay", None if limits.delay_seconds is None else limits.delay_seconds * 1000),
         ("cap", limits.in_flight),

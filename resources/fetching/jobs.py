@@ -36,7 +36,8 @@ class Job:
     `expected_seconds` is how long the request is expected to take. `crawl_delay_seconds` is what
     robots.txt asks for, where the kind of fetch obeys it. `expires_at` (Unix seconds) is when the URL
     itself expires. `detail` is text that goes with the URL (method, validators). `scope` is by rule
-    when it is empty.
+    when it is empty. `egress` names the way out that its requests take, each with limits of its own; empty: the
+    machine's own.
     """
 
     url: str
@@ -50,6 +51,7 @@ class Job:
     crawl_delay_seconds: float = 0.0
     detail: str = ""
     scope: str = ""
+    egress: str = ""
 
 
 def url_key(url: str, method: str = "GET") -> str:
@@ -72,6 +74,9 @@ class Verdict(Enum):
     """No answer: no name, no connection, no time. Several hosts at once, and our network is held to be away."""
     UNSENT = "unsent"
     """No request was sent. The place in line is given back."""
+    AWAY = "away"
+    """This machine has no network, or its egress does not work: counts against nobody. That way rests, and is tried
+    every two seconds; the job is queued again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,7 @@ class Claimed:
     detail: str
     scope: str
     host: str
+    egress: str
     lane: Lane
     priority: Priority
     attempts: int

@@ -8,9 +8,10 @@ from retry.conf import conf
 from retry.errors import QueueUnavailable, StoreUnavailable
 from retry.work import Argument
 
-from . import frontier
+from . import egress, frontier, tuning
 from .errands import Errand
 from .jobs import Enqueued, Full, Job, Joined, Lane, Priority, Wish, url_key
+from .scopes import scopes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument],
     """
     url, place = str(arguments[0]), PLACES[lane]
     wish = Wish(work_key, Errand(task, work_key, token, tuple(arguments)).payload, token)
-    job = Job(url, url_key(url), wish, priority=place.priority, lane=place.lane)
     try:
+        job = Job(url, url_key(url), wish, priority=place.priority, lane=place.lane, egress=_egress(url))
         found = connections.run(frontier.enqueue(job))
         if isinstance(found, Full):
             raise QueueUnavailable("Too much waits for its origin.", retry_seconds=found.wait_seconds)
@@ -53,3 +54,9 @@ def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument],
 def _is_in_hand(found: Enqueued | Joined) -> bool:
     """Whether a fetcher has it already."""
     return isinstance(found, Joined) and found.state not in {"queued", "later"}
+
+
+def _egress(url: str) -> str:
+    """The way out for the URL's domain. Raises ValueError for a URL without host."""
+    chosen = egress.choose(tuning.egresses(), scopes(url).registrable)
+    return "" if chosen is None else chosen.name

@@ -7,7 +7,19 @@ from dataclasses import dataclass, field
 METHODS = frozenset({"GET", "HEAD", "POST"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", re.ASCII)
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]{0,4000}")
-_OURS = frozenset({"host", "connection", "content-length", "transfer-encoding", "upgrade", "trailer", "te", "expect"})
+_OURS = frozenset(
+    {
+        "host",
+        "connection",
+        "content-length",
+        "transfer-encoding",
+        "upgrade",
+        "trailer",
+        "te",
+        "expect",
+        "proxy-authorization",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

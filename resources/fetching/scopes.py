@@ -86,6 +86,11 @@ def is_host(scope: str) -> bool:
     return "/" not in scope and not scope.startswith("address:")
 
 
+def via(scope: str, egress: str) -> str:
+    """The scope of requests that go out by an egress: it sees them apart from all others."""
+    return f"{scope} via {egress}" if egress else scope
+
+
 def _name(hostname: str) -> str:
     """Lower case, no final dot, and international names as they are sent (A-labels) where they can be."""
     name = hostname.lower().rstrip(".")

@@ -49,6 +49,11 @@ class Target:
         return self.scheme, self.host, self.port
 
     @property
+    def is_address(self) -> bool:
+        """Whether its host is an IP address, and no name."""
+        return ":" in self.host or _is_ipv4(self.host)
+
+    @property
     def authority(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"

@@ -1,4 +1,4 @@
-"""The frontier's numbers as the settings say."""
+"""The frontier's numbers, and the ways out, as the settings say."""
 
 from functools import cache
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.core.signals import setting_changed
 
+from . import egress
+from .egress import Egress
 from .politeness import Politeness
 
 
@@ -23,8 +25,15 @@ def politeness() -> Politeness:
     )
 
 
+@cache
+def egresses() -> tuple[Egress, ...]:
+    """The ways out that requests are spread over. Raises MalformedEgressError where `checks` finds an error."""
+    return egress.parse(settings.FETCH_EGRESS)
+
+
 def _forget(**_: Any) -> None:
     politeness.cache_clear()
+    egresses.cache_clear()
 
 
 setting_changed.connect(_forget)  # tests override settings

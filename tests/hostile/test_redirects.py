@@ -2,7 +2,6 @@
 
 import asyncio
 import ssl
-import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from resources.fetching.client import Client
 from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified
 from resources.fetching.requests import Fetch
+from tests.hostile.certificates import served, trusting
 from tests.hostile.names import Names
 from tests.hostile.origin import Origin, Peer, answer, head, raw, redirect
 from tests.hostile.visits import LIMITS, failure, fetching_from, timed, visit
@@ -220,32 +220,6 @@ def test_an_address_has_moved_as_far_as_permanent_redirects_led(statuses: str, m
         assert outcome.head.moved_to == (origin.url(moved) if moved else None)
 
     fetching_from(work)
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key and a certificate for secure.example, which nobody else trusts."""
-    directory = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
-            *("-days", "2", "-subj", "/CN=secure.example", "-addext", "subjectAltName=DNS:secure.example"),
-            *("-keyout", str(directory / "key"), "-out", str(directory / "certificate")),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return directory
-
-
-def served(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate / "certificate", certificate / "key")
-    return context
-
-
-def trusting(certificate: Path) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=certificate / "certificate")
 
 
 @pytest.mark.parametrize("allowed", [False, True])

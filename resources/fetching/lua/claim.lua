@@ -1,6 +1,6 @@
 -- The next job for a fetcher that has room in these lanes: one that is to fail without a request first, then
 -- among the domains that are due interactive work, flagged work, and where the most remains to be done.
--- needs: domain line job reaping
+-- needs: domain line job network reaping
 -- ARGV: rules worker machine | lanes
 -- -> claimed token version job payloads | doomed token version job payloads | idle wait_ms
 local worker, machine = ARGV[2], ARGV[3]
@@ -17,16 +17,37 @@ local function hand_out(how, job, state)
     redis.call('HGETALL', 'fetch:wanted:' .. job.key)}
 end
 
--- Seconds between tries while this machine's network is away: one request tells whether it is back.
-local function network_rest()
-  local network = redis.call('HMGET', 'fetch:network:' .. machine, 'since', 'try_at')
-  if not network[1] or now - network[1] > rules.outage_ms then return 0 end
-  return math.max(0, network[2] - now)
+-- The ways out of this machine that may be used now, and when another may be tried: while the network is away
+-- through one of them, a request now and then tells whether it is back.
+local function open_ways()
+  local known, open, next_try = redis.call('SMEMBERS', 'fetch:egresses'), {}, math.huge
+  known[#known + 1] = ''
+  for _, egress in ipairs(known) do
+    local network = redis.call('HMGET', network_name(machine, egress), 'since', 'try_at')
+    local try_at = tonumber(network[2])
+    if not network[1] or now - network[1] > rules.outage_ms or try_at <= now then
+      open[#open + 1] = egress
+    else
+      next_try = math.min(next_try, try_at)
+    end
+  end
+  return open, next_try
 end
 
-local function bring_due(lane, priority)
-  local waiting_set = 'fetch:waiting:' .. lane .. ':' .. priority
-  for _, scope in ipairs(due(waiting_set, MOST_MOVES)) do settle(domain(scope)) end
+-- The domain with the most left of those that are due, whichever way its requests go.
+local function first_due(lane, priority, ways)
+  local first, most = nil, -1
+  for _, egress in ipairs(ways) do
+    local found = redis.call('ZREVRANGE', line_of('due', lane, priority, egress), 0, 0, 'WITHSCORES')
+    if found[1] and tonumber(found[2]) > most then first, most = found[1], tonumber(found[2]) end
+  end
+  return first
+end
+
+local function bring_due(lane, priority, ways)
+  for _, egress in ipairs(ways) do
+    for _, scope in ipairs(due(line_of('waiting', lane, priority, egress), MOST_MOVES)) do settle(domain(scope)) end
+  end
 end
 
 local function request_of(d, lane)
@@ -59,11 +80,13 @@ local function earliest(set, floor)
   return first[2] and math.max(floor, tonumber(first[2])) or math.huge
 end
 
-local function next_event()
+local function next_event(ways)
   local at = now + LONGEST_MS
   for place = 4, #ARGV do
     for priority = 1, 3 do
-      at = math.min(at, earliest('fetch:waiting:' .. ARGV[place] .. ':' .. priority, now))
+      for _, egress in ipairs(ways) do
+        at = math.min(at, earliest(line_of('waiting', ARGV[place], priority, egress), now))
+      end
     end
   end
   for _, set in ipairs({'fetch:leases', 'fetch:later', 'fetch:expiring', 'fetch:stalls'}) do
@@ -86,27 +109,26 @@ if doomed then
   return hand_out('doomed', job_of(doomed), 'ending')
 end
 
-local rest = network_rest()
-if rest > 0 then return idle(rest) end
-
+local ways, next_try = open_ways()
 local tries = 0
 for priority = 1, 3 do
   for place = 4, #ARGV do
     local lane = ARGV[place]
-    bring_due(lane, priority)
-    local line = 'fetch:due:' .. lane .. ':' .. priority
-    local scope = redis.call('ZREVRANGE', line, 0, 0)[1]
+    bring_due(lane, priority, ways)
+    local scope = first_due(lane, priority, ways)
     while scope and tries < MOST_TRIES do
       tries = tries + 1
-      local job = request_of(domain(scope), lane)
+      local d = domain(scope)
+      local job = request_of(d, lane)
       if job then
-        if redis.call('EXISTS', 'fetch:network:' .. machine) == 1 then
-          redis.call('HSET', 'fetch:network:' .. machine, 'try_at', now + rules.outage_try_ms)
+        local network = network_name(machine, d.egress)
+        if redis.call('EXISTS', network) == 1 then
+          redis.call('HSET', network, 'try_at', now + rules.outage_try_ms)
         end
         return hand_out('claimed', job, 'running')
       end
-      scope = redis.call('ZREVRANGE', line, 0, 0)[1]
+      scope = first_due(lane, priority, ways)
     end
   end
 end
-return idle(tries > 0 and 0 or next_event() - now)
+return idle(tries > 0 and 0 or math.min(next_try, next_event(ways)) - now)

@@ -1,10 +1,9 @@
--- What an admin sets for a domain. It holds from the next claim on, in all fetchers.
+-- What an admin sets for a domain, whichever way its requests go, or for one of its ways (`<scope> via <egress>`).
+-- It holds from the next claim on, in all fetchers.
 -- needs: domain line
 -- ARGV: rules scope | name value, for each: delay cap bytes ('' as learnt), paused (1 | 0),
 --       blocked (ms from now), unblock   -> 1
-local d = domain(ARGV[2])
-for place = 3, #ARGV, 2 do
-  local name, value = ARGV[place], ARGV[place + 1]
+local function set(d, name, value)
   if name == 'blocked' then
     d.block_until, d.block_cause = now + value, 'admin'
   elseif name == 'unblock' then
@@ -17,7 +16,17 @@ for place = 3, #ARGV, 2 do
     if name == 'delay' and tonumber(value) then d.next = math.min(d.next, now + value) end
   end
 end
-settle(d)
-redis.call('ZADD', 'fetch:domains', 'NX', now, d.scope)
+
+local function set_all(d)
+  for place = 3, #ARGV, 2 do set(d, ARGV[place], ARGV[place + 1]) end
+  settle(d)
+end
+
+set_all(domain(ARGV[2]))
+for _, egress in ipairs(redis.call('SMEMBERS', 'fetch:egresses')) do
+  local d = domain(via(ARGV[2], egress))
+  if next(d.held) then set_all(d) end  -- one that comes later takes it over
+end
+redis.call('ZADD', 'fetch:domains', 'NX', now, ARGV[2])
 wake()
 return 1

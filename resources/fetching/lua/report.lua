@@ -17,20 +17,40 @@ local ours = verdict == 'unsent'
 -- Which hosts and paths of a registrable domain refuse, for proposals to count them together or apart.
 local function note_evidence()
   local events = 'fetch:evidence:' .. job.site
-  redis.call('LPUSH', events, cjson.encode({now, job.host, job.path, job.scope}))
+  redis.call('LPUSH', events, cjson.encode({now, job.host, job.path, job.counted or job.scope}))
   redis.call('LTRIM', events, 0, 99)
   redis.call('PEXPIRE', events, 86400000)
   redis.call('ZADD', 'fetch:evidence', now, job.site)
   redis.call('ZREMRANGEBYSCORE', 'fetch:evidence', '-inf', now - 86400000)
 end
 
+-- Whether it is our network that is away. What was held against the hosts until that is clear is forgiven.
+local function is_our_network()
+  if is_away(machine, d.egress) then return true end
+  if d.ok_at <= now - rules.outage_ms then return false end
+  local hosts = unreachable_name(machine, d.egress)
+  redis.call('ZADD', hosts, now, d.scope)
+  redis.call('ZREMRANGEBYSCORE', hosts, '-inf', now - rules.outage_window_ms)
+  redis.call('PEXPIRE', hosts, rules.outage_window_ms)
+  if redis.call('ZCARD', hosts) < rules.outage_hosts then return false end
+  for _, scope in ipairs(redis.call('ZRANGE', hosts, 0, -1)) do
+    forgive(domain(scope))
+    if scope ~= d.scope then settle(domain(scope)) end
+  end
+  goes_away(machine, d.egress)
+  return true
+end
+
 if verdict == 'unsent' then  -- the place in line was not used
   if d.next == job.slot_next then d.next = job.slot_before end
+elseif verdict == 'away' then
+  ours = true
+  goes_away(machine, d.egress)
 elseif verdict == 'unreachable' then
-  ours = on_unreachable(machine, d)
+  ours = is_our_network()
   if not ours then on_failed(d, job) end
 else
-  network_works(machine)
+  network_works(machine, d.egress)
   if verdict == 'ok' then
     on_success(d, job)
   elseif verdict == 'throttled' then
@@ -72,9 +92,9 @@ local function end_or_more()
 end
 
 local reply
-if verdict == 'throttled' or (verdict == 'unreachable' and ours) then
+if verdict == 'throttled' or (ours and verdict ~= 'unsent') then
   queue_again(0)  -- not the job's failure
-  local rest = ours and verdict == 'unreachable' and rules.outage_try_ms or 0
+  local rest = ours and rules.outage_try_ms or 0
   reply = {'again', string.format('%.0f', math.max(rest, allowed_at(d) - now, 0))}
 elseif what == 'again' and verdict ~= 'unsent' and d.budget < 1 then
   set_job(job, 'state', 'holding')

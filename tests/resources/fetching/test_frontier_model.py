@@ -36,6 +36,7 @@ from resources.fetching.jobs import (
     Wish,
 )
 from resources.fetching.politeness import Politeness
+from resources.fetching.scopes import via
 from retry import connections
 from tests.conftest import RedisServers
 from tests.resources.fetching.asking import job, record
@@ -43,6 +44,7 @@ from tests.resources.fetching.clock import Clock
 
 run = connections.run
 HOSTS = ["a.example.com", "b.example.com"]
+EGRESS = {"a.example.com": "", "b.example.com": "x"}
 NAMES = [f"{host}/{name}" for host in HOSTS for name in "1234"]
 MOST_IN_FLIGHT = 8
 
@@ -97,6 +99,7 @@ class Frontier(RuleBasedStateMachine):
             lane=lane,
             not_before_seconds=later,
             expires_at=expires_at,
+            egress=EGRESS[host],
         )
         found = run(frontier.enqueue(given))
         if name in self.jobs:
@@ -160,7 +163,7 @@ class Frontier(RuleBasedStateMachine):
             self.blocked[claim.host] = max(self.blocked[claim.host], self.clock.seconds + asked)
         match found:
             case Again():
-                assert then == "again" or verdict in {Verdict.THROTTLED, Verdict.UNREACHABLE}
+                assert then == "again" or verdict in {Verdict.THROTTLED, Verdict.UNREACHABLE, Verdict.AWAY}
                 known.state = "waiting"
             case Held():
                 assert then == "hold"
@@ -264,7 +267,8 @@ class Frontier(RuleBasedStateMachine):
     def counts_agree_with_what_is_there(self) -> None:
         state = self.servers.state.client
         for host in HOSTS:
-            fields = record(host)
+            scope = via(host, EGRESS[host])
+            fields = record(scope)
             running = [
                 key for key in state.keys(f"fetch:job:https://{host}/*") if state.hget(key, "state") == b"running"
             ]
@@ -274,7 +278,7 @@ class Frontier(RuleBasedStateMachine):
             for lane in LANES:
                 total = 0
                 for priority in Priority:
-                    name = f"fetch:jobs:{host}:{lane}:{int(priority)}"
+                    name = f"fetch:jobs:{scope}:{lane}:{int(priority)}"
                     total += state.zcard(name)
                     assert int(float(fields.get(f"{lane}_{int(priority)}", 0))) == state.zcard(name)
                 assert float(fields.get(f"sum_{lane}", 0)) == total * 1000
@@ -282,15 +286,17 @@ class Frontier(RuleBasedStateMachine):
     @invariant()
     def a_host_stands_in_one_place_of_each_line_or_in_none(self) -> None:
         state = self.servers.state.client
-        for host in HOSTS:
+        for host, egress in EGRESS.items():
+            scope = via(host, egress)
             for lane in LANES:
                 places = [
                     text(key)
                     for line in ("due", "waiting")
                     for key in state.keys(f"fetch:{line}:{lane}:*")
-                    if state.zscore(key, host) is not None
+                    if state.zscore(key, scope) is not None
                 ]
-                assert places == [place for place in [record(host).get(f"at_{lane}", "")] if place]
+                assert places == [place for place in [record(scope).get(f"at_{lane}", "")] if place]
+                assert all(place.endswith(via("", egress)) for place in places)
 
 
 @pytest.mark.usefixtures("servers")

@@ -16,9 +16,17 @@ local DEFAULTS = {
   -- what waits, by lane and priority, and what is in flight; where the domain stands in line
   fast_1 = 0, fast_2 = 0, fast_3 = 0, slow_1 = 0, slow_2 = 0, slow_3 = 0, sum_fast = 0, sum_slow = 0, later = 0,
   in_flight = 0, slow_in_flight = 0, arrived = 0, at_fast = '', at_slow = '', placed_fast = 0, placed_slow = 0,
+  -- the way out that its requests take, by name; '' is the machine's own
+  egress = '',
   -- for people
   ok = 0, throttled = 0, failed = 0, ok_at = 0, asked_at = 0, status = '', bytes = 0,
 }
+
+-- Fields that are text, whatever they look like.
+local TEXTS = {egress = 1}
+
+-- The name under which limits count for requests that go out by that way.
+local function via(name, egress) return egress == '' and name or name .. ' via ' .. egress end
 
 local loaded = {}
 
@@ -26,7 +34,10 @@ local loaded = {}
 local function domain(scope)
   if loaded[scope] then return loaded[scope] end
   local flat, held = redis.call('HGETALL', 'fetch:domain:' .. scope), {}
-  for place = 1, #flat, 2 do held[flat[place]] = tonumber(flat[place + 1]) or flat[place + 1] end
+  for place = 1, #flat, 2 do
+    local name, value = flat[place], flat[place + 1]
+    held[name] = TEXTS[name] and value or tonumber(value) or value
+  end
   local d = {scope = scope, held = held}
   for name, default in pairs(DEFAULTS) do
     d[name] = held[name]

@@ -1,6 +1,10 @@
 -- The line of domains: for each lane and priority those that are due, by what remains to be done, and
--- those whose time comes, by that time. A domain that has no room stands in neither.
+-- those whose time comes, by that time; and so for each way out. A domain that has no room stands in neither.
 local wake_at = nil
+
+local function line_of(kind, lane, priority, egress)
+  return via('fetch:' .. kind .. ':' .. lane .. ':' .. priority, egress)
+end
 
 local function best_priority(d, lane)
   for priority = 1, 3 do
@@ -18,9 +22,9 @@ local function place(d)
     local priority, before, set, score = best_priority(d, lane), d['at_' .. lane], '', 0
     if priority and has_room(d, lane) then
       if at <= now then
-        set, score = 'fetch:due:' .. lane .. ':' .. priority, remaining(d, lane)
+        set, score = line_of('due', lane, priority, d.egress), remaining(d, lane)
       else
-        set, score = 'fetch:waiting:' .. lane .. ':' .. priority, at
+        set, score = line_of('waiting', lane, priority, d.egress), at
       end
     end
     if before ~= '' and before ~= set then redis.call('ZREM', before, d.scope) end

@@ -1,0 +1,232 @@
+"""Other ways out: an address of this machine, and proxies, which see only what the guard lets pass."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from resources.fetching.client import Client
+from resources.fetching.outcomes import Failure, Fetched
+from resources.fetching.requests import Fetch
+from tests.hostile.certificates import served, trusting
+from tests.hostile.names import Names
+from tests.hostile.origin import Behaviour, Origin, Peer, answer, redirect
+from tests.hostile.visits import HOME, LIMITS, client, failure, run, timed
+
+PUBLIC = "93.184.216.34"
+USER, PASSWORD = "tarry", "a:b c"
+CREDENTIALS = "Basic dGFycnk6YTpiIGM="
+
+
+def through_proxy(
+    work: Callable[[Origin, Client], Awaitable[None]], names: Names | None = None, **given: object
+) -> None:
+    """Runs a test with a proxy and a client that has no other way out. The proxy's asked targets are whole URLs."""
+
+    async def whole() -> None:
+        async with Origin() as proxy:
+            url = f"http://{USER}:a%3Ab%20c@{HOME}:{proxy.port}"
+            async with client(proxy=url, lookup=names or Names(), **given) as fetching:  # type: ignore[arg-type]
+                await work(proxy, fetching)
+
+    run(whole())
+
+
+def tunnel(to: Origin) -> Behaviour:
+    """What a proxy does when it is asked to CONNECT."""
+
+    async def behave(peer: Peer) -> None:
+        reader, writer = await asyncio.open_connection(to.address, to.port)
+        try:
+            await peer.send(b"HTTP/1.1 200 Connected\r\n\r\n")
+            await asyncio.gather(_pour(peer.reader, writer), _pour(reader, peer.writer))
+        finally:
+            writer.close()
+
+    return behave
+
+
+async def _pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65_536):
+        writer.write(data)
+    writer.close()
+
+
+def test_requests_come_from_the_source_address() -> None:
+    async def work() -> None:
+        peers: list[str] = []
+
+        async def looks(peer: Peer) -> None:
+            peers.append(peer.writer.get_extra_info("peername")[0])
+            await answer()(peer)
+
+        async with Origin() as origin, client(source_address="127.0.0.3") as fetching:
+            assert isinstance(await timed(fetching, Fetch(origin.does("/", looks), limits=LIMITS)), Fetched)
+            assert peers == ["127.0.0.3"]
+
+    run(work())
+
+
+def test_a_source_address_that_this_machine_has_not_is_our_failure() -> None:
+    async def work() -> None:
+        async with Origin() as origin, client(source_address="203.0.113.7") as fetching:
+            assert failure(await timed(fetching, Fetch(origin.does("/", answer()), limits=LIMITS))) is Failure.OURS
+
+    run(work())
+
+
+def test_a_proxy_is_asked_for_the_whole_address_and_knows_the_user_every_time() -> None:
+    async def work(proxy: Origin, fetching: Client) -> None:
+        url = "http://a.example/x?b=%2f&a=|"
+        proxy.paths["http://a.example/x"] = answer(body=b"there")
+        for _ in range(2):
+            outcome = await timed(fetching, Fetch(url, limits=LIMITS))
+            assert isinstance(outcome, Fetched), outcome
+            assert outcome.body.read() == b"there"
+        assert proxy.targets == [url] * 2
+        assert [asked.fields["proxy-authorization"] for asked in proxy.asked] == [CREDENTIALS] * 2
+        assert [asked.fields["host"] for asked in proxy.asked] == ["a.example"] * 2
+        assert proxy.connections == 1
+
+    through_proxy(work, Names(a_example=[[PUBLIC]]))
+
+
+def test_https_goes_through_a_tunnel_and_its_origin_does_not_see_the_user(certificate: Path) -> None:
+    async def work(proxy: Origin, fetching: Client) -> None:
+        async with Origin(tls=served(certificate)) as secure:
+            secure.does("/x", answer(body=b"there"))
+            proxy.paths["secure.example:443"] = tunnel(secure)
+            outcome = await timed(fetching, Fetch("https://secure.example/x", limits=LIMITS))
+            assert isinstance(outcome, Fetched), outcome
+            assert outcome.body.read() == b"there"
+            assert [(asked.method, asked.target) for asked in proxy.asked] == [("CONNECT", "secure.example:443")]
+            assert proxy.asked[0].fields["proxy-authorization"] == CREDENTIALS
+            assert "proxy-authorization" not in secure.asked[0].fields
+            assert secure.targets == ["/x"]
+
+    through_proxy(work, Names(secure_example=[[PUBLIC]]), tls=trusting(certificate))
+
+
+def test_a_certificate_at_the_end_of_a_tunnel_must_be_trusted(certificate: Path) -> None:
+    async def work(proxy: Origin, fetching: Client) -> None:
+        async with Origin(tls=served(certificate)) as secure:
+            proxy.paths["secure.example:443"] = tunnel(secure)
+            outcome = await timed(fetching, Fetch("https://secure.example/", limits=LIMITS))
+            assert failure(outcome) is Failure.PERMANENT
+            assert not secure.asked
+
+    through_proxy(work, Names(secure_example=[[PUBLIC]]))
+
+
+REFUSED = {
+    "a private address": "http://10.0.0.1/",
+    "loopback, where the proxy is": "http://127.0.0.1:{port}/",
+    "loopback in IPv6": "http://[::1]/",
+    "a name of a private address": "http://private.example/",
+    "a name with one address that is private": "https://mixed.example/",
+    "a number that stands for an address": "http://2130706433/",
+    "a port": "http://a.example:25/",
+}
+
+
+@pytest.mark.parametrize("url", REFUSED.values(), ids=REFUSED)
+def test_a_proxy_is_not_asked_for_what_the_guard_refuses(url: str) -> None:
+    names = Names(private_example=[["10.0.0.1"]], mixed_example=[[PUBLIC, "10.0.0.1"]], a_example=[[PUBLIC]])
+
+    async def work(proxy: Origin, fetching: Client) -> None:
+        outcome = await timed(fetching, Fetch(url.format(port=proxy.port), limits=LIMITS))
+        assert failure(outcome) is Failure.REFUSED
+        assert proxy.connections == 0
+
+    through_proxy(work, names, allowed=())
+
+
+def test_a_redirect_through_a_proxy_is_judged_too() -> None:
+    async def work(proxy: Origin, fetching: Client) -> None:
+        proxy.paths["http://a.example/"] = redirect("http://private.example/")
+        assert failure(await timed(fetching, Fetch("http://a.example/", limits=LIMITS))) is Failure.REFUSED
+        assert proxy.targets == ["http://a.example/"]
+
+    through_proxy(work, Names(a_example=[[PUBLIC]], private_example=[["192.168.0.1"]]))
+
+
+def test_an_exception_of_the_operator_holds_through_a_proxy() -> None:
+    async def work(proxy: Origin, fetching: Client) -> None:
+        proxy.paths["http://10.1.2.3:9000/"] = answer()
+        assert isinstance(await timed(fetching, Fetch("http://10.1.2.3:9000/", limits=LIMITS)), Fetched)
+
+    through_proxy(work, allowed=("10.1.0.0/16:9000",))
+
+
+def test_a_name_that_does_not_exist_is_not_the_proxys_fault() -> None:
+    async def work(proxy: Origin, fetching: Client) -> None:
+        assert failure(await timed(fetching, Fetch("http://gone.example/", limits=LIMITS))) is Failure.PERMANENT
+        assert failure(await timed(fetching, Fetch("http://silent.example/", limits=LIMITS))) is Failure.TRANSIENT
+        assert proxy.connections == 0
+
+    through_proxy(work, Names(silent_example=[]))
+
+
+ANSWERS = {
+    "who are you": ("407 Proxy Authentication Required", Failure.OURS, Failure.OURS),
+    "not there": ("403 Forbidden", Failure.PERMANENT, Failure.REFUSED),  # without a tunnel it may be the origin's
+    "nobody there": ("502 Bad Gateway", Failure.TRANSIENT, Failure.TRANSIENT),
+    "not in time": ("504 Gateway Timeout", Failure.TRANSIENT, Failure.TRANSIENT),
+}
+
+
+@pytest.mark.parametrize(("status", "plain", "tunnelled"), ANSWERS.values(), ids=ANSWERS)
+def test_what_a_proxy_answers_itself_tells_whose_failure_it_is(status: str, plain: Failure, tunnelled: Failure) -> None:
+    async def work(proxy: Origin, fetching: Client) -> None:
+        proxy.paths["http://a.example/"] = proxy.paths["a.example:443"] = answer(status)
+        assert failure(await timed(fetching, Fetch("http://a.example/", limits=LIMITS))) is plain
+        assert failure(await timed(fetching, Fetch("https://a.example/", limits=LIMITS))) is tunnelled
+        assert len(proxy.asked) == 2
+
+    through_proxy(work, Names(a_example=[[PUBLIC]]))
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("host", [HOME, "proxy.example"])
+def test_a_proxy_that_is_not_there_is_our_failure(scheme: str, host: str) -> None:
+    async def work() -> None:
+        async with Origin() as gone:
+            pass
+        names = Names(a_example=[[PUBLIC]])
+        async with client(proxy=f"http://{host}:{gone.port}", lookup=names) as fetching:
+            outcome = await timed(fetching, Fetch(f"{scheme}://a.example/", limits=LIMITS))
+            assert failure(outcome) is Failure.OURS
+
+    run(work())
+
+
+def test_a_proxy_that_does_not_accept_is_our_failure() -> None:
+    async def work() -> None:
+        with socket.socket() as listening:
+            listening.bind((HOME, 0))
+            listening.listen(0)
+            port = listening.getsockname()[1]
+            waiting = [socket.socket() for _ in range(4)]
+            for each in waiting:
+                each.setblocking(False)
+                each.connect_ex((HOME, port))
+            async with client(proxy=f"http://{HOME}:{port}", lookup=Names(a_example=[[PUBLIC]])) as fetching:
+                assert failure(await timed(fetching, Fetch("http://a.example/", limits=LIMITS))) is Failure.OURS
+            for each in waiting:
+                each.close()
+
+    run(work())
+
+
+def test_a_proxy_that_hangs_up_is_asked_once_for_a_tunnel() -> None:
+    async def resets(peer: Peer) -> None:
+        peer.reset()
+
+    async def work(proxy: Origin, fetching: Client) -> None:
+        proxy.paths["a.example:443"] = resets
+        assert failure(await timed(fetching, Fetch("https://a.example/", limits=LIMITS))) is Failure.TRANSIENT
+        assert len(proxy.asked) == 1
+
+    through_proxy(work, Names(a_example=[[PUBLIC]]))
