@@ -5,25 +5,27 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 from django.conf import settings
-from django.db import close_old_connections
 
+from resources.threads import usable_connections
 from retry.errors import PreparationError
 
-from . import conf, frontier, judging
-from .client import Client
+from . import conf, frontier, judging, planning
+from .client import Slows
 from .errands import Errand
 from .frontier import End, Hold, TryAgain
 from .giving_up import Again
 from .jobs import Again as QueuedAgain
 from .jobs import Claimed, Doomed, Job, More, Report, Verdict, Wish
 from .outcomes import Failed, Failure, Fetched, NotModified, Outcome, Timing
+from .records import Record
 from .requests import Fetch
+from .timings import Recorder
 from .trips import Trips
+from .ways import Ways
 from .works import Works
 
 QUICK_SECONDS = 0.1
@@ -44,21 +46,27 @@ _log = logging.getLogger("tarry.fetching")
 class Attendant:
     """Attends to the jobs of one fetcher, any number at a time. `machine` is as in frontier.claim()."""
 
-    def __init__(self, trips: Trips, works: Works, client: Client, machine: str) -> None:
+    def __init__(self, trips: Trips, works: Works, ways: Ways, recorder: Recorder, machine: str) -> None:
         self._trips = trips
         self._works = works
-        self._client = client
+        self._ways = ways
+        self._recorder = recorder
         self._machine = machine
 
-    async def attend(self, job: Claimed) -> None:
-        """Asks for what is wanted, and ends the job or has it queued again. Raises StoreUnavailable."""
+    async def attend(self, job: Claimed, slows: Slows) -> None:
+        """Asks for what is wanted, and ends the job or has it queued again. Raises StoreUnavailable.
+
+        `slows` is called once if it turns out to be slow.
+        """
         errands = await self._begin(job.wishes)
         fetch = await self._plan(errands)
         if fetch is None:  # nobody wants it any more
             await self._report(job, Report(Verdict.UNSENT), Hold())
             await self._finish(job, None)
             return
-        outcome = await self._client.fetch(fetch)
+        client = await self._ways.client_for(job)
+        outcome = await client.fetch(fetch, slows=slows)
+        self._recorder.add(Record.of(fetch, outcome, scope=job.scope, lane=job.lane, egress=job.egress))
         try:
             await self._conclude(job, errands, outcome)
         finally:
@@ -86,20 +94,14 @@ class Attendant:
 
     async def _plan(self, errands: list[Errand]) -> Fetch | None:
         """What to ask for. Errands that turn out to be impossible are ended, and taken out of the list."""
-        fetch = None
-        for errand in list(errands):
-            try:
-                planned = await _in_thread(conf.task(errand.task).fetch, *errand.arguments)
-            except PreparationError as error:
-                errands.remove(errand)
-                await self._works.fail(errand, error, 0)
-            except Exception:  # noqa: BLE001  the edge of a process, as in _prepare
-                _log.exception("no plan", extra={"work": errand.work_key})
-                errands.remove(errand)
-                await self._works.fail(errand, PreparationError("The preparation failed."), 0)
-            else:
-                # What is not modified for one may be new to another.
-                fetch = planned if fetch is None else replace(fetch, etag=None, last_modified=None)
+        try:
+            fetch, impossible = await _in_thread(planning.plan, errands)
+        except Exception:  # noqa: BLE001  the edge of a process, as in _serve_one
+            _log.exception("no plan", extra={"works": [errand.work_key for errand in errands]})
+            fetch, impossible = None, dict.fromkeys(errands, PreparationError("The preparation failed."))
+        for errand, error in impossible.items():
+            errands.remove(errand)
+            await self._works.fail(errand, error, 0)
         return fetch
 
     async def _conclude(self, job: Claimed, errands: list[Errand], outcome: Outcome) -> None:
@@ -185,9 +187,7 @@ async def _in_thread(
     """Runs what may read the database, whose connections belong to threads."""
 
     def run() -> Result:
-        try:
+        with usable_connections():
             return call(*arguments, **named)
-        finally:
-            close_old_connections()
 
     return await asyncio.to_thread(run)

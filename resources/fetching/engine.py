@@ -3,13 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+from functools import partial
 
 from retry.errors import StoreUnavailable
 
 from . import frontier
 from .attending import Attendant
 from .jobs import Claimed, Doomed, Idle, Lane
-from .slots import Slots
+from .slots import Place, Slots
 from .trips import Trips
 from .tuning import politeness
 from .waking import Waking
@@ -84,21 +86,36 @@ class Engine:
             match found:
                 case Idle(wait_seconds):
                     await self._waking.sleep(wait_seconds)
-                case Doomed(job):
-                    self._begin(job, self._attendant.dismiss(found))
-                case Claimed():
-                    self._begin(found, self._attendant.attend(found))
+                case Doomed() | Claimed():
+                    self._begin(found)
 
-    def _begin(self, job: Claimed, work: Coroutine[None, None, None]) -> None:
+    def _begin(self, found: Doomed | Claimed) -> None:
+        job = found.job if isinstance(found, Doomed) else found
         self._held[job.key] = job
-        self._slots.take(job.lane)
-        task = asyncio.create_task(self._attend(job, job.lane, work))
+        place = self._slots.take(job.lane)
+        self._start(self._attend(found, job, place))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _attend(self, job: Claimed, lane: Lane, work: Coroutine[None, None, None]) -> None:
+    def _slow(self, job: Claimed, place: Place) -> None:
+        """A download turns out slow: it goes on in the slow lane, for this fetcher and for its domain."""
+        if place.lane == "fast":
+            place.move("slow")
+            self._start(self._tell_slow(job))
+
+    async def _tell_slow(self, job: Claimed) -> None:
+        with suppress(StoreUnavailable):  # then its domain does not know for this once
+            await self._trips.run(frontier.move(job.key, "slow"))
+
+    async def _attend(self, found: Doomed | Claimed, job: Claimed, place: Place) -> None:
         try:
-            await work
+            if isinstance(found, Doomed):
+                await self._attendant.dismiss(found)
+            else:
+                await self._attendant.attend(found, partial(self._slow, job, place))
         except StoreUnavailable as error:  # its lease lapses, and another fetcher does it again
             _log.warning("a job is left behind", extra={"url": job.url, "error": str(error)})
         except Exception:  # noqa: BLE001  the edge of a process: one job must not take the others along
@@ -106,8 +123,8 @@ class Engine:
         finally:
             if self._held.get(job.key) is job:
                 del self._held[job.key]
-            self._slots.leave(lane)
-            if lane not in self._asked_lanes:  # what is due there was not asked for
+            place.leave()
+            if place.lane not in self._asked_lanes:  # what is due there was not asked for
                 self._waking.due_in(0)
 
     async def _renew_forever(self) -> None:

@@ -6,8 +6,6 @@ from .giving_up import Again, GiveUp, Patience, next_step
 from .jobs import Report, Verdict
 from .outcomes import Failed, Failure, Outcome
 
-_UNSENT = frozenset({Failure.OURS, Failure.EXPIRED})
-
 
 def report_of(outcome: Outcome) -> Report:
     """What the domain learns from it."""
@@ -40,7 +38,9 @@ def step_after(
 def _verdict(failed: Failed) -> Verdict:
     if failed.failure is Failure.THROTTLED:
         return Verdict.THROTTLED
-    if failed.failure in _UNSENT or (failed.failure is Failure.REFUSED and not failed.hops):
+    if failed.failure is Failure.OURS:
+        return Verdict.AWAY
+    if failed.failure is Failure.EXPIRED or (failed.failure is Failure.REFUSED and not failed.hops):
         return Verdict.UNSENT
     if failed.status is None:
         return Verdict.UNREACHABLE

@@ -5,8 +5,25 @@ import asyncio
 from .jobs import Lane
 
 
+class Place:
+    """One request's place. It counts in its lane until it is left, or moved."""
+
+    def __init__(self, slots: "Slots", lane: Lane) -> None:
+        self.lane = lane
+        self._slots = slots
+
+    def move(self, lane: Lane) -> None:
+        """Goes on in another lane. That is never refused: the place in the one before is what is wanted."""
+        self._slots.count(lane, 1)
+        self._slots.count(self.lane, -1)
+        self.lane = lane
+
+    def leave(self) -> None:
+        self._slots.count(self.lane, -1)
+
+
 class Slots:
-    """Counts only. What moves from one lane to the other is never refused: its place is free again there."""
+    """Counts. Whoever takes a place in a lane looks first whether it is open."""
 
     def __init__(self, fast: int, slow: int) -> None:
         self._most: dict[Lane, int] = {"fast": fast, "slow": slow}
@@ -18,21 +35,17 @@ class Slots:
         """The lanes in which there is room."""
         return [lane for lane, taken in self._taken.items() if taken < self._most[lane]]
 
-    @property
-    def taken(self) -> dict[Lane, int]:
-        return dict(self._taken)
+    def taken(self, lane: Lane) -> int:
+        return self._taken[lane]
 
-    def take(self, lane: Lane) -> None:
-        self._taken[lane] += 1
+    def take(self, lane: Lane) -> Place:
+        self.count(lane, 1)
+        return Place(self, lane)
 
-    def leave(self, lane: Lane) -> None:
-        self._taken[lane] -= 1
-        self._freed.set()
-
-    def move(self, lane: Lane, to: Lane) -> None:
-        """A request goes on in another lane."""
-        self.take(to)
-        self.leave(lane)
+    def count(self, lane: Lane, change: int) -> None:
+        self._taken[lane] += change
+        if change < 0:
+            self._freed.set()
 
     async def wait_for_room(self) -> None:
         """Returns when a place has become free."""

@@ -12,11 +12,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from resources.fetching import conf
 from resources.fetching.attending import Attendant
-from resources.fetching.client import Client
 from resources.fetching.engine import Engine
 from resources.fetching.slots import Slots
+from resources.fetching.timings import Recorder
 from resources.fetching.trips import Trips
 from resources.fetching.waking import Waking
+from resources.fetching.ways import Ways
 from resources.fetching.works import Works
 from retry import connections
 
@@ -44,13 +45,17 @@ async def _fetch(slots: int) -> None:
     }
     trips = Trips(clients)
     works = Works(trips)
-    async with Client(conf.policy()) as client:
-        attendant = Attendant(trips, works, client, machine)
+    recorder = Recorder()
+    async with Ways(conf.policy()) as ways:
+        attendant = Attendant(trips, works, ways, recorder, machine)
         slow = max(1, slots // 5)
         engine = Engine(trips, works, attendant, Slots(slots - slow, slow), Waking(), worker=worker, machine=machine)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, engine.end)
+        recording = asyncio.create_task(recorder.run())
         await engine.run()
+        recording.cancel()
+        await asyncio.wait({recording})
     for each in clients.values():
         await each.aclose()

@@ -9,16 +9,17 @@ from pathlib import Path
 
 from resources.fetching.addresses import guard
 from resources.fetching.attending import Attendant
-from resources.fetching.client import Client, Policy
+from resources.fetching.client import Policy
 from resources.fetching.engine import Engine
 from resources.fetching.slots import Slots
+from resources.fetching.timings import Recorder
 from resources.fetching.trips import Trips
 from resources.fetching.waking import Waking
+from resources.fetching.ways import Ways
 from resources.fetching.works import Works
 from retry import claims, connections, contents, lanes, standings
 from retry.contents import Content
 from retry.work import Work
-from tests.hostile.names import Names
 
 WAIT_SECONDS = 20.0
 
@@ -46,9 +47,9 @@ async def fetching(*, fast: int = 8, slow: int = 2) -> AsyncIterator[Fetcher]:
     trips, slots = Trips(clients), Slots(fast, slow)
     with tempfile.TemporaryDirectory(prefix="tarry-spool-") as spool:
         policy = Policy(guard([80, 443], ("127.0.0.0/8",)), "Tarry", Path(spool))
-        async with Client(policy, lookup=Names()) as client:
-            works = Works(trips)
-            attendant = Attendant(trips, works, client, "m")
+        async with Ways(policy) as ways:
+            works, recorder = Works(trips), Recorder()
+            attendant = Attendant(trips, works, ways, recorder, "m")
             engine = Engine(trips, works, attendant, slots, Waking(), worker="w", machine="m")
             fetcher = Fetcher(engine, slots, asyncio.create_task(engine.run()))
             try:

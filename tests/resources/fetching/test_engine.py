@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 from pytest_django import Settings
 
+from resources.fetching import hosts
 from retry import connections, standings
 from tests.conftest import RedisServers
 from tests.hostile.origin import Behaviour, Origin, Peer, answer
@@ -17,7 +18,8 @@ pytestmark = pytest.mark.usefixtures("servers")
 
 
 @pytest.fixture(autouse=True)
-def _settings(settings: Settings) -> None:
+def _settings(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosts, "headers_of", lambda host: {"X-Host": host.partition(":")[0]})  # those of a database
     settings.FETCH_TASKS = {"tests.page": "tests.resources.fetching.pages.TASK"}
     settings.FETCH_DELAY_SECONDS = 0.02
     settings.FETCH_BACKOFF_BASE_SECONDS = 0.02
@@ -59,7 +61,8 @@ def test_what_is_wanted_is_fetched_once_and_becomes_content(servers: RedisServer
         stored = await content("content:page")
         assert stored
         assert stored.body == b"page"
-        assert origin.targets == ["/a"]
+        [asked] = origin.asked
+        assert asked.fields["x-host"] == "127.0.0.1"
 
     run(test)
     assert leftovers(servers) == []

@@ -1,0 +1,40 @@
+"""The ways out of one fetcher: a client for each, opened when it is first needed."""
+
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+from . import egress, tuning
+from .client import Client, Policy
+from .jobs import Claimed
+from .scopes import scopes
+
+
+class Ways:
+    """Use it as `async with Ways(policy) as ways`."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._clients: dict[str, Client] = {}
+        self._open = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._open.aclose()
+
+    async def client_for(self, job: Claimed) -> Client:
+        """The client that asks by the way out that the job was queued for."""
+        way = egress.of_name(tuning.egresses(), job.egress, scopes(job.url).registrable)
+        name = "" if way is None else way.name
+        if name not in self._clients:
+            source_address, proxy = (None, None) if way is None else (way.source_address, way.proxy)
+            self._clients[name] = self._new(source_address, proxy)
+            await self._open.enter_async_context(self._clients[name])
+        return self._clients[name]
+
+    def _new(self, source_address: str | None, proxy: str | None) -> Client:
+        return Client(self._policy, source_address=source_address, proxy=proxy)
