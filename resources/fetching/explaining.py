@@ -14,6 +14,21 @@ def explain(domain: Domain) -> list[str]:
     return [_next_request(domain), *_background(domain)]
 
 
+def in_a_word(domain: Domain) -> str:
+    """How the domain stands, for lists."""
+    if domain.is_paused:
+        return "paused"
+    if domain.blocked_for:
+        return f"blocked for {duration(domain.blocked_for)}"
+    if domain.circuit_for:
+        return f"circuit open for {duration(domain.circuit_for)}"
+    if domain.circuit_opened:
+        return "circuit open: one request tries it"
+    if domain.waiting or domain.waiting_later:
+        return f"{domain.waiting + domain.waiting_later:,} waiting"
+    return f"{domain.in_flight} in flight" if domain.in_flight else "quiet"
+
+
 def _next_request(domain: Domain) -> str:
     if domain.is_paused:
         return "Paused by an admin: nothing is fetched until that is taken back."

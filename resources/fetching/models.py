@@ -49,8 +49,8 @@ class FetchTiming(models.Model):
 
     class Meta:
         ordering = ("-started_at",)
-        verbose_name = "timing of a fetch"
-        verbose_name_plural = "timings of fetches"
+        verbose_name = "fetch timing"
+        verbose_name_plural = "fetch timings"
         indexes = (
             # With the outcome: charts count by it, and need not look at the rows then.
             models.Index(fields=("scope", "started_at", "outcome"), name="timings_of_a_scope"),
@@ -108,8 +108,8 @@ class FetchDomain(models.Model):
 
     class Meta:
         ordering = ("scope",)
-        verbose_name = "domain that is fetched from"
-        verbose_name_plural = "domains that are fetched from"
+        verbose_name = "fetched domain"
+        verbose_name_plural = "fetched domains"
 
     def __str__(self) -> str:
         return self.scope

@@ -26,8 +26,8 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(auto_now=True, db_index=True)),
             ],
             options={
-                'verbose_name': 'domain that is fetched from',
-                'verbose_name_plural': 'domains that are fetched from',
+                'verbose_name': 'fetched domain',
+                'verbose_name_plural': 'fetched domains',
                 'ordering': ('scope',),
             },
         ),
@@ -66,8 +66,8 @@ class Migration(migrations.Migration):
                 ('egress', models.CharField(blank=True, max_length=100)),
             ],
             options={
-                'verbose_name': 'timing of a fetch',
-                'verbose_name_plural': 'timings of fetches',
+                'verbose_name': 'fetch timing',
+                'verbose_name_plural': 'fetch timings',
                 'ordering': ('-started_at',),
                 'indexes': [models.Index(fields=['scope', 'started_at', 'outcome'], name='timings_of_a_scope'), models.Index(fields=['url_digest', 'started_at'], name='timings_of_an_address'), models.Index(fields=['started_at'], name='timings_by_time')],
             },
