@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from retry import connections
 from retry.errors import StoreUnavailable
 
-from . import charting, frontier, rates
+from . import charting, frontier, limiting, rates
 from .charting import Chart
 from .domains import Domain, read
 from .explaining import BLOCKS, duration, explain, in_a_word
@@ -55,6 +55,13 @@ def domains(scopes: Sequence[str]) -> list[Domain] | None:
     except StoreUnavailable:
         return None
     return [read(scope, now_ms, fields, politeness()) for scope, fields in zip(scopes, records, strict=True)]
+
+
+def ways(scope: str) -> list[tuple[FetchDomain, str]]:
+    """The domain's ways out, as far as it was asked by several, and how each stands."""
+    rows = list(limiting.ways_of(scope))
+    found = domains([row.scope for row in rows]) if rows else []
+    return [(row, in_a_word(domain)) for row, domain in zip(rows, found or (), strict=False)]
 
 
 def proposal(scope: str) -> Proposal | None:

@@ -17,7 +17,7 @@ from retry import connections
 from . import frontier
 from .jobs import InForce, Limits
 from .models import FetchDomain
-from .scopes import is_host
+from .scopes import VIA, is_host, plain
 
 BATCH = 500
 RECENT = timedelta(hours=1)
@@ -35,16 +35,29 @@ _SETS_SOMETHING = (
 
 
 def wanted(domain: FetchDomain) -> InForce:
-    """What the row says."""
+    """What the row says. One way out of a domain is as the domain's own row says, where it says nothing itself."""
     limits = Limits(domain.delay_seconds, domain.in_flight, domain.bytes_per_second, domain.paused)
+    if limits == NOTHING.limits and plain(domain.scope) != domain.scope:
+        above = FetchDomain.objects.filter(scope=plain(domain.scope)).first()
+        return InForce(wanted(above).limits, "") if above else NOTHING
     return InForce(limits, domain.counted_by if is_host(domain.scope) else "")
 
 
 def put_in_force(scope: str, what: InForce) -> None:
-    """Sets the limits, and what they count for. Every fetcher's next claim obeys. Raises StoreUnavailable."""
+    """Sets the limits, and what they count for. Every fetcher's next claim obeys. Raises StoreUnavailable.
+
+    The frontier sets them for all ways out; those with limits of their own get these again.
+    """
     connections.run(frontier.set_limits(scope, what.limits))
     if is_host(scope):
         connections.run(frontier.set_scope(scope, what.counted_by))
+    for way in ways_of(scope).filter(_SETS_SOMETHING):
+        connections.run(frontier.set_limits(way.scope, wanted(way).limits))
+
+
+def ways_of(scope: str) -> QuerySet[FetchDomain]:
+    """The rows of the domain's ways out; none for one of the ways."""
+    return FetchDomain.objects.filter(scope__startswith=f"{scope}{VIA}").order_by("scope")
 
 
 def save(domain: FetchDomain) -> None:

@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 import tldextract
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+VIA = " via "
 MOST_SEGMENT = 64
-MOST_SCOPE = 350
-"""Characters of the longest scope: a host with its port, a slash and a segment."""
+MOST_SCOPE = 400
+"""Characters of the longest scope: a host with its port, a slash and a segment, and an egress."""
 
 _HOST = re.compile(r"(?:[a-z0-9_-]+\.)*[a-z0-9_-]+(?::[1-9][0-9]{0,4})?|\[[0-9a-f:.]+\](?::[1-9][0-9]{0,4})?", re.ASCII)
 
@@ -78,17 +79,22 @@ def site(scope: str) -> str:
     """The registrable domain that a scope belongs to, its host where there is none; empty for an address scope."""
     if scope.startswith("address:"):
         return ""
-    return scopes("//" + scope).registrable
+    return scopes("//" + plain(scope)).registrable
 
 
 def is_host(scope: str) -> bool:
     """Whether it names a host or a registrable domain: those have rules of what their limits count for."""
-    return "/" not in scope and not scope.startswith("address:")
+    return "/" not in scope and VIA not in scope and not scope.startswith("address:")
 
 
 def via(scope: str, egress: str) -> str:
     """The scope of requests that go out by an egress: it sees them apart from all others."""
-    return f"{scope} via {egress}" if egress else scope
+    return f"{scope}{VIA}{egress}" if egress else scope
+
+
+def plain(scope: str) -> str:
+    """The scope without its egress: what holds for it holds for all its ways."""
+    return scope.partition(VIA)[0]
 
 
 def _name(hostname: str) -> str:

@@ -22,6 +22,7 @@ from resources.threads import usable_connections
 
 from .models import FetchDomain, FetchTiming
 from .records import Record
+from .scopes import plain
 
 MOST_KEPT = 10_000
 BATCH = 500
@@ -128,7 +129,7 @@ def write(records: Iterable[Record]) -> None:
     """Writes the records, and a row for each domain that has none. Raises DatabaseError."""
     rows = [FetchTiming(**asdict(record)) for record in records]
     with usable_connections():
-        scopes = {row.scope for row in rows if row.scope}
+        scopes = {name for row in rows if row.scope for name in (row.scope, plain(row.scope))}
         unknown = scopes.difference(FetchDomain.objects.filter(scope__in=scopes).values_list("scope", flat=True))
         # Another fetcher may be at the same.
         FetchDomain.objects.bulk_create([FetchDomain(scope=scope) for scope in sorted(unknown)], ignore_conflicts=True)

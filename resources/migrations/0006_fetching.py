@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             name='FetchDomain',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('scope', models.CharField(help_text='What the limits count for: a host (tiles.example.org, with :port unless that is the usual one), a path of one (example.org/tiles), a registrable domain, or address:192.0.2.1.', max_length=350, unique=True, verbose_name='domain')),
+                ('scope', models.CharField(help_text='What the limits count for: a host (tiles.example.org, with :port unless that is the usual one), a path of one (example.org/tiles), a registrable domain, or address:192.0.2.1.', max_length=400, unique=True, verbose_name='domain')),
                 ('paused', models.BooleanField(default=False, help_text='Nothing is fetched until that is taken back.')),
                 ('delay_seconds', models.FloatField(blank=True, help_text='Empty: as it is learnt.', null=True, validators=[django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(86400)], verbose_name='gap between requests (seconds)')),
                 ('in_flight', models.PositiveSmallIntegerField(blank=True, help_text='Empty: as it is learnt.', null=True, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(1000)], verbose_name='requests in flight, at the most')),
@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
             name='FetchHeader',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('host', models.CharField(help_text='Exactly this host, as tiles.example.org or tiles.example.org:8080.', max_length=350)),
+                ('host', models.CharField(help_text='Exactly this host, as tiles.example.org or tiles.example.org:8080.', max_length=400)),
                 ('name', models.CharField(help_text='For example: Authorization, Referer, User-Agent.', max_length=100)),
                 ('sealed', models.TextField(blank=True, editable=False)),
                 ('variable', models.CharField(blank=True, help_text='Holds the value, instead of the database. Its name begins with FETCH_HEADER_.', max_length=100, validators=[django.core.validators.RegexValidator('\\AFETCH_HEADER_[A-Z0-9_]+\\Z', 'FETCH_HEADER_ and A-Z, 0-9 or _.')], verbose_name='variable of the environment')),
@@ -54,8 +54,8 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('started_at', models.DateTimeField()),
                 ('url_digest', models.CharField(max_length=64, verbose_name='SHA-256 of the address')),
-                ('host', models.CharField(max_length=350)),
-                ('scope', models.CharField(max_length=350, verbose_name='domain')),
+                ('host', models.CharField(max_length=400)),
+                ('scope', models.CharField(max_length=400, verbose_name='domain')),
                 ('kind', models.CharField(choices=[('tile', 'Tile'), ('file', 'File'), ('feed', 'Feed'), ('hub', 'Hub'), ('robots', 'Robots')], max_length=20)),
                 ('lane', models.CharField(choices=[('fast', 'Fast'), ('slow', 'Slow')], max_length=10)),
                 ('head_seconds', models.FloatField(null=True, verbose_name='seconds to the first byte')),

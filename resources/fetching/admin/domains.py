@@ -198,6 +198,7 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
             hours = int(given) if given in map(str, domain_page.HOURS) else domain_page.USUAL_HOURS
             context |= {
                 "standing": domain_page.standing(obj.scope),
+                "ways": domain_page.ways(obj.scope),
                 "proposal": domain_page.proposal(obj.scope),
                 "chart": domain_page.chart(obj.scope, datetime.now(UTC), hours),
                 "spans": domain_page.HOURS,

@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from resources.fetching import domain_page, frontier, timings
 from resources.fetching.jobs import Claimed, Limits
 from resources.fetching.models import FetchDomain
+from resources.fetching.scopes import via
 from retry import connections
 from tests.conftest import RedisServers
 from tests.resources.fetching.asking import (
@@ -169,6 +170,17 @@ def test_the_page_shows_what_was_fetched(row: FetchDomain, admin_client: Client)
     assert table.count("<tr") == 1 + domain_page.MOST_LATEST
     assert '<tr class="is-refused">' in table
     assert "40 requests in the last hour" in text_of(admin_client.get(page_of(row), {"hours": "1"}))
+
+
+def test_ways_out_are_told_beside_their_domain(row: FetchDomain, admin_client: Client) -> None:
+    enqueue(job("x", egress="proxy"))
+    timings.write([timing(via(HOST, "proxy"))])
+    way = FetchDomain.objects.get(scope=via(HOST, "proxy"))
+    assert f'change/">{way.scope}</a>: 1 waiting' in text_of(admin_client.get(page_of(row)))
+    press(admin_client, row, "pause")
+    assert "Paused by an admin" in text_of(admin_client.get(page_of(way)))
+    assert admin_client.post(page_of(way), form(delay_seconds="3")).status_code == 302
+    assert limits(way.scope) == Limits(3)
 
 
 @pytest.mark.parametrize("hours", ["0", "-1", "x", "7", "١", "6 "])

@@ -10,10 +10,11 @@ from resources import tasks
 from resources.fetching import frontier, limiting
 from resources.fetching.jobs import Claimed, InForce, Limits
 from resources.fetching.models import FetchDomain
+from resources.fetching.scopes import via
 from retry import connections
 from retry.errors import StoreUnavailable
 from tests.conftest import RedisServers
-from tests.resources.fetching.asking import HOST, backlog, claim, claimed, record, report
+from tests.resources.fetching.asking import HOST, backlog, claim, claimed, enqueue, job, record, report
 from tests.resources.fetching.clock import Clock
 
 pytestmark = pytest.mark.django_db
@@ -111,6 +112,24 @@ def test_what_redis_took_without_saying_so_is_taken_back(servers: RedisServers) 
     limiting.doubt([HOST], datetime.now(UTC))
     assert restored() == [HOST]
     assert in_force() == limiting.NOTHING
+
+
+def test_limits_hold_for_all_ways_out_but_for_those_with_their_own(clock: Clock) -> None:
+    ways = [via(HOST, name) for name in ("one", "two")]
+    enqueue(*(job(name, egress=name) for name in ("one", "two")))
+    for way in ways:
+        FetchDomain.objects.create(scope=way)
+    limiting.save(FetchDomain(scope=HOST, delay_seconds=5))
+    assert [in_force(way).limits for way in ways] == [Limits(5), Limits(5)]
+    assert restored() == []
+    limiting.change(ways[0], in_flight=1)
+    limiting.change(HOST, delay_seconds=6)
+    assert [in_force(way).limits for way in ways] == [Limits(in_flight=1), Limits(6)]
+    limiting.change(ways[0], in_flight=None)
+    assert in_force(ways[0]).limits == Limits(6)
+    limiting.delete(FetchDomain.objects.get(scope=HOST))
+    assert [in_force(way).limits for way in ways] == [Limits(), Limits()]
+    assert restored() == []
 
 
 def test_a_pass_costs_one_query_for_all_that_set_nothing(

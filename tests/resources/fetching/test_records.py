@@ -49,6 +49,6 @@ def test_an_address_that_cannot_be_fetched_is_noted_without_a_host(url: str) -> 
 
 
 def test_texts_are_as_the_database_takes_them() -> None:
-    found = Record.of(Fetch(URL), Dropped(head(), TIMING), scope="a\0" + "b" * 400, lane="fast", egress="\ud800" * 300)
-    assert found.scope == "a?" + "b" * 348
+    found = Record.of(Fetch(URL), Dropped(head(), TIMING), scope="a\0" + "b" * 500, lane="fast", egress="\ud800" * 300)
+    assert found.scope == "a?" + "b" * 398
     assert found.egress == "?" * 100

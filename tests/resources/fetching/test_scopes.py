@@ -60,7 +60,7 @@ def test_people_may_write_a_scope_as_they_like(text: str, scope: str) -> None:
     "text",
     [
         *("", " ", "/", "https://", "a b", "a@b.example", "a.example?x", "a.example#x", "address:", "address:a.b"),
-        *("a:99999", "a:x", "a..example", "[::1", "a\\b", "a\0b", "a" * 351, "http:///x", "ftp//x y"),
+        *("a:99999", "a:x", "a..example", "[::1", "a\\b", "a\0b", "a" * 401, "http:///x", "ftp//x y"),
     ],
 )
 def test_what_is_no_scope_is_refused(text: str) -> None:
@@ -76,14 +76,18 @@ def test_what_is_no_scope_is_refused(text: str) -> None:
         ("localhost", "localhost"),
         ("127.0.0.1:9000", "127.0.0.1:9000"),
         ("address:192.0.2.1", ""),
+        ("a.example.org:8080 via proxy", "example.org"),
     ],
 )
 def test_a_scope_belongs_to_a_site(scope: str, found: str) -> None:
     assert site(scope) == found
 
 
+SCOPES = ("a.example.org:1", "a.example.org/x", "address:::1", "a.example.org via proxy")
+
+
 def test_only_hosts_and_domains_have_rules() -> None:
-    assert [is_host(scope) for scope in ("a.example.org:1", "a.example.org/x", "address:::1")] == [True, False, False]
+    assert [is_host(scope) for scope in SCOPES] == [True, False, False, False]
 
 
 def scope_of(name: str, host: str) -> str:
