@@ -70,14 +70,19 @@ class TryAgain:
     wait_seconds: float
 
 
-Next = Hold | End | TryAgain
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """The job is queued again at its place: its turn was used for something else, or not at all. No attempt."""
+
+
+Next = Hold | End | TryAgain | PutBack
 
 
 def enqueue(job: Job) -> Steps[Enqueued | Joined | Full]:
     """Puts the job into its domain's queue, or joins the one of its key. Raises ValueError for a URL without host."""
     names = scopes(job.url)
     expires_ms = job.expires_at * 1000 if job.expires_at else 0
-    times = (job.expected_seconds * 1000, job.not_before_seconds * 1000, expires_ms, job.crawl_delay_seconds * 1000)
+    times = (job.expected_seconds * 1000, job.not_before_seconds * 1000, expires_ms, int(job.obeys_robots))
     wish = (job.wish.id, job.wish.order, job.wish.payload)
     where = (names.host, names.registrable, names.path, job.scope, job.egress, job.lane, int(job.priority))
     return replies.enqueued((yield _call("enqueue", job.key, *where, *times, job.url, job.detail, *wish)))
@@ -105,6 +110,8 @@ def report(
             what = "end"
         case TryAgain(again_seconds):
             what = "again"
+        case PutBack():
+            what = "back"
     latency_ms, retry_after_ms = outcome.latency_seconds * 1000, max(0.0, outcome.retry_after_seconds) * 1000
     came = (outcome.verdict.value, outcome.status, latency_ms, retry_after_ms, outcome.bytes)
     return replies.reported(
@@ -169,6 +176,11 @@ def block(scope: str, seconds: float) -> Steps[None]:
 def unblock(scope: str) -> Steps[None]:
     """Ends a block, whatever its cause, and closes the circuit. What was learnt of the rate stays."""
     yield _call("limit", scope, "unblock", 1)
+
+
+def set_crawl_delay(scope: str, seconds: float, known_for_seconds: float) -> Steps[None]:
+    """What the domain's robots.txt asks for: the gap for jobs that obey it. Until then no claim needs it again."""
+    yield _call("crawl", scope, seconds * 1000, known_for_seconds * 1000)
 
 
 def set_scope(name: str, kind: Scope | str) -> Steps[None]:

@@ -33,11 +33,11 @@ class Wish:
 class Job:
     """One URL to be fetched. Jobs of one key are one request, whoever wants it.
 
-    `expected_seconds` is how long the request is expected to take. `crawl_delay_seconds` is what
-    robots.txt asks for, where the kind of fetch obeys it. `expires_at` (Unix seconds) is when the URL
-    itself expires. `detail` is text that goes with the URL (method, validators). `scope` is by rule
-    when it is empty. `egress` names the way out that its requests take, each with limits of its own; empty: the
-    machine's own.
+    `expected_seconds` is how long the request is expected to take. `obeys_robots`: it waits for as long as the
+    domain's robots.txt asks for (unless an admin has set a gap), which is asked for before it when it is not known.
+    `expires_at` (Unix seconds) is when the URL itself expires. `detail` is text that goes with the URL (method,
+    validators). `scope` is by rule when it is empty. `egress` names the way out that its requests take, each with
+    limits of its own; empty: the machine's own.
     """
 
     url: str
@@ -48,7 +48,7 @@ class Job:
     expected_seconds: float = 1.0
     not_before_seconds: float = 0.0
     expires_at: float | None = None
-    crawl_delay_seconds: float = 0.0
+    obeys_robots: bool = False
     detail: str = ""
     scope: str = ""
     egress: str = ""
@@ -117,7 +117,11 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A job to be done now: fetch, report, finish. `version` counts wishes that joined since it was first claimed."""
+    """A job to be done now: fetch, report, finish. `version` counts wishes that joined since it was first claimed.
+
+    `needs_robots`: this turn is for the domain's robots.txt, in place of the job: frontier.set_crawl_delay(), then
+    report what came of that request, and PutBack. Nothing else is sent to the domain meanwhile.
+    """
 
     key: str
     token: int
@@ -131,6 +135,7 @@ class Claimed:
     priority: Priority
     attempts: int
     lapses: int
+    needs_robots: bool
     wishes: tuple[Wish, ...] = field(repr=False)
 
 

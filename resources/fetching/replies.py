@@ -120,5 +120,6 @@ def _job(held: Mapping[str, str], token: int, version: int, wishes: tuple[Wish, 
         priority=Priority(int(held["priority"])),
         attempts=int(held["attempts"]),
         lapses=int(held["lapses"]),
+        needs_robots=held.get("needs_robots") == "1",  # a doomed job may never have been handed out
         wishes=wishes,
     )

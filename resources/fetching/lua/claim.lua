@@ -60,17 +60,20 @@ local function request_of(d, lane)
     settle(d)
     return nil
   end
-  local gap = gap_ms(d)
-  if d.set_delay == '' then gap = math.max(gap, job.crawl) end
+  local gap, obeys = gap_ms(d), job.robots == '1' and d.set_delay == ''
+  if obeys then gap = math.max(gap, d.crawl) end
+  local needs_robots = obeys and d.crawl_until <= now
+  if needs_robots then d.robots_job = job.key end
   -- Only who keeps asking learns how fast it may: an idle domain's success says nothing of its rate.
-  local paced = d.next > 0 and now - allowed_at(d) <= math.max(gap, 20)
+  local paced = d.next > 0 and gap == gap_ms(d) and now - allowed_at(d) <= math.max(gap, 20)
   local before = d.next
   d.next = now + gap * (0.9 + 0.2 * rules.luck)
   d.in_flight = d.in_flight + 1
   if lane == 'slow' then d.slow_in_flight = d.slow_in_flight + 1 end
   d.asked_at = now
   d.budget = math.min(rules.retry_budget, d.budget + rules.retry_share)
-  set_job(job, 'slot_before', before, 'slot_next', d.next, 'paced', paced and '1' or '0')
+  set_job(job, 'slot_before', before, 'slot_next', d.next, 'paced', paced and '1' or '0',
+    'needs_robots', needs_robots and '1' or '0')
   settle(d)
   return job
 end

@@ -1,11 +1,11 @@
 -- Puts a job into its domain's queue, or joins the one there is with the same key.
 -- needs: domain line job
--- ARGV: rules key host site path scope egress lane priority expected_ms later_ms expires_ms crawl_ms url detail
---       id order payload
+-- ARGV: rules key host site path scope egress lane priority expected_ms later_ms expires_ms obeys_robots
+--       url detail id order payload
 -- -> queued scope wait_ms closed_ms | joined state wait_ms closed_ms | full wait_ms
 local key, host, site, path, scope, egress, lane = unpack(ARGV, 2, 8)
 local priority = tonumber(ARGV[9])
-local expected, later_ms, expires, crawl = unpack(ARGV, 10, 13)
+local expected, later_ms, expires, robots = unpack(ARGV, 10, 13)
 local url, detail, id, order, payload = unpack(ARGV, 14, 18)
 
 -- What the limits of this host count for, as an admin has set it for the host or for its registrable domain.
@@ -16,19 +16,6 @@ local function scope_by_rule()
   if kind == 'registrable' then return site end
   if kind == 'path' then return path end
   return kind  -- an address, as address:192.0.2.1
-end
-
--- The domain by this way out. One that was not asked that way before takes over what an admin has set for it.
-local function domain_by_way()
-  local d = domain(via(scope, egress))
-  if d.egress == egress then return d end
-  d.egress = egress
-  redis.call('SADD', 'fetch:egresses', egress)
-  if next(d.held) then return d end
-  local plain = domain(scope)
-  for _, name in ipairs({'set_delay', 'set_cap', 'set_bytes', 'set_paused'}) do d[name] = plain[name] end
-  if plain.block_cause == 'admin' then d.block_until, d.block_cause = plain.block_until, 'admin' end
-  return d
 end
 
 -- How long a job at the end of the queue is expected to wait: never less than what the domain is blocked for.
@@ -65,6 +52,11 @@ local function better(job)
   return better_lane, lives_longer, priority < job.priority or better_lane or lives_longer
 end
 
+-- What waits for one who need not obey robots.txt is asked for as soon as without the others.
+local function excuse(job)
+  if robots == '0' and job.robots == '1' and is_waiting(job) then set_job(job, 'robots', '0') end
+end
+
 -- What waits is moved to where this request would have put it, never to a slower place. A URL whose
 -- signature holds for longer takes the place of the one there is.
 local function improve(d, job)
@@ -84,13 +76,14 @@ if found then
   local d = domain(found.scope)
   if want(found) and not is_waiting(found) then set_job(found, 'version', found.version + 1) end
   improve(d, found)
+  excuse(found)
   settle(d)
   wake()
   return {'joined', found.state, expected_wait(d), closed_for(d)}
 end
 
 if scope == '' then scope = scope_by_rule() end
-local d = domain_by_way()
+local d = domain_by_way(scope, egress)
 -- The last tenth is kept for what somebody waits for.
 local share = priority == 1 and 1 or 0.9
 local all = tonumber(redis.call('GET', 'fetch:queued') or 0)
@@ -101,7 +94,7 @@ end
 d.arrived = math.max(d.arrived + 0.001, now)
 local job = {key = key}
 set_job(job, 'key', key, 'scope', d.scope, 'counted', scope, 'egress', egress, 'host', host, 'site', site, 'path', path, 'lane', lane, 'priority', priority,
-  'expected', tonumber(expected), 'order', place_in_line(d.arrived), 'expires', tonumber(expires), 'crawl', tonumber(crawl),
+  'expected', tonumber(expected), 'order', place_in_line(d.arrived), 'expires', tonumber(expires), 'robots', robots,
   'url', url, 'detail', detail, 'arrived', d.arrived, 'attempts', 0, 'lapses', 0, 'version', 0)
 local wait = expected_wait(d)
 want(job)

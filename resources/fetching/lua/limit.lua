@@ -22,7 +22,8 @@ local function set_all(d)
   settle(d)
 end
 
-set_all(domain(ARGV[2]))
+local plain, way = string.match(ARGV[2], '^(.*) via ([^ ]+)$')
+set_all(domain_by_way(plain or ARGV[2], way or ''))
 for _, egress in ipairs(redis.call('SMEMBERS', 'fetch:egresses')) do
   local d = domain(via(ARGV[2], egress))
   if next(d.held) then set_all(d) end  -- one that comes later takes it over

@@ -2,7 +2,7 @@
 -- being held, is done, or is queued again.
 -- needs: domain line job adapting network
 -- ARGV: rules machine key token verdict status latency_ms retry_after_ms bytes
---       next("hold"|"end"|"again") version again_ms
+--       next("hold"|"end"|"again"|"back") version again_ms
 -- -> stale | held | ended | more version payloads | again wait_ms | refused
 local machine, key, token, verdict, status = unpack(ARGV, 2, 6)
 local latency, retry_after, bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
@@ -96,6 +96,8 @@ if verdict == 'throttled' or (ours and verdict ~= 'unsent') then
   queue_again(0)  -- not the job's failure
   local rest = ours and rules.outage_try_ms or 0
   reply = {'again', string.format('%.0f', math.max(rest, allowed_at(d) - now, 0))}
+elseif what == 'back' then  -- its turn was used for something else
+  reply = queue_again(0)
 elseif what == 'again' and verdict ~= 'unsent' and d.budget < 1 then
   set_job(job, 'state', 'holding')
   reply = {'refused'}

@@ -291,15 +291,6 @@ def test_a_retry_waits_and_keeps_count(clock: Clock) -> None:
     assert claimed().attempts == 1
 
 
-def test_robots_crawl_delay_holds_for_those_that_obey_it(clock: Clock) -> None:
-    enqueue(job("1", crawl_delay_seconds=10), job("2"), job("3"))
-    report(claimed())
-    assert 9 <= idle() <= 11.01
-    clock.pass_by(11.01)
-    report(claimed())
-    assert idle() < 1
-
-
 def test_a_removed_job_is_not_claimed(clock: Clock) -> None:
     enqueue(job("1"), job("2", not_before_seconds=5), job("3", expires_at=clock.unix + 9))
     assert [run(frontier.remove(job(name).key)) for name in "1231"] == ["removed"] * 3 + ["unknown"]

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 
 from resources.fetching import frontier
-from resources.fetching.frontier import LANES, End, Hold, Next, TryAgain
+from resources.fetching.frontier import LANES, End, Hold, Next, PutBack, TryAgain
 from resources.fetching.jobs import (
     Again,
     Claimed,
@@ -78,6 +78,7 @@ class Frontier(RuleBasedStateMachine):
         self.old: list[Claimed] = []
         self.blocked: dict[str, float] = dict.fromkeys(HOSTS, 0.0)
         self.caps: dict[str, int] = {}
+        self.robots: dict[str, float] = dict.fromkeys(HOSTS, 0.0)
         self.paused: set[str] = set()
         self.ids = 0
 
@@ -87,8 +88,11 @@ class Frontier(RuleBasedStateMachine):
         lane=st.sampled_from(LANES),
         later=st.sampled_from([0.0, 0.0, 5.0]),
         expires=st.sampled_from([None, None, 20.0]),
+        obeys=st.booleans(),
     )
-    def enqueue(self, name: str, priority: Priority, lane: Lane, later: float, expires: float | None) -> None:
+    def enqueue(
+        self, *, name: str, priority: Priority, lane: Lane, later: float, expires: float | None, obeys: bool
+    ) -> None:
         self.ids += 1
         host, _, path = name.partition("/")
         wish = Wish(f"wish-{self.ids}")
@@ -100,6 +104,7 @@ class Frontier(RuleBasedStateMachine):
             not_before_seconds=later,
             expires_at=expires_at,
             egress=EGRESS[host],
+            obeys_robots=obeys,
         )
         found = run(frontier.enqueue(given))
         if name in self.jobs:
@@ -133,7 +138,21 @@ class Frontier(RuleBasedStateMachine):
             assert claim.lane in lanes
             assert self.clock.seconds >= self.blocked[claim.host], "sent to a blocked host"
             assert claim.host not in self.paused, "sent to a paused host"
+            assert not self._asks_robots(claim.host, but=name), "sent while robots.txt is asked for"
+            assert not claim.needs_robots or self.clock.seconds >= self.robots[claim.host], "robots.txt was known"
             assert self._in_flight(claim.host) <= self.caps.get(claim.host, MOST_IN_FLIGHT), "above the cap"
+
+    def _asks_robots(self, host: str, but: str) -> bool:
+        return any(
+            (claim := self.jobs[name].claim) and claim.needs_robots and claim.host == host
+            for name in self._held("running")
+            if name != but
+        )
+
+    @rule(host=st.sampled_from(HOSTS), seconds=st.sampled_from([0.0, 5.0]))
+    def learn_robots(self, host: str, seconds: float) -> None:
+        run(frontier.set_crawl_delay(via(host, EGRESS[host]), seconds, 30))
+        self.robots[host] = self.clock.seconds + 30
 
     def _in_flight(self, host: str) -> int:
         now = self.clock.seconds
@@ -149,7 +168,7 @@ class Frontier(RuleBasedStateMachine):
     @rule(
         data=st.data(),
         verdict=st.sampled_from(Verdict),
-        then=st.sampled_from(["end", "hold", "again"]),
+        then=st.sampled_from(["end", "hold", "again", "back"]),
         asked=st.sampled_from([0.0, 30.0]),
     )
     def report(self, data: st.DataObject, verdict: Verdict, then: str, asked: float) -> None:
@@ -157,13 +176,18 @@ class Frontier(RuleBasedStateMachine):
         known = self.jobs[name]
         claim = known.claim
         assert claim
-        steps: dict[str, Next] = {"end": End(claim.version), "hold": Hold(), "again": TryAgain(3)}
+        steps: dict[str, Next] = {
+            "end": End(claim.version),
+            "hold": Hold(),
+            "again": TryAgain(3),
+            "back": PutBack(),
+        }
         found = run(frontier.report(claim, "m", Report(verdict, 0.1, "x", asked), steps[then]))
         if verdict is Verdict.THROTTLED:
             self.blocked[claim.host] = max(self.blocked[claim.host], self.clock.seconds + asked)
         match found:
             case Again():
-                assert then == "again" or verdict in {Verdict.THROTTLED, Verdict.UNREACHABLE, Verdict.AWAY}
+                assert then in {"again", "back"} or verdict in {Verdict.THROTTLED, Verdict.UNREACHABLE, Verdict.AWAY}
                 known.state = "waiting"
             case Held():
                 assert then == "hold"

@@ -9,6 +9,8 @@ local DEFAULTS = {
   delay = rules.delay_ms, floor = 0, cut_at = 0, throttles = 0, cap = rules.in_flight, cap_refused = 0,
   -- when the next request may be sent
   next = 0, block_until = 0, block_cause = '', bytes_until = 0,
+  -- what robots.txt asks for, until when that is known, and the job whose turn is used to ask for it
+  crawl = 0, crawl_until = 0, robots_job = '',
   -- circuit: failures in a row, how often it opened in a row, and until when nothing is tried
   failures = 0, opens = 0, opened_at = 0, circuit_until = 0, trouble_since = 0, budget = rules.retry_budget,
   -- set by an admin; these win. '' is not set
@@ -23,7 +25,7 @@ local DEFAULTS = {
 }
 
 -- Fields that are text, whatever they look like.
-local TEXTS = {egress = 1}
+local TEXTS = {egress = 1, robots_job = 1}
 
 -- The name under which limits count for requests that go out by that way.
 local function via(name, egress) return egress == '' and name or name .. ' via ' .. egress end
@@ -44,6 +46,18 @@ local function domain(scope)
     if d[name] == nil then d[name] = default end
   end
   loaded[scope] = d
+  return d
+end
+
+-- The domain by a way out. One that was not asked that way before takes over what an admin has set for it.
+local function domain_by_way(scope, egress)
+  local d = domain(via(scope, egress))
+  if d.egress == egress then return d end
+  local plain = domain(scope)
+  for _, name in ipairs({'set_delay', 'set_cap', 'set_bytes', 'set_paused'}) do d[name] = plain[name] end
+  if plain.block_cause == 'admin' then d.block_until, d.block_cause = plain.block_until, 'admin' end
+  d.egress = egress
+  redis.call('SADD', 'fetch:egresses', egress)
   return d
 end
 
@@ -68,9 +82,10 @@ end
 
 local function gap_ms(d) return d.set_delay ~= '' and d.set_delay or d.delay end
 
--- Requests that may be in flight at once. A circuit that is open tries one at a time.
+-- Requests that may be in flight at once. A circuit that is open tries one at a time, and while robots.txt is
+-- asked for nothing else is.
 local function cap_of(d)
-  if d.opens > 0 then return 1 end
+  if d.opens > 0 or d.robots_job ~= '' then return 1 end
   return d.set_cap ~= '' and d.set_cap or math.floor(d.cap)
 end
 

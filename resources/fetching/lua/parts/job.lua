@@ -1,5 +1,5 @@
 -- Jobs: in the queues of their domain, in flight, or about to fail without a request.
-local NUMBERS = {priority = 1, expected = 1, order = 1, expires = 1, crawl = 1, attempts = 1, lapses = 1, version = 1,
+local NUMBERS = {priority = 1, expected = 1, order = 1, expires = 1, attempts = 1, lapses = 1, version = 1,
   claimed = 1, slot_next = 1, slot_before = 1, due = 1, arrived = 1}
 
 local function job_name(key) return 'fetch:job:' .. key end
@@ -59,6 +59,7 @@ local function is_waiting(job) return job.state == 'queued' or job.state == 'lat
 
 local function leave_flight(d, job)
   d.in_flight = d.in_flight - 1
+  if d.robots_job == job.key then d.robots_job = '' end
   if job.lane == 'slow' then d.slow_in_flight = d.slow_in_flight - 1 end
 end
 
