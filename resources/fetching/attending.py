@@ -5,6 +5,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -13,16 +14,17 @@ from django.conf import settings
 from resources.threads import usable_connections
 from retry.errors import PreparationError
 
-from . import conf, frontier, judging, planning
+from . import conf, frontier, judging, planning, robots
 from .client import Slows
 from .errands import Errand
-from .frontier import End, Hold, TryAgain
+from .frontier import End, Hold, PutBack, TryAgain
 from .giving_up import Again
 from .jobs import Again as QueuedAgain
 from .jobs import Claimed, Doomed, Job, More, Report, Verdict, Wish
 from .outcomes import Failed, Failure, Fetched, NotModified, Outcome, Timing
 from .records import Record
 from .requests import Fetch
+from .speeds import Speeds
 from .timings import Recorder
 from .trips import Trips
 from .ways import Ways
@@ -52,21 +54,23 @@ class Attendant:
         self._ways = ways
         self._recorder = recorder
         self._machine = machine
+        self._speeds = Speeds()
 
     async def attend(self, job: Claimed, slows: Slows) -> None:
         """Asks for what is wanted, and ends the job or has it queued again. Raises StoreUnavailable.
 
         `slows` is called once if it turns out to be slow.
         """
+        if job.needs_robots:
+            await self._ask_robots(job)
+            return
         errands = await self._begin(job.wishes)
         fetch = await self._plan(errands)
         if fetch is None:  # nobody wants it any more
             await self._report(job, Report(Verdict.UNSENT), Hold())
             await self._finish(job, None)
             return
-        client = await self._ways.client_for(job)
-        outcome = await client.fetch(fetch, slows=slows)
-        self._recorder.add(Record.of(fetch, outcome, scope=job.scope, lane=job.lane, egress=job.egress))
+        outcome = await self._fetch(job, fetch, slows)
         try:
             await self._conclude(job, errands, outcome)
         finally:
@@ -85,6 +89,22 @@ class Attendant:
         await self._report(job, Report(Verdict.UNSENT), TryAgain(0))
         for errand in _errands(job.wishes):
             await self._works.put_back(errand, 0)
+
+    async def _ask_robots(self, job: Claimed) -> None:
+        """Uses the turn for the origin's robots.txt. The job keeps its place in line."""
+        outcome = await self._fetch(job, robots.fetch(job.url, conf.fast_limits()), None)
+        found = await asyncio.to_thread(robots.read, outcome, conf.PRODUCT)
+        await self._trips.insist(lambda: frontier.set_crawl_delay(job.scope, found.seconds, found.known_for_seconds))
+        await self._report(job, judging.report_of(outcome), PutBack())
+
+    async def _fetch(self, job: Claimed, fetch: Fetch, slows: Slows | None) -> Outcome:
+        """One request, on the record."""
+        client = await self._ways.client_for(job)
+        limits = replace(fetch.limits, learnt_bytes_per_second=self._speeds.of(job.scope))
+        outcome = await client.fetch(replace(fetch, limits=limits), slows=slows)
+        self._speeds.note(job.scope, outcome.timing)
+        self._recorder.add(Record.of(fetch, outcome, scope=job.scope, lane=job.lane, egress=job.egress))
+        return outcome
 
     async def _begin(self, wishes: Iterable[Wish]) -> list[Errand]:
         """Those that are still wanted."""

@@ -19,6 +19,9 @@ class Task(Protocol):
     Both may raise retry.errors.PreparationError. The first of the arguments is the URL.
     """
 
+    obeys_robots: bool
+    """Whether the origin's robots.txt has a say in the time between requests: not for what an admin has configured."""
+
     def fetch(self, *arguments: Argument) -> Fetch:
         """What to ask for. Validators are sent only where nobody else wants the same URL meanwhile."""
         ...

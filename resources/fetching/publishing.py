@@ -8,7 +8,8 @@ from retry.conf import conf
 from retry.errors import QueueUnavailable, StoreUnavailable
 from retry.work import Argument
 
-from . import egress, frontier, tuning
+from . import conf as fetch_conf
+from . import egress, frontier, signed_urls, tuning
 from .errands import Errand
 from .jobs import Enqueued, Full, Job, Joined, Lane, Priority, Wish, url_key
 from .scopes import scopes
@@ -40,7 +41,16 @@ def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument],
     url, place = str(arguments[0]), PLACES[lane]
     wish = Wish(work_key, Errand(task, work_key, token, tuple(arguments)).payload, token)
     try:
-        job = Job(url, url_key(url), wish, priority=place.priority, lane=place.lane, egress=_egress(url))
+        job = Job(
+            url,
+            url_key(url),
+            wish,
+            priority=place.priority,
+            lane=place.lane,
+            expires_at=signed_urls.expires_at(url),
+            obeys_robots=fetch_conf.task(task).obeys_robots,
+            egress=_egress(url),
+        )
         found = connections.run(frontier.enqueue(job))
         if isinstance(found, Full):
             raise QueueUnavailable("Too much waits for its origin.", retry_seconds=found.wait_seconds)

@@ -13,7 +13,8 @@ from retry.work import Argument, Work
 class Page:
     """`(url, content key)`. A URL with `unplanned` or `unprepared` in it makes it fail there."""
 
-    obeys_robots = False
+    def __init__(self, *, obeys_robots: bool = False) -> None:
+        self.obeys_robots = obeys_robots
 
     def fetch(self, *arguments: Argument) -> Fetch:
         url = str(arguments[0])
@@ -31,6 +32,7 @@ class Page:
 
 
 TASK = Page()
+OBEDIENT = Page(obeys_robots=True)
 
 
 def page_work(url: str, name: str = "page") -> Work:

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import pytest
 from pytest_django import Settings
 
-from resources.fetching import hosts
+from resources.fetching import frontier, hosts
 from retry import connections, standings
 from tests.conftest import RedisServers
 from tests.hostile.origin import Behaviour, Origin, Peer, answer
@@ -20,7 +21,10 @@ pytestmark = pytest.mark.usefixtures("servers")
 @pytest.fixture(autouse=True)
 def _settings(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts, "headers_of", lambda host: {"X-Host": host.partition(":")[0]})  # those of a database
-    settings.FETCH_TASKS = {"tests.page": "tests.resources.fetching.pages.TASK"}
+    settings.FETCH_TASKS = {
+        "tests.page": "tests.resources.fetching.pages.TASK",
+        "tests.obedient": "tests.resources.fetching.pages.OBEDIENT",
+    }
     settings.FETCH_DELAY_SECONDS = 0.02
     settings.FETCH_BACKOFF_BASE_SECONDS = 0.02
 
@@ -299,5 +303,20 @@ def test_jobs_are_kept_while_they_are_in_flight(settings: Settings, servers: Red
             assert isinstance(await ended(work), standings.Done)
         assert token
         assert origin.targets == ["/a"]
+
+    run(test)
+
+
+def test_the_robots_of_an_origin_are_asked_first_and_kept_to(servers: RedisServers) -> None:
+    async def test(origin: Origin) -> None:
+        origin.does("/robots.txt", answer(body=b"User-agent: *\nCrawl-delay: 1\n"))
+        url = origin.does("/a", answer(body=b"page"))
+        work = replace(page_work(url), task="tests.obedient")
+        async with fetching():
+            await want(work)
+            assert isinstance(await ended(work), standings.Done)
+        assert origin.targets == ["/robots.txt", "/a"]
+        kept = connections.run(frontier.look(url.split("/")[2]))[1]
+        assert float(kept["crawl"]) == 1000
 
     run(test)

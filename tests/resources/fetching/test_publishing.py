@@ -23,6 +23,7 @@ WORK = Work("fetch:layer:1", "fetch:layer", "fetch.fast", "fetch.refresh", "reso
 @pytest.fixture(autouse=True)
 def _lanes(settings: Settings) -> None:
     publisher = "resources.fetching.publishing.publish"
+    settings.FETCH_TASKS = {WORK.task: "tests.resources.fetching.pages.TASK"}
     settings.RETRY_LANES = {
         name: {"limit": 100, "workers": 10, "publisher": publisher} for name in ("fetch.fast", "fetch.refresh")
     }
@@ -84,9 +85,9 @@ def test_a_full_backlog_takes_no_work(clock: Clock, settings: Settings) -> None:
     settings.FETCH_DOMAIN_BACKLOG = 1
     publish(WORK, 1, WORK.lane)
     with pytest.raises(QueueUnavailable, match="Too much waits"):
-        lanes.publish("t", "w", 1, ("https://tiles.example.com/another",), "fetch.fast")
+        lanes.publish(WORK.task, "w", 1, ("https://tiles.example.com/another",), "fetch.fast")
     with pytest.raises(QueueUnavailable, match="No host"):
-        lanes.publish("t", "w", 1, ("nonsense",), "fetch.fast")
+        lanes.publish(WORK.task, "w", 1, ("nonsense",), "fetch.fast")
 
 
 def test_a_redis_that_is_down_takes_no_work(servers: RedisServers) -> None:
