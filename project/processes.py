@@ -10,6 +10,10 @@ from .paths import DataDirectory, RuntimeDirectory
 PAINTING, REFRESHING, WARMING = 5, 10, 15
 
 
+# Of what answers nobody. What checks would import takes memory for good; they were run before anything was started.
+WORKER: Mapping[str, str] = {"TARRY_INSTANCE": "worker", "CELERY_SKIP_CHECKS": "1"}
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What the list of processes depends on."""
@@ -96,7 +100,7 @@ def _workers(plan: Plan) -> Iterator[Process]:
     yield _worker(plan, "paint-warm", ("paint.warm",), 1, nice=WARMING)
     yield _worker(plan, "work", ("work",), 1)
     beat = (*plan.launcher, plan.python, "-m", "celery", "-A", "project", "--quiet", "beat", "--pidfile=")
-    yield Process("beat", beat, priority=60)
+    yield Process("beat", beat, priority=60, environment=WORKER)
 
 
 def _small_workers(plan: Plan) -> Iterator[Process]:
@@ -113,12 +117,12 @@ def _worker(plan: Plan, name: str, queues: tuple[str, ...], concurrency: int, *o
         *("--without-gossip", "--without-mingle", *options),
     )
     # Celery finishes its tasks on TERM; what takes longer is killed with its pool, and swept later.
-    return Process(name, command, priority=50)
+    return Process(name, command, priority=50, environment=WORKER)
 
 
 def _fetcher(plan: Plan) -> Process:
-    fetch = (*plan.launcher, plan.python, "manage.py", "fetch")
-    return Process("fetch", fetch, priority=50, stop_wait_seconds=15)
+    fetch = (*plan.launcher, plan.python, "manage.py", "fetch", "--skip-checks")
+    return Process("fetch", fetch, priority=50, environment=WORKER, stop_wait_seconds=15)
 
 
 def _nginx(plan: Plan) -> Process:
@@ -130,4 +134,5 @@ def _nginx(plan: Plan) -> Process:
 
 def _demo(plan: Plan) -> Iterator[Process]:
     if plan.demo:
-        yield Process("demo", (*plan.launcher, plan.python, "manage.py", "demo", "--live"), priority=70)
+        demo = (*plan.launcher, plan.python, "manage.py", "demo", "--live", "--skip-checks")
+        yield Process("demo", demo, priority=70, environment=WORKER)

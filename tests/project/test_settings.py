@@ -125,3 +125,10 @@ def test_the_pages_may_load_tiles_from_where_clients_wait(tmp_path: Path) -> Non
     assert "http" not in settings_with(tmp_path, policy)
     elsewhere = settings_with(tmp_path, policy, RETRY_AFTER_SERVER=f"{server}/retry_after")
     assert elsewhere.count(f" {server};") == 2
+
+
+@pytest.mark.parametrize(("instance", "loaded"), [("worker", "set()"), ("main", "{'ninja'}")])
+def test_a_worker_does_without_the_api_and_the_admin_that_needs_it(tmp_path: Path, instance: str, loaded: str) -> None:
+    ready = "__import__('django').setup() or __import__('resources.tasks') and {'ninja'} & {*__import__('sys').modules}"
+    environment = {"TARRY_INSTANCE": instance, "DJANGO_SETTINGS_MODULE": "project.settings"}
+    assert settings_with(tmp_path, ready, **environment) == loaded
