@@ -1,6 +1,7 @@
 """The form of a layer: its settings, and the upload of its data."""
 
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from .tiles.reading import geojson
 from .tiles.reading.compiling import CompiledLayer, CompiledSpeeds
 from .tiles.sizing.sides import Sizing
 from .tiles.styling import point_style
+
+_log = logging.getLogger("tarry.layers")
 
 MAX_JSON_LENGTH = 10_000
 MAX_JSON_BRACKETS = 100
@@ -121,6 +124,8 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
             self.written = _written(cleaned["slug"], self.compiled)
             if "bounds" in self.changed_data:  # typed beside the upload
                 self.written.pop("bounds", None)
+            if not cleaned["geometry_file"] and self._costs_otherwise(cleaned):
+                self.written |= _measured(self.instance, _sizing(cleaned))
         except SpeedsError as error:
             self.add_error("speeds_file", str(error))
         except LayerError as error:
@@ -136,19 +141,40 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         weights = [point_style.weight_of(style) for style in (self.initial.get("style"), cleaned["style"])]
         return cleaned["kind"] == Layer.Kind.POINTS and weights[0] != weights[1]
 
+    def _costs_otherwise(self, cleaned: dict[str, Any]) -> bool:
+        """Whether tiles may take another time to paint than before; which colours they have is all the same."""
+        styles = [
+            {name: value for name, value in style.items() if name not in ("colours", "thresholds")}
+            for style in (self.initial.get("style") or {}, cleaned["style"])
+        ]
+        return styles[0] != styles[1] or bool({"min_zoom", "max_zoom"} & set(self.changed_data))
+
     def _compile(self, cleaned: dict[str, Any]) -> CompiledLayer | CompiledSpeeds | None:
         """What was uploaded, compiled; None without an upload. Stores nothing."""
         kind = cleaned["kind"]
         with _on_disk(cleaned["geometry_file"]) as geometry, _on_disk(cleaned["speeds_file"]) as speeds:
             if geometry:
                 weight = point_style.weight_of(cleaned["style"])
-                sizing = Sizing(cleaned["style"], cleaned["min_zoom"], cleaned["max_zoom"], conf.block_seconds())
-                job = apart.LayerJob(kind, geometry, speeds, conf.limits(), weight, sizing)
+                job = apart.LayerJob(kind, geometry, speeds, conf.limits(), weight, _sizing(cleaned))
                 compiled = apart.compile_layer_apart(job, conf.compile_seconds(), conf.compile_bytes())
                 return storing.keep_speeds(self.initial.get("slug", ""), compiled)
             if speeds and kind != Layer.Kind.LINES:
                 raise SpeedsError("Only lines have speeds.")
             return _compile_speeds(self.instance, speeds) if speeds else None
+
+
+def _sizing(cleaned: dict[str, Any]) -> Sizing:
+    return Sizing(cleaned["style"], cleaned["min_zoom"], cleaned["max_zoom"], conf.block_seconds())
+
+
+def _measured(layer: Layer, sizing: Sizing) -> dict[str, Any]:
+    """The field of the sides of the layer's blocks, measured anew; none, and they stay, when that fails."""
+    try:
+        job = apart.SizingJob(storing.read_layer(layer), sizing)
+        return storing.block_fields(apart.size_apart(job, conf.compile_seconds(), conf.compile_bytes()))
+    except (LayerError, OSError) as error:
+        _log.warning("could not measure a layer's blocks", extra={"layer": layer.slug, "error": str(error)})
+        return {}
 
 
 def _compile_speeds(layer: Layer, speeds: Path) -> CompiledSpeeds:

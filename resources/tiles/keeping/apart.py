@@ -70,7 +70,18 @@ class PatchJob:
         return read_patch(self.compiled_geometry.read_bytes(), self.speeds.read_bytes(), self.form, self.limits)
 
 
-Job: TypeAlias = LayerJob | SpeedsJob | PatchJob
+@dataclass(frozen=True, slots=True)
+class SizingJob:
+    """A layer that is compiled already, for its blocks to be measured."""
+
+    compiled: CompiledLayer
+    sizing: Sizing
+
+    def run(self) -> CompiledLayer:
+        return self.sizing.size(self.compiled, time.process_time)
+
+
+Job: TypeAlias = LayerJob | SpeedsJob | PatchJob | SizingJob
 
 
 def compile_layer_apart(job: LayerJob, timeout_seconds: float, memory_bytes: int) -> CompiledLayer:
@@ -91,6 +102,11 @@ def read_patch_apart(job: PatchJob, timeout_seconds: float, memory_bytes: int) -
     """The new speeds, read in another process. Raises SpeedsError, and LayerError when that takes too long."""
     check_file(job.speeds, job.limits, SpeedsError)
     return cast("Patch", _run_apart(job, timeout_seconds, memory_bytes))
+
+
+def size_apart(job: SizingJob, timeout_seconds: float, memory_bytes: int) -> CompiledLayer:
+    """The layer with the sides of its blocks, measured in another process. Raises LayerError."""
+    return cast("CompiledLayer", _run_apart(job, timeout_seconds, memory_bytes))
 
 
 def check_file(path: Path, limits: geojson.Limits, error: Callable[[str], LayerError] = LayerError) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
@@ -23,8 +23,10 @@ from retry import observing
 
 from .. import conf
 from ..errors import SpeedsError, StorageError, SupersededError, UnknownLayerError
+from ..grid import Bounds
 from ..reading import compiling, geometry, speeds
 from ..reading.compiling import CompiledLayer, CompiledSpeeds
+from ..reading.geojson import Kind
 from ..sizing.sides import Sizing
 
 _log = logging.getLogger("tarry.layers")
@@ -61,6 +63,18 @@ def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -
     with _discarded_on_failure(written), transaction.atomic():
         layer = _with_fields(Layer.objects.select_for_update(), slug, described)
         return put_in_service(layer, {**written, **described}, None)
+
+
+def read_layer(layer: Layer) -> CompiledLayer:
+    """The layer's data as it is in service. Raises FileNotFoundError or StorageError."""
+    return CompiledLayer(
+        kind=cast(Kind, layer.kind),
+        geometry=read_file(layer.geometry_name),
+        bounds=Bounds.parse(layer.bounds),
+        segments=layer.segments,
+        positions=layer.positions,
+        speeds=CompiledSpeeds(read_file(layer.speeds_name), layer.speeds_known),
+    )
 
 
 def size_blocks(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> CompiledLayer:
@@ -134,8 +148,12 @@ def write_files(slug: str, compiled: CompiledLayer) -> dict[str, Any]:
             "geometry_digest": sha256(compiled.geometry).hexdigest(),
             "segments": compiled.segments,
             "positions": compiled.positions,
-            "metatiles": {str(zoom): side for zoom, side in compiled.metatiles.items()},
+            **block_fields(compiled),
         }
+
+
+def block_fields(compiled: CompiledLayer) -> dict[str, Any]:
+    return {"metatiles": {str(zoom): side for zoom, side in compiled.metatiles.items()}}
 
 
 def write_speeds(slug: str, compiled: CompiledSpeeds) -> dict[str, Any]:

@@ -62,15 +62,6 @@ def test_an_upload_makes_a_layer(admin_client: Client) -> None:
     assert storing.segment_ids(layer) == ["north", "south", "west"]
 
 
-def test_an_upload_is_measured_and_the_form_tells_its_blocks(admin_client: Client) -> None:
-    admin_client.post("/admin/resources/layer/add/", form(geometry_file=upload(LINES)))
-    layer = Layer.objects.get()
-    assert layer.metatiles
-    layer.metatiles = {"0": 1, "9": 8}
-    layer.save(update_fields=("metatiles",))
-    assert "8 × 8 tiles at zooms 9 to 18" in admin_client.get(change(layer)).content.decode()
-
-
 def test_areas_are_uploaded_too(admin_client: Client) -> None:
     assert (
         admin_client.post("/admin/resources/layer/add/", form(kind="areas", geometry_file=upload(AREAS))).status_code
