@@ -74,7 +74,7 @@ def test_swept_work_whose_job_was_lost_is_queued_again(clock: Clock, servers: Re
 
 
 def test_two_works_for_one_url_are_one_request(clock: Clock) -> None:
-    other = replace(WORK, key="mirror:1", task="resources.mirror")
+    other = replace(WORK, key="mirror:1", kind="mirror")
     for work in (WORK, other):
         publish(work, begun(work).token, work.lane)
     assert {wish.id for wish in claimed().wishes} == {WORK.key, other.key}
