@@ -14,7 +14,7 @@ from django.conf import settings
 from resources.threads import usable_connections
 from retry.errors import PreparationError
 
-from . import conf, frontier, judging, planning, robots
+from . import conf, frontier, judging, observing, planning, robots
 from .client import Slows
 from .errands import Errand
 from .frontier import End, Hold, PutBack, TryAgain
@@ -103,7 +103,9 @@ class Attendant:
         limits = replace(fetch.limits, learnt_bytes_per_second=self._speeds.of(job.scope))
         outcome = await client.fetch(replace(fetch, limits=limits), slows=slows)
         self._speeds.note(job.scope, outcome.timing)
-        self._recorder.add(Record.of(fetch, outcome, scope=job.scope, lane=job.lane, egress=job.egress))
+        record = Record.of(fetch, outcome, scope=job.scope, lane=job.lane, egress=job.egress)
+        self._recorder.add(record)
+        observing.fetched(record)
         return outcome
 
     async def _begin(self, wishes: Iterable[Wish]) -> list[Errand]:

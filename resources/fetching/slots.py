@@ -2,6 +2,7 @@
 
 import asyncio
 
+from . import observing
 from .jobs import Lane
 
 
@@ -44,6 +45,7 @@ class Slots:
 
     def count(self, lane: Lane, change: int) -> None:
         self._taken[lane] += change
+        observing.in_flight(lane, change)
         if change < 0:
             self._freed.set()
 
