@@ -1,5 +1,6 @@
 """The ways out of one fetcher: a client for each, opened when it is first needed."""
 
+import asyncio
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -17,6 +18,7 @@ class Ways:
         self._policy = policy
         self._clients: dict[str, Client] = {}
         self._open = AsyncExitStack()
+        self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         return self
@@ -30,11 +32,9 @@ class Ways:
         """The client that asks by the way out that the job was queued for."""
         way = egress.of_name(tuning.egresses(), job.egress, scopes(job.url).registrable)
         name = "" if way is None else way.name
-        if name not in self._clients:
-            source_address, proxy = (None, None) if way is None else (way.source_address, way.proxy)
-            self._clients[name] = self._new(source_address, proxy)
-            await self._open.enter_async_context(self._clients[name])
+        async with self._opening:  # many jobs may come at once
+            if name not in self._clients:
+                source_address, proxy = (None, None) if way is None else (way.source_address, way.proxy)
+                client = Client(self._policy, source_address=source_address, proxy=proxy)
+                self._clients[name] = await self._open.enter_async_context(client)
         return self._clients[name]
-
-    def _new(self, source_address: str | None, proxy: str | None) -> Client:
-        return Client(self._policy, source_address=source_address, proxy=proxy)
