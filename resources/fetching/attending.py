@@ -5,7 +5,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -14,7 +13,8 @@ from django.conf import settings
 from resources.threads import usable_connections
 from retry.errors import PreparationError
 
-from . import conf, frontier, judging, observing, planning, robots
+from . import conf, frontier, judging, planning, robots
+from .asking import Asker
 from .client import Slows
 from .errands import Errand
 from .frontier import End, Hold, PutBack, TryAgain
@@ -22,12 +22,8 @@ from .giving_up import Again
 from .jobs import Again as QueuedAgain
 from .jobs import Claimed, Doomed, Job, More, Report, Verdict, Wish
 from .outcomes import Failed, Failure, Fetched, NotModified, Outcome, Timing
-from .records import Record
 from .requests import Fetch
-from .speeds import Speeds
-from .timings import Recorder
 from .trips import Trips
-from .ways import Ways
 from .works import Works
 
 QUICK_SECONDS = 0.1
@@ -48,13 +44,11 @@ _log = logging.getLogger("tarry.fetching")
 class Attendant:
     """Attends to the jobs of one fetcher, any number at a time. `machine` is as in frontier.claim()."""
 
-    def __init__(self, trips: Trips, works: Works, ways: Ways, recorder: Recorder, machine: str) -> None:
+    def __init__(self, trips: Trips, works: Works, asker: Asker, machine: str) -> None:
         self._trips = trips
         self._works = works
-        self._ways = ways
-        self._recorder = recorder
+        self._asker = asker
         self._machine = machine
-        self._speeds = Speeds()
 
     async def attend(self, job: Claimed, slows: Slows) -> None:
         """Asks for what is wanted, and ends the job or has it queued again. Raises StoreUnavailable.
@@ -70,7 +64,7 @@ class Attendant:
             await self._report(job, Report(Verdict.UNSENT), Hold())
             await self._finish(job, None)
             return
-        outcome = await self._fetch(job, fetch, slows)
+        outcome = await self._asker.ask(job, fetch, slows)
         try:
             await self._conclude(job, errands, outcome)
         finally:
@@ -92,21 +86,10 @@ class Attendant:
 
     async def _ask_robots(self, job: Claimed) -> None:
         """Uses the turn for the origin's robots.txt. The job keeps its place in line."""
-        outcome = await self._fetch(job, robots.fetch(job.url, conf.fast_limits()), None)
+        outcome = await self._asker.ask(job, robots.fetch(job.url, conf.fast_limits()), None)
         found = await asyncio.to_thread(robots.read, outcome, conf.PRODUCT)
         await self._trips.insist(lambda: frontier.set_crawl_delay(job.scope, found.seconds, found.known_for_seconds))
         await self._report(job, judging.report_of(outcome), PutBack())
-
-    async def _fetch(self, job: Claimed, fetch: Fetch, slows: Slows | None) -> Outcome:
-        """One request, on the record."""
-        client = await self._ways.client_for(job)
-        limits = replace(fetch.limits, learnt_bytes_per_second=self._speeds.of(job.scope))
-        outcome = await client.fetch(replace(fetch, limits=limits), slows=slows)
-        self._speeds.note(job.scope, outcome.timing)
-        record = Record.of(fetch, outcome, scope=job.scope, lane=job.lane, egress=job.egress)
-        self._recorder.add(record)
-        observing.fetched(record)
-        return outcome
 
     async def _begin(self, wishes: Iterable[Wish]) -> list[Errand]:
         """Those that are still wanted."""

@@ -35,6 +35,9 @@ Decide = Callable[[Head], bool | Awaitable[bool]]
 Slows = Callable[[], None]
 """Is told, once, that a body turned out to be slow and goes on under the limits for those. It must not block."""
 
+Turn = Callable[[str], Awaitable[None]]
+"""Waits until an address may be asked that a redirect leads to. Raises FetchError when that takes too long."""
+
 NO_BODY = Body(0, sha256().hexdigest(), data=b"")
 _WITHOUT_BODY = frozenset({204, 205})
 
@@ -56,6 +59,7 @@ class _Trip:
     pace: Pace
     hops: list[Hop] = field(default_factory=list)
     status: int | None = None
+    url: str = ""
 
 
 class Client:
@@ -103,8 +107,10 @@ class Client:
         await self._exchanges.close()
         await self._lookup.close()
 
-    async def fetch(self, fetch: Fetch, decide: Decide | None = None, slows: Slows | None = None) -> Outcome:
-        """What came of it, by its deadline. Raises only what `decide` and `slows` raise.
+    async def fetch(
+        self, fetch: Fetch, decide: Decide | None = None, slows: Slows | None = None, turn: Turn | None = None
+    ) -> Outcome:
+        """What came of it, by its deadline. Raises only what the three raise, FetchError apart.
 
         A body in a file belongs to the caller, who moves it away or discards it.
         """
@@ -112,7 +118,7 @@ class Client:
         trip = _Trip(Pace(self._watch, fetch, slows, started_at=time.time(), now=loop.time()))
         try:
             with trip.pace:
-                return await self._follow(fetch, decide, trip)
+                return await self._follow(fetch, decide, turn, trip)
         except TimeoutError:
             if not trip.pace.has_ended:
                 raise
@@ -121,9 +127,11 @@ class Client:
             ended = error
         status = trip.status if ended.status is None else ended.status
         timing = trip.pace.timing(loop.time())
-        return Failed(ended.failure, ended.detail, timing, status, ended.retry_after_seconds, tuple(trip.hops))
+        return Failed(
+            ended.failure, ended.detail, timing, status, ended.retry_after_seconds, tuple(trip.hops), trip.url
+        )
 
-    async def _follow(self, fetch: Fetch, decide: Decide | None, trip: _Trip) -> Outcome:
+    async def _follow(self, fetch: Fetch, decide: Decide | None, turn: Turn | None, trip: _Trip) -> Outcome:
         """Asks, and asks elsewhere as often as it is redirected. Raises FetchError."""
         assert self._exchanges is not None, "the client is not open"
         loop = asyncio.get_running_loop()
@@ -131,6 +139,9 @@ class Client:
         while True:
             url = route.target.url
             self._check(route.target, url)
+            if turn is not None and trip.hops:
+                await turn(url)
+            trip.url = url
             trip.pace.awaits_head(loop.time())
             response = await self._exchanges.ask(route, url, fetch.limits)
             try:

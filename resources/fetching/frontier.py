@@ -4,18 +4,15 @@ They are steps: connections.run() or run_all() carries them out. `politeness` ha
 """
 
 import json
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Literal
 
-from retry import scripts
 from retry.connections import Steps
 from retry.scripts import Call
 
 from . import replies
+from .calling import call
 from .jobs import (
     Again,
     Claimed,
@@ -36,10 +33,8 @@ from .jobs import (
     Report,
     Stale,
 )
-from .politeness import Politeness, rules
 from .proposing import Refusal
 from .scopes import scopes
-from .tuning import politeness
 
 WAKE_CHANNEL = "fetch:wake"
 """A publish here says in how many ms something is due that those who sleep did not know of."""
@@ -47,8 +42,6 @@ WAKE_CHANNEL = "fetch:wake"
 LANES: tuple[Lane, ...] = ("fast", "slow")
 
 Scope = Literal["path", "host", "registrable"]
-
-scripts.register(Path(__file__).parent / "lua", "fetch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,7 @@ def enqueue(job: Job) -> Steps[Enqueued | Joined | Full]:
     times = (job.expected_seconds * 1000, job.not_before_seconds * 1000, expires_ms, int(job.obeys_robots))
     wish = (job.wish.id, job.wish.order, job.wish.payload)
     where = (names.host, names.registrable, names.path, job.scope, job.egress, job.lane, int(job.priority))
-    return replies.enqueued((yield _call("enqueue", job.key, *where, *times, job.url, job.detail, *wish)))
+    return replies.enqueued((yield call("enqueue", job.key, *where, *times, job.url, job.detail, *wish)))
 
 
 def claim(worker: str, machine: str, lanes: Iterable[Lane] = LANES) -> Steps[Claimed | Doomed | Idle]:
@@ -94,7 +87,7 @@ def claim(worker: str, machine: str, lanes: Iterable[Lane] = LANES) -> Steps[Cla
     `machine` names what shares its ways out to the network: when the network is away through one of them (its own,
     or an egress), one request at a time tries that way.
     """
-    return replies.claimed((yield _call("claim", worker, machine, *lanes)))
+    return replies.claimed((yield call("claim", worker, machine, *lanes)))
 
 
 def report(
@@ -115,40 +108,40 @@ def report(
     latency_ms, retry_after_ms = outcome.latency_seconds * 1000, max(0.0, outcome.retry_after_seconds) * 1000
     came = (outcome.verdict.value, outcome.status, latency_ms, retry_after_ms, outcome.bytes)
     return replies.reported(
-        (yield _call("report", machine, job.key, job.token, *came, what, version, again_seconds * 1000))
+        (yield call("report", machine, job.key, job.token, *came, what, version, again_seconds * 1000))
     )
 
 
 def finish(job: Claimed, version: int | None = None) -> Steps[Ended | More | Stale]:
     """Ends a job that is held or doomed, unless others joined since that version."""
     version = job.version if version is None else version
-    return replies.finished((yield _call("finish", job.key, job.token, version)))
+    return replies.finished((yield call("finish", job.key, job.token, version)))
 
 
 def renew(jobs: Iterable[Claimed]) -> Steps[set[str]]:
     """Sets the leases of jobs anew; the keys of those that are lost."""
     pairs = [part for job in jobs for part in (job.key, job.token)]
-    return set(replies.texts((yield _call("renew", *pairs))))
+    return set(replies.texts((yield call("renew", *pairs))))
 
 
 def sign_in(worker: str) -> Steps[None]:
     """Says that this fetcher is there, for as long as a lease lasts."""
-    yield _call("sign_in", worker)
+    yield call("sign_in", worker)
 
 
 def fetchers() -> Steps[int]:
     """How many fetchers are there, on all machines."""
-    return int(str((yield _call("fetchers"))))
+    return int(str((yield call("fetchers"))))
 
 
 def move(key: str, lane: Lane, priority: Priority | None = None) -> Steps[bool]:
     """Moves a job to another lane for good, as one that turned out slow. False when there is none to move."""
-    return (yield _call("move", key, lane, "" if priority is None else int(priority))) == 1
+    return (yield call("move", key, lane, "" if priority is None else int(priority))) == 1
 
 
 def remove(key: str, wish_id: str = "") -> Steps[str]:
     """Withdraws a wish, or the whole job: `removed`, `kept` (others want it), `in_flight` or `unknown`."""
-    reply = yield _call("remove", key, wish_id)
+    reply = yield call("remove", key, wish_id)
     assert isinstance(reply, bytes)
     return reply.decode()
 
@@ -165,22 +158,22 @@ def set_limits(scope: str, limits: Limits) -> Steps[None]:
         ("bytes", limits.bytes_per_second),
     )
     settings = [part for name, value in named for part in (name, "" if value is None else value)]
-    yield _call("limit", scope, *settings, "paused", int(limits.paused))
+    yield call("limit", scope, *settings, "paused", int(limits.paused))
 
 
 def block(scope: str, seconds: float) -> Steps[None]:
     """Lets nothing be sent to the domain for so long."""
-    yield _call("limit", scope, "blocked", seconds * 1000)
+    yield call("limit", scope, "blocked", seconds * 1000)
 
 
 def unblock(scope: str) -> Steps[None]:
     """Ends a block, whatever its cause, and closes the circuit. What was learnt of the rate stays."""
-    yield _call("limit", scope, "unblock", 1)
+    yield call("limit", scope, "unblock", 1)
 
 
 def set_crawl_delay(scope: str, seconds: float, known_for_seconds: float) -> Steps[None]:
     """What the domain's robots.txt asks for: the gap for jobs that obey it. Until then no claim needs it again."""
-    yield _call("crawl", scope, seconds * 1000, known_for_seconds * 1000)
+    yield call("crawl", scope, seconds * 1000, known_for_seconds * 1000)
 
 
 def set_scope(name: str, kind: Scope | str) -> Steps[None]:
@@ -189,7 +182,7 @@ def set_scope(name: str, kind: Scope | str) -> Steps[None]:
     Without a kind the rule of the name is gone: that of its registrable domain holds, else each host counts
     alone. Jobs that wait stay where they are.
     """
-    yield _call("scope", name, kind)
+    yield call("scope", name, kind)
 
 
 def look(scope: str) -> Steps[tuple[float, Mapping[str, str]]]:
@@ -215,17 +208,3 @@ def evidence(site: str) -> Steps[list[Refusal]]:
     """What was refused by hosts of a registrable domain within a day, for proposing.py; the latest hundred."""
     reply = yield Call("state", "fetch.evidence", (), (site,))
     return [Refusal(at / 1000, host, path, scope) for at, host, path, scope in map(json.loads, replies.texts(reply))]
-
-
-def _call(script: str, *arguments: str | int | float) -> Call:
-    return Call("state", f"fetch.{script}", (), (_rules(), *arguments))
-
-
-def _rules() -> str:
-    """What every script goes by, as JSON. The time is Redis' own; a test may put a `now` (ms) in here."""
-    return f'{{"luck":{random.random():.6f},{_numbers(politeness())}'
-
-
-@lru_cache(maxsize=4)
-def _numbers(given: Politeness) -> str:
-    return json.dumps(rules(given))[1:]

@@ -5,17 +5,25 @@ from collections.abc import Callable
 from .giving_up import Again, GiveUp, Patience, next_step
 from .jobs import Report, Verdict
 from .outcomes import Failed, Failure, Outcome
+from .scopes import scopes
 
 
 def report_of(outcome: Outcome) -> Report:
-    """What the domain learns from it."""
+    """What the domain learns from it. What a redirect led to says nothing of the domain that sent there."""
     timing = outcome.timing
     latency_seconds = timing.seconds if timing.head_seconds is None else timing.head_seconds
     if not isinstance(outcome, Failed):
         return Report(Verdict.OK, latency_seconds, str(outcome.head.status), bytes=timing.wire_bytes)
+    if was_elsewhere(outcome):
+        return Report(Verdict.REFUSED, latency_seconds, str(outcome.hops[-1].status), bytes=timing.wire_bytes)
     status = outcome.failure.value if outcome.status is None else str(outcome.status)
     wait_seconds = outcome.retry_after_seconds or 0.0
     return Report(_verdict(outcome), latency_seconds, status, wait_seconds, timing.wire_bytes)
+
+
+def was_elsewhere(failed: Failed) -> bool:
+    """Whether it failed at another host than the one that was asked first."""
+    return bool(failed.hops) and failed.url != "" and scopes(failed.url).host != scopes(failed.hops[0].url).host
 
 
 def step_after(

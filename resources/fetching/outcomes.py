@@ -143,7 +143,7 @@ class Dropped:
 class Failed:
     """Nothing came. `status` is the last answer's, None without one; `detail` is a sentence for people.
 
-    `retry_after_seconds` is what the server asked for.
+    `retry_after_seconds` is what the server asked for; `url` the address that was asked last, if one was.
     """
 
     failure: Failure
@@ -152,6 +152,7 @@ class Failed:
     status: int | None = None
     retry_after_seconds: float | None = None
     hops: tuple[Hop, ...] = ()
+    url: str = ""
 
 
 Outcome = Fetched | NotModified | Dropped | Failed

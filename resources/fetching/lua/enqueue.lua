@@ -1,5 +1,5 @@
 -- Puts a job into its domain's queue, or joins the one there is with the same key.
--- needs: domain line job
+-- needs: domain line job scoping
 -- ARGV: rules key host site path scope egress lane priority expected_ms later_ms expires_ms obeys_robots
 --       url detail id order payload
 -- -> queued scope wait_ms closed_ms | joined state wait_ms closed_ms | full wait_ms
@@ -7,16 +7,6 @@ local key, host, site, path, scope, egress, lane = unpack(ARGV, 2, 8)
 local priority = tonumber(ARGV[9])
 local expected, later_ms, expires, robots = unpack(ARGV, 10, 13)
 local url, detail, id, order, payload = unpack(ARGV, 14, 18)
-
--- What the limits of this host count for, as an admin has set it for the host or for its registrable domain.
-local function scope_by_rule()
-  local by = redis.call('HMGET', 'fetch:scopes', host, site)
-  local kind = by[1] or by[2]
-  if not kind or kind == 'host' then return host end
-  if kind == 'registrable' then return site end
-  if kind == 'path' then return path end
-  return kind  -- an address, as address:192.0.2.1
-end
 
 -- How long a job at the end of the queue is expected to wait: never less than what the domain is blocked for.
 local function expected_wait(d)
@@ -82,7 +72,7 @@ if found then
   return {'joined', found.state, expected_wait(d), closed_for(d)}
 end
 
-if scope == '' then scope = scope_by_rule() end
+if scope == '' then scope = scope_by_rule(host, site, path) end
 local d = domain_by_way(scope, egress)
 -- The last tenth is kept for what somebody waits for.
 local share = priority == 1 and 1 or 0.9

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from resources.fetching import conf
+from resources.fetching.asking import Asker
 from resources.fetching.attending import Attendant
 from resources.fetching.engine import Engine
 from resources.fetching.slots import Slots
@@ -47,7 +48,7 @@ async def _fetch(slots: int) -> None:
     works = Works(trips)
     recorder = Recorder()
     async with Ways(conf.policy()) as ways:
-        attendant = Attendant(trips, works, ways, recorder, machine)
+        attendant = Attendant(trips, works, Asker(trips, ways, recorder), machine)
         slow = max(1, slots // 5)
         engine = Engine(trips, works, attendant, Slots(slots - slow, slow), Waking(), worker=worker, machine=machine)
         loop = asyncio.get_running_loop()

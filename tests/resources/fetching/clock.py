@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.fetching import frontier
+from resources.fetching import calling
 
 START_MS = 1_800_000_000_000.0
 
@@ -12,8 +12,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 0.0
-        real = frontier._rules
-        monkeypatch.setattr(frontier, "_rules", lambda: f'{{"now":{self.ms:.3f},{real()[1:]}')
+        real = calling._rules
+        monkeypatch.setattr(calling, "_rules", lambda: f'{{"now":{self.ms:.3f},{real()[1:]}')
 
     @property
     def ms(self) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resources.fetching.addresses import guard
+from resources.fetching.asking import Asker
 from resources.fetching.attending import Attendant
 from resources.fetching.client import Policy
 from resources.fetching.engine import Engine
@@ -49,7 +50,7 @@ async def fetching(*, fast: int = 8, slow: int = 2) -> AsyncIterator[Fetcher]:
         policy = Policy(guard([80, 443], ("127.0.0.0/8",)), "Tarry", Path(spool))
         async with Ways(policy) as ways:
             works, recorder = Works(trips), Recorder()
-            attendant = Attendant(trips, works, ways, recorder, "m")
+            attendant = Attendant(trips, works, Asker(trips, ways, recorder), "m")
             engine = Engine(trips, works, attendant, slots, Waking(), worker="w", machine="m")
             fetcher = Fetcher(engine, slots, asyncio.create_task(engine.run()))
             try:

@@ -14,7 +14,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from resources.fetching import frontier
+from resources.fetching import calling, frontier
 from resources.fetching.frontier import LANES, End, Hold, Next, PutBack, TryAgain
 from resources.fetching.jobs import (
     Again,
@@ -327,7 +327,7 @@ class Frontier(RuleBasedStateMachine):
 def test_the_frontier_keeps_its_promises_in_any_order(
     servers: RedisServers, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frontier, "politeness", lambda: Politeness(retry_budget=2, failures_to_open=2, outage_hosts=2))
+    monkeypatch.setattr(calling, "politeness", lambda: Politeness(retry_budget=2, failures_to_open=2, outage_hosts=2))
     Frontier.servers, Frontier.clock = servers, clock
     run_state_machine_as_test(
         Frontier,

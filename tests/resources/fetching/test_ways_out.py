@@ -138,6 +138,7 @@ def test_a_way_out_that_is_away_for_one_machine_is_there_for_another(clock: Cloc
 
 def test_published_work_goes_out_by_the_way_of_its_domain(clock: Clock, settings: Settings) -> None:
     settings.FETCH_EGRESS = ["one=192.0.2.1", "two=192.0.2.2"]
+    settings.FETCH_TASKS = {"t": "tests.resources.fetching.pages.TASK"}
     for host in ("a.site.org", "b.site.org", "c.another.org"):
         publishing.publish("t", f"w:{host}", 1, (f"https://{host}/",), "fetch.fast")
     ways = {held.host: held.egress for held in (claimed(), claimed(), claimed())}

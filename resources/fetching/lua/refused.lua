@@ -1,0 +1,10 @@
+-- A domain has refused a request that a redirect led to.
+-- needs: domain line scoping adapting
+-- ARGV: rules host site path egress latency_ms retry_after_ms   -> 1
+local host, site, path, egress = unpack(ARGV, 2, 5)
+local d = domain_by_way(scope_by_rule(host, site, path), egress)
+local latency = tonumber(ARGV[6])
+on_throttled(d, {claimed = now - latency}, latency, tonumber(ARGV[7]))
+settle(d)
+wake()
+return 1
