@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
+import aiohttp
+
 from .decoding import Decoder
 from .errors import FetchError
 from .outcomes import Body, Failure
@@ -122,6 +124,14 @@ async def receive(content: Content, decoder: Decoder, spool: Spool, pace: Pace) 
             break
     decoder.finish()
     return await spool.finish()
+
+
+def received_whole(content: aiohttp.StreamReader, pace: Pace) -> Body:
+    """A plain body that is there to its end and is small enough for memory. Raises FetchError."""
+    data = content.read_nowait()
+    pace.received_whole(len(data))
+    _check_size(len(data), pace)
+    return Body(len(data), hashlib.sha256(data).hexdigest(), data=data)
 
 
 def too_big(max_bytes: int) -> FetchError:

@@ -17,6 +17,7 @@ from typing import Self
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
+from aiohttp.hdrs import CONTENT_ENCODING
 
 from . import bodies, decoding, failing, guarding, heads, signed_urls
 from .addresses import Guard
@@ -143,7 +144,7 @@ class Client:
                 await turn(url)
             trip.url = url
             trip.pace.awaits_head(loop.time())
-            response = await self._exchanges.ask(route, url, fetch.limits)
+            response = await self._exchanges.ask(route, fetch.limits)
             try:
                 trip.pace.has_head(loop.time())
                 trip.status = response.status
@@ -175,22 +176,24 @@ class Client:
         if head.status == 304 and route.sends_validators:
             await settle(response)
             return NotModified(head, trip.pace.timing(loop.time()))
-        await _check_status(route, response, head)
+        if head.status != 200:
+            await _check_status(route, response, head)
         has_body = route.method != "HEAD" and head.status not in _WITHOUT_BODY
         is_slow = has_body and _is_slow(route.fetch, head, trip.pace.seconds_so_far(loop.time()))
         if decide is not None and await _decided(decide, head):
             return Dropped(head, trip.pace.timing(loop.time()))
         if is_slow:
             trip.pace.slow_down(loop.time())
-        body = await self._take(response, trip.pace) if has_body else NO_BODY
+        body = NO_BODY
+        if has_body:
+            body = _at_once(response, trip.pace) or await self._take(response, trip.pace)
         return Fetched(head, body, trip.pace.timing(loop.time()))
 
     async def _take(self, response: aiohttp.ClientResponse, pace: Pace) -> Body:
-        decoder = decoding.decoder(", ".join(response.headers.getall("Content-Encoding", ())))
+        decoder = decoding.decoder(", ".join(response.headers.getall(CONTENT_ENCODING, ())))
         spool = bodies.Spool(self._policy.spool_directory, pace.limits.spool_bytes)
-        watch = nullcontext() if response.content.is_eof() else watched(response)
         try:
-            with watch:
+            with nullcontext() if response.content.is_eof() else watched(response):
                 return await bodies.receive(response.content, decoder, spool, pace)
         except (aiohttp.ClientError, OSError) as error:
             spool.discard()
@@ -198,6 +201,20 @@ class Client:
         except BaseException:
             spool.discard()
             raise
+
+
+def _at_once(response: aiohttp.ClientResponse, pace: Pace) -> Body | None:
+    """The body, if all of it came with the head, as small ones do, and nothing has to be unpacked or written.
+
+    Raises FetchError.
+    """
+    content = response.content
+    if not content.is_eof() or CONTENT_ENCODING in response.headers or content.total_bytes > pace.limits.spool_bytes:
+        return None
+    try:
+        return bodies.received_whole(content, pace)
+    except aiohttp.ClientError as error:
+        raise failing.meaning(error) from error
 
 
 async def _check_status(route: Route, response: aiohttp.ClientResponse, head: Head) -> None:

@@ -7,10 +7,11 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from http.cookies import SimpleCookie
 from typing import Any
 
 import aiohttp
-from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, hdrs
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -30,6 +31,18 @@ STALE_TRIES = 3
 Then another is taken, so many times."""
 
 
+_NO_TYPE = (hdrs.CONTENT_TYPE,)
+
+
+class _NoCookies(aiohttp.DummyCookieJar):
+    """Has none for anybody, and need not make an empty set of them for each request."""
+
+    _none: SimpleCookie = SimpleCookie()
+
+    def filter_cookies(self, request_url: URL) -> "SimpleCookie":
+        return self._none
+
+
 class Exchanges:
     """A session of aiohttp, set up to do nothing by itself."""
 
@@ -37,21 +50,29 @@ class Exchanges:
         self._proxy = proxy
         self._session = aiohttp.ClientSession(
             connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
+            cookie_jar=_NoCookies(),
             auto_decompress=False,
             trust_env=False,
             headers={"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": decoding.ACCEPTED},
-            skip_auto_headers=("Content-Type",),
             max_field_size=MAX_FIELD_BYTES,
             max_headers=MAX_FIELDS,
             middlewares=(_only_once,),
         )
 
-    async def ask(self, route: Route, address: str, limits: Limits) -> ClientResponse:
+    async def ask(self, route: Route, limits: Limits) -> ClientResponse:
         """Sends the request to the route's address and waits for the head of its answer. Raises FetchError."""
-        url = URL(address, encoded=True)
+        target = route.target
+        url = URL.build(
+            scheme=target.scheme,
+            authority=target.authority,
+            path=target.path,
+            query_string=target.query or "",
+            encoded=True,
+        )
         headers = route.headers()
-        through = {} if self._proxy is None else await self._prepare(self._proxy, route, headers, limits)
+        options = {} if self._proxy is None else await self._prepare(self._proxy, route, headers, limits)
+        if route.method == "POST" or route.body:  # aiohttp would make up a type
+            options["skip_auto_headers"] = _NO_TYPE
         for tries in range(1, STALE_TRIES + 1):
             attempt = guarding.Attempt()
             guarding.current_attempt.set(attempt)
@@ -63,7 +84,7 @@ class Exchanges:
                     headers=headers,
                     allow_redirects=False,
                     timeout=_timeout(limits.connect_seconds),
-                    **through,
+                    **options,
                 )
             except aiohttp.ConnectionTimeoutError as error:
                 raise self._no_connection(route) from error

@@ -1,9 +1,9 @@
 """Reads an answer's head once: what it says of the body, of caching and of when to come again."""
 
-import re
 from itertools import chain
 
 import aiohttp
+from aiohttp import hdrs
 
 from . import http_dates, retry_after
 from .errors import FetchError
@@ -12,7 +12,7 @@ from .requests import Limits, is_sendable
 
 MAX_VALIDATOR_CHARACTERS = 1000
 
-_DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
+MAX_LENGTH_DIGITS = 19
 
 
 def read(response: aiohttp.ClientResponse, url: str, hops: list[Hop], limits: Limits, now: float) -> Head:
@@ -26,11 +26,11 @@ def read(response: aiohttp.ClientResponse, url: str, hops: list[Hop], limits: Li
         headers=headers,
         received_at=now,
         hops=tuple(hops),
-        content_type=_text(headers.get("Content-Type", "")),
-        content_length=_length(headers.get("Content-Length"), chunked="Transfer-Encoding" in headers),
-        etag=_validator(headers.get("ETag")),
-        last_modified=_validator(headers.get("Last-Modified")),
-        retry_after_seconds=asked_to_wait(response, now),
+        content_type=_text(headers.get(hdrs.CONTENT_TYPE, "")),
+        content_length=_length(headers.get(hdrs.CONTENT_LENGTH), chunked=hdrs.TRANSFER_ENCODING in headers),
+        etag=_validator(headers.get(hdrs.ETAG)),
+        last_modified=_validator(headers.get(hdrs.LAST_MODIFIED)),
+        retry_after_seconds=asked_to_wait(response, now) if hdrs.RETRY_AFTER in headers else None,
     )
 
 
@@ -43,7 +43,9 @@ def asked_to_wait(response: aiohttp.ClientResponse, now: float) -> float | None:
 
 
 def _length(value: str | None, *, chunked: bool) -> int | None:
-    return int(value) if value is not None and not chunked and _DIGITS.fullmatch(value) else None
+    if value is None or chunked or len(value) > MAX_LENGTH_DIGITS or not (value.isascii() and value.isdigit()):
+        return None
+    return int(value)
 
 
 def _validator(value: str | None) -> str | None:

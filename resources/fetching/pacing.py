@@ -56,6 +56,26 @@ class Pace:
     force: a fetch's own, or, from the moment its body turns out to be slow, those for slow ones.
     """
 
+    __slots__ = (
+        "_cancelling",
+        "_head_at",
+        "_slow_at",
+        "_slow_limits",
+        "_slows",
+        "_started",
+        "_started_at",
+        "_task",
+        "_waits_for",
+        "_watch",
+        "_window_bytes",
+        "_window_received",
+        "deadline",
+        "has_ended",
+        "limits",
+        "until",
+        "wire_bytes",
+    )
+
     def __init__(
         self, watch: Watch, fetch: Fetch, slows: Callable[[], None] | None, *, started_at: float, now: float
     ) -> None:
@@ -131,6 +151,10 @@ class Pace:
         self._window_received += size
         if self._window_received >= self._window_bytes:
             self._begin_window(now)
+
+    def received_whole(self, size: int) -> None:
+        """All of the body was there with its head."""
+        self.wire_bytes = size
 
     def seconds_so_far(self, now: float) -> float:
         return now - self._started

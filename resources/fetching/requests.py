@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 METHODS = frozenset({"GET", "HEAD", "POST"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", re.ASCII)
-_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]{0,4000}")
+MAX_VALUE_CHARACTERS = 4000
+_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*")
 _OURS = frozenset(
     {
         "host",
@@ -74,7 +75,7 @@ class Fetch:
         if self.method not in METHODS:
             raise ValueError(f"{self.method!r} is not one of {', '.join(sorted(METHODS))}")
         for name, value in self.headers.items():
-            if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value) or name.lower() in _OURS:
+            if not _TOKEN.fullmatch(name) or not is_sendable(value) or name.lower() in _OURS:
                 raise ValueError(f"the header {name!r} cannot be sent")
 
     @property
@@ -84,4 +85,6 @@ class Fetch:
 
 def is_sendable(value: str) -> bool:
     """Whether a header may have this value. Servers send validators that nobody can send back."""
-    return _VALUE.fullmatch(value) is not None
+    if len(value) > MAX_VALUE_CHARACTERS:
+        return False
+    return (value.isascii() and value.isprintable()) or _VALUE.fullmatch(value) is not None

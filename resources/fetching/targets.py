@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import cast
 
 import idna
 
@@ -22,11 +23,14 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 _PARTS = re.compile(
     r"(?:(?P<scheme>[^:/?#]+):)?(?://(?P<authority>[^/?#]*))?(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?", re.DOTALL
 )
+_Parts = tuple[str | None, str | None, str | None, str | None]
+"""Scheme, authority, path and query."""
 _AUTHORITY = re.compile(r"(?:[^@]*@)*(?P<host>\[[^\[\]@]*\]|[^:@\[\]]*)(?::(?P<port>[0-9]{0,5}))?", re.ASCII)
 _HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NO_TEXT = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # the rest of the half surrogates are bytes that are no UTF-8
+_PLAIN = re.compile(r"[!-~]*")
 _ILLEGAL = re.compile(r"[^!#$%&\'()*+,\-./0-9:;=?@A-Z\[\]_a-z~|]")
 
 
@@ -69,16 +73,16 @@ class Target:
 
 def parse(url: str, *, max_bytes: int = MAX_URL_BYTES) -> Target:
     """The target of an absolute URL; userinfo and fragment are left out. Raises FetchError."""
-    parts = _split(url, max_bytes)
-    if parts["scheme"] is None or parts["authority"] is None:
+    scheme, authority, path, query = _split(url, max_bytes)
+    if scheme is None or authority is None:
         raise FetchError(Failure.PERMANENT, "not an absolute URL")
-    return _target(parts["scheme"], parts["authority"], parts["path"] or "", parts["query"])
+    return _target(scheme, authority, path or "", query)
 
 
 def resolve(base: Target, reference: str) -> Target:
     """What a Location means at `base` (RFC 3986, 5.2). Raises FetchError."""
-    parts = _split(reference.strip(" \t"), MAX_HOP_BYTES)
-    scheme, authority, path, query = parts["scheme"], parts["authority"], parts["path"] or "", parts["query"]
+    scheme, authority, path, query = _split(reference.strip(" \t"), MAX_HOP_BYTES)
+    path = path or ""
     if scheme is not None or authority is not None:
         if authority is None:
             _check_scheme(scheme or "")
@@ -117,14 +121,20 @@ def without_dots(path: str) -> str:
     return "/".join(kept)
 
 
-def _split(url: str, max_bytes: int) -> dict[str, str | None]:
+def _split(url: str, max_bytes: int) -> _Parts:
+    if len(url) <= max_bytes and _PLAIN.fullmatch(url):  # as nearly all are
+        return _parts(url)
     if _CONTROL.search(url) or (not url.isascii() and _NO_TEXT.search(url)):
         raise FetchError(Failure.PERMANENT, "control characters in an address")
     if len(url) > max_bytes or len(url.encode("utf-8", "surrogateescape")) > max_bytes:
         raise FetchError(Failure.PERMANENT, f"an address of more than {max_bytes:,} bytes")
+    return _parts(url)
+
+
+def _parts(url: str) -> _Parts:
     match = _PARTS.fullmatch(url)
     assert match is not None, "the pattern matches any text"
-    return match.groupdict()
+    return cast(_Parts, match.groups())
 
 
 def _target(scheme: str, authority: str, path: str, query: str | None) -> Target:
@@ -146,6 +156,8 @@ def _host_and_port(scheme: str, authority: str) -> tuple[str, int]:
 
 
 def _check_scheme(scheme: str) -> str:
+    if scheme in DEFAULT_PORTS:
+        return scheme
     if scheme.lower() not in DEFAULT_PORTS:
         raise FetchError(Failure.REFUSED, "only http and https are fetched")
     return scheme.lower()

@@ -78,6 +78,18 @@ def test_headers_of_the_asker_replace_ours() -> None:
     fetching_from(work)
 
 
+@pytest.mark.parametrize("given", [{}, {"Content-Type": "text/x"}])
+def test_a_body_has_the_type_that_its_asker_says_or_none(given: dict[str, str]) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        url = origin.does("/", answer())
+        await timed(client, Fetch(url, method="POST", body=b"x=y", headers=given, limits=LIMITS))
+        await timed(client, Fetch(url, method="POST", headers=given, limits=LIMITS))
+        assert [asked.fields.get("content-type") for asked in origin.asked] == [given.get("Content-Type")] * 2
+        assert [asked.body for asked in origin.asked] == [b"x=y", b""]
+
+    fetching_from(work)
+
+
 @pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding", "Connection", "X\r\nY", "", "a b"])
 def test_headers_that_would_change_the_request_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be sent"):
