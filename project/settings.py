@@ -141,7 +141,9 @@ LAYER_SCENES_KEPT = env.whole("LAYER_SCENES_KEPT", 8)
 API_CALLS_PER_MINUTE = env.whole("API_CALLS_PER_MINUTE", 600, least=0)
 
 # Fetching
-FETCH_TASKS: dict[str, str] = {}  # by the name of a task, the dotted path of a resources.fetching.errands.Task
+FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetching.errands.Task
+    "resources.fetch_tile": "resources.upstream.preparing.TASK",
+}
 FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100)
 FETCH_ALLOW_PRIVATE: list[str] = env.words("FETCH_ALLOW_PRIVATE")
 FETCH_EGRESS: list[str] = env.words("FETCH_EGRESS")
@@ -157,6 +159,7 @@ FETCH_SLOW_DEADLINE_SECONDS = env.number("FETCH_SLOW_DEADLINE_SECONDS", 300)
 FETCH_MIN_BYTES_PER_SECOND = env.number("FETCH_MIN_BYTES_PER_SECOND", 1000)
 FETCH_RATE_WINDOW_SECONDS = env.number("FETCH_RATE_WINDOW_SECONDS", 10)
 FETCH_MAX_BYTES = env.whole("FETCH_MAX_BYTES", 25_000_000)
+FETCH_TILE_MAX_BYTES = env.whole("FETCH_TILE_MAX_BYTES", 5_000_000)
 FETCH_SLOW_MAX_BYTES = env.whole("FETCH_SLOW_MAX_BYTES", 2_000_000_000)
 FETCH_SPOOL_BYTES = env.whole("FETCH_SPOOL_BYTES", 262_144)
 FETCH_SPOOL_DIRECTORY = _data.spool

@@ -27,6 +27,8 @@ from .tiles.errors import SpeedsError
 from .tiles.keeping import storing
 from .tiles.layers import LayerView
 
+DATA, PAINTING, UPSTREAM = "Data", "Painting", "Another server's tiles"
+
 admin.site.site_header = admin.site.site_title = "Tarry"
 
 
@@ -43,12 +45,21 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
     )
     fieldsets = (
         (None, {"fields": ("slug", "title", "kind", "enabled", "preview")}),
-        ("Data", {"fields": ("geometry_file", "speeds_file", "segments", "positions", "speeds_known", "measured_at")}),
+        (UPSTREAM, {"fields": ("upstream", "most_fresh_seconds")}),
+        (DATA, {"fields": ("geometry_file", "speeds_file", "segments", "positions", "speeds_known", "measured_at")}),
         ("Map", {"fields": ("base", "order", "style", "min_zoom", "max_zoom", "bounds", "attribution", "note")}),
-        ("Painting", {"fields": ("blocks",)}),
+        (PAINTING, {"fields": ("blocks",)}),
         ("Freshness", {"fields": ("fresh_seconds", "stale_seconds", "client_seconds", "version", "updated_at")}),
         ("Traffic", {"fields": ("traffic",)}),
     )
+
+    def get_fieldsets(self, request: HttpRequest, obj: Layer | None = None) -> Any:
+        """All of them, since the kind can be changed; those that the layer's kind has no use for are folded."""
+        folded = {DATA, PAINTING} if obj and obj.kind == Layer.Kind.UPSTREAM else {UPSTREAM}
+        return [
+            (title, {**options, "classes": ["collapse"]} if title in folded else options)
+            for title, options in super().get_fieldsets(request, obj)
+        ]
 
     @admin.display(description="painted in blocks")
     def blocks(self, layer: Layer) -> str:
@@ -70,9 +81,9 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
 
     @admin.display(description="preview")
     def preview(self, layer: Layer) -> SafeString | str:
-        saved = Layer.objects.filter(pk=layer.pk).exclude(geometry_name="").first()
+        saved = Layer.objects.filter(pk=layer.pk).with_tiles().first()
         if saved is None:
-            return "Load data first."
+            return "Load data first, or name another server's tiles."
         return _links(saved) if saved.enabled else "The layer is switched off."
 
     @admin.display(description="requests")
@@ -88,7 +99,7 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
 
     @admin.action(description="Expire", permissions=["change"])
     def expire(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
-        self._save_each(request, queryset, "Tiles are painted anew: {}.")
+        self._save_each(request, queryset, "Tiles are prepared anew: {}.")
 
     @admin.action(description="Switch on", permissions=["change"])
     def switch_on(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
@@ -154,7 +165,7 @@ def _links(layer: Layer) -> SafeString:
     longitude, latitude = bounds.middle()
     zoom = grid.zoom_around(bounds, layer.min_zoom, layer.max_zoom)
     place = f"{reverse('map')}#{zoom}/{latitude:.5f}/{longitude:.5f}"
-    tile = reverse("tile", args=[f"{layer.slug}/{z}/{x}/{y}@2x.png"])
+    tile = reverse("tile", args=[f"{layer.slug}/{z}/{x}/{y}{'@2x' if layer.has_dense_tiles else ''}.png"])
     links = (
         (reverse("layer", args=[layer.slug]), "Its page"),
         (place, "Map"),

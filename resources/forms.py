@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.forms.fields import InvalidJSONInput
 
-from .models import Layer
+from .models import WEEK_SECONDS, Layer
 from .tiles import conf
 from .tiles.errors import LayerError, SpeedsError
 from .tiles.keeping import apart, storing
@@ -21,6 +21,7 @@ from .tiles.reading import geojson
 from .tiles.reading.compiling import CompiledLayer, CompiledSpeeds
 from .tiles.sizing.sides import Sizing
 from .tiles.styling import point_style
+from .upstream.storing import NO_DATA
 
 _log = logging.getLogger("tarry.layers")
 
@@ -94,6 +95,21 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         exclude = ()
         field_classes = {"style": SmallJSONField, "bounds": SmallJSONField}
         help_texts = {"style": STYLE_HELP}
+        widgets = {"upstream": forms.TextInput({"class": "vLargeTextField"})}
+
+    def clean_most_fresh_seconds(self) -> float:
+        """Its default when it is left empty: most kinds of layers have no use for it."""
+        given: float | None = self.cleaned_data["most_fresh_seconds"]
+        return WEEK_SECONDS if given is None else given
+
+    def clean(self) -> dict[str, Any] | None:
+        """Lets go of what belongs to the kind that the layer had before, unless it was typed just now."""
+        cleaned = super().clean() or {}
+        if "kind" in self.changed_data:
+            name, nothing = ("style", {}) if cleaned.get("kind") == Layer.Kind.UPSTREAM else ("upstream", "")
+            if name not in self.changed_data:
+                cleaned[name] = nothing
+        return cleaned
 
     def full_clean(self) -> None:
         super().full_clean()
@@ -112,6 +128,9 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
                 return ""
 
     def _take_files(self, cleaned: dict[str, Any]) -> None:
+        if cleaned["kind"] == Layer.Kind.UPSTREAM:
+            self._take_no_files(cleaned)
+            return
         if not cleaned["geometry_file"] and self._needs_geometry(cleaned["kind"]):
             self.add_error("geometry_file", "A layer of this kind needs its GeoJSON.")
             return
@@ -132,6 +151,14 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
             self.add_error(field, str(error))
         except OSError as error:
             self.add_error(field, f"The storage did not take the data: {error.strerror or error}.")
+
+    def _take_no_files(self, cleaned: dict[str, Any]) -> None:
+        """Another server's tiles need none; those that the layer had before go."""
+        for name in ("geometry_file", "speeds_file"):
+            if cleaned[name]:
+                self.add_error(name, "Tiles of another server have no data. Choose another kind, or no file.")
+        if not self.errors and self.instance.geometry_name:
+            self.written = {**NO_DATA, "style": cleaned["style"]}
 
     def _needs_geometry(self, kind: str) -> bool:
         return not self.instance.geometry_name or kind != self.initial.get("kind", kind)

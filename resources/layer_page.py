@@ -27,7 +27,7 @@ from .tiles.layers import LayerView
 def layer_page(request: HttpRequest, slug: str) -> HttpResponse:
     """`/layers/<slug>/`: what the layer is, how it stands, code that shows it. Paints nothing, reads no file."""
     try:
-        layers = list(Layer.objects.filter(Q(slug=slug) | Q(base=True), enabled=True).exclude(geometry_name=""))
+        layers = list(Layer.objects.filter(Q(slug=slug) | Q(base=True), enabled=True).with_tiles())
     except DatabaseError:
         return responses.problem(503, "The layers cannot be read now.", wait_seconds=1)
     layer = next((layer for layer in layers if layer.slug == slug), None)
@@ -67,6 +67,8 @@ def _context(layer: Layer, layers: list[Layer], site: str) -> dict[str, Any]:
     return {
         "layer": described,
         "facts": _facts(layer, view),
+        "dense": layer.has_dense_tiles,
+        "painted": view.upstream is None,
         "style": json.dumps(layer.style, indent=2, ensure_ascii=False) if layer.style else "",
         "addresses": {"tiles": subject.tiles(), "tilejson": subject.tilejson},
         "tilejson": json.dumps(tilejson.describe(view, site), indent=2, ensure_ascii=False),
@@ -110,10 +112,20 @@ def _subject(view: LayerView, site: str) -> filling.Subject:
         latitude=latitude,
         longitude=longitude,
         zoom=min(zoom + 1, view.max_zoom),  # as wide as a page, not as a thumbnail
+        dense=view.has_scale(2),
     )
 
 
 def _facts(layer: Layer, view: LayerView) -> list[layer_state.Fact]:
+    if view.upstream is not None:
+        return [
+            *layer_state.upstream_facts(layer.get_kind_display(), view.upstream.host),
+            *layer_state.version_facts(layer.version, "settings, or all of its tiles"),
+            *layer_state.map_facts(view.min_zoom, view.max_zoom, view.bounds, {}),
+            *layer_state.upstream_freshness_facts(
+                view.fresh_seconds, view.most_fresh_seconds, view.stale_seconds, view.client_seconds
+            ),
+        ]
     speeds: Iterator[layer_state.Fact] = iter(())
     if layer.kind == Layer.Kind.LINES:
         speeds = layer_state.speed_facts(layer.segments, layer.speeds_known, layer.measured_at)

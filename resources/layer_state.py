@@ -26,6 +26,12 @@ def data_facts(kind_label: str, features: int, positions: int) -> Iterator[Fact]
     yield Fact("Features", f"{features:,}", f"with {positions:,} positions")
 
 
+def upstream_facts(kind_label: str, host: str) -> Iterator[Fact]:
+    """Whose tiles they are. Nothing more of the address: it may hold a key."""
+    yield Fact("Kind", kind_label)
+    yield Fact("Fetched from", host, "once for everybody, and kept")
+
+
 def speed_facts(features: int, speeds_known: int, measured_at: datetime | None) -> Iterator[Fact]:
     """What is known of the speeds. Only lines have some."""
     if not speeds_known:
@@ -36,10 +42,10 @@ def speed_facts(features: int, speeds_known: int, measured_at: datetime | None) 
         yield Fact("Measured", moment(measured_at), "the latest of the speeds", measured_at)
 
 
-def version_facts(version: int) -> Iterator[Fact]:
+def version_facts(version: int, meaning: str = "data, speeds or settings") -> Iterator[Fact]:
     """Versions are microseconds since 1970."""
     changed = datetime.fromtimestamp(version // 1_000_000, UTC)
-    yield Fact("Changed", moment(changed), "data, speeds or settings", changed)
+    yield Fact("Changed", moment(changed), meaning, changed)
     yield Fact("Version", str(version))
 
 
@@ -62,6 +68,19 @@ def freshness_facts(
     if client_seconds is None:
         yield Fact("Changes show within", duration(hot_seconds), "and the time of painting")
     else:
+        yield Fact("Kept by browsers for", duration(client_seconds), "before they ask again")
+
+
+def upstream_freshness_facts(
+    least_seconds: float, most_seconds: float, stale_seconds: float, client_seconds: float | None
+) -> Iterator[Fact]:
+    """How old tiles of another server may be."""
+    if least_seconds < most_seconds:
+        yield Fact("Fresh for", f"{duration(least_seconds)} to {duration(most_seconds)}", "as their server says")
+    else:
+        yield Fact("Fresh for", duration(least_seconds), "whatever their server says")
+    yield Fact("Then stale for", duration(stale_seconds), "served at once while it is fetched anew")
+    if client_seconds is not None:
         yield Fact("Kept by browsers for", duration(client_seconds), "before they ask again")
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Self
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, RegexValidator
@@ -14,8 +15,10 @@ from .tiles import grid, tile
 from .tiles.errors import LayerError
 from .tiles.expirations import Expiration, Part, with_one_more
 from .tiles.styling import style
+from .upstream import rules
 
 YEAR_SECONDS = 31_536_000
+WEEK_SECONDS = 604_800
 VERSION_FIELDS = ("version", "data_version", "expirations", "updated_at")
 
 
@@ -34,13 +37,23 @@ def whole_world() -> list[float]:
     return grid.WORLD.as_list()
 
 
+class LayerQuerySet(models.QuerySet["Layer"]):
+    def with_tiles(self) -> Self:
+        """Those that have something to show: data, or another server's tiles."""
+        return self.exclude(geometry_name="", upstream="")
+
+
 class Layer(models.Model):
-    """A map layer. Its geometry and speeds are files in the storage, compiled for painters."""
+    """A map layer. Its geometry and speeds are files in the storage, compiled for painters.
+
+    Or its tiles are another server's: then it has neither.
+    """
 
     class Kind(models.TextChoices):
         LINES = "lines", "Lines, coloured by speed"
         AREAS = "areas", "Areas, filled"
         POINTS = "points", "Points, as clusters, heat or dots"
+        UPSTREAM = "upstream", "Tiles of another server"
 
     slug = models.CharField(
         max_length=50,
@@ -53,6 +66,13 @@ class Layer(models.Model):
     enabled = models.BooleanField(default=True, help_text="Layers that are switched off answer 404.")
     base = models.BooleanField("base map", default=False, help_text="Drawn below the other layers on the map page.")
     order = models.IntegerField(default=0, help_text="Higher numbers are drawn on top.")
+    upstream = models.CharField(
+        "address of the tiles",
+        max_length=2000,
+        blank=True,
+        help_text="Of another server's tiles: https://…/{z}/{x}/{y}.png; {-y} counts rows from the south, {q} is a "
+        "quadkey, {s} a, b or c in turn ({s:1234} what is named), {r} @2x for dense screens. Respect its terms of use.",
+    )
     style = models.JSONField(
         default=dict,
         blank=True,
@@ -70,10 +90,17 @@ class Layer(models.Model):
         "Set from the data when it is loaded, unless you change them too.",
     )
     fresh_seconds = models.FloatField(default=60, validators=[validate_seconds])
+    most_fresh_seconds = models.FloatField(
+        default=WEEK_SECONDS,
+        blank=True,
+        validators=[validate_seconds],
+        help_text="For tiles of another server, the most: in between it says how long. Fresh seconds are the least, "
+        "and hold where it says nothing. Empty: a week.",
+    )
     stale_seconds = models.FloatField(
         default=86_400,
         validators=[validate_seconds],
-        help_text="How long tiles are still served, while they are painted anew, after they were fresh.",
+        help_text="How long tiles are still served, while they are prepared anew, after they were fresh.",
     )
     client_seconds = models.FloatField(
         null=True,
@@ -101,16 +128,23 @@ class Layer(models.Model):
     )
     updated_at = models.DateTimeField(auto_now=True)
 
+    objects = LayerQuerySet.as_manager()
+
     class Meta:
         ordering = ("base", "-order", "slug")
 
     def __str__(self) -> str:
         return self.title or self.slug
 
+    @property
+    def has_dense_tiles(self) -> bool:
+        """Whether there are tiles of twice the pixels (@2x): painted ones always, others where they are offered."""
+        return self.kind != self.Kind.UPSTREAM or "{r}" in self.upstream
+
     def clean(self) -> None:
         errors: dict[str, str] = {}
         for name, check in (
-            ("style", lambda: style.parse_style(self.kind, self.style)),
+            ("style", lambda: style.check(self.kind, self.style)),
             ("bounds", lambda: grid.Bounds.parse(self.bounds)),
         ):
             try:
@@ -119,8 +153,16 @@ class Layer(models.Model):
                 errors[name] = str(error)
         if None not in (self.min_zoom, self.max_zoom) and self.min_zoom > self.max_zoom:
             errors["max_zoom"] = "The largest zoom is below the smallest."
+        errors |= self._upstream_mistakes()
         if errors:
             raise ValidationError(errors)
+
+    def _upstream_mistakes(self) -> dict[str, str]:
+        """What is wrong with the fields of another server's tiles, by field."""
+        if self.kind != self.Kind.UPSTREAM:
+            return rules.mistakes_without(self.upstream)
+        given = rules.Given(self.upstream, self.style, self.min_zoom, self.fresh_seconds, self.most_fresh_seconds)
+        return rules.mistakes(given)
 
     def save(
         self,

@@ -18,7 +18,7 @@ KINDS = (
     {"name": "hot", "title": "From the hot cache", "meaning": "nginx answered by itself"},
     {"name": "cache", "title": "From the cache", "meaning": "prepared before, answered at once"},
     {"name": "stale", "title": "Stale, being refreshed", "meaning": "the older one, at once"},
-    {"name": "waited", "title": "Waited for", "meaning": "redirected until it was painted"},
+    {"name": "waited", "title": "Waited for", "meaning": "redirected until it was prepared"},
     {"name": "failed", "title": "Failed, tried again", "meaning": "busy or broken: asked again later"},
 )
 
@@ -26,7 +26,7 @@ KINDS = (
 @require_safe
 def map_page(request: HttpRequest) -> HttpResponse:
     """Shows the map. Does not paint anything itself: the tiles have addresses of their own."""
-    layers = [described(layer) for layer in Layer.objects.filter(enabled=True).exclude(geometry_name="")]
+    layers = [described(layer) for layer in Layer.objects.filter(enabled=True).with_tiles()]
     context = {
         "layers": layers,
         "groups": grouped(layers),
@@ -64,7 +64,7 @@ def described(layer: Layer) -> dict[str, Any]:
         "attribution": layer.attribution,
         "note": layer.note,
         "legend": [] if layer.base else style.legend(layer.kind, layer.style),
-        "url": f"/tiles/{layer.slug}/{{z}}/{{x}}/{{y}}{{r}}.png",
+        "url": f"/tiles/{layer.slug}/{{z}}/{{x}}/{{y}}{'{r}' if layer.has_dense_tiles else ''}.png",
         "tilejson": f"/tiles/{layer.slug}.json",
         "page": reverse("layer", args=[layer.slug]),
     }

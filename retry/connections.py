@@ -42,6 +42,11 @@ def run(steps: Steps[Result]) -> Result:
     return _drive(steps, execute)
 
 
+def run_patiently(steps: Steps[Result]) -> Result:
+    """Carries out the steps, each tried again for several seconds. Raises StoreUnavailable."""
+    return _drive(steps, execute_patiently)
+
+
 def execute(call: Call) -> Reply:
     """Runs one call, failing fast. Raises StoreUnavailable; the server may still execute the call later."""
     breaker = BREAKERS[call.server]

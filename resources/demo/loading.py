@@ -114,7 +114,7 @@ def load_demo(report: Callable[[str], None], offered: Collection[str] = ()) -> i
     Those that were `offered` before are not loaded again: somebody deleted them. Raises LayerError or
     ValidationError when a file cannot become a layer.
     """
-    there = set(Layer.objects.exclude(geometry_name="").values_list("slug", flat=True))
+    there = set(Layer.objects.with_tiles().values_list("slug", flat=True))
     missing = [layer for layer in LAYERS if layer.slug not in there and layer.slug not in offered]
     for number, layer in enumerate(missing, start=1):
         stored = load(layer)

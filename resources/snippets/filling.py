@@ -4,6 +4,7 @@ A layer's title and attribution are text: what HTML, JavaScript, Python or XML w
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -15,6 +16,7 @@ MAPLIBRE = "6.17.0"
 OPENLAYERS = "10.11.0"
 DEEPEST_ZOOM = 18
 """As far as maps zoom in even where a layer ends before: its last tiles are enlarged."""
+CHOOSES = "Dense screens get tiles of twice the pixels."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,12 @@ class Subject:
     latitude: float
     longitude: float
     zoom: int
+    dense: bool = True
+    """Whether there are tiles of twice the pixels."""
 
     def tiles(self, density: str = "") -> str:
-        """The template of the tiles' addresses, with what stands before `.png`."""
+        """The template of the tiles' addresses, with what stands before `.png` where there is more than one density."""
+        density = density if self.dense else ""
         return f"{self.site}/tiles/{self.slug}/{{z}}/{{x}}/{{y}}{density}.png"
 
     @property
@@ -48,11 +53,17 @@ class Form:
     title: str
     remark: str
     text: Template
+    chooses: bool = False
+    """Whether it asks for tiles of twice the pixels on dense screens."""
 
     @classmethod
-    def read(cls, file: str, title: str, remark: str) -> "Form":
+    def read(cls, file: str, title: str, remark: str, *, chooses: bool = False) -> "Form":
         path = Path(__file__).parent / "texts" / file
-        return cls(path.stem.replace("_", "-"), title, remark, Template(path.read_text().rstrip("\n")))
+        return cls(path.stem.replace("_", "-"), title, remark, Template(path.read_text().rstrip("\n")), chooses)
+
+    def fill(self, values: Mapping[str, object], *, dense: bool) -> "Snippet":
+        remark = f"{self.remark} {CHOOSES}" if self.chooses and dense else self.remark
+        return Snippet(self.name, self.title, remark, self.text.substitute(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +77,20 @@ class Snippet:
 
 
 FORMS = (
-    Form.read("leaflet.html", "Leaflet", "A whole page. Dense screens get tiles of twice the pixels."),
+    Form.read("leaflet.html", "Leaflet", "A whole page.", chooses=True),
     Form.read("maplibre.html", "MapLibre GL JS", "A whole page. Zooms, bounds and attribution come from the TileJSON."),
     Form.read(
         "maplibre_tiles.js",
         "MapLibre GL JS, without TileJSON",
-        "A source for the page above. Dense screens get tiles of twice the pixels.",
+        "A source for the page above.",
+        chooses=True,
     ),
     Form.read("openlayers.html", "OpenLayers", "A whole page. Zooms and attribution come from the TileJSON."),
     Form.read(
         "openlayers_xyz.js",
         "OpenLayers, without TileJSON",
-        "A source for the page above. Dense screens get tiles of twice the pixels.",
+        "A source for the page above.",
+        chooses=True,
     ),
     Form.read(
         "qgis.xml",
@@ -91,7 +104,7 @@ FORMS = (
 def snippets(subject: Subject) -> list[Snippet]:
     """Every snippet, filled in."""
     values = _values(subject)
-    return [Snippet(form.name, form.title, form.remark, form.text.substitute(values)) for form in FORMS]
+    return [form.fill(values, dense=subject.dense) for form in FORMS]
 
 
 def _values(subject: Subject) -> dict[str, object]:
@@ -109,6 +122,7 @@ def _values(subject: Subject) -> dict[str, object]:
         "tiles_twice_js": _script(subject.tiles("@2x")),
         "tiles_leaflet_js": _script(subject.tiles("{r}")),
         "tiles_maplibre_js": _script(subject.tiles("{ratio}")),
+        "is_dense_js": "window.devicePixelRatio > 1" if subject.dense else "false",
         "tiles_xml": _attribute(subject.tiles()),
         "tilejson_js": _script(subject.tilejson),
         "qgis_source_py": json.dumps(_qgis_source(subject), ensure_ascii=False),

@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from resources.tiles import layers
 from retry import methods, responses, serving, work
 
+from .finding import find_painted
 from .picture import Picture, PictureError
 
 
@@ -14,7 +15,7 @@ def static_map(request: HttpRequest) -> HttpResponse:
     """`/staticmap?layers=A,B&center=LAT,LON&zoom=Z&size=WxH&format=png|webp`"""
     try:
         picture = Picture.read(dict(request.GET.lists()))
-        found = [layers.layer_snapshot(slug) for slug in picture.layers]
+        found = [find_painted(slug) for slug in picture.layers]
     except PictureError as error:
         return responses.problem(400, str(error), cache_status="Tarry; fwd=bypass")
     except DatabaseError:

@@ -16,6 +16,8 @@ from typing import Any, Self
 from django.db import Error as DatabaseError
 
 from resources.models import Layer
+from resources.upstream import templates
+from resources.upstream.templates import Template
 
 from . import conf, grid
 from .blocks import read_sides, side_at
@@ -55,6 +57,10 @@ class LayerView:
     speeds_known: int = 0
     measured_at: datetime | None = None
     metatiles: Mapping[int, int] = field(default_factory=dict)
+    upstream: Template | None = None
+    """Where the tiles come from, if they are another server's."""
+
+    most_fresh_seconds: float = 0
 
     @classmethod
     def of(cls, layer: Layer) -> Self:
@@ -79,10 +85,16 @@ class LayerView:
             speeds_known=layer.speeds_known,
             measured_at=layer.measured_at,
             metatiles=read_sides(layer.metatiles),
+            upstream=templates.parse(layer.upstream) if layer.kind == Layer.Kind.UPSTREAM else None,
+            most_fresh_seconds=layer.most_fresh_seconds,
         )
 
     def has_zoom(self, zoom: int) -> bool:
         return self.min_zoom <= zoom <= self.max_zoom
+
+    def has_scale(self, scale: int) -> bool:
+        """Whether there are tiles of so many times the pixels: painted ones always, others where they are offered."""
+        return scale == 1 or self.upstream is None or self.upstream.has_scale
 
     def version_for(self, z: int, x: int, y: int, *, side: int = 1) -> int:
         """The lowest version of a tile, or of a block of tiles, that is not stale.
@@ -180,7 +192,7 @@ def _expirations(kept: list[Any]) -> tuple[Expiration, ...]:
 
 
 def _read_layers() -> dict[str, LayerView]:
-    layers = list(Layer.objects.filter(enabled=True).exclude(geometry_name=""))
+    layers = list(Layer.objects.filter(enabled=True).with_tiles())
     views: dict[str, LayerView] = {}
     for layer in layers:
         try:

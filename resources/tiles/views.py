@@ -4,6 +4,7 @@ from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.cache import get_conditional_response, set_response_etag
 
+from resources.upstream.work import fetch_work
 from retry import conf, deferring, headers, methods, responses, serving, work
 
 from . import grid, layers, preparing, tilejson
@@ -24,12 +25,13 @@ def tile(request: HttpRequest, address: str) -> HttpResponse:
         layer = layers.layer_snapshot(wanted.layer)
     except DatabaseError:
         return responses.problem(503, "The layers cannot be read now.", wait_seconds=1)
-    if layer is None or not layer.has_zoom(wanted.z):
+    if layer is None or not layer.has_zoom(wanted.z) or not layer.has_scale(wanted.scale):
         return responses.not_found(NOT_FOUND)
     if not grid.touches(layer.bounds, wanted.z, wanted.x, wanted.y, layer.padding):
         return _empty(request, layer, wanted)
     version = layer.version_for(wanted.z, wanted.x, wanted.y)
-    return serving.serve_or_defer(request, wanted.content_key, paint_work(layer, wanted), version=version)
+    todo = fetch_work(layer.upstream, wanted, version) if layer.upstream else paint_work(layer, wanted)
+    return serving.serve_or_defer(request, wanted.content_key, todo, version=version)
 
 
 @methods.read_only

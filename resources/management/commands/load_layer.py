@@ -5,16 +5,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from resources.management.failing import about, failing_clearly
 from resources.models import Layer
-from resources.tiles import conf
+from resources.tiles import conf, grid
 from resources.tiles.errors import LayerError, SpeedsError
 from resources.tiles.keeping import apart, storing
 from resources.tiles.reading import compiling, geojson
 from resources.tiles.styling import style
+from resources.upstream.storing import store_upstream
+from resources.upstream.templates import parse
 
 FIELDS = {
     "title": "title",
@@ -28,6 +30,8 @@ FIELDS = {
     "order": "order",
     "base": "base",
     "style": "style",
+    "bounds": "bounds",
+    "most_fresh": "most_fresh_seconds",
 }
 
 
@@ -40,6 +44,11 @@ class Command(BaseCommand):
         data.add_argument("--lines", type=Path, metavar="F.geojson", help="lines, coloured by speed")
         data.add_argument("--areas", type=Path, metavar="F.geojson", help="areas, filled")
         data.add_argument("--points", type=Path, metavar="F.geojson", help="points, as clusters, heat or dots")
+        data.add_argument(
+            "--upstream",
+            metavar="URL",
+            help="tiles of another server: https://…/{z}/{x}/{y}.png, also {-y}, {q}, {s}, {r}, {format}",
+        )
         parser.add_argument("--speeds", type=Path, metavar="F.csv", help="the speeds of the lines")
         parser.add_argument("--title")
         parser.add_argument("--attribution")
@@ -48,7 +57,11 @@ class Command(BaseCommand):
         parser.add_argument("--max-zoom", type=int)
         parser.add_argument("--fresh", type=float, metavar="SECONDS", help="how long tiles are fresh")
         parser.add_argument("--stale", type=float, metavar="SECONDS", help="how long they are served after that")
+        parser.add_argument(
+            "--most-fresh", type=float, metavar="SECONDS", help="of another server's tiles, however long it allows"
+        )
         parser.add_argument("--client", type=float, metavar="SECONDS", help="how long browsers keep them")
+        parser.add_argument("--bounds", metavar="W,S,E,N", help="in degrees; those of the data if nothing is said")
         parser.add_argument("--order", type=int, help="higher numbers are drawn on top")
         parser.add_argument("--base", action="store_true", default=None, help="part of the base map")
         parser.add_argument(
@@ -56,6 +69,11 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["upstream"] is not None:
+            self._load_upstream(options)
+            return
+        if options["most_fresh"] is not None:
+            raise CommandError("Only tiles of another server have --most-fresh.")
         kind: geojson.Kind = "lines" if options["lines"] else "areas" if options["areas"] else "points"
         with failing_clearly():
             fields = _fields(options)
@@ -70,6 +88,16 @@ class Command(BaseCommand):
         )
         if said := storing.describe_speeds(compiled.speeds):
             self.stdout.write(f"{layer.slug}: {said}")
+
+    def _load_upstream(self, options: dict[str, Any]) -> None:
+        """Another server's tiles: there is nothing to read."""
+        with failing_clearly():
+            if options["speeds"]:
+                raise LayerError("Only lines have --speeds.")
+            layer = store_upstream(options["slug"], options["upstream"].strip(), _fields(options))
+        self.stdout.write(f"{layer.slug}: tiles of {parse(layer.upstream).host}; version {layer.version}.")
+        if not layer.attribution:
+            self.stdout.write(f"{layer.slug}: has no --attribution. Most servers' terms of use ask for one.")
 
     def _compile(
         self, kind: geojson.Kind, path: Path, speeds: Path | None, weight: str | None
@@ -117,4 +145,13 @@ def _fields(options: dict[str, Any]) -> dict[str, Any]:
             raise LayerError("--style is nested too deeply.") from error
         except ValueError as error:
             raise LayerError(f"--style is not JSON: {error}.") from error
+    if "bounds" in fields:
+        fields["bounds"] = _bounds(fields["bounds"])
     return fields
+
+
+def _bounds(text: str) -> list[float]:
+    try:
+        return grid.Bounds.parse([float(number) for number in text.split(",")]).as_list()
+    except (ValueError, LayerError) as error:
+        raise LayerError(f"--bounds is {text[:60]!r}, not west,south,east,north in degrees.") from error

@@ -1,4 +1,4 @@
-  const dense = window.devicePixelRatio > 1;
+  const dense = $is_dense_js;
   const source = new ol.source.XYZ({
     url: dense ? $tiles_twice_js : $tiles_js,
     tilePixelRatio: dense ? 2 : 1,

@@ -17,7 +17,7 @@ export function redirectsOf(answer, waitSeconds) {
 }
 
 export function sentenceOf(answer, waitSeconds) {
-  const painted = answer.painted ? `, painted in ${milliseconds(answer.painted)}` : "";
+  const painted = answer.painted ? `, prepared in ${milliseconds(answer.painted)}` : "";
   const redirects = redirectsOf(answer, waitSeconds);
   return `waited ${milliseconds(answer.waited)}${painted}, ${redirects} redirects`;
 }

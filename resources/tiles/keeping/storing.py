@@ -86,7 +86,8 @@ def size_blocks(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -
 
 
 def _described(compiled: CompiledLayer, fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {**fields, "kind": compiled.kind, "bounds": fields.get("bounds", compiled.bounds.rounded().as_list())}
+    bounds = fields.get("bounds", compiled.bounds.rounded().as_list())
+    return {**fields, "kind": compiled.kind, "upstream": "", "bounds": bounds}
 
 
 def _with_fields(layers: QuerySet[Layer], slug: str, fields: Mapping[str, Any]) -> Layer:
@@ -144,6 +145,7 @@ def write_files(slug: str, compiled: CompiledLayer) -> dict[str, Any]:
             **written,
             **write_speeds(slug, compiled.speeds),
             "kind": compiled.kind,
+            "upstream": "",
             "bounds": compiled.bounds.rounded().as_list(),
             "geometry_digest": sha256(compiled.geometry).hexdigest(),
             "segments": compiled.segments,

@@ -73,8 +73,16 @@ def parse_style(kind: str, style: object) -> Style | PointStyle:
     )
 
 
+def check(kind: str, style: object) -> None:
+    """Raises LayerError naming what is wrong. Looks at painted layers only: other servers' tiles have no style."""
+    if kind != "upstream":
+        parse_style(kind, style)
+
+
 def legend(kind: str, style: object) -> list[dict[str, str]]:
-    """The legend's entries, label and colour, in the order of reading; none for areas."""
+    """The legend's entries, label and colour, in the order of reading; none for areas and other servers' tiles."""
+    if kind == "upstream":
+        return []
     parsed = parse_style(kind, style)
     if isinstance(parsed, PointStyle):
         return point_style.legend(parsed)
@@ -88,6 +96,8 @@ def legend(kind: str, style: object) -> list[dict[str, str]]:
 
 def padding(kind: str, style: object) -> float:
     """How far beyond its bounds a layer may be seen, in tiles."""
+    if kind == "upstream":
+        return 0.0
     parsed = parse_style(kind, style)
     reach_pixels = parsed.reach_pixels if isinstance(parsed, PointStyle) else 0.0
     return max(STROKE_PADDING, reach_pixels / 256)

@@ -1,0 +1,1 @@
+"""Layers whose tiles are fetched from another server."""

@@ -1,0 +1,5 @@
+"""The errors of upstream tiles."""
+
+
+class ImageError(Exception):
+    """What came is no tile. The message says what it is instead, to go on after “It sent”: short, without addresses."""

@@ -1,0 +1,129 @@
+from typing import Any
+
+import mercantile
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.fetching import targets
+from resources.fetching.addresses import guard
+from resources.tiles.errors import LayerError
+from resources.tiles.tile import Tile
+from resources.upstream.templates import Template
+
+HOST = "https://tiles.example.org"
+TILE = Tile("osm", 3, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("template", "url"),
+    [
+        ("{z}/{x}/{y}.png", "3/5/2.png"),
+        ("{z}/{x}/{-y}.png", "3/5/5.png"),
+        ("{q}.jpeg?g=1", "121.jpeg?g=1"),
+        ("{z}/{x}/{y}{r}.png", "3/5/2.png"),
+        ("{z}/{x}/{y}.{format}", "3/5/2.png"),
+        ("?z={z}&x={x}&y={y}&key=a%2Fb", "?z=3&x=5&y=2&key=a%2Fb"),
+    ],
+)
+def test_each_placeholder_stands_for_its_part_of_the_tile(template: str, url: str) -> None:
+    assert Template.parse(f"{HOST}/{template}").url(TILE) == f"{HOST}/{url}"
+
+
+def test_dense_tiles_and_other_formats_are_asked_for_where_the_server_has_them() -> None:
+    template = Template.parse(f"{HOST}/{{z}}/{{x}}/{{y}}{{r}}.{{format}}")
+    assert template.has_scale
+    assert template.url(Tile("osm", 3, 5, 2, 2, "webp")) == f"{HOST}/3/5/2@2x.webp"
+    assert not Template.parse(f"{HOST}/{{z}}/{{x}}/{{y}}.png").has_scale
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [("{s}", {"a", "b", "c"}), ("{s:1234}", {"1", "2", "3", "4"}), ("{s:mt0,mt1}", {"mt0", "mt1"})],
+)
+def test_subdomains_take_turns_and_each_tile_keeps_its_own(named: str, expected: set[str]) -> None:
+    template = Template.parse(f"https://{named}.example.org/{{z}}/{{x}}/{{y}}.png")
+    row = [template.url(Tile("osm", 5, x, 7)) for x in range(12)]
+    assert {targets.parse(url).host.partition(".")[0] for url in row} == expected
+    assert row == [template.url(Tile("osm", 5, x, 7)) for x in range(12)]
+    assert template.host == "example.org"
+
+
+@given(st.integers(1, 22).flatmap(lambda z: st.tuples(st.just(z), *[st.integers(0, 2**z - 1)] * 2)))
+def test_no_two_tiles_have_one_address(address: tuple[int, int, int]) -> None:
+    z, x, y = address
+    xyz, tms, quadkey = (Template.parse(f"{HOST}/{each}") for each in ("{z}/{x}/{y}", "{z}/{x}/{-y}", "{q}"))
+    tile = Tile("osm", z, x, y)
+    assert xyz.url(tile).removeprefix(f"{HOST}/") == f"{z}/{x}/{y}"
+    south = int(tms.url(tile).rpartition("/")[2])
+    assert south + y == 2**z - 1
+    assert mercantile.quadkey_to_tile(quadkey.url(tile).rpartition("/")[2]) == mercantile.Tile(x, y, z)
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("", "does not say which tile"),
+        ("ftp://a.example/{z}/{x}/{y}", "begins with http"),
+        ("//a.example/{z}/{x}/{y}", "begins with http"),
+        ("a.example/{z}/{x}/{y}", "begins with http"),
+        (f"{HOST}/{{z}}/{{x}}.png", "does not say which tile"),
+        (f"{HOST}/{{x}}/{{y}}.png", "does not say which tile"),
+        (f"{HOST}/tile.png", "does not say which tile"),
+        (f"{HOST}/{{z}}/{{x}}/{{y}}?k={{key}}", r"\{key\}, which means nothing here"),
+        (f"{HOST}/{{z}}/{{x}}/{{y}}/{{a-c}}", r"\{a-c\}"),
+        (f"{HOST}/{{Z}}/{{x}}/{{y}}", r"\{Z\}"),
+        (f"{HOST}/{{z}}/{{x}}/{{y}}/{{", "brace"),
+        (f"{HOST}/{{{{z}}}}/{{x}}/{{y}}", "brace"),
+        ("https://user:secret@a.example/{z}/{x}/{y}", "user or password"),
+        ("https://{s}@a.example/{z}/{x}/{y}", "user or password"),
+        ("https://{z}.example/{z}/{x}/{y}", "in its host"),
+        ("https://{s:}.example/{z}/{x}/{y}", "After"),
+        ("https://{s:a.b,c}.example/{z}/{x}/{y}", "After"),
+        ("https://{s:ab@}.example/{z}/{x}/{y}", "user or password"),
+        ("https://{s}.{s:12}.example/{z}/{x}/{y}", "two different"),
+        (f"{HOST}/{{z}}/{{x}}/{{y}}#{{r}}", "fragment"),
+        (f"{HOST}/{{z}} /{{x}}/{{y}}", "spaces"),
+        (f"{HOST}/{{z}}\r\nHost: b/{{x}}/{{y}}", "spaces or control"),
+        ("https://127.1/{z}/{x}/{y}", "cannot be fetched"),
+        ("https://a..example/{z}/{x}/{y}", "cannot be fetched: a malformed host"),
+        ("https://a.example:0/{z}/{x}/{y}", "impossible port"),
+        ("https:///{z}/{x}/{y}", "cannot be fetched"),
+        (f"{HOST}/{{z}}/{{x}}/{{y}}?{'k' * 1960}", "more than 2,000 bytes"),
+        (f"{HOST}/{{z}}/{{x}}/{{y}}?{'k' * 3000}", "more than 2,000 characters"),
+        (f"{HOST}/{{z}}/{{x}}/{{y}}?{'é' * 1000}", "more than 2,000 bytes"),
+    ],
+)
+def test_what_is_no_template_is_told_why(template: str, message: str) -> None:
+    with pytest.raises(LayerError, match=message):
+        Template.parse(template)
+
+
+@given(st.text() | st.text(alphabet="{}zxyqsr-:/.@#htps ab1"))
+def test_any_text_is_a_template_or_a_clear_error(text: str) -> None:
+    for candidate in (text, f"https://{text}/{{z}}/{{x}}/{{y}}", f"{HOST}/{{z}}/{{x}}/{{y}}{text}"):
+        try:
+            template = Template.parse(candidate)
+        except LayerError:
+            continue
+        targets.parse(template.url(TILE))
+        assert template.host
+
+
+@pytest.mark.parametrize(
+    ("host", "exceptions", "refused"),
+    [
+        ("tiles.example.org", [], None),
+        ("tiles.example.org:81", [], "port 81"),
+        ("127.0.0.1:9000", [], "port 9000"),
+        ("127.0.0.1", [], "not global"),
+        ("[::1]:9000", ["[::1]:9000"], None),
+        ("127.0.0.1:9000", ["127.0.0.1:9000"], None),
+        ("127.0.0.2:9000", ["127.0.0.1:9000"], "not global"),
+    ],
+)
+def test_what_would_be_refused_at_every_tile_is_known_beforehand(
+    host: str, exceptions: list[str], refused: Any
+) -> None:
+    found = Template.parse(f"http://{host}/{{z}}/{{x}}/{{y}}").refusal(guard([80, 443], exceptions))
+    assert found is None if refused is None else found is not None and refused in found
