@@ -1,0 +1,94 @@
+"""Tiles of another server: fetched once for everybody, kept, fetched anew, and bridged while that server fails."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.flows import tile_server
+from tests.flows.crowd import Crowd
+from tests.flows.stack import Stack, eventually
+from tests.flows.tile_server import TileServer
+
+
+@pytest.fixture
+def origin() -> Iterator[TileServer]:
+    with tile_server.running() as server:
+        yield server
+
+
+@pytest.fixture
+def layer(stack: Stack, origin: TileServer, name: str, crowd: Crowd) -> str:
+    """The slug of a layer of that server's tiles, known to main."""
+    return load(stack, crowd, name[:12], origin)
+
+
+def load(stack: Stack, crowd: Crowd, slug: str, origin: TileServer, *options: str) -> str:
+    stack.manage("load_layer", slug, "--upstream", origin.template, *options)
+    eventually(lambda: crowd.visit(f"/tiles/{slug}.json").status == 200, 5, "main knows the layer")
+    return slug
+
+
+def test_a_cold_tile_is_fetched_once_and_comes_after_two_redirects(
+    crowd: Crowd, origin: TileServer, layer: str
+) -> None:
+    visits = crowd.send([f"/tiles/{layer}/3/1/2.png"] * 50).result(30)
+    assert {visit.body for visit in visits} == {origin.tile}
+    assert {tuple(visit.statuses) for visit in visits} == {(302, 302, 200)}
+    assert origin.asked == ["/3/1/2.png"]
+    assert "s-maxage" in visits[0].answers[-1].headers["Cache-Control"]
+
+
+def test_a_tile_that_the_server_does_not_have_is_empty_and_remembered(
+    crowd: Crowd, origin: TileServer, layer: str
+) -> None:
+    origin.status = 404
+    first, second = crowd.visit(f"/tiles/{layer}/3/1/2.png"), crowd.visit(f"/tiles/{layer}/3/1/2.png?again")
+    assert first.status == second.status == 200
+    assert first.body == second.body != origin.tile
+    assert len(origin.asked) == 1
+
+
+def test_a_tile_past_its_time_is_asked_for_by_its_validator(
+    stack: Stack, crowd: Crowd, origin: TileServer, name: str
+) -> None:
+    origin.headers = {"Cache-Control": "max-age=1"}
+    slug = load(stack, crowd, name[:12], origin, "--fresh", "1")
+    tile = f"/tiles/{slug}/3/1/2.png"
+    assert crowd.visit(tile).body == origin.tile
+
+    def is_confirmed() -> bool:
+        assert crowd.visit(tile).body == origin.tile
+        return origin.conditional >= 1
+
+    eventually(is_confirmed, 20, "the server has confirmed it")
+    origin.red = 200
+    eventually(lambda: crowd.visit(tile).body == origin.tile, 20, "the new tile shows")
+
+
+def test_stale_tiles_bridge_the_failures_of_their_server(
+    stack: Stack, crowd: Crowd, origin: TileServer, name: str
+) -> None:
+    origin.headers = {"Cache-Control": "max-age=1"}
+    slug = load(stack, crowd, name[:12], origin, "--fresh", "1")
+    tile, cold = f"/tiles/{slug}/3/1/2.png", f"/tiles/{slug}/3/1/3.png"
+    good = origin.tile
+    assert crowd.visit(tile).body == good
+    origin.status = 403
+    visit = crowd.visit(cold)
+    assert visit.status == 502
+    assert int(visit.answers[-1].headers["Retry-After"]) >= 1
+    asked = len(origin.asked)
+
+    def is_tried() -> bool:
+        seen = crowd.visit(tile)
+        assert (seen.status, seen.body) == (200, good)
+        return len(origin.asked) > asked
+
+    eventually(is_tried, 20, "the server is asked again, and fails")
+
+
+def test_a_page_instead_of_a_tile_is_told(crowd: Crowd, origin: TileServer, layer: str) -> None:
+    origin.page = b"<html>Sign in</html>"
+    visit = crowd.visit(f"/tiles/{layer}/4/1/2.png")
+    assert visit.status == 502
+    assert b"image" in visit.body
