@@ -5,9 +5,17 @@ from collections.abc import Iterator
 import pytest
 
 from tests.flows import tile_server
+from tests.flows.browsing import Visit
 from tests.flows.crowd import Crowd
 from tests.flows.stack import Stack, eventually
 from tests.flows.tile_server import TileServer
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_layers_left_behind(stack: Stack) -> Iterator[None]:
+    """Their servers are gone: on another test's map they would never fill."""
+    yield
+    stack.manage("shell", "-c", "from resources.models import Layer; Layer.objects.filter(kind='upstream').delete()")
 
 
 @pytest.fixture
@@ -92,3 +100,14 @@ def test_a_page_instead_of_a_tile_is_told(crowd: Crowd, origin: TileServer, laye
     visit = crowd.visit(f"/tiles/{layer}/4/1/2.png")
     assert visit.status == 502
     assert b"image" in visit.body
+
+
+def test_what_is_painted_soon_is_shown_while_slow_tiles_are_waited_for(
+    layer: str, site: str, origin: TileServer, desktop: Visit
+) -> None:
+    origin.gate.clear()
+    desktop.page.goto(f"{site}/#14/51.300/0.300/without:jams,earthquakes")  # nothing of it was in sight before
+    desktop.wait_for_tiles("base", at_least=6)
+    assert desktop.page.locator(".leaflet-overlays-pane img.leaflet-tile-loaded").count() == 0
+    origin.gate.set()
+    desktop.wait_for_tiles("overlays", at_least=1)

@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from PIL import Image
 
+MOST_HELD_SECONDS = 25
+
 
 @dataclass(slots=True)
 class TileServer:
@@ -23,6 +25,9 @@ class TileServer:
     """What it answers in place of tiles, if anything."""
 
     headers: dict[str, str] = field(default_factory=lambda: {"Cache-Control": "max-age=3600"})
+    gate: threading.Event = field(default_factory=threading.Event)
+    """Requests are held while it is not set. It is set at first."""
+
     asked: list[str] = field(default_factory=list)
     conditional: int = 0
 
@@ -40,6 +45,7 @@ class TileServer:
 @contextmanager
 def running(**given: object) -> Iterator[TileServer]:
     books = TileServer(**given)  # type: ignore[arg-type]
+    books.gate.set()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(books))
     books.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -58,6 +64,7 @@ def _handler(books: TileServer) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             books.asked.append(self.path)
             time.sleep(books.seconds)
+            books.gate.wait(MOST_HELD_SECONDS)
             etag = f'"{books.red}"'
             status, body = books.status, (books.page or books.tile) if books.status == 200 else b""
             if status == 200 and self.headers["If-None-Match"] == etag:

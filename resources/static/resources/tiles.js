@@ -41,12 +41,20 @@ async function request(url, options, signal) {
   return { status: response.status, headers: response.headers, body: await response.blob() };
 }
 
-/** Asks without waiting, so that what is there is never kept back; only then waits. Status 0: the network failed. */
+/**
+ * Asks without waiting, so that what is there is never kept back; only then waits, where there is a place for that.
+ * Else it asks again when the tile is expected: what is prepared soon is not held up by what takes long.
+ * Status 0: the network failed.
+ */
 async function ask(url, cache, signal) {
   const send = (headers) => connections.pass(signal, () => request(url, { cache, headers }, signal));
   try {
-    const answer = await send({ Prefer: "respond-async" });
-    return answer.status === 202 ? await patience.pass(signal, () => send({})) : answer;
+    for (;;) {
+      const answer = await send({ Prefer: "respond-async" });
+      if (answer.status !== 202) return answer;
+      if (patience.free > 0) return await patience.pass(signal, () => send({}));
+      await sleep(pauseSeconds(0, answer.headers.get("Retry-After")), signal);
+    }
   } catch (error) {
     if (signal.aborted) throw error;
     return { status: 0, headers: new Headers(), body: null };
