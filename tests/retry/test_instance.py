@@ -11,13 +11,14 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from pytest_django import Settings
 
-from retry import claims, connections, contents, standings
+from retry import claims, connections, contents, standings, subscribing, waiting
 from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.instance import Instance
 from retry.preparing import prepare
 from retry.replies import Reply, Request
 from retry.tickets import Ticket, read_ticket, ticket_address
+from retry.waiting import Waiting
 from retry.work import Work
 from tests.conftest import RedisServers
 
@@ -130,6 +131,16 @@ def test_a_done_mark_sends_the_client_back(work: Work) -> None:
     play(scene)
 
 
+def test_who_comes_after_the_end_is_looked_for_at_once(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Waiting, "look_again", lambda _: None)  # neither now and then nor after a subscription
+
+    async def scene(instance: Instance) -> None:
+        connections.execute(claims.finishing_stored(work.key, begin(work), 0.1))
+        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 0.5))
+
+    play(scene)
+
+
 def test_a_client_of_whom_nothing_is_known_waits_a_second(work: Work) -> None:
     async def scene(instance: Instance) -> None:
         began = time.monotonic()
@@ -236,6 +247,25 @@ def test_without_redis_the_clock_is_enough(work: Work, settings: Settings) -> No
         began = time.monotonic()
         assert is_back(await instance.answer(asked(work, expected_in=1.5), present))
         assert 1.2 < time.monotonic() - began < 4
+
+    play(scene)
+
+
+def test_who_waited_before_an_outage_stays_for_its_grace_whatever_the_clock_says(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "UNKNOWN_SECONDS", 0)
+    monkeypatch.setattr(waiting, "OUTAGE_SECONDS", 0.5)
+    monkeypatch.setattr(subscribing, "LOOK_AGAIN_SECONDS", 0.05)
+
+    async def scene(instance: Instance) -> None:
+        begin(work)
+        client = asyncio.create_task(instance.answer(asked(work, expected_in=0), present))
+        await settled(instance, work)
+        began = time.monotonic()
+        servers.state.stop()
+        assert is_back(await client)
+        assert time.monotonic() - began >= 0.5
 
     play(scene)
 

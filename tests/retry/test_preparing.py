@@ -122,14 +122,19 @@ def test_a_worker_that_lost_its_claim_neither_ends_it_nor_overwrites_newer_conte
     assert isinstance(look(work), standings.Claimed)
 
 
-def test_the_lease_is_renewed_while_the_preparer_runs(
+def test_the_lease_is_renewed_before_it_lapses_while_the_preparer_runs(
     work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    settings.RETRY_LEASE_SECONDS = 0.15
+    settings.RETRY_LEASE_SECONDS = 0.6
+    left_ms: list[float] = []
     renewed = threading.Event()
     execute = connections.execute_patiently
 
     def watch(call: Call) -> object:
+        if call.script == "renew":
+            seconds, microseconds = servers.state.client.time()
+            lapses_at = servers.state.client.zscore("retry:leases", work.key) or 0
+            left_ms.append(lapses_at - seconds * 1000 - microseconds / 1000)
         reply = execute(call)
         if call.script == "renew" and reply == 1:
             renewed.set()
@@ -138,7 +143,15 @@ def test_the_lease_is_renewed_while_the_preparer_runs(
     monkeypatch.setattr(connections, "execute_patiently", watch)
     prepare(work.key, begin(work), lambda: {"a": TILE} if renewed.wait(5) else {})
     assert body("a") == b"tile"
-    assert not [t for t in threading.enumerate() if t.name == "lease" and not t.daemon]
+    assert min(left_ms) > 0
+
+
+def test_nothing_renews_a_lease_when_its_work_has_ended(work: Work) -> None:
+    prepare(work.key, begin(work), lambda: {"a": TILE})
+    renewing = [thread for thread in threading.enumerate() if thread.name == "lease"]
+    for thread in renewing:
+        thread.join(1)
+    assert not any(thread.is_alive() for thread in renewing)
 
 
 def test_the_lease_is_not_renewed_for_ever(work: Work, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:

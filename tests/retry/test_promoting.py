@@ -6,6 +6,9 @@ import pytest
 from pytest_django import Settings
 
 from retry import claims, connections, standings
+from retry.deciding import Refuse
+from retry.errors import QueueUnavailable
+from retry.serving import find_answer
 from retry.work import Work
 from tests.conftest import RedisServers
 from tests.retry.claiming import begin, begun, finish, make_due, queued, start, swept
@@ -89,6 +92,18 @@ def test_promoted_work_is_looked_after_as_soon_as_its_new_lane_demands(work: Wor
     begin(work)
     soon = servers.state.client.zscore("retry:claims", work.key) or 0
     assert 0 < soon < late - 50_000
+
+
+def test_promoted_work_whose_copy_cannot_be_published_keeps_its_claim(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise QueueUnavailable("refused")
+
+    token = begun(work, refresh=True).token
+    monkeypatch.setattr("retry.lanes.publish", refuse)
+    assert find_answer("tile:a:1", work, version=0) == Refuse(1, "state unreachable")
+    assert start(work, token)  # by the copy that is in its first lane
 
 
 def test_a_claim_that_is_taken_back_after_its_promotion_counts_nowhere(work: Work, servers: RedisServers) -> None:

@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from retry import claims, connections, contents, standings
+from retry import claims, connections, contents, headers, standings
 from retry.contents import Prepared
 from retry.errors import PreparationError, QueueUnavailable
 from retry.scripts import Call
@@ -79,6 +79,14 @@ def test_a_matching_validator_gets_304(work: Work) -> None:
     assert again["Cache-Status"].startswith("Tarry; hit")
     assert ask(work, if_modified_since=first["Last-Modified"]).status_code == 304
     assert ask(work, if_none_match='"other"').status_code == 200
+
+
+def test_pages_elsewhere_may_read_answers_to_validators(work: Work) -> None:
+    store()
+    unchanged, refused = ask(work, if_none_match=ask(work)["ETag"]), ask(work, if_match='"other"')
+    assert (unchanged.status_code, refused.status_code) == (304, 412)
+    for name, value in headers.CORS.items():
+        assert unchanged[name] == refused[name] == value
 
 
 def test_missing_content_is_claimed_queued_and_redirected(work: Work, servers: RedisServers) -> None:
