@@ -6,35 +6,30 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.db import Error as DatabaseError
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from retry import deferring, responses
+from retry import deferring
 
-from . import layer_state, overview
+from . import layer_state, outages, overview
 from .models import Layer
 from .snippets import filling
 from .tiles import grid, tilejson
 from .tiles.errors import LayerError
-from .tiles.layers import LayerView
+from .tiles.layers import LayerView, layers_snapshot
 
 
 @require_safe
+@outages.told
 def layer_page(request: HttpRequest, slug: str) -> HttpResponse:
     """`/layers/<slug>/`: what the layer is, how it stands, code that shows it. Paints nothing, reads no file."""
-    try:
-        layers = list(Layer.objects.filter(Q(slug=slug) | Q(base=True), enabled=True).with_tiles())
-    except DatabaseError:
-        return responses.problem(503, "The layers cannot be read now.", wait_seconds=1)
-    layer = next((layer for layer in layers if layer.slug == slug), None)
+    layer = Layer.objects.filter(slug=slug, enabled=True).with_tiles().first()
     if layer is None:
         return missing(request)
     try:
-        context = _context(layer, layers, deferring.public_url(request))
+        context = _context(layer, deferring.public_url(request))
     except LayerError:  # its tiles are 404, too
         return missing(request)
     return _page(request, "resources/layer.html", context)
@@ -59,11 +54,11 @@ def _page(request: HttpRequest, template: str, context: dict[str, Any], status: 
     return response
 
 
-def _context(layer: Layer, layers: list[Layer], site: str) -> dict[str, Any]:
+def _context(layer: Layer, site: str) -> dict[str, Any]:
     view = LayerView.of(layer)
     subject = _subject(view, site)
-    described = overview.described(layer)
-    below = [overview.described(other) for other in layers if _lies_below(other, layer)]
+    described = overview.described(view)
+    below = [overview.described(other) for other in layers_snapshot() if _lies_below(other, view)]
     return {
         "layer": described,
         "facts": _facts(layer, view),
@@ -84,9 +79,9 @@ def _context(layer: Layer, layers: list[Layer], site: str) -> dict[str, Any]:
     }
 
 
-def _lies_below(other: Layer, layer: Layer) -> bool:
+def _lies_below(other: LayerView, layer: LayerView) -> bool:
     """Whether the preview shows the other layer, so that one sees where this one is."""
-    if other.pk == layer.pk or not other.base:
+    if other.slug == layer.slug or not other.base:
         return False
     return not layer.base or other.order < layer.order
 

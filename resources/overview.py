@@ -10,7 +10,9 @@ from django.templatetags.static import static
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from resources.models import Layer
+from resources import outages
+from resources.tiles import layers as snapshots
+from resources.tiles.layers import LayerView
 from resources.tiles.styling import style
 
 KINDS = (
@@ -24,9 +26,10 @@ KINDS = (
 
 
 @require_safe
+@outages.told
 def map_page(request: HttpRequest) -> HttpResponse:
     """Shows the map. Does not paint anything itself: the tiles have addresses of their own."""
-    layers = [described(layer) for layer in Layer.objects.filter(enabled=True).with_tiles()]
+    layers = [described(layer) for layer in sorted(snapshots.layers_snapshot(), key=_from_top)]
     context = {
         "layers": layers,
         "groups": grouped(layers),
@@ -51,23 +54,28 @@ def icon(_: HttpRequest) -> HttpResponse:
     return response
 
 
-def described(layer: Layer) -> dict[str, Any]:
+def described(layer: LayerView) -> dict[str, Any]:
     """Returns what the page shows of a layer, and what its script needs. Nothing secret."""
     return {
         "slug": layer.slug,
-        "title": layer.title or layer.slug,
+        "title": layer.title,
         "base": layer.base,
         "order": layer.order,
         "min_zoom": layer.min_zoom,
         "max_zoom": layer.max_zoom,
-        "bounds": layer.bounds,
+        "bounds": layer.bounds.as_list(),
         "attribution": layer.attribution,
         "note": layer.note,
         "legend": [] if layer.base else style.legend(layer.kind, layer.style),
-        "url": f"/tiles/{layer.slug}/{{z}}/{{x}}/{{y}}{'{r}' if layer.has_dense_tiles else ''}.png",
+        "url": f"/tiles/{layer.slug}/{{z}}/{{x}}/{{y}}{'{r}' if layer.has_scale(2) else ''}.png",
         "tilejson": f"/tiles/{layer.slug}.json",
         "page": reverse("layer", args=[layer.slug]),
     }
+
+
+def _from_top(layer: LayerView) -> tuple[bool, int, str]:
+    """Sorts as `Layer` is sorted: what is drawn on top comes first."""
+    return layer.base, -layer.order, layer.slug
 
 
 def grouped(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Static maps over HTTP: serves, defers, or says what is wrong with the parameters."""
 
-from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse
 
+from resources import outages
 from resources.tiles import layers
 from retry import methods, responses, serving, work
 
@@ -11,6 +11,7 @@ from .picture import Picture, PictureError
 
 
 @methods.read_only
+@outages.told
 def static_map(request: HttpRequest) -> HttpResponse:
     """`/staticmap?layers=A,B&center=LAT,LON&zoom=Z&size=WxH&format=png|webp`"""
     try:
@@ -18,8 +19,6 @@ def static_map(request: HttpRequest) -> HttpResponse:
         found = [find_painted(slug) for slug in picture.layers]
     except PictureError as error:
         return responses.problem(400, str(error), cache_status="Tarry; fwd=bypass")
-    except DatabaseError:
-        return responses.problem(503, "The layers cannot be read now.", wait_seconds=1)
     for slug, layer in zip(picture.layers, found, strict=True):
         if layer is None or not layer.has_zoom(picture.zoom):
             return responses.not_found(f"There is no layer “{slug}” at zoom {picture.zoom}.")

@@ -8,6 +8,7 @@ import logging
 import math
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -61,6 +62,8 @@ class LayerView:
     """Where the tiles come from, if they are another server's."""
 
     most_fresh_seconds: float = 0
+    base: bool = False
+    order: int = 0
 
     @classmethod
     def of(cls, layer: Layer) -> Self:
@@ -87,6 +90,8 @@ class LayerView:
             metatiles=read_sides(layer.metatiles),
             upstream=templates.parse(layer.upstream) if layer.kind == Layer.Kind.UPSTREAM else None,
             most_fresh_seconds=layer.most_fresh_seconds,
+            base=layer.base,
+            order=layer.order,
         )
 
     def has_zoom(self, zoom: int) -> bool:
@@ -170,6 +175,15 @@ class Snapshot:
 
 
 snapshot = Snapshot()
+
+
+def read_first() -> None:
+    """Takes the first snapshot before anybody asks, so that the database may go away from then on.
+
+    Leaves it to the first request when the database is away already.
+    """
+    with suppress(DatabaseError):  # the log has it
+        snapshot.all()
 
 
 def joint_version(layers: Iterable[LayerView]) -> int:

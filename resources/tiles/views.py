@@ -1,9 +1,9 @@
 """Tiles and TileJSON over HTTP. Paints nothing: serves, defers, or answers that there is nothing."""
 
-from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.cache import get_conditional_response, set_response_etag
 
+from resources import outages
 from resources.upstream.work import fetch_work
 from retry import conf, deferring, headers, methods, responses, serving, work
 
@@ -16,15 +16,13 @@ NOT_FOUND = "There is no such tile."
 
 
 @methods.read_only
+@outages.told
 def tile(request: HttpRequest, address: str) -> HttpResponse:
     """`/tiles/<layer>/<z>/<x>/<y>[@2x].<png|webp>`"""
     wanted = Tile.parse(address)
     if wanted is None:
         return responses.not_found(NOT_FOUND)
-    try:
-        layer = layers.layer_snapshot(wanted.layer)
-    except DatabaseError:
-        return responses.problem(503, "The layers cannot be read now.", wait_seconds=1)
+    layer = layers.layer_snapshot(wanted.layer)
     if layer is None or not layer.has_zoom(wanted.z) or not layer.has_scale(wanted.scale):
         return responses.not_found(NOT_FOUND)
     if not grid.touches(layer.bounds, wanted.z, wanted.x, wanted.y, layer.padding):
@@ -35,12 +33,10 @@ def tile(request: HttpRequest, address: str) -> HttpResponse:
 
 
 @methods.read_only
+@outages.told
 def describe(request: HttpRequest, slug: str) -> HttpResponse:
     """`/tiles/<layer>.json`"""
-    try:
-        layer = layers.layer_snapshot(slug)
-    except DatabaseError:
-        return responses.problem(503, "The layers cannot be read now.", wait_seconds=1)
+    layer = layers.layer_snapshot(slug)
     if layer is None:
         return responses.not_found("There is no such layer.")
     response = JsonResponse(tilejson.describe(layer, deferring.public_url(request)))

@@ -202,9 +202,10 @@ def test_nothing_inline_is_allowed_and_nothing_is_kept(client: Client, load: Loa
         assert not re.search(r"\sstyle=|\son\w+=|<style|<script>", response.content.decode())
 
 
-def test_the_page_costs_one_query_and_opens_no_file(
-    client: Client, load: Load, monkeypatch: pytest.MonkeyPatch
+def test_the_page_costs_one_query_beside_the_snapshot_and_opens_no_file(
+    client: Client, load: Load, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
+    settings.LAYER_SNAPSHOT_SECONDS = 60
     load()
     page(client)  # templates are read by then
 
