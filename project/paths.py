@@ -31,6 +31,10 @@ class DataDirectory:
         return self.root / "spool"
 
     @property
+    def uploads(self) -> Path:
+        return self.root / "uploads"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

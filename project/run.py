@@ -49,6 +49,7 @@ def prepare() -> list[str]:
     starting.make_directories(data, runtime)
     starting.hold_lock(data.lock)
     data.environment.unlink(missing_ok=True)  # this run is told anew
+    starting.empty_directory(data.uploads)
     if not os.environ.get("SECRET_KEY"):
         starting.make_secret_key(data.secret_key)
     os.environ.update(environment(data, runtime))

@@ -66,6 +66,8 @@ SILENCED_SYSTEM_CHECKS = [
     "security.W008",  # redirects from http to https belong to the proxy that speaks TLS
 ]
 UPLOAD_MAX_BYTES = env.whole("UPLOAD_MAX_BYTES", 200_000_000)
+UPLOADS_DIRECTORY = _data.uploads
+FILE_UPLOAD_TEMP_DIR = _data.uploads if _data.uploads.is_dir() else None  # made by `make run`
 
 # The two Redis servers and the deferral protocol
 REDIS_URL = env.text("REDIS_URL", f"unix://{_runtime.socket('state')}")
@@ -133,6 +135,7 @@ LAYER_MAX_BYTES = env.whole("LAYER_MAX_BYTES", 100_000_000)
 LAYER_MAX_POSITIONS_PER_LINE = env.whole("LAYER_MAX_POSITIONS_PER_LINE", 250_000)
 LAYER_COMPILE_SECONDS = env.number("LAYER_COMPILE_SECONDS", 60)
 LAYER_COMPILE_BYTES = env.whole("LAYER_COMPILE_BYTES", 3_000_000_000)
+LAYER_COMPILED_AT_ONCE = env.whole("LAYER_COMPILED_AT_ONCE", 1 if SMALL else 2)
 LAYER_SNAPSHOT_SECONDS = env.number("LAYER_SNAPSHOT_SECONDS", 0.5)
 LAYER_BLOCK_SECONDS = env.number("LAYER_BLOCK_SECONDS", 0.5)
 LAYER_SCENES_KEPT = env.whole("LAYER_SCENES_KEPT", 8)

@@ -46,7 +46,7 @@ def make_directories(data: DataDirectory, runtime: RuntimeDirectory) -> None:
     if len(os.fsencode(runtime.root)) + LONGEST_SOCKET_NAME > SOCKET_PATH_BYTES:
         raise StartError(f"{runtime.root} is too long for unix sockets. Choose a shorter RUNTIME_DIR.")
     _make_writable(data.root)
-    for directory in (data.blobs, data.hot, data.logs, data.state, data.static):
+    for directory in (data.blobs, data.hot, data.logs, data.state, data.static, data.uploads):
         directory.mkdir(exist_ok=True)
     _make_private(runtime.root)
     runtime.nginx.mkdir(mode=0o700, exist_ok=True)

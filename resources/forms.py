@@ -5,7 +5,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from django import forms
@@ -16,7 +15,7 @@ from django.forms.fields import InvalidJSONInput
 from .models import WEEK_SECONDS, Layer
 from .tiles import conf
 from .tiles.errors import LayerError, SpeedsError
-from .tiles.keeping import apart, storing
+from .tiles.keeping import allowing, apart, storing, uploads
 from .tiles.reading import geojson
 from .tiles.reading.compiling import CompiledLayer, CompiledSpeeds
 from .tiles.sizing.sides import Sizing
@@ -183,7 +182,7 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
             if geometry:
                 weight = point_style.weight_of(cleaned["style"])
                 job = apart.LayerJob(kind, geometry, speeds, conf.limits(), weight, _sizing(cleaned))
-                compiled = apart.compile_layer_apart(job, conf.compile_seconds(), conf.compile_bytes())
+                compiled = apart.compile_layer_apart(job, allowing.allowance())
                 return storing.keep_speeds(self.initial.get("slug", ""), compiled)
             if speeds and kind != Layer.Kind.LINES:
                 raise SpeedsError("Only lines have speeds.")
@@ -198,21 +197,21 @@ def _measured(layer: Layer, sizing: Sizing) -> dict[str, Any]:
     """The field of the sides of the layer's blocks, measured anew; none, and they stay, when that fails."""
     try:
         job = apart.SizingJob(storing.read_layer(layer), sizing)
-        return storing.block_fields(apart.size_apart(job, conf.compile_seconds(), conf.compile_bytes()))
+        return storing.block_fields(apart.size_apart(job, allowing.allowance()))
     except (LayerError, OSError) as error:
         _log.warning("could not measure a layer's blocks", extra={"layer": layer.slug, "error": str(error)})
         return {}
 
 
 def _compile_speeds(layer: Layer, speeds: Path) -> CompiledSpeeds:
-    with TemporaryDirectory(prefix="layer-") as folder:
-        compiled = Path(folder) / "geometry.npz"
+    with uploads.folder(conf.uploads()) as folder:
+        compiled = folder / "geometry.npz"
         try:
             compiled.write_bytes(storing.read_file(layer.geometry_name))
         except FileNotFoundError as error:
             raise SpeedsError("The layer's geometry is lost. Load its GeoJSON again.") from error
         job = apart.SpeedsJob(compiled, speeds, conf.limits())
-        return apart.compile_speeds_apart(job, conf.compile_seconds(), conf.compile_bytes())
+        return apart.compile_speeds_apart(job, allowing.allowance())
 
 
 @contextmanager
@@ -222,8 +221,8 @@ def _on_disk(upload: UploadedFile[bytes] | None) -> Iterator[Path | None]:
         yield None
         return
     geojson.check_size(upload.size or 0, conf.limits())
-    with TemporaryDirectory(prefix="layer-") as folder:
-        path = Path(folder) / "upload"
+    with uploads.folder(conf.uploads()) as folder:
+        path = folder / "upload"
         with path.open("wb") as file:
             for chunk in upload.chunks():
                 file.write(chunk)

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from gzip import BadGzipFile, GzipFile
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import BinaryIO, cast
 
 from django.http import HttpRequest
 
 from resources.tiles import conf
+from resources.tiles.keeping import uploads
 from resources.tiles.reading.patching import Form
 
 from .problems import Problem
@@ -43,8 +43,8 @@ def on_disk(request: HttpRequest) -> Iterator[Path]:
         raise Problem(415, "Send the body compressed by gzip, or not at all.", Accept_Encoding="gzip")
     most_bytes = conf.limits().max_bytes
     body = cast(BinaryIO, request)  # it can be read as one
-    with TemporaryDirectory(prefix="speeds-") as folder:
-        path = Path(folder) / "body"
+    with uploads.folder(conf.uploads()) as folder:
+        path = folder / "body"
         with path.open("wb") as file:
             try:
                 _copy(GzipFile(fileobj=body, mode="rb") if encoding == "gzip" else body, file, most_bytes)

@@ -12,7 +12,14 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from resources.tiles.errors import LayerError, NoSpeedsError, StorageError, SupersededError, UnknownLayerError
+from resources.tiles.errors import (
+    BusyError,
+    LayerError,
+    NoSpeedsError,
+    StorageError,
+    SupersededError,
+    UnknownLayerError,
+)
 from retry import headers, responses
 
 View = Callable[..., HttpResponse]
@@ -98,6 +105,8 @@ def _problem_of_layers(error: Exception) -> Problem:
             return Problem(409, str(error))
         case SupersededError():
             return Problem(503, str(error), 1)
+        case BusyError():
+            return Problem(503, str(error), 5)
         case LayerError():
             return Problem(422, f"{error} Nothing was changed.")
         case DatabaseError():

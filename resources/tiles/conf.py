@@ -1,6 +1,7 @@
 """The settings that layers read, in the form that the pure modules take them."""
 
 from datetime import timedelta
+from pathlib import Path
 
 from django.conf import settings
 from django.utils import timezone
@@ -28,6 +29,16 @@ def compile_seconds() -> float:
 def compile_bytes() -> int:
     """How much memory, as address space, a file uploaded to the admin may take to compile."""
     return int(settings.LAYER_COMPILE_BYTES)
+
+
+def compiled_at_once() -> int:
+    """How many uploaded files are read at a time on this machine."""
+    return int(settings.LAYER_COMPILED_AT_ONCE)
+
+
+def uploads() -> Path:
+    """Where uploaded files lie until they are stored."""
+    return Path(settings.UPLOADS_DIRECTORY)
 
 
 def snapshot_seconds() -> float:

@@ -21,5 +21,9 @@ class SupersededError(SpeedsError):
     """Speeds that were made from others than those in service by now."""
 
 
+class BusyError(LayerError):
+    """The machine reads as many files as it may already. Says nothing of this one."""
+
+
 class StorageError(OSError):
     """The storage, or the disk, did not do what it was asked. Says nothing of the data."""

@@ -59,6 +59,12 @@ def test_a_setting_that_cannot_be_read(data: Path) -> None:
     assert "a setting is wrong: MAIN_WORKERS is 'many'" in refusal(data, MAIN_WORKERS="many")
 
 
+def test_what_a_killed_run_left_of_uploads_is_removed(data: Path) -> None:
+    (data / "uploads" / "held-x").mkdir(parents=True)
+    refusal(data, MAIN_WORKERS="many")
+    assert list((data / "uploads").iterdir()) == []
+
+
 def test_settings_that_contradict_each_other(data: Path) -> None:
     assert "retry.E002" in refusal(data, DEFAULT_RETRY_TIMEOUT="50")
 

@@ -1,13 +1,17 @@
 """Compiles in a process of its own: parsing a large file would hold the web process' GIL for seconds.
 
-The child imports nothing of Django. `python -m resources.tiles.keeping.apart FOLDER BYTES` is its side.
+The child imports nothing of Django. `python -m resources.tiles.keeping.apart FOLDER BYTES SECONDS PARENT`
+is its side. It ends with the process that started it.
 """
 
+import ctypes
+import math
+import os
 import pickle
 import resource
+import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,10 +23,26 @@ from ..reading import geojson
 from ..reading.compiling import CompiledLayer, CompiledSpeeds, compile_layer, compile_speeds
 from ..reading.patching import Form, Patch, read_patch
 from ..sizing.sides import Sizing
+from . import uploads
 
 ROOT = Path(__file__).resolve().parents[3]
 BROKEN = "The file could not be read, by a fault of this site: its log has the reason."
 TOO_LARGE = "The file is too large for this machine: reading it takes more memory than there is for it."
+
+WAIT_SECONDS = 2.0
+"""How long a file waits for its turn to be read, while its thread could serve others."""
+
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What reading a file may take: time, memory as address space, one of the places of this machine."""
+
+    seconds: float
+    memory_bytes: int
+    at_once: int
+    uploads: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,29 +104,29 @@ class SizingJob:
 Job: TypeAlias = LayerJob | SpeedsJob | PatchJob | SizingJob
 
 
-def compile_layer_apart(job: LayerJob, timeout_seconds: float, memory_bytes: int) -> CompiledLayer:
+def compile_layer_apart(job: LayerJob, allowance: Allowance) -> CompiledLayer:
     """The layer, compiled in another process. Raises LayerError, also when that takes too long."""
     check_file(job.geometry, job.limits)
     if job.speeds:
         check_file(job.speeds, job.limits, SpeedsError)
-    return cast("CompiledLayer", _run_apart(job, timeout_seconds, memory_bytes))
+    return cast("CompiledLayer", run_apart(job, allowance))
 
 
-def compile_speeds_apart(job: SpeedsJob, timeout_seconds: float, memory_bytes: int) -> CompiledSpeeds:
+def compile_speeds_apart(job: SpeedsJob, allowance: Allowance) -> CompiledSpeeds:
     """The speeds, compiled in another process. Raises SpeedsError."""
     check_file(job.speeds, job.limits, SpeedsError)
-    return cast("CompiledSpeeds", _run_apart(job, timeout_seconds, memory_bytes))
+    return cast("CompiledSpeeds", run_apart(job, allowance))
 
 
-def read_patch_apart(job: PatchJob, timeout_seconds: float, memory_bytes: int) -> Patch:
+def read_patch_apart(job: PatchJob, allowance: Allowance) -> Patch:
     """The new speeds, read in another process. Raises SpeedsError, and LayerError when that takes too long."""
     check_file(job.speeds, job.limits, SpeedsError)
-    return cast("Patch", _run_apart(job, timeout_seconds, memory_bytes))
+    return cast("Patch", run_apart(job, allowance))
 
 
-def size_apart(job: SizingJob, timeout_seconds: float, memory_bytes: int) -> CompiledLayer:
+def size_apart(job: SizingJob, allowance: Allowance) -> CompiledLayer:
     """The layer with the sides of its blocks, measured in another process. Raises LayerError."""
-    return cast("CompiledLayer", _run_apart(job, timeout_seconds, memory_bytes))
+    return cast("CompiledLayer", run_apart(job, allowance))
 
 
 def check_file(path: Path, limits: geojson.Limits, error: Callable[[str], LayerError] = LayerError) -> None:
@@ -119,15 +139,19 @@ def check_file(path: Path, limits: geojson.Limits, error: Callable[[str], LayerE
         raise error(str(reason)) from reason
 
 
-def _run_apart(job: Job, timeout_seconds: float, memory_bytes: int) -> object:
-    with tempfile.TemporaryDirectory(prefix="layer-") as name:
-        folder = Path(name)
+def run_apart(job: Job, allowance: Allowance) -> object:
+    """What the job answers, run in another process. Raises LayerError, and BusyError when others have all places."""
+    with uploads.turn(allowance.uploads, allowance.at_once, WAIT_SECONDS), uploads.folder(allowance.uploads) as folder:
         (folder / "job").write_bytes(pickle.dumps(job))
-        command = [sys.executable, "-m", "resources.tiles.keeping.apart", str(folder), str(memory_bytes)]
+        limits = (str(allowance.memory_bytes), str(math.ceil(allowance.seconds)), str(os.getpid()))
+        command = [sys.executable, "-m", "resources.tiles.keeping.apart", str(folder), *limits]
+        too_long = f"The data took longer than {allowance.seconds:.0f} seconds to read."
         try:
-            ended = subprocess.run(command, cwd=ROOT, timeout=timeout_seconds, check=False, stdin=subprocess.DEVNULL)
+            ended = subprocess.run(command, cwd=ROOT, timeout=allowance.seconds, check=False, stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired as error:
-            raise LayerError(f"The data took longer than {timeout_seconds:.0f} seconds to read.") from error
+            raise LayerError(too_long) from error
+        if ended.returncode == -signal.SIGXCPU:
+            raise LayerError(too_long)
         if ended.returncode != 0:
             raise LayerError(TOO_LARGE if ended.returncode < 0 else BROKEN)
         outcome = pickle.loads((folder / "outcome").read_bytes())  # noqa: S301  # our own child wrote it
@@ -136,16 +160,30 @@ def _run_apart(job: Job, timeout_seconds: float, memory_bytes: int) -> object:
     return outcome
 
 
-def _main(folder: Path, memory_bytes: int) -> None:
-    """Runs the job. Sets the limit first: without it the system would end some other process for memory."""
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    limit = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+def _main(folder: Path, memory_bytes: int, cpu_seconds: int, parent: int) -> None:
+    """Runs the job, within limits that are set first: else the system would end some other process for memory."""
+    _end_with(parent)
+    _limit(resource.RLIMIT_AS, memory_bytes)
+    _limit(resource.RLIMIT_CPU, cpu_seconds)
     try:
         outcome = _outcome((folder / "job").read_bytes())
     except MemoryError:
         outcome = pickle.dumps(LayerError(TOO_LARGE))
     (folder / "outcome").write_bytes(outcome)
+
+
+def _end_with(parent: int) -> None:
+    """Has the system end this process when the thread that started it ends. Linux only; elsewhere the limits do."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before
+        sys.exit("the process that asked for this is gone")
+
+
+def _limit(what: int, amount: int) -> None:
+    _, most = resource.getrlimit(what)
+    limit = amount if most == resource.RLIM_INFINITY else min(amount, most)
+    resource.setrlimit(what, (limit, most))
 
 
 def _outcome(pickled: bytes) -> bytes:
@@ -157,4 +195,4 @@ def _outcome(pickled: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]), int(sys.argv[2]))
+    _main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

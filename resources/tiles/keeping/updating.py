@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from resources.models import Layer
 
@@ -21,7 +20,7 @@ from ..reading import patching, speeds
 from ..reading.compiling import CompiledSpeeds
 from ..reading.patching import Form, Patch
 from ..reading.speeds import Report, Speeds
-from . import apart, storing
+from . import allowing, apart, storing, uploads
 from .apart import PatchJob
 
 PATIENCE_SECONDS = 20
@@ -83,11 +82,11 @@ def read_upload(path: Path, form: Form, geometry: bytes) -> Patch:
     limits = conf.limits()
     if path.stat().st_size < SMALL_BYTES and len(geometry) < MOST_GEOMETRY_BYTES:
         return patching.read_patch(geometry, path.read_bytes(), form, limits)
-    with TemporaryDirectory(prefix="layer-") as folder:
-        compiled = Path(folder) / "geometry.npz"
+    with uploads.folder(conf.uploads()) as folder:
+        compiled = folder / "geometry.npz"
         compiled.write_bytes(geometry)
         job = PatchJob(compiled, path, form, limits)
-        return apart.read_patch_apart(job, conf.compile_seconds(), conf.compile_bytes())
+        return apart.read_patch_apart(job, allowing.allowance())
 
 
 def _find_lines(slug: str) -> Layer:

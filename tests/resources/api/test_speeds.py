@@ -6,8 +6,9 @@ import pytest
 from django.core.files.storage import default_storage
 
 from resources.models import Layer
+from resources.tiles import conf
 from resources.tiles.errors import SupersededError
-from resources.tiles.keeping import storing, updating
+from resources.tiles.keeping import apart, storing, updating, uploads
 from resources.tiles.reading import compiling, patching, speeds
 from tests.resources.conftest import LINES
 
@@ -150,7 +151,11 @@ def test_another_compression_is_told_which_is_read(layer: Layer, caller: Caller)
     assert answer["Accept-Encoding"] == "gzip"
 
 
-@pytest.mark.parametrize("body", [b"no gzip", gzip.compress(HEADER.encode() * 99)[:-9], gzip.compress(b"a") + b"rest"])
+@pytest.mark.parametrize(
+    "body",
+    [b"no gzip", gzip.compress(HEADER.encode() * 99)[:-9], gzip.compress(b"a") + b"rest"],
+    ids=["none of it", "cut short", "with a rest"],
+)
 def test_a_body_that_is_no_gzip_is_told(layer: Layer, caller: Caller, body: bytes) -> None:
     assert "gzip" in problem(caller.post(PATH, body, Content_Encoding="gzip"), 400)
 
@@ -207,6 +212,18 @@ def test_an_update_that_is_always_overtaken_says_so(
     answer = caller.send("north,10,50")
     assert "Send these again" in problem(answer, 503)
     assert answer["Retry-After"] == "1"
+
+
+def test_large_files_are_refused_for_a_moment_while_others_are_read(
+    layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(updating, "SMALL_BYTES", 0)
+    monkeypatch.setattr(apart, "WAIT_SECONDS", 0)
+    with uploads.turn(conf.uploads(), 2, 0), uploads.turn(conf.uploads(), 2, 0):
+        answer = caller.send("north,10,50")
+    assert "in a moment" in problem(answer, 503)
+    assert answer["Retry-After"] == "5"
+    assert list(conf.uploads().glob("held-*")) == []
 
 
 def test_speeds_for_a_geometry_that_was_replaced_are_found_again_by_their_ids(
