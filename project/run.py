@@ -33,8 +33,8 @@ def main() -> None:
         command = prepare()
     except StartError as error:
         sys.exit(f"Tarry cannot start: {error}")
-    except PermissionError as error:
-        sys.exit(f"Tarry cannot start: no permission for {error.filename}. Choose another DATA_DIR.")
+    except OSError as error:
+        sys.exit(f"Tarry cannot start: {starting.trouble(error)}")
     os.execv(command[0], command)  # noqa: S606  a list of our own
 
 

@@ -1,5 +1,6 @@
 """What must hold before the processes start, with an error that says what to do. Starts no process."""
 
+import errno
 import fcntl
 import os
 import secrets
@@ -21,6 +22,20 @@ _FORBIDDEN = frozenset("\"'$\\\n;{}")
 
 class StartError(Exception):
     """The site cannot start. The message is for the operator."""
+
+
+def trouble(error: OSError) -> str:
+    """What the operator is told of a file or a directory that could not be made or written."""
+    path = error.filename or "one of its files"
+    match error.errno:
+        case errno.EACCES | errno.EPERM:
+            return f"no permission for {path}. Choose another DATA_DIR."
+        case errno.EROFS:
+            return f"{path} cannot be written: its file system is mounted read-only. Choose another DATA_DIR."
+        case errno.ENOSPC | errno.EDQUOT:
+            return f"no space is left to write {path}. Make some, or choose another DATA_DIR."
+        case _:
+            return f"{path} cannot be used ({error.strerror or error}). Choose another DATA_DIR."
 
 
 def tool(name: str) -> str:

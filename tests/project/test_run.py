@@ -73,6 +73,12 @@ def test_a_database_that_is_not_there(data: Path) -> None:
     assert "database" in refusal(data, DATABASE_URL=f"sqlite:///{data}/missing/db.sqlite3")
 
 
+def test_a_data_directory_that_cannot_be_made() -> None:
+    assert "/proc/tarry cannot be used (No such file or directory). Choose another DATA_DIR." in refusal(
+        Path("/proc/tarry")
+    )
+
+
 def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "is not a directory" in refusal(tmp_path / "file")

@@ -1,5 +1,6 @@
 """What keeps the site from starting is said in words that help."""
 
+import errno
 import os
 import socket
 import stat
@@ -34,6 +35,26 @@ def test_a_second_run_on_the_same_data_is_told_who_has_it(tmp_path: Path) -> Non
         starting.hold_lock(tmp_path / "lock")
     os.close(descriptor)
     os.close(starting.hold_lock(tmp_path / "lock"))
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.EACCES, "no permission for /data/run.lock"),
+        (errno.EROFS, "read-only"),
+        (errno.ENOSPC, "no space is left to write /data/run.lock"),
+        (errno.EDQUOT, "no space is left"),
+        (errno.EIO, "Input/output error"),
+    ],
+)
+def test_what_the_disk_does_not_allow_is_said_in_words(number: int, said: str) -> None:
+    told = starting.trouble(OSError(number, os.strerror(number), "/data/run.lock"))
+    assert said in told
+    assert told.endswith("DATA_DIR.")
+
+
+def test_a_write_that_fails_names_no_file() -> None:
+    assert "one of its files" in starting.trouble(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
 
 
 def test_a_taken_port_is_named() -> None:
