@@ -27,6 +27,14 @@ def test_a_request_that_a_dying_worker_lost_is_tried_again(site: RunningFront) -
     assert len(site.main.asked) == 2
 
 
+@pytest.mark.parametrize("target", ["/tiles", "/api", "/static/resources"])
+def test_a_slash_is_added_by_a_path_alone(start: Callable[..., RunningFront], target: str) -> None:
+    site = start(public_scheme="https", allowed_hosts=["maps.example"])  # which another port leads here from
+    (site.front.data.static / "resources").mkdir(parents=True)
+    answer = site.get(target, host="maps.example")
+    assert (answer.status, answer.headers["Location"]) == (301, target + "/")
+
+
 @pytest.mark.parametrize("target", ["/tiles/a", "/", "/admin/", "/api/layers", "/healthz"])
 def test_without_main_the_answer_is_a_503_that_says_when_to_come_back(site: RunningFront, target: str) -> None:
     site.main.close()
