@@ -53,7 +53,8 @@ def content_headers(
     window = hot_window_seconds(hot_seconds)
     shared = 1 if stale else max(1, min(int(content.fresh_seconds), window))
     client = shared if content.client_seconds is None or stale else int(content.client_seconds)
-    hit = f"Tarry; hit; ttl={math.floor(content.fresh_seconds)}" + (f"; detail={why}" if stale else "")
+    left = math.floor(content.fresh_seconds)
+    hit = f"Tarry; hit; ttl={min(left, 0)}; detail={why}" if stale else f"Tarry; hit; ttl={left}"
     return {
         "Content-Type": content.content_type,
         "Content-Location": path,

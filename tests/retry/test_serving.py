@@ -130,7 +130,9 @@ def test_stale_content_is_served_at_once_and_refreshed_once(work: Work, servers:
 
 def test_content_of_an_older_version_is_served_stale(work: Work, servers: RedisServers) -> None:
     store()
-    assert ask(work, version=1).status_code == 200
+    response = ask(work, version=1)
+    assert response.status_code == 200
+    assert "; ttl=0;" in response["Cache-Status"]  # nothing of its time is left, whatever it was stored with
     assert queued(servers, "paint.refresh") == 1
 
 
