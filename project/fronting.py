@@ -10,6 +10,7 @@ from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 from .waiting import Elsewhere
 
 TEMPLATES = ("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "proxy.conf")
+UPLOADS_PER_ADDRESS = 4
 MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
 
 
@@ -92,6 +93,7 @@ def _values(front: Front) -> dict[str, str]:
         "proxy_timeout": _seconds(front.proxy_timeout_seconds),
         "admin_timeout": _seconds(front.admin_timeout_seconds),
         "upload_max_bytes": str(front.upload_max_bytes),
+        "uploads_per_address": str(UPLOADS_PER_ADDRESS),
         "hot": _quoted(front.data.hot),
         "hot_keys": "8m" if front.small else "32m",
         "hot_max_bytes": str(front.hot_max_bytes),

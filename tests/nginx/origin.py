@@ -82,7 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    do_HEAD = do_GET  # noqa: N815
+    do_HEAD = do_POST = do_OPTIONS = do_GET  # noqa: N815
 
     def address_string(self) -> str:
         return "unix"
