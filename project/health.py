@@ -1,6 +1,7 @@
 """`/healthz`: whether every part of the site works."""
 
 import logging
+import math
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -30,6 +31,8 @@ from . import workers
 LIMIT_SECONDS = 2.0
 PART_SECONDS = 1.0
 KEEP_SECONDS = 1.0
+OLD_SECONDS = 10.0
+"""What was found so long ago is not told any more. In an outage examinations take `LIMIT_SECONDS` each."""
 
 _log = logging.getLogger("tarry.health")
 _threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="health")
@@ -54,15 +57,23 @@ class Recent:
     """The last examination, used again for a second: one at a time per process, however many ask."""
 
     _parts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _ended: float = -KEEP_SECONDS
+    _ended: float = -math.inf
     _lock: Lock = field(default_factory=Lock)
 
     def parts(self) -> dict[str, dict[str, Any]]:
-        with self._lock:
-            if time.monotonic() - self._ended >= KEEP_SECONDS:
+        """Who comes while another one examines takes what was found last, and waits only if that is old."""
+        if not self._lock.acquire(blocking=self._age_seconds() >= OLD_SECONDS):
+            return self._parts
+        try:
+            if self._age_seconds() >= KEEP_SECONDS:
                 self._parts = examine(PARTS, LIMIT_SECONDS)
                 self._ended = time.monotonic()
             return self._parts
+        finally:
+            self._lock.release()
+
+    def _age_seconds(self) -> float:
+        return time.monotonic() - self._ended
 
 
 _recent = Recent()

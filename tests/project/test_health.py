@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.test import Client
@@ -28,6 +29,43 @@ def test_many_who_ask_share_an_examination(monkeypatch: pytest.MonkeyPatch) -> N
     recent = health.Recent()
     assert recent.parts() is recent.parts()
     assert examined == ["a"]
+
+
+def test_an_examination_that_hangs_holds_one_thread_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, released = threading.Event(), threading.Event()
+
+    def check() -> None:
+        begun.set()
+        assert released.wait(5)
+
+    monkeypatch.setattr(health, "KEEP_SECONDS", 0)
+    monkeypatch.setattr(health, "PARTS", {"a": lambda: None})
+    recent = health.Recent()
+    known = recent.parts()
+    monkeypatch.setattr(health, "PARTS", {"b": check})
+    with ThreadPoolExecutor(1) as threads:
+        examining = threads.submit(recent.parts)
+        assert begun.wait(5)
+        assert recent.parts() is known
+        released.set()
+        assert list(examining.result(5)) == ["b"]
+
+
+def test_nobody_is_told_what_was_found_long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, released = threading.Event(), threading.Event()
+
+    def check() -> None:
+        begun.set()
+        assert released.wait(5)
+
+    monkeypatch.setattr(health, "PARTS", {"a": check})
+    recent = health.Recent()
+    with ThreadPoolExecutor(2) as threads:
+        asking = [threads.submit(recent.parts) for _ in range(2)]
+        assert begun.wait(5)
+        assert not any(one.done() for one in asking)
+        released.set()
+        assert [list(one.result(5)) for one in asking] == [["a"], ["a"]]
 
 
 def test_a_site_that_nobody_sweeps_is_not_healthy(redis_servers: RedisServers) -> None:
