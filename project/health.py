@@ -18,12 +18,11 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import connection
 from django.http import HttpRequest, JsonResponse
-from django.views.decorators.http import require_safe
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from resources.fetching import frontier
-from retry import claims, connections
+from retry import claims, connections, methods
 from retry.conf import conf
 
 from . import workers
@@ -42,7 +41,7 @@ class UnhealthyError(Exception):
     """A part answered, but not as it should."""
 
 
-@require_safe
+@methods.read_only
 def healthz(request: HttpRequest) -> JsonResponse:
     """JSON by part: 200 when all work, else 503. Repairs nothing."""
     parts = _recent.parts()

@@ -6,15 +6,15 @@ from secrets import compare_digest
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest, multiprocess
 
 from resources.traffic import collecting
+from retry import methods
 
 from . import addresses
 
 
-@require_safe
+@methods.read_only
 def metrics(request: HttpRequest) -> HttpResponse:
     """Prometheus' text format, for this machine and for holders of METRICS_TOKEN."""
     if not (addresses.is_local(request) or _has_token(request)):

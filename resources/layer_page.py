@@ -9,9 +9,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
-from retry import deferring
+from retry import deferring, methods
 
 from . import layer_state, outages, overview
 from .models import Layer
@@ -21,7 +20,7 @@ from .tiles.errors import LayerError
 from .tiles.layers import LayerView, layers_snapshot
 
 
-@require_safe
+@methods.read_only
 @outages.told
 def layer_page(request: HttpRequest, slug: str) -> HttpResponse:
     """`/layers/<slug>/`: what the layer is, how it stands, code that shows it. Paints nothing, reads no file."""
@@ -35,13 +34,13 @@ def layer_page(request: HttpRequest, slug: str) -> HttpResponse:
     return _page(request, "resources/layer.html", context)
 
 
-@require_safe
+@methods.read_only
 def missing(request: HttpRequest, address: str = "") -> HttpResponse:
     """404 for a layer that is not there, or switched off."""
     return _page(request, "resources/layer_missing.html", {}, status=404)
 
 
-@require_safe
+@methods.read_only
 def with_slash(request: HttpRequest, slug: str) -> HttpResponse:
     """`/layers/<slug>` leads to the page, whether there is one or not."""
     return redirect("layer", slug=slug, permanent=True)

@@ -8,12 +8,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from resources import outages
 from resources.tiles import layers as snapshots
 from resources.tiles.layers import LayerView
 from resources.tiles.styling import style
+from retry import methods
 
 KINDS = (
     {"name": "browser", "title": "Kept by this browser", "meaning": "fresh still: nobody was asked"},
@@ -25,7 +25,7 @@ KINDS = (
 )
 
 
-@require_safe
+@methods.read_only
 @outages.told
 def map_page(request: HttpRequest) -> HttpResponse:
     """Shows the map. Does not paint anything itself: the tiles have addresses of their own."""
@@ -46,7 +46,7 @@ def map_page(request: HttpRequest) -> HttpResponse:
     return response
 
 
-@require_safe
+@methods.read_only
 def icon(_: HttpRequest) -> HttpResponse:
     """`/favicon.ico`, which browsers ask for by themselves beside whatever is no page of this site."""
     response = redirect(static("resources/icon.svg"))

@@ -6,7 +6,7 @@ from threading import Thread
 
 from django.http import HttpRequest, HttpResponse
 
-from . import claims, connections
+from . import claims, connections, methods
 from . import status as statuses
 from .conf import conf
 from .errors import StoreUnavailable
@@ -16,12 +16,14 @@ from .replies import Reply, Request, as_response, problem
 from .tickets import Ticket
 
 
+@methods.read_only
 def retry_after(request: HttpRequest) -> HttpResponse:
     """Waits in this request's thread, unless a waiting instance runs (RETRY_INSTANCE): then nobody waits here."""
     asked = _asked(request)
     return as_response(_turn_away(asked) if conf().RETRY_INSTANCE else _wait(asked))
 
 
+@methods.read_only
 def status(request: HttpRequest) -> HttpResponse:
     """How the ticket's content stands. Nobody waits for that, so that main can tell as well."""
     admitted = admit(_asked(request))
