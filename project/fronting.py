@@ -36,6 +36,7 @@ class Front:
     traffic_log: Path | None = None
     counted: Sequence[str] = ()
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
+    public_port: int | None = None
 
 
 def rendered(front: Front) -> dict[str, str]:
@@ -93,12 +94,19 @@ def _values(front: Front) -> dict[str, str]:
         "proxy_timeout": _seconds(front.proxy_timeout_seconds),
         "admin_timeout": _seconds(front.admin_timeout_seconds),
         "upload_max_bytes": str(front.upload_max_bytes),
+        "ports": _ports(front),
         "uploads_per_address": str(UPLOADS_PER_ADDRESS),
         "hot": _quoted(front.data.hot),
         "hot_keys": "8m" if front.small else "32m",
         "hot_max_bytes": str(front.hot_max_bytes),
         "static_parent": _quoted(front.data.static.parent),
     }
+
+
+def _ports(front: Front) -> str:
+    """The ports under which clients may know the site, as alternatives of a regular expression."""
+    ports = (front.listen.rpartition(":")[2], front.public_port)
+    return "|".join(dict.fromkeys(str(port) for port in ports if port))
 
 
 def _waiting_default(front: Front) -> str:

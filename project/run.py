@@ -170,6 +170,7 @@ def _front(data: DataDirectory, runtime: RuntimeDirectory, waiting: Elsewhere) -
         traffic_log=settings.TRAFFIC_LOG if settings.OBSERVE else None,
         counted=tuple(settings.TRAFFIC),
         elsewhere=waiting,
+        public_port=urlsplit(settings.PUBLIC_URL).port,
     )
 
 

@@ -60,7 +60,7 @@ def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMes
     if not SERVER.fullmatch(server):
         message = "RETRY_AFTER_SERVER must be a path like /retry_after, or an http(s) URL with such a path."
         found.append(Error(message, id="retry.E007"))
-    if public and not SITE.fullmatch(public):
+    if public and not (SITE.fullmatch(public) and _has_a_port(public)):
         message = "PUBLIC_URL must be an http(s) URL without a path."
         found.append(Error(message, id="retry.E009"))
     elif public and not validate_host(urlsplit(public).hostname or "", settings.ALLOWED_HOSTS):
@@ -73,6 +73,14 @@ def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMes
     if not public and not server.startswith("/"):
         found.append(_no_public_url())
     return found
+
+
+def _has_a_port(address: str) -> bool:
+    """Whether a port that the address names can be one."""
+    try:
+        return urlsplit(address).port != 0
+    except ValueError:
+        return False
 
 
 def _is_same_site(server: str, public: str) -> bool:

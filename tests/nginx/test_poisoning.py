@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -54,6 +55,20 @@ def test_tiles_have_one_entry_whatever_the_arguments(site: RunningFront, target:
     site.get("/tiles/a.png")
     assert site.get(target).cached
     assert [asked.target for asked in site.main.asked] == ["/tiles/a.png"]
+
+
+def test_a_port_that_is_not_the_sites_makes_no_entry_of_its_own(start: Callable[..., RunningFront]) -> None:
+    site = start(public_port=8443)
+    own = ["localhost", f"localhost:{site.port}", "localhost:8443"]
+    for host in [*own, "localhost:1", "localhost:65000", "LOCALHOST:80"]:
+        site.get("/tiles/a", host)
+    assert [asked.headers["host"] for asked in site.main.asked] == own
+
+
+@pytest.mark.parametrize("target", ["/admin/login/", "/api/layers"])
+def test_what_is_never_kept_is_told_any_port(site: RunningFront, target: str) -> None:
+    site.get(target, "localhost:9")
+    assert [asked.headers["host"] for asked in site.main.asked] == ["localhost:9"]
 
 
 @pytest.mark.parametrize("host", OTHER_HOSTS)

@@ -44,6 +44,8 @@ def test_skipping_and_ageing_can_be_switched_off(settings: Settings) -> None:
         ({"RETRY_AFTER_SERVER": "/a b;}"}, "retry.E007"),
         ({"PUBLIC_URL": "tiles.example"}, "retry.E009"),
         ({"PUBLIC_URL": "https://tiles.example/maps"}, "retry.E009"),
+        ({"PUBLIC_URL": "http://127.0.0.1:99999"}, "retry.E009"),
+        ({"PUBLIC_URL": "http://127.0.0.1:port"}, "retry.E009"),
         ({"ALLOWED_HOSTS": ["tiles.example"], "PUBLIC_URL": "http://127.0.0.1:8000"}, "retry.E017"),
         ({"TRUSTED_PROXIES": ("bogus",)}, "retry.E018"),
         ({"RETRY_DONE_SECONDS": 0}, "retry.E014"),
