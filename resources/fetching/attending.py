@@ -80,7 +80,7 @@ class Attendant:
 
     async def give_back(self, job: Claimed) -> None:
         """The job is queued again as if it had not been claimed: this fetcher ends."""
-        await self._report(job, Report(Verdict.UNSENT), TryAgain(0))
+        await self._report(job, Report(Verdict.UNSENT), PutBack())
         for errand in _errands(job.wishes):
             await self._works.put_back(errand, 0)
 
