@@ -77,8 +77,9 @@ def execute_all_patiently(server: Server, calls: Sequence[Call]) -> list[Reply]:
     try:
         with observing.timed(f"redis.{server}"):
             replies = _pipelined_patiently(server, [call.by_digest() for call in calls])
-            if any(isinstance(reply, NoScriptError) for reply in replies):
-                replies = _pipelined_patiently(server, [call.by_text() for call in calls])
+            if unknown := _unknown(replies):
+                texts = [calls[place].by_text() for place in unknown]
+                replies = _completed(replies, unknown, _pipelined_patiently(server, texts))
         return _none_refused(replies)
     except RedisError as error:
         raise StoreUnavailable(f"{server}: {error}") from error
@@ -123,8 +124,9 @@ async def execute_all(client: "redis.asyncio.Redis", server: Server, calls: Sequ
     try:
         with observing.timed(f"redis.{server}"):
             replies = await _pipelined(client, [call.by_digest() for call in calls])
-            if any(isinstance(reply, NoScriptError) for reply in replies):
-                replies = await _pipelined(client, [call.by_text() for call in calls])
+            if unknown := _unknown(replies):
+                texts = [calls[place].by_text() for place in unknown]
+                replies = _completed(replies, unknown, await _pipelined(client, texts))
         _none_refused(replies)
     except (RedisError, OSError) as error:
         breaker.failed(time.monotonic())
@@ -172,6 +174,17 @@ def _execute(server_client: "redis.Redis", call: Call) -> Reply:
             return cast(Reply, server_client.execute_command(*call.by_digest()))  # type: ignore[no-untyped-call]
         except NoScriptError:
             return cast(Reply, server_client.execute_command(*call.by_text()))  # type: ignore[no-untyped-call]
+
+
+def _unknown(replies: Sequence[Reply]) -> list[int]:
+    """The places of calls whose script the server does not know. All others were carried out, once."""
+    return [place for place, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+
+
+def _completed(replies: Sequence[Reply], places: Sequence[int], later: Sequence[Reply]) -> list[Reply]:
+    """The replies, with those that came later in their places."""
+    all_of_them = dict(enumerate(replies)) | dict(zip(places, later, strict=True))
+    return list(all_of_them.values())
 
 
 def _none_refused(replies: list[Reply]) -> list[Reply]:

@@ -1,6 +1,8 @@
 """Scripts of other apps: registered under a namespace, with the parts that they need."""
 
+import asyncio
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -36,3 +38,35 @@ def test_a_script_that_needs_a_part_which_is_not_there_is_refused(folder: Path) 
     (folder / "sum.lua").write_text("-- needs: three\nreturn three\n")
     with pytest.raises(KeyError, match="three"):
         scripts.register(folder, "tests")
+
+
+@pytest.fixture
+def counted_and_new(folder: Path) -> list[Call]:
+    """A script that the server knows, which counts its runs, and one that it does not know yet."""
+    (folder / "count.lua").write_text("return redis.call('INCR', 'runs')\n")
+    (folder / "new.lua").write_text(f"return '{uuid4().hex}'\n")
+    scripts.register(folder, "tests")
+    count, new = Call("state", "tests.count", []), Call("state", "tests.new", [])
+    assert connections.execute(count) == 1
+    return [count, new, count]
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_script_that_the_server_does_not_know_runs_no_other_twice(counted_and_new: list[Call]) -> None:
+    first, new, second = connections.execute_all_patiently("state", counted_and_new)
+    assert (first, second) == (2, 3)
+    assert isinstance(new, bytes)
+
+
+@pytest.mark.usefixtures("servers")
+def test_nor_does_it_in_an_event_loop(counted_and_new: list[Call]) -> None:
+    async def replies() -> list[object]:
+        client = connections.async_client("state")
+        try:
+            return await connections.execute_all(client, "state", counted_and_new)
+        finally:
+            await client.aclose()
+
+    first, new, second = asyncio.run(replies())
+    assert (first, second) == (2, 3)
+    assert isinstance(new, bytes)
