@@ -100,8 +100,8 @@ def measure_sides(
 
 
 def _settled(side: int, costs: Mapping[int, Cost]) -> bool:
-    """Whether it was the cost that ended at this side, and not that there is no more to show."""
-    return side == SIDES[-1] or (side > 1 and costs[2 * side].shown > costs[side].shown)
+    """Whether it was the cost that ended at this side, and not the time, nor that there is no more to show."""
+    return side == SIDES[-1] or (side > 1 and 2 * side in costs and costs[2 * side].shown > costs[side].shown)
 
 
 def _surely(side: int, seconds: float, bound_seconds: float) -> int:

@@ -78,6 +78,24 @@ def test_measuring_ends_in_time_and_leaves_the_other_zooms_out() -> None:
     assert found[max(found)] == 1  # a tile takes 0.2 s: two by two would be too long
 
 
+class LateClock(Clock):
+    """Stands almost still, but for one reading, at which the machine had other things to do."""
+
+    def __init__(self, late_at: int) -> None:
+        super().__init__(0.000_01)
+        self.left = late_at
+
+    def __call__(self) -> float:
+        self.left -= 1
+        self.now += 10 if self.left == 0 else 0
+        return super().__call__()
+
+
+@pytest.mark.parametrize("late_at", range(1, 15))
+def test_measuring_may_be_interrupted_at_any_time(late_at: int) -> None:
+    assert Sizing({}, 11, 12, BOUND).size(LINES, LateClock(late_at)).metatiles
+
+
 def test_nothing_is_measured_without_a_bound() -> None:
     assert sides(0.001, bound_seconds=0) == {}
 
