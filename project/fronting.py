@@ -9,7 +9,7 @@ from .limits import FileLimits
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 from .waiting import Elsewhere
 
-TEMPLATES = ("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "proxy.conf")
+TEMPLATES = ("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "proxy.conf", "refusals.conf")
 UPLOADS_PER_ADDRESS = 4
 MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
 

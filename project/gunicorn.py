@@ -19,7 +19,9 @@ proc_name = f"tarry-{os.environ['TARRY_INSTANCE']}"
 chdir = str(BASE_DIR)
 umask = 0o077
 backlog = listen_backlog()
-limit_request_line = 8190
+# nginx has limits, and says in better words what is beyond.
+limit_request_line = 0
+limit_request_fields, limit_request_field_size = 1_000, 65_536
 control_socket_disable = True  # all instances would share one path
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  gunicorn's own heartbeat files
 

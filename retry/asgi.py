@@ -12,14 +12,14 @@ from .proxies import is_trusted
 django.setup(set_prefix=False)
 
 from .instance import Instance  # noqa: E402 - needs the apps
-from .replies import Reply, Request  # noqa: E402
+from .replies import Request, problem  # noqa: E402
 from .tickets import STATUS  # noqa: E402
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-NOT_FOUND = Reply(404, {"Content-Type": "text/plain", "Cache-Control": "no-store"}, b"Not found\n")
+NOT_FOUND = problem(404, "Only waiting is done here.")
 
 
 class Application:

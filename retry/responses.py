@@ -20,6 +20,7 @@ TITLES = {
     404: "Not found",
     405: "Method not allowed",
     409: "Conflict",
+    412: "Precondition failed",
     413: "Content too large",
     414: "Address too long",
     415: "Unsupported media type",
@@ -39,7 +40,7 @@ def content_response(request: HttpRequest, content: Content, *, stale: bool, why
     )
     response = HttpResponse(content.body, headers=fields)
     response["Content-Length"] = str(len(content.body))
-    return _conditional(request, response, int(content.stored_at.timestamp()))
+    return conditional(request, response, int(content.stored_at.timestamp()))
 
 
 def constant(
@@ -63,7 +64,7 @@ def constant(
         "X-Content-Type-Options": "nosniff",
         **headers.CORS,
     }
-    return _conditional(request, HttpResponse(body, headers=fields), None)
+    return conditional(request, HttpResponse(body, headers=fields), None)
 
 
 def _location(request: HttpRequest) -> str:
@@ -71,10 +72,15 @@ def _location(request: HttpRequest) -> str:
     return iri_to_uri(request.get_full_path()) or ""
 
 
-def _conditional(request: HttpRequest, response: HttpResponse, last_modified: int | None) -> HttpResponse:
-    """The response, or 304 without its body when the client's validators match (RFC 9110, 13.2.2)."""
+def conditional(request: HttpRequest, response: HttpResponse, last_modified: int | None) -> HttpResponse:
+    """The response, or 304 without its body when the client's validators match (RFC 9110, 13.2.2), or 412.
+
+    The response has its ETag, the fields of CORS and Cache-Status.
+    """
     answer = get_conditional_response(request, response["ETag"], last_modified, response)
     assert isinstance(answer, HttpResponse)
+    if answer.status_code == 412:
+        return problem(412, "The content is another than you name.", cache_status=response["Cache-Status"])
     for name in ("Cache-Status", *headers.CORS):
         answer[name] = response[name]
     return answer

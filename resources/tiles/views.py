@@ -1,7 +1,7 @@
 """Tiles and TileJSON over HTTP. Paints nothing: serves, defers, or answers that there is nothing."""
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.utils.cache import get_conditional_response, set_response_etag
+from django.utils.cache import set_response_etag
 
 from resources import outages
 from resources.upstream.work import fetch_work
@@ -42,11 +42,9 @@ def describe(request: HttpRequest, slug: str) -> HttpResponse:
     response = JsonResponse(tilejson.describe(layer, deferring.public_url(request)))
     response["Cache-Control"] = "public, max-age=1, s-maxage=1"
     set_response_etag(response)
-    answer = get_conditional_response(request, response["ETag"], None, response)
-    assert isinstance(answer, HttpResponse)
     for name, value in {**headers.CORS, "Cache-Status": "Tarry; fwd=bypass"}.items():
-        answer[name] = value
-    return answer
+        response[name] = value
+    return responses.conditional(request, response, None)
 
 
 def paint_work(layer: LayerView, wanted: Tile) -> work.Work:

@@ -99,3 +99,22 @@ def test_a_newer_version_of_the_data_makes_content_stale_at_once(stack: Stack, c
     assert first.body == Wish(name, version=1).body
     assert "stale" in first.answers[-1].headers["Server-Timing"]
     eventually(lambda: crowd.visit(newer).body == Wish(name, version=2).body, 10, "the new version shows")
+
+
+@pytest.mark.parametrize(
+    ("address", "headers", "status"),
+    [
+        ("/tiles/" + "x" * 12_000, {}, 404),
+        ("/staticmap?layers=" + "x" * 12_000, {}, 400),
+        ("/slow/a?x=" + "x" * 12_000, {}, 414),
+        ("/tiles/a", {"X-Long": "x" * 12_000}, 404),
+        ("/tiles/a", {f"X-{number}": "x" for number in range(200)}, 404),
+    ],
+    ids=["path", "arguments", "deferred", "field", "fields"],
+)
+def test_what_nginx_lets_through_is_refused_by_the_site_in_its_own_words(
+    crowd: Crowd, address: str, headers: dict[str, str], status: int
+) -> None:
+    visit = crowd.visit(address, headers=headers)
+    assert visit.statuses == [status]
+    assert visit.answers[0].headers["Content-Type"] == "application/problem+json"

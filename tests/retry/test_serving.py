@@ -87,6 +87,7 @@ def test_pages_elsewhere_may_read_answers_to_validators(work: Work) -> None:
     assert (unchanged.status_code, refused.status_code) == (304, 412)
     for name, value in headers.CORS.items():
         assert unchanged[name] == refused[name] == value
+    assert (refused["Content-Type"], refused["Cache-Control"]) == ("application/problem+json", "no-store")
 
 
 def test_missing_content_is_claimed_queued_and_redirected(work: Work, servers: RedisServers) -> None:

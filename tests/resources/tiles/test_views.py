@@ -228,6 +228,9 @@ def test_tilejson_is_answered_in_full_only_when_it_changed(client: Client, load:
     assert (unchanged.status_code, unchanged.content) == (304, b"")
     assert unchanged["Cache-Control"] == "public, max-age=1, s-maxage=1"
     assert unchanged["Access-Control-Allow-Origin"] == "*"
+    other = client.get("/tiles/jams.json", headers={"If-Match": '"other"'})
+    assert (other.status_code, other["Content-Type"]) == (412, "application/problem+json")
+    assert other["Access-Control-Allow-Origin"] == "*"
     layer.save()
     assert client.get("/tiles/jams.json", headers={"If-None-Match": etag}).status_code == 200
 

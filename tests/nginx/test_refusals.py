@@ -1,0 +1,78 @@
+"""What nginx refuses by itself is a problem, as all other refusals are."""
+
+import json
+import socket
+from typing import Any
+
+import pytest
+
+from tests.nginx.conftest import Reply, RunningFront
+from tests.nginx.origin import HOT, Answer
+
+LONG = "x" * 17_000
+
+
+def said(answer: Reply) -> dict[str, Any]:
+    """The problem, whose status is that of the answer. Nobody keeps it."""
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.headers.get_all("Cache-Control") == ["no-store"]
+    problem: dict[str, Any] = json.loads(answer.body)
+    assert problem["status"] == answer.status
+    return problem
+
+
+@pytest.mark.parametrize("host", ["localhost", "elsewhere.example"])
+@pytest.mark.parametrize(
+    ("target", "headers", "status"),
+    [
+        ("/" + LONG, {}, 414),
+        ("/tiles/a?x=" + LONG, {}, 414),
+        ("/tiles/a", {"X-Long": LONG}, 431),
+        ("/tiles/a", {"Content-Length": "x"}, 400),
+        ("/%00\xff%", {}, 400),
+    ],
+    ids=["address", "arguments", "field", "length", "encoding"],
+)
+def test_what_cannot_be_read(site: RunningFront, host: str, target: str, headers: dict[str, str], status: int) -> None:
+    answer = site.get(target, host, **headers)
+    assert answer.status == status
+    assert said(answer)["status"] == status
+    assert site.main.asked == []
+
+
+@pytest.mark.parametrize("target", ["/", "/tiles/a", "/retry_after?x=1"])
+def test_bodies_where_none_belongs(site: RunningFront, target: str) -> None:
+    assert said(site.get(target, method="POST", Content_Length="100000"))["status"] == 413
+
+
+@pytest.mark.parametrize("field", ["If-Match", "If-Unmodified-Since"])
+def test_hot_content_that_is_another_than_the_client_names(site: RunningFront, field: str) -> None:
+    validators = {"ETag": '"a"', "Last-Modified": "Sat, 21 Nov 2026 10:00:00 GMT"}
+    site.main.answer = lambda _: Answer(headers={**HOT, **validators})
+    site.get("/tiles/a")
+    answer = site.get("/tiles/a", **{field: '"b"' if field == "If-Match" else "Fri, 20 Nov 2026 10:00:00 GMT"})
+    assert answer.status == 412
+    assert said(answer)
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+
+@pytest.mark.parametrize("target", ["/static/nothing.css", "/static/", "/static/nothing.0123456789ab.css"])
+def test_files_that_are_not_there(site: RunningFront, target: str) -> None:
+    assert said(site.get(target))["status"] == 404
+
+
+@pytest.mark.parametrize("host", ["localhost", "elsewhere.example"])
+@pytest.mark.parametrize("target", ["/refused/long", "/refused/", "/refused/x"])
+def test_nobody_asks_for_a_refusal(site: RunningFront, host: str, target: str) -> None:
+    assert said(site.get(target, host))["status"] == 404
+
+
+def test_a_line_that_is_no_request(site: RunningFront) -> None:
+    with socket.create_connection(("127.0.0.1", site.port)) as connection:
+        connection.sendall(b"hello\r\n\r\n")
+        assert b"application/problem+json" in connection.recv(4096)
+
+
+def test_main_sees_addresses_that_are_too_long_for_it(site: RunningFront) -> None:
+    """It refuses them in its own words, above 2,000 characters."""
+    assert site.get("/tiles/" + "x" * 15_000).status == 200
