@@ -77,6 +77,7 @@ class Command(BaseCommand):
         kind: geojson.Kind = "lines" if options["lines"] else "areas" if options["areas"] else "points"
         with failing_clearly():
             fields = _fields(options)
+            storing.check_fields(options["slug"], {**fields, "kind": kind})
             weight = _weight(options["slug"], fields) if kind == "points" else None
             compiled = self._compile(kind, options[kind], options["speeds"], weight)
             compiled = storing.keep_speeds(options["slug"], compiled)

@@ -131,6 +131,8 @@ def size_apart(job: SizingJob, allowance: Allowance) -> CompiledLayer:
 
 def check_file(path: Path, limits: geojson.Limits, error: Callable[[str], LayerError] = LayerError) -> None:
     """Raises the error for a file that is missing, too big or empty. Does not read it."""
+    if path.is_dir():
+        raise error("This is a directory, not a file.")
     try:
         geojson.check_size(path.stat().st_size, limits)
     except OSError as reason:

@@ -55,6 +55,11 @@ def describe_speeds(compiled: CompiledSpeeds) -> str:
     return speeds.describe(report)
 
 
+def check_fields(slug: str, fields: Mapping[str, Any]) -> None:
+    """Raises ValidationError for fields that the layer could not be stored with, whatever its data."""
+    _with_fields(Layer.objects.all(), slug, {**fields, "upstream": ""}).full_clean()
+
+
 def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> Layer:
     """Creates the layer or replaces its data and the named fields. Raises ValidationError for bad fields."""
     described = _described(compiled, fields)

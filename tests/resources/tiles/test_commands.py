@@ -9,6 +9,7 @@ from django.db import DatabaseError
 
 from resources.models import Layer
 from resources.tiles.keeping import storing
+from resources.tiles.reading import compiling
 
 from . import builders
 from .conftest import AREAS, LINES, Load
@@ -119,6 +120,31 @@ def test_a_missing_file_and_a_bad_slug_are_told(lines: Path) -> None:
         run("load_layer", "jams", "--lines", "/nowhere.geojson")
     with pytest.raises(CommandError, match="Small letters"):
         run("load_layer", "Big Jams", "--lines", lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--style", '{"color": 1}'], "style: A style of lines has no"),
+        (["--max-zoom", "99"], "max_zoom"),
+        (["--fresh", "-1"], "fresh_seconds"),
+        (["--bounds", "0,0,0,99"], "bounds"),
+    ],
+)
+@pytest.mark.django_db
+def test_a_setting_that_cannot_be_is_told_before_the_data_are_read(
+    lines: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.setattr(compiling, "compile_layer", Mock(side_effect=AssertionError("the file was read")))
+    with pytest.raises(CommandError, match=message):
+        run("load_layer", "jams", "--lines", lines, *arguments)
+
+
+@pytest.mark.parametrize("command", ["load_layer jams --lines {0}", "load_speeds jams {0}"])
+def test_a_directory_in_the_place_of_a_file_is_told(load: Load, tmp_path: Path, command: str) -> None:
+    load()
+    with pytest.raises(CommandError, match=f"{tmp_path}: This is a directory, not a file."):
+        run(*command.format(tmp_path).split())
 
 
 @pytest.mark.django_db
