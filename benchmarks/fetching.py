@@ -16,10 +16,10 @@ import aiohttp
 
 from benchmarks.figures import Figure, Note, median
 from benchmarks.running import run
-from resources.fetching.addresses import guard
-from resources.fetching.client import Client, Policy
+from resources.fetching.addressing.addresses import guard
 from resources.fetching.outcomes import Fetched
 from resources.fetching.requests import Fetch
+from resources.fetching.transport.client import Client, Policy
 
 PAGES, PAGE_BYTES = 500, 10_000
 AT_ONCE = 50

@@ -11,9 +11,9 @@ from pathlib import Path
 from django.conf import settings
 
 from benchmarks.figures import Figure, Note
-from resources.fetching import frontier, tuning
-from resources.fetching.frontier import End
-from resources.fetching.jobs import Claimed, Job, Report, Verdict, Wish
+from resources.fetching.queues import frontier, tuning
+from resources.fetching.queues.frontier import End
+from resources.fetching.queues.jobs import Claimed, Job, Report, Verdict, Wish
 from retry import connections
 from tests.redis_servers import RedisServer
 

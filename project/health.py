@@ -21,7 +21,7 @@ from django.http import HttpRequest, JsonResponse
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from resources.fetching import frontier
+from resources.fetching.queues import frontier
 from retry import claims, connections, methods
 from retry.conf import conf
 

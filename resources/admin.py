@@ -19,7 +19,7 @@ from retry import errors
 
 from . import layer_state
 from .api.admin import ApiTokenAdmin  # noqa: F401  # it registers itself
-from .fetching.admin import DomainAdmin, HeaderAdmin, TimingAdmin  # noqa: F401  # as above
+from .fetching.admin import domains, headers, timings  # noqa: F401  # as above
 from .forms import LayerForm
 from .models import Layer
 from .tiles import demand, grid

@@ -10,7 +10,7 @@ from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
 from django.db.models.base import ModelBase
 
-from .fetching.models import FetchDomain, FetchHeader, FetchTiming  # noqa: F401  # found by Django here
+from .fetching.keeping.models import FetchDomain, FetchHeader, FetchTiming  # noqa: F401  # found by Django here
 from .tiles import grid, tile
 from .tiles.errors import LayerError
 from .tiles.expirations import Expiration, Part, with_one_more

@@ -10,7 +10,7 @@ from django.conf import settings
 from retry import preparing
 from retry.errors import StoreUnavailable
 
-from .fetching import hosts, limiting, timings
+from .fetching.keeping import hosts, limiting, timings
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture
 from .tiles.blocks import Block

@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
 
-from . import egress
-from .addresses import Exempt
+from .addressing import egress
+from .addressing.addresses import Exempt
 from .errors import MalformedEgressError, MalformedExceptionError
 
 MOST_TIMINGS_DAYS = 36_500

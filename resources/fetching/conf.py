@@ -8,11 +8,11 @@ from typing import cast
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from . import addresses
-from .client import Policy
+from .addressing import addresses
 from .errands import Task
-from .giving_up import Patience
 from .requests import Limits
+from .transport.client import Policy
+from .transport.giving_up import Patience
 
 PRODUCT = "Tarry/0.1"
 

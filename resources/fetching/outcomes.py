@@ -6,8 +6,8 @@ from pathlib import Path
 
 from multidict import MultiMapping
 
-from . import freshness
-from .freshness import Freshness
+from .times import freshness
+from .times.freshness import Freshness
 
 _PERMANENTLY = frozenset({301, 308})
 

@@ -9,10 +9,11 @@ from retry.errors import QueueUnavailable, StoreUnavailable
 from retry.work import Argument
 
 from . import conf as fetch_conf
-from . import egress, frontier, signed_urls, tuning
+from .addressing import egress, signed_urls
+from .addressing.scopes import scopes
 from .errands import Errand
-from .jobs import Enqueued, Full, Job, Joined, Lane, Priority, Wish, url_key
-from .scopes import scopes
+from .queues import frontier, tuning
+from .queues.jobs import Enqueued, Full, Job, Joined, Lane, Priority, Wish, url_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from django.conf import settings
 
-from resources.fetching import addresses
-from resources.fetching.addresses import Guard
+from resources.fetching.addressing import addresses
+from resources.fetching.addressing.addresses import Guard
 
 
 def guard() -> Guard:

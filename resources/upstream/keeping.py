@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Self
 
-from resources.fetching import targets
+from resources.fetching.addressing import targets
 from resources.fetching.errors import FetchError
 from resources.fetching.outcomes import Head
 

@@ -12,8 +12,8 @@ from typing import Self
 
 import mercantile
 
-from resources.fetching import targets
-from resources.fetching.addresses import Guard
+from resources.fetching.addressing import targets
+from resources.fetching.addressing.addresses import Guard
 from resources.fetching.errors import FetchError
 from resources.tiles import grid
 from resources.tiles.errors import LayerError

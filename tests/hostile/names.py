@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from resources.fetching import guarding
+from resources.fetching.transport import guarding
 
 
 class Names(AbstractResolver):

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from tests.resources.fetching.origins import Origin
+from tests.resources.fetching.queues.origins import Origin
 
 NETWORK = "127.1.0."
 TOLERANCE_SECONDS = 0.1

@@ -15,10 +15,10 @@ from pathlib import Path
 import brotli
 import pytest
 
-from resources.fetching import bodies
-from resources.fetching.client import Client
 from resources.fetching.outcomes import Dropped, Failed, Failure, Fetched, Head
 from resources.fetching.requests import Fetch
+from resources.fetching.transport import bodies
+from resources.fetching.transport.client import Client
 from tests.hostile.origin import Behaviour, Origin, Peer, answer, head, raw
 from tests.hostile.visits import LIMITS, failure, fetching_from, timed, visit
 
@@ -252,7 +252,7 @@ def test_a_disk_that_is_full_is_our_failure(monkeypatch: pytest.MonkeyPatch) -> 
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("resources.fetching.bodies.tempfile.NamedTemporaryFile", full)
+    monkeypatch.setattr("resources.fetching.transport.bodies.tempfile.NamedTemporaryFile", full)
     outcome = visit(answer(body=b"x" * 500_000))
     assert failure(outcome) is Failure.OURS
     assert isinstance(outcome, Failed)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from resources.fetching.client import Client
 from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified
 from resources.fetching.requests import Fetch
+from resources.fetching.transport.client import Client
 from tests.hostile.origin import Origin, Peer, answer, head, raw
 from tests.hostile.visits import LIMITS, USER_AGENT, failure, fetching_from, timed, visit
-from tests.resources.fetching.test_retry_after import NONSENSE
+from tests.resources.fetching.times.test_retry_after import NONSENSE
 
 
 def test_a_request_says_who_asks_and_nothing_else() -> None:

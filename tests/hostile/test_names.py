@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from resources.fetching.client import Client
 from resources.fetching.outcomes import Failure, Fetched
 from resources.fetching.requests import Fetch
+from resources.fetching.transport.client import Client
 from tests.hostile.names import Names
 from tests.hostile.origin import Origin, answer, redirect
 from tests.hostile.visits import LIMITS, client, failure, fetching_from, run, timed
@@ -96,7 +96,7 @@ def test_sockets_are_guarded_even_where_the_answer_was_not(monkeypatch: pytest.M
     async def unguarded(self: object, host: str, port: int = 0, family: int = 0) -> object:
         return await Names(a_example=[[VICTIM]]).resolve(host, port, socket.AddressFamily(family))
 
-    monkeypatch.setattr("resources.fetching.guarding.GuardedLookup.resolve", unguarded)
+    monkeypatch.setattr("resources.fetching.transport.guarding.GuardedLookup.resolve", unguarded)
 
     async def work(_: Origin, client: Client) -> None:
         async with Origin(address=VICTIM) as victim:

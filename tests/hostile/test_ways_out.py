@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from resources.fetching.client import Client
 from resources.fetching.outcomes import Failure, Fetched
 from resources.fetching.requests import Fetch
+from resources.fetching.transport.client import Client
 from tests.hostile.certificates import served, trusting
 from tests.hostile.names import Names
 from tests.hostile.origin import Behaviour, Origin, Peer, answer, redirect

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from resources.fetching.addresses import guard
-from resources.fetching.client import Client, Decide, Policy, Slows
+from resources.fetching.addressing.addresses import guard
 from resources.fetching.outcomes import Failed, Failure, Fetched, Outcome
 from resources.fetching.requests import Fetch, Limits
+from resources.fetching.transport.client import Client, Decide, Policy, Slows
 from tests.hostile.names import Names
 from tests.hostile.origin import Behaviour, Origin, answer
 

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from project import health, workers
 from project.health import UnhealthyError, examine
-from resources.fetching import frontier
+from resources.fetching.queues import frontier
 from retry import connections
 from retry.sweeping import sweep
 from tests.conftest import RedisServers

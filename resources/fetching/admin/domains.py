@@ -17,12 +17,15 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_POST
 
-from resources.fetching import domain_page, frontier, limiting
-from resources.fetching.explaining import duration, in_a_word
-from resources.fetching.forms import DomainForm
-from resources.fetching.models import FetchDomain
 from retry import connections
 from retry.errors import StoreUnavailable
+
+from ..keeping import limiting
+from ..keeping.models import FetchDomain
+from ..queues import frontier
+from ..queues.explaining import duration, in_a_word
+from . import domain_page
+from .forms import DomainForm
 
 AWAY = "Redis does not answer: {}"
 NOTHING_SAVED = AWAY.format("nothing was changed.")

@@ -7,9 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
-from resources.fetching import hosts
-from resources.fetching.forms import HeaderForm
-from resources.fetching.models import FetchHeader
+from ..keeping import hosts
+from ..keeping.models import FetchHeader
+from .forms import HeaderForm
 
 
 @admin.register(FetchHeader)

@@ -9,8 +9,8 @@ from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from resources.fetching.models import FetchTiming
-from resources.fetching.records import url_digest
+from ..keeping.models import FetchTiming
+from ..keeping.records import url_digest
 
 
 class LookingAhead(Paginator):  # type: ignore[type-arg]  # Django's classes take no parameters

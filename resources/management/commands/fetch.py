@@ -11,15 +11,15 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from resources.fetching import conf
-from resources.fetching.asking import Asker
-from resources.fetching.attending import Attendant
-from resources.fetching.engine import Engine
-from resources.fetching.slots import Slots
-from resources.fetching.timings import Recorder
-from resources.fetching.trips import Trips
-from resources.fetching.waking import Waking
-from resources.fetching.ways import Ways
-from resources.fetching.works import Works
+from resources.fetching.fetcher.asking import Asker
+from resources.fetching.fetcher.attending import Attendant
+from resources.fetching.fetcher.engine import Engine
+from resources.fetching.fetcher.slots import Slots
+from resources.fetching.fetcher.trips import Trips
+from resources.fetching.fetcher.waking import Waking
+from resources.fetching.fetcher.ways import Ways
+from resources.fetching.fetcher.works import Works
+from resources.fetching.keeping.timings import Recorder
 from retry import connections
 
 

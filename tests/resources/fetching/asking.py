@@ -1,8 +1,8 @@
 """The frontier's calls against a real server, as its tests make them."""
 
-from resources.fetching import frontier
-from resources.fetching.frontier import End, Next
-from resources.fetching.jobs import (
+from resources.fetching.queues import frontier
+from resources.fetching.queues.frontier import End, Next
+from resources.fetching.queues.jobs import (
     Again,
     Claimed,
     Doomed,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.fetching import calling
+from resources.fetching.queues import calling
 
 START_MS = 1_800_000_000_000.0
 

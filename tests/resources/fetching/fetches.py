@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from multidict import CIMultiDict
 
+from resources.fetching.keeping.records import Record, url_digest
 from resources.fetching.outcomes import Dropped, Failed, Failure, Fetched, Head, NotModified, Timing
-from resources.fetching.records import Record, url_digest
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TIMING = Timing(NOON.timestamp(), seconds=1.5, head_seconds=0.25, wire_bytes=4000)

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from resources.fetching import frontier
-from resources.fetching.jobs import More, Priority
+from resources.fetching.queues import frontier
+from resources.fetching.queues.jobs import More, Priority
 from retry import connections, lanes, standings, sweeping
 from retry.errors import QueueUnavailable
 from retry.work import Work

@@ -8,9 +8,9 @@ from django.conf import settings as site
 from pytest_django import Settings
 
 from resources import tasks
-from resources.fetching import sealing, timings
 from resources.fetching.checks import check_fetching
-from resources.fetching.models import FetchHeader, FetchTiming
+from resources.fetching.keeping import sealing, timings
+from resources.fetching.keeping.models import FetchHeader, FetchTiming
 from tests.resources.fetching.fetches import record
 
 pytestmark = pytest.mark.django_db

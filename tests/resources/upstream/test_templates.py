@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.fetching import targets
-from resources.fetching.addresses import guard
+from resources.fetching.addressing import targets
+from resources.fetching.addressing.addresses import guard
 from resources.tiles.errors import LayerError
 from resources.tiles.tile import Tile
 from resources.upstream.templates import Template

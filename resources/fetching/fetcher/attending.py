@@ -1,0 +1,200 @@
+"""What is done for one job, from its claim to its end: ask once, and tell everybody who wants it."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from django.conf import settings
+
+from resources.threads import usable_connections
+from retry.errors import PreparationError
+
+from .. import conf
+from ..errands import Errand
+from ..outcomes import Failed, Failure, Fetched, NotModified, Outcome, Timing
+from ..queues import frontier
+from ..queues.frontier import End, Hold, PutBack, TryAgain
+from ..queues.jobs import Again as QueuedAgain
+from ..queues.jobs import Claimed, Doomed, Job, More, Report, Verdict, Wish
+from ..requests import Fetch
+from ..transport.client import Slows
+from ..transport.giving_up import Again
+from . import judging, planning, robots
+from .asking import Asker
+from .trips import Trips
+from .works import Works
+
+QUICK_SECONDS = 0.1
+"""What is told to everybody in that time is reported together with its end. The domain does not wait for longer."""
+
+DOOMS = {
+    "expired": (Failure.EXPIRED, "the signature in its address has run out"),
+    "stalled": (Failure.THROTTLED, "its server has let nothing through for too long"),
+    "lapsed": (Failure.OURS, "it has ended its fetcher twice"),
+}
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_log = logging.getLogger("tarry.fetching")
+
+
+class Attendant:
+    """Attends to the jobs of one fetcher, any number at a time. `machine` is as in frontier.claim()."""
+
+    def __init__(self, trips: Trips, works: Works, asker: Asker, machine: str) -> None:
+        self._trips = trips
+        self._works = works
+        self._asker = asker
+        self._machine = machine
+
+    async def attend(self, job: Claimed, slows: Slows) -> None:
+        """Asks for what is wanted, and ends the job or has it queued again. Raises StoreUnavailable.
+
+        `slows` is called once if it turns out to be slow.
+        """
+        if job.needs_robots:
+            await self._ask_robots(job)
+            return
+        errands = await self._begin(job.wishes)
+        fetch = await self._plan(errands)
+        if fetch is None:  # nobody wants it any more
+            await self._report(job, Report(Verdict.UNSENT), Hold())
+            await self._finish(job, None)
+            return
+        outcome = await self._asker.ask(job, fetch, slows)
+        try:
+            await self._conclude(job, errands, outcome)
+        finally:
+            if isinstance(outcome, Fetched):
+                outcome.body.discard()
+
+    async def dismiss(self, doomed: Doomed) -> None:
+        """Tells everybody of a job that has failed without a request. Raises StoreUnavailable."""
+        failure, detail = DOOMS[doomed.why]
+        failed = Failed(failure, detail, Timing(time.time(), 0))
+        await self._serve(await self._begin(doomed.job.wishes), failed)
+        await self._finish(doomed.job, failed)
+
+    async def give_back(self, job: Claimed) -> None:
+        """The job is queued again as if it had not been claimed: this fetcher ends."""
+        await self._report(job, Report(Verdict.UNSENT), PutBack())
+        for errand in _errands(job.wishes):
+            await self._works.put_back(errand, 0)
+
+    async def _ask_robots(self, job: Claimed) -> None:
+        """Uses the turn for the origin's robots.txt. The job keeps its place in line."""
+        outcome = await self._asker.ask(job, robots.fetch(job.url, conf.fast_limits()), None)
+        found = await asyncio.to_thread(robots.read, outcome, conf.PRODUCT)
+        await self._trips.insist(lambda: frontier.set_crawl_delay(job.scope, found.seconds, found.known_for_seconds))
+        await self._report(job, judging.report_of(outcome), PutBack())
+
+    async def _begin(self, wishes: Iterable[Wish]) -> list[Errand]:
+        """Those that are still wanted."""
+        errands = _errands(wishes)
+        wanted = await asyncio.gather(*map(self._works.start, errands))
+        return [errand for errand, is_wanted in zip(errands, wanted, strict=True) if is_wanted]
+
+    async def _plan(self, errands: list[Errand]) -> Fetch | None:
+        """What to ask for. Errands that turn out to be impossible are ended, and taken out of the list."""
+        try:
+            fetch, impossible = await _in_thread(planning.plan, errands)
+        except Exception:  # noqa: BLE001  the edge of a process, as in _serve_one
+            _log.exception("no plan", extra={"works": [errand.work_key for errand in errands]})
+            fetch, impossible = None, dict.fromkeys(errands, PreparationError("The preparation failed."))
+        for errand, error in impossible.items():
+            errands.remove(errand)
+            await self._works.fail(errand, error, 0)
+        return fetch
+
+    async def _conclude(self, job: Claimed, errands: list[Errand], outcome: Outcome) -> None:
+        attempts = job.attempts + 1
+        step = judging.step_after(outcome, attempts=attempts, patience=conf.patience(), random=random.random)
+        if isinstance(step, Again):
+            reply = await self._report(job, judging.report_of(outcome), TryAgain(step.delay_seconds))
+            if isinstance(reply, QueuedAgain):
+                await self._wait(job, errands, outcome, reply.wait_seconds)
+                return
+            await self._serve(errands, outcome)
+        else:
+            serving = asyncio.create_task(self._serve(errands, outcome))
+            await asyncio.wait({serving}, timeout=QUICK_SECONDS)
+            then = End(job.version) if serving.done() else Hold()
+            reply = await self._report(job, judging.report_of(outcome), then)
+            await serving
+            if isinstance(then, End) and not isinstance(reply, More):
+                return
+        await self._finish(job, outcome)
+
+    async def _wait(self, job: Claimed, errands: list[Errand], outcome: Outcome, wait_seconds: float) -> None:
+        """The job is queued again. Nobody is left to wait for longer than clients do."""
+        for errand in errands:
+            if wait_seconds <= settings.DEFAULT_RETRY_TIMEOUT:
+                await self._works.put_back(errand, wait_seconds)
+                continue
+            assert isinstance(outcome, Failed)
+            status = 503 if outcome.failure is Failure.THROTTLED else 502
+            error = PreparationError(f"The origin: {outcome.detail}.", status=status, retry_seconds=wait_seconds)
+            await self._works.fail(errand, error, outcome.timing.seconds)
+            await self._trips.run(frontier.remove(job.key, errand.work_key))
+
+    async def _finish(self, job: Claimed, outcome: Outcome | None) -> None:
+        """Ends a held job. Those who have joined meanwhile are told too, or queued anew."""
+        told, version, untold = set(job.wishes), job.version, list[Wish]()
+        while isinstance(reply := await self._trips.insist(partial(frontier.finish, job, version)), More):
+            late = [wish for wish in reply.wishes if wish not in told]
+            if isinstance(outcome, Fetched | Failed):
+                await self._serve(await self._begin(late), outcome)
+            else:  # nothing that everybody can use
+                untold += late
+            told.update(late)
+            version = reply.version
+        for wish in untold:
+            again = Job(job.url, job.key, wish, priority=job.priority, lane=job.lane, detail=job.detail)
+            await self._trips.run(frontier.enqueue(again))
+
+    async def _serve(self, errands: Iterable[Errand], outcome: Outcome) -> None:
+        await asyncio.gather(*(self._serve_one(errand, outcome) for errand in errands))
+
+    async def _serve_one(self, errand: Errand, outcome: Outcome) -> None:
+        assert isinstance(outcome, Fetched | NotModified | Failed)
+        began = time.monotonic()
+        try:
+            prepared = await _in_thread(conf.task(errand.task).prepare, outcome, *errand.arguments)
+        except PreparationError as error:
+            await self._works.fail(errand, error, outcome.timing.seconds)
+        except Exception:  # noqa: BLE001  the edge of a process: whatever is raised is a failed preparation
+            _log.exception("preparation failed", extra={"work": errand.work_key})
+            await self._works.fail(errand, PreparationError("The preparation failed."), outcome.timing.seconds)
+        else:
+            await self._works.store(errand, prepared, outcome.timing.seconds + time.monotonic() - began)
+
+    async def _report(self, job: Claimed, report: Report, then: frontier.Next) -> object:
+        return await self._trips.insist(lambda: frontier.report(job, self._machine, report, then))
+
+
+def _errands(wishes: Iterable[Wish]) -> list[Errand]:
+    """What the wishes are about. One that cannot be read is of another version: its claim is swept."""
+    found = []
+    for wish in wishes:
+        try:
+            found.append(Errand.parse(wish.payload))
+        except ValueError as error:
+            _log.error("not an errand", extra={"wish": wish.id, "error": str(error)})
+    return found
+
+
+async def _in_thread(
+    call: Callable[Parameters, Result], *arguments: Parameters.args, **named: Parameters.kwargs
+) -> Result:
+    """Runs what may read the database, whose connections belong to threads."""
+
+    def run() -> Result:
+        with usable_connections():
+            return call(*arguments, **named)
+
+    return await asyncio.to_thread(run)

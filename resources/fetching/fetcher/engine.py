@@ -1,0 +1,160 @@
+"""The engine: takes jobs from the frontier as long as there is room, and attends to them side by side."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+from functools import partial
+
+from retry.errors import StoreUnavailable
+
+from ..queues import frontier
+from ..queues.jobs import Claimed, Doomed, Idle, Lane
+from ..queues.tuning import politeness
+from .attending import Attendant
+from .slots import Place, Slots
+from .trips import Trips
+from .waking import Waking
+from .works import Works
+
+PAUSE_SECONDS = 1.0
+"""Between claims while Redis is away."""
+
+LEAVE_SECONDS = 10.0
+"""How long requests in flight may go on when the fetcher is told to end. What is left is queued again."""
+
+_log = logging.getLogger("tarry.fetching")
+
+
+class Engine:
+    """One per process. `worker` names it in the frontier, `machine` what shares a way out to the network."""
+
+    def __init__(
+        self,
+        trips: Trips,
+        works: Works,
+        attendant: Attendant,
+        slots: Slots,
+        waking: Waking,
+        *,
+        worker: str,
+        machine: str,
+    ) -> None:
+        self._trips = trips
+        self._works = works
+        self._attendant = attendant
+        self._slots = slots
+        self._waking = waking
+        self._worker = worker
+        self._machine = machine
+        self._held: dict[str, Claimed] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ending = asyncio.Event()
+        self._asked_lanes: list[Lane] = []
+
+    def end(self) -> None:
+        """No more jobs are taken; `run` returns when those at hand are done, or given back."""
+        self._ending.set()
+
+    async def run(self) -> None:
+        """Works until it is told to end."""
+        taking = asyncio.create_task(self._take_forever())
+        behind = [
+            asyncio.create_task(work)
+            for work in (self._waking.listen_forever(), self._works.renew_forever(), self._renew_forever())
+        ]
+        try:
+            await self._ending.wait()
+            await _cancelled([taking])
+            await self._leave()
+        finally:
+            await _cancelled([taking, *behind])
+
+    async def _take_forever(self) -> None:
+        while True:
+            self._asked_lanes = self._slots.open_lanes
+            if not self._asked_lanes:
+                await self._slots.wait_for_room()
+                continue
+            self._waking.expect()
+            try:
+                found = await self._trips.run(frontier.claim(self._worker, self._machine, self._asked_lanes))
+            except StoreUnavailable as error:
+                _log.warning("nothing can be claimed", extra={"error": str(error)})
+                await asyncio.sleep(PAUSE_SECONDS)
+                continue
+            match found:
+                case Idle(wait_seconds):
+                    await self._waking.sleep(wait_seconds)
+                case Doomed() | Claimed():
+                    self._begin(found)
+
+    def _begin(self, found: Doomed | Claimed) -> None:
+        job = found.job if isinstance(found, Doomed) else found
+        self._held[job.key] = job
+        place = self._slots.take(job.lane)
+        self._start(self._attend(found, job, place))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _slow(self, job: Claimed, place: Place) -> None:
+        """A download turns out slow: it goes on in the slow lane, for this fetcher and for its domain."""
+        if place.lane == "fast":
+            place.move("slow")
+            self._start(self._tell_slow(job))
+
+    async def _tell_slow(self, job: Claimed) -> None:
+        with suppress(StoreUnavailable):  # then its domain does not know for this once
+            await self._trips.run(frontier.move(job.key, "slow"))
+
+    async def _attend(self, found: Doomed | Claimed, job: Claimed, place: Place) -> None:
+        try:
+            if isinstance(found, Doomed):
+                await self._attendant.dismiss(found)
+            else:
+                await self._attendant.attend(found, partial(self._slow, job, place))
+        except StoreUnavailable as error:  # its lease lapses, and another fetcher does it again
+            _log.warning("a job is left behind", extra={"url": job.url, "error": str(error)})
+        except Exception:  # noqa: BLE001  the edge of a process: one job must not take the others along
+            _log.exception("a job failed", extra={"url": job.url})
+        finally:
+            if self._held.get(job.key) is job:
+                del self._held[job.key]
+            place.leave()
+            if place.lane not in self._asked_lanes:  # what is due there was not asked for
+                self._waking.due_in(0)
+
+    async def _renew_forever(self) -> None:
+        """Shows that this fetcher is there, and sets leases anew, every third of them."""
+        while True:
+            try:
+                await self._renew()
+            except StoreUnavailable as error:
+                _log.warning("leases are not renewed", extra={"error": str(error)})
+            await asyncio.sleep(politeness().lease / 3)
+
+    async def _renew(self) -> None:
+        await self._trips.run(frontier.sign_in(self._worker))
+        if self._held:
+            lost = await self._trips.run(frontier.renew(list(self._held.values())))
+            for key in lost:
+                _log.warning("a job is somebody else's by now", extra={"key": key})
+
+    async def _leave(self) -> None:
+        """Waits for what is in flight, then gives back what is not done."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LEAVE_SECONDS)
+        left = list(self._held.values())
+        await _cancelled(self._tasks)
+        await asyncio.gather(*map(self._attendant.give_back, left), return_exceptions=True)
+
+
+async def _cancelled(tasks: Iterable["asyncio.Task[None]"]) -> None:
+    """Cancels them, and waits until they have ended."""
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,56 @@
+"""What an outcome says of its domain, and whether the job is tried again. PURE."""
+
+from collections.abc import Callable
+
+from ..addressing.scopes import scopes
+from ..outcomes import Failed, Failure, Outcome
+from ..queues.jobs import Report, Verdict
+from ..transport.giving_up import Again, GiveUp, Patience, next_step
+
+
+def report_of(outcome: Outcome) -> Report:
+    """What the domain learns from it. What a redirect led to says nothing of the domain that sent there."""
+    timing = outcome.timing
+    latency_seconds = timing.seconds if timing.head_seconds is None else timing.head_seconds
+    if not isinstance(outcome, Failed):
+        return Report(Verdict.OK, latency_seconds, str(outcome.head.status), bytes=timing.wire_bytes)
+    if was_elsewhere(outcome):
+        return Report(Verdict.REFUSED, latency_seconds, str(outcome.hops[-1].status), bytes=timing.wire_bytes)
+    status = outcome.failure.value if outcome.status is None else str(outcome.status)
+    wait_seconds = outcome.retry_after_seconds or 0.0
+    return Report(_verdict(outcome), latency_seconds, status, wait_seconds, timing.wire_bytes)
+
+
+def was_elsewhere(failed: Failed) -> bool:
+    """Whether it failed at another host than the one that was asked first."""
+    return bool(failed.hops) and failed.url != "" and scopes(failed.url).host != scopes(failed.hops[0].url).host
+
+
+def step_after(
+    outcome: Outcome, *, attempts: int, patience: Patience, random: Callable[[], float]
+) -> Again | GiveUp | None:
+    """Whether to try again after `attempts` that count, this one included. None: there is something."""
+    if not isinstance(outcome, Failed):
+        return None
+    # How long refusals and troubles of our own may hold it up in all is the frontier's to say: it dooms what stalls.
+    return next_step(
+        outcome.failure,
+        attempts=attempts,
+        waited_seconds=0,
+        retry_after_seconds=outcome.retry_after_seconds,
+        patience=patience,
+        random=random,
+    )
+
+
+def _verdict(failed: Failed) -> Verdict:
+    if failed.failure is Failure.THROTTLED:
+        return Verdict.THROTTLED
+    if failed.failure is Failure.OURS:
+        return Verdict.AWAY
+    if failed.failure is Failure.EXPIRED or (failed.failure is Failure.REFUSED and not failed.hops):
+        return Verdict.UNSENT
+    if failed.status is None:
+        return Verdict.UNREACHABLE
+    answered = failed.failure in {Failure.PERMANENT, Failure.REFUSED, Failure.TOO_BIG}
+    return Verdict.REFUSED if answered else Verdict.FAILED

@@ -1,0 +1,98 @@
+"""The claims of the deferral protocol that a fetcher holds: begun, renewed, ended, or put back to wait."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from retry import claims, contents, observing
+from retry.conf import conf
+from retry.connections import Steps
+from retry.contents import Prepared
+from retry.errors import PreparationError, StoreUnavailable
+
+from ..errands import Errand
+from .trips import Trips, asking
+
+_log = logging.getLogger("tarry.fetching")
+
+
+class Works:
+    """The claims of one fetcher. Leases are renewed by `renew_forever`, for as long as the work is held here."""
+
+    def __init__(self, trips: Trips) -> None:
+        self._trips = trips
+        self._held: dict[str, Errand] = {}
+
+    async def start(self, errand: Errand) -> bool:
+        """Queued becomes running. False: somebody else has it, it is gone, or nobody wants it any more.
+
+        Raises StoreUnavailable.
+        """
+        nonce = uuid4().hex
+        reply = await self._trips.insist(lambda: asking(claims.starting(errand.work_key, errand.token, nonce)))
+        if reply == claims.SKIPPED:
+            observing.skipped(errand.task)
+        if reply != claims.STARTED:
+            return False
+        self._held[errand.work_key] = errand
+        return True
+
+    async def store(self, errand: Errand, prepared: Mapping[str, Prepared], seconds: float) -> None:
+        """Stores the contents behind their fences, then ends the claim. `seconds` is what all of it took."""
+        try:
+            ended = await self._trips.insist(lambda: _storing(errand, prepared, seconds))
+        except StoreUnavailable as error:
+            _log.warning("refused by a store", extra={"work": errand.work_key, "error": str(error)})
+            await self.fail(errand, PreparationError("The content could not be stored."), seconds)
+        except PreparationError as error:
+            await self.fail(errand, error, seconds)
+        else:
+            self._end(errand, "stored", ended, seconds)
+
+    async def fail(self, errand: Errand, error: PreparationError, seconds: float) -> None:
+        """Leaves a failure record."""
+        luck = random.random()
+        finishing = claims.finishing_failed(errand.work_key, errand.token, error, luck=luck)
+        try:
+            ended = await self._trips.insist(lambda: asking(finishing)) == 1
+        except StoreUnavailable as refusal:  # the lease lapses, and the sweeper has the work done again
+            _log.error("could not finish", extra={"work": errand.work_key, "error": str(refusal)})
+            ended = False
+        self._end(errand, "failed", ended, seconds)
+
+    async def put_back(self, errand: Errand, wait_seconds: float) -> None:
+        """Running becomes queued again: its turn comes in so long."""
+        self._held.pop(errand.work_key, None)
+        requeueing = claims.requeueing(errand.work_key, errand.token, wait_seconds)
+        try:
+            await self._trips.insist(lambda: asking(requeueing))
+        except StoreUnavailable as error:  # the lease lapses: it is published once more, and joins its job
+            _log.warning("could not put back", extra={"work": errand.work_key, "error": str(error)})
+
+    async def renew_forever(self) -> None:
+        """Does not return; ends by cancellation."""
+        while True:
+            await asyncio.sleep(conf().RETRY_LEASE_SECONDS / 3)
+            held = list(self._held.values())
+            try:
+                await asyncio.gather(*(self._renew(errand) for errand in held))
+            except StoreUnavailable:
+                continue
+
+    async def _renew(self, errand: Errand) -> None:
+        await self._trips.run(asking(claims.renewing(errand.work_key, errand.token)))
+
+    def _end(self, errand: Errand, outcome: str, ended: bool, seconds: float) -> None:
+        if self._held.get(errand.work_key) == errand:
+            del self._held[errand.work_key]
+        observing.prepared(errand.task, outcome if ended else "superseded", seconds)
+
+
+def _storing(errand: Errand, prepared: Mapping[str, Prepared], seconds: float) -> Steps[bool]:
+    stored_at = datetime.now(UTC)
+    for key, content in prepared.items():
+        yield contents.writing(key, content, errand.token, stored_at, seconds)
+    return (yield claims.finishing_stored(errand.work_key, errand.token, seconds)) == 1

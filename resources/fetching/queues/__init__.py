@@ -1,0 +1,1 @@
+"""The frontier: queues by domain in `state`, their scripts, politeness. Asks no server."""

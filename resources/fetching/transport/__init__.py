@@ -1,0 +1,1 @@
+"""Requests go out, answers come in: the guarded client. Knows of no queue."""

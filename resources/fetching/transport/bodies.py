@@ -1,0 +1,164 @@
+"""Takes a body in as it comes: small ones stay in memory, larger ones go to a file; digested on the way.
+
+Never holds a large body in memory, and never lets the event loop wait for the disk.
+"""
+
+import asyncio
+import hashlib
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Protocol
+
+import aiohttp
+
+from ..errors import FetchError
+from ..outcomes import Body, Failure
+from .decoding import Decoder
+from .pacing import Pace
+
+PREFIX = "fetch-"
+BATCH_BYTES = 262_144
+"""What is written to a file at a time."""
+LEFT_BEHIND_SECONDS = 3600.0
+"""A file of this age belongs to a process that was killed: no fetch takes as long."""
+BOMB_RATIO, BOMB_BYTES = 200, 10_000_000
+"""What unpacks to so many times its size is a bomb, once it is so large. Text reaches 20, rarely 100."""
+
+
+_NO_DIGEST = hashlib.sha256()
+
+
+class Content(Protocol):
+    """Where bytes come from."""
+
+    def at_eof(self) -> bool:
+        """Whether all of it was read."""
+        ...
+
+    async def readany(self) -> bytes:
+        """What is there, or comes next; nothing at the end."""
+        ...
+
+
+class Spool:
+    """Collects one body. `discard` it unless it was finished."""
+
+    def __init__(self, directory: Path, spool_bytes: int) -> None:
+        self.size = 0
+        self._directory = directory
+        self._spool_bytes = spool_bytes
+        self._digest = _NO_DIGEST
+        self._pending: list[bytes] = []
+        self._pending_bytes = 0
+        self._file: IO[bytes] | None = None
+        self._writing: asyncio.Future[None] | None = None
+
+    async def add(self, data: bytes) -> None:
+        """Raises FetchError when the disk does not take it."""
+        self.size += len(data)
+        self._pending.append(data)
+        self._pending_bytes += len(data)
+        if self._pending_bytes > (self._spool_bytes if self._file is None else BATCH_BYTES):
+            await self._write()
+
+    async def finish(self) -> Body:
+        """The body. A file is its taker's from now on. Raises FetchError."""
+        if self._file is None:
+            data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
+            return Body(self.size, hashlib.sha256(data).hexdigest(), data=data)
+        await self._write(last=True)
+        return Body(self.size, self._digest.hexdigest(), path=Path(self._file.name))
+
+    def discard(self) -> None:
+        """Forgets it all. A write that is going on ends first: its file is still open."""
+        if self._writing is not None and not self._writing.done():
+            self._writing.add_done_callback(self._remove)
+        else:
+            self._remove()
+
+    async def _write(self, *, last: bool = False) -> None:
+        batch, self._pending, self._pending_bytes = self._pending, [], 0
+        self._writing = asyncio.get_running_loop().run_in_executor(None, self._write_now, batch, last)
+        try:
+            await asyncio.shield(self._writing)  # a thread goes on writing when its fetch is cancelled
+        except OSError as error:
+            raise FetchError(Failure.OURS, f"the body could not be kept: {error.strerror or error}") from error
+
+    def _write_now(self, batch: list[bytes], last: bool) -> None:
+        if self._file is None:
+            self._digest = hashlib.sha256()
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._file = tempfile.NamedTemporaryFile(prefix=PREFIX, dir=self._directory, delete=False)  # noqa: SIM115
+        for data in batch:
+            self._digest.update(data)
+            self._file.write(data)
+        if last:
+            self._file.close()
+
+    def _remove(self, written: "asyncio.Future[None] | None" = None) -> None:
+        if written is not None and not written.cancelled():
+            written.exception()  # nobody waits for it any more
+        if self._file is not None:
+            with suppress(OSError):  # a full disk
+                self._file.close()
+            Path(self._file.name).unlink(missing_ok=True)
+
+
+async def receive(content: Content, decoder: Decoder, spool: Spool, pace: Pace) -> Body:
+    """The whole body, unpacked, within the limits of its pace. Leaves the spool to its owner. Raises FetchError."""
+    loop = asyncio.get_running_loop()
+    received = 0
+    pace.begins_body(loop.time())
+    while data := await content.readany():
+        received += len(data)
+        pace.received(len(data), loop.time())
+        _check_size(received, pace)
+        for place, unpacked in enumerate(decoder.feed(data)):
+            if place:
+                await asyncio.sleep(0)  # others get a turn: a little data may unpack to very much
+            await spool.add(unpacked)
+            _check_unpacked(spool.size, received, pace)
+        if content.at_eof():
+            break
+    decoder.finish()
+    return await spool.finish()
+
+
+def received_whole(content: aiohttp.StreamReader, pace: Pace) -> Body:
+    """A plain body that is there to its end and is small enough for memory. Raises FetchError."""
+    data = content.read_nowait()
+    pace.received_whole(len(data))
+    _check_size(len(data), pace)
+    return Body(len(data), hashlib.sha256(data).hexdigest(), data=data)
+
+
+def too_big(max_bytes: int) -> FetchError:
+    return FetchError(Failure.TOO_BIG, f"more than {max_bytes:,} bytes")
+
+
+def _check_size(size: int, pace: Pace) -> None:
+    """A body that grows too large may go on as a slow one."""
+    if size > pace.limits.max_body_bytes:
+        pace.slow_down(asyncio.get_running_loop().time())
+        if size > pace.limits.max_body_bytes:
+            raise too_big(pace.limits.max_body_bytes)
+
+
+def _check_unpacked(size: int, received: int, pace: Pace) -> None:
+    _check_size(size, pace)
+    if size > BOMB_BYTES and size > BOMB_RATIO * received:
+        raise FetchError(Failure.TOO_BIG, f"a body that unpacks to more than {BOMB_RATIO} times its size")
+
+
+def remove_left_behind(directory: Path) -> int:
+    """Removes files that killed processes left; returns how many."""
+    removed = 0
+    oldest = time.time() - LEFT_BEHIND_SECONDS
+    for path in directory.glob(f"{PREFIX}*"):
+        with suppress(FileNotFoundError):  # another process removes them too
+            if path.stat().st_mtime < oldest:
+                path.unlink()
+                removed += 1
+    return removed

@@ -1,0 +1,193 @@
+"""Unpacks bodies (RFC 9110, 8.4) in steps of bounded size, whatever they unpack to. PURE."""
+
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import Protocol
+
+import brotli
+
+from ..errors import FetchError
+from ..outcomes import Failure
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+ACCEPTED = "gzip, deflate, br, zstd"
+STEP_BYTES = 262_144
+"""What comes out at a time."""
+MAX_MEMBERS = 1000
+"""A body of very many tiny members costs far more to unpack than to send."""
+
+_ZSTD_WINDOW_LOG = 23  # 8 MB, the most that RFC 9659 lets servers ask for
+
+
+class Decoder(Protocol):
+    """Takes a body as it comes. Raises FetchError for one that is broken."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What the data unpacks to, in steps. Each step is made when it is asked for."""
+        ...
+
+    def finish(self) -> None:
+        """Makes sure that nothing is missing at the end."""
+        ...
+
+
+def decoder(content_encoding: str) -> Decoder:
+    """The decoder for a Content-Encoding. Raises FetchError: for unknown ones, and for more than one."""
+    if not content_encoding:
+        return Plain()
+    codings = [coding for part in content_encoding.split(",") if (coding := part.strip(" \t").lower())]
+    match [coding for coding in codings if coding != "identity"]:
+        case []:
+            return Plain()
+        case ["gzip" | "x-gzip"]:
+            return Gzip()
+        case ["deflate"]:
+            return Deflate()
+        case ["br"]:
+            return Brotli()
+        case ["zstd"]:
+            return Zstd()
+    raise FetchError(Failure.PERMANENT, "a content coding that was not asked for")
+
+
+class Plain:
+    """Nothing to unpack."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        yield data
+
+    def finish(self) -> None:
+        return
+
+
+class Gzip:
+    """One member or several. What follows the last and is none is ignored, as browsers do."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(31)
+        self._members = 1
+        self._started = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        self._started = True
+        while data:
+            if self._member.eof:
+                if not data.startswith(b"\x1f"):
+                    return
+                self._next_member()
+            yield from _inflated(self._member, data)
+            data = self._member.unused_data if self._member.eof else b""
+
+    def finish(self) -> None:
+        if self._started and not self._member.eof:
+            raise _cut_short()
+
+    def _next_member(self) -> None:
+        self._members += 1
+        if self._members > MAX_MEMBERS:
+            raise FetchError(Failure.TOO_BIG, f"a compressed body of more than {MAX_MEMBERS:,} parts")
+        self._member = zlib.decompressobj(31)
+
+
+class Deflate:
+    """With zlib's header, as it should be, or without, as some servers send it."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj()
+        self._started = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if data and not self._started:
+            self._started = True
+            if data[0] & 0x0F != 8:  # zlib's header begins with the method, which is 8
+                self._stream = zlib.decompressobj(-zlib.MAX_WBITS)
+        if not self._stream.eof:
+            yield from _inflated(self._stream, data)
+
+    def finish(self) -> None:
+        if self._started and not self._stream.eof:
+            raise _cut_short()
+
+
+class Brotli:
+    """RFC 7932."""
+
+    def __init__(self) -> None:
+        self._stream = brotli.Decompressor()
+        self._started = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        self._started = True
+        if self._stream.is_finished():
+            return
+        try:
+            yield self._stream.process(data, output_buffer_limit=STEP_BYTES)
+            while not self._stream.can_accept_more_data():
+                yield self._stream.process(b"", output_buffer_limit=STEP_BYTES)
+        except brotli.error as error:
+            raise _broken() from error
+
+    def finish(self) -> None:
+        if self._started and not self._stream.is_finished():
+            raise _cut_short()
+
+
+class Zstd:
+    """RFC 8878, one frame or several."""
+
+    def __init__(self) -> None:
+        self._frame = _frame()
+        self._frames = 1
+        self._started = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        self._started = True
+        try:
+            while data:
+                if self._frame.eof:
+                    self._next_frame()
+                yield self._frame.decompress(data, STEP_BYTES)
+                while not self._frame.eof and not self._frame.needs_input:
+                    yield self._frame.decompress(b"", STEP_BYTES)
+                data = self._frame.unused_data if self._frame.eof else b""
+        except zstd.ZstdError as error:
+            raise _broken() from error
+
+    def finish(self) -> None:
+        if self._started and not self._frame.eof:
+            raise _cut_short()
+
+    def _next_frame(self) -> None:
+        self._frames += 1
+        if self._frames > MAX_MEMBERS:
+            raise FetchError(Failure.TOO_BIG, f"a compressed body of more than {MAX_MEMBERS:,} parts")
+        self._frame = _frame()
+
+
+def _frame() -> zstd.ZstdDecompressor:
+    return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
+
+
+def _inflated(stream: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    """What zlib makes of the data. Some may be left inside when a step was full and all input was taken."""
+    full = True
+    while (data or full) and not stream.eof:
+        try:
+            unpacked = stream.decompress(data, STEP_BYTES)
+        except zlib.error as error:
+            raise _broken() from error
+        data, full = stream.unconsumed_tail, len(unpacked) == STEP_BYTES
+        yield unpacked
+
+
+def _broken() -> FetchError:
+    return FetchError(Failure.TRANSIENT, "a compressed body that is broken")
+
+
+def _cut_short() -> FetchError:
+    return FetchError(Failure.TRANSIENT, "a compressed body that ends too early")

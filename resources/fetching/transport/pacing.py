@@ -1,0 +1,178 @@
+"""The clock of one fetch: its deadline, the wait for each head, the minimum rate of the body.
+
+All three are one moment, moved along, at which the fetch is cancelled: aiohttp's own timeouts never fire on a server
+that drips. One timer looks after all fetches of a client, since a timer of the event loop for each costs more than
+all else that the client adds to a fast fetch.
+"""
+
+import asyncio
+from collections.abc import Callable
+from math import inf
+from types import TracebackType
+from typing import Self
+
+from ..errors import FetchError
+from ..outcomes import Failure, Timing
+from ..requests import Fetch
+
+TICK_SECONDS = 0.05
+"""How late a fetch may end."""
+
+
+class Watch:
+    """Ends fetches whose moment has come. It sleeps when there are none."""
+
+    def __init__(self) -> None:
+        self._paces: set[Pace] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, pace: "Pace") -> None:
+        self._paces.add(pace)
+        if self._timer is None:
+            self._wait()
+
+    def remove(self, pace: "Pace") -> None:
+        self._paces.discard(pace)
+
+    def _wait(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self._paces:
+            return
+        self._wait()  # first: who is called below may raise
+        now = asyncio.get_running_loop().time()
+        for pace in [pace for pace in self._paces if pace.until <= now]:
+            if not pace.goes_on_slowly(now):
+                self._paces.discard(pace)
+                pace.end()
+
+
+class Pace:
+    """Around a fetch: `with pace`, in its task. Raises TimeoutError there when its moment has come.
+
+    Times are those of the event loop. `wire_bytes` are those of the body, as they are sent. `limits` are those in
+    force: a fetch's own, or, from the moment its body turns out to be slow, those for slow ones.
+    """
+
+    __slots__ = (
+        "_cancelling",
+        "_head_at",
+        "_slow_at",
+        "_slow_limits",
+        "_slows",
+        "_started",
+        "_started_at",
+        "_task",
+        "_waits_for",
+        "_watch",
+        "_window_bytes",
+        "_window_received",
+        "deadline",
+        "has_ended",
+        "limits",
+        "until",
+        "wire_bytes",
+    )
+
+    def __init__(
+        self, watch: Watch, fetch: Fetch, slows: Callable[[], None] | None, *, started_at: float, now: float
+    ) -> None:
+        self.limits = limits = fetch.limits
+        self.deadline = self.until = now + limits.deadline_seconds
+        self.has_ended = False
+        self.wire_bytes = 0
+        self._watch = watch
+        self._slow_limits = fetch.slow_limits
+        self._slows = slows
+        self._slow_at = inf
+        self._started_at = started_at
+        self._started = now
+        self._head_at: float | None = None
+        self._waits_for = "the connection"
+        self._window_bytes = 0.0
+        self._window_received = 0
+
+    def __enter__(self) -> Self:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task, self._cancelling = task, task.cancelling()
+        self._watch.add(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._watch.remove(self)
+        # As asyncio.timeout does: a cancellation from elsewhere stays one.
+        if self.has_ended and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+    def slow_down(self, now: float) -> bool:
+        """Goes on under the limits for slow bodies; whether there are any that are not in force yet."""
+        if self._slow_limits is None:
+            return False
+        self.limits, self._slow_limits, self._slow_at = self._slow_limits, None, inf
+        self.deadline = self._started + self.limits.deadline_seconds
+        self._begin_window(now)
+        if self._slows is not None:
+            self._slows()
+        return True
+
+    def goes_on_slowly(self, now: float) -> bool:
+        """Whether what is over is the time for bodies that are not slow, and others have more."""
+        return now >= self._slow_at and self.slow_down(now)
+
+    def end(self) -> None:
+        self.has_ended = True
+        self._task.cancel()
+
+    def awaits_head(self, now: float) -> None:
+        """A request goes out. The time for its connection counts too."""
+        self._waits_for = "an answer"
+        self.until = min(now + self.limits.head_seconds, self.deadline)
+
+    def has_head(self, now: float) -> None:
+        """An answer's head is there. Only the deadline counts while its asker looks at it."""
+        self._head_at = now
+        self._waits_for = "the end of an answer"
+        self.until = self.deadline
+
+    def begins_body(self, now: float) -> None:
+        self._waits_for = "the body"
+        if self._slow_limits is not None:
+            self._slow_at = self._started + min(self.limits.slow_after_seconds, self.limits.deadline_seconds)
+        self._begin_window(now)
+
+    def received(self, size: int, now: float) -> None:
+        """So many bytes of the body came."""
+        self.wire_bytes += size
+        self._window_received += size
+        if self._window_received >= self._window_bytes:
+            self._begin_window(now)
+
+    def received_whole(self, size: int) -> None:
+        """All of the body was there with its head."""
+        self.wire_bytes = size
+
+    def seconds_so_far(self, now: float) -> float:
+        return now - self._started
+
+    def ran_out(self, now: float) -> FetchError:
+        """What to tell when it has ended."""
+        if now < self.deadline and self._waits_for == "the body":
+            rate, window = self.limits.min_bytes_per_second, self.limits.window_seconds
+            return FetchError(Failure.TOO_SLOW, f"fewer than {rate:g} bytes a second over {window:g} s")
+        seconds = now - self._started
+        return FetchError(Failure.TOO_SLOW, f"{seconds:.1f} s were over while waiting for {self._waits_for}")
+
+    def timing(self, now: float) -> Timing:
+        head_seconds = None if self._head_at is None else self._head_at - self._started
+        return Timing(self._started_at, now - self._started, head_seconds, self.wire_bytes)
+
+    def _begin_window(self, now: float) -> None:
+        """So many bytes must come until its end; as soon as they have come the next one begins."""
+        self._window_bytes = self.limits.min_bytes_per_second * self.limits.window_seconds
+        self._window_received = 0
+        self.until = min(now + self.limits.window_seconds, self.deadline, self._slow_at)

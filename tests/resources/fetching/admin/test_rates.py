@@ -1,0 +1,54 @@
+"""Requests and refusals over time, counted by the database."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from resources.fetching.admin import rates
+from resources.fetching.admin.charting import Tally
+from resources.fetching.keeping import timings
+from resources.fetching.keeping.models import FetchTiming
+from tests.resources.fetching.fetches import NOON, record
+
+pytestmark = pytest.mark.django_db
+
+STEP = timedelta(minutes=5)
+
+
+def test_each_step_has_what_began_in_it() -> None:
+    timings.write(
+        [
+            *(record(after=after) for after in (0, 299.999999, 300, 899.5)),
+            *(record(after=after, outcome="throttled") for after in (1, 310)),
+            record(after=900),
+            record(after=-0.001),
+            record("b.example.com", after=10),
+        ]
+    )
+    found = rates.tallies("a.example.com", NOON, NOON + 4 * STEP, STEP)
+    assert found == [
+        Tally(NOON, 3, 1),
+        Tally(NOON + STEP, 2, 1),
+        Tally(NOON + 2 * STEP, 1, 0),
+        Tally(NOON + 3 * STEP, 1, 0),
+    ]
+    assert rates.tallies("a.example.com", NOON, NOON + STEP, STEP) == found[:1]
+
+
+def test_a_domain_of_which_nothing_is_known_has_empty_steps() -> None:
+    assert rates.tallies("a.example.com", NOON, NOON + 2 * STEP, STEP) == [Tally(NOON, 0, 0), Tally(NOON + STEP, 0, 0)]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL chooses by what is in the table")
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        ({"scope": "a", "started_at__gt": NOON}, "COVERING INDEX timings_of_a_scope"),
+        ({"url_digest": "a", "started_at__gt": NOON}, "INDEX timings_of_an_address"),
+        ({"started_at__lt": NOON}, "INDEX timings_by_time"),
+    ],
+)
+def test_schedules_charts_and_pruning_have_their_index(wanted: dict[str, object], index: str) -> None:
+    rows = FetchTiming.objects.filter(**wanted)
+    assert index in rows.order_by().values_list("outcome" if "scope" in wanted else "seconds").explain()

@@ -1,0 +1,228 @@
+"""robots.txt: what it asks for, how long that is believed, and the turns it takes in the frontier."""
+
+import time
+
+import pytest
+
+from resources.fetching.errors import FetchError
+from resources.fetching.fetcher import robots
+from resources.fetching.fetcher.robots import CrawlDelay
+from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, Outcome, Timing
+from resources.fetching.queues import frontier
+from resources.fetching.queues.frontier import PutBack, TryAgain
+from resources.fetching.queues.jobs import Again, Limits, Report, Verdict, Wish
+from resources.fetching.requests import Limits as FetchLimits
+from retry import connections
+from tests.resources.fetching.asking import (
+    FAILED,
+    HOST,
+    OK,
+    THROTTLED,
+    UNSENT,
+    claim,
+    claimed,
+    enqueue,
+    idle,
+    job,
+    next_claimed,
+    record,
+    report,
+)
+from tests.resources.fetching.clock import Clock
+
+run = connections.run
+AGENT = "Tarry/0.1 (+https://tarry.example)"
+DAY, HOUR = 86_400, 3600
+
+TEXTS = {
+    "for all": (b"User-agent: *\nCrawl-delay: 7", 7),
+    "for us": (b"User-agent: *\nCrawl-delay: 7\n\nUser-agent: tarry\nCrawl-delay: 2.5", 2.5),
+    "for others": (b"User-agent: other\nCrawl-delay: 7", 0),
+    "none for us": (b"User-agent: tarry\nDisallow: /x\n\nUser-agent: *\nCrawl-delay: 7", 0),
+    "too long": (b"User-agent: *\nCrawl-delay: 86400", 60),
+    "negative": (b"User-agent: *\nCrawl-delay: -1", 0),
+    "no number": (b"User-agent: *\nCrawl-delay: slow", 0),
+    "nan": (b"User-agent: *\nCrawl-delay: nan", 0),
+    "endless": (b"User-agent: *\nCrawl-delay: inf", 0),
+    "marked as UTF-8": (b"\xef\xbb\xbfUser-agent: *\nCrawl-delay: 7", 7),
+    "with lines of Windows": (b"User-agent: *\r\nCrawl-delay: 7\r\n", 7),
+    "no text": (b"\xff\xfe\x00" * 100, 0),
+    "a page": (b"<html><body>Crawl-delay: 7</body></html>", 0),
+    "nothing": (b"", 0),
+}
+
+
+@pytest.mark.parametrize(("text", "seconds"), TEXTS.values(), ids=TEXTS)
+def test_the_crawl_delay_is_read(text: bytes, seconds: float) -> None:
+    assert robots.parse(text, AGENT) == seconds
+
+
+AGENTS = b"".join(b"User-agent: %d\n" % number for number in range(12_000))
+RULES = b"Allow:/a\n" * 28_000
+COSTLY = {
+    "many agents with many rules": AGENTS + RULES,
+    "the same, with comments between": AGENTS.replace(b"\n", b"\n#\n") + RULES,
+    "the same, with nonsense between": AGENTS.replace(b"\n", b"\nallow\n") + RULES,
+    "the same agent": b"User-agent: a\n" * 36_000,
+    "agents again and again": AGENTS + b"x:1\n" + AGENTS,
+}
+
+
+@pytest.mark.parametrize("text", COSTLY.values(), ids=COSTLY)
+def test_what_would_cost_too_much_is_not_read_to_its_end(text: bytes) -> None:
+    began = time.process_time()
+    assert robots.parse(b"User-agent: *\nCrawl-delay: 7\n" + text, AGENT) == 7
+    assert time.process_time() - began < 5
+
+
+def fetched(text: bytes) -> Outcome:
+    return Fetched(Head(200, "", {}), Body(len(text), "", data=text), Timing(0, 0))  # type: ignore[arg-type]
+
+
+def failed(failure: Failure, status: int | None) -> Outcome:
+    return Failed(failure, "", Timing(0, 0), status)
+
+
+OUTCOMES = {
+    "there": (fetched(b"User-agent: *\nCrawl-delay: 7"), CrawlDelay(7, DAY)),
+    "there, and asking for nothing": (fetched(b""), CrawlDelay(0, DAY)),
+    "not there": (failed(Failure.PERMANENT, 404), CrawlDelay(0, DAY)),
+    "not for us": (failed(Failure.PERMANENT, 403), CrawlDelay(0, DAY)),
+    "broken": (failed(Failure.TRANSIENT, 500), CrawlDelay(0, HOUR)),
+    "unreachable": (failed(Failure.TRANSIENT, None), CrawlDelay(0, HOUR)),
+    "redirecting in a circle": (failed(Failure.PERMANENT, 302), CrawlDelay(0, HOUR)),
+    "no such host": (failed(Failure.PERMANENT, None), CrawlDelay(0, HOUR)),
+    "too large": (failed(Failure.TOO_BIG, 200), CrawlDelay(0, HOUR)),
+}
+
+
+@pytest.mark.parametrize(("outcome", "expected"), OUTCOMES.values(), ids=OUTCOMES)
+def test_how_long_it_is_believed_depends_on_what_came(outcome: Outcome, expected: CrawlDelay) -> None:
+    assert robots.read(outcome, AGENT) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://user:pw@A.example/x/y?z", "https://a.example/robots.txt"),
+        ("http://a.example:8080", "http://a.example:8080/robots.txt"),
+        ("http://[2001:db8::1]:80/x", "http://[2001:db8::1]/robots.txt"),
+    ],
+)
+def test_it_is_at_the_root_of_the_origin(url: str, expected: str) -> None:
+    assert robots.address(url) == expected
+
+
+def test_an_address_that_is_not_fetched_has_none() -> None:
+    with pytest.raises(FetchError):
+        robots.address("ftp://a.example/")
+
+
+def test_its_body_is_small_and_stays_in_memory() -> None:
+    asked = robots.fetch("https://a.example/x", FetchLimits(max_body_bytes=10**9, deadline_seconds=7))
+    assert asked.limits.max_body_bytes == asked.limits.spool_bytes == 512_000
+    assert asked.limits.deadline_seconds == 7
+
+
+def knows(seconds: float, for_seconds: float = DAY) -> None:
+    run(frontier.set_crawl_delay(HOST, seconds, for_seconds))
+
+
+def test_the_first_job_that_obeys_robots_needs_it_and_is_put_back_at_its_place(clock: Clock) -> None:
+    enqueue(job("1", obeys_robots=True), job("2", obeys_robots=True))
+    held = claimed()
+    assert (held.needs_robots, held.url) == (True, f"https://{HOST}/1")
+    knows(0)
+    assert report(held, OK, PutBack()) == Again(0)
+    again = next_claimed(clock)
+    assert (again.needs_robots, again.url, again.attempts, again.lapses) == (False, held.url, 0, 0)
+
+
+def test_nothing_else_is_sent_while_robots_is_asked_for(clock: Clock) -> None:
+    run(frontier.set_limits(HOST, Limits(in_flight=5)))
+    enqueue(job("1", obeys_robots=True), job("2", obeys_robots=True), job("3"))
+    held = claimed()
+    clock.pass_by(1)
+    idle()
+    knows(0)
+    report(held, OK, PutBack())
+    clock.pass_by(1)
+    assert not claimed().needs_robots
+
+
+def test_a_fetcher_that_dies_over_robots_leaves_it_to_another(clock: Clock) -> None:
+    enqueue(job("1", obeys_robots=True), job("2"))
+    claimed()
+    clock.pass_by(15.1)
+    assert claimed().needs_robots
+
+
+def test_the_crawl_delay_holds_for_those_that_obey_it(clock: Clock) -> None:
+    knows(10)
+    enqueue(job("1", obeys_robots=True), job("2"), job("3"))
+    report(claimed())
+    assert 9 <= idle() <= 11.01
+    clock.pass_by(11.01)
+    report(claimed())
+    assert idle() < 1
+
+
+def test_requests_at_the_pace_of_robots_say_nothing_of_a_faster_one(clock: Clock) -> None:
+    knows(10)
+    for name in "12345":
+        enqueue(job(name, obeys_robots=True))
+    for _ in range(4):
+        report(next_claimed(clock))
+    assert "delay" not in record()
+
+
+def test_robots_is_asked_for_again_when_it_is_no_longer_known(clock: Clock) -> None:
+    knows(0, for_seconds=60)
+    enqueue(job("1", obeys_robots=True))
+    assert not next_claimed(clock).needs_robots
+    clock.pass_by(61)
+    enqueue(job("2", obeys_robots=True))
+    assert next_claimed(clock).needs_robots
+
+
+def test_a_gap_that_an_admin_has_set_needs_no_robots(clock: Clock) -> None:
+    knows(10, for_seconds=0)
+    run(frontier.set_limits(HOST, Limits(delay_seconds=0.2)))
+    enqueue(job("1", obeys_robots=True), job("2", obeys_robots=True))
+    held = claimed()
+    assert not held.needs_robots
+    report(held)
+    assert idle() < 0.3
+
+
+def test_a_job_that_somebody_wants_who_need_not_obey_does_not(clock: Clock) -> None:
+    enqueue(job("1", obeys_robots=True), job("1", wish=Wish("another")))
+    assert not claimed().needs_robots
+
+
+def test_robots_that_is_refused_or_broken_counts_for_the_domain_and_not_for_the_job(clock: Clock) -> None:
+    enqueue(job("1", obeys_robots=True))
+    throttled = report(claimed(), THROTTLED, PutBack())
+    assert isinstance(throttled, Again)
+    assert throttled.wait_seconds > 0
+    held = next_claimed(clock)
+    assert held.needs_robots
+    knows(0, for_seconds=HOUR)
+    assert report(held, FAILED, PutBack()) == Again(0)
+    assert record()["failures"] == "1"
+    held = next_claimed(clock)
+    assert (held.needs_robots, held.attempts) == (False, 0)
+
+
+def test_what_is_put_back_costs_no_retry(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    enqueue(job("1"), *(job(f"more-{number}") for number in range(30)))
+    for _ in range(30):
+        assert report(next_claimed(clock), OK, PutBack()) == Again(0)
+    assert report(next_claimed(clock), Report(Verdict.FAILED), TryAgain(1)) == Again(1)
+
+
+def test_a_turn_that_was_not_used_is_given_back(clock: Clock) -> None:
+    enqueue(job("1"))
+    report(claimed(), UNSENT, PutBack())
+    held = claim()
+    assert getattr(held, "attempts", None) == 0

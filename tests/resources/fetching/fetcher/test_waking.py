@@ -1,0 +1,85 @@
+"""Fetchers that sleep: woken by what is due earlier than they knew, and by nothing else."""
+
+import asyncio
+import time
+from contextlib import suppress
+
+import pytest
+
+from resources.fetching.fetcher.waking import Waking
+from resources.fetching.queues import frontier
+from resources.fetching.queues.jobs import Claimed, Idle, Limits
+from retry import connections
+from tests.conftest import RedisServers
+from tests.resources.fetching.asking import HOST, backlog, claim, claimed, enqueue, idle, job, report
+
+run = connections.run
+
+
+async def slept(asleep_seconds: float, *acts: object, servers: RedisServers) -> float:
+    """How long somebody who claimed in vain slept, when this was done once it listened."""
+    waking = Waking()
+    listening = asyncio.create_task(waking.listen_forever())
+    try:
+        while not servers.state.client.pubsub_numsub(frontier.WAKE_CHANNEL)[0][1]:
+            await asyncio.sleep(0.01)
+        waking.expect()
+        began = time.monotonic()
+        sleeping = asyncio.create_task(waking.sleep(asleep_seconds))
+        await asyncio.sleep(0.05)
+        for act in acts:
+            await asyncio.to_thread(act)  # type: ignore[arg-type]
+        await sleeping
+        return time.monotonic() - began
+    finally:
+        listening.cancel()
+        with suppress(asyncio.CancelledError):
+            await listening
+
+
+def test_a_new_job_wakes_who_sleeps(servers: RedisServers) -> None:
+    found = claim()
+    assert isinstance(found, Idle)
+    assert asyncio.run(slept(20, lambda: enqueue(job("1")), servers=servers)) < 10
+    assert isinstance(claim(), Claimed)
+
+
+def test_what_an_admin_changes_wakes_who_sleeps(servers: RedisServers) -> None:
+    backlog()
+    run(frontier.set_limits(HOST, Limits(paused=True)))
+    idle()
+    assert asyncio.run(slept(20, lambda: run(frontier.set_limits(HOST, Limits())), servers=servers)) < 10
+
+
+def test_a_request_that_ends_wakes_who_sleeps_when_its_host_was_full(servers: RedisServers) -> None:
+    run(frontier.set_limits(HOST, Limits(in_flight=1, delay_seconds=0.01)))
+    backlog()
+    held = claimed()
+    idle()
+    assert asyncio.run(slept(20, lambda: report(held), servers=servers)) < 10
+
+
+def test_what_is_due_no_earlier_wakes_nobody(servers: RedisServers) -> None:
+    idle()
+    late = job("1", not_before_seconds=60)
+    assert asyncio.run(slept(0.4, lambda: enqueue(late), servers=servers)) >= 0.4
+
+
+def test_nothing_is_published_when_nobody_sleeps(servers: RedisServers) -> None:
+    with servers.state.client.pubsub() as subscription:  # type: ignore[no-untyped-call]
+        subscription.subscribe(frontier.WAKE_CHANNEL)
+        assert subscription.get_message(timeout=2) is not None
+        enqueue(job("1"))
+        assert subscription.get_message(timeout=0.1) is None
+        report(claimed())
+        idle()
+        enqueue(job("1", "b.example.com"))
+        assert (subscription.get_message(timeout=2) or {}).get("data") == b"0"
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_claim_says_when_something_is_due_on_redis_own_clock() -> None:
+    enqueue(job("1"), job("2"))
+    claimed()
+    time.sleep(idle() + 0.002)
+    claimed()

@@ -1,0 +1,232 @@
+"""Rates learnt from what origins answer: single answers first, then origins with secret limits, by their own books."""
+
+from dataclasses import replace
+
+import pytest
+from pytest_django import Settings
+
+from resources.fetching.queues import frontier
+from resources.fetching.queues.jobs import Again, Claimed, Idle, Limits, Report
+from retry import connections
+from tests.resources.fetching.asking import (
+    FAILED,
+    HOST,
+    OK,
+    REFUSED,
+    THROTTLED,
+    backlog,
+    claim,
+    claimed,
+    doomed,
+    enqueue,
+    idle,
+    job,
+    next_claimed,
+    record,
+    report,
+)
+from tests.resources.fetching.clock import Clock
+from tests.resources.fetching.queues.origins import Origin
+from tests.resources.fetching.queues.simulation import Simulation
+
+run = connections.run
+
+
+def gap_ms() -> float:
+    return float(record().get("delay", 500))
+
+
+def test_success_with_a_backlog_makes_the_gap_shorter(clock: Clock) -> None:
+    backlog()
+    for _ in range(10):
+        report(next_claimed(clock))
+    assert 400 < gap_ms() < 450
+
+
+@pytest.mark.parametrize("outcome", [REFUSED, FAILED])
+def test_fast_errors_never_make_the_gap_shorter(clock: Clock, outcome: Report) -> None:
+    backlog()
+    for _ in range(10):
+        report(next_claimed(clock), replace(outcome, latency_seconds=0.001))
+    assert gap_ms() == 500
+
+
+def test_an_idle_domain_earns_nothing(clock: Clock) -> None:
+    for number in range(10):
+        enqueue(job(str(number)))
+        report(claimed())
+        clock.pass_by(60)
+    assert gap_ms() == 500
+    backlog(size=2)
+    claimed()
+    assert idle() > 0.44  # nor does it send what it did not use
+
+
+def test_a_refusal_makes_the_gap_longer_and_is_not_the_jobs_failure(clock: Clock) -> None:
+    backlog(size=1)
+    held = claimed()
+    assert report(held, THROTTLED) == Again(0.8)
+    assert gap_ms() == 800
+    again = next_claimed(clock)
+    assert (again.key, again.attempts) == (held.key, 0)
+
+
+def test_several_refusals_of_one_event_count_once(clock: Clock) -> None:
+    run(frontier.set_limits(HOST, Limits(in_flight=8)))
+    backlog(size=8)
+    held = [next_claimed(clock) for _ in range(8)]
+    for one in held:
+        report(one, THROTTLED)
+        clock.pass_by(0.05)
+    assert gap_ms() == 800
+
+
+def test_nothing_is_sent_before_retry_after_has_passed(clock: Clock) -> None:
+    run(frontier.set_limits(HOST, Limits(in_flight=8)))
+    backlog()
+    first, second = claimed(), next_claimed(clock)
+    report(first, replace(THROTTLED, retry_after_seconds=120))
+    report(second)  # a success of before takes nothing back
+    clock.pass_by(119.9)
+    assert idle() == pytest.approx(0.1, abs=0.01)
+    clock.pass_by(0.11)
+    claimed()
+
+
+def test_retry_after_is_obeyed_for_a_day_at_the_most(clock: Clock) -> None:
+    backlog(size=1)
+    report(claimed(), replace(THROTTLED, retry_after_seconds=1e9))
+    assert (float(record()["block_until"]) - clock.ms) / 1000 == pytest.approx(86_400)
+
+
+def test_a_retry_after_of_nothing_switches_no_back_off_off(clock: Clock) -> None:
+    backlog(size=1)
+    waits = []
+    for _ in range(5):
+        report(next_claimed(clock), replace(THROTTLED, retry_after_seconds=0))
+        waits.append(idle())
+        clock.pass_by(5)
+    assert waits[0] >= 0.7
+    assert waits == sorted(waits)
+    assert waits[-1] > 30
+
+
+def test_a_domain_that_only_refuses_fails_its_jobs_clearly_in_the_end(clock: Clock, settings: Settings) -> None:
+    settings.FETCH_STALL_SECONDS = 3600
+    backlog(size=2)
+    began = clock.seconds
+    while isinstance(found := claim(), Claimed | Idle):
+        if isinstance(found, Claimed):
+            report(found, THROTTLED)
+        else:
+            clock.pass_by(found.wait_seconds)
+    assert found.why == "stalled"
+    assert clock.seconds - began == pytest.approx(3600, abs=2)
+    assert doomed().job.key != found.job.key
+
+
+def test_jobs_do_not_outwait_a_long_retry_after(clock: Clock, settings: Settings) -> None:
+    settings.FETCH_STALL_SECONDS = 3600
+    backlog(size=40)
+    report(claimed(), replace(THROTTLED, retry_after_seconds=80_000))
+    clock.pass_by(3599)
+    idle()
+    clock.pass_by(1.1)
+    for _ in range(40):
+        found = doomed()
+        assert found.why == "stalled"
+        run(frontier.finish(found.job))
+    enqueue(job("later"))
+    assert idle() > 3
+    clock.pass_by(3601)
+    assert doomed().job.url.endswith("/later")
+
+
+def test_bytes_count_too(clock: Clock) -> None:
+    run(frontier.set_limits(HOST, Limits(bytes_per_second=1000)))
+    backlog()
+    report(claimed(), replace(OK, bytes=10_000))
+    assert idle() == pytest.approx(9, abs=0.1)
+
+
+def test_what_an_admin_sets_wins_at_once(clock: Clock) -> None:
+    backlog()
+    report(claimed(), THROTTLED)
+    run(frontier.unblock(HOST))
+    run(frontier.set_limits(HOST, Limits(delay_seconds=0.1, in_flight=3)))
+    for _ in range(3):
+        next_claimed(clock)
+        clock.pass_by(0.12)
+    idle()
+    assert gap_ms() == 800  # what was learnt is kept for later
+    run(frontier.set_limits(HOST, Limits(in_flight=4, paused=True)))
+    idle()
+    run(frontier.set_limits(HOST, Limits(in_flight=4)))
+    claimed()
+
+
+def test_a_blocked_domain_is_left_alone_until_it_is_unblocked(clock: Clock) -> None:
+    backlog()
+    run(frontier.block(HOST, 3600))
+    clock.pass_by(3000)
+    idle()
+    run(frontier.unblock(HOST))
+    claimed()
+
+
+def secret(**origins: Origin) -> dict[str, Origin]:
+    return {f"{name}.example.com": origin for name, origin in origins.items()}
+
+
+def test_secret_rates_are_found_and_kept(clock: Clock) -> None:
+    origins = secret(
+        a=Origin(rate=5),
+        b=Origin(rate=8, latency=0.3),
+        c=Origin(rate=10, latency=0.4, burst=3),
+        d=Origin(rate=20, latency=0.1, burst=5),
+        e=Origin(rate=4, latency=0.05, retry_after=2),
+    )
+    Simulation(clock, origins).run_until(150)
+    served = {name: origin.served_between(60, 150) / 90 / origin.rate for name, origin in origins.items()}
+    assert all(share >= 0.8 for share in served.values()), served
+    refused = sum(origin.refused_between(60, 150) for origin in origins.values())
+    assert refused <= 0.01 * sum(origin.served_between(60, 150) for origin in origins.values())
+    assert [origin.too_early for origin in origins.values()] == [0] * 5
+    assert all(origin.peak <= 8 for origin in origins.values())
+
+
+def test_a_limit_that_doubles_is_followed_within_a_minute(clock: Clock) -> None:
+    origin = Origin(rate=8)
+    simulation = Simulation(clock, secret(a=origin))
+    simulation.run_until(60)
+    origin.rate = 16
+    simulation.run_until(140)
+    assert origin.served_between(120, 140) / 20 >= 0.8 * 16
+
+
+def test_a_limit_that_halves_is_followed_at_once(clock: Clock) -> None:
+    origin = Origin(rate=16)
+    simulation = Simulation(clock, secret(a=origin))
+    simulation.run_until(60)
+    origin.rate = 8
+    simulation.run_until(100)
+    assert origin.refused_between(60, 100) <= 12
+    assert origin.served_between(80, 100) / 20 >= 0.8 * 8
+
+
+def test_a_limit_of_requests_at_once_is_found(clock: Clock) -> None:
+    origin = Origin(rate=1000, latency=1.0, most_at_once=3)
+    Simulation(clock, secret(a=origin)).run_until(240)
+    assert origin.served_between(120, 240) / 120 >= 0.8 * 3
+    assert origin.refused_between(120, 240) <= 0.02 * origin.served_between(120, 240)
+
+
+def test_refusals_by_two_hosts_of_one_domain_are_kept_as_evidence(clock: Clock) -> None:
+    for host in ("a.example.co.uk", "b.example.co.uk"):
+        enqueue(job("tiles/1", host))
+        report(claimed(), THROTTLED)
+    found = run(frontier.evidence("example.co.uk"))
+    assert {(one.host, one.path, one.scope) for one in found} == {
+        (f"{name}.example.co.uk", f"{name}.example.co.uk/tiles", f"{name}.example.co.uk") for name in "ab"
+    }
+    assert found[0].at == pytest.approx(clock.unix, abs=1)

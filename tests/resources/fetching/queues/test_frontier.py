@@ -1,0 +1,313 @@
+"""The frontier: who comes next, what joins, what is full, and what time brings."""
+
+import pytest
+from pytest_django import Settings
+
+from resources.fetching.queues import frontier
+from resources.fetching.queues.frontier import Hold, TryAgain
+from resources.fetching.queues.jobs import (
+    Again,
+    Claimed,
+    Ended,
+    Enqueued,
+    Full,
+    Held,
+    Idle,
+    Job,
+    Joined,
+    Limits,
+    More,
+    Priority,
+    Stale,
+    Wish,
+)
+from retry import connections
+from tests.conftest import RedisServers
+from tests.resources.fetching.asking import HOST, OK, UNSENT, claim, claimed, doomed, enqueue, idle, job, record, report
+from tests.resources.fetching.clock import Clock
+
+run = connections.run
+
+
+def urls(number: int, clock: Clock) -> list[str]:
+    """The next so many, each claimed and done as soon as it is due."""
+    found = []
+    for _ in range(number):
+        while isinstance(nothing := claim(), Idle):
+            clock.pass_by(nothing.wait_seconds)
+        assert isinstance(nothing, Claimed)
+        report(nothing)
+        found.append(nothing.url.removeprefix("https://"))
+    return found
+
+
+def test_requests_to_one_host_keep_their_distance(clock: Clock) -> None:
+    enqueue(job("1"), job("2"))
+    claimed()
+    wait = idle()
+    assert 0.45 <= wait <= 0.551
+    clock.pass_by(wait - 0.01)
+    idle()
+    clock.pass_by(0.01)
+    claimed()
+
+
+def test_no_more_are_in_flight_than_the_cap(clock: Clock) -> None:
+    enqueue(*(job(str(number)) for number in range(4)))
+    first = claimed()
+    clock.pass_by(1)
+    claimed()
+    clock.pass_by(9)
+    idle()
+    report(first)
+    claimed()
+
+
+def test_a_host_that_is_busy_makes_no_other_wait(clock: Clock) -> None:
+    enqueue(*(job(str(number)) for number in range(3)), job("1", "b.example.com"))
+    assert {claimed().host, claimed().host} == {HOST, "b.example.com"}
+
+
+def test_first_in_is_first_out(clock: Clock) -> None:
+    enqueue(*(job(str(number)) for number in range(5)))
+    assert urls(5, clock) == [f"{HOST}/{number}" for number in range(5)]
+
+
+def test_interactive_comes_before_flagged_and_that_before_the_rest(clock: Clock) -> None:
+    enqueue(
+        job("1", expected_seconds=99),
+        job("1", "b.example.com", priority=Priority.FLAGGED),
+        job("1", "c.example.com", priority=Priority.INTERACTIVE),
+        job("2", priority=Priority.INTERACTIVE),
+    )
+    found = urls(4, clock)
+    assert set(found[:2]) == {"c.example.com/1", f"{HOST}/2"}
+    assert found[2:] == ["b.example.com/1", f"{HOST}/1"]
+
+
+def test_among_equals_the_host_with_the_most_left_comes_first(clock: Clock) -> None:
+    enqueue(job("1", expected_seconds=3))
+    enqueue(*(job(str(number), "b.example.com", expected_seconds=2) for number in range(3)))
+    enqueue(job("1", "c.example.com", expected_seconds=5))
+    assert [claimed().host for _ in range(3)] == ["b.example.com", "c.example.com", HOST]
+
+
+def test_a_url_that_expires_soon_comes_first_and_the_soonest_of_them(clock: Clock) -> None:
+    enqueue(job("1"), job("2", expires_at=clock.unix + 600), job("3", expires_at=clock.unix + 300))
+    enqueue(job("4", expires_at=clock.unix + 86_400))
+    assert urls(4, clock) == [f"{HOST}/{name}" for name in "3214"]
+
+
+def test_an_expired_url_fails_without_a_request(clock: Clock) -> None:
+    enqueue(job("1", expires_at=clock.unix + 10))
+    run(frontier.block(HOST, 3600))
+    clock.pass_by(9)
+    assert idle() == pytest.approx(1, abs=0.01)
+    clock.pass_by(1.001)
+    found = doomed()
+    assert (found.why, found.job.url) == ("expired", f"https://{HOST}/1")
+    assert run(frontier.finish(found.job)) == Ended()
+    assert "in_flight" not in record()
+
+
+def test_a_job_that_is_to_wait_is_not_claimed_before(clock: Clock) -> None:
+    enqueue(job("1", not_before_seconds=30))
+    assert idle() == pytest.approx(30, abs=0.01)
+    clock.pass_by(30.001)
+    claimed()
+
+
+def test_the_same_url_is_one_job_with_both_wishes(clock: Clock) -> None:
+    assert enqueue(job("1", wish=Wish("a", "{}", 1))) == Enqueued(HOST, 0)
+    assert isinstance(enqueue(job("1", wish=Wish("b", "[]", 1))), Joined)
+    held = claimed()
+    assert {wish.id: wish.payload for wish in held.wishes} == {"a": "{}", "b": "[]"}
+    report(held)
+    clock.pass_by(60)
+    idle()
+
+
+def test_who_joins_a_request_in_flight_is_told_before_the_job_ends(clock: Clock) -> None:
+    enqueue(job("1", wish=Wish("a")))
+    held = claimed()
+    joined = enqueue(job("1", wish=Wish("b", "late")))
+    assert isinstance(joined, Joined)
+    assert joined.state == "running"
+    more = report(held)
+    assert isinstance(more, More)
+    assert Wish("b", "late") in more.wishes
+    assert run(frontier.finish(held)) == more
+    assert run(frontier.finish(held, more.version)) == Ended()
+    assert isinstance(enqueue(job("1")), Enqueued)
+
+
+def test_the_same_wish_again_changes_nothing_but_a_later_token_does(clock: Clock) -> None:
+    enqueue(job("1", wish=Wish("a", "first", 7)))
+    enqueue(job("1", wish=Wish("a", "again", 7)), job("1", wish=Wish("a", "older", 6)))
+    held = claimed()
+    assert held.wishes == (Wish("a", "first", 7),)
+    enqueue(job("1", wish=Wish("a", "newer", 8)))
+    more = report(held)
+    assert isinstance(more, More)
+    assert more.wishes == (Wish("a", "newer", 8),)
+
+
+def test_who_waits_for_a_queued_job_moves_it_forward(clock: Clock) -> None:
+    enqueue(job("1"), job("2"), job("2", priority=Priority.INTERACTIVE))
+    assert urls(2, clock) == [f"{HOST}/2", f"{HOST}/1"]
+
+
+def test_a_later_request_never_moves_a_job_back(clock: Clock) -> None:
+    enqueue(job("1", priority=Priority.FLAGGED), job("2"), job("1"))
+    assert urls(1, clock) == [f"{HOST}/1"]
+
+
+def test_a_url_signed_anew_takes_the_place_of_the_one_that_expires(clock: Clock) -> None:
+    old = job("1", expires_at=clock.unix + 60)
+    enqueue(old)
+    new = Job(f"{old.url}?sig=2", old.key, Wish("b"), expires_at=clock.unix + 600)
+    enqueue(new)
+    clock.pass_by(120)
+    assert claimed().url == new.url
+
+
+def test_a_domains_backlog_is_bounded_and_its_end_is_kept_for_who_waits(clock: Clock, settings: Settings) -> None:
+    settings.FETCH_DOMAIN_BACKLOG = 10
+    for number in range(9):
+        assert isinstance(enqueue(job(str(number))), Enqueued)
+    full = enqueue(job("9"))
+    assert full == Full(4.5)
+    assert isinstance(enqueue(job("9", priority=Priority.INTERACTIVE)), Enqueued)
+    assert isinstance(enqueue(job("10", priority=Priority.INTERACTIVE)), Full)
+    assert isinstance(enqueue(job("1", "b.example.com")), Enqueued)
+    assert isinstance(enqueue(job("0")), Joined)
+
+
+def test_the_backlog_of_all_domains_is_bounded(clock: Clock, settings: Settings) -> None:
+    settings.FETCH_BACKLOG = 10
+    found = [enqueue(job("1", f"{number}.example.com")) for number in range(12)]
+    assert [isinstance(one, Enqueued) for one in found] == [True] * 9 + [False] * 3
+
+
+def test_fast_and_slow_are_claimed_apart(clock: Clock) -> None:
+    enqueue(job("1", lane="slow"), job("1", "b.example.com"))
+    assert claimed("slow").host == HOST
+    idle("slow")
+    assert claimed("fast").host == "b.example.com"
+
+
+def test_slow_requests_leave_room_for_a_fast_one(clock: Clock) -> None:
+    enqueue(*(job(str(number), lane="slow") for number in range(3)))
+    claimed("slow")
+    clock.pass_by(5)
+    idle("slow")
+    enqueue(job("fast"))
+    assert claimed("fast").url.endswith("/fast")
+
+
+def test_a_request_that_turns_out_slow_gives_the_fast_lanes_room_back(clock: Clock) -> None:
+    enqueue(*(job(str(number), lane="slow") for number in range(2)), job("fast"))
+    moved = claimed("fast")
+    assert run(frontier.move(moved.key, "slow"))
+    clock.pass_by(5)
+    idle("slow")
+    report(moved)
+    claimed("slow")
+
+
+def test_a_job_that_was_found_slow_stays_so(clock: Clock) -> None:
+    enqueue(job("1"))
+    assert run(frontier.move(job("1").key, "slow"))
+    enqueue(job("1", priority=Priority.INTERACTIVE))
+    idle("fast")
+    assert claimed("slow").priority is Priority.INTERACTIVE
+
+
+def test_a_held_job_keeps_no_room(clock: Clock) -> None:
+    enqueue(*(job(str(number)) for number in range(3)))
+    run(frontier.set_limits(HOST, Limits(in_flight=1)))
+    held = claimed()
+    clock.pass_by(1)
+    idle()
+    assert report(held, OK, Hold()) == Held()
+    assert claimed().url.endswith("/1")
+    assert isinstance(enqueue(job("0", wish=Wish("late"))), Joined)
+    assert isinstance(run(frontier.finish(held)), More)
+
+
+def test_a_lost_workers_job_goes_back_to_its_place(clock: Clock, settings: Settings) -> None:
+    enqueue(job("1"), job("2"))
+    lost = claimed()
+    clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
+    again = claimed()
+    assert (again.url, again.lapses) == (lost.url, 1)
+    assert again.token > lost.token
+    assert report(lost) == Stale()
+    assert run(frontier.renew([lost, again])) == {lost.key}
+    assert report(again) == Ended()
+
+
+def test_a_lease_that_is_renewed_does_not_lapse(clock: Clock, settings: Settings) -> None:
+    enqueue(job("1"))
+    held = claimed()
+    for _ in range(5):
+        clock.pass_by(settings.FETCH_LEASE_SECONDS * 0.9)
+        assert run(frontier.renew([held])) == set()
+        idle()
+    assert report(held) == Ended()
+
+
+def test_the_job_of_a_worker_that_dies_after_its_request_is_done_again(clock: Clock, settings: Settings) -> None:
+    enqueue(job("1"))
+    report(claimed(), OK, Hold())
+    clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
+    assert report(claimed()) == Ended()
+
+
+def test_work_that_kills_its_worker_fails(clock: Clock, settings: Settings) -> None:
+    enqueue(job("1"))
+    for _ in range(2):
+        claimed()
+        clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
+    found = doomed()
+    assert found.why == "lapsed"
+    clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
+    assert doomed().why == "lapsed"  # whoever was to tell died too
+    assert int(record()["in_flight"]) == 0
+
+
+def test_a_request_that_was_not_sent_gives_its_turn_back(clock: Clock) -> None:
+    enqueue(job("1"), job("2"))
+    report(claimed(), UNSENT)
+    claimed()
+
+
+def test_a_retry_waits_and_keeps_count(clock: Clock) -> None:
+    enqueue(job("1"))
+    assert report(claimed(), OK, TryAgain(20)) == Again(20)
+    clock.pass_by(19)
+    idle()
+    clock.pass_by(1.1)
+    assert claimed().attempts == 1
+
+
+def test_a_removed_job_is_not_claimed(clock: Clock) -> None:
+    enqueue(job("1"), job("2", not_before_seconds=5), job("3", expires_at=clock.unix + 9))
+    assert [run(frontier.remove(job(name).key)) for name in "1231"] == ["removed"] * 3 + ["unknown"]
+    clock.pass_by(60)
+    assert idle() == 60
+    held_by_others = job("4", wish=Wish("a"))
+    enqueue(held_by_others, job("4", wish=Wish("b")))
+    assert run(frontier.remove(held_by_others.key, "a")) == "kept"
+    assert claimed().wishes == (Wish("b"),)
+    assert run(frontier.remove(held_by_others.key)) == "in_flight"
+
+
+def test_jobs_that_are_done_leave_only_what_was_learnt(clock: Clock, servers: RedisServers) -> None:
+    enqueue(job("1", expires_at=clock.unix + 600), job("2", lane="slow"), job("3", not_before_seconds=1))
+    for _ in range(3):
+        clock.pass_by(2)
+        report(claimed())
+    left = set(servers.state.client.keys("fetch:*"))
+    assert left == {f"fetch:domain:{HOST}".encode(), b"fetch:domains", b"fetch:queued", b"fetch:token"}
+    assert servers.state.client.get("fetch:queued") == b"0"

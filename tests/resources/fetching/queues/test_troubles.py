@@ -1,0 +1,157 @@
+"""Hosts that fail, retries that cost, and a network of ours that is away."""
+
+from itertools import pairwise
+
+import pytest
+
+from resources.fetching.queues import frontier
+from resources.fetching.queues.frontier import Hold, TryAgain
+from resources.fetching.queues.jobs import Again, Ended, Idle, Limits, NoBudget, Report
+from retry import connections
+from tests.resources.fetching.asking import (
+    FAILED,
+    HOST,
+    OK,
+    REFUSED,
+    THROTTLED,
+    UNREACHABLE,
+    backlog,
+    claim,
+    claimed,
+    enqueue,
+    idle,
+    job,
+    next_claimed,
+    record,
+    report,
+)
+from tests.resources.fetching.clock import Clock
+
+run = connections.run
+
+
+def fail_until_it_opens(clock: Clock) -> None:
+    for _ in range(5):
+        report(next_claimed(clock), FAILED)
+
+
+def test_a_host_that_keeps_failing_is_left_alone_for_longer_and_longer(clock: Clock) -> None:
+    backlog()
+    fail_until_it_opens(clock)
+    rests = []
+    for _ in range(4):
+        rests.append(float(record()["circuit_until"]) / 1000 - clock.unix)
+        clock.pass_by(rests[-1] - 0.1)
+        idle()
+        report(next_claimed(clock), FAILED)
+    assert 24 <= rests[0] <= 36
+    assert all(0.6 * 2 <= later / earlier <= 1.5 * 2 for earlier, later in pairwise(rests))
+
+
+def test_an_open_circuit_tries_one_request_at_a_time(clock: Clock) -> None:
+    run(frontier.set_limits(HOST, Limits(in_flight=4)))
+    backlog()
+    fail_until_it_opens(clock)
+    trial = next_claimed(clock)
+    clock.pass_by(10)
+    assert isinstance(claim(), Idle)
+    report(trial, OK)
+    claimed()
+    clock.pass_by(1)
+    claimed()
+
+
+def test_failures_of_requests_from_before_the_circuit_opened_keep_it_open_no_longer(clock: Clock) -> None:
+    run(frontier.set_limits(HOST, Limits(in_flight=8)))
+    backlog()
+    held = [next_claimed(clock) for _ in range(8)]
+    for one in held:
+        report(one, FAILED)
+    assert record()["opens"] == "1"
+
+
+@pytest.mark.parametrize("answer", [OK, REFUSED])
+def test_any_sound_answer_ends_a_row_of_failures(clock: Clock, answer: Report) -> None:
+    backlog()
+    for _ in range(4):
+        report(next_claimed(clock), FAILED)
+    report(next_claimed(clock), answer)
+    fail_until_it_opens(clock)
+    assert record()["opens"] == "1"
+
+
+def test_retries_of_a_domain_have_a_budget_that_requests_earn(clock: Clock) -> None:
+    backlog()
+    found = [report(next_claimed(clock), REFUSED, TryAgain(3600)) for _ in range(20)]
+    assert 10 <= found.count(Again(3600)) <= 12
+    assert set(found[12:]) == {NoBudget()}
+    for _ in range(10):
+        report(next_claimed(clock))
+    assert report(next_claimed(clock), REFUSED, TryAgain(3600)) == Again(3600)
+
+
+def test_a_job_without_a_budget_to_retry_is_held_until_its_failure_is_told(clock: Clock) -> None:
+    backlog()
+    while isinstance(report(held := next_claimed(clock), REFUSED, TryAgain(3600)), Again):
+        pass
+    assert run(frontier.finish(held)) == Ended()
+
+
+def fetched_once(clock: Clock, *hosts: str) -> None:
+    for host in hosts:
+        enqueue(job("first", host))
+        report(next_claimed(clock))
+        backlog(host, 3)
+
+
+HOSTS = [f"{name}.example.com" for name in "abcdef"]
+
+
+def test_many_hosts_that_cannot_be_reached_at_once_are_our_networks_fault(clock: Clock) -> None:
+    fetched_once(clock, *HOSTS)
+    clock.pass_by(60)
+    held = [next_claimed(clock) for _ in HOSTS]
+    for one in held[:3]:
+        report(one, UNREACHABLE, Hold())
+    for one in held[3:]:
+        assert report(one, UNREACHABLE) == Again(2)
+    for host in HOSTS:
+        assert float(record(host).get("failures", 0)) == 0
+        assert float(record(host).get("trouble_since", 0)) == 0
+
+
+def test_while_our_network_is_away_one_request_at_a_time_tries_it(clock: Clock) -> None:
+    fetched_once(clock, *HOSTS)
+    clock.pass_by(60)
+    for one in [next_claimed(clock) for _ in HOSTS]:
+        report(one, UNREACHABLE)
+    assert idle() == pytest.approx(2, abs=0.1)
+    clock.pass_by(1)
+    idle()
+    claimed(machine="another")
+    clock.pass_by(1.1)
+    trial = claimed()
+    assert idle() == pytest.approx(2, abs=0.1)
+    assert report(trial, UNREACHABLE) == Again(2)
+    clock.pass_by(2.1)
+    report(claimed())
+    claimed()
+    claimed()
+
+
+def test_an_answer_from_anybody_shows_that_our_network_is_there(clock: Clock) -> None:
+    fetched_once(clock, *HOSTS)
+    clock.pass_by(60)
+    held = [next_claimed(clock) for _ in HOSTS]
+    for number, one in enumerate(held):
+        report(one, THROTTLED if number == 2 else UNREACHABLE, Hold())
+    failures = [int(float(record(host).get("failures", 0))) for host in HOSTS]
+    assert sorted(failures) == [0, 1, 1, 1, 1, 1]
+
+
+def test_hosts_that_have_been_dead_for_long_are_not_our_networks_fault(clock: Clock) -> None:
+    for host in HOSTS:
+        backlog(host, 3)
+    for one in [next_claimed(clock) for _ in HOSTS]:
+        report(one, UNREACHABLE, Hold())
+    assert all(record(host)["failures"] == "1" for host in HOSTS)
