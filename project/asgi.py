@@ -7,3 +7,5 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 application = get_asgi_application()
+
+from project import celery  # noqa: E402, F401  what views hand over goes to its broker

@@ -10,6 +10,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 application = get_wsgi_application()
 
+from project import celery  # noqa: E402, F401  what views hand over goes to its broker
 from resources.tiles import layers  # noqa: E402 - needs the apps
 
 get_resolver().url_patterns  # noqa: B018  the views are imported now, not by the first request

@@ -21,6 +21,7 @@ os.environ.update(
 for name in ("RETRY_FRONT", "RETRY_INSTANCE", "STORAGE_URL", "PROMETHEUS_MULTIPROC_DIR", "ALLOWED_HOSTS"):
     os.environ.pop(name, None)
 
+import project.celery  # noqa: E402, F401  as the web processes do
 from project.settings import *  # noqa: E402, F403
 from project.settings import STORAGES  # noqa: E402
 

@@ -22,9 +22,7 @@ def stack() -> Iterator[Stack]:
         yield running
 
 
-def test_what_is_waited_for_comes_before_refreshes_and_pre_warmings(
-    stack: Stack, crowd: Crowd, name: str
-) -> None:
+def test_what_is_waited_for_comes_before_refreshes_and_pre_warmings(stack: Stack, crowd: Crowd, name: str) -> None:
     refreshes = Backlog(stack, "paint.refresh", f"{name}r", SIZE)
     warmings = Backlog(stack, "paint.warm", f"{name}w", SIZE)
     backlogs = (refreshes, warmings)
