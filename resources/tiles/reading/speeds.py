@@ -190,7 +190,9 @@ def read_speeds(data: bytes) -> Speeds:
 def _has_time(header: Sequence[str]) -> bool:
     names = tuple(name.strip() for name in header)
     if names not in (COLUMNS, (*COLUMNS, MEASURED_AT)):
-        raise SpeedsError(f"Line 1: the header is {','.join(COLUMNS)}[,{MEASURED_AT}].")
+        found = ",".join(header)
+        separator = next((f", and commas separate values, not {mark!r}" for mark in ";\t|" if mark in found), "")
+        raise SpeedsError(f"Line 1: the header is {','.join(COLUMNS)}[,{MEASURED_AT}], not {found[:80]!r}{separator}.")
     return len(names) > len(COLUMNS)
 
 

@@ -16,6 +16,9 @@ HEADER = "segment_id,speed_kmh,free_flow_kmh"
 BAD = {
     "an empty file": ("", "The file is empty"),
     "no rows": (HEADER + "\n", "no rows"),
+    "semicolons": ("segment_id;speed_kmh;free_flow_kmh\na;1;2\n", "kmh', and commas separate values, not ';'."),
+    "tabs": ("segment_id\tspeed_kmh\tfree_flow_kmh\na\t1\t2\n", "commas separate values, not '\\t'."),
+    "what was found": ("id,speed\na,1\n", "not 'id,speed'."),
     "another header": ("id,speed\na,1\n", "Line 1: the header is"),
     "NaN": (f"{HEADER}\na,1,50\nb,NaN,50\n", "Line 3: speed_kmh is 'NaN'"),
     "infinity": (f"{HEADER}\na,1,inf\n", "Line 2: free_flow_kmh is 'inf'"),
