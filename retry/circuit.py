@@ -1,4 +1,4 @@
-"""A circuit breaker: after an error, fail at once for a while instead of waiting again."""
+"""A circuit breaker: after an error, fail at once for a while instead of waiting again. PURE."""
 
 from dataclasses import dataclass, field
 from threading import Lock

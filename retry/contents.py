@@ -1,4 +1,4 @@
-"""Prepared content: its record in `cache`, its freshness, and the fence around its writing."""
+"""Prepared content: its record in `cache`, its freshness, and the fence around its writing. PURE."""
 
 import json
 import math

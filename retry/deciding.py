@@ -1,4 +1,4 @@
-"""Main's decision: what to answer when a look has found this."""
+"""Main's decision: what to answer when a look has found this. PURE."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The errors of the deferral protocol. Each carries what its catcher has to decide."""
+"""The errors of the deferral protocol. Each carries what its catcher has to decide. PURE."""
 
 
 class RetryError(Exception):

@@ -1,4 +1,4 @@
-"""The one look that main and the waiting instance share: `state` first, then `cache`.
+"""The one look that main and the waiting instance share: `state` first, then `cache`. PURE.
 
 In this order nothing is missed: content is written before its claim ends. A look is a generator
 that yields calls and is sent their replies, so that the same steps run in threads and in asyncio,

@@ -1,4 +1,4 @@
-"""Lua scripts, each one atomic step, as calls that any driver can carry out.
+"""Lua scripts, each one atomic step, as calls that any driver can carry out. PURE.
 
 Those of the protocol are here under their own names. Another app registers a folder of its own, under
 a namespace: `claim.lua` is then called `<namespace>.claim`.

@@ -1,4 +1,4 @@
-"""What is to be prepared, and how its records are named."""
+"""What is to be prepared, and how its records are named. PURE."""
 
 from dataclasses import dataclass
 

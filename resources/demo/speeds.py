@@ -1,6 +1,6 @@
 """Speeds that nobody measured: smooth in time and place, and the same for the same second.
 
-Pure. Does not read a clock, a file or a database.
+PURE. Does not read a clock, a file or a database.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The errors of layers and their data."""
+"""The errors of layers and their data. PURE."""
 
 
 class LayerError(Exception):

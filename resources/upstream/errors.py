@@ -1,4 +1,4 @@
-"""The errors of upstream tiles."""
+"""The errors of upstream tiles. PURE."""
 
 
 class ImageError(Exception):
