@@ -15,7 +15,6 @@ from .errors import StoreUnavailable
 
 HITS = "retry:requests"
 ANSWERS = ("hot", "passed", "waiting", "missing", "busy", "failed", "other")
-SERVED = ("hot", "passed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import { addCopyButtons } from "./copying.js";
 import { Credits } from "./credits.js";
-import { createPanes, deepestZoomOf, layerFrom, limitsOf } from "./layers.js";
+import { createPanes, credited, deepestZoomOf, entries, layersFrom } from "./layers.js";
 import { Live } from "./live.js";
 
 const LIMIT_SECONDS = 10;
@@ -35,22 +35,16 @@ function start() {
   const page = JSON.parse(document.getElementById("layer-data").textContent);
   const deepestZoom = deepestZoomOf(page.layers);
   const map = createMap(deepestZoom, page.view);
-  const layers = new Map(page.layers.map((it) => [it.slug, layerFrom(it, page.hot_seconds, deepestZoom)]));
-  const credited = page.layers.map((it) => ({
-    layer: layers.get(it.slug),
-    limits: limitsOf(it.bounds),
-    text: it.attribution,
-  }));
-  new Credits(credited).addTo(map); // before the layers: it looks again with each that is added
+  const layers = layersFrom(page, deepestZoom);
+  new Credits(credited(page, layers)).addTo(map); // before the layers: it looks again with each that is added
   for (const layer of layers.values()) layer.addTo(map);
 
-  const entries = page.layers.map((it) => ({ slug: it.slug, layer: layers.get(it.slug), tilejson: it.tilejson }));
   const gone = (slug) => {
     layers.get(slug).remove();
     if (slug === page.slug) sayGone();
   };
   const changed = (slug) => slug === page.slug && renewState();
-  new Live(entries, gone, changed).start();
+  new Live(entries(page, layers), gone, changed).start();
 }
 
 addCopyButtons(document.querySelectorAll(".copied"), document.querySelector("[data-announcement]"));

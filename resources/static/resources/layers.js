@@ -25,7 +25,7 @@ export function createPanes(map) {
   map.createPane("overlays").style.zIndex = 300;
 }
 
-export function layerFrom(described, hotSeconds, deepestZoom) {
+function layerFrom(described, hotSeconds, deepestZoom) {
   return new TarryLayer({
     url: described.url,
     pane: described.base ? "base" : "overlays",
@@ -36,4 +36,19 @@ export function layerFrom(described, hotSeconds, deepestZoom) {
     maxNativeZoom: described.max_zoom,
     hotSeconds,
   });
+}
+
+/** The layers that a page describes, by their names. */
+export function layersFrom({ layers, hot_seconds: hotSeconds }, deepestZoom) {
+  return new Map(layers.map((it) => [it.slug, layerFrom(it, hotSeconds, deepestZoom)]));
+}
+
+/** Whom to credit where, for Credits. */
+export function credited({ layers: described }, layers) {
+  return described.map((it) => ({ layer: layers.get(it.slug), limits: limitsOf(it.bounds), text: it.attribution }));
+}
+
+/** What to look at for changes, for Live. */
+export function entries({ layers: described }, layers) {
+  return described.map((it) => ({ slug: it.slug, layer: layers.get(it.slug), tilejson: it.tilejson }));
 }

@@ -1,7 +1,7 @@
 // Puts the map together: layers from the page's data, the switches, the panel, the address.
 
 import { Credits } from "./credits.js";
-import { createPanes, deepestZoomOf, layerFrom, limitsOf } from "./layers.js";
+import { createPanes, credited, deepestZoomOf, entries, layersFrom, limitsOf } from "./layers.js";
 import { Live } from "./live.js";
 import { Panel } from "./panel.js";
 import { format, parse } from "./permalink.js";
@@ -98,13 +98,8 @@ function start() {
 
   const deepestZoom = deepestZoomOf(page.layers);
   const map = createMap(deepestZoom);
-  const layers = new Map(page.layers.map((it) => [it.slug, layerFrom(it, page.hot_seconds, deepestZoom)]));
-  const credited = page.layers.map((it) => ({
-    layer: layers.get(it.slug),
-    limits: limitsOf(it.bounds),
-    text: it.attribution,
-  }));
-  new Credits(credited).addTo(map);
+  const layers = layersFrom(page, deepestZoom);
+  new Credits(credited(page, layers)).addTo(map);
   L.control.scale({ position: "bottomright", imperial: false, maxWidth: 140 }).addTo(map); // "1000 km" fits
 
   const linked = parse(window.location.hash);
@@ -126,13 +121,12 @@ function start() {
   });
   if (linked) remember();
 
-  const entries = page.layers.map((it) => ({ slug: it.slug, layer: layers.get(it.slug), tilejson: it.tilejson }));
   const takeAway = (slug) => {
     layers.get(slug).remove();
     layers.delete(slug);
     switchOf(slug).closest(".layer").remove();
   };
-  new Live(entries, takeAway).start();
+  new Live(entries(page, layers), takeAway).start();
 }
 
 if (window.matchMedia(NARROW).matches) {
