@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error
 from django.http.request import validate_host
+from django.urls import Resolver404, get_resolver
 
 from . import lanes
 from .conf import Lane, conf
@@ -73,6 +74,28 @@ def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMes
     if not public and not server.startswith("/"):
         found.append(_no_public_url())
     return found
+
+
+def check_waiting_address(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
+    """Nothing else of the site is where clients wait, nor would be asked for below it."""
+    path = urlsplit(conf().RETRY_AFTER_SERVER).path
+    taken = any(_is_taken(address) for address in (path, f"{path}/status"))
+    if not taken and not f"{path}/".startswith((settings.STATIC_URL or "/static/", "/refused/")):
+        return []
+    message = f"RETRY_AFTER_SERVER is at {path}, where this site has other pages."
+    return [Error(message, hint="Choose another path, as /retry_after.", id="retry.E019")]
+
+
+def _is_taken(address: str) -> bool:
+    """Whether the site answers there, were it not for the waiting instance."""
+    for pattern in get_resolver().url_patterns:
+        try:
+            match = pattern.resolve(address.removeprefix("/"))
+        except Resolver404:
+            continue
+        if match and match.url_name not in ("retry_after", "retry_status"):
+            return True
+    return False
 
 
 def _has_a_port(address: str) -> bool:
@@ -180,5 +203,5 @@ def check_popularity(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckM
     return found
 
 
-ALL = (check_popularity, check_waiting, check_delivery, check_stores, check_times, check_lanes)
+ALL = (check_popularity, check_waiting, check_delivery, check_waiting_address, check_stores, check_times, check_lanes)
 DEPLOYMENT = (check_public_url,)

@@ -38,6 +38,11 @@ def test_skipping_and_ageing_can_be_switched_off(settings: Settings) -> None:
         ({"RETRY_DELIVERY": "internal", "RETRY_AFTER_SERVER": "http://127.0.0.1:8001/wait"}, "retry.E006"),
         ({"RETRY_AFTER_SERVER": "//evil.example"}, "retry.E007"),
         ({"RETRY_TICKET_SECONDS": 30}, "retry.E008"),
+        *(
+            ({"RETRY_AFTER_SERVER": path}, "retry.E019")
+            for path in ("/tiles", "/api", "/admin", "/healthz", "/static/x", "/layers/a", "/refused", "/staticmap")
+        ),
+        ({"RETRY_AFTER_SERVER": "http://127.0.0.1:8000/tiles"}, "retry.E019"),
         ({"RETRY_AFTER_SERVER": "https://wait.example"}, "retry.E007"),
         ({"RETRY_AFTER_SERVER": "/"}, "retry.E007"),
         ({"RETRY_AFTER_SERVER": "/wait?x=1"}, "retry.E007"),
