@@ -149,6 +149,29 @@ def test_earthquakes_are_shown_with_a_legend_and_credited(site: str, desktop: Vi
     assert desktop.complaints == []
 
 
+def test_many_layers_with_long_titles_leave_controls_their_size_and_the_panel_in_sight(
+    site: str, desktop: Visit
+) -> None:
+    page = desktop.page
+    page.goto(f"{site}/{CENTRAL_LONDON}")
+    page.evaluate(
+        """() => {
+      const layer = document.querySelector(".layer");
+      layer.querySelector("label").lastChild.textContent = "A title " + "without end".repeat(20);
+      for (let i = 0; i < 30; i++) layer.parentNode.append(layer.cloneNode(true));
+    }"""
+    )
+    checkbox = page.locator(".layer input").first.bounding_box()
+    assert checkbox is not None
+    assert (checkbox["width"], checkbox["height"]) == (16, 16)
+    for target in (".layer label", ".switch a", ".switch button"):
+        box = page.locator(target).first.bounding_box()
+        assert box is not None
+        assert min(box["width"], box["height"]) >= 24
+    expect(page.locator("[data-last]")).to_be_in_viewport()
+    assert page.get_by_role("main").get_by_role("application").count() == 1
+
+
 def test_a_layer_that_is_no_more_leaves_the_page(site: str, desktop: Visit) -> None:
     page = desktop.page
     page.route("**/tiles/countries.json", lambda route: route.fulfill(status=404))

@@ -122,7 +122,9 @@ def legend(parsed: PointStyle) -> list[dict[str, str]]:
         "some": f"{SOME_FROM}–{MANY_FROM - 1}",
         "many": f"{MANY_FROM} and more",
     }
-    return _entries("disc", labels, [rgba.hexadecimal(parsed.palette[i - 1]) for i in (POINT, FEW, SOME, MANY)])
+    colours = [rgba.hexadecimal(parsed.palette[index - 1]) for index in (POINT, FEW, SOME, MANY)]
+    point, *groups = _entries("disc", labels, colours)
+    return [{**point, "shape": "dot"}, *groups]  # it has the colour of few, and is smaller
 
 
 def _entries(shape: str, labels: Mapping[str, str], colours: list[str]) -> list[dict[str, str]]:
