@@ -98,6 +98,7 @@ def _egress(scope: str) -> str:
 
 def _facts(domain: Domain, now: datetime, egress: str) -> Iterator[tuple[str, str]]:
     yield "Gap between requests", f"{domain.gap_seconds:.3g} s, {_origin(domain.is_gap_set)}"
+    yield "Gap by robots.txt", _crawl_gap(domain)
     yield "In flight", f"{domain.in_flight} of {domain.most_in_flight}, {_origin(domain.is_cap_set)}"
     yield "Waiting", f"{domain.waiting:,} now, {domain.waiting_later:,} to be tried again later"
     yield "Last slowed down", _last_cut(domain)
@@ -110,6 +111,12 @@ def _facts(domain: Domain, now: datetime, egress: str) -> Iterator[tuple[str, st
 
 def _origin(is_set: bool) -> str:
     return "set by an admin" if is_set else "as learnt"
+
+
+def _crawl_gap(domain: Domain) -> str:
+    if domain.asks_robots:
+        return "being asked for"
+    return f"{domain.crawl_gap_seconds:.3g} s" if domain.crawl_gap_seconds else "none that is known"
 
 
 def _last_cut(domain: Domain) -> str:

@@ -8,7 +8,10 @@ from .politeness import Politeness
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """How one domain stands. Moments are in seconds from now, negative for the past; None is never."""
+    """How one domain stands. Moments are in seconds from now, negative for the past; None is never.
+
+    `crawl_gap_seconds` is what its robots.txt asks for; `asks_robots` is whether a request is under way for that.
+    """
 
     scope: str
     waiting: int
@@ -16,6 +19,8 @@ class Domain:
     in_flight: int
     most_in_flight: int
     gap_seconds: float
+    crawl_gap_seconds: float
+    asks_robots: bool
     next_in: float | None
     blocked_for: float
     block_cause: str
@@ -52,7 +57,8 @@ def read(scope: str, now_ms: float, fields: Mapping[str, str], politeness: Polit
 
     waiting = sum(int(number(f"{lane}_{priority}")) for lane in ("fast", "slow") for priority in (1, 2, 3))
     learnt_gap, learnt_cap = number("delay", politeness.delay * 1000), number("cap", politeness.in_flight)
-    most_in_flight = 1 if number("opens") else int(number("set_cap", learnt_cap))
+    asks_robots = bool(fields.get("robots_job"))
+    most_in_flight = 1 if number("opens") or asks_robots else int(number("set_cap", learnt_cap))
     return Domain(
         scope=scope,
         waiting=waiting,
@@ -60,6 +66,8 @@ def read(scope: str, now_ms: float, fields: Mapping[str, str], politeness: Polit
         in_flight=int(number("in_flight")),
         most_in_flight=most_in_flight,
         gap_seconds=float(fields.get("set_delay") or learnt_gap) / 1000,
+        crawl_gap_seconds=number("crawl") / 1000,
+        asks_robots=asks_robots,
         next_in=moment("next"),
         blocked_for=left("block_until"),
         block_cause=fields.get("block_cause", ""),

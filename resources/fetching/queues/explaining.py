@@ -24,6 +24,8 @@ def in_a_word(domain: Domain) -> str:
         return f"circuit open for {duration(domain.circuit_for)}"
     if domain.circuit_opened:
         return "circuit open: one request tries it"
+    if domain.asks_robots:
+        return "asking for robots.txt"
     if domain.waiting or domain.waiting_later:
         return f"{domain.waiting + domain.waiting_later:,} waiting"
     return f"{domain.in_flight} in flight" if domain.in_flight else "quiet"
@@ -32,6 +34,8 @@ def in_a_word(domain: Domain) -> str:
 def _next_request(domain: Domain) -> str:
     if domain.is_paused:
         return "Paused by an admin: nothing is fetched until that is taken back."
+    if domain.asks_robots:
+        return "Its robots.txt is asked for: nothing else is sent until that has come."
     if not domain.waiting:
         return _nothing_waits(domain)
     waits = _waits(domain)
@@ -42,6 +46,8 @@ def _next_request(domain: Domain) -> str:
 
 
 _UNTIL_AN_END = float("inf")
+_LEAST_OF_GAP = 0.89
+"""Gaps are within 10 % at random."""
 
 
 def _waits(domain: Domain) -> list[tuple[float, str]]:
@@ -58,8 +64,16 @@ def _waits(domain: Domain) -> list[tuple[float, str]]:
     if domain.bytes_for:
         found.append((domain.bytes_for, "It has sent as many bytes as it may for now"))
     if domain.next_in and domain.next_in > 0:
-        found.append((domain.next_in, f"Requests are {_gap(domain)} apart"))
+        found.append((domain.next_in, _spacing(domain, domain.next_in)))
     return found
+
+
+def _spacing(domain: Domain, next_in: float) -> str:
+    """Why the next request is so far from the last one. Only those that obey robots.txt leave its gap."""
+    since_last, crawl_gap = next_in - (domain.last_request or 0), domain.crawl_gap_seconds
+    if not domain.is_gap_set and crawl_gap > domain.gap_seconds and since_last > crawl_gap * _LEAST_OF_GAP:
+        return f"Its robots.txt asks for {crawl_gap:.3g} s between requests"
+    return f"Requests are {_gap(domain)} apart"
 
 
 def _nothing_waits(domain: Domain) -> str:
@@ -71,6 +85,8 @@ def _nothing_waits(domain: Domain) -> str:
 def _background(domain: Domain) -> list[str]:
     said = [f"{_times(domain.waiting, 'request')} waiting, {domain.in_flight} of {domain.most_in_flight} in flight."]
     said.append(f"Requests are {_gap(domain)} apart{', as an admin has set it' if domain.is_gap_set else ''}.")
+    if domain.crawl_gap_seconds:
+        said.append(_crawl_delay(domain))
     if domain.is_cap_set:
         said.append("How many may be in flight was set by an admin.")
     if domain.last_cut is not None and domain.refused_gap_seconds:
@@ -85,6 +101,12 @@ def _background(domain: Domain) -> list[str]:
         said.append(f"Last asked {duration(-domain.last_request)} ago{answer}.")
     counts = f"{domain.succeeded:,} succeeded, {domain.refused:,} refused, {domain.failed:,} failed"
     return [*said, f"So far: {counts}."]
+
+
+def _crawl_delay(domain: Domain) -> str:
+    asked = f"Its robots.txt asks for {domain.crawl_gap_seconds:.3g} s between requests"
+    holds = "what an admin has set holds instead" if domain.is_gap_set else "requests that obey it leave as much"
+    return f"{asked}: {holds}."
 
 
 def _gap(domain: Domain) -> str:

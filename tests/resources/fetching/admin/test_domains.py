@@ -18,12 +18,14 @@ from resources.fetching.admin import domain_page
 from resources.fetching.keeping import timings
 from resources.fetching.keeping.models import FetchDomain
 from resources.fetching.queues import frontier
+from resources.fetching.queues.frontier import PutBack
 from resources.fetching.queues.jobs import Claimed, Limits
 from retry import connections
 from tests.conftest import RedisServers
 from tests.resources.fetching.asking import (
     FAILED,
     HOST,
+    OK,
     THROTTLED,
     backlog,
     claim,
@@ -144,12 +146,23 @@ def test_the_page_says_why_nothing_is_fetched(row: FetchDomain, admin_client: Cl
     assert found["Block"].endswith("The site asked for it (Retry-After).")
     assert found["Block"].startswith("until ")
     assert found["Gap between requests"].startswith("0.8 s, as learnt")
+    assert found["Gap by robots.txt"] == "none that is known"
     assert found["In flight"] == "0 of 2, as learnt"
     assert found["Waiting"] == "3 now, 0 to be tried again later"
     assert found["Last slowed down"].endswith("ago, when 0.5 s apart was refused")
     assert found["Circuit"] == "closed"
     assert found["Last success"] == "never"
     assert found["Way out"] == "as the system chooses it"
+
+
+def test_the_page_says_what_robots_asks_for(clock: Clock, admin_client: Client) -> None:
+    row = FetchDomain.objects.create(scope=HOST)
+    enqueue(job("1", obeys_robots=True))
+    held = claimed()
+    assert facts(text_of(admin_client.get(page_of(row))))["Gap by robots.txt"] == "being asked for"
+    connections.run(frontier.set_crawl_delay(HOST, 10, 86_400))
+    report(held, OK, PutBack())
+    assert facts(text_of(admin_client.get(page_of(row))))["Gap by robots.txt"] == "10 s"
 
 
 def test_a_domain_of_which_nothing_is_known_has_a_page(row: FetchDomain, admin_client: Client) -> None:

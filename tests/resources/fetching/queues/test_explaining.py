@@ -6,11 +6,23 @@ import pytest
 
 from resources.fetching.queues import frontier
 from resources.fetching.queues.domains import Domain, read
-from resources.fetching.queues.explaining import duration, explain
+from resources.fetching.queues.explaining import duration, explain, in_a_word
+from resources.fetching.queues.frontier import PutBack
 from resources.fetching.queues.jobs import Limits
 from resources.fetching.queues.politeness import Politeness
 from retry import connections
-from tests.resources.fetching.asking import FAILED, HOST, OK, THROTTLED, backlog, claimed, next_claimed, report
+from tests.resources.fetching.asking import (
+    FAILED,
+    HOST,
+    OK,
+    THROTTLED,
+    backlog,
+    claimed,
+    enqueue,
+    job,
+    next_claimed,
+    report,
+)
 from tests.resources.fetching.clock import Clock
 
 run = connections.run
@@ -70,6 +82,52 @@ def test_a_pause_goes_before_all_else(clock: Clock) -> None:
     lines = told(clock)
     assert lines[0] == "Paused by an admin: nothing is fetched until that is taken back."
     assert "Requests are 3 s apart, as an admin has set it." in lines
+
+
+def test_a_domain_whose_robots_is_asked_for_waits_for_it(clock: Clock) -> None:
+    enqueue(job("1", obeys_robots=True))
+    held = claimed()
+    expected = "Its robots.txt is asked for: nothing else is sent until that has come."
+    assert told(clock)[0] == expected
+    backlog()
+    assert told(clock)[0] == expected
+    run(frontier.set_crawl_delay(HOST, 0, 86_400))
+    report(held, OK, PutBack())
+    assert expected not in told(clock)
+
+
+def test_the_gap_that_robots_asks_for_is_told(clock: Clock) -> None:
+    run(frontier.set_crawl_delay(HOST, 10, 86_400))
+    enqueue(*(job(name, obeys_robots=True) for name in "12"))
+    report(claimed())
+    clock.pass_by(5)
+    lines = told(clock)
+    assert lines[0].startswith("Its robots.txt asks for 10 s between requests: the next request is sent in ")
+    assert "Its robots.txt asks for 10 s between requests: requests that obey it leave as much." in lines
+
+
+def test_a_request_that_need_not_obey_robots_leaves_the_usual_gap(clock: Clock) -> None:
+    run(frontier.set_crawl_delay(HOST, 10, 86_400))
+    backlog()
+    report(claimed())
+    assert told(clock)[0].startswith("Requests are 0.5 s apart: ")
+
+
+def test_an_admins_gap_is_told_to_hold_instead_of_that_of_robots(clock: Clock) -> None:
+    run(frontier.set_crawl_delay(HOST, 10, 86_400))
+    run(frontier.set_limits(HOST, Limits(delay_seconds=2)))
+    enqueue(*(job(name, obeys_robots=True) for name in "12"))
+    report(claimed())
+    lines = told(clock)
+    assert lines[0].startswith("Requests are 2 s apart: ")
+    assert "Its robots.txt asks for 10 s between requests: what an admin has set holds instead." in lines
+
+
+def test_a_word_tells_that_robots_is_asked_for(clock: Clock) -> None:
+    enqueue(job("1", obeys_robots=True))
+    claimed()
+    _, fields = run(frontier.look(HOST))
+    assert in_a_word(read(HOST, clock.ms, fields, Politeness())) == "asking for robots.txt"
 
 
 def test_bytes_are_told(clock: Clock) -> None:
