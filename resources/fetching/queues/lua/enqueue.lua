@@ -83,9 +83,10 @@ end
 
 d.arrived = math.max(d.arrived + 0.001, now)
 local job = {key = key}
-set_job(job, 'key', key, 'scope', d.scope, 'counted', scope, 'egress', egress, 'host', host, 'site', site, 'path', path, 'lane', lane, 'priority', priority,
-  'expected', tonumber(expected), 'order', place_in_line(d.arrived), 'expires', tonumber(expires), 'robots', robots,
-  'url', url, 'detail', detail, 'arrived', d.arrived, 'attempts', 0, 'lapses', 0, 'version', 0)
+set_job(job, 'key', key, 'scope', d.scope, 'counted', scope, 'egress', egress, 'host', host, 'site', site, 'path', path,
+  'lane', lane, 'priority', priority, 'expected', tonumber(expected), 'order', place_in_line(d.arrived),
+  'expires', tonumber(expires), 'robots', robots, 'url', url, 'detail', detail, 'arrived', d.arrived,
+  'attempts', 0, 'lapses', 0, 'version', 0)
 local wait = expected_wait(d)
 want(job)
 if tonumber(later_ms) > 0 then
