@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from benchmarks import (
     cached,
     cold,
+    fetcher,
     fetching,
     frontier,
     herd,
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "painting": painting.measure,
     "traffic": traffic.measure,
     "fetching": fetching.measure,
+    "fetcher": fetcher.measure,
     "frontier": frontier.measure,
 }
 

@@ -2,9 +2,6 @@
 
 import asyncio
 import itertools
-import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -14,6 +11,7 @@ from pathlib import Path
 
 import aiohttp
 
+from benchmarks import fast_origin
 from benchmarks.figures import Figure, Note, median
 from benchmarks.running import run
 from resources.fetching.addressing.addresses import guard
@@ -40,7 +38,8 @@ Ask = Callable[[], Awaitable[bool]]
 
 def measure() -> Iterator[Figure | Note]:
     """Both in this process, from an origin in another, each time in the other order."""
-    pairs = run(_rounds())
+    with fast_origin.origins(PAGE_BYTES) as [host]:
+        pairs = run(_rounds(host))
     ratios = [ours.rate / bare.rate for ours, bare in pairs]
     dearer = [ours.cpu_seconds / bare.cpu_seconds for ours, bare in pairs]
     yield Note(f"rounds of {PAGES:,} pages of {PAGE_BYTES:,} bytes, {AT_ONCE} at a time")
@@ -51,10 +50,10 @@ def measure() -> Iterator[Figure | Note]:
     yield Figure("CPU time of a page, client ÷ bare aiohttp, median of pairs", median(dearer))
 
 
-async def _rounds() -> list[tuple[Round, Round]]:
+async def _rounds(host: str) -> list[tuple[Round, Round]]:
     pairs = []
     with tempfile.TemporaryDirectory(prefix="tarry-bench-") as directory:
-        async with _origin() as port, _both(port, Path(directory)) as (ours, bare):
+        async with _both(host, Path(directory)) as (ours, bare):
             for ask in (ours, bare):
                 await _round(ask)
             for place in range(ROUNDS):
@@ -80,10 +79,10 @@ async def _round(ask: Ask) -> Round:
 
 
 @asynccontextmanager
-async def _both(port: int, directory: Path) -> AsyncIterator[tuple[Ask, Ask]]:
-    url = f"http://127.0.0.1:{port}/pages/"
+async def _both(host: str, directory: Path) -> AsyncIterator[tuple[Ask, Ask]]:
+    url = f"http://{host}/pages/"
     numbers = itertools.count()
-    policy = Policy(guard([80], [f"127.0.0.1:{port}"]), "Tarry (benchmark)", directory)
+    policy = Policy(guard([80], [host]), "Tarry (benchmark)", directory)
     async with Client(policy) as client, aiohttp.ClientSession() as session:
 
         async def ours() -> bool:
@@ -95,20 +94,3 @@ async def _both(port: int, directory: Path) -> AsyncIterator[tuple[Ask, Ask]]:
                 return len(await response.read()) == PAGE_BYTES
 
         yield ours, bare
-
-
-@asynccontextmanager
-async def _origin() -> AsyncIterator[int]:
-    """The port of an origin that does nothing but answer, in a process of its own."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(1024)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.fast_origin", str(listening.fileno()), str(PAGE_BYTES)],
-            pass_fds=[listening.fileno()],
-        )
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            process.terminate()
-            process.wait()

@@ -20,6 +20,9 @@ from .works import Works
 PAUSE_SECONDS = 1.0
 """Between claims while Redis is away."""
 
+MOST_CLAIMS = 16
+"""In one trip, where there is room."""
+
 LEAVE_SECONDS = 10.0
 """How long requests in flight may go on when the fetcher is told to end. What is left is queued again."""
 
@@ -71,6 +74,8 @@ class Engine:
             await _cancelled([taking, *behind])
 
     async def _take_forever(self) -> None:
+        """Claims one job at first, and twice as many in each trip for as long as all of them are due."""
+        most = 1
         while True:
             self._asked_lanes = self._slots.open_lanes
             if not self._asked_lanes:
@@ -78,16 +83,25 @@ class Engine:
                 continue
             self._waking.expect()
             try:
-                found = await self._trips.run(frontier.claim(self._worker, self._machine, self._asked_lanes))
+                found = await self._claim(min(most, self._slots.room))
             except StoreUnavailable as error:
                 _log.warning("nothing can be claimed", extra={"error": str(error)})
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
-            match found:
+            for one in found:
+                if not isinstance(one, Idle):
+                    self._begin(one)
+            match found[-1]:  # the frontier knows that this fetcher sleeps only if it said so last
                 case Idle(wait_seconds):
+                    most = 1
                     await self._waking.sleep(wait_seconds)
-                case Doomed() | Claimed():
-                    self._begin(found)
+                case _:
+                    most = min(2 * most, MOST_CLAIMS)
+
+    async def _claim(self, number: int) -> list[Claimed | Doomed | Idle]:
+        """So many, in one trip."""
+        claims = (frontier.claim(self._worker, self._machine, self._asked_lanes) for _ in range(number))
+        return await asyncio.gather(*map(self._trips.run, claims))
 
     def _begin(self, found: Doomed | Claimed) -> None:
         job = found.job if isinstance(found, Doomed) else found
@@ -140,7 +154,7 @@ class Engine:
         await self._trips.run(frontier.sign_in(self._worker))
         if self._held:
             lost = await self._trips.run(frontier.renew(list(self._held.values())))
-            for key in lost:
+            for key in lost.intersection(self._held):  # others have ended in the same trip
                 _log.warning("a job is somebody else's by now", extra={"key": key})
 
     async def _leave(self) -> None:

@@ -36,6 +36,11 @@ class Slots:
         """The lanes in which there is room."""
         return [lane for lane, taken in self._taken.items() if taken < self._most[lane]]
 
+    @property
+    def room(self) -> int:
+        """How many more can be taken, whichever of the open lanes they are of."""
+        return min(self._most[lane] - self._taken[lane] for lane in self.open_lanes)
+
     def taken(self, lane: Lane) -> int:
         return self._taken[lane]
 

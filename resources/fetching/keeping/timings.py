@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import datetime
 from itertools import islice
 from threading import Lock
@@ -29,6 +29,7 @@ BATCH = 500
 EVERY_SECONDS = 1.0
 SLICE = 2_000
 
+FIELDS = [field.name for field in fields(Record)]
 REFUSED = (DataError, IntegrityError, ValueError, OverflowError)
 
 _log = logging.getLogger("tarry.timings")
@@ -127,7 +128,7 @@ class Recorder:
 
 def write(records: Iterable[Record]) -> None:
     """Writes the records, and a row for each domain that has none. Raises DatabaseError."""
-    rows = [FetchTiming(**asdict(record)) for record in records]
+    rows = [FetchTiming(**{name: getattr(record, name) for name in FIELDS}) for record in records]
     with usable_connections():
         scopes = {name for row in rows if row.scope for name in (row.scope, plain(row.scope))}
         unknown = scopes.difference(FetchDomain.objects.filter(scope__in=scopes).values_list("scope", flat=True))

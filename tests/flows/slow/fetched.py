@@ -32,7 +32,11 @@ TASK = Page()
 
 
 def fetched(request: HttpRequest) -> HttpResponse:
-    url = request.GET["url"]
+    work = page_work(request.GET["url"])
+    return serve_or_defer(request, str(work.arguments[1]), work)
+
+
+def page_work(url: str) -> Work:
+    """The work of fetching that page."""
     key = f"fetched:{sha256(url.encode()).hexdigest()}"
-    work = Work(f"work:{key}", "fetched", "fetch.fast", "fetch.refresh", "slow.fetch", (url, key))
-    return serve_or_defer(request, key, work)
+    return Work(f"work:{key}", "fetched", "fetch.fast", "fetch.refresh", "slow.fetch", (url, key))
