@@ -11,8 +11,8 @@ import django
 
 django.setup(set_prefix=False)
 
-from resources.fetching import frontier  # noqa: E402 - needs the apps
-from resources.fetching.jobs import Limits  # noqa: E402
+from resources.fetching.queues import frontier  # noqa: E402 - needs the apps
+from resources.fetching.queues.jobs import Limits  # noqa: E402
 from retry import claims, connections, lanes, standings  # noqa: E402
 from retry.errors import QueueUnavailable  # noqa: E402
 from tests.flows.slow.fetched import page_work  # noqa: E402

@@ -1,6 +1,6 @@
 """Places for requests in flight."""
 
-from resources.fetching.slots import Slots
+from resources.fetching.fetcher.slots import Slots
 
 
 def test_there_is_room_for_as_many_as_every_open_lane_can_take() -> None:
