@@ -112,6 +112,12 @@ class Attendant:
         return fetch
 
     async def _conclude(self, job: Claimed, errands: list[Errand], outcome: Outcome) -> None:
+        if (
+            job.lane == "slow"
+            and not isinstance(outcome, Failed)
+            and outcome.timing.seconds < settings.FETCH_SLOW_AFTER_SECONDS
+        ):
+            await self._trips.run(frontier.move(job.key, "fast"))  # the next time it is asked for there
         attempts = job.attempts + 1
         step = judging.step_after(outcome, attempts=attempts, patience=conf.patience(), random=random.random)
         if isinstance(step, Again):

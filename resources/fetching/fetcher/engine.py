@@ -58,25 +58,27 @@ class Engine:
     def end(self) -> None:
         """No more jobs are taken; `run` returns when those at hand are done, or given back."""
         self._ending.set()
+        self._waking.due_in(0)
+        self._slots.wake()
 
     async def run(self) -> None:
         """Works until it is told to end."""
-        taking = asyncio.create_task(self._take_forever())
+        taking = asyncio.create_task(self._take())
         behind = [
             asyncio.create_task(work)
             for work in (self._waking.listen_forever(), self._works.renew_forever(), self._renew_forever())
         ]
         try:
             await self._ending.wait()
-            await _cancelled([taking])
+            await asyncio.wait({taking}, timeout=LEAVE_SECONDS)  # what it is about to claim must not be lost
             await self._leave()
         finally:
             await _cancelled([taking, *behind])
 
-    async def _take_forever(self) -> None:
+    async def _take(self) -> None:
         """Claims one job at first, and twice as many in each trip for as long as all of them are due."""
         most = 1
-        while True:
+        while not self._ending.is_set():
             self._asked_lanes = self._slots.open_lanes
             if not self._asked_lanes:
                 await self._slots.wait_for_room()

@@ -54,6 +54,10 @@ class Slots:
         if change < 0:
             self._freed.set()
 
+    def wake(self) -> None:
+        """Whoever waits for room looks again."""
+        self._freed.set()
+
     async def wait_for_room(self) -> None:
         """Returns when a place has become free."""
         self._freed.clear()

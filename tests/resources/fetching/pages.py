@@ -20,7 +20,7 @@ class Page:
         url = str(arguments[0])
         if "unplanned" in url:
             raise PreparationError("Not to be had.", status=404)
-        return Fetch(url, limits=conf.fast_limits())
+        return Fetch(url, limits=conf.fast_limits(), slow_limits=conf.slow_limits())
 
     def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
         assert not isinstance(outcome, NotModified)

@@ -61,6 +61,8 @@ local function improve(d, job)
   if state == 'later' then put_later(d, job, due) else put(d, job) end
 end
 
+if lane == 'fast' and redis.call('EXISTS', 'fetch:slow:' .. key) == 1 then lane = 'slow' end
+
 local found = job_of(key)
 if found then
   local d = domain(found.scope)

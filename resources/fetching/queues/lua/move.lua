@@ -2,11 +2,15 @@
 -- other lane from now on. Later requests for it do not move it back.
 -- needs: domain line job
 -- ARGV: rules key lane priority('' as it is)   -> 1 | 0
+local LEARNT_MS = 7 * 86400000
 local job = job_of(ARGV[2])
 if not job or job.state == 'doomed' or job.state == 'ending' then return 0 end
 local d, lane, priority = domain(job.scope), ARGV[3], tonumber(ARGV[4]) or job.priority
 local state = job.state
 if state == 'queued' then take(d, job) end
+-- What its download was like decides in which lane it is asked for the next time.
+if state == 'running' and lane == 'slow' then redis.call('SET', 'fetch:slow:' .. job.key, 1, 'PX', LEARNT_MS) end
+if state == 'running' and lane == 'fast' then redis.call('DEL', 'fetch:slow:' .. job.key) end
 if state == 'running' and lane ~= job.lane then
   d.slow_in_flight = d.slow_in_flight + (lane == 'slow' and 1 or -1)
 end

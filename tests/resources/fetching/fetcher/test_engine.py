@@ -369,3 +369,35 @@ def test_a_refusal_behind_a_redirect_is_that_hosts_own(servers: RedisServers) ->
             assert float(sender[1].get("block_until", 0)) <= sender[0]
 
     run(test)
+
+
+def test_a_download_that_was_slow_is_asked_for_in_the_slow_lane_until_it_is_quick(
+    servers: RedisServers, settings: Settings
+) -> None:
+    settings.FETCH_SLOW_AFTER_SECONDS = 0.1
+
+    async def test(origin: Origin) -> None:
+        halfway, go = asyncio.Event(), asyncio.Event()
+
+        async def slow(peer: Peer) -> None:
+            await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npa")
+            halfway.set()
+            await go.wait()
+            await peer.send(b"ge")
+
+        url = origin.does("/a", in_turn(slow, answer(body=b"page")))
+        first, again = page_work(url, "first"), page_work(url, "again")
+        async with fetching() as fetcher:
+            await want(first)
+            await halfway.wait()
+            while not fetcher.slots.taken("slow"):
+                await asyncio.sleep(0.01)
+            assert fetcher.slots.taken("fast") == 0
+            go.set()
+            assert isinstance(await ended(first), standings.Done)
+            assert servers.state.client.keys("fetch:slow:*")
+            await want(again)
+            assert isinstance(await ended(again), standings.Done)
+        assert servers.state.client.keys("fetch:slow:*") == []
+
+    run(test)
