@@ -112,12 +112,8 @@ class Attendant:
         return fetch
 
     async def _conclude(self, job: Claimed, errands: list[Errand], outcome: Outcome) -> None:
-        if (
-            job.lane == "slow"
-            and not isinstance(outcome, Failed)
-            and outcome.timing.seconds < settings.FETCH_SLOW_AFTER_SECONDS
-        ):
-            await self._trips.run(frontier.move(job.key, "fast"))  # the next time it is asked for there
+        if _was_quick(job, outcome):  # the next time it is asked for in the fast lane
+            await self._trips.run(frontier.move(job.key, "fast"))
         attempts = job.attempts + 1
         step = judging.step_after(outcome, attempts=attempts, patience=conf.patience(), random=random.random)
         if isinstance(step, Again):
@@ -181,6 +177,12 @@ class Attendant:
 
     async def _report(self, job: Claimed, report: Report, then: frontier.Next) -> object:
         return await self._trips.insist(lambda: frontier.report(job, self._machine, report, then))
+
+
+def _was_quick(job: Claimed, outcome: Outcome) -> bool:
+    """Whether a job of the slow lane does not belong there."""
+    succeeded = not isinstance(outcome, Failed)
+    return job.lane == "slow" and succeeded and outcome.timing.seconds < settings.FETCH_SLOW_AFTER_SECONDS
 
 
 def _errands(wishes: Iterable[Wish]) -> list[Errand]:
