@@ -9,9 +9,10 @@ DIGITS = 7
 """Of a degree: about a centimetre."""
 
 
-def describe(layer: LayerView, site: str) -> dict[str, Any]:
+def describe(layer: LayerView, site: str, *, scale: int = 1) -> dict[str, Any]:
     """The description that map libraries read; `site` is the address of this site without a path.
 
+    `scale` 2 is for dense screens: the same tiles with twice the pixels.
     TileJSON's bounds must not cross the antimeridian: those that do are given as all longitudes.
     `classes`, `note` and `page` are ours: the legend's entries with their colours, the remark on the
     data, and the address of the layer's page. The specification lets descriptions have keys of their own.
@@ -25,7 +26,7 @@ def describe(layer: LayerView, site: str) -> dict[str, Any]:
         "description": layer.note,
         "attribution": layer.attribution,
         "scheme": "xyz",
-        "tiles": [f"{site}/tiles/{layer.slug}/{{z}}/{{x}}/{{y}}.png"],
+        "tiles": [f"{site}/tiles/{layer.slug}/{{z}}/{{x}}/{{y}}{'@2x' if scale == 2 else ''}.png"],
         "minzoom": layer.min_zoom,
         "maxzoom": layer.max_zoom,
         "bounds": bounds,

@@ -34,12 +34,12 @@ def tile(request: HttpRequest, address: str) -> HttpResponse:
 
 @methods.read_only
 @outages.told
-def describe(request: HttpRequest, slug: str) -> HttpResponse:
-    """`/tiles/<layer>.json`"""
+def describe(request: HttpRequest, slug: str, scale: int = 1) -> HttpResponse:
+    """`/tiles/<layer>[@2x].json`"""
     layer = layers.layer_snapshot(slug)
-    if layer is None:
+    if layer is None or not layer.has_scale(scale):
         return responses.not_found("There is no such layer.")
-    response = JsonResponse(tilejson.describe(layer, deferring.public_url(request)))
+    response = JsonResponse(tilejson.describe(layer, deferring.public_url(request), scale=scale))
     response["Cache-Control"] = "public, max-age=1, s-maxage=1"
     set_response_etag(response)
     for name, value in {**headers.CORS, "Cache-Status": "Tarry; fwd=bypass"}.items():

@@ -221,6 +221,14 @@ def test_tilejson_describes_the_layer(client: Client, load: Load) -> None:
     assert response["Cache-Control"] == "public, max-age=1, s-maxage=1"
 
 
+def test_tilejson_for_dense_screens_differs_in_its_tiles_alone(client: Client, load: Load) -> None:
+    load()
+    plain, dense = client.get("/tiles/jams.json").json(), client.get("/tiles/jams@2x.json").json()
+    assert dense.pop("tiles") == ["http://testserver/tiles/jams/{z}/{x}/{y}@2x.png"]
+    assert dense == {name: value for name, value in plain.items() if name != "tiles"}
+    assert client.get("/tiles/nothing@2x.json").status_code == 404
+
+
 def test_tilejson_is_answered_in_full_only_when_it_changed(client: Client, load: Load) -> None:
     layer = load()
     etag = client.get("/tiles/jams.json")["ETag"]
