@@ -10,17 +10,25 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 PATIENCE_SECONDS = 60
+QUIET_SECONDS = 8
+"""A start that takes longer says what it waits for: a server elsewhere may not answer."""
+
+AGAIN_SECONDS = 0.3
 
 
 def main(address: str, logs: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    began = time.monotonic()
+    deadline, said = began + PATIENCE_SECONDS, False
     missing = ["the front"]
     while time.monotonic() < deadline:
         missing = _missing(address)
         if not missing:
             print(f"Tarry is ready: {address}/   (Ctrl-C ends it)", flush=True)
             return
-        time.sleep(0.3)
+        if not said and time.monotonic() - began >= QUIET_SECONDS:
+            print(f"Still starting. These parts do not work yet: {', '.join(missing)}.", flush=True)
+            said = True
+        time.sleep(AGAIN_SECONDS)
     print(f"After {PATIENCE_SECONDS} s these parts do not work: {', '.join(missing)}. Logs: {logs}", flush=True)
 
 
