@@ -1,26 +1,11 @@
-"""The frontier: who comes next, what joins, what is full, and what time brings."""
+"""The frontier: who comes next, what is full, and what time brings."""
 
 import pytest
 from pytest_django import Settings
 
 from resources.fetching.queues import frontier
-from resources.fetching.queues.frontier import Hold, TryAgain
-from resources.fetching.queues.jobs import (
-    Again,
-    Claimed,
-    Ended,
-    Enqueued,
-    Full,
-    Held,
-    Idle,
-    Job,
-    Joined,
-    Limits,
-    More,
-    Priority,
-    Stale,
-    Wish,
-)
+from resources.fetching.queues.frontier import TryAgain
+from resources.fetching.queues.jobs import Again, Claimed, Ended, Enqueued, Full, Idle, Joined, Priority, Wish
 from retry import connections
 from tests.conftest import RedisServers
 from tests.resources.fetching.asking import HOST, OK, UNSENT, claim, claimed, doomed, enqueue, idle, job, record, report
@@ -117,41 +102,6 @@ def test_a_job_that_is_to_wait_is_not_claimed_before(clock: Clock) -> None:
     claimed()
 
 
-def test_the_same_url_is_one_job_with_both_wishes(clock: Clock) -> None:
-    assert enqueue(job("1", wish=Wish("a", "{}", 1))) == Enqueued(HOST, 0)
-    assert isinstance(enqueue(job("1", wish=Wish("b", "[]", 1))), Joined)
-    held = claimed()
-    assert {wish.id: wish.payload for wish in held.wishes} == {"a": "{}", "b": "[]"}
-    report(held)
-    clock.pass_by(60)
-    idle()
-
-
-def test_who_joins_a_request_in_flight_is_told_before_the_job_ends(clock: Clock) -> None:
-    enqueue(job("1", wish=Wish("a")))
-    held = claimed()
-    joined = enqueue(job("1", wish=Wish("b", "late")))
-    assert isinstance(joined, Joined)
-    assert joined.state == "running"
-    more = report(held)
-    assert isinstance(more, More)
-    assert Wish("b", "late") in more.wishes
-    assert run(frontier.finish(held)) == more
-    assert run(frontier.finish(held, more.version)) == Ended()
-    assert isinstance(enqueue(job("1")), Enqueued)
-
-
-def test_the_same_wish_again_changes_nothing_but_a_later_token_does(clock: Clock) -> None:
-    enqueue(job("1", wish=Wish("a", "first", 7)))
-    enqueue(job("1", wish=Wish("a", "again", 7)), job("1", wish=Wish("a", "older", 6)))
-    held = claimed()
-    assert held.wishes == (Wish("a", "first", 7),)
-    enqueue(job("1", wish=Wish("a", "newer", 8)))
-    more = report(held)
-    assert isinstance(more, More)
-    assert more.wishes == (Wish("a", "newer", 8),)
-
-
 def test_who_waits_for_a_queued_job_moves_it_forward(clock: Clock) -> None:
     enqueue(job("1"), job("2"), job("2", priority=Priority.INTERACTIVE))
     assert urls(2, clock) == [f"{HOST}/2", f"{HOST}/1"]
@@ -160,15 +110,6 @@ def test_who_waits_for_a_queued_job_moves_it_forward(clock: Clock) -> None:
 def test_a_later_request_never_moves_a_job_back(clock: Clock) -> None:
     enqueue(job("1", priority=Priority.FLAGGED), job("2"), job("1"))
     assert urls(1, clock) == [f"{HOST}/1"]
-
-
-def test_a_url_signed_anew_takes_the_place_of_the_one_that_expires(clock: Clock) -> None:
-    old = job("1", expires_at=clock.unix + 60)
-    enqueue(old)
-    new = Job(f"{old.url}?sig=2", old.key, Wish("b"), expires_at=clock.unix + 600)
-    enqueue(new)
-    clock.pass_by(120)
-    assert claimed().url == new.url
 
 
 def test_a_domains_backlog_is_bounded_and_its_end_is_kept_for_who_waits(clock: Clock, settings: Settings) -> None:
@@ -221,59 +162,6 @@ def test_a_job_that_was_found_slow_stays_so(clock: Clock) -> None:
     enqueue(job("1", priority=Priority.INTERACTIVE))
     idle("fast")
     assert claimed("slow").priority is Priority.INTERACTIVE
-
-
-def test_a_held_job_keeps_no_room(clock: Clock) -> None:
-    enqueue(*(job(str(number)) for number in range(3)))
-    run(frontier.set_limits(HOST, Limits(in_flight=1)))
-    held = claimed()
-    clock.pass_by(1)
-    idle()
-    assert report(held, OK, Hold()) == Held()
-    assert claimed().url.endswith("/1")
-    assert isinstance(enqueue(job("0", wish=Wish("late"))), Joined)
-    assert isinstance(run(frontier.finish(held)), More)
-
-
-def test_a_lost_workers_job_goes_back_to_its_place(clock: Clock, settings: Settings) -> None:
-    enqueue(job("1"), job("2"))
-    lost = claimed()
-    clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
-    again = claimed()
-    assert (again.url, again.lapses) == (lost.url, 1)
-    assert again.token > lost.token
-    assert report(lost) == Stale()
-    assert run(frontier.renew([lost, again])) == {lost.key}
-    assert report(again) == Ended()
-
-
-def test_a_lease_that_is_renewed_does_not_lapse(clock: Clock, settings: Settings) -> None:
-    enqueue(job("1"))
-    held = claimed()
-    for _ in range(5):
-        clock.pass_by(settings.FETCH_LEASE_SECONDS * 0.9)
-        assert run(frontier.renew([held])) == set()
-        idle()
-    assert report(held) == Ended()
-
-
-def test_the_job_of_a_worker_that_dies_after_its_request_is_done_again(clock: Clock, settings: Settings) -> None:
-    enqueue(job("1"))
-    report(claimed(), OK, Hold())
-    clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
-    assert report(claimed()) == Ended()
-
-
-def test_work_that_kills_its_worker_fails(clock: Clock, settings: Settings) -> None:
-    enqueue(job("1"))
-    for _ in range(2):
-        claimed()
-        clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
-    found = doomed()
-    assert found.why == "lapsed"
-    clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
-    assert doomed().why == "lapsed"  # whoever was to tell died too
-    assert int(record()["in_flight"]) == 0
 
 
 def test_a_request_that_was_not_sent_gives_its_turn_back(clock: Clock) -> None:

@@ -1,0 +1,50 @@
+"""The admin's pages of domains, as its tests read and press them."""
+
+import html
+import re
+from typing import Any
+
+from django.test import Client
+
+from resources.fetching.keeping.models import FetchDomain
+from resources.fetching.queues import frontier
+from resources.fetching.queues.jobs import Limits
+from retry import connections
+from tests.resources.fetching.asking import HOST
+
+LIST = "/admin/resources/fetchdomain/"
+
+
+def page_of(row: FetchDomain) -> str:
+    return f"{LIST}{row.pk}/change/"
+
+
+def text_of(response: Any) -> str:
+    assert response.status_code == 200
+    return html.unescape(response.content.decode())
+
+
+def facts(text: str) -> dict[str, str]:
+    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", text))
+
+
+def said(response: Any) -> list[str]:
+    assert response.status_code == 200
+    return [str(message) for message in response.context["messages"]]
+
+
+def form(**fields: Any) -> dict[str, Any]:
+    return {"counting": "", "address": "", "delay_seconds": "", "in_flight": "", "bytes_per_second": "", **fields}
+
+
+def press(client: Client, row: FetchDomain, what: str, **sent: Any) -> list[str]:
+    return said(client.post(f"{LIST}{row.pk}/act/{what}/", sent, follow=True))
+
+
+def choose(client: Client, action: str, *rows: FetchDomain) -> list[str]:
+    chosen = {"action": action, "_selected_action": [row.pk for row in rows]}
+    return said(client.post(LIST, chosen, follow=True))
+
+
+def limits(scope: str = HOST) -> Limits:
+    return connections.run(frontier.limits_in_force([scope]))[0].limits

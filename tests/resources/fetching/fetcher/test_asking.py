@@ -1,0 +1,63 @@
+"""Requests of a fetcher at every host that they come to."""
+
+import asyncio
+
+import pytest
+
+from resources.fetching.queues import frontier
+from retry import connections, standings
+from tests.conftest import RedisServers
+from tests.hostile.origin import Origin, answer, redirect
+from tests.resources.fetching.fetcher.running import leftovers, run
+from tests.resources.fetching.fetchers import ended, fetching, want
+from tests.resources.fetching.pages import page_work
+
+pytestmark = pytest.mark.usefixtures("pages")
+
+
+def test_a_redirect_waits_for_its_turn_at_the_host_that_it_leads_to() -> None:
+    async def test(origin: Origin) -> None:
+        async with Origin("127.0.0.2") as other:
+            other.does("/b", answer(body=b"page"))
+            work = page_work(origin.does("/a", redirect(other.url("/b"))))
+            await asyncio.to_thread(connections.run, frontier.block(f"127.0.0.2:{other.port}", 1))
+            async with fetching():
+                began = asyncio.get_running_loop().time()
+                await want(work)
+                assert isinstance(await ended(work), standings.Done)
+                assert asyncio.get_running_loop().time() - began >= 0.9
+
+    run(test)
+
+
+def test_a_redirect_does_not_ask_a_host_that_is_left_alone(servers: RedisServers) -> None:
+    async def test(origin: Origin) -> None:
+        async with Origin("127.0.0.2") as other:
+            work = page_work(origin.does("/a", redirect(other.does("/b", answer(body=b"page")))))
+            await asyncio.to_thread(connections.run, frontier.block(f"127.0.0.2:{other.port}", 300))
+            async with fetching():
+                await want(work)
+                found = await ended(work)
+            assert isinstance(found, standings.Failed)
+            assert 290 < found.wait_seconds <= 300
+            assert other.targets == []
+
+    run(test)
+    assert leftovers(servers) == []
+
+
+def test_a_refusal_behind_a_redirect_is_that_hosts_own(servers: RedisServers) -> None:
+    async def test(origin: Origin) -> None:
+        async with Origin("127.0.0.2") as other:
+            refused = answer("429 Too Many Requests", "Retry-After: 300")
+            work = page_work(origin.does("/a", redirect(other.does("/b", refused))))
+            async with fetching():
+                await want(work)
+                assert isinstance(await ended(work), standings.Failed)
+            blocked = connections.run(frontier.look(f"127.0.0.2:{other.port}"))
+            assert float(blocked[1]["block_until"]) - blocked[0] > 290_000
+            sender = connections.run(frontier.look(f"127.0.0.1:{origin.port}"))
+            assert float(sender[1].get("throttled", 0)) == 0
+            assert float(sender[1].get("block_until", 0)) <= sender[0]
+
+    run(test)

@@ -1,0 +1,162 @@
+"""A fetcher's engine as it ends, is full, loses Redis, and holds what it has in hand."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+from pytest_django import Settings
+
+from retry import connections, standings
+from tests.conftest import RedisServers
+from tests.hostile.origin import Origin, Peer, answer
+from tests.resources.fetching.fetcher.running import in_turn, run
+from tests.resources.fetching.fetchers import ended, fetching, stands, want
+from tests.resources.fetching.pages import page_work
+
+pytestmark = pytest.mark.usefixtures("pages")
+
+
+def test_a_fetcher_that_is_told_to_end_finishes_what_is_in_flight() -> None:
+    async def test(origin: Origin) -> None:
+        arrived, go = asyncio.Event(), asyncio.Event()
+
+        async def held(peer: Peer) -> None:
+            arrived.set()
+            await go.wait()
+            await answer(body=b"page")(peer)
+
+        work = page_work(origin.does("/a", held))
+        async with fetching() as fetcher:
+            await want(work)
+            await arrived.wait()
+            ending = asyncio.create_task(fetcher.end())
+            go.set()
+            await ending
+        assert isinstance(await stands(work), standings.Done)
+
+    run(test)
+
+
+def test_what_a_fetcher_cannot_finish_it_gives_back(monkeypatch: pytest.MonkeyPatch, servers: RedisServers) -> None:
+    monkeypatch.setattr("resources.fetching.fetcher.engine.LEAVE_SECONDS", 0.05)
+
+    async def test(origin: Origin) -> None:
+        arrived = asyncio.Event()
+
+        async def hang(peer: Peer) -> None:
+            arrived.set()
+            await peer.hang()
+
+        work = page_work(origin.does("/a", in_turn(hang, answer(body=b"page"))))
+        async with fetching():
+            await want(work)
+            await arrived.wait()
+        assert isinstance(await stands(work), standings.Claimed)
+        async with fetching():
+            assert isinstance(await ended(work), standings.Done)
+        assert origin.targets == ["/a", "/a"]
+
+    run(test)
+
+
+def test_there_are_never_more_in_flight_than_slots(settings: Settings) -> None:
+    settings.FETCH_DELAY_SECONDS = 0.001
+
+    async def test(_: Origin) -> None:
+        most = now = 0
+        full = asyncio.Event()
+
+        async def count(peer: Peer) -> None:
+            nonlocal most, now
+            now += 1
+            most = max(most, now)
+            if now == 3:
+                full.set()
+            await asyncio.wait_for(full.wait(), 5)
+            now -= 1
+            await answer(body=b"page")(peer)
+
+        async with AsyncExitStack() as stack:
+            origins = [await stack.enter_async_context(Origin(f"127.0.0.{last}")) for last in range(1, 8)]
+            addresses = [origin.does("/a", count) for origin in origins]
+            works = [page_work(url, str(number)) for number, url in enumerate(addresses)]
+            for work in works:
+                await want(work)
+            async with fetching(fast=3, slow=1):
+                for work in works:
+                    assert isinstance(await ended(work), standings.Done)
+        assert most == 3
+
+    run(test)
+
+
+def test_a_fetcher_survives_a_redis_that_is_away_for_a_while(servers: RedisServers) -> None:
+    async def test(origin: Origin) -> None:
+        work = page_work(origin.does("/a", answer(body=b"page")))
+        async with fetching():
+            servers.state.stop()
+            await asyncio.sleep(0.2)
+            servers.state.start()  # by this thread: it dies with who started it
+            connections.BREAKERS["state"].succeeded()
+            await want(work)
+            assert isinstance(await ended(work), standings.Done)
+
+    run(test)
+
+
+def test_jobs_are_kept_while_they_are_in_flight(settings: Settings, servers: RedisServers) -> None:
+    settings.FETCH_LEASE_SECONDS = 0.3
+    settings.RETRY_LEASE_SECONDS = 0.3
+
+    async def test(origin: Origin) -> None:
+        go = asyncio.Event()
+
+        async def held(peer: Peer) -> None:
+            await go.wait()
+            await answer(body=b"page")(peer)
+
+        work = page_work(origin.does("/a", held))
+        async with fetching():
+            token = await want(work)
+            while not origin.targets:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.6)  # two leases
+            assert servers.state.client.zcard("fetch:leases") == 1
+            go.set()
+            assert isinstance(await ended(work), standings.Done)
+        assert token
+        assert origin.targets == ["/a"]
+
+    run(test)
+
+
+def test_a_download_that_was_slow_is_asked_for_in_the_slow_lane_until_it_is_quick(
+    servers: RedisServers, settings: Settings
+) -> None:
+    settings.FETCH_SLOW_AFTER_SECONDS = 0.1
+
+    async def test(origin: Origin) -> None:
+        halfway, go = asyncio.Event(), asyncio.Event()
+
+        async def slow(peer: Peer) -> None:
+            await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npa")
+            halfway.set()
+            await go.wait()
+            await peer.send(b"ge")
+
+        url = origin.does("/a", in_turn(slow, answer(body=b"page")))
+        first, again = page_work(url, "first"), page_work(url, "again")
+        async with fetching() as fetcher:
+            await want(first)
+            await halfway.wait()
+            while not fetcher.slots.taken("slow"):
+                await asyncio.sleep(0.01)
+            assert fetcher.slots.taken("fast") == 0
+            go.set()
+            assert isinstance(await ended(first), standings.Done)
+            assert servers.state.client.keys("fetch:slow:*")
+            await want(again)
+            assert isinstance(await ended(again), standings.Done)
+        assert servers.state.client.keys("fetch:slow:*") == []
+
+    run(test)
