@@ -5,18 +5,16 @@ snapshot. Does not load geometry: painters do.
 """
 
 import logging
-import math
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from threading import Lock
 from typing import Any, Self
 
 from django.db import Error as DatabaseError
 
 from resources.models import Layer
+from resources.snapshots import Snapshot
 from resources.upstream import templates
 from resources.upstream.templates import Template
 
@@ -25,9 +23,6 @@ from .blocks import read_sides, side_at
 from .errors import LayerError
 from .expirations import Expiration, lowest_fresh
 from .styling import style
-
-PATIENCE_SECONDS = 2.0
-"""How long a request waits for another one's reading, when what is known is too old."""
 
 _log = logging.getLogger("tarry.layers")
 
@@ -117,73 +112,13 @@ class LayerView:
         return {zoom: self.block_side(zoom, 1) for zoom in range(self.min_zoom, self.max_zoom + 1)}
 
 
-@dataclass(slots=True)
-class Snapshot:
-    """All enabled layers by slug, read again every LAYER_SNAPSHOT_SECONDS while somebody asks."""
-
-    _layers: dict[str, LayerView] | None = None
-    _taken: float = -math.inf
-    _tried: float = -math.inf
-    _lock: Lock = field(default_factory=Lock)
-
-    def find(self, slug: str) -> LayerView | None:
-        """The layer, or None. Raises DatabaseError only if the layers could never be read."""
-        return self.all().get(slug)
-
-    def all(self) -> Mapping[str, LayerView]:
-        """All layers by slug. Raises DatabaseError only if they could never be read."""
-        known = self._layers
-        if known is None or self._is_due():
-            known = self._renew()
-        return known
-
-    def forget(self) -> None:
-        with self._lock:
-            self._layers = None
-            self._taken = self._tried = -math.inf
-
-    def _is_due(self) -> bool:
-        return time.monotonic() - self._tried >= conf.snapshot_seconds()
-
-    def _renew(self) -> dict[str, LayerView]:
-        """Reads the layers, or waits for the thread that is reading them, though not for long."""
-        if self._lock.acquire(timeout=self._patience_seconds()):
-            try:
-                if self._is_due():  # no other thread has asked while this one waited
-                    self._read()
-            finally:
-                self._lock.release()
-        if self._layers is None:
-            raise DatabaseError("the layers could not be read")
-        return self._layers
-
-    def _patience_seconds(self) -> float:
-        """None for a snapshot that is nearly new, and none while the database fails: nothing better is near."""
-        known = self._layers is not None
-        recent = time.monotonic() - self._taken < 2 * conf.snapshot_seconds()
-        failing = self._tried > self._taken
-        return 0 if known and (recent or failing) else PATIENCE_SECONDS
-
-    def _read(self) -> None:
-        try:
-            self._layers = _read_layers()
-        except DatabaseError:
-            self._tried = time.monotonic()  # after the attempt: a database that fails slowly is not asked at once
-            _log.warning("the layers could not be read", exc_info=True)
-        else:
-            self._taken = self._tried = time.monotonic()
-
-
-snapshot = Snapshot()
-
-
 def read_first() -> None:
     """Takes the first snapshot before anybody asks, so that the database may go away from then on.
 
     Leaves it to the first request when the database is away already.
     """
     with suppress(DatabaseError):  # the log has it
-        snapshot.all()
+        snapshot.get()
 
 
 def joint_version(layers: Iterable[LayerView]) -> int:
@@ -192,13 +127,13 @@ def joint_version(layers: Iterable[LayerView]) -> int:
 
 
 def layers_snapshot() -> list[LayerView]:
-    """All enabled layers in the order of their slugs."""
-    return [view for _, view in sorted(snapshot.all().items())]
+    """All enabled layers in the order of their slugs. Raises DatabaseError only if they could never be read."""
+    return [view for _, view in sorted(snapshot.get().items())]
 
 
 def layer_snapshot(slug: str) -> LayerView | None:
-    """The enabled layer of that name, None if there is none."""
-    return snapshot.find(slug)
+    """The enabled layer of that name, None if there is none. Raises DatabaseError as layers_snapshot() does."""
+    return snapshot.get().get(slug)
 
 
 def _expirations(kept: list[Any]) -> tuple[Expiration, ...]:
@@ -214,3 +149,6 @@ def _read_layers() -> dict[str, LayerView]:
         except LayerError as error:  # one bad row must not take the others along
             _log.error("left out a layer", extra={"layer": layer.slug, "error": str(error)})
     return views
+
+
+snapshot = Snapshot("the layers", _read_layers, conf.snapshot_seconds)

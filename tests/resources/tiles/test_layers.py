@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, Error
 
+from resources import snapshots
 from resources.models import Layer, next_version
 from resources.tiles import layers
 
@@ -40,7 +41,7 @@ def test_the_last_snapshot_serves_while_the_database_fails(load: Load, monkeypat
     def failing() -> dict[str, layers.LayerView]:
         raise DatabaseError
 
-    monkeypatch.setattr(layers, "_read_layers", failing)
+    monkeypatch.setattr(layers.snapshot, "_read", failing)
     assert layers.layer_snapshot("jams") == before
 
 
@@ -78,7 +79,7 @@ def test_only_a_nearly_new_snapshot_serves_while_another_thread_reads(
     remembered: list[float], monkeypatch: pytest.MonkeyPatch, idle_seconds: float, found: bool
 ) -> None:
     reader = BlockedReader()
-    monkeypatch.setattr(layers, "_read_layers", reader)
+    monkeypatch.setattr(layers.snapshot, "_read", reader)
     remembered[0] += idle_seconds
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(layers.layer_snapshot, "jams")
@@ -95,9 +96,9 @@ def test_only_a_nearly_new_snapshot_serves_while_another_thread_reads(
 def test_a_reader_that_hangs_is_not_waited_for_without_end(
     remembered: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layers, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(snapshots, "PATIENCE_SECONDS", 0.01)
     reader = BlockedReader()
-    monkeypatch.setattr(layers, "_read_layers", reader)
+    monkeypatch.setattr(layers.snapshot, "_read", reader)
     remembered[0] += 60
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(layers.layer_snapshot, "jams")
@@ -121,7 +122,7 @@ def test_a_database_that_fails_is_asked_no_more_often_than_one_that_answers(
         attempts.append(clock[0])
         raise DatabaseError
 
-    monkeypatch.setattr(layers, "_read_layers", failing)
+    monkeypatch.setattr(layers.snapshot, "_read", failing)
     for _ in range(10):
         clock[0] += 0.25
         with nullcontext() if known else pytest.raises(Error):

@@ -199,7 +199,7 @@ def test_the_database_failing_before_anything_was_read_is_503(client: Client, mo
     def failing() -> dict[str, LayerView]:
         raise DatabaseError
 
-    monkeypatch.setattr(layers, "_read_layers", failing)
+    monkeypatch.setattr(layers.snapshot, "_read", failing)
     for address in (f"/tiles/jams/{LONDON}.png", "/tiles/jams.json"):
         response = client.get(address)
         assert response.status_code == 503
