@@ -36,6 +36,7 @@ def map_page(request: HttpRequest) -> HttpResponse:
         "kinds": KINDS,
         "page": {
             "layers": layers,
+            "all_layers": "/api/layers",
             "hot_seconds": settings.HOT_SECONDS,
             "wait_seconds": settings.DEFAULT_RETRY_TIMEOUT,
         },

@@ -182,6 +182,21 @@ def test_a_layer_that_is_no_more_leaves_the_page(site: str, desktop: Visit) -> N
     assert len([complaint for complaint in desktop.complaints if "404" in complaint]) == 1
 
 
+def test_layers_that_come_later_are_told_of_and_shown_where_one_was(site: str, desktop: Visit) -> None:
+    page, layers = desktop.page, [{"slug": "jams"}]
+    page.add_init_script("const wait = setInterval; window.setInterval = (work) => wait(work, 300)")
+    page.route("**/api/layers", lambda route: route.fulfill(json={"layers": layers}))
+    with page.expect_response("**/api/layers"):
+        page.goto(f"{site}/{CENTRAL_LONDON}/without:countries")
+    button = page.get_by_role("button", name="Show them")
+    expect(button).to_be_hidden()
+    layers.append({"slug": "new"})
+    expect(button).to_be_visible()
+    with page.expect_navigation():
+        button.click()
+    assert page.url.endswith("/without:countries")
+
+
 def test_modules_are_named_by_their_content(site: str, desktop: Visit) -> None:
     names: list[str] = []
     desktop.page.on("response", lambda response: names.append(urlsplit(response.url).path.rpartition("/")[2]))

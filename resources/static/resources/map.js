@@ -3,6 +3,7 @@
 import { Credits } from "./credits.js";
 import { createPanes, credited, deepestZoomOf, entries, layersFrom, limitsOf } from "./layers.js";
 import { Live } from "./live.js";
+import { Newcomers } from "./newcomers.js";
 import { Panel } from "./panel.js";
 import { format, parse } from "./permalink.js";
 import { watchTiles } from "./watching.js";
@@ -127,6 +128,10 @@ function start() {
     switchOf(slug).closest(".layer").remove();
   };
   new Live(entries(page, layers), takeAway).start();
+
+  const news = document.querySelector("[data-news]");
+  new Newcomers(page.all_layers, (slug) => layers.has(slug), () => (news.hidden = false)).start();
+  news.querySelector("button").addEventListener("click", () => window.location.reload()); // the address has the view
 }
 
 if (window.matchMedia(NARROW).matches) {
