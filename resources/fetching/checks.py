@@ -7,6 +7,11 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
 
+from retry import lanes
+from retry.conf import Lane
+from retry.conf import conf as retry_conf
+
+from . import conf, publishing
 from .addressing import egress
 from .addressing.addresses import Exempt
 from .errors import MalformedEgressError, MalformedExceptionError
@@ -18,8 +23,9 @@ _CONTACT = re.compile(r"[!-'*-~]{0,200}", re.ASCII)
 
 
 def check_fetching(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:
-    """FETCH_*: networks, ports, ways out and the contact can be read, and times fit into one another."""
-    return [Error(said, id=f"fetching.{number}") for number, said in (*_unreadable(), *_contradictory())]
+    """FETCH_*: what is named can be read and is there, and times fit into one another."""
+    found = (*_unreadable(), *_contradictory(), *_missing())
+    return [Error(said, id=f"fetching.{number}") for number, said in found]
 
 
 def _unreadable() -> Iterator[tuple[str, str]]:
@@ -49,3 +55,35 @@ def _contradictory() -> Iterator[tuple[str, str]]:
         yield "E007", f"FETCH_TIMINGS_DAYS must not be above {MOST_TIMINGS_DAYS}."
     if settings.FETCH_SLOW_AFTER_SECONDS > settings.FETCH_DEADLINE_SECONDS:
         yield "E008", "FETCH_SLOW_AFTER_SECONDS must not be above FETCH_DEADLINE_SECONDS."
+
+
+def _missing() -> Iterator[tuple[str, str]]:
+    for name in settings.FETCH_TASKS:
+        if lack := _lack_of(name):
+            yield "E010", f"FETCH_TASKS must name objects with fetch, prepare and obeys_robots: {name} {lack}."
+    fetched = [name for name, lane in retry_conf().RETRY_LANES.items() if _is_fetched(lane)]
+    if unknown := [name for name in fetched if name not in publishing.PLACES]:
+        known, here = ", ".join(publishing.PLACES), ", ".join(unknown)
+        yield "E011", f"RETRY_LANES may have these lanes of the fetchers: {known}. They know no {here}."
+
+
+def _lack_of(name: str) -> str:
+    """What keeps the task of that name from being one; empty for a task."""
+    try:
+        task = conf.task(name)
+    except ImportError as error:
+        return f"cannot be imported: {error}"
+    if isinstance(task, type):
+        return "is a class, not an object of it"
+    lacks = [method for method in ("fetch", "prepare") if not callable(getattr(task, method, None))]
+    if not isinstance(getattr(task, "obeys_robots", None), bool):
+        lacks.append("obeys_robots")
+    return f"has no {', no '.join(lacks)}" if lacks else ""
+
+
+def _is_fetched(lane: Lane) -> bool:
+    """Whether work of the lane goes to fetchers. A publisher that is not there is retry's to tell (retry.E024)."""
+    try:
+        return "publisher" in lane and lanes.publisher(lane["publisher"]) is publishing.publish
+    except ImportError:
+        return False

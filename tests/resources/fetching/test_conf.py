@@ -12,6 +12,17 @@ def test_what_is_set_by_default_has_no_errors() -> None:
     assert checks.check_fetching(None) == []
 
 
+class Half:
+    """A task that is none."""
+
+    obeys_robots = "yes"
+
+    def fetch(self) -> None: ...
+
+
+HALF = Half()
+PUBLISHER = "resources.fetching.publishing.publish"
+
 BAD: dict[str, dict[str, Any]] = {
     "fetching.E001": {"FETCH_ALLOW_PRIVATE": ["10.1.0.0/16", "localhost"]},
     "fetching.E002": {"FETCH_PORTS": ["80", "70000"]},
@@ -21,6 +32,8 @@ BAD: dict[str, dict[str, Any]] = {
     "fetching.E006": {"FETCH_SLOW_DEADLINE_SECONDS": 29.0},
     "fetching.E009": {"FETCH_EGRESS": ["a=somewhere"]},
     "fetching.E008": {"FETCH_SLOW_AFTER_SECONDS": 31.0},
+    "fetching.E010": {"FETCH_TASKS": {"a": "no.such.TASK"}},
+    "fetching.E011": {"RETRY_LANES": {"fetch.soon": {"publisher": PUBLISHER}, "fetch.fast": {"publisher": PUBLISHER}}},
 }
 
 
@@ -29,6 +42,32 @@ def test_contradictions_are_errors(id_: str, given: dict[str, Any], settings: Se
     for name, value in given.items():
         setattr(settings, name, value)
     assert [message.id for message in checks.check_fetching(None)] == [id_]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("no.such.TASK", "cannot be imported: "),
+        ("nowhere", "cannot be imported: "),
+        (f"{__name__}.NONE", "cannot be imported: "),
+        (f"{__name__}.Half", "is a class, not an object of it."),
+        (f"{__name__}.HALF", "has no prepare, no obeys_robots."),
+    ],
+)
+def test_a_task_that_is_none_is_an_error_that_says_what_it_lacks(path: str, said: str, settings: Settings) -> None:
+    settings.FETCH_TASKS = {"a.task": path}
+    [error] = checks.check_fetching(None)
+    assert error.id == "fetching.E010"
+    assert f": a.task {said}" in error.msg
+
+
+def test_lanes_of_other_publishers_may_have_any_name(settings: Settings) -> None:
+    settings.RETRY_LANES = {
+        "fetch.soon": {"publisher": "no.such.publisher"},
+        "a": {"publisher": f"{__name__}.HALF"},
+        "b": {},
+    }
+    assert checks.check_fetching(None) == []
 
 
 def test_the_policy_is_that_of_the_settings(settings: Settings) -> None:
