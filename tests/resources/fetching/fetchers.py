@@ -75,6 +75,13 @@ async def ended(work: Work) -> standings.Standing:
     return found
 
 
+async def at_rest() -> None:
+    """Returns when fetchers hold no job: whoever wants its URL from now on gets an answer of its own."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while await asyncio.to_thread(connections.client("state").exists, "fetch:leases"):
+            await asyncio.sleep(0.01)
+
+
 async def stands(work: Work) -> standings.Standing:
     return standings.standing(await asyncio.to_thread(connections.execute, claims.looking(work.key)))
 

@@ -14,7 +14,7 @@ from resources.models import Layer
 from resources.tiles.drawing import painting
 from resources.upstream import storing
 from tests.hostile.origin import Behaviour, Origin, Peer, answer
-from tests.resources.fetching.fetchers import WAIT_SECONDS, fetching
+from tests.resources.fetching.fetchers import WAIT_SECONDS, at_rest, fetching
 
 from .conftest import image
 
@@ -156,6 +156,7 @@ def test_a_server_that_fails_leaves_the_stale_tile_in_service(
 
     async def test(origin: Origin) -> None:
         assert (await final()).content == small
+        await at_rest()
         origin.does(PATH, behaviour)
         await expire()
         assert (await get()).content == small
