@@ -10,10 +10,12 @@ from benchmarks import (
     cached,
     cold,
     fetcher,
+    fetchers,
     fetching,
     frontier,
     herd,
     idle,
+    interactive,
     isolation,
     memory,
     misses,
@@ -21,6 +23,7 @@ from benchmarks import (
     priority,
     redirects,
     single_flight,
+    swallowing,
     traffic,
     wake,
 )
@@ -42,6 +45,9 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "traffic": traffic.measure,
     "fetching": fetching.measure,
     "fetcher": fetcher.measure,
+    "fetchers": fetchers.measure,
+    "swallowing": swallowing.measure,
+    "interactive": interactive.measure,
     "frontier": frontier.measure,
 }
 

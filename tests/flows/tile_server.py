@@ -1,6 +1,7 @@
 """A slow tile server for flows: in a thread, on loopback, with the books of what it was asked."""
 
 import io
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -42,11 +43,17 @@ class TileServer:
         return file.getvalue()
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # who goes away is no news
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
 @contextmanager
 def running(**given: object) -> Iterator[TileServer]:
     books = TileServer(**given)  # type: ignore[arg-type]
     books.gate.set()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(books))
+    server = _Server(("127.0.0.1", 0), _handler(books))
     books.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

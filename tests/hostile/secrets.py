@@ -1,12 +1,13 @@
 """`python -m tests.hostile.secrets LOG SECONDS`: origins with limits that nobody tells, one on each loopback address.
 
-It prints its port. The limits of `http://127.1.0.N:PORT/` are the N-th line of standard input, as JSON: `rate`,
-`burst`, `latency`, `most_at_once`, `retry_after`; a line that comes later than all of them, `[N, {…}]`, changes them.
-Every request is a line of the log, written when it came in.
+The limits of `http://127.1.0.N:PORT/` are the N-th line of standard input, as JSON: `rate`, `burst`, `latency`
+(Infinity: nothing is ever answered), `most_at_once`, `retry_after`. After an empty line it prints its port. A line
+that comes later, `[N, {…}]`, changes them. Every request is a line of the log, written when it came in.
 """
 
 import asyncio
 import json
+import math
 import socket
 import sys
 import time
@@ -36,13 +37,13 @@ class Secrets:
             while line := await reader.readline():
                 while (await reader.readline()).strip():
                     pass
-                await self._answer(number, line.split()[1].decode(), writer)
+                await self._answer(number, line.split()[1].decode(), reader, writer)
         except OSError:  # the fetcher was killed
             pass
         finally:
             writer.close()
 
-    async def _answer(self, number: int, path: str, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, number: int, path: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         origin, now = self._origins[number], time.time()
         told_at, until = self._told.get(number, (now, now))
         is_served = origin.take(now)
@@ -50,8 +51,11 @@ class Secrets:
         self._log.write(json.dumps({"domain": number + 1, "path": path, "at": now, **seen}) + "\n")
         self._log.flush()
         try:
-            await asyncio.sleep(origin.latency)
-            await self._send(number, origin, writer, is_served=is_served)
+            if math.isinf(origin.latency):
+                await reader.read()  # until the other side gives up
+            else:
+                await asyncio.sleep(origin.latency)
+                await self._send(number, origin, writer, is_served=is_served)
         finally:
             origin.left()
 

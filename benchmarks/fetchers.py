@@ -1,0 +1,164 @@
+"""Three fetchers, one of which is killed every few seconds, and 24 domains with limits that nobody tells.
+
+What the origins saw is judged, nothing else.
+"""
+
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from pathlib import Path
+
+from benchmarks.feeding import Feeder
+from benchmarks.figures import Figure, Note, median
+from tests.flows.fetchers import FurtherFetcher
+from tests.flows.stack import Stack, eventually
+from tests.hostile import secret_origins
+from tests.hostile.secret_origins import Asked, SecretOrigins
+
+DOMAINS = 24
+SLOWEST, FASTEST = 1.0, 40.0
+WARM_UP_SECONDS, DOUBLES_AFTER_SECONDS, SECONDS = 60, 105, 180
+FOLLOWED_SECONDS = 60
+"""So long after its limit has doubled, a domain's rate must have followed."""
+
+KILL_SECONDS = 6.0
+DRAIN_SECONDS = 120
+STEP_SECONDS = 0.5
+QUEUED_SECONDS, QUEUED_LEAST = 4, 12
+"""Of each domain so much is kept waiting, that what it is asked is not less than it could be."""
+
+CAPPED = {3: 1, 9: 2, 15: 2}
+"""By domain, how many requests may be in flight there: an admin says so. Of others it is learnt."""
+MOST_IN_FLIGHT = 8
+DOUBLED = (12, 17, 20)
+SHARE, REFUSED = 0.8, 0.01
+IN_HAND_SECONDS = 2.0
+"""How long a fetcher may have a page in hand beyond the origin's own time."""
+
+
+def limits() -> list[dict[str, float]]:
+    """Rates from 1 to 40 a second, latencies of 20 to 100 ms, and what else origins do."""
+    rates = [SLOWEST * (FASTEST / SLOWEST) ** (place / (DOMAINS - 1)) for place in range(DOMAINS)]
+    found = [
+        {"rate": round(rate, 2), "latency": latency}
+        for rate, latency in zip(rates, islice(cycle((0.02, 0.05, 0.1)), DOMAINS), strict=True)
+    ]
+    for domain in (2, 8, 14, 20):
+        found[domain - 1]["retry_after"] = 2
+    for domain in (10, 18):
+        found[domain - 1] |= {"latency": 0.3, "most_at_once": 3}
+        found[domain - 1]["rate"] = 3 / 0.3  # as many as can be served at once, and no more a second
+    return found
+
+
+@dataclass(slots=True)
+class Run:
+    """What happened beside the origins' log. Times are Unix seconds."""
+
+    began: float = 0.0
+    doubled: float = 0.0
+    ended: float = 0.0
+    kills: list[float] = field(default_factory=list)
+    fed: set[tuple[int, str]] = field(default_factory=set)
+    rates: list[float] = field(default_factory=lambda: [each["rate"] for each in limits()])
+    """As they are now."""
+
+
+def measure() -> Iterator[Figure | Note]:
+    """About four minutes."""
+    with ExitStack() as parts:
+        directory = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="tarry-bench-")))
+        known = limits()
+        origins = parts.enter_context(secret_origins.running(directory / "asked", known, 3600))
+        stack = parts.enter_context(Stack(BACKLOG_LIMIT="100000"))
+        feeder = parts.enter_context(Feeder(stack))
+        further = [parts.enter_context(FurtherFetcher(stack)) for _ in range(2)]
+        run = _run(origins, stack, feeder, [lambda: stack.kill("fetch"), *(one.kill for one in further)])
+        seen = origins.asked()
+    yield Note(f"{len(run.fed):,} pages of {DOMAINS} domains, {len(seen):,} requests, {len(run.kills)} kills")
+    yield from _politeness(seen)
+    yield from _losses(seen, known, run)
+    yield from _rates(seen, known, run)
+
+
+def _run(origins: SecretOrigins, stack: Stack, feeder: Feeder, kills: Sequence[Callable[[], None]]) -> Run:
+    """Keeps work waiting, kills one fetcher after the other, doubles limits; then lets all of it be done."""
+    for domain, cap in CAPPED.items():
+        feeder.let_in_flight(origins.host(domain), cap)
+    run, victims = Run(began=time.time()), cycle(kills)
+    while (now := time.time()) < run.began + SECONDS:
+        _feed(origins, stack, feeder, run)
+        if now > run.began + (len(run.kills) + 1) * KILL_SECONDS:
+            run.kills.append(time.time())
+            next(victims)()
+        if not run.doubled and now > run.began + DOUBLES_AFTER_SECONDS:
+            for domain in DOUBLED:
+                run.rates[domain - 1] *= 2
+                origins.change(domain, {"rate": run.rates[domain - 1]})
+            run.doubled = time.time()
+        time.sleep(max(0.0, now + STEP_SECONDS - time.time()))
+    run.ended = time.time()
+    eventually(lambda: not stack.state.exists("retry:claims", "retry:leases", "fetch:leases"), DRAIN_SECONDS, "the end")
+    return run
+
+
+def _feed(origins: SecretOrigins, stack: Stack, feeder: Feeder, run: Run) -> None:
+    urls = []
+    for domain, rate in enumerate(run.rates, start=1):
+        waiting = int(stack.state.zcard(f"fetch:jobs:{origins.host(domain)}:fast:1"))
+        for _ in range(round(max(QUEUED_LEAST, rate * QUEUED_SECONDS)) - waiting):
+            page = len(run.fed)
+            run.fed.add((domain, f"/{page}"))
+            urls.append(origins.url(domain, page))
+    feeder.feed(urls)
+
+
+def _politeness(seen: Sequence[Asked]) -> Iterator[Figure | Note]:
+    peaks = Counter[int]()
+    for one in seen:
+        peaks[one.domain] = max(peaks[one.domain], one.at_once)
+    over = max(peaks[domain] - cap for domain, cap in CAPPED.items())
+    yield Figure("most in flight at a domain, beyond the limit that an admin has set", over, at_most=0)
+    learnt = max(peak for domain, peak in peaks.items() if domain not in CAPPED)
+    yield Figure("most in flight at a domain without one", learnt, at_most=MOST_IN_FLIGHT)
+    yield Figure("requests during Retry-After, beyond 100 ms", sum(one.early for one in seen), at_most=0)
+    refused = sum(not one.served for one in seen)
+    yield Figure("refused with 429 ÷ all requests", refused / len(seen), at_most=REFUSED)
+
+
+def _losses(seen: Sequence[Asked], known: Sequence[dict[str, float]], run: Run) -> Iterator[Figure | Note]:
+    times = defaultdict[tuple[int, str], list[float]](list)
+    for one in seen:
+        if one.served:
+            times[one.domain, one.path].append(one.at)
+    yield Figure("pages that were never fetched", len(run.fed - set(times)), at_most=0)
+    twice = {page: at for page, at in times.items() if len(at) > 1}
+    yield Figure("pages fetched twice", len(twice))
+    for (domain, _), at in list(twice.items()):
+        in_hand = known[domain - 1]["latency"] + IN_HAND_SECONDS
+        if any(at[0] <= killed <= at[0] + in_hand for killed in run.kills):
+            del twice[domain, _]
+    yield Figure("of those not in hand of a fetcher that was killed", len(twice), at_most=0)
+
+
+def _rates(seen: Sequence[Asked], known: Sequence[dict[str, float]], run: Run) -> Iterator[Figure | Note]:
+    def share(domain: int, rate: float, start: float, end: float) -> float:
+        return sum(one.served and one.domain == domain and start <= one.at < end for one in seen) / (end - start) / rate
+
+    shares = []
+    for domain, each in enumerate(known, start=1):
+        until = run.doubled if domain in DOUBLED else run.ended
+        shares.append(share(domain, each["rate"], run.began + WARM_UP_SECONDS, until))
+    yield Note(
+        "shares by rate: " + ", ".join(f"{each['rate']:g}: {one:.2f}" for each, one in zip(known, shares, strict=True))
+    )
+    yield Figure("share of its secret rate that a domain is asked for, least", min(shares), at_least=SHARE)
+    yield Figure("the same, median", median(shares), at_least=SHARE)
+    followed = [
+        share(domain, 2 * known[domain - 1]["rate"], run.doubled + FOLLOWED_SECONDS, run.ended) for domain in DOUBLED
+    ]
+    yield Figure("the same a minute after the limit has doubled, least", min(followed), at_least=SHARE)

@@ -1,0 +1,38 @@
+"""Further fetchers of a stack, beside its own."""
+
+import subprocess
+import sys
+from types import TracebackType
+from typing import Self
+
+from tests.flows.stack import ROOT, Stack
+
+
+class FurtherFetcher:
+    """One more `manage.py fetch`. Use it as `with FurtherFetcher(stack)`; it is killed at the end."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._process = self._started()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def kill(self) -> None:
+        """SIGKILL. Another one takes its place."""
+        self._end()
+        self._process = self._started()
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "manage.py", "fetch"]
+        with (self._stack.data / "logs" / "further-fetchers.log").open("ab") as log:
+            return subprocess.Popen(command, cwd=ROOT, env=self._stack.environment, stdout=log, stderr=log)
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait()
