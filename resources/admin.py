@@ -1,6 +1,7 @@
 """The admin of layers."""
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
@@ -23,8 +24,8 @@ from .fetching.admin import domains, headers, timings  # noqa: F401  # as above
 from .forms import LayerForm
 from .models import Layer
 from .tiles import demand, grid
-from .tiles.errors import SpeedsError
-from .tiles.keeping import storing
+from .tiles.errors import SpeedsError, UnknownLayerError
+from .tiles.keeping import expiring, storing
 from .tiles.layers import LayerView
 
 DATA, PAINTING, UPSTREAM = "Data", "Painting", "Another server's tiles"
@@ -99,7 +100,11 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
 
     @admin.action(description="Expire", permissions=["change"])
     def expire(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
-        self._save_each(request, queryset, "Tiles are prepared anew: {}.")
+        done = []
+        for layer in queryset:
+            with suppress(UnknownLayerError):  # somebody else deleted it just now
+                done.append(expiring.expire(layer.slug).slug)
+        self.message_user(request, f"Tiles are prepared anew: {', '.join(done)}.")
 
     @admin.action(description="Switch on", permissions=["change"])
     def switch_on(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
