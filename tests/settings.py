@@ -23,7 +23,9 @@ for name in ("RETRY_FRONT", "RETRY_INSTANCE", "STORAGE_URL", "PROMETHEUS_MULTIPR
 
 import project.celery  # noqa: E402, F401  as the web processes do
 from project.settings import *  # noqa: E402, F403
-from project.settings import STORAGES  # noqa: E402
+from project.settings import DATABASES, STORAGES  # noqa: E402
+
+DATABASES["default"]["CONN_MAX_AGE"] = 0  # a test's threads leave no connection behind
 
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
