@@ -27,18 +27,17 @@ class Feeder:
     ) -> None:
         self._process.communicate()  # it ends with its input
 
-    def feed(self, urls: Sequence[str]) -> None:
-        """Returns when all of them wait for a fetcher. Raises RuntimeError when there was no room for some."""
-        if (taken := self._tell(list(urls))) != len(urls):
-            raise RuntimeError(f"{taken} of {len(urls)} pages were taken")
+    def feed(self, urls: Sequence[str]) -> set[str]:
+        """Returns when they wait for a fetcher: those that were not taken, as by a Redis that does not answer soon."""
+        return self._tell(list(urls))
 
-    def let_in_flight(self, scope: str, most: int) -> None:
-        """Sets how many requests may be in flight at a domain, as an admin does."""
-        self._tell([scope, most])
+    def limit(self, scope: str, **limits: float) -> None:
+        """Sets limits of a domain as an admin does, by the names that they have in the database."""
+        self._tell({"scope": scope, **limits})
 
-    def _tell(self, what: object) -> int:
+    def _tell(self, what: object) -> set[str]:
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(what) + "\n")
         self._process.stdin.flush()
-        return int(self._process.stdout.readline() or -1)
+        return set(json.loads(self._process.stdout.readline()))

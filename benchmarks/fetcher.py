@@ -65,7 +65,8 @@ class _Fetcher:
         """Pages a second from the first claim until the last content is stored, and its CPU time for one."""
         pid = self._stack.pid("fetch")
         self._stack.freeze("fetch")
-        self._feeder.feed([f"http://{self._hosts[n % DOMAINS]}/{next(self._numbers)}" for n in range(PAGES)])
+        if self._feeder.feed([f"http://{self._hosts[n % DOMAINS]}/{next(self._numbers)}" for n in range(PAGES)]):
+            raise RuntimeError("there was no room for some pages")
         used, began = cpu_seconds([pid]), time.perf_counter()
         self._stack.signal("fetch", signal.SIGCONT)
         eventually(self._is_done, 60, "all is fetched")

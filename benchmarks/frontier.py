@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
 
 from django.conf import settings
@@ -21,7 +22,8 @@ DOMAINS = (10, 1_000, 100_000)
 SECONDS = 5
 DUE_A_SECOND = 20_000
 """So many requests a second would all domains together allow: there is always one that is due."""
-GROWTH = 2.5
+GROWTH = round(log(DOMAINS[-1]) / log(DOMAINS[1]), 2)
+"""Logarithmic at worst."""
 QUEUED_DOMAINS = 10_000
 KILOBYTE = 1024
 AT_ONCE = 500

@@ -25,14 +25,16 @@ RATIO = 1.1
 
 
 def measure() -> Iterator[Figure | Note]:
-    """Each time another domain swallows, so that nothing of it is known; it is closed before the time without."""
+    """Each time another domain swallows, so that nothing of it is known; it is paused before the time without."""
     known: list[dict[str, float]] = [{"rate": 1000, "burst": 100, "latency": LATENCY_SECONDS}] * DOMAINS
     known += [{"rate": 1000, "burst": 1000, "latency": math.inf}] * PAIRS
     pairs, pages = [], count()
     with ExitStack() as parts:
         directory = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="tarry-bench-")))
         origins = parts.enter_context(secret_origins.running(directory / "asked", known, 3600))
-        stack = parts.enter_context(Stack(BACKLOG_LIMIT="100000", FETCH_HEAD_SECONDS=str(HEAD_SECONDS)))
+        stack = parts.enter_context(
+            Stack(BACKLOG_LIMIT="100000", FETCH_HEAD_SECONDS=str(HEAD_SECONDS), FETCH_CONNECT_SECONDS="3")
+        )
         feeder = parts.enter_context(Feeder(stack))
         for _ in range(2):
             parts.enter_context(FurtherFetcher(stack))
@@ -42,7 +44,7 @@ def measure() -> Iterator[Figure | Note]:
             swallower = DOMAINS + 1 + place
             feeder.feed([origins.url(swallower, next(pages)) for _ in range(SWALLOWED)])
             beside = _p95(origins, feeder, pages)
-            feeder.let_in_flight(origins.host(swallower), 0)
+            feeder.limit(origins.host(swallower), paused=True)
             time.sleep(SETTLE_SECONDS)
             pairs.append((beside, _p95(origins, feeder, pages) if without is None else without))
         swallowed = sum(one.domain > DOMAINS for one in origins.asked())
@@ -60,7 +62,8 @@ def _p95(origins: SecretOrigins, feeder: Feeder, pages: Iterator[int]) -> float:
         for domain in range(1, DOMAINS + 1):
             page = next(pages)
             wanted[f"/{page}"] = time.time()
-            feeder.feed([origins.url(domain, page)])
+            if feeder.feed([origins.url(domain, page)]):
+                raise RuntimeError("a page was not taken")
         time.sleep(max(0.0, now + STEP_SECONDS - time.time()))
     time.sleep(STEP_SECONDS)
     waits = [one.at - wanted[one.path] + LATENCY_SECONDS for one in origins.asked() if one.path in wanted]

@@ -1,7 +1,7 @@
 """`python -m benchmarks.wanting`: wants pages as main does for clients, in a site's environment, without the clients.
 
-Each line of its input is JSON: a list of addresses, or a scope and how many requests may be in flight there, as an
-admin sets it. Each line of its output says how many addresses were taken: they wait for a fetcher then.
+Each line of its input is JSON: a list of addresses, or an object with a scope and what an admin sets there. Each line
+of its output is a list of the addresses that were not taken; all others wait for a fetcher.
 """
 
 import json
@@ -11,8 +11,7 @@ import django
 
 django.setup(set_prefix=False)
 
-from resources.fetching.queues import frontier  # noqa: E402 - needs the apps
-from resources.fetching.queues.jobs import Limits  # noqa: E402
+from resources.fetching.keeping import limiting  # noqa: E402 - needs the apps
 from retry import claims, connections, lanes, standings  # noqa: E402
 from retry.errors import QueueUnavailable  # noqa: E402
 from tests.flows.slow.fetched import page_work  # noqa: E402
@@ -21,11 +20,11 @@ from tests.flows.slow.fetched import page_work  # noqa: E402
 def main() -> None:
     for line in sys.stdin:
         match json.loads(line):
-            case [str(scope), int(in_flight)]:
-                connections.run(frontier.set_limits(scope, Limits(in_flight=in_flight)))
-                print(0, flush=True)
+            case dict() as limits:
+                limiting.change(**limits)
+                print("[]", flush=True)
             case urls:
-                print(sum(map(_want, urls)), flush=True)
+                print(json.dumps([url for url in urls if not _want(url)]), flush=True)
 
 
 def _want(url: str) -> bool:
