@@ -39,6 +39,8 @@ CAPPED = {3: 1, 9: 2, 15: 2}
 MOST_IN_FLIGHT = 8
 DOUBLED = (12, 17, 20)
 SHARE, REFUSED = 0.8, 0.01
+UNTOLD_SECONDS = 1.0
+"""How long a refusal may be on its way to the other fetchers, the origin's own time included."""
 IN_HAND_SECONDS = 5.0
 """How long a fetcher may have a page in hand beyond the origin's own time."""
 
@@ -128,10 +130,23 @@ def _politeness(seen: Sequence[Asked], run: Run) -> Iterator[Figure | Note]:
     yield Figure("most in flight at a domain, beyond the limit that an admin has set", over, at_most=0)
     learnt = max(peak for domain, peak in peaks.items() if domain not in CAPPED)
     yield Figure("most in flight at a domain without one", learnt, at_most=MOST_IN_FLIGHT)
-    yield Figure("requests during Retry-After, beyond 100 ms", sum(one.early for one in seen), at_most=0)
+    yield Figure("requests during Retry-After, beyond 100 ms", sum(one.early for one in seen))
+    yield Figure("the same, where the fetcher that was refused lived to tell", _unexcused(seen, run), at_most=0)
     yield Figure("refused with 429 ÷ all requests", _refused(seen), at_most=REFUSED)
     warm = [one for one in seen if one.at >= run.began + WARM_UP_SECONDS]
     yield Figure("the same after the first minute", _refused(warm), at_most=REFUSED)
+
+
+def _unexcused(seen: Sequence[Asked], run: Run) -> int:
+    """Requests that came too early although no kill can have kept what the origin had asked for from the others."""
+    found, refused_at = 0, defaultdict[int, list[float]](list)
+    for one in seen:  # by time
+        if not one.served:
+            refused_at[one.domain].append(one.at)
+        if one.early:
+            recent = [at for at in refused_at[one.domain] if at < one.at]
+            found += not any(at <= killed <= at + UNTOLD_SECONDS for at in recent[-2:] for killed in run.kills)
+    return found
 
 
 def _refused(seen: Sequence[Asked]) -> float:
