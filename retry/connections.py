@@ -85,13 +85,15 @@ def execute_all_patiently(server: Server, calls: Sequence[Call]) -> list[Reply]:
         raise StoreUnavailable(f"{server}: {error}") from error
 
 
-async def run_all(clients: Clients, many: Sequence[Steps[Result]]) -> list[Result | StoreUnavailable]:
-    """Carries out many steps side by side, one round trip for all that ask the same server."""
-    results: list[Result | StoreUnavailable] = [StoreUnavailable("not asked")] * len(many)
-    open_calls = {index: next(steps) for index, steps in enumerate(many)}
-    while open_calls:
-        replies = await _replies(clients, open_calls)
-        open_calls = {}
+async def run_all(clients: Clients, many: Sequence[Steps[Result]]) -> list[Result | Exception]:
+    """Carries out many steps side by side, one round trip for all that ask the same server.
+
+    What one of them raises is its own result, and nobody else's.
+    """
+    results: list[Result | Exception] = [StoreUnavailable("not asked")] * len(many)
+    replies: dict[int, Reply | StoreUnavailable] = dict.fromkeys(range(len(many)))
+    while replies:
+        open_calls: dict[int, Call] = {}
         for index, reply in replies.items():
             if isinstance(reply, StoreUnavailable):
                 results[index] = reply
@@ -100,6 +102,9 @@ async def run_all(clients: Clients, many: Sequence[Steps[Result]]) -> list[Resul
                 open_calls[index] = many[index].send(reply)
             except StopIteration as end:
                 results[index] = cast(Result, end.value)
+            except Exception as error:  # noqa: BLE001  told to whoever asked
+                results[index] = error
+        replies = await _replies(clients, open_calls)
     return results
 
 

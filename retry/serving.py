@@ -55,7 +55,7 @@ def find_answer(content_key: str, work: Work, version: int) -> Answer:
 
 def _refusal(error: StoreUnavailable | QueueUnavailable) -> Refuse:
     if isinstance(error, QueueUnavailable) and error.retry_seconds is not None:
-        return Refuse(error.retry_seconds, "closed")
+        return Refuse(error.retry_seconds, str(error).rstrip("."))
     return Refuse(1, "state unreachable")
 
 

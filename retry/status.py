@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from . import headers, standings
 from .conf import conf
-from .errors import StoreUnavailable
 from .looking import Found
 from .replies import Reply, problem
 from .tickets import Ticket, status_address
@@ -28,7 +27,7 @@ def accepted(ticket: Ticket, wait_seconds: float, *, why: str = "status", prefer
     )
 
 
-def status(ticket: Ticket, found: Found | StoreUnavailable) -> Reply:
+def status(ticket: Ticket, found: Found | Exception) -> Reply:
     """How the content stands: being prepared, failed, or an answer is at its own address.
 
     What nothing is known of is sent to its address, too: asked for there, it is prepared anew.
@@ -38,7 +37,7 @@ def status(ticket: Ticket, found: Found | StoreUnavailable) -> Reply:
             return _see_other(ticket, "ready")
         case Found(standing=standings.Failed(code, detail, wait_seconds)):
             return problem(code, detail, wait_seconds=wait_seconds)
-        case StoreUnavailable():
+        case Exception():
             return problem(503, "How it stands cannot be told now.", wait_seconds=1)
         case Found(standing=standings.Claimed(_, wait_seconds)):
             return accepted(ticket, wait_seconds)

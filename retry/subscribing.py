@@ -23,11 +23,20 @@ _log = logging.getLogger("tarry.subscribing")
 
 async def listen_forever(channel: str, hear: Hear) -> None:
     """Passes on what is published in a channel of `state`. Does not return; ends by cancellation."""
+    is_lost = False
+
+    def heard(data: bytes | None) -> None:
+        nonlocal is_lost
+        is_lost = False
+        hear(data)
+
     while True:
         try:
-            await _listen(channel, hear)
+            await _listen(channel, heard)
         except (RedisError, OSError) as error:
-            _log.warning("subscription lost", extra={"channel": channel, "error": str(error)})
+            if not is_lost:  # once for each outage
+                _log.warning("subscription lost", extra={"channel": channel, "error": str(error)})
+            is_lost = True
         await asyncio.sleep(AGAIN_SECONDS)
 
 

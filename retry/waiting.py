@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 
 from . import claims, connections, observing, standings
 from .conf import conf
-from .errors import StoreUnavailable
 from .front import Front
 from .looking import Found, look
 from .rooms import Client, Outcome, Room
@@ -142,11 +141,11 @@ class Waiting:
         for room, found in zip(rooms, await connections.run_all(clients, steps), strict=True):
             self._settle(room, found)
 
-    def _settle(self, room: Room, found: Found | StoreUnavailable) -> None:
-        if not isinstance(found, StoreUnavailable):
+    def _settle(self, room: Room, found: Found | Exception) -> None:
+        if not isinstance(found, Exception):
             room.lost_at = None
         match found:
-            case StoreUnavailable():
+            case Exception():
                 self._send_by_the_clock(room)
             case Found(content=content) if content is not None:
                 self._release_soon(room, fill=True)

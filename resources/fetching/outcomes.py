@@ -21,6 +21,8 @@ class Failure(Enum):
     """It may be there later: 500, a reset, half a body."""
     THROTTLED = "throttled"
     """Too many requests. The limit's failure, not the address's."""
+    POSTPONED = "postponed"
+    """A redirect led to a host that is left alone for now. Nobody's failure."""
     OURS = "ours"
     """This machine or its network. Counts against nobody."""
     REFUSED = "refused"

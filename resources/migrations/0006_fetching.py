@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
                 ('head_seconds', models.FloatField(null=True, verbose_name='seconds to the first byte')),
                 ('seconds', models.FloatField(verbose_name='seconds in all')),
                 ('wire_bytes', models.BigIntegerField(verbose_name='bytes')),
-                ('outcome', models.CharField(choices=[('fetched', 'fetched'), ('not modified', 'not modified'), ('dropped', 'dropped'), ('permanent', 'permanent'), ('transient', 'transient'), ('throttled', 'throttled'), ('ours', 'ours'), ('refused', 'refused'), ('too big', 'too big'), ('too slow', 'too slow'), ('expired', 'expired')], max_length=20)),
+                ('outcome', models.CharField(choices=[('fetched', 'fetched'), ('not modified', 'not modified'), ('dropped', 'dropped'), ('permanent', 'permanent'), ('transient', 'transient'), ('throttled', 'throttled'), ('postponed', 'postponed'), ('ours', 'ours'), ('refused', 'refused'), ('too big', 'too big'), ('too slow', 'too slow'), ('expired', 'expired')], max_length=20)),
                 ('status', models.PositiveSmallIntegerField(null=True)),
                 ('egress', models.CharField(blank=True, max_length=100)),
             ],

@@ -283,7 +283,7 @@ def test_a_lane_that_is_closed_for_so_long_is_told_of(work: Work, monkeypatch: p
     monkeypatch.setattr("retry.lanes.publish", refuse)
     response = ask(work)
     assert (response.status_code, response["Retry-After"]) == (503, "90")
-    assert 'detail="closed"' in response["Cache-Status"]
+    assert 'detail="Left alone"' in response["Cache-Status"]
     assert isinstance(standings.standing(connections.execute(claims.looking(work.key))), standings.Unknown)
     store(fresh=0)
     assert ask(work).status_code == 200

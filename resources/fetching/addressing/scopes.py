@@ -9,6 +9,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+import idna
 import tldextract
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -100,7 +101,7 @@ def plain(scope: str) -> str:
 def _name(hostname: str) -> str:
     """Lower case, no final dot, and international names as they are sent (A-labels) where they can be."""
     name = hostname.lower().rstrip(".")
-    try:
-        return name if name.isascii() else name.encode("idna").decode()
-    except UnicodeError:
+    try:  # as targets.parse does: headers and limits must be those of the host that is connected to
+        return name if name.isascii() else idna.encode(name, uts46=True).decode("ascii").lower().rstrip(".")
+    except (idna.IDNAError, UnicodeError):
         return name

@@ -55,7 +55,7 @@ class Asker:
             raise FetchError(Failure.OURS, "nobody can say whether the next host may be asked") from error
         if isinstance(found, NotNow):
             said = "it was redirected to a host that is left alone for now"
-            raise FetchError(Failure.THROTTLED, said, retry_after_seconds=found.wait_seconds)
+            raise FetchError(Failure.POSTPONED, said, retry_after_seconds=found.wait_seconds)
         await asyncio.sleep(found.wait_seconds)
 
     async def _tell_elsewhere(self, job: Claimed, failed: Failed) -> None:

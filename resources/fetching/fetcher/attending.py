@@ -5,16 +5,19 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 from django.conf import settings
 
 from resources.threads import usable_connections
-from retry.errors import PreparationError
+from retry.errors import PreparationError, StoreUnavailable
 
 from .. import conf
+from ..addressing import signed_urls
 from ..errands import Errand
+from ..errors import FetchError
 from ..outcomes import Failed, Failure, Fetched, NotModified, Outcome, Timing
 from ..queues import frontier
 from ..queues.frontier import End, Hold, PutBack, TryAgain
@@ -30,6 +33,11 @@ from .works import Works
 
 QUICK_SECONDS = 0.1
 """What is told to everybody in that time is reported together with its end. The domain does not wait for longer."""
+
+LAPSING_SECONDS = 5.0
+"""When to look again after work whose claim has lost its fetcher: about when the sweeper has found it."""
+
+ASKED_TO_WAIT = frozenset({Failure.THROTTLED, Failure.POSTPONED})
 
 DOOMS = {
     "expired": (Failure.EXPIRED, "the signature in its address has run out"),
@@ -57,28 +65,45 @@ class Attendant:
 
         `slows` is called once if it turns out to be slow.
         """
-        if job.needs_robots:
-            await self._ask_robots(job)
-            return
-        errands = await self._begin(job.wishes)
-        fetch = await self._plan(errands)
-        if fetch is None:  # nobody wants it any more
-            await self._report(job, Report(Verdict.UNSENT), Hold())
-            await self._finish(job, None)
-            return
-        outcome = await self._asker.ask(job, fetch, slows)
+        begun: list[Errand] = []
         try:
-            await self._conclude(job, errands, outcome)
+            if not (job.needs_robots and await self._ask_robots(job)):
+                await self._attend(job, slows, begun)
         finally:
-            if isinstance(outcome, Fetched):
-                outcome.body.discard()
+            self._works.let_go(begun)
 
     async def dismiss(self, doomed: Doomed) -> None:
         """Tells everybody of a job that has failed without a request. Raises StoreUnavailable."""
         failure, detail = DOOMS[doomed.why]
         failed = Failed(failure, detail, Timing(time.time(), 0))
-        await self._serve(await self._begin(doomed.job.wishes), failed)
-        await self._finish(doomed.job, failed)
+        begun: list[Errand] = []
+        try:
+            await self._serve(await self._begin(doomed.job.wishes, begun), failed)
+            await self._finish(doomed.job, failed, begun)
+        finally:
+            self._works.let_go(begun)
+
+    async def _attend(self, job: Claimed, slows: Slows, begun: list[Errand]) -> None:
+        """The same, with a list of the errands that are in hand."""
+        errands = await self._begin(job.wishes, begun)
+        fetch = await self._plan(errands)
+        if fetch is None:
+            await self._leave(job, begun)
+            return
+        outcome = await self._asker.ask(job, fetch, slows)
+        try:
+            await self._conclude(job, errands, outcome, begun)
+        finally:
+            if isinstance(outcome, Fetched):
+                outcome.body.discard()
+
+    async def _leave(self, job: Claimed, begun: list[Errand]) -> None:
+        """Nobody wants it any more; or those who do lost their fetcher, and their claims lapse in a moment."""
+        if not begun and await self._works.are_claimed(_errands(job.wishes)):
+            await self._report(job, Report(Verdict.UNSENT), TryAgain(LAPSING_SECONDS))
+            return
+        await self._report(job, Report(Verdict.UNSENT), Hold())
+        await self._finish(job, None, begun)
 
     async def give_back(self, job: Claimed) -> None:
         """The job is queued again as if it had not been claimed: this fetcher ends."""
@@ -86,18 +111,27 @@ class Attendant:
         for errand in _errands(job.wishes):
             await self._works.put_back(errand, 0)
 
-    async def _ask_robots(self, job: Claimed) -> None:
-        """Uses the turn for the origin's robots.txt. The job keeps its place in line."""
-        outcome = await self._asker.ask(job, robots.fetch(job.url, conf.fast_limits()), None)
-        found = await asyncio.to_thread(robots.read, outcome, conf.PRODUCT)
-        await self._trips.insist(lambda: frontier.set_crawl_delay(job.scope, found.seconds, found.known_for_seconds))
+    async def _ask_robots(self, job: Claimed) -> bool:
+        """Uses the turn for the origin's robots.txt, if there can be one. The job keeps its place in line."""
+        try:
+            fetch = robots.fetch(job.url, conf.fast_limits())
+        except FetchError:  # an address that is not fetched: the job itself fails of that
+            return False
+        outcome = await self._asker.ask(job, fetch, None)
+        if not (isinstance(outcome, Failed) and outcome.failure is Failure.OURS):
+            found = await asyncio.to_thread(robots.read, outcome, conf.PRODUCT)
+            told = partial(frontier.set_crawl_delay, job.scope, found.seconds, found.known_for_seconds)
+            await self._trips.insist(told)
         await self._report(job, judging.report_of(outcome), PutBack())
+        return True
 
-    async def _begin(self, wishes: Iterable[Wish]) -> list[Errand]:
-        """Those that are still wanted."""
+    async def _begin(self, wishes: Iterable[Wish], begun: list[Errand]) -> list[Errand]:
+        """Those that are still wanted. They are `begun` from now on."""
         errands = _errands(wishes)
         wanted = await asyncio.gather(*map(self._works.start, errands))
-        return [errand for errand, is_wanted in zip(errands, wanted, strict=True) if is_wanted]
+        started = [errand for errand, is_wanted in zip(errands, wanted, strict=True) if is_wanted]
+        begun += started
+        return started
 
     async def _plan(self, errands: list[Errand]) -> Fetch | None:
         """What to ask for. Errands that turn out to be impossible are ended, and taken out of the list."""
@@ -111,9 +145,10 @@ class Attendant:
             await self._works.fail(errand, error, 0)
         return fetch
 
-    async def _conclude(self, job: Claimed, errands: list[Errand], outcome: Outcome) -> None:
+    async def _conclude(self, job: Claimed, errands: list[Errand], outcome: Outcome, begun: list[Errand]) -> None:
         if _was_quick(job, outcome):  # the next time it is asked for in the fast lane
-            await self._trips.run(frontier.move(job.key, "fast"))
+            with suppress(StoreUnavailable):
+                await self._trips.run(frontier.move(job.key, "fast"))
         attempts = job.attempts + 1
         step = judging.step_after(outcome, attempts=attempts, patience=conf.patience(), random=random.random)
         if isinstance(step, Again):
@@ -130,7 +165,7 @@ class Attendant:
             await serving
             if isinstance(then, End) and not isinstance(reply, More):
                 return
-        await self._finish(job, outcome)
+        await self._finish(job, outcome, begun)
 
     async def _wait(self, job: Claimed, errands: list[Errand], outcome: Outcome, wait_seconds: float) -> None:
         """The job is queued again. Nobody is left to wait for longer than clients do."""
@@ -139,25 +174,25 @@ class Attendant:
                 await self._works.put_back(errand, wait_seconds)
                 continue
             assert isinstance(outcome, Failed)
-            status = 503 if outcome.failure is Failure.THROTTLED else 502
+            status = 503 if outcome.failure in ASKED_TO_WAIT else 502
             error = PreparationError(f"The origin: {outcome.detail}.", status=status, retry_seconds=wait_seconds)
             await self._works.fail(errand, error, outcome.timing.seconds)
-            await self._trips.run(frontier.remove(job.key, errand.work_key))
+            with suppress(StoreUnavailable):  # then its turn comes, and it is not wanted any more
+                await self._trips.run(frontier.remove(job.key, errand.work_key))
 
-    async def _finish(self, job: Claimed, outcome: Outcome | None) -> None:
+    async def _finish(self, job: Claimed, outcome: Outcome | None, begun: list[Errand]) -> None:
         """Ends a held job. Those who have joined meanwhile are told too, or queued anew."""
         told, version, untold = set(job.wishes), job.version, list[Wish]()
         while isinstance(reply := await self._trips.insist(partial(frontier.finish, job, version)), More):
             late = [wish for wish in reply.wishes if wish not in told]
             if isinstance(outcome, Fetched | Failed):
-                await self._serve(await self._begin(late), outcome)
+                await self._serve(await self._begin(late, begun), outcome)
             else:  # nothing that everybody can use
                 untold += late
             told.update(late)
             version = reply.version
         for wish in untold:
-            again = Job(job.url, job.key, wish, priority=job.priority, lane=job.lane, detail=job.detail)
-            await self._trips.run(frontier.enqueue(again))
+            await self._trips.run(frontier.enqueue(_again(job, wish)))
 
     async def _serve(self, errands: Iterable[Errand], outcome: Outcome) -> None:
         await asyncio.gather(*(self._serve_one(errand, outcome) for errand in errands))
@@ -177,6 +212,22 @@ class Attendant:
 
     async def _report(self, job: Claimed, report: Report, then: frontier.Next) -> object:
         return await self._trips.insist(lambda: frontier.report(job, self._machine, report, then))
+
+
+def _again(job: Claimed, wish: Wish) -> Job:
+    """The same job anew, for one who joined too late."""
+    obeys_robots = any(conf.task(errand.task).obeys_robots for errand in _errands([wish]))
+    return Job(
+        job.url,
+        job.key,
+        wish,
+        priority=job.priority,
+        lane=job.lane,
+        expires_at=signed_urls.expires_at(job.url),
+        obeys_robots=obeys_robots,
+        detail=job.detail,
+        egress=job.egress,
+    )
 
 
 def _was_quick(job: Claimed, outcome: Outcome) -> bool:

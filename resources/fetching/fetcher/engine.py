@@ -62,18 +62,27 @@ class Engine:
         self._slots.wake()
 
     async def run(self) -> None:
-        """Works until it is told to end."""
+        """Works until it is told to end. Raises what a part of it failed of: then nothing more is taken."""
         taking = asyncio.create_task(self._take())
         behind = [
             asyncio.create_task(work)
             for work in (self._waking.listen_forever(), self._works.renew_forever(), self._renew_forever())
         ]
+        ending = asyncio.create_task(self._until_told())
         try:
-            await self._ending.wait()
+            ended, _ = await asyncio.wait([ending, taking, *behind], return_when=asyncio.FIRST_COMPLETED)
+            if ending not in ended:
+                _log.error("a part of the fetcher has failed: it ends, to be started again")
+            self.end()
             await asyncio.wait({taking}, timeout=LEAVE_SECONDS)  # what it is about to claim must not be lost
             await self._leave()
+            for part in ended:
+                part.result()  # raises what a part failed of
         finally:
-            await _cancelled([taking, *behind])
+            await _cancelled([ending, taking, *behind])
+
+    async def _until_told(self) -> None:
+        await self._ending.wait()
 
     async def _take(self) -> None:
         """Claims one job at first, and twice as many in each trip for as long as all of them are due."""
@@ -169,8 +178,11 @@ class Engine:
 
 
 async def _cancelled(tasks: Iterable["asyncio.Task[None]"]) -> None:
-    """Cancels them, and waits until they have ended."""
+    """Cancels them, and waits until they have ended, though not for ever."""
     tasks = list(tasks)
     for task in tasks:
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    if tasks:
+        _, left = await asyncio.wait(tasks, timeout=LEAVE_SECONDS)
+        for task in left:
+            _log.error("a part of the fetcher does not end", extra={"part": repr(task)})

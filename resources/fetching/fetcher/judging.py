@@ -48,9 +48,9 @@ def _verdict(failed: Failed) -> Verdict:
         return Verdict.THROTTLED
     if failed.failure is Failure.OURS:
         return Verdict.AWAY
-    if failed.failure is Failure.EXPIRED or (failed.failure is Failure.REFUSED and not failed.hops):
+    if not failed.url and not failed.hops:  # nothing was ever asked
         return Verdict.UNSENT
     if failed.status is None:
         return Verdict.UNREACHABLE
-    answered = failed.failure in {Failure.PERMANENT, Failure.REFUSED, Failure.TOO_BIG}
+    answered = failed.failure in {Failure.PERMANENT, Failure.REFUSED, Failure.TOO_BIG, Failure.POSTPONED}
     return Verdict.REFUSED if answered else Verdict.FAILED

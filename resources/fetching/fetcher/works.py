@@ -3,11 +3,14 @@
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from retry import claims, contents, observing
+from django.conf import settings
+
+from retry import claims, contents, observing, standings
 from retry.conf import conf
 from retry.connections import Steps
 from retry.contents import Prepared
@@ -24,7 +27,8 @@ class Works:
 
     def __init__(self, trips: Trips) -> None:
         self._trips = trips
-        self._held: dict[str, Errand] = {}
+        self._held: dict[str, tuple[Errand, float]] = {}
+        """By work key, what is held, and until when (monotonic) it is renewed."""
 
     async def start(self, errand: Errand) -> bool:
         """Queued becomes running. False: somebody else has it, it is gone, or nobody wants it any more.
@@ -37,8 +41,13 @@ class Works:
             observing.skipped(errand.task)
         if reply != claims.STARTED:
             return False
-        self._held[errand.work_key] = errand
+        self._held[errand.work_key] = (errand, time.monotonic() + _longest_seconds())
         return True
+
+    async def are_claimed(self, errands: Iterable[Errand]) -> bool:
+        """Whether anybody has a claim to one of them. Raises StoreUnavailable."""
+        looks = [self._trips.run(asking(claims.looking(errand.work_key))) for errand in errands]
+        return any(isinstance(standings.standing(reply), standings.Claimed) for reply in await asyncio.gather(*looks))
 
     async def store(self, errand: Errand, prepared: Mapping[str, Prepared], seconds: float) -> None:
         """Stores the contents behind their fences, then ends the claim. `seconds` is what all of it took."""
@@ -49,6 +58,9 @@ class Works:
             await self.fail(errand, PreparationError("The content could not be stored."), seconds)
         except PreparationError as error:
             await self.fail(errand, error, seconds)
+        except Exception:  # noqa: BLE001  what a preparer gave cannot be stored: its fault alone
+            _log.exception("cannot be stored", extra={"work": errand.work_key})
+            await self.fail(errand, PreparationError("The preparation failed."), seconds)
         else:
             self._end(errand, "stored", ended, seconds)
 
@@ -65,18 +77,30 @@ class Works:
 
     async def put_back(self, errand: Errand, wait_seconds: float) -> None:
         """Running becomes queued again: its turn comes in so long."""
-        self._held.pop(errand.work_key, None)
+        self.let_go([errand])
         requeueing = claims.requeueing(errand.work_key, errand.token, wait_seconds)
         try:
             await self._trips.insist(lambda: asking(requeueing))
         except StoreUnavailable as error:  # the lease lapses: it is published once more, and joins its job
             _log.warning("could not put back", extra={"work": errand.work_key, "error": str(error)})
 
+    @property
+    def held(self) -> int:
+        """How many there are."""
+        return len(self._held)
+
+    def let_go(self, errands: Iterable[Errand]) -> None:
+        """Renews their leases no more. A claim that was not ended lapses, and is published again."""
+        for errand in errands:
+            if self._held.get(errand.work_key, (None, 0))[0] == errand:
+                del self._held[errand.work_key]
+
     async def renew_forever(self) -> None:
         """Does not return; ends by cancellation."""
         while True:
             await asyncio.sleep(conf().RETRY_LEASE_SECONDS / 3)
-            held = list(self._held.values())
+            now = time.monotonic()
+            held = [errand for errand, until in self._held.values() if now < until]
             try:
                 await asyncio.gather(*(self._renew(errand) for errand in held))
             except StoreUnavailable:
@@ -86,8 +110,7 @@ class Works:
         await self._trips.run(asking(claims.renewing(errand.work_key, errand.token)))
 
     def _end(self, errand: Errand, outcome: str, ended: bool, seconds: float) -> None:
-        if self._held.get(errand.work_key) == errand:
-            del self._held[errand.work_key]
+        self.let_go([errand])
         observing.prepared(errand.task, outcome if ended else "superseded", seconds)
 
 
@@ -96,3 +119,8 @@ def _storing(errand: Errand, prepared: Mapping[str, Prepared], seconds: float) -
     for key, content in prepared.items():
         yield contents.writing(key, content, errand.token, stored_at, seconds)
     return (yield claims.finishing_stored(errand.work_key, errand.token, seconds)) == 1
+
+
+def _longest_seconds() -> float:
+    """No job is in hand for longer: a fetch of the slow lane, and what comes after it."""
+    return settings.FETCH_SLOW_DEADLINE_SECONDS + conf().RETRY_MAX_PREPARE_SECONDS

@@ -37,12 +37,22 @@ def _next_request(domain: Domain) -> str:
     if domain.asks_robots:
         return "Its robots.txt is asked for: nothing else is sent until that has come."
     if not domain.waiting:
-        return _nothing_waits(domain)
+        return _left_alone(domain) or _nothing_waits(domain)
     waits = _waits(domain)
     if not waits:
         return "The next request is due: it is sent as soon as a fetcher has room."
     seconds, reason = max(waits)
     return reason if seconds == _UNTIL_AN_END else f"{reason}: the next request is sent in {duration(seconds)}."
+
+
+def _left_alone(domain: Domain) -> str:
+    """Why nothing is even taken in, where that is so."""
+    if domain.blocked_for:
+        cause = BLOCKS.get(domain.block_cause, "It is blocked")
+        return f"Blocked. {cause}: nothing is sent for {duration(domain.blocked_for)}."
+    if domain.circuit_for:
+        return f"Left alone after {_times(domain.failures, 'failure')} in a row, for {duration(domain.circuit_for)}."
+    return ""
 
 
 _UNTIL_AN_END = float("inf")

@@ -177,6 +177,8 @@ class Client:
         if head.status == 304 and route.sends_validators:
             await settle(response)
             return NotModified(head, trip.pace.timing(loop.time()))
+        if head.status == 407 and self._proxy_url is not None:
+            raise FetchError(Failure.OURS, "the proxy does not accept the user and the password")
         if head.status != 200:
             await _check_status(route, response, head)
         has_body = route.method != "HEAD" and head.status not in _WITHOUT_BODY

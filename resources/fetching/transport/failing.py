@@ -16,17 +16,14 @@ MAX_DETAIL_CHARACTERS = 300
 _OURS = frozenset(
     {
         errno.ENETDOWN,
-        errno.ENETUNREACH,
         errno.EADDRNOTAVAIL,
         errno.EMFILE,
         errno.ENFILE,
         errno.ENOBUFS,
         errno.ENOMEM,
-        errno.EACCES,
-        errno.EPERM,
     }
 )
-"""No network, no ports, no files, no memory, a firewall on this side."""
+"""No network, no ports, no files, no memory. No route to one address is not among them: that may be the address's."""
 _NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 
 

@@ -11,13 +11,10 @@ from ..outcomes import Failure
 MAX_EXPONENT = 30
 
 _THROTTLED = frozenset({420, 429, 503, 509, 529})
-_TRANSIENT = frozenset({408, 409, 421, 423, 425})
+_TRANSIENT = frozenset({407, 408, 409, 421, 423, 425, 511})
 _UNABLE = frozenset({501, 505})
-_PORTAL = frozenset({407, 511})
-"""A proxy on our side that wants to be asked first: nothing to do with the address."""
-
 _ONCE = frozenset({Failure.PERMANENT, Failure.REFUSED, Failure.TOO_BIG, Failure.EXPIRED})
-_UNCOUNTED = frozenset({Failure.THROTTLED, Failure.OURS})
+_UNCOUNTED = frozenset({Failure.THROTTLED, Failure.POSTPONED, Failure.OURS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +53,6 @@ def failure_of_status(status: int, *, asked_to_wait: bool) -> Failure | None:
     """
     if 200 <= status < 300:
         return None
-    if status in _PORTAL:
-        return Failure.OURS
     if status in _THROTTLED or (asked_to_wait and (status == 403 or status >= 500)):
         return Failure.THROTTLED
     if status in _TRANSIENT or (500 <= status < 600 and status not in _UNABLE):

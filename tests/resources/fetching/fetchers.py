@@ -57,6 +57,7 @@ async def fetching(*, fast: int = 8, slow: int = 2) -> AsyncIterator[Fetcher]:
                 yield fetcher
             finally:
                 await fetcher.end()
+                assert works.held == 0, "leases would be renewed for ever"
                 for each in clients.values():
                     await each.aclose()
         assert list(Path(spool).iterdir()) == []

@@ -28,6 +28,8 @@ class Page:
             raise PreparationError(outcome.detail, status=504 if outcome.failure.value == "too slow" else 502)
         if "unprepared" in outcome.head.url:
             raise ZeroDivisionError
+        if "unstorable" in outcome.head.url:
+            return {str(arguments[1]): Prepared("no bytes", "text/plain", 60, 600)}  # type: ignore[arg-type]
         return {str(arguments[1]): Prepared(outcome.body.read(), "text/plain", 60, 600)}
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from resources.fetching.addressing import targets
 from resources.fetching.addressing.scopes import Scopes, address, is_host, named, scopes, site
 from resources.fetching.queues import frontier
 from resources.fetching.queues.jobs import Enqueued
@@ -122,3 +123,10 @@ def test_hosts_of_one_scope_wait_for_each_other(clock: Clock) -> None:
     enqueue(job("1", "x.example.com"), job("1", "y.example.com"))
     claimed()
     assert idle() > 0.4
+
+
+@pytest.mark.parametrize(
+    ("url", "host"), [("https://straße.de/", "xn--strae-oqa.de"), ("https://example.org。/", "example.org")]
+)
+def test_a_host_is_named_as_it_is_connected_to(url: str, host: str) -> None:
+    assert scopes(url).host == targets.parse(url).host == host

@@ -127,7 +127,7 @@ def test_a_short_refusal_is_waited_for() -> None:
     run(test)
 
 
-@pytest.mark.parametrize(("path", "status"), [("/unplanned", 404), ("/unprepared", 502)])
+@pytest.mark.parametrize(("path", "status"), [("/unplanned", 404), ("/unprepared", 502), ("/unstorable", 502)])
 def test_a_task_that_fails_is_a_failure(path: str, status: int, servers: RedisServers) -> None:
     async def test(origin: Origin) -> None:
         work = page_work(origin.does(path, answer(body=b"page")))
