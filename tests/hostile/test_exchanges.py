@@ -115,7 +115,7 @@ def test_other_methods_are_refused() -> None:
         ("429 Too Many Requests", Failure.THROTTLED),
         ("500 Oops", Failure.TRANSIENT),
         ("503 Busy", Failure.THROTTLED),
-        ("511 Log In", Failure.OURS),
+        ("511 Log In", Failure.TRANSIENT),
     ],
 )
 def test_a_status_tells_the_failure(status: str, expected: Failure) -> None:

@@ -17,6 +17,7 @@ from resources.fetching.fetcher.waking import Waking
 from resources.fetching.fetcher.ways import Ways
 from resources.fetching.fetcher.works import Works
 from resources.fetching.keeping.timings import Recorder
+from resources.fetching.queues.frontier import WAKE_CHANNEL
 from resources.fetching.transport.client import Policy
 from retry import claims, connections, contents, lanes, standings
 from retry.contents import Content
@@ -53,13 +54,16 @@ async def fetching(*, fast: int = 8, slow: int = 2) -> AsyncIterator[Fetcher]:
             attendant = Attendant(trips, works, Asker(trips, ways, recorder), "m")
             engine = Engine(trips, works, attendant, slots, Waking(), worker="w", machine="m")
             fetcher = Fetcher(engine, slots, asyncio.create_task(engine.run()))
+            await _listens()
             try:
                 yield fetcher
             finally:
-                await fetcher.end()
+                try:
+                    await fetcher.end()
+                finally:
+                    for each in clients.values():
+                        await each.aclose()
                 assert works.held == 0, "leases would be renewed for ever"
-                for each in clients.values():
-                    await each.aclose()
         assert list(Path(spool).iterdir()) == []
 
 
@@ -96,3 +100,10 @@ def _want(work: Work) -> int:
     assert isinstance(found, standings.Begun), found
     lanes.publish(work.task, work.key, found.token, work.arguments, work.lane)
     return found.token
+
+
+async def _listens() -> None:
+    """Until it does: a connection that is given up while it is being made is left open by the library."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not (await asyncio.to_thread(connections.client("state").pubsub_numsub, WAKE_CHANNEL))[0][1]:
+            await asyncio.sleep(0.01)
