@@ -60,6 +60,10 @@ class Visit:
         if not request.url.startswith(("blob:", "data:")):
             self.hosts.add(urlsplit(request.url).netloc)
 
+    def painted_tiles(self, pane: str) -> int:
+        """How many tiles of the pane show something. Layers of other tests are empty where theirs is not."""
+        return int(self.page.evaluate(PAINTED_TILES, pane))
+
     def wait_for_tiles(self, pane: str, at_least: int) -> None:
         self.page.wait_for_function(
             f"([pane, count]) => ({PAINTED_TILES})(pane) >= count",

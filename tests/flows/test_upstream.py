@@ -108,6 +108,6 @@ def test_what_is_painted_soon_is_shown_while_slow_tiles_are_waited_for(
     origin.gate.clear()
     desktop.page.goto(f"{site}/#14/51.300/0.300/without:jams,earthquakes")  # nothing of it was in sight before
     desktop.wait_for_tiles("base", at_least=6)
-    assert desktop.page.locator(".leaflet-overlays-pane img.leaflet-tile-loaded").count() == 0
+    assert desktop.painted_tiles("overlays") == 0
     origin.gate.set()
     desktop.wait_for_tiles("overlays", at_least=1)
