@@ -147,7 +147,7 @@ API_CALLS_PER_MINUTE = env.whole("API_CALLS_PER_MINUTE", 600, least=0)
 FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetching.errands.Task
     "resources.fetch_tile": "resources.upstream.preparing.TASK",
 }
-FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100)
+FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100, least=2)
 FETCH_ALLOW_PRIVATE: list[str] = env.words("FETCH_ALLOW_PRIVATE")
 FETCH_EGRESS: list[str] = env.words("FETCH_EGRESS")
 FETCH_CONTACT = env.text("FETCH_CONTACT", "")
