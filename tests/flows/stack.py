@@ -27,7 +27,7 @@ from tests.flows.slow.events import Diary
 from tests.flows.supervisor import supervisor
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-START_SECONDS = 60
+START_SECONDS = 180
 
 
 class Stack:
