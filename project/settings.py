@@ -1,6 +1,7 @@
 """All settings, from the environment. docs/settings.md lists them with defaults and units."""
 
 import os
+import socket
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -72,7 +73,7 @@ FILE_UPLOAD_TEMP_DIR = _data.uploads if _data.uploads.is_dir() else None  # made
 # The two Redis servers and the deferral protocol
 REDIS_URL = env.text("REDIS_URL", f"unix://{_runtime.socket('state')}")
 CACHE_URL = env.text("CACHE_URL", f"unix://{_runtime.socket('cache')}")
-SEEN_URL = env.text("SEEN_URL", "")
+SEEN_URL = env.text("SEEN_URL", "") or CACHE_URL
 CACHE_MAX_BYTES = env.whole("CACHE_MAX_BYTES", (64 if SMALL else 256) * 1024 * 1024)
 RETRY_AFTER_SERVER = env.text("RETRY_AFTER_SERVER", "/retry_after")
 RETRY_LISTEN = env.text("RETRY_LISTEN", "")
@@ -118,6 +119,7 @@ MAIN_THREADS = env.whole("MAIN_THREADS", 4 if SMALL else 8)
 RETRY_WORKERS = env.whole("RETRY_WORKERS", 1)
 PAINT_WORKERS = env.whole("PAINT_WORKERS", 1 if SMALL else os.cpu_count() or 1)
 FETCH_IN_FLIGHT = env.whole("FETCH_IN_FLIGHT", 2)
+MIRROR_BACKLOG = env.whole("MIRROR_BACKLOG", 2000)
 _fetched = {"publisher": "resources.fetching.publishing.publish", "workers": FETCH_IN_FLIGHT}
 RETRY_LANES = {  # the fastest first
     "paint.now": {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS, "skips": True},
@@ -127,6 +129,8 @@ RETRY_LANES = {  # the fastest first
     "fetch.fast": {**_fetched, "limit": BACKLOG_LIMIT, "skips": True},
     "fetch.slow": {**_fetched, "limit": BACKLOG_LIMIT, "skips": True},
     "fetch.refresh": {**_fetched, "limit": 4 * BACKLOG_LIMIT, "skips": True, "up": "fetch.fast"},
+    "fetch.ingest": {**_fetched, "limit": MIRROR_BACKLOG},
+    "fetch.large": {**_fetched, "limit": MIRROR_BACKLOG},
     "fetch.warm": {**_fetched, "limit": 200 * BACKLOG_LIMIT, "up": "fetch.refresh"},
 }
 
@@ -176,6 +180,12 @@ FETCH_LEASE_SECONDS = env.number("FETCH_LEASE_SECONDS", 15)
 FETCH_BACKLOG = env.whole("FETCH_BACKLOG", 100_000)
 FETCH_DOMAIN_BACKLOG = env.whole("FETCH_DOMAIN_BACKLOG", 10_000)
 FETCH_TIMINGS_DAYS = env.whole("FETCH_TIMINGS_DAYS", 30)
+
+# Mirrored files
+MACHINE = env.text("MACHINE", "") or socket.gethostname()
+MIRROR_ATTEMPTS = env.whole("MIRROR_ATTEMPTS", 3)
+MIRROR_RETRY_SECONDS = env.number("MIRROR_RETRY_SECONDS", 300)
+MIRROR_KNOWN_SECONDS = env.number("MIRROR_KNOWN_SECONDS", 2)
 
 # Django
 INSTALLED_APPS = [

@@ -11,6 +11,16 @@ from django.db import models
 from django.db.models.base import ModelBase
 
 from .fetching.keeping.models import FetchDomain, FetchHeader, FetchTiming  # noqa: F401  # found by Django here
+from .mirroring.keeping.models import (  # noqa: F401  # found by Django here
+    Batch,
+    BatchItem,
+    Blob,
+    MirroredHost,
+    Resource,
+    Rule,
+    Tally,
+    Validator,
+)
 from .tiles import grid, tile
 from .tiles.errors import LayerError
 from .tiles.expirations import Expiration, Part, with_one_more

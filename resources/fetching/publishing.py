@@ -28,6 +28,8 @@ PLACES = {
     "fetch.fast": Place("fast", Priority.INTERACTIVE),
     "fetch.slow": Place("slow", Priority.INTERACTIVE),
     "fetch.refresh": Place("fast", Priority.ORDINARY),
+    "fetch.ingest": Place("fast", Priority.ORDINARY),
+    "fetch.large": Place("slow", Priority.ORDINARY),
     "fetch.warm": Place("slow", Priority.ORDINARY),
 }
 

@@ -1,0 +1,1 @@
+"""Mirrored files: fetched once by URL, stored once by content, served from here."""

@@ -1,0 +1,27 @@
+"""The settings that mirroring reads, in the form that its other modules take them."""
+
+from datetime import timedelta
+
+from django.conf import settings
+
+DAY_SECONDS = 86_400
+
+
+def machine() -> str:
+    """The name by which other machines know this one. Stable: what it holds is found by it."""
+    return str(settings.MACHINE)
+
+
+def attempts() -> int:
+    """How often what fails for now is handed to the fetchers in all."""
+    return int(settings.MIRROR_ATTEMPTS)
+
+
+def retry_after(attempt: int) -> timedelta:
+    """How long it rests before the next time: doubled each time, up to a day."""
+    return timedelta(seconds=min(settings.MIRROR_RETRY_SECONDS * 2 ** (attempt - 1), DAY_SECONDS))
+
+
+def known_seconds() -> float:
+    """How long a process trusts its own memory of what is known."""
+    return float(settings.MIRROR_KNOWN_SECONDS)

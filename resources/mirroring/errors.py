@@ -1,0 +1,13 @@
+"""Errors of mirrored files."""
+
+
+class MirrorError(Exception):
+    """Base of all. Its text is a sentence for whoever asked."""
+
+
+class UrlError(MirrorError):
+    """The URL cannot be mirrored."""
+
+
+class AddressError(MirrorError):
+    """The address of a mirrored file is not one that this site has signed."""

@@ -1,0 +1,1 @@
+"""What is known of mirrored files: rows, and where their bytes are."""
