@@ -24,7 +24,6 @@ class Plan:
     data: DataDirectory
     runtime: RuntimeDirectory
     small: bool = False
-    demo: bool = False
     own_state: bool = True
     own_cache: bool = True
     cache_max_bytes: int = 256 * 1024 * 1024
@@ -57,7 +56,6 @@ def processes(plan: Plan) -> list[Process]:
         *(_small_workers(plan) if plan.small else _workers(plan)),
         _fetcher(plan),
         _nginx(plan),
-        *_demo(plan),
     ]
 
 
@@ -130,9 +128,3 @@ def _nginx(plan: Plan) -> Process:
     nginx = (plan.nginx, "-e", "stderr", "-c", str(directory / "nginx.conf"), "-p", str(directory))
     clearing = (plan.python, "-m", "project.clearing", str(directory / "nginx.pid"), str(plan.runtime.socket("front")))
     return Process("nginx", (*plan.launcher, *clearing, *nginx), priority=20, group="front")
-
-
-def _demo(plan: Plan) -> Iterator[Process]:
-    if plan.demo:
-        demo = (*plan.launcher, plan.python, "manage.py", "demo", "--live", "--skip-checks")
-        yield Process("demo", demo, priority=70, environment=WORKER)

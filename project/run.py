@@ -15,7 +15,7 @@ import django
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import CommandError, call_command, get_commands
+from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 
 from . import fronting, starting, supervision
@@ -58,9 +58,9 @@ def prepare() -> list[str]:
     starting.require_free_port(settings.LISTEN, settings.PORT)
     starting.require_quiet(runtime)
     waiting = _elsewhere()
-    demo = _prepare_site(data)
+    _prepare_site(data)
     fronting.write(_front(data, runtime, waiting))
-    plan = _plan(data, runtime, tools, demo=demo)
+    plan = _plan(data, runtime, tools)
     user = "root" if os.getuid() == 0 else ""
     text = supervision.configuration(processes(plan), logs=data.logs, runtime=runtime.root, user=user)
     runtime.supervisor.write_text(text)
@@ -91,8 +91,8 @@ def _read_settings() -> None:
         raise StartError(f"a setting is wrong: {error}") from error
 
 
-def _prepare_site(data: DataDirectory) -> bool:
-    """Brings database and static files up to date; whether demo data is shown. Raises StartError."""
+def _prepare_site(data: DataDirectory) -> None:
+    """Brings database and static files up to date, and loads the demo. Raises StartError."""
     try:
         call_command("check", stdout=io.StringIO())  # warnings still go to standard error
         call_command("migrate", interactive=False, verbosity=0)
@@ -100,7 +100,8 @@ def _prepare_site(data: DataDirectory) -> bool:
     except (CommandError, DatabaseError, ImproperlyConfigured, ValueError) as error:
         raise StartError(str(error)) from error
     _make_admin()
-    return settings.DEMO and "demo" in get_commands() and _load_demo(data)
+    if settings.DEMO:
+        _load_demo(data)
 
 
 def _make_admin() -> None:
@@ -113,16 +114,15 @@ def _make_admin() -> None:
     print(f"Administrator: admin, password: {password} (shown only this once; sign in at /admin/)")
 
 
-def _load_demo(data: DataDirectory) -> bool:
-    """Loads what was never loaded here before; whether the demo is there. An admin may have deleted some of it."""
+def _load_demo(data: DataDirectory) -> None:
+    """Loads what was never loaded here before. An admin may have deleted some of it."""
     try:
         call_command("demo", once=data.demo_loaded)
     except (CommandError, DatabaseError, OSError) as error:
         print(f"The demo data could not be loaded: {error}")
-    return data.demo_loaded.exists()
 
 
-def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str], *, demo: bool) -> Plan:
+def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str]) -> Plan:
     return Plan(
         python=sys.executable,
         redis_server=tools["redis-server"],
@@ -130,7 +130,6 @@ def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str],
         data=data,
         runtime=runtime,
         small=settings.SMALL,
-        demo=demo,
         own_state=settings.REDIS_URL == f"unix://{runtime.socket('state')}",
         own_cache=settings.CACHE_URL == f"unix://{runtime.socket('cache')}",
         cache_max_bytes=settings.CACHE_MAX_BYTES,

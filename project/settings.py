@@ -313,6 +313,12 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "options": {"queue": "work", "expires": 120},
     },
 }
+if DEMO:
+    CELERY_BEAT_SCHEDULE["demo"] = {
+        "task": "resources.vary_demo",
+        "schedule": 15.0,
+        "options": {"queue": "work", "expires": 15},
+    }
 if OBSERVE:
     _every_two_seconds = {"schedule": 2.0, "options": {"queue": "work", "expires": 10}}
     CELERY_BEAT_SCHEDULE["traffic"] = {"task": "resources.read_traffic", **_every_two_seconds}

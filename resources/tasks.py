@@ -6,21 +6,24 @@ from functools import partial
 
 from celery import shared_task
 from django.conf import settings
+from django.db import Error as DatabaseError
 
 from retry import preparing
 from retry.errors import StoreUnavailable
 
+from .demo import loading
 from .fetching.keeping import hosts, limiting, timings
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture
 from .tiles.blocks import Block
+from .tiles.errors import LayerError
 from .tiles.preparing import paint_block as paint
 from .traffic import reading
 
 PRUNE_SECONDS = 1.0
 """The queue has other work: what is left is removed a minute later."""
 
-_log = logging.getLogger("tarry.fetching")
+_log = logging.getLogger("tarry.tasks")
 
 
 @shared_task(name="resources.read_traffic", ignore_result=True)
@@ -51,6 +54,15 @@ def prune_fetch_timings() -> None:
 def reseal_fetch_headers() -> None:
     """Seals headers that an earlier SECRET_KEY has sealed with the one of today."""
     hosts.reseal()
+
+
+@shared_task(name="resources.vary_demo", ignore_result=True)
+def vary_demo() -> None:
+    """Gives the demo's lines the speeds of this moment. Does nothing where an admin has deleted them."""
+    try:
+        loading.vary_speeds()
+    except (DatabaseError, OSError, LayerError) as error:
+        _log.warning("the demo waits", extra={"error": str(error)})
 
 
 @shared_task(name="resources.paint_block", ignore_result=True)

@@ -3,12 +3,14 @@
 import json
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from resources.demo import speeds
 from resources.models import Layer
+from resources.tiles.errors import UnknownLayerError
 from resources.tiles.keeping import storing
 from resources.tiles.reading import compiling
 from resources.tiles.styling import point_style
@@ -147,6 +149,12 @@ def read_offered(memory: Path) -> set[str]:
 def store_speeds(segments: Sequence[speeds.Segment]) -> None:
     """Stores the speeds of this moment; the layer's tiles become stale."""
     storing.store_speeds(JAMS, speeds.with_free_flow(time.time(), segments))
+
+
+def vary_speeds() -> None:
+    """The same, unless the layer is gone: an admin may delete it."""
+    with suppress(UnknownLayerError):
+        store_speeds(read_segments())
 
 
 def load(layer: DemoLayer) -> Layer:

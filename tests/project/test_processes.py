@@ -84,14 +84,9 @@ def test_claims_are_never_evicted_and_content_is() -> None:
     assert "allkeys-lru" in named(PLAN)["cache"].command
 
 
-def test_the_demo_runs_only_when_there_is_one() -> None:
-    assert "demo" not in named(PLAN)
-    assert named(replace(PLAN, demo=True))["demo"].command[-3:-1] == ("demo", "--live")
-
-
 @pytest.mark.parametrize("small", [False, True])
 def test_what_answers_nobody_does_without_what_answers_are_made_of(small: bool) -> None:
-    given = {name: process.environment for name, process in named(replace(PLAN, small=small, demo=True)).items()}
+    given = {name: process.environment for name, process in named(replace(PLAN, small=small)).items()}
     instances = {name: found.get("TARRY_INSTANCE", "") for name, found in given.items()}
     others = {"state": "", "cache": "", "nginx": "", "main": "main", "retry": "retry"}
     assert instances == {name: others.get(name, "worker") for name in given}

@@ -132,3 +132,8 @@ def test_a_worker_does_without_the_api_and_the_admin_that_needs_it(tmp_path: Pat
     ready = "__import__('django').setup() or __import__('resources.tasks') and {'ninja'} & {*__import__('sys').modules}"
     environment = {"TARRY_INSTANCE": instance, "DJANGO_SETTINGS_MODULE": "project.settings"}
     assert settings_with(tmp_path, ready, **environment) == loaded
+
+
+def test_the_demos_speeds_vary_only_where_there_is_a_demo(tmp_path: Path) -> None:
+    assert settings_with(tmp_path, "'demo' in s.CELERY_BEAT_SCHEDULE", DEMO="0") == "False"
+    assert settings_with(tmp_path, "'demo' in s.CELERY_BEAT_SCHEDULE", DEMO="1") == "True"

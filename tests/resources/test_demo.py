@@ -4,16 +4,16 @@ import json
 import math
 from itertools import pairwise
 from pathlib import Path
-from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 from django.db import OperationalError
 from django.test import Client
 
-from resources import overview
-from resources.demo import converting, living, loading, speeds
+from resources import overview, tasks
+from resources.demo import converting, loading, speeds
 from resources.models import Layer
 from resources.tiles.keeping import storing
 from resources.tiles.reading import points
@@ -290,55 +290,28 @@ def test_a_waiting_instance_elsewhere_is_allowed_by_the_pages_policy() -> None:
     assert "connect-src 'self' https://wait.example:8443;" in policy
 
 
-def test_speeds_more_often_than_every_second_are_refused() -> None:
-    with pytest.raises(CommandError, match="--every"):
-        call_command("demo", live=True, every=0.1)
+@pytest.mark.django_db
+def test_the_speeds_of_the_demo_vary() -> None:
+    call_command("demo")
+    before = Layer.objects.get(slug=loading.JAMS).version
+    tasks.vary_demo()
+    assert Layer.objects.get(slug=loading.JAMS).version > before
 
 
 @pytest.mark.django_db
-def test_the_live_demo_outlives_a_database_that_is_away() -> None:
-    stopped = Event()
-    outcomes = iter([OperationalError("away"), OSError("away"), None])
-
-    def store() -> None:
-        outcome = next(outcomes, None)
-        if outcome is not None:
-            raise outcome
-        stopped.set()
-
-    living.repeat(store, stopped, every_seconds=0.001)
-    assert next(outcomes, "used up") == "used up"
-
-
-@pytest.mark.django_db(transaction=True)  # it closes connections that an outage broke
-def test_the_live_demo_waits_quietly_for_a_layer_that_an_admin_deleted(caplog: pytest.LogCaptureFixture) -> None:
-    stopped, attempts = Event(), []
-
-    def store() -> None:
-        attempts.append(1)
-        if len(attempts) == 3:
-            stopped.set()
-        loading.store_speeds(loading.read_segments())
-
-    with caplog.at_level("WARNING"):
-        living.repeat(store, stopped, every_seconds=0.001)
-    assert len(attempts) == 3
-    assert len(caplog.records) == 1
+def test_speeds_of_a_layer_that_an_admin_deleted_are_nobodys_concern(caplog: pytest.LogCaptureFixture) -> None:
+    tasks.vary_demo()
     assert not Layer.objects.exists()
+    assert not caplog.records
 
 
 @pytest.mark.django_db
-def test_the_live_demo_ends_on_what_no_outage_explains() -> None:
-    def store() -> None:
-        raise KeyError("a mistake")
-
-    with pytest.raises(KeyError):
-        living.repeat(store, Event(), every_seconds=0.001)
-
-
-@pytest.mark.parametrize(("failures", "seconds"), [(0, 15), (1, 30), (2, 60), (50, 60)])
-def test_pauses_double_up_to_a_minute_while_it_fails(failures: int, seconds: float) -> None:
-    assert living.pause_seconds(failures, 15) == seconds
+def test_the_demo_waits_for_a_database_that_is_away(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(loading, "store_speeds", Mock(side_effect=OperationalError("away")))
+    tasks.vary_demo()
+    assert caplog.records[0].message == "the demo waits"
 
 
 def features_of(name: str) -> list[dict[str, Any]]:
