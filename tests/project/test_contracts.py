@@ -16,7 +16,7 @@ def pure_by_contract() -> set[str]:
 
 def modules() -> dict[str, str]:
     """The docstring of each module by its name."""
-    files = [path for app in ("project", "retry", "resources") for path in (BASE_DIR / app).rglob("*.py")]
+    files = [path for app in ("project", "retry", "resources", "feeds") for path in (BASE_DIR / app).rglob("*.py")]
     return {_name(path): ast.get_docstring(ast.parse(path.read_text())) or "" for path in files}
 
 

@@ -1,0 +1,1 @@
+"""When a feed is fetched next, and why then. PURE."""

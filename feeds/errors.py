@@ -1,0 +1,13 @@
+"""The errors of feeds. PURE."""
+
+
+class FeedError(Exception):
+    """Base of all. Its text is a sentence for whoever is to do something about it."""
+
+
+class ParseError(FeedError):
+    """What came is no feed, or one beyond the limits."""
+
+
+class OpmlError(FeedError):
+    """What was given is no list of feeds, or one beyond the limits."""

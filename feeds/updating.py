@@ -1,0 +1,1 @@
+"""What has changed in a feed, entry by entry. PURE."""
