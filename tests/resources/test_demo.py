@@ -11,12 +11,19 @@ import pytest
 from django.core.management import call_command
 from django.db import OperationalError
 from django.test import Client
+from pytest_django import Settings
 
 from resources import overview, tasks
 from resources.demo import converting, loading, speeds
 from resources.models import Layer
 from resources.tiles.keeping import storing
 from resources.tiles.reading import points
+
+
+@pytest.fixture(autouse=True)
+def _blocks_unmeasured(settings: Settings) -> None:
+    settings.LAYER_BLOCK_SECONDS = 0  # measuring paints the layers: that takes most of the time that loading takes
+
 
 TOPOLOGY: dict[str, Any] = {
     "type": "Topology",
