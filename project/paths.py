@@ -23,6 +23,10 @@ class DataDirectory:
         return self.root / "blobs"
 
     @property
+    def held(self) -> Path:
+        return self.root / "held"
+
+    @property
     def hot(self) -> Path:
         return self.root / "hot"
 

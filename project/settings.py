@@ -183,6 +183,7 @@ FETCH_TIMINGS_DAYS = env.whole("FETCH_TIMINGS_DAYS", 30)
 
 # Mirrored files
 MACHINE = env.text("MACHINE", "") or socket.gethostname()
+MIRROR_HELD_DIRECTORY = _data.held
 MIRROR_ATTEMPTS = env.whole("MIRROR_ATTEMPTS", 3)
 MIRROR_RETRY_SECONDS = env.number("MIRROR_RETRY_SECONDS", 300)
 MIRROR_KNOWN_SECONDS = env.number("MIRROR_KNOWN_SECONDS", 2)

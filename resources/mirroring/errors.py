@@ -11,3 +11,7 @@ class UrlError(MirrorError):
 
 class AddressError(MirrorError):
     """The address of a mirrored file is not one that this site has signed."""
+
+
+class StorageError(MirrorError):
+    """The storage does not take or give bytes now."""
