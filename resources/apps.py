@@ -2,6 +2,7 @@ from django.apps import AppConfig
 from django.core.checks import register
 
 from .fetching import checks as fetching_checks
+from .mirroring import checks as mirroring_checks
 from .traffic import checks
 
 
@@ -11,3 +12,4 @@ class ResourcesConfig(AppConfig):
     def ready(self) -> None:
         register(checks.check_traffic)
         register(fetching_checks.check_fetching)
+        register(mirroring_checks.check_rules)

@@ -25,3 +25,8 @@ def retry_after(attempt: int) -> timedelta:
 def known_seconds() -> float:
     """How long a process trusts its own memory of what is known."""
     return float(settings.MIRROR_KNOWN_SECONDS)
+
+
+def rules_seconds() -> float:
+    """How long a process goes on with the rules for URLs that it knows."""
+    return float(settings.MIRROR_RULES_SECONDS)

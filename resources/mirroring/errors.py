@@ -15,3 +15,7 @@ class AddressError(MirrorError):
 
 class StorageError(MirrorError):
     """The storage does not take or give bytes now."""
+
+
+class RulesError(MirrorError):
+    """A rule for URLs that cannot be read."""

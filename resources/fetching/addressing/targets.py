@@ -164,6 +164,8 @@ def _check_scheme(scheme: str) -> str:
 
 
 def _host(text: str) -> str:
+    if not text:
+        raise FetchError(Failure.PERMANENT, "an address without a host")
     if text.startswith("["):
         return _ipv6(text[1:-1])
     host = text.lower() if text.isascii() else _in_ascii(text)

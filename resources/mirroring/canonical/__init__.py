@@ -1,0 +1,1 @@
+"""Which URLs are one: the key that a mirrored file is known by. PURE."""

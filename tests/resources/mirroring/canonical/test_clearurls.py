@@ -1,0 +1,142 @@
+"""Rules in the format of ClearURLs: what counts of them, and what becomes of files that are broken."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.mirroring.canonical import clearurls
+from resources.mirroring.canonical.rules import Rules, built_in
+from resources.mirroring.canonical.urls import canonical
+from resources.mirroring.errors import RulesError, UrlError
+
+FILE = Path(__file__).parent / "clearurls.json"
+
+SAID = {
+    "a parameter": ("https://www.amazon.de/dp/B1?qid=1&th=1", "https://www.amazon.de/dp/B1?th=1"),
+    "capitals": ("https://www.amazon.de/dp/B1?QID=1", "https://www.amazon.de/dp/B1"),
+    "an expression": ("https://www.amazon.de/dp/B1?pf_rd_p=1&pd_rd_w=2", "https://www.amazon.de/dp/B1"),
+    "the whole of a name": ("https://www.amazon.de/dp/B1?qid2=1", "https://www.amazon.de/dp/B1?qid2=1"),
+    "whoever refers": ("https://www.amazon.de/dp/B1?tag=me-21", "https://www.amazon.de/dp/B1"),
+    "a part of the path": ("https://www.amazon.de/dp/B1/ref=sr_1?x=1", "https://www.amazon.de/dp/B1?x=1"),
+    "what an exception saves": ("https://amazon.de/gp/cart/x?qid=1", "https://amazon.de/gp/cart/x?qid=1"),
+    "another site": ("https://a.example/dp/B1?qid=1", "https://a.example/dp/B1?qid=1"),
+    "all sites": ("https://a.example/?spm=1&Echobox=2&ga_id=3", "https://a.example/"),
+    "an exception of all sites": ("https://matrix.org/_matrix/?spm=1", "https://matrix.org/_matrix/?spm=1"),
+    "two providers": ("https://www.google.com/x?ved=1&spm=2&q=3", "https://www.google.com/x?q=3"),
+    "no redirection": (
+        "https://www.google.com/url?q=https://a.example/&ved=1",
+        "https://www.google.com/url?q=https://a.example/",
+    ),
+    "what is refused but for an exception": (
+        "https://fls-na.amazon.com/pictures/1",
+        "https://fls-na.amazon.com/pictures/1",
+    ),
+}
+
+NO_FILE = {
+    "nothing": "",
+    "no JSON": "<html>",
+    "a list": "[]",
+    "no providers": "{}",
+    "providers in a list": '{"providers": []}',
+    "depths": "[" * 100_000,
+    "a number that is too long": '{"providers": ' + "9" * 10_000 + "}",
+}
+
+BROKEN = {
+    "an expression that does not end": ({"rules": ["("]}, "rules has '('"),
+    "a look ahead": ({"rules": ["(?!a)b"]}, "rules has '(?!a)b'"),
+    "a reference back": ({"rawRules": [r"(a)\1"]}, "rawRules has"),
+    "too many times": ({"exceptions": ["(a{1000}){1000}"]}, "exceptions has"),
+    "a number": ({"rules": [1]}, "rules has what is no expression"),
+    "nothing at all": ({"rules": [""]}, "rules has what is no expression"),
+    "too long": ({"rules": ["a" * 3000]}, "rules has what is no expression"),
+    "a text for a list": ({"rules": "abc"}, "rules must be a list"),
+    "a word for a switch": ({"completeProvider": "no"}, "completeProvider and forceRedirection must be"),
+    "half a letter": ({"rules": ["\ud800"]}, "rules has"),
+}
+
+
+def rules(**provider: object) -> tuple[Rules, list[str]]:
+    text = json.dumps({"providers": {"one": {"urlPattern": "a[.]example", "rules": ["good"], **provider}}})
+    found, problems = clearurls.read(text)
+    return built_in(found), problems
+
+
+@pytest.fixture(scope="module")
+def excerpt() -> Rules:
+    found, problems = clearurls.read(FILE.read_text())
+    assert problems == []
+    return built_in(found)
+
+
+@pytest.mark.parametrize(("url", "text"), SAID.values(), ids=SAID)
+def test_the_file_says_what_does_not_count(excerpt: Rules, url: str, text: str) -> None:
+    assert canonical(url, excerpt).text == text
+    assert canonical(text, excerpt).text == text
+    assert canonical(url.replace("https://", "http://", 1), excerpt).text == text
+
+
+def test_a_complete_provider_is_refused(excerpt: Rules) -> None:
+    with pytest.raises(UrlError, match=r"the rules file refuses all of fls-na\.amazon\.$"):
+        canonical("https://fls-na.amazon.com/1/action", excerpt)
+
+
+@pytest.mark.parametrize("text", NO_FILE.values(), ids=NO_FILE)
+def test_what_is_no_such_file_is_an_error(text: str) -> None:
+    with pytest.raises(RulesError):
+        clearurls.read(text)
+
+
+@pytest.mark.parametrize(("provider", "said"), BROKEN.values(), ids=BROKEN)
+def test_what_cannot_be_used_is_told_and_the_rest_holds(provider: dict[str, object], said: str) -> None:
+    _, problems = rules(**provider)
+    assert [problem.startswith(f"one: {said}") for problem in problems] == [True]
+    other = {"two": {"urlPattern": "a[.]example", "rules": ["fine"]}}
+    found, _ = clearurls.read(json.dumps({"providers": {"one": {"urlPattern": "a", **provider}, **other}}))
+    assert canonical("https://a.example/?fine=1&good=2", built_in(found)).text == "https://a.example/?good=2"
+
+
+def test_a_provider_whose_urls_cannot_be_told_is_left_out() -> None:
+    found, problems = clearurls.read('{"providers": {"one": {"urlPattern": "("}, "two": 2}}')
+    assert (len(found.providers), len(problems)) == (0, 2)
+    assert canonical("https://a.example/?x=1", built_in(found)).text == "https://a.example/?x=1"
+
+
+def test_many_problems_are_told_in_short() -> None:
+    _, problems = rules(rules=["("] * 100)
+    assert (len(problems), problems[-1]) == (21, "and 80 more like these")
+
+
+@pytest.mark.parametrize("raw", ["https?://[^/]*", "a[.]", ".*", "example"], ids=str)
+def test_no_rule_makes_a_url_one_of_another_host(raw: str) -> None:
+    found, _ = rules(rawRules=[raw])
+    assert canonical("https://a.example/x?y=1", found).text == "https://a.example/x?y=1"
+
+
+def test_an_expression_that_hangs_others_takes_no_time() -> None:
+    """Backtracking this would take longer than the universe has: that the test ends is what it shows."""
+    found, _ = rules(rules=["(a+)+$", "(a|a)*b"], rawRules=["(x+x+)+y"], exceptions=["(.*)*z$"])
+    url = f"https://a.example/{'x' * 900}?{'a' * 900}!=1"
+    assert canonical(url, found).text == url
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.text(max_size=9),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["urlPattern", "rules", "rawRules", "exceptions", "completeProvider"]), inner
+            )
+        ),
+    )
+)
+def test_any_json_is_read_or_refused(entry: object) -> None:
+    found, _ = clearurls.read(json.dumps({"providers": {"one": entry}}))
+    with suppress(UrlError):
+        canonical("https://a.example/x?y=1", built_in(found))

@@ -1,0 +1,184 @@
+"""Which URLs are one."""
+
+import re
+from contextlib import suppress
+from hashlib import sha256
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from resources.mirroring.canonical.rules import built_in
+from resources.mirroring.canonical.urls import canonical, known_as, plain
+from resources.mirroring.errors import UrlError
+
+RULES = built_in()
+PHOTO = "https://a.example/photo.jpg"
+
+ONE = {
+    "scheme": ("http://a.example/x", "https://a.example/x"),
+    "case of scheme and host": ("HTTPS://A.Example/x", "https://a.example/x"),
+    "a port that goes without saying": ("https://a.example:443/x", "https://a.example/x"),
+    "http's own port": ("http://a.example:80/x", "https://a.example/x"),
+    "an empty port": ("https://a.example:/x", "https://a.example/x"),
+    "no path": ("https://a.example", "https://a.example/"),
+    "a final dot": ("https://a.example./x", "https://a.example/x"),
+    "an international host": ("https://bücher.example/x", "https://xn--bcher-kva.example/x"),
+    "userinfo": ("https://user:word@a.example/x", "https://a.example/x"),
+    "a fragment": ("https://a.example/x#top", "https://a.example/x"),
+    "a fragment with a question": ("https://a.example/x#?a=1", "https://a.example/x"),
+    "an empty query": ("https://a.example/x?", "https://a.example/x"),
+    "small hexadecimals": ("https://a.example/%c3%bc?q=%2f", "https://a.example/%C3%BC?q=%2F"),
+    "escapes that none needs": ("https://a.example/%7Eme/%61?q=%2D", "https://a.example/~me/a?q=-"),
+    "letters beyond ASCII": ("https://a.example/ü?q=ü", "https://a.example/%C3%BC?q=%C3%BC"),
+    "a space": ("https://a.example/a b", "https://a.example/a%20b"),
+    "an escaped dot in a name": ("https://a.example/a%2Ejpg", "https://a.example/a.jpg"),
+    "an address of IPv6": ("http://[2001:DB8:0::1]/x", "https://[2001:db8::1]/x"),
+    "campaigns": (f"{PHOTO}?utm_source=a&utm_medium=b&utm_anything=c", PHOTO),
+    "clicks": (f"{PHOTO}?fbclid=1&gclid=2&msclkid=3&yclid=4&mc_eid=5&igshid=6&_ga=7", PHOTO),
+    "tracking between what counts": (f"{PHOTO}?b=2&utm_source=x&a=1", f"{PHOTO}?b=2&a=1"),
+    "tracking without a value": (f"{PHOTO}?fbclid", PHOTO),
+    "tracking twice": (f"{PHOTO}?gclid=1&a=1&gclid=2", f"{PHOTO}?a=1"),
+    "tracking, escaped": (f"{PHOTO}?utm%5Fsource=x", PHOTO),
+    "shards of WordPress": ("https://i2.wp.com/a.example/x.jpg?w=3", "https://i0.wp.com/a.example/x.jpg?w=3"),
+    "shards of Gravatar": ("https://secure.gravatar.com/avatar/1", "https://0.gravatar.com/avatar/1"),
+    "Facebook's nearest machine": (
+        "https://scontent-fra3-1.xx.fbcdn.net/v/1_n.jpg",
+        "https://scontent-ams4-1.xx.fbcdn.net/v/1_n.jpg",
+    ),
+}
+
+TWO = {
+    "a service at another port": ("http://a.example:8080/x", "http://a.example/x"),
+    "schemes at another port": ("http://a.example:8080/x", "https://a.example:8080/x"),
+    "http at the port of https": ("http://a.example:443/x", "https://a.example/x"),
+    "case of the path": ("https://a.example/X", "https://a.example/x"),
+    "case of a value": ("https://a.example/?a=X", "https://a.example/?a=x"),
+    "order of parameters": ("https://a.example/?a=1&b=2", "https://a.example/?b=2&a=1"),
+    "order of one parameter's values": ("https://a.example/?a=1&a=2", "https://a.example/?a=2&a=1"),
+    "a slash at the end": ("https://a.example/x/", "https://a.example/x"),
+    "two slashes": ("https://a.example//x", "https://a.example/x"),
+    "an escaped slash": ("https://a.example/a%2Fb", "https://a.example/a/b"),
+    "an escaped question": ("https://a.example/a%3Fb", "https://a.example/a?b"),
+    "an escaped percent": ("https://a.example/a%2541", "https://a.example/a%41"),
+    "segments of dots": ("https://a.example/a/../b", "https://a.example/b"),
+    "escaped segments of dots": ("https://a.example/a/%2E%2E/b", "https://a.example/a/../b"),
+    "a plus and a space": ("https://a.example/?q=a+b", "https://a.example/?q=a%20b"),
+    "no value and an empty one": ("https://a.example/?a", "https://a.example/?a="),
+    "an empty parameter": ("https://a.example/?a=1&", "https://a.example/?a=1"),
+    "a percent sign that begins nothing": ("https://a.example/%%34%31", "https://a.example/%41"),
+    "hosts": ("https://www.a.example/x", "https://a.example/x"),
+    "names that only begin like tracking": (f"{PHOTO}?gclids=1", PHOTO),
+    "names in capitals": (f"{PHOTO}?UTM_SOURCE=1", PHOTO),
+    "tracking in a value": (f"{PHOTO}?a=utm_source", PHOTO),
+    "tracking behind a semicolon": (f"{PHOTO}?a=1;utm_source=2", f"{PHOTO}?a=1"),
+    "tracking in the path": ("https://a.example/utm_source=x", "https://a.example/"),
+    "what might be a source": (f"{PHOTO}?source=1", PHOTO),
+    "what might be a reference": (f"{PHOTO}?ref=1", PHOTO),
+    "a version": (f"{PHOTO}?v=1", f"{PHOTO}?v=2"),
+    "hosts like shards": ("https://i4.wp.com/x", "https://i0.wp.com/x"),
+    "hosts that end like shards": ("https://i1.wp.com.a.example/x", "https://i0.wp.com.a.example/x"),
+    "hosts below a star": ("https://scontent-a.b.xx.fbcdn.net/x", "https://scontent-c.b.xx.fbcdn.net/x"),
+}
+
+REFUSED = {
+    "nothing": ("", "not an absolute URL"),
+    "no scheme": ("a.example/x", "not an absolute URL"),
+    "a path": ("/x", "not an absolute URL"),
+    "a file": ("file:///etc/passwd", "only http and https"),
+    "ftp": ("ftp://a.example/x", "only http and https"),
+    "data": ("data:text/plain,x", "not an absolute URL"),
+    "no host": ("https:///x", "without a host"),
+    "a port alone": ("https://:80/x", "without a host"),
+    "no possible port": ("https://a.example:99999/", "an impossible port"),
+    "port nought": ("https://a.example:0/", "an impossible port"),
+    "letters for a port": ("https://a.example:http/", "a malformed host"),
+    "a line break": ("https://a.example/\nx", "control characters"),
+    "a NUL": ("https://a.example/\0", "control characters"),
+    "a backslash": ("https://a.example\\@b.example/", "a malformed host"),
+    "a number for an address": ("https://2130706433/", "stands for an IP address"),
+    "too long": ("https://a.example/" + "x" * 2000, "more than 2,000"),
+    "too long in bytes": ("https://a.example/" + "ü" * 1000, "more than 2,000"),
+    "half a letter": ("https://a.example/\ud800", "control characters"),
+}
+
+hosts = st.sampled_from(["a.example", "A.example", "b.a.example", "i1.wp.com", "127.0.0.1:9000", "[::1]"])
+words = st.text("abcXY09%2eE7F-._~!$'()*,;:@ü +\"|[]", max_size=8)
+names = st.sampled_from(["a", "b", "utm_source", "fbclid", "Expires", "Signature", "Key-Pair-Id", "X-Amz-Date", "%61"])
+pieces = st.tuples(names, words).map("=".join) | words
+urls = st.builds(
+    lambda scheme, host, path, query: f"{scheme}://{host}/{path}?{'&'.join(query)}",
+    st.sampled_from(["http", "https", "HTTP"]),
+    hosts,
+    st.lists(words, max_size=4).map("/".join),
+    st.lists(pieces, max_size=5),
+)
+
+
+def key(url: str) -> str:
+    return canonical(url, RULES).digest
+
+
+@pytest.mark.parametrize(("first", "second"), ONE.values(), ids=ONE)
+def test_one_key(first: str, second: str) -> None:
+    assert key(first) == key(second)
+
+
+@pytest.mark.parametrize(("first", "second"), TWO.values(), ids=TWO)
+def test_two_keys(first: str, second: str) -> None:
+    assert key(first) != key(second)
+
+
+@pytest.mark.parametrize(("url", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_mirrored_is_refused_with_a_sentence(url: str, why: str) -> None:
+    with pytest.raises(UrlError, match=rf"\AIt cannot be mirrored: .*{re.escape(why)}.*\.\Z"):
+        canonical(url, RULES)
+
+
+def test_the_key_is_the_digest_of_a_text_and_the_origin_is_the_one_that_is_asked() -> None:
+    found = canonical("http://I2.wp.com:80/x?utm_source=a", RULES)
+    assert found.text == "https://i0.wp.com/x"
+    assert found.digest == sha256(b"https://i0.wp.com/x").hexdigest()
+    assert (found.host, found.origin) == ("i2.wp.com", "http://i2.wp.com")
+    assert canonical("https://[::1]:9000/", RULES).origin == "https://[::1]:9000"
+
+
+def test_without_learnt_rules_a_url_is_known_by_one_key() -> None:
+    assert known_as(PHOTO, RULES) == (key(PHOTO),)
+    assert plain(PHOTO, RULES) == PHOTO
+
+
+@given(urls)
+@example("https://a.example/%%34%31")
+@example("https://a.example/%25%34%31/.%2E/%2e?%&utm_source=%")
+def test_the_canonical_url_has_itself_for_its_key(url: str) -> None:
+    found = canonical(url, RULES)
+    assert canonical(found.text, RULES).text == found.text
+    assert found.text.isascii()
+
+
+@given(st.text(max_size=60) | urls | st.text("htps:/.@[]%#?&=-0x\\ é\n\ud800", max_size=40).map("http://".__add__))
+def test_nothing_but_url_errors_are_raised(url: str) -> None:
+    with suppress(UrlError):
+        canonical(url, RULES)
+
+
+@given(urls, st.sampled_from(["v", "id", "width", "page", "ref", "s"]), words, words)
+def test_urls_that_differ_in_a_parameter_of_no_list_stay_two(url: str, name: str, first: str, second: str) -> None:
+    spelt = [canonical(f"https://a.example/?{name}={value}", RULES).text for value in (first, second)]
+    assume(spelt[0] != spelt[1])  # the same value in two spellings
+    assume("&" not in first + second)
+    assert key(f"{url}&{name}={first}") != key(f"{url}&{name}={second}")
+    assert key(f"{url}&{name}={first}") != key(url)
+
+
+@given(st.from_regex(r"\A/[!-~]{0,30}\Z"), st.from_regex(r"\A/[!-~]{0,30}\Z"))
+def test_only_spellings_of_one_path_share_a_key(first: str, second: str) -> None:
+    """The oracle resolves every escape: paths that differ then are never one."""
+    assume("#" not in first + second and "?" not in first + second)
+    if _resolved(first) != _resolved(second):
+        assert key(f"https://a.example{first}") != key(f"https://a.example{second}")
+
+
+def _resolved(path: str) -> bytes:
+    return re.sub(rb"%([0-9A-Fa-f]{2})", lambda found: bytes([int(found[1], 16)]), path.encode())
