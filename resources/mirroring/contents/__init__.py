@@ -1,0 +1,1 @@
+"""What bytes are, how they may be served, and what small pictures are made of them. PURE."""

@@ -1,0 +1,5 @@
+"""Errors of contents. PURE."""
+
+
+class ImageError(Exception):
+    """An image that is not read. Its text ends a sentence that begins with “The image”."""

@@ -1,0 +1,166 @@
+import gzip
+import struct
+from pathlib import Path
+
+import pytest
+
+from resources.mirroring.contents import opening, types
+from resources.mirroring.contents.types import UNKNOWN, Kind, recognise
+from tests.hostile import files
+
+FTYP = b"\0\0\0\x18ftyp%s\0\0\0\0isom"
+EBML = b"\x1aE\xdf\xa3\x9fB\x86\x81\x01B\xf7\x81\x01B\xf2\x81\x04B\xf3\x81\x08\x42\x82%c%s"
+OGG = b"OggS\0\x02" + bytes(20) + b"\x01\x13"
+MP3_FRAME = b"\xff\xfb\x90\x64" + bytes(413)
+
+
+@pytest.mark.parametrize("name", files.PICTURES)
+def test_an_image_of_each_format_has_its_type_and_its_size(name: str) -> None:
+    ending = name.removeprefix("a.")
+    size = (16, 12) if ending == "ico" else (40, 30)
+
+    assert recognise(files.PICTURES[name]) == Kind({"ico": "image/x-icon"}.get(ending, f"image/{ending}"), *size)
+
+
+def test_a_file_is_recognised_like_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(files.PICTURES["a.webp"])
+
+    assert recognise(path) == Kind("image/webp", 40, 30)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body"),
+    [
+        ("video/mp4", FTYP % b"isom"),
+        ("video/mp4", FTYP % b"iso5"),
+        ("video/3gpp", FTYP % b"3gp4"),
+        ("audio/mp4", FTYP % b"M4A "),
+        ("video/quicktime", FTYP % b"qt  "),
+        ("image/heic", FTYP % b"heic"),
+        ("video/webm", EBML % (0x84, b"webm")),
+        ("video/x-matroska", EBML % (0x88, b"matroska")),
+        ("audio/ogg", OGG + b"OpusHead"),
+        ("audio/ogg", OGG + b"\x01vorbis"),
+        ("video/ogg", OGG + b"\x80theora"),
+        ("audio/wav", files.wave()),
+        ("video/x-msvideo", b"RIFF\x24\0\0\0AVI LIST"),
+        ("audio/flac", b"fLaC\0\0\0\x22"),
+        ("audio/mpeg", b"ID3\x03\0\0\0\0\0\0"),
+        ("audio/mpeg", 2 * MP3_FRAME),
+        ("video/mp2t", 4 * (b"G" + bytes(187))),
+        ("image/jxl", b"\0\0\0\x0cJXL \r\n\x87\n"),
+        ("application/pdf", b"%PDF-1.7\n%\xe2\xe3\xcf\xd3"),
+        ("application/zip", b"PK\x03\x04\x14\0\x06\0\x08\0"),
+        ("application/x-gzip", gzip.compress(b"text")),
+        ("font/woff2", b"wOF2\0\1\0\0" + bytes(40)),
+        ("application/vnd.rar", b"Rar!\x1a\x07\x01\0"),
+    ],
+)
+def test_containers_are_known_by_their_signatures(media_type: str, body: bytes) -> None:
+    assert recognise(body) == Kind(media_type)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "text"),
+    [
+        ("text/plain; charset=utf-8", b"Hello\r\n\tworld\n"),
+        ("text/plain; charset=utf-8", "Grüße, 世界".encode()),
+        ("text/plain; charset=utf-8", b"\xef\xbb\xbfHello"),
+        ("text/plain; charset=utf-16le", "\ufeffHello".encode("utf-16le")),
+        ("text/plain; charset=utf-16be", "\ufeffHello".encode("utf-16be")),
+        ("text/plain", "Grüße".encode("latin-1")),
+        ("text/plain; charset=utf-8", b"BMW is no bitmap"),
+        ("text/plain; charset=utf-8", b"#!/usr/bin/python\nprint(1)"),
+        ("text/plain; charset=utf-8", b"<someone@example.org> wrote: yes"),
+        ("text/html", b"  \n<!doctype HTML><p>x"),
+        ("text/html", b"<P>x"),
+        ("image/svg+xml", b'<svg:svg xmlns:svg="http://www.w3.org/2000/svg"/>'),
+        ("image/svg+xml", b"<!-- a --> <!-- b -->\n<svg>"),
+        ("application/xml", b'<?xml version="1.0"?><rss version="2.0"></rss>'),
+        ("application/xml", b'<feed xmlns="http://www.w3.org/2005/Atom"></feed>'),
+    ],
+)
+def test_text_has_its_charset_and_markup_its_kind(media_type: str, text: bytes) -> None:
+    assert recognise(text) == Kind(media_type)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\0\1\2\3", "no mark".encode("utf-16le"), b"text\0", b"\xff\xfb\x90\x64\0 once"]
+)
+def test_what_is_of_no_known_type_is_bytes(body: bytes) -> None:
+    assert recognise(body) == Kind(UNKNOWN)
+
+
+def test_text_that_turns_out_as_bytes_at_its_end_is_no_text() -> None:
+    assert recognise(b"text " * 40_000 + b"\0\1").media_type == UNKNOWN
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+def test_text_may_be_cut_within_a_character_wherever_reading_ends(before: str) -> None:
+    assert recognise((before + "世" * 60_000).encode()).media_type == "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize("name", files.RUNNING)
+def test_nothing_that_could_run_has_a_type_that_runs(name: str) -> None:
+    found = recognise(files.RUNNING[name]).media_type
+
+    assert found.partition(";")[0] in {"text/plain", "image/gif", "image/jpeg", "image/png"} | _DOWNLOADS
+
+
+_DOWNLOADS = {
+    *("text/html", "application/xhtml+xml", "application/xml", "image/svg+xml", "application/pdf"),
+    "application/x-gzip",
+}
+
+
+@pytest.mark.parametrize("name", files.CUT_SHORT)
+def test_an_image_that_is_cut_short_is_still_of_its_type(name: str) -> None:
+    whole = recognise(files.PICTURES["a" + name.removeprefix("cut short")])
+    found = recognise(files.CUT_SHORT[name])
+
+    assert found.media_type == whole.media_type
+    assert found in (whole, Kind(whole.media_type))
+
+
+def test_the_size_of_a_bomb_is_read_from_its_header() -> None:
+    assert recognise(files.BOMBS["large header.png"]) == Kind("image/png", 50_000, 50_000)
+    assert recognise(files.BOMBS["large canvas.webp"]) == Kind("image/webp", 16_383, 16_383)
+
+
+def test_an_image_that_is_larger_than_can_be_noted_has_no_size() -> None:
+    assert recognise(files.png(2**32 - 1, 1)) == Kind("image/png")
+
+
+@pytest.mark.parametrize("name", ["texts.png", "chunks.png", "profile.png"])
+def test_what_is_packed_before_the_picture_costs_the_image_its_size(name: str) -> None:
+    assert recognise(files.BOMBS[name]) == Kind("image/png")
+
+
+def test_no_more_of_a_file_is_read_than_agreed(tmp_path: Path) -> None:
+    path = tmp_path / "large.jpeg"
+    segment = b"\xff\xe1" + struct.pack(">H", 65_535) + bytes(65_533)
+    path.write_bytes(b"\xff\xd8" + segment * 300)
+    with path.open("rb") as file:
+        read = Counting(file)
+
+        found = types._recognise(read)  # type: ignore[arg-type]
+
+    assert found == Kind("image/jpeg")
+    assert read.bytes < opening.READ_BYTES + 2 * types.HEAD_BYTES < path.stat().st_size
+
+
+class Counting:
+    """A file that counts what is read of it."""
+
+    def __init__(self, file: object) -> None:
+        self._file = file
+        self.bytes = 0
+
+    def read(self, size: int = -1) -> bytes:
+        taken: bytes = self._file.read(size)  # type: ignore[attr-defined]
+        self.bytes += len(taken)
+        return taken
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
