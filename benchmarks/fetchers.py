@@ -66,7 +66,8 @@ class Run:
     began: float = 0.0
     doubled: float = 0.0
     ended: float = 0.0
-    kills: list[float] = field(default_factory=list)
+    kills: list[tuple[float, float]] = field(default_factory=list)
+    """Between which two moments each happened."""
     pages: Iterator[int] = field(default_factory=count)
     fed: set[tuple[int, str]] = field(default_factory=set)
     rates: list[float] = field(default_factory=lambda: [each["rate"] for each in limits()])
@@ -98,8 +99,9 @@ def _run(origins: SecretOrigins, stack: Stack, feeder: Feeder, kills: Sequence[C
     while (now := time.time()) < run.began + SECONDS:
         _feed(origins, stack, feeder, run)
         if now > run.began + (len(run.kills) + 1) * KILL_SECONDS:
-            run.kills.append(time.time())
-            next(victims)()
+            before = time.time()
+            next(victims)()  # the site's own is asked for its number first
+            run.kills.append((before, time.time()))
         if not run.doubled and now > run.began + DOUBLES_AFTER_SECONDS:
             for domain in DOUBLED:
                 run.rates[domain - 1] *= 2
@@ -145,8 +147,13 @@ def _unexcused(seen: Sequence[Asked], run: Run) -> int:
             refused_at[one.domain].append(one.at)
         if one.early:
             recent = [at for at in refused_at[one.domain] if at < one.at]
-            found += not any(at <= killed <= at + UNTOLD_SECONDS for at in recent[-2:] for killed in run.kills)
+            found += not any(_was_killed(run, at, at + UNTOLD_SECONDS) for at in recent[-2:])
     return found
+
+
+def _was_killed(run: Run, start: float, end: float) -> bool:
+    """Whether a fetcher may have been killed between the two moments."""
+    return any(start <= after and before <= end for before, after in run.kills)
 
 
 def _refused(seen: Sequence[Asked]) -> float:
@@ -163,7 +170,7 @@ def _losses(seen: Sequence[Asked], known: Sequence[dict[str, float]], run: Run) 
     yield Figure("pages fetched twice", len(twice))
     for (domain, _), at in list(twice.items()):
         in_hand = known[domain - 1]["latency"] + IN_HAND_SECONDS
-        if any(at[0] <= killed <= at[0] + in_hand for killed in run.kills):
+        if _was_killed(run, at[0], at[0] + in_hand):
             del twice[domain, _]
     yield Figure("of those not in hand of a fetcher that was killed", len(twice), at_most=0)
 

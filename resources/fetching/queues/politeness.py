@@ -7,9 +7,12 @@ from dataclasses import dataclass
 class Politeness:
     """How a domain is treated, and how much may wait. Durations are in seconds.
 
-    Rates are learnt as gaps between requests: a refusal makes the gap `cut` times as long, once for each
-    event; a success makes it shorter by `step` of it, or by `near_step` within 5 % of the gap that was
-    refused last. The number in flight grows by `cap_step` ÷ cap for each success that others waited for.
+    Rates are learnt as gaps between requests: a refusal makes the gap `cut` times as long, or `near_cut` times
+    where about that was refused before, once for each event. Before any refusal a success makes it shorter by
+    `first_step` of it. After one it comes back to `margin` times what was refused, and is probed past that the
+    further the longer nothing is refused: the scale of that is the longest of `probe`, of `probe_requests` at
+    that gap, and of `probe_asked` times what Retry-After had asked for (of which `most_asked` counts).
+    The number in flight grows by `cap_step` ÷ cap for each success that others waited for.
     """
 
     delay: float = 0.5
@@ -23,9 +26,11 @@ class Politeness:
     cut: float = 1.6
     near_cut: float = 1.25
     first_step: float = 0.02
-    step: float = 0.01
-    near_step: float = 0.0003
-    past_step: float = 0.002
+    margin: float = 1.03
+    probe: float = 20
+    probe_requests: int = 200
+    probe_asked: float = 12
+    most_asked: float = 300
     cap_step: float = 0.125
     near_cap_step: float = 0.01
 
@@ -62,9 +67,9 @@ _PLAIN = (
     "cut",
     "near_cut",
     "first_step",
-    "step",
-    "near_step",
-    "past_step",
+    "margin",
+    "probe_requests",
+    "probe_asked",
     "cap_step",
     "near_cap_step",
     "most_lapses",
@@ -80,6 +85,8 @@ _TIMES = (
     "least_delay",
     "most_delay",
     "most_retry_after",
+    "most_asked",
+    "probe",
     "lease",
     "stall",
     "circuit",

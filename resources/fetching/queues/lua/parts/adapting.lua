@@ -1,6 +1,7 @@
--- Politeness, learnt from what the origin answers. AIMD with a memory: the gap is cut once for each event
--- of refusal, and is approached slowly where it was refused last.
-local NEAR, PAST = 1.05, 0.995  -- of the gap that was refused: from here on slowly, from there on as ever
+-- Politeness, learnt from what the origin answers. The gap is cut once for each event of refusal. From there
+-- it comes back to just short of the gap that was refused, stays there for long, and is then probed past, the
+-- further the longer nothing is refused: rate = known * (1 + phase^5), as CUBIC has it with a third power.
+local NEAR, PAST = 1.05, 0.9  -- of the gap that was refused: within these it is held to be what is refused
 
 local function is_one_event(d, job, latency)
   return job.claimed <= d.cut_at or now - d.cut_at <= 2 * math.max(latency, d.delay)
@@ -8,12 +9,32 @@ end
 
 local function is_near(d) return d.delay <= d.floor * NEAR and d.delay >= d.floor * PAST end
 
--- How much of the gap a success takes away: most before any refusal, little near the last one, and a little
--- more past it, since an origin that tolerates bursts refuses late.
-local function step_of(d)
-  if d.floor == 0 then return rules.first_step end
-  if is_near(d) then return rules.near_step end
-  return d.delay < d.floor and rules.past_step or rules.step
+-- The gap that is kept to: a little longer than what was refused.
+local function known_gap(d) return d.floor * rules.margin end
+
+-- How long requests at the known gap count as one phase. An origin that asks for long pauses is probed seldom.
+local function span_ms(d)
+  local asked = rules.probe_asked * math.min(d.asked, rules.most_asked_ms)
+  return math.max(rules.probe_requests * d.floor, rules.probe_ms, asked)
+end
+
+-- One more success. Time counts only as far as requests filled it.
+local function speed_up(d)
+  if d.floor == 0 then
+    d.delay = d.delay * (1 - rules.first_step)
+  else
+    d.phase = d.phase + d.delay / span_ms(d)
+    if d.phase > -1 then d.delay = math.min(d.delay, known_gap(d) / (1 + d.phase ^ 5)) end
+  end
+  d.delay = math.max(rules.least_delay_ms, d.delay)
+end
+
+local function slow_down(d, asked)
+  -- What holds at or past what was known differs by little from it; less than that is something new.
+  local is_known = d.floor > 0 and d.delay <= d.floor * NEAR
+  d.floor, d.cut_at, d.asked = d.delay, now, asked
+  d.delay = math.min(rules.most_delay_ms, d.delay * (is_known and rules.near_cut or rules.cut))
+  d.phase = -math.max(0, 1 - known_gap(d) / d.delay) ^ 0.2
 end
 
 local function forgive(d)
@@ -36,8 +57,7 @@ local function on_success(d, job)
   forgive(d)
   if job.claimed <= d.cut_at then return end  -- sent at a rate that was refused since
   if job.paced == '1' and d.set_delay == '' then
-    d.delay = math.max(rules.least_delay_ms, d.delay * (1 - step_of(d)))
-    if d.delay < d.floor * 0.9 then d.floor = 0 end  -- refused no more
+    speed_up(d)
   end
   -- All were in flight, and the gap was over: one more would have been sent.
   local was_full = d.in_flight + 1 >= cap_of(d) and now > d.next and waiting(d) > 0
@@ -53,22 +73,18 @@ end
 local function on_throttled(d, job, latency, retry_after)
   d.throttled = d.throttled + 1
   note_trouble(d)
+  local asked = math.min(retry_after, rules.most_retry_after_ms)
   if not is_one_event(d, job, latency) then
     d.throttles = d.throttles + 1
     -- Where requests waited for others to end, and the gap is not what was refused before, their number may
     -- be what is refused.
-    local was_near = is_near(d)
-    if d.in_flight + 1 >= cap_of(d) and now > d.next and not was_near and d.cap >= 2 then
+    if d.in_flight + 1 >= cap_of(d) and now > d.next and not is_near(d) and d.cap >= 2 then
       d.cap_refused = math.floor(d.cap)
       d.cap = d.cap_refused - 1
     end
-    -- Refused a little past what was refused before: an origin that tolerates bursts says so late.
-    local is_known = d.floor > d.delay and d.delay >= d.floor * 0.9
-    d.floor, d.cut_at = is_known and (3 * d.floor + d.delay) / 4 or d.delay, now
-    d.delay = math.min(rules.most_delay_ms, d.delay * ((was_near or is_known) and rules.near_cut or rules.cut))
+    slow_down(d, asked)
   end
   local pause = math.min(rules.most_delay_ms, gap_ms(d) * 2 ^ math.min(20, math.max(0, d.throttles - 1)))
-  local asked = math.min(retry_after, rules.most_retry_after_ms)
   local till = now + math.max(asked, pause)
   if till > d.block_until then
     d.block_until, d.block_cause = till, asked > pause and 'asked' or 'refused'

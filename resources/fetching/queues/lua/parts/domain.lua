@@ -5,8 +5,10 @@ local now = rules.now or time[1] * 1000 + time[2] / 1000  -- rules.now: a test's
 
 local LANES = {'fast', 'slow'}
 local DEFAULTS = {
-  -- politeness, learnt: gap between requests, the gap that was refused last, when it was cut
-  delay = rules.delay_ms, floor = 0, cut_at = 0, throttles = 0, cap = rules.in_flight, cap_refused = 0,
+  -- politeness, learnt: gap between requests, the gap that was refused last, when it was cut, what was asked for
+  -- then, and how far the way back and past it is gone (-1 to 0, and on)
+  delay = rules.delay_ms, floor = 0, cut_at = 0, asked = 0, phase = 0, throttles = 0,
+  cap = rules.in_flight, cap_refused = 0,
   -- when the next request may be sent
   next = 0, block_until = 0, block_cause = '', bytes_until = 0,
   -- what robots.txt asks for, until when that is known, and the job whose turn is used to ask for it
