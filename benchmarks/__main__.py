@@ -19,6 +19,7 @@ from benchmarks import (
     isolation,
     memory,
     misses,
+    ordering,
     painting,
     priority,
     redirects,
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "swallowing": swallowing.measure,
     "interactive": interactive.measure,
     "frontier": frontier.measure,
+    "ordering": ordering.measure,
 }
 
 ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {"redirects": redirects.measure}

@@ -1,0 +1,89 @@
+"""Orders of fetching 1,597 feeds, in simulated time: how much later than the bound each is done. Fetches nothing.
+
+The durations are those of tests/feeds/scheduling/populations.py. Another run of 100,000 feeds, of which 2,000 are due,
+shows what choosing and ordering them costs.
+"""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+from benchmarks.figures import Figure, Note, median
+from feeds.scheduling import choosing
+from feeds.scheduling.batches import replay_batches
+from feeds.scheduling.bounds import bound
+from feeds.scheduling.choosing import Candidate
+from feeds.scheduling.expecting import Expectations
+from feeds.scheduling.fetches import Fetch, Gap, Limits
+from feeds.scheduling.orders import Order
+from feeds.scheduling.simulating import Replay, replay
+from tests.feeds.scheduling.populations import population
+
+SEEDS = range(1, 6)
+SLOTS = 20
+LIMITS = {
+    "one at a time, 1 s between": Limits(SLOTS, 1, 1.0, Gap.END),
+    "one at a time, every 0.5 s": Limits(SLOTS, 1, 0.5),
+    "2 at a time, every 0.5 s": Limits(SLOTS, 2, 0.5),
+    "4 at a time, every 0.25 s": Limits(SLOTS, 4, 0.25),
+}
+STRICT = "one at a time, 1 s between"
+FEEDS = (100, 10_000, 100_000)
+DUE = 2_000
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def measure() -> Iterator[Figure | Note]:
+    """Medians over five populations."""
+    for name, limits in LIMITS.items():
+        yield Note(f"{name}:")
+        yield from _orders(limits, is_bounded=name == STRICT)
+    for feeds in FEEDS:
+        due = min(DUE, feeds // 2)
+        at_most = 1.0 if feeds == FEEDS[-1] else None
+        yield Figure(f"choosing and ordering {due:,} due of {feeds:,} feeds", _growth(feeds, due), "s", at_most=at_most)
+
+
+def _orders(limits: Limits, *, is_bounded: bool) -> Iterator[Figure]:
+    populations = [population(seed) for seed in SEEDS]
+    bounds = [bound(fetches, limits).seconds for fetches in populations]
+    for name, replays in _replays(populations, limits):
+        ratios = [each.makespan_seconds / least for each, least in zip(replays, bounds, strict=True)]
+        most = (1.3 if "unknown" in name else 1.1) if is_bounded and name.startswith("longest") else None
+        yield Figure(f"makespan ÷ bound, {name}", median(ratios), at_most=most)
+        yield Figure("  mean completion", median([each.mean_completion_seconds for each in replays]), "s")
+
+
+def _replays(populations: list[list[Fetch]], limits: Limits) -> Iterator[tuple[str, list[Replay]]]:
+    unknown = [
+        ([Fetch(each.key, each.host, 1.0) for each in fetches], {each.key: each.seconds for each in fetches})
+        for fetches in populations
+    ]
+    chain = Order.LONGEST_CHAIN
+    yield chain.value, [replay(fetches, limits, chain) for fetches in populations]
+    yield f"{chain.value}, durations unknown", [replay(alike, limits, chain, took) for alike, took in unknown]
+    for order in (Order.DECISIVE_CHAIN, Order.SHORTEST):
+        yield order.value, [replay(fetches, limits, order) for fetches in populations]
+    for is_ordered, name in ((True, "batches, shortest first"), (False, "batches, as given")):
+        yield name, [replay_batches(fetches, limits, is_ordered=is_ordered) for fetches in populations]
+
+
+def _growth(feeds: int, due: int) -> float:
+    """Seconds to choose, to expect and to put in order. Reading them from a database is not part of it."""
+    luck = Random(1)
+    candidates = [
+        Candidate(
+            str(number),
+            f"{int(luck.paretovariate(0.7))}.example",
+            NOW + timedelta(seconds=1 if number >= due else -luck.random() * 3600),
+            seconds=luck.lognormvariate(-0.7, 1.0) if luck.random() < 0.9 else None,
+        )
+        for number in range(feeds)
+    ]
+    luck.shuffle(candidates)
+    began = time.perf_counter()
+    expectations = Expectations.of((each.host, each.seconds) for each in candidates if each.seconds is not None)
+    chosen = choosing.fetches(choosing.choose(candidates, NOW, due), expectations)
+    assert len(replay(chosen, LIMITS[STRICT], Order.LONGEST_CHAIN).runs) == due
+    return time.perf_counter() - began
