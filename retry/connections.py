@@ -121,8 +121,13 @@ async def _replies(clients: Clients, calls: dict[int, Call]) -> dict[int, Reply 
     return replies
 
 
-async def execute_all(client: "redis.asyncio.Redis", server: Server, calls: Sequence[Call]) -> list[Reply]:
-    """Runs calls in a single round trip. Raises StoreUnavailable for all of them."""
+async def execute_all(
+    client: "redis.asyncio.Redis", server: Server, calls: Sequence[Call]
+) -> list[Reply | StoreUnavailable]:
+    """Runs calls in a single round trip. A call that is refused has its refusal in the place of its reply.
+
+    Raises StoreUnavailable for all of them when nothing came back, or nothing but refusals.
+    """
     breaker = BREAKERS[server]
     if not breaker.allows(time.monotonic()):
         raise StoreUnavailable(f"{server} did not answer a moment ago")
@@ -132,12 +137,13 @@ async def execute_all(client: "redis.asyncio.Redis", server: Server, calls: Sequ
             if unknown := _unknown(replies):
                 texts = [calls[place].by_text() for place in unknown]
                 replies = _completed(replies, unknown, await _pipelined(client, texts))
-        _none_refused(replies)
+        if all(isinstance(reply, RedisError) for reply in replies):
+            _none_refused(replies)
     except (RedisError, OSError) as error:
         breaker.failed(time.monotonic())
         raise StoreUnavailable(f"{server}: {error}") from error
     breaker.succeeded()
-    return replies
+    return [StoreUnavailable(f"{server}: {reply}") if isinstance(reply, RedisError) else reply for reply in replies]
 
 
 @cache

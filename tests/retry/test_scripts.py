@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from retry import connections, scripts
+from retry.errors import StoreUnavailable
 from retry.scripts import Call
 
 
@@ -70,3 +71,24 @@ def test_nor_does_it_in_an_event_loop(counted_and_new: list[Call]) -> None:
     first, new, second = asyncio.run(replies())
     assert (first, second) == (2, 3)
     assert isinstance(new, bytes)
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_call_that_is_refused_takes_no_other_along(folder: Path, counted_and_new: list[Call]) -> None:
+    (folder / "refused.lua").write_text("return redis.error_reply('no room')\n")
+    scripts.register(folder, "tests")
+    refused = Call("state", "tests.refused", [])
+
+    async def replies(calls: list[Call]) -> list[object]:
+        client = connections.async_client("state")
+        try:
+            return list(await connections.execute_all(client, "state", calls))
+        finally:
+            await client.aclose()
+
+    first, error, second = asyncio.run(replies([counted_and_new[0], refused, counted_and_new[0]]))
+    assert (first, second) == (2, 3)
+    assert isinstance(error, StoreUnavailable)
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(replies([refused]))
+    connections.BREAKERS["state"].succeeded()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
@@ -54,6 +55,8 @@ class Engine:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
         self._asked_lanes: list[Lane] = []
+        self._nothing_claimed_since: float | None = None
+        """Since when Redis has not answered claims (monotonic)."""
 
     def end(self) -> None:
         """No more jobs are taken; `run` returns when those at hand are done, or given back."""
@@ -96,12 +99,9 @@ class Engine:
             try:
                 found = await self._claim(min(most, self._slots.room))
             except StoreUnavailable as error:
-                _log.warning("nothing can be claimed", extra={"error": str(error)})
+                self._nothing_claimed(error)
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
-            for one in found:
-                if not isinstance(one, Idle):
-                    self._begin(one)
             match found[-1]:  # the frontier knows that this fetcher sleeps only if it said so last
                 case Idle(wait_seconds):
                     most = 1
@@ -110,9 +110,31 @@ class Engine:
                     most = min(2 * most, MOST_CLAIMS)
 
     async def _claim(self, number: int) -> list[Claimed | Doomed | Idle]:
-        """So many, in one trip."""
+        """So many, in one trip, and begins what it gets. Raises StoreUnavailable if any of them was not answered."""
+        if self._nothing_claimed_since is not None:  # what Redis has handed out meanwhile has not come here
+            await self._trips.run(frontier.put_back(self._worker, list(self._held)))
         claims = (frontier.claim(self._worker, self._machine, self._asked_lanes) for _ in range(number))
-        return await asyncio.gather(*map(self._trips.run, claims))
+        replies = await asyncio.gather(*map(self._trips.run, claims), return_exceptions=True)
+        found = [reply for reply in replies if not isinstance(reply, BaseException)]
+        for one in found:
+            if not isinstance(one, Idle):
+                self._begin(one)
+        for reply in replies:
+            if isinstance(reply, BaseException):
+                raise reply
+        self._claims_again()
+        return found
+
+    def _nothing_claimed(self, error: StoreUnavailable) -> None:
+        if self._nothing_claimed_since is None:
+            self._nothing_claimed_since = time.monotonic()
+            _log.warning("nothing can be claimed", extra={"error": str(error)})
+
+    def _claims_again(self) -> None:
+        if self._nothing_claimed_since is not None:
+            seconds = time.monotonic() - self._nothing_claimed_since
+            _log.warning("claims are answered again", extra={"seconds": round(seconds, 1)})
+            self._nothing_claimed_since = None
 
     def _begin(self, found: Doomed | Claimed) -> None:
         job = found.job if isinstance(found, Doomed) else found

@@ -124,6 +124,14 @@ def renew(jobs: Iterable[Claimed]) -> Steps[set[str]]:
     return set(replies.texts((yield call("renew", *pairs))))
 
 
+def put_back(worker: str, held: Iterable[str]) -> Steps[int]:
+    """Queues again what this fetcher was handed and does not hold, since it has not come there. No lapse of theirs.
+
+    `held` are the keys of the jobs that it does hold. How many it was.
+    """
+    return int(str((yield call("put_back", worker, *held))))
+
+
 def sign_in(worker: str) -> Steps[None]:
     """Says that this fetcher is there, for as long as a lease lasts."""
     yield call("sign_in", worker)

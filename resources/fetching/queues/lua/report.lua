@@ -24,19 +24,28 @@ local function note_evidence()
   redis.call('ZREMRANGEBYSCORE', 'fetch:evidence', '-inf', now - 86400000)
 end
 
+-- An attempt that failed of our own network. What has failed for good meanwhile stays so.
+local function take_back_attempt(name)
+  local tried = job_of(name)
+  if not tried or not is_waiting(tried) or tried.attempts == 0 then return end
+  set_job(tried, 'attempts', tried.attempts - 1)
+  local of = domain(tried.scope)
+  of.budget = math.min(rules.retry_budget, of.budget + 1)
+  if of ~= d then settle(of) end
+end
+
 -- Whether it is our network that is away. What was held against the hosts until that is clear is forgiven.
 local function is_our_network()
   if is_away(machine, d.egress) then return true end
   if d.ok_at <= now - rules.outage_ms then return false end
   local hosts = unreachable_name(machine, d.egress)
-  redis.call('ZADD', hosts, now, d.scope)
-  redis.call('ZREMRANGEBYSCORE', hosts, '-inf', now - rules.outage_window_ms)
-  redis.call('PEXPIRE', hosts, rules.outage_window_ms)
+  note_recent(hosts, d.scope)
   if redis.call('ZCARD', hosts) < rules.outage_hosts then return false end
   for _, scope in ipairs(redis.call('ZRANGE', hosts, 0, -1)) do
     forgive(domain(scope))
     if scope ~= d.scope then settle(domain(scope)) end
   end
+  for _, name in ipairs(redis.call('ZRANGE', untold_name(machine, d.egress), 0, -1)) do take_back_attempt(name) end
   goes_away(machine, d.egress)
   return true
 end
@@ -102,8 +111,11 @@ elseif what == 'again' and verdict ~= 'unsent' and d.budget < 1 then
   set_job(job, 'state', 'holding')
   reply = {'refused'}
 elseif what == 'again' then
-  if verdict ~= 'unsent' then d.budget = d.budget - 1 end
-  set_job(job, 'attempts', job.attempts + 1)
+  if verdict ~= 'unsent' then
+    d.budget = d.budget - 1
+    set_job(job, 'attempts', job.attempts + 1)
+    if verdict == 'unreachable' then note_recent(untold_name(machine, d.egress), key) end
+  end
   reply = queue_again(again_ms)
 elseif what == 'end' then
   reply = end_or_more()

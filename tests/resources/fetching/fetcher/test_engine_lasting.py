@@ -1,12 +1,15 @@
 """A fetcher's engine as it ends, is full, loses Redis, and holds what it has in hand."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 import pytest
 from pytest_django import Settings
 
 from retry import connections, standings
+from retry.errors import StoreUnavailable
+from retry.scripts import Call, Server
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, Peer, answer
 from tests.resources.fetching.fetcher.running import in_turn, run
@@ -102,6 +105,35 @@ def test_a_fetcher_survives_a_redis_that_is_away_for_a_while(servers: RedisServe
             assert isinstance(await ended(work), standings.Done)
 
     run(test)
+
+
+def test_claims_whose_replies_are_lost_are_no_lapses(
+    servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.FETCH_LEASE_SECONDS = 3600
+    monkeypatch.setattr("resources.fetching.fetcher.engine.PAUSE_SECONDS", 0.01)
+    execute_all, lost = connections.execute_all, list[Call]()
+
+    async def losing(client: object, server: Server, calls: Sequence[Call]) -> object:
+        replies = await execute_all(client, server, calls)  # type: ignore[arg-type]
+        handed_out = [isinstance(reply, list) and reply[0] == b"claimed" for reply in replies]
+        if any(handed_out) and len(lost) < 3:
+            lost.extend(calls)
+            raise StoreUnavailable("the connection is gone")
+        return replies
+
+    monkeypatch.setattr(connections, "execute_all", losing)
+
+    async def test(origin: Origin) -> None:
+        work = page_work(origin.does("/a", answer(body=b"page")))
+        async with fetching():
+            await want(work)
+            assert isinstance(await ended(work), standings.Done)
+
+    run(test)
+    assert len(lost) >= 3
+    said = [record.message for record in caplog.records if record.name == "tarry.fetching"]
+    assert said == ["nothing can be claimed", "claims are answered again"]
 
 
 def test_jobs_are_kept_while_they_are_in_flight(settings: Settings, servers: RedisServers) -> None:

@@ -6,7 +6,7 @@ from resources.fetching.queues import frontier
 from resources.fetching.queues.frontier import Hold
 from resources.fetching.queues.jobs import Ended, Held, Joined, Limits, More, Stale, Wish
 from retry import connections
-from tests.resources.fetching.asking import HOST, OK, claimed, doomed, enqueue, idle, job, record, report
+from tests.resources.fetching.asking import HOST, OK, claim, claimed, doomed, enqueue, idle, job, record, report
 from tests.resources.fetching.clock import Clock
 
 run = connections.run
@@ -51,6 +51,21 @@ def test_the_job_of_a_worker_that_dies_after_its_request_is_done_again(clock: Cl
     report(claimed(), OK, Hold())
     clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
     assert report(claimed()) == Ended()
+
+
+def test_what_never_came_to_its_worker_goes_back_without_a_lapse(clock: Clock, settings: Settings) -> None:
+    enqueue(job("1"), job("2"), job("1", "b.example.com"), job("1", "c.example.com"))
+    held = claimed()
+    for _ in range(2):
+        claim(worker="w")
+    claim(worker="another")
+    clock.pass_by(1)
+    assert run(frontier.put_back("w", [held.key])) == 2
+    clock.pass_by(settings.FETCH_LEASE_SECONDS / 2)
+    assert run(frontier.renew([held])) == set()
+    again = [claimed() for _ in range(3)]  # both of them, and the next of the first host
+    assert all(one.lapses == 0 for one in again)
+    assert report(held) == Ended()
 
 
 def test_work_that_kills_its_worker_fails(clock: Clock, settings: Settings) -> None:

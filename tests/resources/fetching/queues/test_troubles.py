@@ -6,7 +6,7 @@ import pytest
 
 from resources.fetching.queues import frontier
 from resources.fetching.queues.frontier import Hold, TryAgain
-from resources.fetching.queues.jobs import Again, Ended, Idle, Limits, NoBudget, Report
+from resources.fetching.queues.jobs import Again, Claimed, Ended, Idle, Limits, NoBudget, Report
 from retry import connections
 from tests.resources.fetching.asking import (
     FAILED,
@@ -15,6 +15,7 @@ from tests.resources.fetching.asking import (
     REFUSED,
     THROTTLED,
     UNREACHABLE,
+    UNSENT,
     backlog,
     claim,
     claimed,
@@ -118,6 +119,42 @@ def test_many_hosts_that_cannot_be_reached_at_once_are_our_networks_fault(clock:
     for host in HOSTS:
         assert float(record(host).get("failures", 0)) == 0
         assert float(record(host).get("trouble_since", 0)) == 0
+
+
+def test_attempts_that_failed_of_our_own_network_are_taken_back(clock: Clock) -> None:
+    fetched_once(clock, *HOSTS)
+    clock.pass_by(60)
+    held = [next_claimed(clock) for _ in HOSTS]
+    for one in held[:3]:
+        assert isinstance(report(one, UNREACHABLE, TryAgain(1)), Again)
+    budgets = [float(record(one.scope)["budget"]) for one in held[:3]]
+    report(held[3], UNREACHABLE, TryAgain(1))
+    assert [float(record(one.scope)["budget"]) for one in held[:3]] == [budget + 1 for budget in budgets]
+    for one in held[4:]:
+        report(one)  # the network is there again
+    clock.pass_by(60)
+    again = {one.key: one.attempts for one in iter(lambda: finished(clock), None)}
+    assert [again[one.key] for one in held[:3]] == [0, 0, 0]
+
+
+def finished(clock: Clock) -> Claimed | None:
+    """The next job, which is done; None when nothing is left."""
+    found = claim()
+    while isinstance(found, Idle) and found.wait_seconds < 50:
+        clock.pass_by(found.wait_seconds)
+        found = claim()
+    if isinstance(found, Idle):
+        return None
+    assert isinstance(found, Claimed)
+    report(found)
+    return found
+
+
+def test_a_request_that_was_not_sent_is_no_attempt(clock: Clock) -> None:
+    enqueue(job())
+    assert report(claimed(), UNSENT, TryAgain(5)) == Again(5)
+    clock.pass_by(5.1)
+    assert claimed().attempts == 0
 
 
 def test_while_our_network_is_away_one_request_at_a_time_tries_it(clock: Clock) -> None:

@@ -2,9 +2,17 @@
 -- reached by it, several at once and none that answers meanwhile, are not what is the matter.
 local function network_name(machine, egress) return 'fetch:network:' .. via(machine, egress) end
 local function unreachable_name(machine, egress) return 'fetch:unreachable:' .. via(machine, egress) end
+local function untold_name(machine, egress) return 'fetch:untold:' .. via(machine, egress) end
 
 local function network_works(machine, egress)
-  redis.call('DEL', network_name(machine, egress), unreachable_name(machine, egress))
+  redis.call('DEL', network_name(machine, egress), unreachable_name(machine, egress), untold_name(machine, egress))
+end
+
+-- Members of a set that holds what happened within the window.
+local function note_recent(name, member)
+  redis.call('ZADD', name, now, member)
+  redis.call('ZREMRANGEBYSCORE', name, '-inf', now - rules.outage_window_ms)
+  redis.call('PEXPIRE', name, rules.outage_window_ms)
 end
 
 local function is_away(machine, egress)

@@ -1,0 +1,25 @@
+-- What a fetcher was handed, and what has not come there, goes back to its place: its lapse is nobody's fault.
+-- needs: domain line job
+-- ARGV: rules worker | the keys of the jobs that it holds   -> how many went back
+local held, back = {}, 0
+for place = 3, #ARGV do held[ARGV[place]] = true end
+
+local function put_back(job)
+  local d = domain(job.scope)
+  redis.call('ZREM', 'fetch:leases', job.key)
+  if job.state == 'ending' then
+    doom(job, job.why)
+  else
+    if job.state == 'running' then leave_flight(d, job) end
+    if job.state == 'running' and d.next == job.slot_next then d.next = job.slot_before end
+    put(d, job)
+  end
+  settle(d)
+  back = back + 1
+end
+
+for _, key in ipairs(redis.call('ZRANGE', 'fetch:leases', 0, -1)) do
+  if not held[key] and redis.call('HGET', job_name(key), 'worker') == ARGV[2] then put_back(job_of(key)) end
+end
+wake()
+return back
