@@ -1,6 +1,6 @@
 """The errors of fetching. PURE."""
 
-from .outcomes import Failure
+from .outcomes import Failure, Obstacle
 
 
 class FetchError(Exception):
@@ -13,12 +13,14 @@ class FetchError(Exception):
         *,
         status: int | None = None,
         retry_after_seconds: float | None = None,
+        obstacle: Obstacle | None = None,
     ) -> None:
         super().__init__(detail)
         self.failure = failure
         self.detail = detail
         self.status = status
         self.retry_after_seconds = retry_after_seconds
+        self.obstacle = obstacle
 
 
 class MalformedExceptionError(ValueError):

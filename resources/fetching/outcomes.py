@@ -35,6 +35,16 @@ class Failure(Enum):
     """The signature in its address has run out."""
 
 
+class Obstacle(Enum):
+    """What was in the way of an answer, where that is known."""
+
+    LOOKUP = "lookup"
+    """The host's name."""
+    CONNECTION = "connection"
+    TLS = "tls"
+    """The handshake, or the certificate."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hop:
     """An address that was asked and redirected elsewhere."""
@@ -146,6 +156,7 @@ class Failed:
     """Nothing came. `status` is the last answer's, None without one; `detail` is a sentence for people.
 
     `retry_after_seconds` is what the server asked for; `url` the address that was asked last, if one was.
+    `obstacle` is None for a failure of any other kind.
     """
 
     failure: Failure
@@ -155,6 +166,7 @@ class Failed:
     retry_after_seconds: float | None = None
     hops: tuple[Hop, ...] = ()
     url: str = ""
+    obstacle: Obstacle | None = None
 
 
 Outcome = Fetched | NotModified | Dropped | Failed

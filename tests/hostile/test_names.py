@@ -4,12 +4,12 @@ import socket
 
 import pytest
 
-from resources.fetching.outcomes import Failure, Fetched
+from resources.fetching.outcomes import Failure, Fetched, Obstacle
 from resources.fetching.requests import Fetch
 from resources.fetching.transport.client import Client
 from tests.hostile.names import Names
 from tests.hostile.origin import Origin, answer, redirect
-from tests.hostile.visits import LIMITS, client, failure, fetching_from, run, timed
+from tests.hostile.visits import LIMITS, client, failure, fetching_from, obstacle, run, timed
 
 VICTIM = "127.0.0.2"
 
@@ -110,9 +110,22 @@ def test_sockets_are_guarded_even_where_the_answer_was_not(monkeypatch: pytest.M
 @pytest.mark.parametrize("name", ["gone.example", "empty.example"])
 def test_a_name_without_addresses_will_not_have_one_the_next_time(name: str) -> None:
     async def work(_: Origin, client: Client) -> None:
-        assert failure(await timed(client, Fetch(f"http://{name}/", limits=LIMITS))) is Failure.PERMANENT
+        outcome = await timed(client, Fetch(f"http://{name}/", limits=LIMITS))
+        assert failure(outcome) is Failure.PERMANENT
+        assert obstacle(outcome) is Obstacle.LOOKUP
 
     fetching_from(work, lookup=Names(empty_example=[[]]))
+
+
+def test_a_port_where_nobody_listens_is_no_connection() -> None:
+    async def work(_: Origin, client: Client) -> None:
+        async with Origin() as closed:
+            url = closed.url("/")
+        outcome = await timed(client, Fetch(url, limits=LIMITS))
+        assert failure(outcome) is Failure.TRANSIENT
+        assert obstacle(outcome) is Obstacle.CONNECTION
+
+    fetching_from(work)
 
 
 def test_a_silent_name_holds_up_no_other() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified
+from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified, Obstacle
 from resources.fetching.requests import Fetch
 from resources.fetching.transport.client import Client
 from tests.hostile.certificates import served, trusting
 from tests.hostile.names import Names
 from tests.hostile.origin import Origin, Peer, answer, head, raw, redirect
-from tests.hostile.visits import LIMITS, failure, fetching_from, timed, visit
+from tests.hostile.visits import LIMITS, failure, fetching_from, obstacle, timed, visit
 
 SECRETS = {"Authorization": "Bearer secret", "Cookie": "session=secret", "X-Token": "secret", "Referer": "https://me/"}
 
@@ -244,6 +244,7 @@ def test_a_certificate_must_be_trusted_and_name_the_host(certificate: Path, host
         async with Origin(tls=served(certificate)) as secure:
             outcome = await timed(client, Fetch(f"https://{host}:{secure.port}/", limits=LIMITS))
             assert failure(outcome) is Failure.PERMANENT
+            assert obstacle(outcome) is Obstacle.TLS
             assert not secure.asked
 
     names = Names(secure_example=[["127.0.0.1"]], other_example=[["127.0.0.1"]])

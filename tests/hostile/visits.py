@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.fetching.addressing.addresses import guard
-from resources.fetching.outcomes import Failed, Failure, Fetched, Outcome
+from resources.fetching.outcomes import Failed, Failure, Fetched, Obstacle, Outcome
 from resources.fetching.requests import Fetch, Limits
 from resources.fetching.transport.client import Client, Decide, Policy, Slows
 from tests.hostile.names import Names
@@ -88,6 +88,11 @@ async def assert_alive(fetching: Client, origin: Origin) -> None:
 def failure(outcome: Outcome) -> Failure:
     assert isinstance(outcome, Failed), outcome
     return outcome.failure
+
+
+def obstacle(outcome: Outcome) -> Obstacle | None:
+    assert isinstance(outcome, Failed), outcome
+    return outcome.obstacle
 
 
 def fetching_from(work: Callable[[Origin, Client], Awaitable[None]], **given: Any) -> None:

@@ -129,9 +129,8 @@ class Client:
             ended = error
         status = trip.status if ended.status is None else ended.status
         timing = trip.pace.timing(loop.time())
-        return Failed(
-            ended.failure, ended.detail, timing, status, ended.retry_after_seconds, tuple(trip.hops), trip.url
-        )
+        wait, hops = ended.retry_after_seconds, tuple(trip.hops)
+        return Failed(ended.failure, ended.detail, timing, status, wait, hops, trip.url, ended.obstacle)
 
     async def _follow(self, fetch: Fetch, decide: Decide | None, turn: Turn | None, trip: _Trip) -> Outcome:
         """Asks, and asks elsewhere as often as it is redirected. Raises FetchError."""

@@ -17,7 +17,7 @@ from yarl import URL
 
 from ..addressing.routes import Route
 from ..errors import FetchError
-from ..outcomes import Failure
+from ..outcomes import Failure, Obstacle
 from ..requests import Limits
 from . import decoding, failing, guarding
 from .proxying import Proxy
@@ -106,7 +106,7 @@ class Exchanges:
         """With TLS it may be the origin, at the other end of a tunnel, that does not answer."""
         if self._proxy is not None and route.target.scheme == "http":
             return FetchError(Failure.OURS, "no connection to the proxy in time")
-        return FetchError(Failure.TRANSIENT, "no connection in time")
+        return FetchError(Failure.TRANSIENT, "no connection in time", obstacle=Obstacle.CONNECTION)
 
     async def close(self) -> None:
         await self._session.close()

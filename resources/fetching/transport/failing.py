@@ -8,7 +8,7 @@ import aiohttp
 from aiohttp.http_exceptions import LineTooLong
 
 from ..errors import FetchError
-from ..outcomes import Failure
+from ..outcomes import Failure, Obstacle
 from . import guarding
 
 MAX_DETAIL_CHARACTERS = 300
@@ -45,9 +45,10 @@ def meaning(error: Exception) -> FetchError:
         return FetchError(Failure.REFUSED, str(refusal))
     match error:
         case aiohttp.ClientConnectorCertificateError():
-            return FetchError(Failure.PERMANENT, _said("a certificate that is not valid", error.certificate_error))
+            invalid = _said("a certificate that is not valid", error.certificate_error)
+            return FetchError(Failure.PERMANENT, invalid, obstacle=Obstacle.TLS)
         case aiohttp.ClientConnectorSSLError():
-            return FetchError(Failure.TRANSIENT, _said("no TLS", error.os_error))
+            return FetchError(Failure.TRANSIENT, _said("no TLS", error.os_error), obstacle=Obstacle.TLS)
         case aiohttp.ClientConnectorDNSError():
             return of_lookup(error.os_error)
         case aiohttp.ClientProxyConnectionError():
@@ -68,8 +69,9 @@ def of_lookup(error: OSError) -> FetchError:
     if isinstance(error, ProxyNotFoundError):
         return FetchError(Failure.OURS, str(error))
     if isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_NAME:
-        return FetchError(Failure.PERMANENT, "there is no such host")
-    return FetchError(Failure.TRANSIENT, _said("the host's name could not be looked up", error))
+        return FetchError(Failure.PERMANENT, "there is no such host", obstacle=Obstacle.LOOKUP)
+    failed = _said("the host's name could not be looked up", error)
+    return FetchError(Failure.TRANSIENT, failed, obstacle=Obstacle.LOOKUP)
 
 
 def _of_proxy(status: int) -> FetchError:
@@ -94,7 +96,7 @@ def _of_system(error: Exception) -> FetchError:
     if numbers & _OURS:
         return FetchError(Failure.OURS, _said("this machine could not", error))
     if isinstance(error, aiohttp.ClientConnectorError):
-        return FetchError(Failure.TRANSIENT, _said("no connection", error.os_error))
+        return FetchError(Failure.TRANSIENT, _said("no connection", error.os_error), obstacle=Obstacle.CONNECTION)
     return FetchError(Failure.TRANSIENT, _said("the connection broke", error))
 
 

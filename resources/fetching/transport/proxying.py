@@ -17,7 +17,7 @@ from yarl import URL
 from ..addressing.addresses import Exempt, Guard
 from ..addressing.targets import Target
 from ..errors import FetchError
-from ..outcomes import Failure
+from ..outcomes import Failure, Obstacle
 from . import failing, guarding
 
 _AUTHORIZATION = "Proxy-Authorization"
@@ -47,7 +47,7 @@ class Proxy:
             async with asyncio.timeout(connect_seconds):
                 addresses = await self._addresses(target)
         except TimeoutError as error:
-            raise FetchError(Failure.TRANSIENT, "no answer of DNS in time") from error
+            raise FetchError(Failure.TRANSIENT, "no answer of DNS in time", obstacle=Obstacle.LOOKUP) from error
         except OSError as error:
             raise failing.of_lookup(error) from error
         for address in addresses:
