@@ -1,0 +1,48 @@
+"""Answers as the fetcher hands them over."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from multidict import CIMultiDict
+
+from feeds.deciding.checking import Circumstances, Decision, Finding, Read, Unchanged, decide
+from feeds.deciding.standing import Hints, Standing
+from resources.fetching.outcomes import Failed, Failure, Head, Hop, Obstacle, Timing
+
+URL = "https://one.example/feed"
+NOW = datetime(2026, 11, 4, 12, tzinfo=UTC)
+"""A Wednesday."""
+MINUTE, HOUR, DAY, WEEK = (timedelta(minutes=1), timedelta(hours=1), timedelta(days=1), timedelta(days=7))
+NOTHING, NEW = Hints(), Standing()
+
+
+def head(moved_to: str | None = None, *, now: datetime = NOW, status: int = 200, **fields: str) -> Head:
+    """An answer's head. Fields as keywords: cache_control="max-age=60"."""
+    headers = CIMultiDict({name.replace("_", "-"): value for name, value in fields.items()})
+    hops = (Hop(URL, 301),) if moved_to else ()
+    return Head(status, moved_to or URL, headers, now.timestamp(), hops)
+
+
+def read(moved_to: str | None = None, *, asks: Hints = NOTHING, is_same: bool = True, **given: str) -> Read:
+    return Read(head(moved_to, **given), asks, is_same)
+
+
+def unchanged(moved_to: str | None = None, **given: str) -> Unchanged:
+    return Unchanged(head(moved_to, status=304, **given))
+
+
+def failed(
+    failure: Failure, status: int | None = None, wait: timedelta | None = None, obstacle: Obstacle | None = None
+) -> Failed:
+    seconds = None if wait is None else wait.total_seconds()
+    return Failed(failure, "as it was told", Timing(NOW.timestamp(), 1), status, seconds, (), URL, obstacle)
+
+
+def decided(finding: Finding, standing: Standing = NEW, *ago: timedelta, now: datetime = NOW, **given: Any) -> Decision:
+    """What follows now, with no luck, for a feed that published so long ago."""
+    published = [now - each for each in ago]
+    return decide(standing, finding, published, Circumstances(now, **{"luck": 0, **given}))
+
+
+def wait(decision: Decision, now: datetime = NOW) -> timedelta:
+    return decision.next_check_at - now
