@@ -43,6 +43,8 @@ UNTOLD_SECONDS = 1.0
 """How long a refusal may be on its way to the other fetchers, the origin's own time included."""
 IN_HAND_SECONDS = 5.0
 """How long a fetcher may have a page in hand beyond the origin's own time."""
+UNREAD_SECONDS = 0.25
+"""How long a request may lie at an origin before it is read: its fetcher may have been killed before that."""
 
 
 def limits() -> list[dict[str, float]]:
@@ -170,7 +172,7 @@ def _losses(seen: Sequence[Asked], known: Sequence[dict[str, float]], run: Run) 
     yield Figure("pages fetched twice", len(twice))
     for (domain, _), at in list(twice.items()):
         in_hand = known[domain - 1]["latency"] + IN_HAND_SECONDS
-        if _was_killed(run, at[0], at[0] + in_hand):
+        if _was_killed(run, at[0] - UNREAD_SECONDS, at[0] + in_hand):
             del twice[domain, _]
     yield Figure("of those not in hand of a fetcher that was killed", len(twice), at_most=0)
 

@@ -37,12 +37,13 @@ def standing(scope: str) -> Standing | None:
     """How it stands; None when Redis does not answer."""
     try:
         now_ms, fields = connections.run(frontier.look(scope))
+        around = connections.run(frontier.around(fields.get("egress", "")))
     except StoreUnavailable:
         return None
     domain = read(scope, now_ms, fields, politeness())
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
     facts = tuple(_facts(domain, now, _egress(scope)))
-    return Standing(in_a_word(domain), tuple(explain(domain)), facts, is_held_up(domain))
+    return Standing(in_a_word(domain), tuple(explain(domain, around)), facts, is_held_up(domain))
 
 
 def is_held_up(domain: Domain) -> bool:
@@ -81,14 +82,18 @@ def proposal(scope: str) -> Proposal | None:
 
 
 def chart(scope: str, now: datetime, hours: int) -> Chart:
-    """Requests and refusals of the last hours."""
+    """Requests and refusals of the last hours, by whichever way out."""
     since, until = charting.begins(now, hours)
-    return charting.chart(rates.tallies(scope, since, until, charting.STEPS[hours]), hours)
+    return charting.chart(rates.tallies(_names(scope), since, until, charting.STEPS[hours]), hours)
 
 
 def latest(scope: str) -> list[FetchTiming]:
-    """The timings that began last, the latest first."""
-    return list(FetchTiming.objects.filter(scope=scope).order_by("-started_at")[:MOST_LATEST])
+    """The timings that began last, by whichever way out, the latest first."""
+    return list(FetchTiming.objects.filter(scope__in=_names(scope)).order_by("-started_at")[:MOST_LATEST])
+
+
+def _names(scope: str) -> list[str]:
+    return [scope, *(row.scope for row in limiting.ways_of(scope))]
 
 
 def _egress(scope: str) -> str:

@@ -27,6 +27,8 @@ from ..queues.explaining import duration, in_a_word
 from . import domain_page
 from .forms import DomainForm
 
+BLOCK_SECONDS = 3600
+BLOCKED = "Blocked for an hour"
 AWAY = "Redis does not answer: {}"
 NOTHING_SAVED = AWAY.format("nothing was changed.")
 
@@ -49,7 +51,7 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
     list_display = ("scope", "stands", "last_success", "gap", "limits", "note")
     list_filter = ("paused",)
     search_fields = ("scope", "note")
-    actions = ("pause", "go_on", "unblock")
+    actions = ("pause", "go_on", "block", "unblock")
     change_form_template = "admin/resources/fetchdomain/change_form.html"
     fieldsets = (
         (None, {"fields": ("scope", "note")}),
@@ -92,6 +94,10 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
     @admin.action(description="Go on", permissions=["change"])
     def go_on(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:
         self._each(request, queryset, "Going on", _go_on)
+
+    @admin.action(description="Block for an hour", permissions=["change"])
+    def block(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:
+        self._each(request, queryset, BLOCKED, _block)
 
     @admin.action(description="Unblock, and close the circuit", permissions=["change"])
     def unblock(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:
@@ -218,6 +224,10 @@ def _go_on(scope: str) -> None:
     limiting.change(scope, paused=False)
 
 
+def _block(scope: str) -> None:
+    connections.run(frontier.block(scope, BLOCK_SECONDS))
+
+
 def _unblock(scope: str) -> None:
     connections.run(frontier.unblock(scope))
 
@@ -225,5 +235,6 @@ def _unblock(scope: str) -> None:
 _ACTS: dict[str, tuple[str, Callable[[str], None]]] = {
     "pause": ("Paused", _pause),
     "go-on": ("Going on", _go_on),
+    "block": (BLOCKED, _block),
     "unblock": ("Unblocked", _unblock),
 }

@@ -1,5 +1,6 @@
 """How often a domain was asked, and how often it refused, over time: counted in the database."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,12 +27,12 @@ class Epoch(Func):
         return self.as_sql(compiler, connection, template="CAST(FLOOR(EXTRACT(EPOCH FROM %(expressions)s)) AS BIGINT)")
 
 
-def tallies(scope: str, since: datetime, until: datetime, step: timedelta) -> list[Tally]:
-    """Requests and refusals of the domain in each step of that time, the first beginning at `since`."""
+def tallies(scopes: Sequence[str], since: datetime, until: datetime, step: timedelta) -> list[Tally]:
+    """Requests and refusals of a domain, by all these names of it, in each step, the first beginning at `since`."""
     seconds, begin = int(step.total_seconds()), int(since.timestamp())
     number = ExpressionWrapper((Epoch("started_at") - begin) / seconds, output_field=IntegerField())
     found = (
-        FetchTiming.objects.filter(scope=scope, started_at__gte=since, started_at__lt=until)
+        FetchTiming.objects.filter(scope__in=scopes, started_at__gte=since, started_at__lt=until)
         .order_by()
         .values(number=number)
         .annotate(requests=Count("*"), refused=Count("outcome", filter=Q(outcome=Failure.THROTTLED.value)))

@@ -16,6 +16,21 @@ from .models import FetchHeader
 SNAPSHOT_SECONDS = 1.0
 """How soon a change is seen."""
 
+FETCHES_OWN = frozenset(
+    {
+        "accept-encoding",
+        "cookie",
+        "if-match",
+        "if-modified-since",
+        "if-none-match",
+        "if-range",
+        "if-unmodified-since",
+        "range",
+    }
+)
+"""What decides which answer comes, and how it is packed. Of a body that is a part, or that nobody asked for in this
+form, nobody could tell; cookies would tie requests of all who want something together."""
+
 NONE: Mapping[str, str] = MappingProxyType({})
 
 _log = logging.getLogger("tarry.headers")
@@ -31,6 +46,8 @@ def headers_of(host: str) -> Mapping[str, str]:
 
 def problem_with(name: str, value: str) -> str:
     """Why a field cannot be sent, by the rules of requests; empty when it can."""
+    if name.lower() in FETCHES_OWN:
+        return f"{name} is for fetches themselves to set, or to leave out"
     try:
         Fetch("http://host.invalid/", headers={name: value})
     except ValueError as error:

@@ -1,6 +1,7 @@
 """Says in words why nothing is fetched from a domain right now, or what its next request waits for. PURE."""
 
 from .domains import Domain
+from .jobs import Around
 
 BLOCKS = {
     "asked": "The site asked for it (Retry-After)",
@@ -9,9 +10,12 @@ BLOCKS = {
 }
 
 
-def explain(domain: Domain) -> list[str]:
+def explain(domain: Domain, around: Around) -> list[str]:
     """Sentences: first what the next request waits for, then what is known besides. Never empty."""
-    return [_next_request(domain), *_background(domain)]
+    elsewhere = _not_the_domain(around)
+    if elsewhere and _could_be_asked(domain):
+        return [elsewhere, *_background(domain)]
+    return [_next_request(domain), *_background(domain), *filter(None, [elsewhere])]
 
 
 def in_a_word(domain: Domain) -> str:
@@ -29,6 +33,22 @@ def in_a_word(domain: Domain) -> str:
     if domain.waiting or domain.waiting_later:
         return f"{domain.waiting + domain.waiting_later:,} waiting"
     return f"{domain.in_flight} in flight" if domain.in_flight else "quiet"
+
+
+def _could_be_asked(domain: Domain) -> bool:
+    """Whether nothing but a fetcher is missing, now or in a moment."""
+    waits_for_long = domain.is_paused or domain.blocked_for or domain.circuit_for
+    return bool(domain.waiting or domain.waiting_later) and not waits_for_long
+
+
+def _not_the_domain(around: Around) -> str:
+    """What keeps requests up that is no domain's matter; empty when nothing does."""
+    if not around.fetchers:
+        return "No fetcher runs: nothing is fetched, from no domain, until one does."
+    away = ", ".join(around.without_network)
+    if away and len(around.without_network) == around.machines:
+        return f"The network is away ({away}): what answered before cannot be reached. One request at a time tries it."
+    return f"The network of {away} is away: others fetch meanwhile." if away else ""
 
 
 def _next_request(domain: Domain) -> str:

@@ -16,6 +16,7 @@ from . import replies
 from .calling import call
 from .jobs import (
     Again,
+    Around,
     Claimed,
     Doomed,
     Ended,
@@ -75,7 +76,8 @@ def enqueue(job: Job) -> Steps[Enqueued | Joined | Full]:
     """Puts the job into its domain's queue, or joins the one of its key. Raises ValueError for a URL without host."""
     names = scopes(job.url)
     expires_ms = job.expires_at * 1000 if job.expires_at else 0
-    times = (job.expected_seconds * 1000, job.not_before_seconds * 1000, expires_ms, int(job.obeys_robots))
+    expected_ms = "" if job.expected_seconds is None else job.expected_seconds * 1000
+    times = (expected_ms, job.not_before_seconds * 1000, expires_ms, int(job.obeys_robots))
     wish = (job.wish.id, job.wish.order, job.wish.payload)
     where = (names.host, names.registrable, names.path, job.scope, job.egress, job.lane, int(job.priority))
     return replies.enqueued((yield call("enqueue", job.key, *where, *times, job.url, job.detail, *wish)))
@@ -140,6 +142,12 @@ def sign_in(worker: str) -> Steps[None]:
 def fetchers() -> Steps[int]:
     """How many fetchers are there, on all machines."""
     return int(str((yield call("fetchers"))))
+
+
+def around(egress: str) -> Steps[Around]:
+    """What holds for all domains that are asked by that way out, for explaining.py."""
+    fetchers, machines, *without_network = replies.texts((yield call("around", egress)))
+    return Around(int(fetchers), int(machines), tuple(without_network))
 
 
 def move(key: str, lane: Lane, priority: Priority | None = None) -> Steps[bool]:

@@ -33,7 +33,8 @@ class Wish:
 class Job:
     """One URL to be fetched. Jobs of one key are one request, whoever wants it.
 
-    `expected_seconds` is how long the request is expected to take. `obeys_robots`: it waits for as long as the
+    `expected_seconds` is how long the request is expected to take; None: as long as others of its domain did.
+    `obeys_robots`: it waits for as long as the
     domain's robots.txt asks for (unless an admin has set a gap), which is asked for before it when it is not known.
     `expires_at` (Unix seconds) is when the URL itself expires. `detail` is text that goes with the URL (method,
     validators). `scope` is by rule when it is empty. `egress` names the way out that its requests take, each with
@@ -45,7 +46,7 @@ class Job:
     wish: Wish
     priority: Priority = Priority.ORDINARY
     lane: Lane = "fast"
-    expected_seconds: float = 1.0
+    expected_seconds: float | None = None
     not_before_seconds: float = 0.0
     expires_at: float | None = None
     obeys_robots: bool = False
@@ -201,6 +202,15 @@ class Limits:
     in_flight: int | None = None
     bytes_per_second: int | None = None
     paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """How many fetchers there are, on how many machines, and which of these have no network by some way out."""
+
+    fetchers: int
+    machines: int
+    without_network: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,12 @@ class Politeness:
     cap_step: float = 0.125
     near_cap_step: float = 0.01
 
+    expected: float = 1
+    slow_after: float = 10
+    took_share: float = 0.2
+    """A request of a domain of which nothing is known is expected to take `expected`. One whose requests take
+    `slow_after`, in a mean in which the last one has that share, is asked in the slow lane."""
+
     lease: float = 15
     most_lapses: int = 2
     backlog: int = 100_000
@@ -72,6 +78,7 @@ _PLAIN = (
     "probe_asked",
     "cap_step",
     "near_cap_step",
+    "took_share",
     "most_lapses",
     "backlog",
     "domain_backlog",
@@ -87,6 +94,8 @@ _TIMES = (
     "most_retry_after",
     "most_asked",
     "probe",
+    "expected",
+    "slow_after",
     "lease",
     "stall",
     "circuit",

@@ -18,6 +18,7 @@ def politeness() -> Politeness:
         delay=settings.FETCH_DELAY_SECONDS,
         in_flight=settings.FETCH_IN_FLIGHT,
         bytes_per_second=settings.FETCH_BYTES_PER_SECOND,
+        slow_after=settings.FETCH_SLOW_AFTER_SECONDS,
         lease=settings.FETCH_LEASE_SECONDS,
         backlog=settings.FETCH_BACKLOG,
         domain_backlog=settings.FETCH_DOMAIN_BACKLOG,

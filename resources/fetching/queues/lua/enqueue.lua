@@ -1,6 +1,6 @@
 -- Puts a job into its domain's queue, or joins the one there is with the same key.
 -- needs: domain line job scoping
--- ARGV: rules key host site path scope egress lane priority expected_ms later_ms expires_ms obeys_robots
+-- ARGV: rules key host site path scope egress lane priority expected_ms('' as others took) later_ms expires_ms obeys_robots
 --       url detail id order payload
 -- -> queued scope wait_ms closed_ms | joined state wait_ms closed_ms | full wait_ms
 local key, host, site, path, scope, egress, lane = unpack(ARGV, 2, 8)
@@ -61,11 +61,16 @@ local function improve(d, job)
   if state == 'later' then put_later(d, job, due) else put(d, job) end
 end
 
-if lane == 'fast' and redis.call('EXISTS', 'fetch:slow:' .. key) == 1 then lane = 'slow' end
+-- What was slow the last time, or comes from where requests are slow, does not keep the fast lane waiting.
+local function lane_by_experience(d)
+  local is_slow = redis.call('EXISTS', 'fetch:slow:' .. key) == 1 or d.took >= rules.slow_after_ms
+  return is_slow and 'slow' or lane
+end
 
 local found = job_of(key)
 if found then
   local d = domain(found.scope)
+  lane = lane_by_experience(d)
   if want(found) and not is_waiting(found) then set_job(found, 'version', found.version + 1) end
   improve(d, found)
   excuse(found)
@@ -76,6 +81,7 @@ end
 
 if scope == '' then scope = scope_by_rule(host, site, path) end
 local d = domain_by_way(scope, egress)
+lane = lane_by_experience(d)
 -- The last tenth is kept for what somebody waits for.
 local share = priority == 1 and 1 or 0.9
 local all = tonumber(redis.call('GET', 'fetch:queued') or 0)
@@ -86,7 +92,7 @@ end
 d.arrived = math.max(d.arrived + 0.001, now)
 local job = {key = key}
 set_job(job, 'key', key, 'scope', d.scope, 'counted', scope, 'egress', egress, 'host', host, 'site', site, 'path', path,
-  'lane', lane, 'priority', priority, 'expected', tonumber(expected), 'order', place_in_line(d.arrived),
+  'lane', lane, 'priority', priority, 'expected', tonumber(expected) or math.floor(d.took > 0 and d.took or rules.expected_ms), 'order', place_in_line(d.arrived),
   'expires', tonumber(expires), 'robots', robots, 'url', url, 'detail', detail, 'arrived', d.arrived,
   'attempts', 0, 'lapses', 0, 'version', 0)
 local wait = expected_wait(d)

@@ -73,6 +73,10 @@ else
   end
 end
 if verdict ~= 'unsent' then d.status = status end
+if not ours and verdict ~= 'throttled' then
+  local before = d.took > 0 and d.took or rules.expected_ms
+  d.took = before + (now - job.claimed - before) * rules.took_share
+end
 
 local most_bytes = d.set_bytes ~= '' and d.set_bytes or rules.bytes_per_second
 if bytes > 0 then

@@ -142,6 +142,16 @@ def test_unblocking_closes_the_circuit(clock: Clock, admin_client: Client) -> No
     claimed()  # two at a time, as before
 
 
+def test_a_block_of_an_hour_ends_by_itself_or_by_a_button(row: FetchDomain, admin_client: Client) -> None:
+    assert press(admin_client, row, "block") == [f"Blocked for an hour: {HOST}."]
+    text = text_of(admin_client.get(page_of(row)))
+    assert "blocked for 1 h" in text or "blocked for 59 min" in text
+    assert "An admin has blocked it" in text
+    press(admin_client, row, "unblock")
+    assert "An admin has blocked it" not in text_of(admin_client.get(page_of(row)))
+    assert choose(admin_client, "block", row) == [f"Blocked for an hour: {HOST}."]
+
+
 def test_several_are_paused_and_unblocked_together(row: FetchDomain, admin_client: Client) -> None:
     other = FetchDomain.objects.create(scope="b.example.com")
     assert choose(admin_client, "pause", row, other) == [f"Paused: {HOST}, b.example.com."]

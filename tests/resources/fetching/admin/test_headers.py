@@ -119,3 +119,11 @@ def test_who_may_only_look_sees_where_it_is(header: FetchHeader, client: Client)
     assert "in the database, sealed" in text
     assert "secret" not in text
     assert client.post(page_of(header), form(value="x")).status_code == 403
+
+
+@pytest.mark.parametrize("name", ["Range", "if-none-match", "If-Modified-Since", "Accept-Encoding", "Cookie"])
+def test_what_fetches_set_themselves_is_refused(name: str, admin_client: Client) -> None:
+    errors = errors_of(admin_client.post(f"{LIST}add/", form(name=name, value="x")))
+    assert errors["name"] == [f"It cannot be sent: {name} is for fetches themselves to set, or to leave out."]
+    stored = FetchHeader(host="a.example.com", name=name, sealed=sealing.seal("x"))
+    assert hosts.value_of(stored) is None  # it may have been stored before

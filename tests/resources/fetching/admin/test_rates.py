@@ -26,18 +26,25 @@ def test_each_step_has_what_began_in_it() -> None:
             record("b.example.com", after=10),
         ]
     )
-    found = rates.tallies("a.example.com", NOON, NOON + 4 * STEP, STEP)
+    found = rates.tallies(["a.example.com"], NOON, NOON + 4 * STEP, STEP)
     assert found == [
         Tally(NOON, 3, 1),
         Tally(NOON + STEP, 2, 1),
         Tally(NOON + 2 * STEP, 1, 0),
         Tally(NOON + 3 * STEP, 1, 0),
     ]
-    assert rates.tallies("a.example.com", NOON, NOON + STEP, STEP) == found[:1]
+    assert rates.tallies(["a.example.com"], NOON, NOON + STEP, STEP) == found[:1]
+
+
+def test_several_names_of_a_domain_count_together() -> None:
+    timings.write([record(after=1), record("a.example.com via proxy", after=2), record("b.example.com", after=3)])
+    names = ["a.example.com", "a.example.com via proxy"]
+    assert rates.tallies(names, NOON, NOON + STEP, STEP) == [Tally(NOON, 2, 0)]
 
 
 def test_a_domain_of_which_nothing_is_known_has_empty_steps() -> None:
-    assert rates.tallies("a.example.com", NOON, NOON + 2 * STEP, STEP) == [Tally(NOON, 0, 0), Tally(NOON + STEP, 0, 0)]
+    found = rates.tallies(["a.example.com"], NOON, NOON + 2 * STEP, STEP)
+    assert found == [Tally(NOON, 0, 0), Tally(NOON + STEP, 0, 0)]
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL chooses by what is in the table")

@@ -197,7 +197,7 @@ def test_secret_rates_are_found_and_kept(clock: Clock) -> None:
 
 
 def test_a_limit_that_doubles_is_followed_within_a_minute(clock: Clock) -> None:
-    origins = secret(a=Origin(rate=6), b=Origin(rate=18, latency=0.05, retry_after=2))
+    origins = secret(a=Origin(rate=6), b=Origin(rate=10, latency=0.05, retry_after=2))
     simulation = Simulation(clock, origins)
     simulation.run_until(100)  # it was refused some times, and is near the limit
     for origin in origins.values():

@@ -8,7 +8,7 @@ from resources.fetching.queues import frontier
 from resources.fetching.queues.domains import Domain, read
 from resources.fetching.queues.explaining import duration, explain, in_a_word
 from resources.fetching.queues.frontier import PutBack
-from resources.fetching.queues.jobs import Limits
+from resources.fetching.queues.jobs import Around, Limits, Report, Verdict
 from resources.fetching.queues.politeness import Politeness
 from retry import connections
 from tests.resources.fetching.asking import (
@@ -27,10 +27,15 @@ from tests.resources.fetching.clock import Clock
 
 run = connections.run
 
+AWAY = Report(Verdict.AWAY)
 
-def told(clock: Clock) -> list[str]:
+
+HERE = Around(fetchers=2, machines=1)
+
+
+def told(clock: Clock, around: Around = HERE) -> list[str]:
     _, fields = run(frontier.look(HOST))
-    return explain(read(HOST, clock.ms, fields, Politeness()))
+    return explain(read(HOST, clock.ms, fields, Politeness()), around)
 
 
 def test_of_an_unknown_domain_nothing_waits(clock: Clock) -> None:
@@ -157,3 +162,31 @@ def test_a_domain_is_read_with_the_politeness_of_the_settings_where_nothing_was_
     domain = read(HOST, 0, {}, Politeness(delay=3, in_flight=5))
     assert isinstance(domain, Domain)
     assert (domain.gap_seconds, domain.most_in_flight, domain.last_cut) == (3, 5, None)
+
+
+NOBODY = "No fetcher runs: nothing is fetched, from no domain, until one does."
+
+
+def test_without_a_fetcher_that_is_said_first_where_it_is_what_is_missing(clock: Clock) -> None:
+    assert told(clock, Around(0, 0))[0] == "Nothing waits to be fetched."
+    assert told(clock, Around(0, 0))[-1] == NOBODY
+    backlog()
+    assert told(clock, Around(0, 0))[0] == NOBODY
+    run(frontier.set_limits(HOST, Limits(paused=True)))
+    lines = told(clock, Around(0, 0))
+    assert lines[0].startswith("Paused by an admin")
+    assert lines[-1] == NOBODY
+
+
+def test_a_network_that_is_away_is_told(clock: Clock) -> None:
+    for worker in ("here:1", "here:2", "there:1"):
+        run(frontier.sign_in(worker))
+    assert run(frontier.around("")) == Around(3, 2)
+    backlog()
+    report(claimed(machine="here"), AWAY, machine="here")
+    found = run(frontier.around(""))
+    assert (found, run(frontier.around("other"))) == (Around(3, 2, ("here",)), Around(3, 2))
+    assert told(clock, found)[0] == "The network of here is away: others fetch meanwhile."
+    assert told(clock, replace(found, machines=1))[0].startswith("The network is away (here): what answered")
+    clock.pass_by(3600)
+    assert run(frontier.around("")) == Around(0, 0)

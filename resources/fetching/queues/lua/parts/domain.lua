@@ -9,6 +9,8 @@ local DEFAULTS = {
   -- then, and how far the way back and past it is gone (-1 to 0, and on)
   delay = rules.delay_ms, floor = 0, cut_at = 0, asked = 0, phase = 0, throttles = 0,
   cap = rules.in_flight, cap_refused = 0,
+  -- how long a request takes, from its claim to its report: a mean in which older ones count less and less. 0 is not known
+  took = 0,
   -- when the next request may be sent
   next = 0, block_until = 0, block_cause = '', bytes_until = 0,
   -- what robots.txt asks for, until when that is known, and the job whose turn is used to ask for it
