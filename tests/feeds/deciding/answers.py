@@ -23,11 +23,11 @@ def head(moved_to: str | None = None, *, now: datetime = NOW, status: int = 200,
     return Head(status, moved_to or URL, headers, now.timestamp(), hops)
 
 
-def read(moved_to: str | None = None, *, asks: Hints = NOTHING, is_same: bool = True, **given: str) -> Read:
+def read(moved_to: str | None = None, *, asks: Hints = NOTHING, is_same: bool = True, **given: Any) -> Read:
     return Read(head(moved_to, **given), asks, is_same)
 
 
-def unchanged(moved_to: str | None = None, **given: str) -> Unchanged:
+def unchanged(moved_to: str | None = None, **given: Any) -> Unchanged:
     return Unchanged(head(moved_to, status=304, **given))
 
 
