@@ -205,7 +205,7 @@ class Layer(models.Model):
 
 
 class ApiToken(models.Model):
-    """Who may change layers by the API. Keeps a digest of the token, never the token itself."""
+    """Who may change layers, or mirror files, by the API. Keeps a digest of the token, never the token itself."""
 
     name = models.CharField(max_length=100, unique=True, help_text="Who or what uses it.")
     prefix = models.CharField(max_length=20, editable=False, db_index=True, help_text="How the token begins.")
@@ -215,6 +215,11 @@ class ApiToken(models.Model):
         blank=True,
         validators=[RegexValidator(rf"\A(?:{tile.SLUG})(?: +{tile.SLUG})*\Z", "Slugs with spaces between them.")],
         help_text="Slugs of the layers that it may change, with spaces between them. Empty: all layers.",
+    )
+    may_mirror = models.BooleanField(
+        "may mirror files",
+        default=False,
+        help_text="Reports URLs that are fetched and stored here, sees what is known of them, and takes files down.",
     )
     enabled = models.BooleanField(default=True)
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: never.")

@@ -83,6 +83,14 @@ def require_layer(request: HttpRequest, slug: str) -> ApiToken:
     return token
 
 
+def require_mirroring(request: HttpRequest) -> ApiToken:
+    """The token of the request. Raises Problem when it may not mirror files."""
+    token = cast(ApiToken, request.auth)  # type: ignore[attr-defined]  # ninja sets it
+    if not token.may_mirror:
+        raise Problem(403, f"The token “{token}” may not mirror files. The admin can permit it.")
+    return token
+
+
 def _note_use(row: ApiToken, now: datetime) -> None:
     """Notes the use unless one was noted within the last minute. Losing the note is no reason to refuse."""
     if row.last_used_at and now - row.last_used_at < NOTED_EVERY:

@@ -18,6 +18,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="who or what uses it")
         parser.add_argument("--layers", nargs="*", default=[], metavar="SLUG", help="what it may change; default: all")
+        parser.add_argument("--mirror", action="store_true", help="it may mirror files, too")
         parser.add_argument("--days", type=float, help="how long it is in force; default: until it is switched off")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -26,6 +27,11 @@ class Command(BaseCommand):
             raise CommandError(f"--days is more than 0, and at most {MOST_DAYS:,}.")
         expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
         with failing_clearly("No token was issued."):
-            row = ApiToken(name=options["name"], layers=" ".join(options["layers"]), expires_at=expires_at)
+            row = ApiToken(
+                name=options["name"],
+                layers=" ".join(options["layers"]),
+                may_mirror=options["mirror"],
+                expires_at=expires_at,
+            )
             issued = tokens.issue(row)
         self.stdout.write(issued.text)

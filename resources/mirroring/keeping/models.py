@@ -173,6 +173,7 @@ class Batch(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     sender = models.CharField(max_length=200, help_text="The name of the token, or of the command.")
+    token = models.ForeignKey("resources.ApiToken", models.SET_NULL, null=True, blank=True, related_name="+")
     key = models.CharField("digest of what was sent", max_length=DIGEST_CHARACTERS, db_index=True)
     referer = models.TextField(blank=True)
     webhook = models.TextField(blank=True)
