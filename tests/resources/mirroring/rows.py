@@ -1,0 +1,54 @@
+"""Rows of mirrored files, as tests want them."""
+
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from resources.mirroring.canonical.urls import canonical
+from resources.mirroring.keeping.models import Blob, Resource, State, Step
+from resources.mirroring.keeping.rules import current_rules
+
+NOW = datetime(2026, 11, 21, 10, 0, 30, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def url(name: object) -> str:
+    return f"https://images.example.org/{name}.jpg"
+
+
+def digest_of(address: str) -> str:
+    """The name of a URL."""
+    return canonical(address, current_rules()).digest
+
+
+def content(name: object) -> str:
+    """The digest of some content."""
+    return sha256(str(name).encode()).hexdigest()
+
+
+def blob(name: object, **fields: Any) -> Blob:
+    given = {"size": 1234, "media_type": "image/jpeg", "width": 640, "height": 480, "holder": "here", **fields}
+    return Blob.objects.create(
+        digest=content(name), name=f"blobs/{content(name)}", stored_at=NOW, accessed_at=NOW, **given
+    )
+
+
+def resource(name: object, **fields: Any) -> Resource:
+    """A row of `url(name)`, wanted if nothing else is said."""
+    address = fields.pop("url", url(name))
+    given = {"host": "images.example.org", "wanted_at": NOW, "due_at": NOW, **fields}
+    return Resource.objects.create(url_digest=digest_of(address), url=address, **given)
+
+
+def store(name: object, *, step: Step = Step.NEW) -> str:
+    """The URL is stored now; the digest of its content. As the writer leaves the row."""
+    Resource.objects.filter(pk=digest_of(url(name))).update(
+        state=State.STORED, step=step, blob_digest=content(name), fetched_at=NOW, due_at=None
+    )
+    return content(name)
+
+
+def fail(name: object, detail: str = "404 Not Found") -> None:
+    Resource.objects.filter(pk=digest_of(url(name))).update(
+        state=State.FAILED, step=Step.FAILED, failure="permanent", detail=detail, fetched_at=NOW, due_at=None
+    )
