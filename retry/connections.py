@@ -47,6 +47,24 @@ def run_patiently(steps: Steps[Result]) -> Result:
     return _drive(steps, execute_patiently)
 
 
+def run_together(many: Sequence[Steps[Result]]) -> list[Result]:
+    """Carries out many steps side by side, patiently, one round trip for all. Raises StoreUnavailable for all of them,
+    of which some may have been carried out; and what they raise themselves. They ask `state`.
+    """
+    results: dict[int, Result] = {}
+    replies: dict[int, Reply] = dict.fromkeys(range(len(many)))
+    while replies:
+        calls: dict[int, Call] = {}
+        for index, reply in replies.items():
+            try:
+                calls[index] = many[index].send(reply)
+            except StopIteration as end:
+                results[index] = cast(Result, end.value)
+        answers = execute_all_patiently("state", list(calls.values())) if calls else []
+        replies = dict(zip(calls, answers, strict=True))
+    return [results[index] for index in range(len(many))]
+
+
 def execute(call: Call) -> Reply:
     """Runs one call, failing fast. Raises StoreUnavailable; the server may still execute the call later."""
     breaker = BREAKERS[call.server]
@@ -154,7 +172,12 @@ def _client(address: str, patient: bool, timeout: float) -> "redis.Redis":
 
 def client(server: Server) -> "redis.Redis":
     """A client that fails fast. It does not pass the circuit breaker."""
-    return _client(url(server), False, conf().RETRY_REDIS_TIMEOUT)
+    return client_at(url(server))
+
+
+def client_at(address: str) -> "redis.Redis":
+    """The same for any server, as a cache of an app's own. The app has a circuit breaker for it."""
+    return _client(address, False, conf().RETRY_REDIS_TIMEOUT)
 
 
 def patient_client(server: Server) -> "redis.Redis":
