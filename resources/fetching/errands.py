@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from retry.contents import Prepared
 from retry.work import Argument
 
-from .outcomes import Failed, Fetched, NotModified
+from .outcomes import Dropped, Failed, Fetched, Head, NotModified
 from .requests import Fetch
 
 
@@ -22,8 +22,11 @@ class Task(Protocol):
     obeys_robots: bool
     """Whether the origin's robots.txt has a say in the time between requests: not for what an admin has configured."""
 
-    def fetch(self, *arguments: Argument) -> Fetch:
-        """What to ask for. Validators are sent only where nobody else wants the same URL meanwhile."""
+    def fetch(self, *arguments: Argument) -> Fetch | Mapping[str, Prepared]:
+        """What to ask for. Validators are sent only where nobody else wants the same URL meanwhile.
+
+        Or the contents, if they are there by now: then nobody is asked on behalf of this work.
+        """
         ...
 
     def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
@@ -31,6 +34,37 @@ class Task(Protocol):
 
         The outcome's body is removed afterwards, if it is in a file.
         """
+        ...
+
+
+@runtime_checkable
+class SparingTask(Task, Protocol):
+    """A task that can do without some bodies, or without some requests that redirects lead to.
+
+    It is asked where nobody else wants the same URL, in a thread unless it says otherwise, and may raise anything:
+    then nothing is spared.
+    """
+
+    def prepare(
+        self, outcome: Fetched | NotModified | Dropped | Failed, *arguments: Argument
+    ) -> Mapping[str, Prepared]:
+        """As of any task, also of what was dropped."""
+        ...
+
+    def may_know(self, head: Head) -> bool:
+        """Whether `is_known` is worth asking. Called in the event loop: reads nothing."""
+        ...
+
+    def is_known(self, head: Head, *arguments: Argument) -> bool:
+        """Whether the body behind this head is not needed. Then `prepare` is given `Dropped`."""
+        ...
+
+    def leads_to_known(self, url: str, *arguments: Argument) -> bool:
+        """Whether what a redirect leads to need not be asked for. Then `prepare` is given `Dropped`, `onward` there."""
+        ...
+
+    def refuses_head(self, url: str) -> None:
+        """Is told that a GET brought what a HEAD before it did not (`Fetch.head_first`)."""
         ...
 
 

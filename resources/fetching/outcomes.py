@@ -145,10 +145,14 @@ class NotModified:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Whoever asked looked at the head and did not want the body."""
+    """Whoever asked looked at the head and did not want the body.
+
+    Or the head redirects to `onward`, and nobody wanted to ask there: it is the last of the head's hops.
+    """
 
     head: Head
     timing: Timing
+    onward: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,17 @@ PLACES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Work to be published in a lane, as `publish` takes it."""
+
+    task: str
+    work_key: str
+    token: int
+    arguments: Sequence[Argument]
+    lane: str
+
+
 def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument], lane: str) -> None:
     """Asks for the URL that is the first of the arguments, on behalf of the work. Raises QueueUnavailable.
 
@@ -41,27 +52,59 @@ def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument],
     and its place in line; it adds nothing. What comes from a domain that is left alone for longer than
     clients wait is not taken.
     """
-    url, place = str(arguments[0]), PLACES[lane]
-    wish = Wish(work_key, Errand(task, work_key, token, tuple(arguments)).payload, token)
     try:
-        job = Job(
-            url,
-            url_key(url),
-            wish,
-            priority=place.priority,
-            lane=place.lane,
-            expires_at=signed_urls.expires_at(url),
-            obeys_robots=fetch_conf.task(task).obeys_robots,
-            egress=_egress(url),
-        )
+        job = _job(Order(task, work_key, token, arguments, lane))
         found = connections.run(frontier.enqueue(job))
         if isinstance(found, Full):
             raise QueueUnavailable("Too much waits for its origin.", retry_seconds=found.wait_seconds)
-        if found.closed_seconds > conf().DEFAULT_RETRY_TIMEOUT and not _is_in_hand(found):
-            connections.run(frontier.remove(job.key, wish.id))
+        if is_left_alone(found):
+            connections.run(frontier.remove(job.key, job.wish.id))
             raise QueueUnavailable("Its origin is left alone for now.", retry_seconds=found.closed_seconds)
     except (StoreUnavailable, ValueError) as error:
         raise QueueUnavailable(f"The lane {lane} does not take work: {error}") from error
+
+
+def publish_all(orders: Sequence[Order]) -> list[Enqueued | Joined | Full | None]:
+    """The same for many in one trip, patiently; what the frontier says of each. None: a URL that nobody can ask for.
+
+    What is Full, or left alone for now (`is_left_alone`), was not taken. Raises StoreUnavailable.
+    """
+    jobs = [_job_or_none(order) for order in orders]
+    taken = iter(connections.run_together([frontier.enqueue(job) for job in jobs if job]))
+    found = [next(taken) if job else None for job in jobs]
+    closed = [job for job, one in zip(jobs, found, strict=True) if job and one and is_left_alone(one)]
+    connections.run_together([frontier.remove(job.key, job.wish.id) for job in closed])
+    return found
+
+
+def is_left_alone(found: Enqueued | Joined | Full) -> bool:
+    """Whether its domain is not asked for longer than clients wait. What a fetcher has in hand goes on."""
+    if isinstance(found, Full) or found.closed_seconds <= conf().DEFAULT_RETRY_TIMEOUT:
+        return False
+    return not _is_in_hand(found)
+
+
+def _job(order: Order) -> Job:
+    """Raises ValueError for a URL without host."""
+    url, place = str(order.arguments[0]), PLACES[order.lane]
+    errand = Errand(order.task, order.work_key, order.token, tuple(order.arguments))
+    return Job(
+        url,
+        url_key(url),
+        Wish(order.work_key, errand.payload, order.token),
+        priority=place.priority,
+        lane=place.lane,
+        expires_at=signed_urls.expires_at(url),
+        obeys_robots=fetch_conf.task(order.task).obeys_robots,
+        egress=_egress(url),
+    )
+
+
+def _job_or_none(order: Order) -> Job | None:
+    try:
+        return _job(order)
+    except ValueError:
+        return None
 
 
 def _is_in_hand(found: Enqueued | Joined) -> bool:

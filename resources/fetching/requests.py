@@ -57,6 +57,7 @@ class Fetch:
     `headers` go to the origin of `url` and to no other. `etag` and `last_modified` are validators, sent as
     they were received, to the origin of `validated_url` only: the address that gave them, `url` by default.
     With `slow_limits`, a body that turns out too large or too slow for `limits` goes on under those.
+    `head_first`: the fetcher asks for the head alone, and for the body in a turn of its own if that is needed.
     Raises ValueError for methods and headers that cannot be sent.
     """
 
@@ -70,6 +71,7 @@ class Fetch:
     validated_url: str | None = None
     limits: Limits = Limits()
     slow_limits: Limits | None = None
+    head_first: bool = False
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

@@ -1,6 +1,8 @@
 """One request on behalf of a job: by its way out, in turn at every host that it comes to, on the record."""
 
 import asyncio
+import time
+from collections import OrderedDict
 from dataclasses import replace
 from functools import partial
 
@@ -9,19 +11,24 @@ from retry.errors import StoreUnavailable
 from ..errors import FetchError
 from ..keeping.records import Record
 from ..keeping.timings import Recorder
-from ..outcomes import Failed, Failure, Outcome
+from ..outcomes import Dropped, Failed, Failure, Outcome, Timing
 from ..queues import turns
 from ..queues.jobs import Claimed
 from ..queues.turns import NotNow
 from ..requests import Fetch
 from ..transport.client import Slows
 from . import judging, observing
+from .sparing import Spares
 from .speeds import Speeds
 from .trips import Trips
 from .ways import Ways
 
 MOST_TURN_SECONDS = 10.0
-"""How long a fetch waits, at most, to be sent on by a redirect."""
+"""How long a fetch waits, at most, to be sent on by a redirect, or from the head of a file to its body."""
+
+NO_HEADS_SECONDS = 3600.0
+"""For how long a domain that has no turn for the body soon after the head is not asked for heads first."""
+MOST_WITHOUT_HEADS = 1000
 
 
 class Asker:
@@ -32,13 +39,36 @@ class Asker:
         self._ways = ways
         self._recorder = recorder
         self._speeds = Speeds()
+        self._without_heads: OrderedDict[str, float] = OrderedDict()
 
-    async def ask(self, job: Claimed, fetch: Fetch, slows: Slows | None) -> Outcome:
-        """One request, on the record."""
+    async def ask(
+        self, job: Claimed, fetch: Fetch, slows: Slows | None = None, spares: Spares | None = None
+    ) -> Outcome:
+        """One request, on the record; or two, where the head is to be asked for first."""
+        if spares is None or not fetch.head_first or self._without_heads.get(job.scope, 0) > time.monotonic():
+            return await self._ask(job, fetch, slows, spares)
+        first = await self._ask(job, replace(fetch, method="HEAD"), None, spares)
+        if isinstance(first, Dropped) or (isinstance(first, Failed) and _says_nothing_of_head(first)):
+            return first
+        try:
+            await self._turn(job.egress, fetch.url)
+        except FetchError as error:
+            self._go_without_heads(job.scope)
+            timing = Timing(first.timing.started_at, first.timing.seconds)
+            return Failed(error.failure, error.detail, timing, retry_after_seconds=error.retry_after_seconds)
+        if not isinstance(first, Failed):  # it has been decided
+            return await self._ask(job, fetch, slows, None)
+        outcome = await self._ask(job, fetch, slows, spares)
+        if not isinstance(outcome, Failed):
+            await spares.refuses_head(fetch.url)
+        return outcome
+
+    async def _ask(self, job: Claimed, fetch: Fetch, slows: Slows | None, spares: Spares | None) -> Outcome:
         client = await self._ways.client_for(job)
         limits = replace(fetch.limits, learnt_bytes_per_second=self._speeds.of(job.scope))
         turn = partial(self._turn, job.egress)
-        outcome = await client.fetch(replace(fetch, limits=limits), slows=slows, turn=turn)
+        decide, onward = (spares.decide, spares.onward) if spares else (None, None)
+        outcome = await client.fetch(replace(fetch, limits=limits), decide, slows, turn, onward)
         if isinstance(outcome, Failed) and outcome.failure is Failure.THROTTLED and judging.was_elsewhere(outcome):
             await self._tell_elsewhere(job, outcome)
         self._speeds.note(job.scope, outcome.timing)
@@ -58,9 +88,19 @@ class Asker:
             raise FetchError(Failure.POSTPONED, said, retry_after_seconds=found.wait_seconds)
         await asyncio.sleep(found.wait_seconds)
 
+    def _go_without_heads(self, scope: str) -> None:
+        self._without_heads[scope] = time.monotonic() + NO_HEADS_SECONDS
+        while len(self._without_heads) > MOST_WITHOUT_HEADS:
+            self._without_heads.popitem(last=False)
+
     async def _tell_elsewhere(self, job: Claimed, failed: Failed) -> None:
         """The host that refused is not the job's own."""
         latency_seconds = failed.timing.seconds
         await self._trips.insist(
             lambda: turns.refused(failed.url, job.egress, latency_seconds, failed.retry_after_seconds or 0)
         )
+
+
+def _says_nothing_of_head(failed: Failed) -> bool:
+    """Whether a GET would fail as well: there was no answer, or nobody gets one now."""
+    return failed.status is None or failed.failure in {Failure.THROTTLED, Failure.POSTPONED, Failure.OURS}

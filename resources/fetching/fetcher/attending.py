@@ -4,21 +4,19 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import ParamSpec, TypeVar
 
 from django.conf import settings
 
-from resources.threads import usable_connections
 from retry.errors import PreparationError, StoreUnavailable
 
 from .. import conf
 from ..addressing import signed_urls
-from ..errands import Errand
+from ..errands import Errand, SparingTask
 from ..errors import FetchError
-from ..outcomes import Failed, Failure, Fetched, NotModified, Outcome, Timing
+from ..outcomes import Dropped, Failed, Failure, Fetched, Outcome, Timing
 from ..queues import frontier
 from ..queues.frontier import End, Hold, PutBack, TryAgain
 from ..queues.jobs import Again as QueuedAgain
@@ -26,8 +24,10 @@ from ..queues.jobs import Claimed, Doomed, Job, More, Report, Verdict, Wish
 from ..requests import Fetch
 from ..transport.client import Slows
 from ..transport.giving_up import Again
-from . import judging, planning, robots
+from . import judging, planning, robots, sparing
 from .asking import Asker
+from .planning import Plan
+from .threads import in_thread
 from .trips import Trips
 from .works import Works
 
@@ -44,9 +44,6 @@ DOOMS = {
     "stalled": (Failure.THROTTLED, "its server has let nothing through for too long"),
     "lapsed": (Failure.OURS, "it has ended its fetcher twice"),
 }
-
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
 
 _log = logging.getLogger("tarry.fetching")
 
@@ -90,7 +87,7 @@ class Attendant:
         if fetch is None:
             await self._leave(job, begun)
             return
-        outcome = await self._asker.ask(job, fetch, slows)
+        outcome = await self._asker.ask(job, fetch, slows, sparing.of(errands))
         try:
             await self._conclude(job, errands, outcome, begun)
         finally:
@@ -134,16 +131,19 @@ class Attendant:
         return started
 
     async def _plan(self, errands: list[Errand]) -> Fetch | None:
-        """What to ask for. Errands that turn out to be impossible are ended, and taken out of the list."""
+        """What to ask for. Errands that turn out to be impossible, or done, are ended, and taken out of the list."""
         try:
-            fetch, impossible = await _in_thread(planning.plan, errands)
+            plan = await in_thread(planning.plan, errands)
         except Exception:  # noqa: BLE001  the edge of a process, as in _serve_one
             _log.exception("no plan", extra={"works": [errand.work_key for errand in errands]})
-            fetch, impossible = None, dict.fromkeys(errands, PreparationError("The preparation failed."))
-        for errand, error in impossible.items():
+            plan = Plan(impossible=dict.fromkeys(errands, PreparationError("The preparation failed.")))
+        for errand, error in plan.impossible.items():
             errands.remove(errand)
             await self._works.fail(errand, error, 0)
-        return fetch
+        for errand, prepared in plan.done.items():
+            errands.remove(errand)
+            await self._works.store(errand, prepared, 0)
+        return plan.fetch
 
     async def _conclude(self, job: Claimed, errands: list[Errand], outcome: Outcome, begun: list[Errand]) -> None:
         if _was_quick(job, outcome):  # the next time it is asked for in the fast lane
@@ -198,10 +198,13 @@ class Attendant:
         await asyncio.gather(*(self._serve_one(errand, outcome) for errand in errands))
 
     async def _serve_one(self, errand: Errand, outcome: Outcome) -> None:
-        assert isinstance(outcome, Fetched | NotModified | Failed)
-        began = time.monotonic()
+        began, task = time.monotonic(), conf.task(errand.task)
         try:
-            prepared = await _in_thread(conf.task(errand.task).prepare, outcome, *errand.arguments)
+            if isinstance(outcome, Dropped):
+                assert isinstance(task, SparingTask), "nobody else has dropped it"
+                prepared = await in_thread(task.prepare, outcome, *errand.arguments)
+            else:
+                prepared = await in_thread(task.prepare, outcome, *errand.arguments)
         except PreparationError as error:
             await self._works.fail(errand, error, outcome.timing.seconds)
         except Exception:  # noqa: BLE001  the edge of a process: whatever is raised is a failed preparation
@@ -245,15 +248,3 @@ def _errands(wishes: Iterable[Wish]) -> list[Errand]:
         except ValueError as error:
             _log.error("not an errand", extra={"wish": wish.id, "error": str(error)})
     return found
-
-
-async def _in_thread(
-    call: Callable[Parameters, Result], *arguments: Parameters.args, **named: Parameters.kwargs
-) -> Result:
-    """Runs what may read the database, whose connections belong to threads."""
-
-    def run() -> Result:
-        with usable_connections():
-            return call(*arguments, **named)
-
-    return await asyncio.to_thread(run)

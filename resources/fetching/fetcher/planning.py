@@ -1,8 +1,9 @@
 """What to ask for, on behalf of all who want it, with the headers that its host gets."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from retry.contents import Prepared
 from retry.errors import PreparationError
 
 from .. import conf
@@ -12,21 +13,32 @@ from ..keeping import hosts
 from ..requests import Fetch
 
 
-def plan(errands: Sequence[Errand]) -> tuple[Fetch | None, dict[Errand, PreparationError]]:
-    """The request, None when nobody has one, and the errands that turn out to be impossible. Call it in a thread.
+@dataclass(slots=True)
+class Plan:
+    """The request, None when nobody has one; the errands that are impossible, and those that are done."""
 
-    Raises what a task raises that it should not.
-    """
+    fetch: Fetch | None = None
+    impossible: dict[Errand, PreparationError] = field(default_factory=dict)
+    done: dict[Errand, Mapping[str, Prepared]] = field(default_factory=dict)
+
+
+def plan(errands: Sequence[Errand]) -> Plan:
+    """What to do about them. Call it in a thread. Raises what a task raises that it should not."""
     planned: list[Fetch] = []
-    impossible: dict[Errand, PreparationError] = {}
+    found = Plan()
     for errand in errands:
         try:
-            planned.append(conf.task(errand.task).fetch(*errand.arguments))
+            what = conf.task(errand.task).fetch(*errand.arguments)
         except PreparationError as error:
-            impossible[errand] = error
-    if not planned:
-        return None, impossible
-    fetch = planned[0]
-    if len(planned) > 1:  # what is not modified for one may be new to another
-        fetch = replace(fetch, etag=None, last_modified=None)
-    return replace(fetch, headers={**fetch.headers, **hosts.headers_of(scopes(fetch.url).host)}), impossible
+            found.impossible[errand] = error
+            continue
+        if isinstance(what, Fetch):
+            planned.append(what)
+        else:
+            found.done[errand] = what
+    if planned:
+        fetch = planned[0]
+        if len(planned) > 1:  # what is not modified for one may be new to another
+            fetch = replace(fetch, etag=None, last_modified=None, head_first=False)
+        found.fetch = replace(fetch, headers={**fetch.headers, **hosts.headers_of(scopes(fetch.url).host)})
+    return found

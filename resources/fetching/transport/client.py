@@ -9,7 +9,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +37,9 @@ Decide = Callable[[Head], bool | Awaitable[bool]]
 Slows = Callable[[], None]
 """Is told, once, that a body turned out to be slow and goes on under the limits for those. It must not block."""
 
+Onward = Callable[[str], Awaitable[bool]]
+"""Looks at an address that a redirect leads to; whether to leave it at that."""
+
 Turn = Callable[[str], Awaitable[None]]
 """Waits until an address may be asked that a redirect leads to. Raises FetchError when that takes too long."""
 
@@ -62,6 +65,15 @@ class _Trip:
     hops: list[Hop] = field(default_factory=list)
     status: int | None = None
     url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Callers:
+    """What the caller has a say in."""
+
+    decide: Decide | None
+    turn: Turn | None
+    onward: Onward | None
 
 
 class Client:
@@ -110,9 +122,14 @@ class Client:
         await self._lookup.close()
 
     async def fetch(
-        self, fetch: Fetch, decide: Decide | None = None, slows: Slows | None = None, turn: Turn | None = None
+        self,
+        fetch: Fetch,
+        decide: Decide | None = None,
+        slows: Slows | None = None,
+        turn: Turn | None = None,
+        onward: Onward | None = None,
     ) -> Outcome:
-        """What came of it, by its deadline. Raises only what the three raise, FetchError apart.
+        """What came of it, by its deadline. Raises only what the four raise, FetchError apart.
 
         A body in a file belongs to the caller, who moves it away or discards it.
         """
@@ -120,7 +137,7 @@ class Client:
         trip = _Trip(Pace(self._watch, fetch, slows, started_at=time.time(), now=loop.time()))
         try:
             with trip.pace:
-                return await self._follow(fetch, decide, turn, trip)
+                return await self._follow(fetch, _Callers(decide, turn, onward), trip)
         except TimeoutError:
             if not trip.pace.has_ended:
                 raise
@@ -132,7 +149,7 @@ class Client:
         wait, hops = ended.retry_after_seconds, tuple(trip.hops)
         return Failed(ended.failure, ended.detail, timing, status, wait, hops, trip.url, ended.obstacle)
 
-    async def _follow(self, fetch: Fetch, decide: Decide | None, turn: Turn | None, trip: _Trip) -> Outcome:
+    async def _follow(self, fetch: Fetch, callers: "_Callers", trip: _Trip) -> Outcome:
         """Asks, and asks elsewhere as often as it is redirected. Raises FetchError."""
         assert self._exchanges is not None, "the client is not open"
         loop = asyncio.get_running_loop()
@@ -140,8 +157,8 @@ class Client:
         while True:
             url = route.target.url
             self._check(route.target, url)
-            if turn is not None and trip.hops:
-                await turn(url)
+            if callers.turn is not None and trip.hops:
+                await callers.turn(url)
             trip.url = url
             trip.pace.awaits_head(loop.time())
             response = await self._exchanges.ask(route, fetch.limits)
@@ -150,7 +167,7 @@ class Client:
                 trip.status = response.status
                 head = heads.read(response, url, trip.hops, fetch.limits, time.time())
                 if head.status not in REDIRECTS:
-                    return await self._conclude(route, decide, response, head, trip)
+                    return await self._conclude(route, callers.decide, response, head, trip)
                 trip.hops.append(Hop(url, head.status))
                 location = head.headers.get("Location")
                 following = route.after(head.status, location, allow_downgrade=self._policy.allow_downgrade)
@@ -158,6 +175,9 @@ class Client:
             finally:
                 if not response.closed:
                     response.close()
+            if callers.onward is not None and await callers.onward(following.target.url):
+                met = replace(head, hops=tuple(trip.hops))
+                return Dropped(met, trip.pace.timing(loop.time()), following.target.url)
             route = following
 
     def _check(self, target: Target, url: str) -> None:

@@ -180,7 +180,7 @@ def test_what_a_server_asks_to_be_left_alone_for_is_obeyed(upstream: LoadUpstrea
 
 def test_the_first_request_has_no_validators_and_names_what_is_understood(upstream: LoadUpstream) -> None:
     upstream()
-    fetch = task.fetch(*arguments())
+    fetch = TASK.fetch(*arguments())
     assert (fetch.url, fetch.kind, fetch.is_conditional) == (URL, "tile", False)
     assert "image/png" in fetch.headers["Accept"]
 
@@ -188,7 +188,7 @@ def test_the_first_request_has_no_validators_and_names_what_is_understood(upstre
 def test_the_next_one_has_those_of_the_stored_tile(upstream: LoadUpstream, store: Store) -> None:
     upstream()
     store(prepare(fetched(etag='W/"é"')))
-    fetch = task.fetch(*arguments())
+    fetch = TASK.fetch(*arguments())
     assert (fetch.etag, fetch.last_modified) == ('W/"é"', None)
 
 
@@ -208,13 +208,13 @@ def test_validators_of_something_else_are_not_sent(
     named = {"url": URL, "etag": None, **stored}
     outcome = Fetched(Head(200, str(named["url"]), CIMultiDict(), time.time(), etag=named["etag"]), body(), timing())
     store(prepare(outcome))
-    assert not task.fetch(*arguments(url=url)).is_conditional
+    assert not TASK.fetch(*arguments(url=url)).is_conditional
 
 
 def test_a_painted_tile_from_before_is_not_asked_about(upstream: LoadUpstream, store: Store) -> None:
     upstream()
     store(Prepared(PNG, "image/png", 60, 60))
-    assert not task.fetch(*arguments()).is_conditional
+    assert not TASK.fetch(*arguments()).is_conditional
 
 
 def test_an_unchanged_tile_is_fresh_again(upstream: LoadUpstream, store: Store) -> None:
@@ -226,7 +226,7 @@ def test_an_unchanged_tile_is_fresh_again(upstream: LoadUpstream, store: Store) 
     assert again.fresh_seconds == pytest.approx(700, abs=2)
     assert again.version == Layer.objects.get().version
     store(again)
-    assert task.fetch(*arguments()).etag == '"a"'
+    assert TASK.fetch(*arguments()).etag == '"a"'
 
 
 def test_an_unchanged_tile_that_was_evicted_meanwhile_is_asked_for_again(upstream: LoadUpstream) -> None:
@@ -262,7 +262,7 @@ def test_a_layer_that_has_no_such_tile_any_more_is_404(upstream: LoadUpstream, l
         case _:
             upstream(template="https://tiles.example.org/{z}/{x}/{y}.png")
             tile = Tile("osm", 3, 5, 2, scale=2)
-    for call in (lambda: task.fetch(*arguments(tile)), lambda: prepare(fetched(), tile)):
+    for call in (lambda: TASK.fetch(*arguments(tile)), lambda: prepare(fetched(), tile)):
         with pytest.raises(PreparationError) as caught:
             call()
         assert caught.value.status == 404
@@ -270,8 +270,8 @@ def test_a_layer_that_has_no_such_tile_any_more_is_404(upstream: LoadUpstream, l
 
 def test_the_largest_tile_is_a_setting(upstream: LoadUpstream, settings: Settings) -> None:
     upstream()
-    assert task.fetch(*arguments()).limits.max_body_bytes == 5_000_000
+    assert TASK.fetch(*arguments()).limits.max_body_bytes == 5_000_000
     settings.FETCH_TILE_MAX_BYTES = 1000
-    fetch = task.fetch(*arguments())
+    fetch = TASK.fetch(*arguments())
     assert fetch.slow_limits
     assert (fetch.limits.max_body_bytes, fetch.slow_limits.max_body_bytes) == (1000, 1000)
