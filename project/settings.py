@@ -150,6 +150,7 @@ API_CALLS_PER_MINUTE = env.whole("API_CALLS_PER_MINUTE", 600, least=0)
 # Fetching
 FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetching.errands.Task
     "resources.fetch_tile": "resources.upstream.preparing.TASK",
+    "resources.mirror": "resources.mirroring.gathering.preparing.TASK",
 }
 FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100, least=2)
 FETCH_ALLOW_PRIVATE: list[str] = env.words("FETCH_ALLOW_PRIVATE")
@@ -186,6 +187,8 @@ MACHINE = env.text("MACHINE", "") or socket.gethostname()
 MIRROR_HELD_DIRECTORY = _data.held
 MIRROR_ATTEMPTS = env.whole("MIRROR_ATTEMPTS", 3)
 MIRROR_RETRY_SECONDS = env.number("MIRROR_RETRY_SECONDS", 300)
+MIRROR_SAMPLED_FIRST = env.whole("MIRROR_SAMPLED_FIRST", 3, least=0)
+MIRROR_SAMPLED_EVERY = env.whole("MIRROR_SAMPLED_EVERY", 20)
 MIRROR_KNOWN_SECONDS = env.number("MIRROR_KNOWN_SECONDS", 2)
 MIRROR_TRACKING: list[str] = env.words("MIRROR_TRACKING")
 MIRROR_SHARDS: list[str] = env.words("MIRROR_SHARDS")
@@ -302,6 +305,7 @@ CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     # An expired sweep is dropped: after an outage one is enough.
     "sweep": {"task": "retry.sweep", "schedule": 2.0, "options": {"queue": "work", "expires": 10}},
+    "mirror feed": {"task": "resources.feed_mirror", "schedule": 2.0, "options": {"queue": "work", "expires": 10}},
     "fetch limits": {
         "task": "resources.apply_fetch_limits",
         "schedule": 30.0,

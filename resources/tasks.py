@@ -13,6 +13,7 @@ from retry.errors import StoreUnavailable
 
 from .demo import loading
 from .fetching.keeping import hosts, limiting, timings
+from .mirroring.gathering import feeding
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture
 from .tiles.blocks import Block
@@ -63,6 +64,15 @@ def vary_demo() -> None:
         loading.vary_speeds()
     except (DatabaseError, OSError, LayerError) as error:
         _log.warning("the demo waits", extra={"error": str(error)})
+
+
+@shared_task(name="resources.feed_mirror", ignore_result=True)
+def feed_mirror() -> None:
+    """Hands wanted URLs over to the fetchers. The next pass does it when Redis or the database is away."""
+    try:
+        feeding.feed(datetime.now(UTC))
+    except (StoreUnavailable, DatabaseError) as error:
+        _log.warning("wanted URLs are not handed over", extra={"error": str(error)})
 
 
 @shared_task(name="resources.paint_block", ignore_result=True)

@@ -30,3 +30,13 @@ def known_seconds() -> float:
 def rules_seconds() -> float:
     """How long a process goes on with the rules for URLs that it knows."""
     return float(settings.MIRROR_RULES_SECONDS)
+
+
+def sampled_first() -> int:
+    """How often a host must be found right before its validators spare a body."""
+    return int(settings.MIRROR_SAMPLED_FIRST)
+
+
+def sampled_every() -> int:
+    """Of so many bodies that could be spared one is downloaded all the same."""
+    return int(settings.MIRROR_SAMPLED_EVERY)

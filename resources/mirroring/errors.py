@@ -1,4 +1,4 @@
-"""Errors of mirrored files."""
+"""Errors of mirrored files. PURE."""
 
 
 class MirrorError(Exception):
@@ -19,3 +19,7 @@ class StorageError(MirrorError):
 
 class RulesError(MirrorError):
     """A rule for URLs that cannot be read."""
+
+
+class WriteError(MirrorError):
+    """The database does not take what was fetched: it has to be done again."""

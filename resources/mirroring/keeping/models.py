@@ -124,6 +124,7 @@ class MirroredHost(models.Model):
     blocked = models.BooleanField(default=False, help_text="Nothing is mirrored from it.")
     note = models.CharField(max_length=500, blank=True)
     confirmed = models.PositiveIntegerField("validators confirmed by content", default=0)
+    confirmed_opaque = models.PositiveIntegerField("of those that do not look like digests", default=0)
     lies = models.PositiveIntegerField("validators that belonged to other content", default=0)
     lied_at = models.DateTimeField(null=True, blank=True)
     asked = models.FloatField("bodies that validators could have spared, of late", default=0)

@@ -1,0 +1,140 @@
+"""The fetchers' task that mirrors: what is asked of an origin, and what becomes of the answer.
+
+Sends nothing itself: the fetcher does, between `fetch` and `prepare`. Rows are the truth: the content that `prepare`
+returns only ends the work.
+"""
+
+import random
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from django.db import Error as DatabaseError
+
+from resources.fetching.conf import fast_limits, slow_limits
+from resources.fetching.errors import FetchError
+from resources.fetching.outcomes import Dropped, Failed, Fetched, Head, NotModified
+from resources.fetching.requests import Fetch, is_sendable
+from retry.contents import Prepared
+from retry.errors import PreparationError
+from retry.work import Argument
+
+from .. import conf
+from ..errors import WriteError
+from ..keeping import hosts, writing
+from ..keeping.found import Found, Lost, Outcome
+from ..keeping.hosts import Host
+from ..keeping.models import Resource, State
+from . import deciding, settling, validators
+from .wanted import AGAIN_SECONDS, Wanted, is_blob, known_at, known_by, trust_in, unreadable
+from .work import content_key
+
+READY_SECONDS = 10
+"""How long the content that ends the work says so. The row says it for longer."""
+RECORD_MARGIN_SECONDS = 5.0
+"""A failure record ends before its row is due: else the next attempt would meet it."""
+
+
+class Mirror:
+    """The task `resources.mirror`. Its arguments are the URL and the digest of its canonical form."""
+
+    obeys_robots = False
+    """Somebody reported this very URL. Robots that find their own way are what robots.txt is for."""
+
+    def fetch(self, *arguments: Argument) -> Fetch | Mapping[str, Prepared]:
+        """The request, with the validators of what is stored; the end of the work, if it was settled meanwhile.
+
+        Raises PreparationError.
+        """
+        wanted = Wanted.read(arguments)
+        row = wanted.row
+        if row is not None and row.state == State.STORED:  # by a redirect of another URL, say
+            return _ready(wanted, row.blob_digest)
+        if row is not None and row.state == State.FAILED:
+            raise PreparationError(f"{row.detail}.", retry_seconds=AGAIN_SECONDS)
+        try:
+            host = hosts.host_of(validators.host_of(wanted.source.url))
+            stored = row if row and is_blob(row.blob_digest) else None
+        except DatabaseError as error:
+            raise unreadable() from error
+        except FetchError as error:
+            _write(settling.lost(wanted, error.failure.value, error.detail))
+            raise PreparationError(f"{error.detail}.", retry_seconds=AGAIN_SECONDS) from error
+        if host.blocked:
+            _write(settling.lost(wanted, "blocked", "nothing is mirrored from its host"))
+            raise PreparationError("Nothing is mirrored from its host.", retry_seconds=AGAIN_SECONDS)
+        return _request(wanted, host, stored)
+
+    def prepare(
+        self, outcome: Fetched | NotModified | Dropped | Failed, *arguments: Argument
+    ) -> Mapping[str, Prepared]:
+        """Stores what came. Leaves the body's file to the fetcher. Raises PreparationError."""
+        wanted = Wanted.read(arguments)
+        try:
+            written = _write(settling.settled(wanted, outcome))
+        except DatabaseError as error:
+            raise unreadable() from error
+        if isinstance(written, Found):
+            return _ready(wanted, written.blob_digest)
+        raise _failure(written, outcome)
+
+    def may_know(self, head: Head) -> bool:
+        """Whether the head has any validators."""
+        return bool(validators.read(head))
+
+    def is_known(self, head: Head, *arguments: Argument) -> bool:
+        """Whether the body can be spared: validators say that its content is here, and are believed this time."""
+        wanted = Wanted.read(arguments)
+        trust = trust_in(hosts.host_of(validators.host_of(head.url)))
+        found = known_by(head, trust)
+        if found is None or found == wanted.stored_digest:
+            return found is not None
+        first, every = conf.sampled_first(), conf.sampled_every()
+        return not deciding.is_sampled(trust, first=first, every=every, luck=random.random())
+
+    def leads_to_known(self, url: str, *arguments: Argument) -> bool:
+        """Whether the content of a URL that a redirect leads to is here."""
+        return known_at(url, str(arguments[1])) is not None
+
+    def refuses_head(self, url: str) -> None:
+        """Remembers that the host of this URL does not answer HEAD as it answers GET."""
+        hosts.refuses_heads(validators.host_of(url))
+
+
+TASK = Mirror()
+
+
+def _request(wanted: Wanted, host: Host, stored: Resource | None) -> Fetch:
+    referer = wanted.row.referer if wanted.row else ""
+    pays = deciding.asks_head_first(host.asked, host.spared, wanted.lane)
+    return Fetch(
+        wanted.source.url,
+        headers={"Referer": referer} if referer and is_sendable(referer) else {},
+        etag=(stored.etag or None) if stored else None,
+        last_modified=(stored.last_modified or None) if stored else None,
+        validated_url=(stored.moved_to or None) if stored else None,
+        limits=fast_limits(),
+        slow_limits=slow_limits(),
+        head_first=pays and stored is None and not host.heads_refused and not host.lies,
+    )
+
+
+def _write(outcome: Outcome) -> Outcome:
+    """As it was written. Raises PreparationError when it has to be done again."""
+    try:
+        return writing.writer().write(outcome)
+    except WriteError as error:
+        raise PreparationError(str(error), status=503, retry_seconds=AGAIN_SECONDS) from error
+
+
+def _ready(wanted: Wanted, blob_digest: str) -> Mapping[str, Prepared]:
+    return {content_key(wanted.source.url_digest): Prepared(blob_digest.encode(), "text/plain", READY_SECONDS, 0)}
+
+
+def _failure(written: Lost, outcome: Fetched | NotModified | Dropped | Failed) -> PreparationError:
+    """What clients are told, and for how long. The row keeps it."""
+    status = deciding.status_of(outcome) if isinstance(outcome, Failed) else 404
+    wait_seconds = AGAIN_SECONDS
+    if written.due_at is not None:
+        wait_seconds = (written.due_at - datetime.now(UTC)).total_seconds()
+        wait_seconds -= min(RECORD_MARGIN_SECONDS, wait_seconds / 2)
+    return PreparationError(f"{written.detail}.".capitalize(), status=status, retry_seconds=max(1.0, wait_seconds))

@@ -1,0 +1,145 @@
+"""What becomes of a URL by what came of its fetch. Keeps bytes, reads rows, writes none."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from resources.fetching.addressing.routes import REDIRECTS
+from resources.fetching.outcomes import Dropped, Failed, Fetched, Head, NotModified
+from retry.errors import PreparationError
+
+from .. import conf
+from ..canonical.urls import canonical
+from ..contents.types import recognise
+from ..errors import MirrorError, UrlError
+from ..keeping import blobs, hosts
+from ..keeping.found import Contents, Found, Lost, Outcome, Source, Vouched
+from ..keeping.models import Blob, State, Step
+from ..keeping.rules import current_rules
+from . import deciding, validators
+from .validators import Strength
+from .wanted import AGAIN_SECONDS, Wanted, known_at, known_by, trust_in
+
+
+def settled(wanted: Wanted, outcome: Fetched | NotModified | Dropped | Failed) -> Outcome:
+    """What is to be written. Raises PreparationError where it has to be done again, and DatabaseError."""
+    match outcome:
+        case Fetched():
+            return _stored(wanted, outcome)
+        case NotModified(head=head):
+            return _known(wanted, head, wanted.stored_digest, Step.UNCHANGED)
+        case Dropped():
+            return _spared(wanted, outcome)
+        case Failed():
+            return _failed(wanted, outcome)
+
+
+def lost(wanted: Wanted, failure: str, detail: str, status: int | None = None) -> Lost:
+    """For good. What was stored before stays."""
+    return _lost(wanted, failure, detail, status)
+
+
+def _stored(wanted: Wanted, outcome: Fetched) -> Outcome:
+    """The body is kept, unless its content was taken down."""
+    body, head = outcome.body, outcome.head
+    if Blob.objects.filter(pk=body.digest, taken_down_at__isnull=False).exists():
+        return Lost(wanted.source, State.FAILED, _now(), "taken down", "its content was taken down", step=Step.FAILED)
+    source = body.path if body.path is not None else body.read()
+    try:
+        kind = recognise(source)
+        name = blobs.keep(source, body.digest)
+    except (MirrorError, OSError) as error:
+        said = "What was fetched could not be stored."
+        raise PreparationError(said, status=503, retry_seconds=AGAIN_SECONDS) from error
+    contents = Contents(body.digest, body.size, kind.media_type, kind.width, kind.height, name)
+    return _found(wanted, head, body.digest, Step.NEW, contents)
+
+
+def _spared(wanted: Wanted, outcome: Dropped) -> Outcome:
+    """The body was not needed: its content is known by a redirect, or by what the head said."""
+    head = outcome.head
+    if head.status in REDIRECTS:
+        digest, step = known_at(outcome.onward, wanted.source.url_digest), Step.REDIRECT
+    else:
+        digest, step = known_by(head, trust_in(hosts.host_of(validators.host_of(head.url)))), Step.VALIDATORS
+    if digest is None:  # it was removed just now, or the host was caught lying
+        raise PreparationError("Its content is not known any more.", status=503, retry_seconds=1)
+    if step is Step.REDIRECT:
+        aliases = tuple(_met(wanted, head))
+        return Found(
+            wanted.source, digest, _now(), step=step, status=head.status, moved_to=outcome.onward, aliases=aliases
+        )
+    return _known(wanted, head, digest, Step.UNCHANGED if digest == wanted.stored_digest else step)
+
+
+def _known(wanted: Wanted, head: Head, digest: str, step: Step) -> Found:
+    return _found(wanted, head, digest, step, None)
+
+
+def _found(wanted: Wanted, head: Head, digest: str, step: Step, contents: Contents | None) -> Found:
+    row = wanted.row
+    kept = row if row is not None and step is Step.UNCHANGED else None  # a 304 need not repeat them
+    return Found(
+        wanted.source,
+        digest,
+        _now(),
+        contents=contents,
+        step=step,
+        status=head.status,
+        moved_to=head.url if head.hops else "",
+        etag=head.etag or (kept.etag if kept else ""),
+        last_modified=head.last_modified or (kept.last_modified if kept else ""),
+        vouched=None if step is Step.UNCHANGED else _vouched(head, again=digest == wanted.stored_digest),
+        aliases=tuple(_met(wanted, head)),
+    )
+
+
+def _vouched(head: Head, *, again: bool) -> Vouched:
+    said = validators.read(head)
+    opaque = tuple(one.key for one in said if one.strength is Strength.OPAQUE)
+    digests = tuple(one.key for one in said if one.strength is Strength.DIGEST)
+    return Vouched(validators.host_of(head.url), digests, opaque, again)
+
+
+def _met(wanted: Wanted, head: Head) -> Iterator[Source]:
+    """The URLs on the way, but the wanted one."""
+    if not head.hops:
+        return
+    rules = current_rules()
+    for url in dict.fromkeys((*(hop.url for hop in head.hops), head.url)):
+        try:
+            found = canonical(url, rules)
+        except UrlError:
+            continue
+        if found.digest != wanted.source.url_digest:
+            yield Source(found.digest, url, found.host)
+
+
+def _failed(wanted: Wanted, outcome: Failed) -> Lost:
+    attempts = wanted.attempts + 1
+    failure, detail = outcome.failure.value, outcome.detail
+    if deciding.is_final(outcome, attempts, conf.attempts()):
+        return _lost(wanted, failure, detail, outcome.status)
+    pause = max(conf.retry_after(attempts), timedelta(seconds=outcome.retry_after_seconds or 0))
+    return Lost(
+        wanted.source,
+        State.WANTED,
+        _now(),
+        failure,
+        detail,
+        outcome.status,
+        attempts,
+        due_at=_now() + pause,
+        blob_digest=wanted.stored_digest,
+    )
+
+
+def _lost(wanted: Wanted, failure: str, detail: str, status: int | None) -> Lost:
+    row, digest = wanted.row, wanted.stored_digest
+    state, step = (State.STORED, row.step) if row and digest else (State.FAILED, Step.FAILED)
+    return Lost(
+        wanted.source, state, _now(), failure, detail, status, wanted.attempts + 1, blob_digest=digest, step=step
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

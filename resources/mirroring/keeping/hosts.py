@@ -1,0 +1,133 @@
+"""What is learnt of hosts: whether their validators can be trusted, and whether asking for heads first pays."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from threading import Lock
+
+from django.db.models import F, Q
+
+from .. import conf
+from . import seen
+from .models import MirroredHost, Resource, State, Step, Validator
+
+FADING = 0.99
+"""Of each body, what the ones before it still count: about the last hundred do."""
+MOST_KNOWN = 10_000
+DIGESTS_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host as it is known. `asked` of late could have been spared by validators, `spared` were."""
+
+    host: str
+    blocked: bool = False
+    confirmed: int = 0
+    confirmed_opaque: int = 0
+    lies: int = 0
+    asked: float = 0.0
+    spared: float = 0.0
+    heads_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What some answers of a host have shown."""
+
+    asked: int = 0
+    spared: int = 0
+    confirmed: int = 0
+    confirmed_opaque: int = 0
+    lies: int = 0
+
+
+_known: dict[str, tuple[float, Host]] = {}
+_lock = Lock()
+
+
+def host_of(host: str) -> Host:
+    """What is known of it, as it was a moment ago. Raises DatabaseError."""
+    now = time.monotonic()
+    until, found = _known.get(host, (0.0, None))
+    if found is None or until < now:
+        found = _read(host)
+        with _lock:
+            if len(_known) >= MOST_KNOWN:
+                _known.clear()
+            _known[host] = (now + conf.known_seconds(), found)
+    return found
+
+
+def forget_all_here() -> None:
+    """What this process remembers: for tests."""
+    with _lock:
+        _known.clear()
+
+
+def learn(learnt: Mapping[str, Learnt], now: datetime) -> None:
+    """Adds to what is known. Hosts that lied lose what they vouched for. Raises DatabaseError."""
+    hosts = sorted(learnt)
+    MirroredHost.objects.bulk_create([MirroredHost(host=host) for host in hosts], ignore_conflicts=True)
+    for host in hosts:
+        one = learnt[host]
+        fading = FADING**one.asked
+        MirroredHost.objects.filter(pk=host).update(
+            asked=F("asked") * fading + one.asked,
+            spared=F("spared") * fading + one.spared,
+            confirmed=F("confirmed") + one.confirmed,
+            confirmed_opaque=F("confirmed_opaque") + one.confirmed_opaque,
+            lies=F("lies") + one.lies,
+            **({"lied_at": now} if one.lies else {}),
+        )
+        if one.lies:
+            distrust(host, now)
+
+
+def refuses_heads(host: str) -> None:
+    """It does not answer HEAD as it answers GET. Raises DatabaseError."""
+    MirroredHost.objects.bulk_create([MirroredHost(host=host)], ignore_conflicts=True)
+    MirroredHost.objects.filter(pk=host, heads_refused=False).update(heads_refused=True)
+
+
+def distrust(host: str, now: datetime) -> int:
+    """The host has lied, as its row says: what its validators settled is fetched; how many URLs. Raises DatabaseError.
+
+    Whoever still believed one writes its row first and reads then that the host has lied. The validators go last:
+    if that was not reached, the same lie is met again.
+    """
+    vouched_for = Resource.objects.filter(_of(host), state=State.STORED, step=Step.VALIDATORS)
+    digests = sorted(vouched_for.values_list("pk", flat=True))
+    for start in range(0, len(digests), DIGESTS_AT_ONCE):
+        some = digests[start : start + DIGESTS_AT_ONCE]
+        Resource.objects.filter(pk__in=some, step=Step.VALIDATORS).update(
+            state=State.WANTED, blob_digest="", step="", etag="", last_modified="", due_at=now, attempts=0
+        )
+        seen.forget(some)
+    Validator.objects.filter(host=host).delete()
+    return len(digests)
+
+
+def _of(host: str) -> Q:
+    """Rows whose content came from the host: asked there, and not sent elsewhere; or sent there."""
+    found = Q(host=host, moved_to="")
+    for start in (f"https://{host}/", f"http://{host}/"):
+        found |= Q(url__istartswith=start, moved_to="") | Q(moved_to__startswith=start)
+    return found
+
+
+def _read(host: str) -> Host:
+    fields = ("host", "blocked", "confirmed", "confirmed_opaque", "lies", "asked", "spared", "heads_refused")
+    row = MirroredHost.objects.filter(pk=host).values(*fields).first()
+    return Host(**row) if row else Host(host)
+
+
+def liars(hosts: Iterable[str]) -> set[str]:
+    """Those that were ever found lying, as it is now. Raises DatabaseError."""
+    return set(MirroredHost.objects.filter(pk__in=set(hosts), lies__gt=0).values_list("pk", flat=True))
+
+
+def blocked(hosts: Iterable[str]) -> set[str]:
+    """Those of which nothing is mirrored. Raises DatabaseError."""
+    return set(MirroredHost.objects.filter(pk__in=set(hosts), blocked=True).values_list("pk", flat=True))

@@ -1,0 +1,162 @@
+"""Wanted URLs: rows are the durable truth of what is to be fetched, and when."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from celery import current_app
+from django.db.models import Case, DateTimeField, F, Q, Value, When
+from kombu.exceptions import OperationalError
+
+from resources.fetching.addressing import signed_urls
+from resources.fetching.outcomes import Failure
+
+from . import seen
+from .lanes import lanes_of
+from .models import Lane, Resource, State
+from .seen import Seen
+
+FEED_TASK = "resources.feed_mirror"
+QUEUE = "work"
+DIGESTS_AT_ONCE = 500
+"""In one statement: SQLite takes 999 variables."""
+
+DUE = ("pk", "url", "host", "attempts", "blob_digest", "step")
+
+_log = logging.getLogger("tarry.mirroring")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A URL as it was reported, by the digest of its canonical form."""
+
+    url_digest: str
+    url: str
+    host: str
+    referer: str
+    wanted_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A row whose time has come."""
+
+    url_digest: str
+    url: str
+    host: str
+    attempts: int
+    blob_digest: str
+    step: str
+
+
+def want(reports: Sequence[Wanted]) -> None:
+    """Inserts rows for those that have none, joins those that are there, and has them fed. Raises DatabaseError.
+
+    A row that waits, or that has failed because its signature had run out, takes a URL whose signature holds for
+    longer. Nothing else changes what is stored or has failed.
+    """
+    lanes = lanes_of((one.url, one.host) for one in reports)
+    rows = {one.url_digest: _row(one, lane) for one, lane in zip(reports, lanes, strict=True)}
+    ordered = [rows[digest] for digest in sorted(rows)]
+    Resource.objects.bulk_create(ordered, ignore_conflicts=True)
+    for row in ordered:
+        if row.expires_at is not None:
+            _renew(row)
+    seen.note_new({digest: Seen(State.WANTED) for digest in rows})
+    feed_soon()
+
+
+def want_again(url_digests: Iterable[str], now: datetime) -> int:
+    """Has URLs fetched again, whatever became of them; how many. What is stored stays until there is something else.
+
+    Raises DatabaseError.
+    """
+    changed = 0
+    for some in _sliced(list(url_digests)):
+        changed += Resource.objects.filter(pk__in=some).update(
+            state=State.WANTED, due_at=now, attempts=0, failure="", detail="", status=None
+        )
+        seen.forget(some)
+    feed_soon()
+    return changed
+
+
+def _row(one: Wanted, lane: Lane) -> Resource:
+    return Resource(
+        url_digest=one.url_digest,
+        url=one.url,
+        host=one.host,
+        referer=one.referer,
+        state=State.WANTED,
+        lane=lane,
+        wanted_at=one.wanted_at,
+        due_at=one.wanted_at,
+        expires_at=_expiry(signed_urls.expires_at(one.url)),
+    )
+
+
+def _renew(row: Resource) -> None:
+    waits = Q(state=State.WANTED) | Q(state=State.FAILED, failure=Failure.EXPIRED.value)
+    changed = Resource.objects.filter(waits, pk=row.pk, expires_at__lt=row.expires_at).update(
+        url=row.url, expires_at=row.expires_at, state=State.WANTED, due_at=row.due_at, failure="", detail=""
+    )
+    if changed:
+        seen.forget([row.pk])
+
+
+def feed_soon() -> None:
+    """Has a worker hand over what is due, without waiting for its next turn. Never fails."""
+    try:
+        current_app.send_task(FEED_TASK, queue=QUEUE, retry=False, ignore_result=True)
+    except (OperationalError, OSError) as error:  # it has its turn every two seconds
+        _log.warning("the feeder is not called", extra={"error": str(error)})
+
+
+def due(lane: Lane, now: datetime, most: int, but_hosts: Iterable[str] = (), *, expiring: bool = False) -> list[Due]:
+    """What is to be fetched now: those whose signature runs out soonest, or the oldest. Raises DatabaseError."""
+    rows = Resource.objects.filter(state=State.WANTED, lane=lane, due_at__lte=now).exclude(host__in=list(but_hosts))
+    rows = rows.filter(expires_at__isnull=False).order_by("expires_at") if expiring else rows.order_by("due_at")
+    return [Due(*row) for row in rows.values_list(*DUE)[:most]]
+
+
+def look_again_at(url_digests: Sequence[str], at: datetime) -> None:
+    """They are in hand: if they still wait then, somebody looks whether they are. Raises DatabaseError."""
+    for some in _sliced(url_digests):
+        Resource.objects.filter(pk__in=some, state=State.WANTED).update(due_at=at)
+
+
+def count_attempts(url_digests: Sequence[str]) -> None:
+    """Each was in vain once more. Raises DatabaseError."""
+    for some in _sliced(url_digests):
+        Resource.objects.filter(pk__in=some, state=State.WANTED).update(attempts=F("attempts") + 1)
+
+
+def postpone(until: dict[str, datetime]) -> None:
+    """They are not due before. Raises DatabaseError."""
+    for some in _sliced(list(until)):
+        moments = Case(
+            *(When(pk=digest, then=Value(until[digest])) for digest in some),
+            default=F("due_at"),
+            output_field=DateTimeField(),
+        )
+        Resource.objects.filter(pk__in=some, state=State.WANTED).update(due_at=moments)
+
+
+def expired(now: datetime, most: int) -> list[Due]:
+    """Those whose signature has run out before they were fetched. Raises DatabaseError."""
+    rows = Resource.objects.filter(state=State.WANTED, due_at__lte=now, expires_at__lte=now).order_by("expires_at")
+    return [Due(*row) for row in rows.values_list(*DUE)[:most]]
+
+
+def _expiry(seconds: float | None) -> datetime | None:
+    """A moment in Unix seconds as rows keep it; None for one that no calendar has."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _sliced(digests: Sequence[str]) -> Iterable[Sequence[str]]:
+    ordered = sorted(digests)
+    return (ordered[start : start + DIGESTS_AT_ONCE] for start in range(0, len(ordered), DIGESTS_AT_ONCE))

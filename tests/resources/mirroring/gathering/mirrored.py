@@ -1,0 +1,83 @@
+"""Mirrors URLs of a local origin in a test: wanted, fed, fetched, settled."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import ParamSpec, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.db import connections
+
+from resources.mirroring.canonical.urls import canonical
+from resources.mirroring.gathering import feeding
+from resources.mirroring.keeping import wanting
+from resources.mirroring.keeping.models import Resource
+from resources.mirroring.keeping.rules import current_rules
+from tests.hostile.origin import Origin
+from tests.resources.fetching.fetchers import WAIT_SECONDS, fetching
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def in_a_thread(call: Callable[Parameters, Result]) -> Callable[Parameters, Awaitable[Result]]:
+    """The same for coroutines. Its thread leaves no connection to the database behind."""
+
+    def run(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
+        try:
+            return call(*arguments, **named)
+        finally:
+            connections.close_all()
+
+    return sync_to_async(run)
+
+
+def digest_of(url: str) -> str:
+    return canonical(url, current_rules()).digest
+
+
+def report(*urls: str, referer: str = "") -> list[str]:
+    """As who reports does for what is not known; the digests of the URLs."""
+    found = [canonical(url, current_rules()) for url in urls]
+    now = datetime.now(UTC)
+    wanting.want(
+        [wanting.Wanted(one.digest, url, one.host, referer, now) for one, url in zip(found, urls, strict=True)]
+    )
+    return [one.digest for one in found]
+
+
+def feed() -> int:
+    return feeding.feed(datetime.now(UTC))
+
+
+def open_rows() -> int:
+    """How many wait, those apart that wait for their next attempt."""
+    return Resource.objects.filter(state="wanted", attempts=0).count()
+
+
+def row(url: str) -> Resource:
+    return Resource.objects.get(pk=digest_of(url))
+
+
+async def mirror(*urls: str, referer: str = "") -> None:
+    """Reports the URLs, and returns when none of them is wanted any more, or only later."""
+    await in_a_thread(report)(*urls, referer=referer)
+    await fed_until(lambda: not open_rows())
+
+
+async def fed_until(holds: Callable[[], bool]) -> None:
+    """Hands over what is due until something holds."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not await in_a_thread(holds)():
+            await in_a_thread(feed)()
+            await asyncio.sleep(0.02)
+
+
+def mirrored_from(test: Callable[[Origin], Awaitable[None]]) -> None:
+    """Runs a test with an origin and a fetcher."""
+
+    async def whole() -> None:
+        async with Origin() as origin, fetching():
+            await test(origin)
+
+    asyncio.run(whole())

@@ -1,0 +1,156 @@
+"""From a reported URL to a stored file, with a real Redis, a fetcher and a real origin."""
+
+from datetime import UTC, datetime
+
+import pytest
+from pytest_django import Settings
+
+from resources.mirroring.keeping import seen, wanting
+from resources.mirroring.keeping.models import Blob, Resource
+from tests.conftest import RedisServers
+from tests.hostile.origin import Origin, answer, redirect
+from tests.resources.fetching.fetcher.running import in_turn, leftovers
+
+from .mirrored import digest_of, fed_until, in_a_thread, mirror, mirrored_from, report, row
+
+pytestmark = pytest.mark.usefixtures("mirroring")
+
+
+def marks(servers: RedisServers) -> list[bytes]:
+    """What is left in `state` of work, the queue of the workers apart, which no worker takes from here."""
+    return [key for key in leftovers(servers) if not key.startswith((b"_kombu", b"work"))]
+
+
+def test_a_reported_url_becomes_a_blob_and_leaves_no_mark(mirroring: RedisServers) -> None:
+    async def test(origin: Origin) -> None:
+        await mirror(origin.does("/a.txt", answer(body=b"text")))
+        assert origin.targets == ["/a.txt"]
+
+    mirrored_from(test)
+    [blob] = Blob.objects.all()
+    assert (blob.size, blob.media_type.partition(";")[0]) == (4, "text/plain")
+    [found] = Resource.objects.all()
+    assert (found.state, found.step, found.blob_digest) == ("stored", "new", blob.digest)
+    assert seen.look_up([found.pk])[found.pk].blob_digest == blob.digest
+    assert marks(mirroring) == []
+
+
+def test_what_was_reported_before_is_not_asked_for_again() -> None:
+    async def test(origin: Origin) -> None:
+        url = origin.does("/a", answer(body=b"text"))
+        await mirror(url)
+        await mirror(url, f"{url}?utm_source=news")
+        assert origin.targets == ["/a"]
+
+    mirrored_from(test)
+    assert Resource.objects.count() == 1
+
+
+def test_the_url_is_asked_for_as_it_was_reported() -> None:
+    async def test(origin: Origin) -> None:
+        url = origin.does("/a", answer(body=b"text"))
+        await mirror(f"{url}?b=2&a=1&utm_source=news", referer="https://example.org/page")
+        [asked] = origin.asked
+        assert asked.target == "/a?b=2&a=1&utm_source=news"
+        assert asked.fields["referer"] == "https://example.org/page"
+
+    mirrored_from(test)
+
+
+def test_the_same_bytes_at_two_urls_are_one_blob() -> None:
+    async def test(origin: Origin) -> None:
+        urls = [origin.does(path, answer(body=b"text")) for path in ("/a", "/b")]
+        await mirror(*urls)
+
+    mirrored_from(test)
+    assert Blob.objects.count() == 1
+    assert sorted(Resource.objects.values_list("step", flat=True)) == ["content", "new"]
+
+
+def test_urls_that_were_met_on_the_way_are_known_from_then_on() -> None:
+    async def test(origin: Origin) -> None:
+        final = origin.does("/c", answer(body=b"text"))
+        origin.does("/b", redirect("/c"))
+        first = origin.does("/a", redirect("/b", "301 Moved Permanently"))
+        await mirror(first)
+        await mirror(origin.url("/b"), final)
+        assert origin.targets == ["/a", "/b", "/c"]
+        assert (await in_a_thread(row)(first)).moved_to == final
+
+    mirrored_from(test)
+    assert set(Resource.objects.values_list("state", flat=True)) == {"stored"}
+    assert Resource.objects.count() == 3
+
+
+def test_a_redirect_to_a_known_url_is_not_followed() -> None:
+    async def test(origin: Origin) -> None:
+        final = origin.does("/b", answer(body=b"text"))
+        await mirror(final)
+        await mirror(origin.does("/a", redirect("/b")))
+        assert origin.targets == ["/b", "/a"]
+        found = await in_a_thread(row)(origin.url("/a"))
+        assert (found.state, found.step, found.moved_to) == ("stored", "redirect", final)
+
+    mirrored_from(test)
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "failure", "attempts"),
+    [
+        ("404 Not Found", "failed", "permanent", 1),
+        ("500 Internal Server Error", "wanted", "transient", 1),
+    ],
+)
+def test_failures_are_kept_in_the_row(status: str, state: str, failure: str, attempts: int) -> None:
+    async def test(origin: Origin) -> None:
+        await mirror(origin.does("/a", answer(status)))
+
+    mirrored_from(test)
+    [found] = Resource.objects.all()
+    assert (found.state, found.failure, found.attempts) == (state, failure, attempts)
+    assert (found.due_at is not None) == (state == "wanted")
+
+
+def test_what_fails_for_a_while_is_tried_again_when_it_is_due(settings: Settings) -> None:
+    settings.MIRROR_RETRY_SECONDS = 1
+
+    async def test(origin: Origin) -> None:
+        url = origin.does("/a", in_turn(answer("500 Internal Server Error"), answer(body=b"text")))
+        await mirror(url)
+        await fed_until(lambda: row(url).state == "stored")
+        assert origin.targets == ["/a", "/a"]
+
+    mirrored_from(test)
+
+
+def test_what_was_taken_down_is_not_stored_again() -> None:
+    async def test(origin: Origin) -> None:
+        url = origin.does("/a", answer(body=b"text"))
+        await mirror(url)
+        await in_a_thread(Blob.objects.update)(taken_down_at="2026-01-01T00:00:00Z")
+        await mirror(origin.does("/b", answer(body=b"text")))
+        found = await in_a_thread(row)(origin.url("/b"))
+        assert (found.state, found.failure) == ("failed", "taken down")
+
+    mirrored_from(test)
+
+
+def test_what_is_stored_is_fetched_again_by_its_own_validators() -> None:
+    async def test(origin: Origin) -> None:
+        first = answer("200 OK", 'ETag: "one"', body=b"text")
+        url = origin.does("/a", in_turn(first, answer("304 Not Modified")))
+        await mirror(url)
+        await in_a_thread(wanting.want_again)([digest_of(url)], datetime.now(UTC))
+        await mirror(url)
+        assert origin.asked[1].fields["if-none-match"] == '"one"'
+        found = await in_a_thread(row)(url)
+        assert (found.state, found.step, found.etag) == ("stored", "unchanged", '"one"')
+
+    mirrored_from(test)
+
+
+def test_two_who_report_the_same_at_once_make_one_row() -> None:
+    url = "https://example.org/a"
+    report(url)
+    report(url)
+    assert Resource.objects.count() == 1
