@@ -131,6 +131,7 @@ RETRY_LANES = {  # the fastest first
     "fetch.refresh": {**_fetched, "limit": 4 * BACKLOG_LIMIT, "skips": True, "up": "fetch.fast"},
     "fetch.ingest": {**_fetched, "limit": MIRROR_BACKLOG},
     "fetch.large": {**_fetched, "limit": MIRROR_BACKLOG},
+    "fetch.calls": {**_fetched, "limit": BACKLOG_LIMIT},
     "fetch.warm": {**_fetched, "limit": 200 * BACKLOG_LIMIT, "up": "fetch.refresh"},
 }
 
@@ -146,11 +147,13 @@ LAYER_SCENES_KEPT = env.whole("LAYER_SCENES_KEPT", 8)
 
 # The API
 API_CALLS_PER_MINUTE = env.whole("API_CALLS_PER_MINUTE", 600, least=0)
+API_URLS_PER_MINUTE = env.whole("API_URLS_PER_MINUTE", 200_000, least=0)
 
 # Fetching
 FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetching.errands.Task
     "resources.fetch_tile": "resources.upstream.preparing.TASK",
     "resources.mirror": "resources.mirroring.gathering.preparing.TASK",
+    "resources.call_webhook": "resources.mirroring.reporting.webhooks.TASK",
 }
 FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100, least=2)
 FETCH_ALLOW_PRIVATE: list[str] = env.words("FETCH_ALLOW_PRIVATE")
@@ -194,6 +197,10 @@ MIRROR_TRACKING: list[str] = env.words("MIRROR_TRACKING")
 MIRROR_SHARDS: list[str] = env.words("MIRROR_SHARDS")
 MIRROR_RULES_FILE = env.text("MIRROR_RULES_FILE", "")
 MIRROR_RULES_SECONDS = env.number("MIRROR_RULES_SECONDS", 5)
+MIRROR_TALLY_SECONDS = env.number("MIRROR_TALLY_SECONDS", 1)
+MIRROR_REPORT_MAX_BYTES = env.whole("MIRROR_REPORT_MAX_BYTES", 22_000_000)
+MIRROR_BATCH_DAYS = env.whole("MIRROR_BATCH_DAYS", 30)
+MIRROR_WEBHOOK_SECONDS = env.number("MIRROR_WEBHOOK_SECONDS", 86_400)
 
 # Django
 INSTALLED_APPS = [
@@ -315,6 +322,16 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "resources.prune_fetch_timings",
         "schedule": 60.0,
         "options": {"queue": "work", "expires": 60},
+    },
+    "batches": {
+        "task": "resources.look_after_batches",
+        "schedule": 2.0,
+        "options": {"queue": "work", "expires": 10},
+    },
+    "lost batches": {
+        "task": "resources.heal_batches",
+        "schedule": 20.0,
+        "options": {"queue": "work", "expires": 20},
     },
     "fetch headers": {
         "task": "resources.reseal_fetch_headers",

@@ -14,6 +14,7 @@ from retry.errors import StoreUnavailable
 from .demo import loading
 from .fetching.keeping import hosts, limiting, timings
 from .mirroring.gathering import feeding
+from .mirroring.reporting import batches, coalescing, webhooks
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture
 from .tiles.blocks import Block
@@ -23,6 +24,9 @@ from .traffic import reading
 
 PRUNE_SECONDS = 1.0
 """The queue has other work: what is left is removed a minute later."""
+
+HEAL_SECONDS = 2.0
+"""The same for lists of URLs that are looked after."""
 
 _log = logging.getLogger("tarry.tasks")
 
@@ -73,6 +77,28 @@ def feed_mirror() -> None:
         feeding.feed(datetime.now(UTC))
     except (StoreUnavailable, DatabaseError) as error:
         _log.warning("wanted URLs are not handed over", extra={"error": str(error)})
+
+
+@shared_task(name="resources.settle_batches", ignore_result=True)
+def settle_batches(names: list[str]) -> None:
+    """Settles what has ended of the lists that continuations name; those that were settled just now a bit later."""
+    batches.settle(coalescing.whose_turn(names), datetime.now(UTC))
+
+
+@shared_task(name="resources.look_after_batches", ignore_result=True)
+def look_after_batches() -> None:
+    """Settles the lists whose turn has not come, and has webhooks called that are due."""
+    now = datetime.now(UTC)
+    batches.settle(coalescing.take(), now)
+    webhooks.call_due(now)
+
+
+@shared_task(name="resources.heal_batches", ignore_result=True)
+def heal_batches() -> None:
+    """Settles what nobody was told of, asks again for what was lost, and removes lists that are old."""
+    now = datetime.now(UTC)
+    batches.heal(now, HEAL_SECONDS)
+    batches.prune(now - timedelta(days=settings.MIRROR_BATCH_DAYS), PRUNE_SECONDS)
 
 
 @shared_task(name="resources.paint_block", ignore_result=True)

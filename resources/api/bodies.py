@@ -1,5 +1,6 @@
-"""Takes the body of a request to the disk: its form, its size and its compression are checked on the way."""
+"""Takes the body of a request, to the disk or into memory: its form, size and compression are checked on the way."""
 
+import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,25 +39,32 @@ def form_of(request: HttpRequest) -> Form:
 @contextmanager
 def on_disk(request: HttpRequest) -> Iterator[Path]:
     """The path of a file that holds the body, decompressed. Raises Problem, having read no more than is allowed."""
-    encoding = request.headers.get("Content-Encoding", "").strip().lower()
-    if encoding not in ENCODINGS:
-        raise Problem(415, "Send the body compressed by gzip, or not at all.", Accept_Encoding="gzip")
-    most_bytes = conf.limits().max_bytes
-    body = cast(BinaryIO, request)  # it can be read as one
     with uploads.folder(conf.uploads()) as folder:
         path = folder / "body"
         with path.open("wb") as file:
-            try:
-                _copy(GzipFile(fileobj=body, mode="rb") if encoding == "gzip" else body, file, most_bytes)
-            except (BadGzipFile, EOFError, zlib.error) as error:
-                raise Problem(400, "The body is not gzip, or not all of it. Send it again.") from error
+            _take(request, file, conf.limits().max_bytes, "speeds")
         yield path
 
 
-def _copy(source: BinaryIO | GzipFile, file: BinaryIO, most_bytes: int) -> None:
-    taken = 0
-    while chunk := source.read(CHUNK_BYTES):
-        taken += len(chunk)
-        if taken > most_bytes:
-            raise Problem(413, f"More than {most_bytes:,} bytes of speeds. Send them in parts.")
-        file.write(chunk)
+def in_memory(request: HttpRequest, most_bytes: int, what: str) -> bytes:
+    """The body, decompressed. Raises Problem, having read no more than is allowed; `what` names what is too much."""
+    file = io.BytesIO()
+    _take(request, file, most_bytes, what)
+    return file.getvalue()
+
+
+def _take(request: HttpRequest, file: BinaryIO, most_bytes: int, what: str) -> None:
+    encoding = request.headers.get("Content-Encoding", "").strip().lower()
+    if encoding not in ENCODINGS:
+        raise Problem(415, "Send the body compressed by gzip, or not at all.", Accept_Encoding="gzip")
+    body = cast(BinaryIO, request)  # it can be read as one
+    source = GzipFile(fileobj=body, mode="rb") if encoding == "gzip" else body
+    try:
+        taken = 0
+        while chunk := source.read(CHUNK_BYTES):
+            taken += len(chunk)
+            if taken > most_bytes:
+                raise Problem(413, f"More than {most_bytes:,} bytes of {what}. Send them in parts.")
+            file.write(chunk)
+    except (BadGzipFile, EOFError, zlib.error) as error:
+        raise Problem(400, "The body is not gzip, or not all of it. Send it again.") from error

@@ -1,4 +1,4 @@
-"""How often a token may be used: so many calls in each minute of the clock, counted in `cache`.
+"""How often a token may be used: so many calls, and URLs, in each minute of the clock, counted in `cache`.
 
 Counts nothing while `cache` cannot be reached: the token is known, and nobody else is made to wait by it.
 """
@@ -18,22 +18,29 @@ _log = logging.getLogger("tarry.api")
 
 def seconds_to_wait(token_id: int, now_seconds: float) -> float:
     """Counts a call. 0 if it may be answered, else the time until the next minute."""
-    most = settings.API_CALLS_PER_MINUTE
+    return _seconds_to_wait("calls", token_id, 1, settings.API_CALLS_PER_MINUTE, now_seconds)
+
+
+def seconds_to_wait_for_urls(token_id: int, number: int, now_seconds: float) -> float:
+    """Counts so many URLs. 0 if they may be looked at, else the time until the next minute."""
+    return _seconds_to_wait("urls", token_id, number, settings.API_URLS_PER_MINUTE, now_seconds)
+
+
+def _seconds_to_wait(what: str, token_id: int, number: int, most: int, now_seconds: float) -> float:
     if not most:
         return 0
     window = math.floor(now_seconds / WINDOW_SECONDS)
-    name = f"api:calls:{token_id}:{window}"
     try:
-        calls = _count(name)
+        counted = _count(f"api:{what}:{token_id}:{window}", number)
     except RedisError:
         _log.warning("calls are not counted: cache does not answer", exc_info=True)
         return 0
-    return 0 if calls <= most else (window + 1) * WINDOW_SECONDS - now_seconds
+    return 0 if counted <= most else (window + 1) * WINDOW_SECONDS - now_seconds
 
 
-def _count(name: str) -> int:
+def _count(name: str, number: int) -> int:
     with connections.client("cache").pipeline(transaction=False) as pipeline:
-        pipeline.incr(name)
+        pipeline.incrby(name, number)
         pipeline.expire(name, 2 * WINDOW_SECONDS)
-        calls, _ = pipeline.execute()
-    return int(calls)
+        counted, _ = pipeline.execute()
+    return int(counted)

@@ -5,9 +5,9 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, URLResolver, path, re_path
 from ninja import NinjaAPI
 
-from . import layers, problems, speeds
+from . import layers, problems, reports, resources, routing, speeds  # noqa: F401  # some add to a shared router
 
-DESCRIPTION = """Reads and changes the layers of this site.
+DESCRIPTION = """Reads and changes the layers of this site, and mirrors files by their URLs.
 
 Changes need a token, issued in the admin: `Authorization: Bearer …`.
 Whatever goes wrong is told as `application/problem+json` (RFC 9457): `detail` says what to do.
@@ -17,6 +17,7 @@ READING = ("GET", "HEAD")
 api = NinjaAPI(title="Tarry", version="1", description=DESCRIPTION, urls_namespace="api")
 api.add_router("", layers.router)
 api.add_router("", speeds.router)
+api.add_router("", routing.router)
 problems.handle(api)
 
 

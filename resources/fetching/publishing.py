@@ -30,6 +30,7 @@ PLACES = {
     "fetch.refresh": Place("fast", Priority.ORDINARY),
     "fetch.ingest": Place("fast", Priority.ORDINARY),
     "fetch.large": Place("slow", Priority.ORDINARY),
+    "fetch.calls": Place("fast", Priority.ORDINARY),
     "fetch.warm": Place("slow", Priority.ORDINARY),
 }
 

@@ -121,6 +121,11 @@ def test_the_description_names_every_operation_and_its_problems(layer: Layer, cl
         "/api/layers/{slug}",
         "/api/layers/{slug}/speeds",
         "/api/layers/{slug}/expire",
+        "/api/resources",
+        "/api/resources/{digest}",
+        "/api/batches/{batch_id}",
+        "/api/signed-urls",
+        "/api/webhook-secret",
     }
     post = found["paths"]["/api/layers/{slug}/speeds"]["post"]
     assert set(post["requestBody"]["content"]) == {"text/csv", "application/x-ndjson", "application/jsonl"}

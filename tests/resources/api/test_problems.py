@@ -35,6 +35,7 @@ def test_unknown_addresses_are_told_where_the_known_ones_are(path: str, method: 
         ("/api", "GET, HEAD"),
         ("/api/layers/jams/speeds", "POST"),
         ("/api/layers/jams/expire", "POST"),
+        ("/api/signed-urls", "POST"),
     ],
 )
 def test_other_methods_are_told_which_are_answered(path: str, allowed: str) -> None:

@@ -1,0 +1,202 @@
+"""`/api/resources/<digest>`, `/api/resources?url=…`, `/api/signed-urls`: what is known of mirrored files."""
+
+import logging
+from datetime import datetime
+from typing import Annotated
+
+from django.http import HttpRequest
+from ninja import Path, Query, Schema
+from pydantic import Field
+
+from resources.mirroring.canonical.urls import canonical
+from resources.mirroring.errors import UrlError
+from resources.mirroring.keeping import rules, taking_down
+from resources.mirroring.keeping.models import Blob, Resource
+from resources.mirroring.serving import addresses
+from retry import deferring
+
+from . import lists, problems, tokens
+from .problems import Problem
+from .routing import router
+
+MOST_URLS_SHOWN = 100
+Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the file, in lower-case hex.")]
+
+_log = logging.getLogger("tarry.api")
+
+
+class FileUrl(Schema):
+    url: str
+    fetched_at: datetime | None
+    step: str = Field(description="What settled it.")
+
+
+class FileDescribed(Schema):
+    """A stored file."""
+
+    digest: str
+    address: str | None = Field(description="Where it is served; null when it was taken down.")
+    size: int
+    media_type: str
+    width: int | None
+    height: int | None
+    stored_at: datetime
+    uploaded_at: datetime | None = Field(description="When it reached the storage that all machines share.")
+    accessed_at: datetime
+    pinned: bool
+    taken_down_at: datetime | None
+    urls: list[FileUrl] = Field(description=f"Up to {MOST_URLS_SHOWN}, those fetched last.")
+
+
+class UrlDescribed(Schema):
+    """How one URL stands."""
+
+    url: str = Field(description="As it was reported first. It is this that is fetched.")
+    canonical: str = Field(description="What tells it from other URLs.")
+    url_digest: str
+    state: str
+    step: str | None
+    digest: str | None
+    address: str | None
+    moved_to: str | None
+    wanted_at: datetime
+    due_at: datetime | None = Field(description="When it is fetched, or tried again.")
+    fetched_at: datetime | None
+    attempts: int
+    failure: str | None
+    status: int | None
+    reason: str | None
+
+
+class TakenDown(Schema):
+    digest: str
+    detail: str
+
+
+class UrlSigned(Schema):
+    url: str
+    address: str | None
+    reason: str | None
+
+
+class UrlsSigned(Schema):
+    urls: list[UrlSigned]
+
+
+@router.get(
+    "/resources/{digest}",
+    auth=tokens.Token(),
+    response=FileDescribed,
+    operation_id="describe_file",
+    summary="Describe a file",
+    openapi_extra=problems.described(401, 403, 404, 422, 429, 503),
+)
+def describe_file(request: HttpRequest, digest: Digest) -> FileDescribed:
+    """What is known of a stored file, and the URLs that gave it."""
+    tokens.require_mirroring(request)
+    blob = Blob.objects.filter(pk=digest).first()
+    if blob is None:
+        raise Problem(404, "There is no such file.")
+    rows = Resource.objects.filter(blob_digest=digest).order_by("-fetched_at")[:MOST_URLS_SHOWN]
+    return FileDescribed(
+        digest=digest,
+        address=None if blob.taken_down_at else _address(request, digest),
+        size=blob.size,
+        media_type=blob.media_type,
+        width=blob.width,
+        height=blob.height,
+        stored_at=blob.stored_at,
+        uploaded_at=blob.uploaded_at,
+        accessed_at=blob.accessed_at,
+        pinned=blob.pinned,
+        taken_down_at=blob.taken_down_at,
+        urls=[FileUrl(url=row.url, fetched_at=row.fetched_at, step=row.step) for row in rows],
+    )
+
+
+@router.delete(
+    "/resources/{digest}",
+    auth=tokens.Token(),
+    response=TakenDown,
+    operation_id="take_down_file",
+    summary="Take a file down",
+    openapi_extra=problems.described(401, 403, 404, 422, 429, 503),
+)
+def take_down_file(request: HttpRequest, digest: Digest) -> TakenDown:
+    """Takes a file down: it is served no more, and neither its URLs nor the same bytes are stored again."""
+    token = tokens.require_mirroring(request)
+    if not taking_down.take_down(digest) and not Blob.objects.filter(pk=digest).exists():
+        raise Problem(404, "There is no such file.")
+    _log.info("taken down", extra={"token": token.name, "digest": digest})
+    return TakenDown(digest=digest, detail="It is served no more, and will not be stored again.")
+
+
+@router.get(
+    "/resources",
+    auth=tokens.Token(),
+    response=UrlDescribed,
+    operation_id="describe_url",
+    summary="Describe a URL",
+    openapi_extra=problems.described(401, 403, 404, 422, 429, 503),
+)
+def describe_url(
+    request: HttpRequest, url: Annotated[str, Query(max_length=2000, examples=lists.EXAMPLE[:1])]
+) -> UrlDescribed:
+    """How one URL stands, by whatever of its spellings."""
+    tokens.require_mirroring(request)
+    try:
+        found = canonical(url, rules.current_rules())
+    except (UrlError, UnicodeEncodeError) as error:
+        raise Problem(422, f"url: {error}") from error
+    row = Resource.objects.filter(pk=found.digest).first()
+    if row is None:
+        raise Problem(404, "This URL was never reported.")
+    return UrlDescribed(
+        url=row.url,
+        canonical=found.text,
+        url_digest=row.pk,
+        state=row.state,
+        step=row.step or None,
+        digest=row.blob_digest or None,
+        address=_address(request, row.blob_digest) if row.blob_digest else None,
+        moved_to=row.moved_to or None,
+        wanted_at=row.wanted_at,
+        due_at=row.due_at,
+        fetched_at=row.fetched_at,
+        attempts=row.attempts,
+        failure=row.failure or None,
+        status=row.status,
+        reason=row.detail or None,
+    )
+
+
+@router.post(
+    "/signed-urls",
+    auth=tokens.Token(),
+    response=UrlsSigned,
+    operation_id="sign_urls",
+    summary="Sign URLs",
+    openapi_extra={
+        **lists.described(lists.ToSign, {"urls": lists.EXAMPLE}),
+        **problems.described(400, 401, 403, 413, 415, 422, 429, 503),
+    },
+)
+def sign_urls(request: HttpRequest) -> UrlsSigned:
+    """Addresses on this site that answer with the files of these URLs, fetched when somebody asks for them."""
+    token = tokens.require_mirroring(request)
+    site = deferring.public_url(request)
+    return UrlsSigned(urls=[_signed(url, site) for url in lists.read(request, token, lists.ToSign).urls])
+
+
+def _signed(url: str, site: str) -> UrlSigned:
+    try:
+        canonical(url, rules.current_rules())
+        return UrlSigned(url=url, address=f"{site}{addresses.sign_url(url)}", reason=None)
+    except UnicodeEncodeError:
+        return UrlSigned(url=url.encode(errors="replace").decode(), address=None, reason="The URL is not text.")
+    except UrlError as error:
+        return UrlSigned(url=url, address=None, reason=str(error))
+
+
+def _address(request: HttpRequest, digest: str) -> str:
+    return f"{deferring.public_url(request)}/resources/{digest}"

@@ -1,0 +1,121 @@
+"""`manage.py ingest FILE|-`: reports the URLs of a file, a line each, and waits until all of them have ended."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from resources.management.failing import failing_clearly
+from resources.mirroring.keeping.models import Step
+from resources.mirroring.reporting import lines
+from resources.mirroring.reporting.batches import Sent
+from resources.mirroring.reporting.ingesting import Ingest
+from resources.mirroring.reporting.reports import ReportError
+
+POLL_SECONDS = 1.0
+SAID_EVERY_SECONDS = 10.0
+QUIET_SECONDS = 60.0
+MOST_SHOWN = 10
+SENDER = "ingest"
+
+
+class Command(BaseCommand):
+    help = (
+        "Reports the URLs of a file, a line each; blank lines and those that begin with # are skipped. Those that are "
+        "not known are fetched and stored. It can be stopped at any time: the same again goes on where it was."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", metavar="FILE|-", help="the file; - for the standard input")
+        parser.add_argument("--referer", default="", help="sent as Referer to the origins of the URLs")
+        parser.add_argument("--no-wait", action="store_true", help="do not wait until they are fetched")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        ingest = Ingest()
+        with failing_clearly(self._how_to_go_on(options["file"])):
+            try:
+                with _opened(options["file"]) as file:
+                    self._report(ingest, file, options["referer"])
+                if not options["no_wait"]:
+                    self._wait(ingest)
+            except ReportError as error:
+                raise CommandError(str(error)) from error
+            ingest.settle_counts()
+        self._say_all(ingest)
+        if ingest.failures:
+            raise CommandError(f"{ingest.failures:,} of them were not stored.", returncode=1)
+
+    def _how_to_go_on(self, file: str) -> str:
+        same = "the same lines" if file == "-" else file
+        return (
+            "What was reported so far is fetched all the same; nothing of it is asked for twice. "
+            f"To go on and see the end, ingest {same} again."
+        )
+
+    def _report(self, ingest: Ingest, file: BinaryIO, referer: str) -> None:
+        """In lists of a few thousand, so that any number of lines needs no more memory."""
+        with self._bar("reported") as bar:
+            for chunk in lines.chunks(file):
+                ingest.report(Sent(chunk, SENDER, referer), datetime.now(UTC))
+                self._show(bar, ingest.reported, f"{ingest.reported:,} reported")
+
+    def _wait(self, ingest: Ingest) -> None:
+        """Until every list is finished."""
+        moved = time.monotonic()
+        with self._bar("ended", ingest.reported) as bar:
+            while True:
+                before = ingest.ended
+                ingest.look(datetime.now(UTC))
+                self._show(bar, ingest.ended, f"{ingest.ended:,} of {ingest.reported:,} ended", rarely=True)
+                if ingest.is_finished:
+                    return
+                if ingest.ended != before:
+                    moved = time.monotonic()
+                elif time.monotonic() - moved > QUIET_SECONDS:
+                    moved = time.monotonic()
+                    self.stderr.write("Nothing has ended for a minute. Do `fetch`, `work` and `beat` run?")
+                time.sleep(POLL_SECONDS)
+
+    @contextmanager
+    def _bar(self, what: str, total: int | None = None) -> Iterator[tqdm]:
+        self._said_at, self._said = time.monotonic(), ""
+        with tqdm(desc=what, total=total, unit=" URLs", disable=None, leave=False) as bar:
+            yield bar
+
+    def _show(self, bar: tqdm, done: int, text: str, *, rarely: bool = False) -> None:
+        """Moves the bar; where there is no terminal to draw it on, a line now and then."""
+        if not bar.disable:
+            bar.update(done - bar.n)
+        elif text != self._said and not (rarely and time.monotonic() - self._said_at < SAID_EVERY_SECONDS):
+            self._said_at, self._said = time.monotonic(), text
+            self.stdout.write(text)
+
+    def _say_all(self, ingest: Ingest) -> None:
+        counts = ingest.counts
+        waiting = f", {ingest.open:,} not ended yet" if ingest.open else ""
+        self.stdout.write(
+            f"{ingest.reported:,} URLs: {ingest.stored:,} stored, {counts[Step.FAILED]:,} failed, "
+            f"{counts[Step.REFUSED]:,} refused{waiting}."
+        )
+        for step in Step:
+            if counts[step]:
+                self.stdout.write(f"  {step.label:32}{counts[step]:>12,}")
+        for item in ingest.examples(MOST_SHOWN):
+            self.stderr.write(f"{item.url}: {item.detail}")
+        if ingest.failures > MOST_SHOWN:
+            self.stderr.write(f"… and {ingest.failures - MOST_SHOWN:,} more: the batches in the admin have them all.")
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    with Path(name).open("rb") as file:
+        yield file

@@ -1,0 +1,273 @@
+"""Lists in the database: whatever is done twice, at once or too late, the rows come out right."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import OperationalError, connection
+
+from resources.mirroring.keeping import continuing, tallies
+from resources.mirroring.keeping.models import Batch, BatchItem, Resource, State, Step, Tally
+from resources.mirroring.reporting import batches, coalescing, progress, reports
+from resources.mirroring.reporting.batches import Sent
+from resources.mirroring.reporting.reports import DifferentReportError, Reported, ReportError
+from resources.tasks import heal_batches, look_after_batches, settle_batches
+from tests.conftest import RedisServers
+from tests.resources.mirroring.rows import HOUR, NOW, content, digest_of, fail, resource, store, url
+
+pytestmark = pytest.mark.django_db
+
+
+def sent(*names: object, **fields: Any) -> Sent:
+    return Sent([url(name) for name in names], "tests", **fields)
+
+
+def report(*names: object, **fields: Any) -> Reported:
+    return reports.report(sent(*names, **fields), NOW)
+
+
+def steps(batch: Batch) -> list[str]:
+    return list(BatchItem.objects.filter(batch=batch).order_by("position").values_list("step", flat=True))
+
+
+def test_what_is_not_known_is_wanted_with_its_referer() -> None:
+    report("a", referer="https://example.org/")
+    row = Resource.objects.get()
+    assert (row.url_digest, row.url, row.state, row.referer) == (
+        digest_of(url("a")),
+        url("a"),
+        State.WANTED,
+        "https://example.org/",
+    )
+
+
+def test_a_list_of_which_all_is_known_is_finished_at_once() -> None:
+    resource("a")
+    store("a")
+    found = report("a", "a")
+    assert found.batch.finished_at == NOW
+    assert [one.blob_digest for one in found.decisions] == [content("a")] * 2
+
+
+def test_a_list_is_finished_when_its_last_url_has_ended() -> None:
+    batch = report("a", "b", "c").batch
+    store("a")
+    fail("b", "410 Gone")
+    assert not batches.settle_batch(batch.pk, NOW)
+    store("c", step=Step.CONTENT)
+    assert batches.settle_batch(batch.pk, NOW + HOUR)
+    assert steps(batch) == ["new", "failed", "content"]
+    assert BatchItem.objects.get(step="failed").detail == "410 Gone"
+    batch.refresh_from_db()
+    assert batch.finished_at == NOW + HOUR
+
+
+def test_to_settle_again_changes_nothing() -> None:
+    batch = report("a", webhook="https://example.org/told").batch
+    store("a")
+    batches.settle([batches.name_of(batch.pk)], NOW)
+    fail("a")
+    for _ in range(2):
+        batches.settle([batches.name_of(batch.pk), "batch:x", "other:y", f"batch:{uuid4()}"], NOW + HOUR)
+    batch.refresh_from_db()
+    assert (batch.finished_at, batch.call_at) == (NOW, NOW)
+    assert steps(batch) == ["new"]
+
+
+def test_who_joins_counts_as_known_and_who_asked_as_new() -> None:
+    first, second = report("a", "a").batch, report("b", "a").batch
+    for name in ("a", "b"):
+        store(name)
+    for batch in (first, second):
+        assert batches.settle_batch(batch.pk, NOW)
+    assert steps(first) == ["new", "known"]
+    assert steps(second) == ["new", "known"]
+
+
+def test_the_same_within_a_day_is_the_same_list() -> None:
+    first = report("a", "b")
+    store("a")
+    batches.settle_batch(first.batch.pk, NOW)
+    again = reports.report(sent("a", "b"), NOW + 23 * HOUR)
+    assert again.batch.pk == first.batch.pk
+    assert not again.is_new
+    assert [one.status for one in again.decisions] == ["known", "accepted"]
+    assert BatchItem.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        sent("b", "a"),
+        sent("a"),
+        sent("a", "b", referer="https://x.example/"),
+        replace(sent("a", "b"), sender="x"),
+    ],
+)
+def test_anything_else_is_another_list(other: Sent) -> None:
+    first = report("a", "b")
+    assert reports.report(other, NOW).batch.pk != first.batch.pk
+
+
+def test_the_same_a_day_later_is_a_new_list() -> None:
+    first = report("a")
+    again = reports.report(sent("a"), NOW + 24 * HOUR)
+    assert again.batch.pk != first.batch.pk
+    assert reports.report(sent("a"), NOW + 25 * HOUR).batch.pk == again.batch.pk
+
+
+def test_a_key_that_comes_with_another_list_is_refused() -> None:
+    first = report("a", idempotency_key="k")
+    assert report("a", idempotency_key="k").batch.pk == first.batch.pk
+    with pytest.raises(DifferentReportError):
+        report("b", idempotency_key="k")
+    assert report("a").batch.pk != first.batch.pk
+
+
+def test_of_two_who_send_the_same_at_once_one_makes_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second has looked before the first has written."""
+    first = report("a")
+    looks = iter([None, first.batch])
+    monkeypatch.setattr(batches, "find", lambda *_: next(looks))
+    monkeypatch.setattr(batches, "_next_id", lambda _: first.batch.pk)
+    again = report("a")
+    assert (again.batch.pk, again.is_new) == (first.batch.pk, False)
+    assert Batch.objects.count() == BatchItem.objects.count() == 1
+
+
+def test_the_id_of_a_list_is_the_same_for_all_who_send_it_at_once() -> None:
+    one = sent("a")
+    assert batches._next_id(one) == batches._next_id(one)
+    before = batches._next_id(one)
+    report("a")
+    assert batches._next_id(one) != before
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"referer": "no address"}, "Referer"),
+        ({"referer": "https://a.example/\r\nX: y"}, "Referer"),
+        ({"webhook": "ftp://a.example/"}, "webhook"),
+        ({"webhook": "https://a.example/" + "x" * 1900}, "webhook"),
+    ],
+)
+def test_addresses_that_cannot_be_used_refuse_the_list(fields: dict[str, str], said: str) -> None:
+    with pytest.raises(ReportError, match=said):
+        report("a", **fields)
+    assert not Batch.objects.exists()
+
+
+@pytest.mark.parametrize("number", [0, reports.MOST_URLS + 1])
+def test_a_list_has_a_size(number: int) -> None:
+    with pytest.raises(ReportError, match="10,000"):
+        report(*range(number))
+
+
+def test_what_was_lost_is_asked_for_again() -> None:
+    """Who made the list was killed before it asked."""
+    batch = report("a", "b", referer="https://example.org/").batch
+    Resource.objects.all().delete()
+    batches.heal(NOW + timedelta(seconds=59), 5)
+    assert not Resource.objects.exists()
+    assert batches.heal(NOW + timedelta(seconds=61), 5) == 1
+    assert set(Resource.objects.values_list("url", "referer")) == {(url(name), "https://example.org/") for name in "ab"}
+    assert not batches.settle_batch(batch.pk, NOW)
+
+
+def test_what_nobody_was_told_of_is_settled(redis_servers: RedisServers) -> None:
+    batch = report("a").batch
+    store("a")
+    redis_servers.state.client.flushall()
+    heal_batches()
+    batch.refresh_from_db()
+    assert batch.finished_at
+
+
+def test_a_list_is_settled_once_a_second_and_the_last_time_soon(redis_servers: RedisServers) -> None:
+    batch = report("a", "b").batch
+    name = batches.name_of(batch.pk)
+    assert coalescing.take() == [name]  # left by the report itself
+    store("a")
+    settle_batches([name])
+    store("b")
+    settle_batches([name])
+    assert steps(batch) == ["new", ""]
+    look_after_batches()
+    assert steps(batch) == ["new", "new"]
+
+
+def test_lists_are_settled_while_redis_is_away(redis_servers: RedisServers) -> None:
+    batch = report("a").batch
+    store("a")
+    redis_servers.state.stop()
+    settle_batches([batches.name_of(batch.pk)])
+    assert steps(batch) == ["new"]
+
+
+def test_a_report_is_taken_while_redis_is_away(redis_servers: RedisServers) -> None:
+    redis_servers.state.stop()
+    redis_servers.cache.stop()
+    assert report("a").batch.total == 1
+
+
+def test_a_report_costs_a_look_up_and_few_statements(django_assert_max_num_queries: Any) -> None:
+    resource("a")
+    store("a")
+    with django_assert_max_num_queries(20):
+        report(*["a"] * 100, *range(50))
+
+
+def test_a_list_that_cannot_be_written_leaves_nothing_behind() -> None:
+    def refuse(execute: Any, sql: str, *rest: Any) -> Any:
+        if "batchitem" in sql and sql.startswith("INSERT"):
+            raise OperationalError("disk full")
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(refuse), pytest.raises(OperationalError):
+        report("a")
+    assert not Batch.objects.exists()
+
+
+def test_old_lists_are_removed_and_unfinished_ones_stay() -> None:
+    resource("a")
+    store("a")
+    old, unfinished = report("a").batch, report("b").batch
+    assert batches.prune(NOW, 5) == 0
+    assert batches.prune(NOW + HOUR, 5) == 1
+    assert list(Batch.objects.all()) == [unfinished]
+    assert not BatchItem.objects.filter(batch=old.pk).exists()
+
+
+def test_urls_are_counted_by_what_settled_them() -> None:
+    resource("a")
+    store("a")
+    resource("f")
+    fail("f")
+    reports.report(Sent([url("a"), url("a"), url("b"), url("b"), url("f"), "x"], "tests"), NOW)
+    tallies.flush()
+    assert dict(Tally.objects.values_list("step", "number")) == {
+        "reported": 6,
+        "known": 3,
+        "failed": 1,
+        "refused": 1,
+    }
+
+
+def test_progress_is_told_by_step() -> None:
+    batch = report("a", "b").batch
+    store("a")
+    batches.settle_batch(batch.pk, NOW)
+    assert progress.steps_of(batch.pk) == {"new": 1}
+    assert progress.counts_of(batch.pk) == {"": 1, "new": 1}
+
+
+def test_a_url_that_ends_while_it_is_reported_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends after it was looked up, and before the list leaves its name."""
+    resource("a")
+    monkeypatch.setattr(continuing, "leave", lambda *_: store("a"))
+    batch = report("a").batch
+    look_after_batches()
+    assert steps(batch) == ["known"]

@@ -1,0 +1,153 @@
+"""`manage.py ingest`: from a file to rows, and on from there after any end."""
+
+import io
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from resources.management.failing import INTERRUPTED
+from resources.mirroring.keeping.models import Batch, BatchItem, Resource
+from resources.mirroring.reporting import lines, reports
+from tests.resources.mirroring.rows import fail, resource, store, url
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "urls.txt"
+    path.write_text("# three\n" + "".join(f"{url(name)}\n" for name in "abc"))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _small_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "CHUNK", 2)
+
+
+def run(file: Path | str, *options: str) -> tuple[str, str]:
+    """What it prints, and what it says of troubles."""
+    out, err = io.StringIO(), io.StringIO()
+    call_command("ingest", str(file), *options, stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, *acts: Callable[[], object]) -> None:
+    """What the fetchers do while the command sleeps, each time one thing."""
+    left = list(acts)
+    monkeypatch.setattr(time, "sleep", lambda _: left.pop(0)())
+
+
+def stores(*names: object) -> Callable[[], None]:
+    def store_all() -> None:
+        for name in names:
+            store(name)
+
+    return store_all
+
+
+def test_it_waits_for_the_end_and_tells_what_became_of_all(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meanwhile(monkeypatch, stores("a"), stores("b", "c"), lambda: None)
+    out, _ = run(file)
+    assert "3 URLs: 3 stored, 0 failed, 0 refused." in out
+    assert out.split("new content")[1].split()[0] == "3"
+    assert Batch.objects.count() == 2
+
+
+def test_it_fails_when_something_was_not_stored(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with file.open("a") as lines_of:
+        lines_of.write("ftp://x.example/\n")
+    meanwhile(monkeypatch, stores("a", "c"), lambda: fail("b", "404 Not Found"), lambda: None)
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.raises(CommandError, match="2 of them") as error:
+        call_command("ingest", str(file), stdout=out, stderr=err)
+    assert error.value.returncode == 1
+    assert "4 URLs: 2 stored, 1 failed, 1 refused." in out.getvalue()
+    assert f"{url('b')}: 404 Not Found" in err.getvalue()
+    assert "ftp://x.example/" in err.getvalue()
+
+
+def test_without_waiting_it_says_what_is_not_ended(file: Path) -> None:
+    resource("a")
+    store("a")
+    out, _ = run(file, "--no-wait")
+    assert "3 URLs: 1 stored, 0 failed, 0 refused, 2 not ended yet." in out
+
+
+def test_stopped_it_says_how_to_go_on_and_goes_on(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    meanwhile(monkeypatch, interrupted)
+    with pytest.raises(CommandError, match=r"again") as error:
+        run(file)
+    assert error.value.returncode == INTERRUPTED
+    asked = Resource.objects.count(), Batch.objects.count(), BatchItem.objects.count()
+    assert asked == (3, 2, 3)
+    meanwhile(monkeypatch, stores("a", "b", "c"), lambda: None)
+    out, _ = run(file)
+    assert "3 stored" in out
+    assert (Resource.objects.count(), Batch.objects.count(), BatchItem.objects.count()) == asked
+
+
+def test_stopped_between_two_lists_it_goes_on_with_the_second(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    take, taken = reports.report, []
+
+    def once(*arguments: Any) -> Any:
+        taken.append(1)
+        if len(taken) == 2:
+            raise KeyboardInterrupt
+        return take(*arguments)
+
+    monkeypatch.setattr(reports, "report", once)
+    with pytest.raises(CommandError):
+        run(file)
+    assert Batch.objects.count() == 1
+    run(file, "--no-wait")
+    assert Batch.objects.count() == 2
+    assert Resource.objects.count() == 3
+
+
+def test_the_same_file_again_asks_nothing_twice(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(file, "--no-wait")
+    for name in "abc":
+        store(name)
+    run(file)
+    file.write_text(f"{url('c')}\n{url('a')}\n")
+    out, _ = run(file)
+    assert "2 URLs: 2 stored" in out
+    assert Resource.objects.count() == 3
+
+
+def test_urls_come_from_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{url('a')}\n".encode())))
+    out, _ = run("-", "--no-wait", "--referer", "https://example.org/")
+    assert "1 URLs" in out
+    assert Resource.objects.get().referer == "https://example.org/"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [(["nowhere.txt"], "nowhere.txt"), (["{file}", "--referer", "x"], "Referer")]
+)
+def test_what_cannot_be_done_is_told_in_a_line(file: Path, arguments: list[str], said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        run(*(argument.format(file=file) for argument in arguments))
+
+
+def test_an_empty_file_is_no_failure(tmp_path: Path) -> None:
+    path = tmp_path / "empty"
+    path.write_text("# nothing\n\n")
+    assert "0 URLs" in run(path)[0]
+
+
+def test_it_says_when_nothing_moves(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 10_000, 50))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    meanwhile(monkeypatch, *[lambda: None] * 5, stores("a", "b", "c"), *[lambda: None] * 3)
+    _, err = run(file)
+    assert "Nothing has ended for a minute" in err
