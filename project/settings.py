@@ -333,6 +333,16 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 20.0,
         "options": {"queue": "work", "expires": 20},
     },
+    "url rules": {
+        "task": "resources.learn_url_rules",
+        "schedule": 600.0,
+        "options": {"queue": "work", "expires": 600},
+    },
+    "url keys": {
+        "task": "resources.rekey_urls",
+        "schedule": 30.0,
+        "options": {"queue": "work", "expires": 30},
+    },
     "fetch headers": {
         "task": "resources.reseal_fetch_headers",
         "schedule": 120.0,

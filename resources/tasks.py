@@ -7,13 +7,17 @@ from functools import partial
 from celery import shared_task
 from django.conf import settings
 from django.db import Error as DatabaseError
+from redis.exceptions import RedisError
 
 from retry import preparing
 from retry.errors import StoreUnavailable
 
 from .demo import loading
 from .fetching.keeping import hosts, limiting, timings
+from .mirroring import conf as mirroring_conf
 from .mirroring.gathering import feeding
+from .mirroring.keeping import proposing, rekeying
+from .mirroring.keeping.rules import current_rules
 from .mirroring.reporting import batches, coalescing, webhooks
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture
@@ -22,8 +26,10 @@ from .tiles.errors import LayerError
 from .tiles.preparing import paint_block as paint
 from .traffic import reading
 
+LEARN_SECONDS = 20.0
 PRUNE_SECONDS = 1.0
-"""The queue has other work: what is left is removed a minute later."""
+REKEY_SECONDS = 5.0
+"""The queue has other work: what is left is done the next time."""
 
 HEAL_SECONDS = 2.0
 """The same for lists of URLs that are looked after."""
@@ -99,6 +105,21 @@ def heal_batches() -> None:
     now = datetime.now(UTC)
     batches.heal(now, HEAL_SECONDS)
     batches.prune(now - timedelta(days=settings.MIRROR_BATCH_DAYS), PRUNE_SECONDS)
+
+
+@shared_task(name="resources.learn_url_rules", ignore_result=True)
+def learn_url_rules() -> None:
+    """Proposes rules for URLs to the admins, and takes those back that are contradicted."""
+    proposing.learn(current_rules(), LEARN_SECONDS, datetime.now(UTC))
+
+
+@shared_task(name="resources.rekey_urls", ignore_result=True)
+def rekey_urls() -> None:
+    """Brings stored URLs to the keys that they have under the rules of today. The next pass does it in an outage."""
+    try:
+        rekeying.rekey(current_rules(), mirroring_conf.settle_seconds(), REKEY_SECONDS, datetime.now(UTC))
+    except RedisError as error:
+        _log.warning("URLs could not get their new keys", extra={"error": str(error)})
 
 
 @shared_task(name="resources.paint_block", ignore_result=True)

@@ -40,3 +40,8 @@ def sampled_first() -> int:
 def sampled_every() -> int:
     """Of so many bodies that could be spared one is downloaded all the same."""
     return int(settings.MIRROR_SAMPLED_EVERY)
+
+
+def settle_seconds() -> float:
+    """How long after a change of the rules all processes go by it, to be sure."""
+    return 2 * rules_seconds() + 10

@@ -139,7 +139,7 @@ def applied(rules: RulesFile, target: Target, text_of: Callable[[Target], str]) 
     for _ in range(MOST_PASSES if rules.providers else 0):
         text = text_of(target)
         found = target
-        for number in sorted(rules.index.Match(text)):
+        for number in sorted(rules.index.Match(text) or ()):  # None when there is none
             found = _by_one(rules.providers[number], found, text, text_of)
         if found == target:
             break

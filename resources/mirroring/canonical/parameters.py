@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_WORD = re.compile(r"!?[A-Za-z0-9_.~$@:-]{2,100}\*?", re.ASCII)
+_WORD = re.compile(r"!?[A-Za-z0-9_.~$@:-](?:[A-Za-z0-9_.~$@:-]{1,99}\*?)?", re.ASCII)
 
 _LISTED = """
 utm_*

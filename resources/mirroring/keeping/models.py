@@ -102,7 +102,10 @@ class Resource(models.Model):
 
     class Meta:
         ordering = ("-wanted_at",)
-        indexes = (models.Index(fields=("lane", "due_at"), condition=Q(state="wanted"), name="to_fetch"),)
+        indexes = (
+            models.Index(fields=("lane", "due_at"), condition=Q(state="wanted"), name="to_fetch"),
+            models.Index(fields=("fetched_at",), condition=Q(step="content"), name="gave_known_content"),
+        )
 
     def __str__(self) -> str:
         return self.url[:100]
@@ -152,7 +155,9 @@ class Rule(models.Model):
         REJECTED = "rejected", "rejected"
 
     kind = models.CharField(max_length=10, choices=Kind.choices)
-    host = models.CharField(max_length=MOST_HOST_CHARACTERS, help_text="A host; * stands for one label.")
+    host = models.CharField(
+        max_length=MOST_HOST_CHARACTERS, help_text="A host, or hosts that are one: {a|b}.example.com."
+    )
     name = models.CharField("parameter", max_length=200, blank=True)
     decision = models.CharField(max_length=10, choices=Decision.choices, default=Decision.PROPOSED)
     evidence = models.JSONField(default=dict)

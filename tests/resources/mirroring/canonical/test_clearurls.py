@@ -107,6 +107,11 @@ def test_a_provider_whose_urls_cannot_be_told_is_left_out() -> None:
     assert canonical("https://a.example/?x=1", built_in(found)).text == "https://a.example/?x=1"
 
 
+def test_urls_of_no_provider_are_left_alone() -> None:
+    found, _ = rules()
+    assert canonical("https://b.example/?good=1", found).text == "https://b.example/?good=1"
+
+
 def test_many_problems_are_told_in_short() -> None:
     _, problems = rules(rules=["("] * 100)
     assert (len(problems), problems[-1]) == (21, "and 80 more like these")
