@@ -55,8 +55,16 @@ def known_as(url: str, rules: Rules) -> tuple[str, ...]:
 
 def surest(digests: Sequence[str], found: Mapping[str, Known], is_stored: Callable[[Known], bool]) -> Known | None:
     """What is known of a URL, of what was found for its `known_as`: the first that is stored, else the last of all."""
-    known = [found[digest] for digest in digests if digest in found]
-    return next((one for one in known if is_stored(one)), known[-1] if known else None)
+    return found.get(goes_by(digests, found, is_stored))
+
+
+def goes_by(digests: Sequence[str], found: Mapping[str, Known], is_stored: Callable[[Known], bool]) -> str:
+    """The digest under which `surest` finds what is known of a URL; that of `canonical` when nothing is.
+
+    Whoever joins a fetch or wants another one does so by this digest: one that was begun before a rule goes on.
+    """
+    known = [digest for digest in digests if digest in found]
+    return next((digest for digest in known if is_stored(found[digest])), (known or digests)[-1])
 
 
 def plain(url: str, rules: Rules) -> str:

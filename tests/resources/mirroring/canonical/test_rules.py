@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from resources.mirroring.canonical import parameters, shards
 from resources.mirroring.canonical.rules import Rules, built_in, learnt
-from resources.mirroring.canonical.urls import WATCHED_ONE_IN, canonical, known_as, surest
+from resources.mirroring.canonical.urls import WATCHED_ONE_IN, canonical, goes_by, known_as, surest
 
 RULES = built_in()
 HOST = "https://a.example.com"
@@ -124,6 +124,13 @@ def test_what_a_url_has_given_itself_goes_before_what_a_rule_concludes() -> None
     assert surest((own, concluded), {own: "f1", concluded: "f2"}, is_stored) == "f2"
     assert surest((own, concluded), {own: "f1"}, is_stored) == "f1"
     assert surest((own, concluded), {}, is_stored) is None
+
+
+def test_a_fetch_that_was_begun_before_a_rule_is_joined() -> None:
+    own, concluded = known_as(OLD, VERSIONS)
+    assert goes_by((own, concluded), {own: "wanted"}, is_stored) == own
+    assert goes_by((own, concluded), {own: "wanted", concluded: "s2"}, is_stored) == concluded
+    assert goes_by((own, concluded), {}, is_stored) == concluded
 
 
 def is_stored(found: str) -> bool:
