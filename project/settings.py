@@ -335,13 +335,13 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     },
     "url rules": {
         "task": "resources.learn_url_rules",
-        "schedule": 600.0,
-        "options": {"queue": "work", "expires": 600},
+        "schedule": 300.0,
+        "options": {"queue": "work", "expires": 300},
     },
     "url keys": {
         "task": "resources.rekey_urls",
-        "schedule": 30.0,
-        "options": {"queue": "work", "expires": 30},
+        "schedule": 10.0,
+        "options": {"queue": "work", "expires": 10},
     },
     "fetch headers": {
         "task": "resources.reseal_fetch_headers",

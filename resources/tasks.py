@@ -26,9 +26,9 @@ from .tiles.errors import LayerError
 from .tiles.preparing import paint_block as paint
 from .traffic import reading
 
-LEARN_SECONDS = 20.0
+LEARN_SECONDS = 2.0
 PRUNE_SECONDS = 1.0
-REKEY_SECONDS = 5.0
+REKEY_SECONDS = 1.0
 """The queue has other work: what is left is done the next time."""
 
 HEAL_SECONDS = 2.0

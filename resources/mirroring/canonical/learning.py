@@ -8,7 +8,7 @@ host gives for many things (an empty picture, a page that asks to sign in) says 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from resources.fetching.addressing import scopes, targets
@@ -97,11 +97,11 @@ def examine(
     kind: str, host: str, name: str, observations: Iterable[Observation], recent: Container[str] | None = None
 ) -> Evidence:
     """What speaks for a rule that there is, and against it: with `recent`, only pairs that have one of these URLs."""
-    differences = _differences(observations)
-    if kind == "parameter":
-        return _evidence(_pairs(differences.get(Difference(kind, host, name), {}), recent))
     before, labels, after = parts(host)
-    pairs = _pairs(differences.get(Difference(kind, f"{before}{{}}{after}", ""), {}), recent)
+    wanted = Difference(kind, host if kind == "parameter" else f"{before}{{}}{after}", name)
+    pairs = _pairs(_differences(observations, wanted).get(wanted, {}), recent)
+    if kind == "parameter":
+        return _evidence(pairs)
     return _evidence({pair: said for pair, said in pairs.items() if set(pair) <= set(labels)})
 
 
@@ -112,15 +112,18 @@ def parts(pattern: str) -> tuple[str, list[str], str]:
     return before, inner.split("|"), after
 
 
-def _differences(observations: Iterable[Observation]) -> dict[Difference, _Places]:
+def _differences(observations: Iterable[Observation], only: Difference | None = None) -> dict[Difference, _Places]:
+    """What each difference gave; of all that there are, or of one alone."""
     found: dict[Difference, _Places] = defaultdict(dict)
+    ways = [way for kind, way in _WAYS.items() if only is None or only.kind == kind]
     for observation in observations:
         try:
             target = targets.parse(observation.url, max_bytes=MAX_HOP_BYTES)
         except FetchError:
             continue
-        for difference, place, value in (*_by_parameter(target), *_by_label(target)):
-            found[difference].setdefault(place, {})[value] = observation
+        for difference, place, value in chain.from_iterable(way(target) for way in ways):
+            if only is None or only == difference:
+                found[difference].setdefault(place, {})[value] = observation
     return found
 
 
@@ -146,6 +149,9 @@ def _by_label(target: Target) -> Iterator[tuple[Difference, str, str]]:
         host = ".".join([*labels[:index], "{}", *labels[index + 1 :], own])
         place = f"{target.scheme} {target.port} {target.path_and_query}"
         yield Difference("label", host, ""), place, label
+
+
+_WAYS = {"parameter": _by_parameter, "label": _by_label}
 
 
 def _pairs(places: _Places, recent: Container[str] | None = None) -> dict[tuple[str, str], _Pair]:

@@ -36,25 +36,29 @@ _log = logging.getLogger("tarry.mirroring")
 
 
 def learn(rules: Rules, seconds: float, now: datetime) -> int:
-    """Proposes what is new, and examines the rules that there are. Stops after so many seconds. How many were saved.
+    """Examines the rules that there are, for half of the time, and proposes new ones. How many were saved.
 
-    Approved rules are examined first: what is contradicted must not wait.
+    Approved rules come first: what is contradicted must not wait. What there is no time for has its turn later.
     """
-    until = time.monotonic() + seconds
-    saved = 0
+    begun = time.monotonic()
     undecided = Q(decision=Rule.Decision.PROPOSED) & ~Q(evidence__has_key=WITHDRAWN)
-    for rule in Rule.objects.filter(Q(decision=Rule.Decision.APPROVED) | undecided).order_by("decision", "?")[:MOST]:
-        saved += _withdraw(rule, rules, now) if rule.decision == Rule.Decision.APPROVED else _renew(rule, rules, now)
-        if time.monotonic() > until:
-            return saved
-    for proposal in _proposals(rules):
-        saved += _propose(proposal, rules, now)
-        if time.monotonic() > until:
+    there = Rule.objects.filter(Q(decision=Rule.Decision.APPROVED) | undecided).order_by("decision", "?")[:MOST]
+    examined = (_examine(rule, rules, now) for rule in there)
+    proposed = (_propose(proposal, rules, now) for proposal in _proposals(rules))
+    return _until(begun + seconds / 2, examined) + _until(begun + seconds, proposed)
+
+
+def _until(end: float, steps: Iterator[int]) -> int:
+    """The sum of the steps that are taken until then, one at the least."""
+    done = 0
+    for number in steps:
+        done += number
+        if time.monotonic() > end:
             break
-    return saved
+    return done
 
 
-def _proposals(rules: Rules) -> list[Proposal]:
+def _proposals(rules: Rules) -> Iterator[Proposal]:
     """From what gave known content last, and all else that gave the same."""
     stored = Resource.objects.filter(state=State.STORED)
     recent = list(stored.filter(step=Step.CONTENT).order_by("-fetched_at").values_list(*_FIELDS)[:MOST_ROWS])
@@ -62,7 +66,7 @@ def _proposals(rules: Rules) -> list[Proposal]:
     rows = [*recent, *islice(_companions(digests), MOST_ROWS)]
     existing = list(Rule.objects.all())
     found = learning.propose(_observations(rows, rules))
-    return [proposal for proposal in found if not any(_covers(rule, proposal) for rule in existing)][:MOST]
+    yield from [proposal for proposal in found if not any(_covers(rule, proposal) for rule in existing)][:MOST]
 
 
 def _companions(digests: Sequence[str]) -> Iterator[_Row]:
@@ -100,6 +104,10 @@ def _propose(proposal: Proposal, rules: Rules, now: datetime) -> int:
     )
     Rule.objects.bulk_create([rule], ignore_conflicts=True)  # somebody else may have proposed it
     return 1
+
+
+def _examine(rule: Rule, rules: Rules, now: datetime) -> int:
+    return _withdraw(rule, rules, now) if rule.decision == Rule.Decision.APPROVED else _renew(rule, rules, now)
 
 
 def _renew(rule: Rule, rules: Rules, now: datetime) -> int:
