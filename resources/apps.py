@@ -3,6 +3,7 @@ from django.core.checks import register
 
 from .fetching import checks as fetching_checks
 from .mirroring import checks as mirroring_checks
+from .mirroring.serving.checks import check_thumbnails
 from .traffic import checks
 
 
@@ -13,3 +14,4 @@ class ResourcesConfig(AppConfig):
         register(checks.check_traffic)
         register(fetching_checks.check_fetching)
         register(mirroring_checks.check_rules)
+        register(check_thumbnails)

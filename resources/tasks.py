@@ -19,6 +19,8 @@ from .mirroring.gathering import feeding
 from .mirroring.keeping import proposing, rekeying
 from .mirroring.keeping.rules import current_rules
 from .mirroring.reporting import batches, coalescing, webhooks
+from .mirroring.contents.thumbnail import Fit, Thumbnail
+from .mirroring.serving.preparing import paint_thumbnail as paint_small
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture
 from .tiles.blocks import Block
@@ -137,3 +139,11 @@ def paint_static_map(  # noqa: PLR0917  # a message's arguments are flat
     """Paints one static map. Does not raise when that fails."""
     picture = Picture(tuple(layers.split(",")), zoom, x, y, width, height, image_format)
     preparing.prepare(work_key, token, partial(paint_picture, picture))
+
+
+@shared_task(name="resources.paint_thumbnail", ignore_result=True)
+def paint_thumbnail(  # noqa: PLR0917  # a message's arguments are flat
+    work_key: str, token: int, digest: str, width: int, height: int, image_format: str, fit: Fit
+) -> None:
+    """Paints one thumbnail. Does not raise when that fails."""
+    preparing.prepare(work_key, token, partial(paint_small, Thumbnail(digest, width, height, image_format, fit)))

@@ -4,6 +4,7 @@ from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
 from . import layer_page, overview
+from .mirroring.serving import thumbnails
 from .static_map import views as static_map
 from .tiles import tile, views
 
@@ -18,7 +19,12 @@ class LayerSlug(StringConverter):
     regex = tile.SLUG
 
 
+class Digest(StringConverter):
+    regex = "[0-9a-f]{64}"
+
+
 register_converter(AnyAddress, "any_address")
+register_converter(Digest, "digest")
 register_converter(LayerSlug, "layer_slug")
 
 urlpatterns = [
@@ -30,5 +36,6 @@ urlpatterns = [
     path("tiles/<layer_slug:slug>.json", views.describe, name="tilejson"),
     path("tiles/<layer_slug:slug>@2x.json", views.describe, {"scale": 2}),
     path("tiles/<any_address:address>", views.tile, name="tile"),
+    path("resources/<digest:digest>/<any_address:name>", thumbnails.thumbnail, name="thumbnail"),
     path("staticmap", static_map.static_map, name="static_map"),
 ]

@@ -45,3 +45,33 @@ def sampled_every() -> int:
 def settle_seconds() -> float:
     """How long after a change of the rules all processes go by it, to be sure."""
     return 2 * rules_seconds() + 10
+
+
+def thumbnail_side() -> int:
+    """The longest side of a thumbnail, in pixels."""
+    return int(settings.THUMBNAIL_MAX_SIDE)
+
+
+def thumbnail_sizes() -> frozenset[str]:
+    """The sizes that there are, as `320x240`; none: all up to the longest side."""
+    return frozenset(settings.THUMBNAIL_SIZES)
+
+
+def thumbnail_pixels() -> int:
+    """How many pixels an image has at the most that thumbnails are made of."""
+    return int(settings.THUMBNAIL_MAX_PIXELS)
+
+
+def thumbnail_bytes() -> int:
+    """How large its file is at the most."""
+    return int(settings.THUMBNAIL_MAX_BYTES)
+
+
+def thumbnail_memory() -> int:
+    """What the process that paints them may take, in bytes of address space."""
+    return int(settings.THUMBNAIL_MEMORY_BYTES)
+
+
+def thumbnail_seconds() -> float:
+    """How long one may take."""
+    return float(settings.THUMBNAIL_SECONDS)

@@ -2,6 +2,7 @@
 
 import io
 import struct
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -62,6 +63,9 @@ _READERS: Mapping[str, Callable[[IO[bytes]], ImageFile.ImageFile]] = {
     "WEBP": WebPImagePlugin.WebPImageFile,
 }
 _turn = Lock()
+
+# They are about strangers' images, and partly in their words: nothing for this site's log.
+warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 class Sparing:
@@ -126,12 +130,14 @@ def opened(file: IO[bytes], image_format: str) -> Iterator[ImageFile.ImageFile]:
 
 
 @contextmanager
-def broken_told() -> Iterator[None]:
-    """Raises ImageError for what Pillow raises."""
+def broken_told(word: str = "is broken.") -> Iterator[None]:
+    """Raises ImageError with that word for what Pillow raises."""
     try:
         yield
+    except MemoryError as error:
+        raise ImageError("takes more memory than there is for one.") from error
     except BROKEN as error:
-        raise ImageError("is broken.") from error
+        raise ImageError(word) from error
 
 
 def _webp_size(head: bytes) -> tuple[int, int]:

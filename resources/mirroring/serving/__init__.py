@@ -1,0 +1,1 @@
+"""Mirrored files over HTTP: by digest, and by signed URL."""

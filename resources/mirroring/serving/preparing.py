@@ -1,0 +1,50 @@
+"""Prepares thumbnails: what a paint worker does for one of them."""
+
+from collections.abc import Mapping
+
+from retry.contents import Prepared
+from retry.errors import PreparationError
+
+from .. import conf
+from ..contents.errors import ImageError
+from ..contents.pictures import Box
+from ..contents.thumbnail import Thumbnail
+from ..errors import StorageError
+from ..keeping import blobs
+from ..keeping.models import Blob
+from .apart import Allowance, Order, Painter, TooLongError
+
+DAY_SECONDS = 86_400
+FRESH_SECONDS, STALE_SECONDS = 30 * DAY_SECONDS, 30 * DAY_SECONDS
+"""Bytes of a digest never change. What was taken down is not served, however fresh it is."""
+REFUSED_SECONDS = 3600
+"""An image that is refused stays what it is; its limits may change."""
+ELSEWHERE_SECONDS = 5
+
+PAINTER = Painter()
+
+
+def paint_thumbnail(thumbnail: Thumbnail) -> Mapping[str, Prepared]:
+    """The thumbnail by its content key. Does not store it. Raises PreparationError."""
+    blob = Blob.objects.filter(digest=thumbnail.digest, taken_down_at=None).first()
+    if blob is None:
+        raise PreparationError("There is no such file any more.", status=404)
+    body = _painted(blob, thumbnail)
+    return {thumbnail.content_key: Prepared(body, thumbnail.content_type, FRESH_SECONDS, STALE_SECONDS)}
+
+
+def _painted(blob: Blob, thumbnail: Thumbnail) -> bytes:
+    box = Box(thumbnail.width, thumbnail.height, thumbnail.fit, thumbnail.format)
+    allowance = Allowance(conf.thumbnail_memory(), conf.thumbnail_seconds())
+    try:
+        with blobs.open_blob(blob) as image:
+            return PAINTER.paint(Order(box, conf.thumbnail_pixels(), blob.size), image, allowance)
+    except FileNotFoundError as error:
+        detail = "The file is still on another machine."
+        raise PreparationError(detail, status=503, retry_seconds=ELSEWHERE_SECONDS) from error
+    except StorageError as error:
+        raise PreparationError("The file cannot be read now.", status=503) from error
+    except TooLongError as error:
+        raise PreparationError(f"The image {error}", status=504, retry_seconds=REFUSED_SECONDS) from error
+    except ImageError as error:
+        raise PreparationError(f"The image {error}", retry_seconds=REFUSED_SECONDS) from error

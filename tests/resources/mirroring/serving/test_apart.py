@@ -1,0 +1,154 @@
+"""Thumbnails painted in a process of their own: what images may cost, and what becomes of those that cost more."""
+
+import io
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, cast
+
+import psutil
+import pytest
+from PIL import Image
+
+from resources.mirroring.contents.errors import ImageError
+from resources.mirroring.contents.pictures import Box
+from resources.mirroring.serving.apart import Allowance, Order, Painter, TooLongError
+from tests.hostile import files
+
+MEBIBYTE = 1024 * 1024
+MEMORY_BYTES = 512 * MEBIBYTE
+PIXELS = 50_000_000
+WAYS = [Box(320, 240, "contain", "webp"), Box(2048, 2048, "crop", "png")]
+
+
+@pytest.fixture
+def painter() -> Iterator[Painter]:
+    made = Painter()
+    yield made
+    made.close()
+
+
+def paint(painter: Painter, body: bytes, box: Box = WAYS[0], seconds: float = 60) -> Image.Image:
+    order = Order(box, PIXELS, len(body))
+    return Image.open(io.BytesIO(painter.paint(order, io.BytesIO(body), Allowance(MEMORY_BYTES, seconds))))
+
+
+def peak_bytes(painter: Painter) -> int:
+    """The most that the child had in memory, by the kernel's own count."""
+    status = Path(f"/proc/{painter.pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+
+def large(image_format: str, mode: str = "RGB", **options: object) -> bytes:
+    """An image of as many pixels as there may be, three to two."""
+    height = int((PIXELS / 1.5) ** 0.5)
+    return files.picture(image_format, (height * 3 // 2, height), mode, **options)
+
+
+def test_one_child_paints_them_all(painter: Painter) -> None:
+    first = paint(painter, files.PICTURES["a.jpeg"])
+    pid = painter.pid
+    second = paint(painter, files.PICTURES["a.png"])
+
+    assert first.size == second.size == (40, 30)
+    assert painter.pid == pid
+
+
+@pytest.mark.parametrize("name", [*files.BOMBS, "script in a GIF.gif", "page in a JPEG.jpeg"])
+def test_no_bomb_takes_more_memory_than_there_is_for_an_image(painter: Painter, name: str) -> None:
+    with suppress(ImageError):
+        paint(painter, {**files.BOMBS, **files.RUNNING}[name], WAYS[1])
+
+    assert painter.pid
+    assert peak_bytes(painter) < MEMORY_BYTES / 4
+
+
+@pytest.mark.parametrize(
+    ("image_format", "mode", "options"),
+    [("JPEG", "CMYK", {"progressive": True}), ("PNG", "RGBA", {"compress_level": 1})],
+    ids=["progressive JPEG for printers", "PNG with transparency"],
+)
+def test_the_largest_images_are_painted_within_their_memory(
+    painter: Painter, image_format: str, mode: str, options: dict[str, object]
+) -> None:
+    body = large(image_format, mode, **options)
+
+    assert [max(paint(painter, body, box).size) for box in WAYS] == [320, 2048]
+    assert peak_bytes(painter) < MEMORY_BYTES
+
+
+def test_what_takes_more_memory_than_that_is_refused_and_harms_no_other(painter: Painter) -> None:
+    with pytest.raises(ImageError, match="memory"):
+        paint(painter, large("WEBP", method=0))
+
+    assert peak_bytes(painter) < MEMORY_BYTES
+    assert paint(painter, files.PICTURES["a.webp"]).size == (40, 30)
+
+
+def test_what_takes_too_long_is_ended_and_the_next_is_painted(painter: Painter) -> None:
+    paint(painter, files.PICTURES["a.png"])
+    assert painter.pid
+    os.kill(painter.pid, signal.SIGSTOP)
+
+    with pytest.raises(TooLongError):
+        paint(painter, files.PICTURES["a.png"], seconds=0.1)
+    assert paint(painter, files.PICTURES["a.png"]).size == (40, 30)
+
+
+def test_a_child_that_dies_of_an_image_costs_that_image_alone(painter: Painter) -> None:
+    paint(painter, files.PICTURES["a.png"])
+    assert painter.pid
+    dying = Dying(painter.pid)
+
+    with pytest.raises(ImageError, match="decoder failed"):
+        painter.paint(Order(WAYS[0], PIXELS, 2 * MEBIBYTE), cast("IO[bytes]", dying), Allowance(MEMORY_BYTES, 60))
+    assert paint(painter, files.PICTURES["a.png"]).size == (40, 30)
+
+
+def test_a_child_that_was_killed_meanwhile_costs_nothing(painter: Painter) -> None:
+    paint(painter, files.PICTURES["a.png"])
+    child = psutil.Process(painter.pid)
+    child.kill()
+    psutil.wait_procs([child], timeout=5)
+
+    assert paint(painter, files.PICTURES["a.png"]).size == (40, 30)
+
+
+def test_a_file_that_cannot_be_read_to_its_end_leaves_no_child_waiting_for_it(painter: Painter) -> None:
+    with pytest.raises(ImageError):
+        painter.paint(Order(WAYS[0], PIXELS, 1000), io.BytesIO(b"short"), Allowance(MEMORY_BYTES, 60))
+
+    assert paint(painter, files.PICTURES["a.png"]).size == (40, 30)
+
+
+def test_a_child_that_nobody_needs_ends() -> None:
+    painter = Painter(idle_seconds=0.05)
+    paint(painter, files.PICTURES["a.png"])
+    child = psutil.Process(painter.pid)
+
+    gone, _ = psutil.wait_procs([child], timeout=10)
+    assert gone
+
+
+def test_the_child_knows_nothing_of_the_site(painter: Painter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_KEY", "secret")
+    paint(painter, files.PICTURES["a.png"])
+
+    assert b"secret" not in Path(f"/proc/{painter.pid}/environ").read_bytes()
+    assert "django" not in Path(f"/proc/{painter.pid}/maps").read_text()
+
+
+class Dying:
+    """A file whose reader is killed half-way."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._left = 2
+
+    def read(self, size: int) -> bytes:
+        self._left -= 1
+        if not self._left:
+            os.kill(self._pid, signal.SIGKILL)
+        return bytes(min(size, MEBIBYTE))
