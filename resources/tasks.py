@@ -15,11 +15,11 @@ from retry.errors import StoreUnavailable
 from .demo import loading
 from .fetching.keeping import hosts, limiting, timings
 from .mirroring import conf as mirroring_conf
+from .mirroring.contents.thumbnail import Fit, Thumbnail
 from .mirroring.gathering import feeding
 from .mirroring.keeping import proposing, rekeying
 from .mirroring.keeping.rules import current_rules
 from .mirroring.reporting import batches, coalescing, webhooks
-from .mirroring.contents.thumbnail import Fit, Thumbnail
 from .mirroring.serving.preparing import paint_thumbnail as paint_small
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture

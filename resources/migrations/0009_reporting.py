@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('resources', '0008_mirroring'),
+        ('resources', '0009_gathering'),
     ]
 
     operations = [
