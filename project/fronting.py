@@ -9,9 +9,20 @@ from .limits import FileLimits
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 from .waiting import Elsewhere
 
-TEMPLATES = ("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "proxy.conf", "refusals.conf")
+TEMPLATES = (
+    *("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "proxy.conf", "refusals.conf"),
+    *("delivered.conf", "delivered_fields.conf", "bucket.conf"),
+)
 UPLOADS_PER_ADDRESS = 4
 MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """How nginx reaches a bucket: by which name servers, and whose word it takes for who answers."""
+
+    nameservers: Sequence[str]
+    certificates: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,8 @@ class Front:
     counted: Sequence[str] = ()
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
     public_port: int | None = None
+    shelves: Path | None = None
+    bucket: Bucket | None = None
 
 
 def rendered(front: Front) -> dict[str, str]:
@@ -100,6 +113,9 @@ def _values(front: Front) -> dict[str, str]:
         "hot_keys": "8m" if front.small else "32m",
         "hot_max_bytes": str(front.hot_max_bytes),
         "static_parent": _quoted(front.data.static.parent),
+        "shelves": _quoted(front.shelves or front.data.held, "/"),
+        "bucket_location": f"include {runtime.nginx}/bucket.conf;" if front.bucket else "",
+        "bucket_trust": _trust(front.bucket) if front.bucket else "",
     }
 
 
@@ -128,5 +144,13 @@ def _seconds(value: float) -> str:
     return f"{value:.0f}"
 
 
-def _quoted(path: Path) -> str:
-    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _trust(bucket: Bucket) -> str:
+    resolver = [f"resolver {' '.join(bucket.nameservers)};", "resolver_timeout 3s;"] if bucket.nameservers else []
+    trust = f"proxy_ssl_trusted_certificate {_quoted(bucket.certificates)};"
+    return "\n    ".join(
+        [*resolver, "proxy_ssl_server_name on;", "proxy_ssl_verify on;", "proxy_ssl_verify_depth 4;", trust]
+    )
+
+
+def _quoted(path: Path, end: str = "") -> str:
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + end + '"'

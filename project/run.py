@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import certifi
 import django
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
@@ -18,7 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 
-from . import fronting, starting, supervision
+from . import fronting, starting, storing, supervision
 from .limits import listen_backlog, nginx_limits, raise_file_limit
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .processes import Plan, processes
@@ -170,7 +171,24 @@ def _front(data: DataDirectory, runtime: RuntimeDirectory, waiting: Elsewhere) -
         counted=tuple(settings.TRAFFIC),
         elsewhere=waiting,
         public_port=urlsplit(settings.PUBLIC_URL).port,
+        shelves=_shelves(),
+        bucket=_bucket(),
     )
+
+
+def _shelves() -> Path:
+    """Where this machine has mirrored files. Raises StartError for what nginx' configuration cannot hold."""
+    folder = storing.folder_of(settings.STORAGES["default"])
+    shelves = folder / "mirror" if folder else Path(settings.MIRROR_HELD_DIRECTORY)
+    starting.require_plain(shelves)
+    return shelves
+
+
+def _bucket() -> fronting.Bucket | None:
+    """How nginx reaches the bucket, if there is one."""
+    if storing.folder_of(settings.STORAGES["default"]):
+        return None
+    return fronting.Bucket(starting.nameservers(Path("/etc/resolv.conf")), Path(certifi.where()))
 
 
 def _announce(data: DataDirectory) -> None:

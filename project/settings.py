@@ -105,7 +105,17 @@ POPULARITY_HALF_LIFE_SECONDS = env.number("POPULARITY_HALF_LIFE_SECONDS", 21_600
 POPULARITY_KEYS = env.whole("POPULARITY_KEYS", 100_000)
 
 # What is counted of the front's traffic: beginnings of addresses, and the functions that name what they ask for
-TRAFFIC = {"/tiles/": "resources.tiles.asking.asked", "/staticmap": "resources.static_map.asking.asked"}
+TRAFFIC = {
+    "/tiles/": "resources.tiles.asking.asked",
+    "/staticmap": "resources.static_map.asking.asked",
+    "/resources/": "resources.mirroring.serving.asking.asked",
+}
+# By kind, the functions that are told what of it somebody wanted
+TRAFFIC_NOTED = {
+    "blob": "resources.mirroring.keeping.accessing.note_blobs",
+    "resource": "resources.mirroring.keeping.accessing.note_urls",
+    "thumbnail": "resources.mirroring.keeping.accessing.note_blobs",
+}
 TRAFFIC_LOG = _data.traffic
 TRAFFIC_LOG_MAX_BYTES = env.whole("TRAFFIC_LOG_MAX_BYTES", 64_000_000)
 NGINX_PID_FILE = _runtime.nginx_pid
@@ -133,6 +143,7 @@ RETRY_LANES = {  # the fastest first
     "fetch.large": {**_fetched, "limit": MIRROR_BACKLOG},
     "fetch.calls": {**_fetched, "limit": BACKLOG_LIMIT},
     "fetch.warm": {**_fetched, "limit": 200 * BACKLOG_LIMIT, "up": "fetch.refresh"},
+    "upload": {"publisher": "resources.mirroring.keeping.wishes.publish", "workers": 4, "limit": BACKLOG_LIMIT},
 }
 
 # Layers
@@ -201,6 +212,11 @@ MIRROR_TALLY_SECONDS = env.number("MIRROR_TALLY_SECONDS", 1)
 MIRROR_REPORT_MAX_BYTES = env.whole("MIRROR_REPORT_MAX_BYTES", 22_000_000)
 MIRROR_BATCH_DAYS = env.whole("MIRROR_BATCH_DAYS", 30)
 MIRROR_WEBHOOK_SECONDS = env.number("MIRROR_WEBHOOK_SECONDS", 86_400)
+MIRROR_HOT_BYTES = env.whole("MIRROR_HOT_BYTES", 16_000_000)
+MIRROR_DELIVERY = env.choice("MIRROR_DELIVERY", "proxy", ("proxy", "redirect"))
+MIRROR_GRACE_SECONDS = env.number("MIRROR_GRACE_SECONDS", 600)
+MIRROR_MAX_BYTES = env.whole("MIRROR_MAX_BYTES", 0, least=0)
+MIRROR_KEEP_DAYS = env.number("MIRROR_KEEP_DAYS", 0)
 
 # Thumbnails of mirrored images
 THUMBNAIL_MAX_SIDE = env.whole("THUMBNAIL_MAX_SIDE", 2048)
@@ -362,6 +378,17 @@ if DEMO:
         "task": "resources.vary_demo",
         "schedule": 15.0,
         "options": {"queue": "work", "expires": 15},
+    }
+CELERY_BEAT_SCHEDULE["sweep blobs"] = {
+    "task": "resources.sweep_blobs",
+    "schedule": 60.0,
+    "options": {"queue": "work", "expires": 60},
+}
+if MIRROR_MAX_BYTES or MIRROR_KEEP_DAYS:
+    CELERY_BEAT_SCHEDULE["prune blobs"] = {
+        "task": "resources.prune_blobs",
+        "schedule": 300.0,
+        "options": {"queue": "work", "expires": 300},
     }
 if OBSERVE:
     _every_two_seconds = {"schedule": 2.0, "options": {"queue": "work", "expires": 10}}

@@ -56,8 +56,7 @@ def launcher() -> tuple[str, ...]:
 def make_directories(data: DataDirectory, runtime: RuntimeDirectory) -> None:
     """Makes the directories. Raises StartError where one cannot be used safely."""
     for root in (data.root, runtime.root):
-        if _FORBIDDEN & set(str(root)):
-            raise StartError(f"the path {root} has characters that the configuration files cannot hold.")
+        require_plain(root)
     if len(os.fsencode(runtime.root)) + LONGEST_SOCKET_NAME > SOCKET_PATH_BYTES:
         raise StartError(f"{runtime.root} is too long for unix sockets. Choose a shorter RUNTIME_DIR.")
     _make_writable(data.root)
@@ -65,6 +64,22 @@ def make_directories(data: DataDirectory, runtime: RuntimeDirectory) -> None:
         directory.mkdir(exist_ok=True)
     _make_private(runtime.root)
     runtime.nginx.mkdir(mode=0o700, exist_ok=True)
+
+
+def require_plain(path: Path) -> None:
+    """Raises StartError for a path that would mean something else in a configuration file."""
+    if _FORBIDDEN & set(str(path)):
+        raise StartError(f"the path {path} has characters that the configuration files cannot hold.")
+
+
+def nameservers(path: Path) -> list[str]:
+    """The name servers of a resolv.conf, as nginx writes them; none where there is no such file."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return []
+    found = [words[1] for words in map(str.split, lines) if len(words) > 1 and words[0] == "nameserver"]
+    return [f"[{address}]" if ":" in address else address for address in found if "%" not in address]
 
 
 def hold_lock(path: Path) -> int:

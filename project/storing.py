@@ -1,5 +1,7 @@
 """STORAGE_URL: where blobs and layers' data are kept. Connects to nothing."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -18,6 +20,12 @@ def storage_from(url: str) -> dict[str, Any]:
         return {"BACKEND": "project.bucket.Bucket", "OPTIONS": _s3_options(parts)}
     # The URL itself may hold a secret: it is not repeated.
     raise ImproperlyConfigured("STORAGE_URL must be file:///path or s3://key:secret@endpoint/bucket")
+
+
+def folder_of(storage: Mapping[str, Any]) -> Path | None:
+    """The folder of a STORAGES entry; None for one that is no file system."""
+    location = storage.get("OPTIONS", {}).get("location") if storage["BACKEND"].endswith("FileSystemStorage") else None
+    return Path(location) if location else None
 
 
 def _s3_options(parts: SplitResult) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from retry.errors import StoreUnavailable
 
 from .demo import loading
 from .fetching.keeping import hosts, limiting, timings
-from .mirroring import conf as mirroring_conf
+from .mirroring import conf
 from .mirroring.contents.thumbnail import Fit, Thumbnail
+from .mirroring.errors import StorageError
 from .mirroring.gathering import feeding
-from .mirroring.keeping import proposing, rekeying
+from .mirroring.keeping import proposing, pruning, rekeying, sweeping
 from .mirroring.keeping.rules import current_rules
 from .mirroring.reporting import batches, coalescing, webhooks
 from .mirroring.serving.preparing import paint_thumbnail as paint_small
@@ -35,6 +36,8 @@ REKEY_SECONDS = 1.0
 
 HEAL_SECONDS = 2.0
 """The same for lists of URLs that are looked after."""
+
+PRUNE_BLOBS_SECONDS = 5.0
 
 _log = logging.getLogger("tarry.tasks")
 
@@ -119,9 +122,26 @@ def learn_url_rules() -> None:
 def rekey_urls() -> None:
     """Brings stored URLs to the keys that they have under the rules of today. The next pass does it in an outage."""
     try:
-        rekeying.rekey(current_rules(), mirroring_conf.settle_seconds(), REKEY_SECONDS, datetime.now(UTC))
+        rekeying.rekey(current_rules(), conf.settle_seconds(), REKEY_SECONDS, datetime.now(UTC))
     except RedisError as error:
         _log.warning("URLs could not get their new keys", extra={"error": str(error)})
+
+
+@shared_task(name="resources.sweep_blobs", ignore_result=True)
+def sweep_blobs() -> None:
+    """Compares a part of the storage with the rows of blobs. The next pass does it when one of them is away."""
+    now = datetime.now(UTC)
+    try:
+        sweeping.sweep_shelf(sweeping.shelf_of(now), now)
+    except StorageError as error:
+        _log.warning("blobs could not be swept", extra={"error": str(error)})
+
+
+@shared_task(name="resources.prune_blobs", ignore_result=True)
+def prune_blobs() -> None:
+    """Removes blobs by MIRROR_MAX_BYTES and MIRROR_KEEP_DAYS, as many as can be removed in some seconds."""
+    if retention := conf.retention():
+        pruning.prune(retention, datetime.now(UTC), seconds=PRUNE_BLOBS_SECONDS)
 
 
 @shared_task(name="resources.paint_block", ignore_result=True)

@@ -5,6 +5,7 @@ from django.urls.converters import StringConverter
 
 from . import layer_page, overview
 from .mirroring.serving import thumbnails
+from .mirroring.serving import views as mirrored
 from .static_map import views as static_map
 from .tiles import tile, views
 
@@ -23,8 +24,15 @@ class Digest(StringConverter):
     regex = "[0-9a-f]{64}"
 
 
+class Segment(StringConverter):
+    """One segment of a path that is none of another kind of address."""
+
+    regex = r"[^/.]*"
+
+
 register_converter(AnyAddress, "any_address")
 register_converter(Digest, "digest")
+register_converter(Segment, "segment")
 register_converter(LayerSlug, "layer_slug")
 
 urlpatterns = [
@@ -38,4 +46,7 @@ urlpatterns = [
     path("tiles/<any_address:address>", views.tile, name="tile"),
     path("resources/<digest:digest>/<any_address:name>", thumbnails.thumbnail, name="thumbnail"),
     path("staticmap", static_map.static_map, name="static_map"),
+    path("resources/<digest:digest>", mirrored.by_digest, name="blob"),
+    path("resources/<segment:signature>/<segment:encoded>", mirrored.by_url, name="mirrored"),
+    path("resources/<any_address:address>", mirrored.missing),
 ]

@@ -20,6 +20,7 @@ TITLES = {
     404: "Not found",
     405: "Method not allowed",
     409: "Conflict",
+    410: "Gone",
     412: "Precondition failed",
     413: "Content too large",
     414: "Address too long",
@@ -116,6 +117,11 @@ def problem(
         fields["Cache-Control"] = f"public, max-age={keep_seconds}"
     body = problem_body(status, detail)
     return HttpResponse(body, status=status, content_type="application/problem+json", headers=fields)
+
+
+def not_now(detail: str) -> HttpResponse:
+    """503 for a second: what this site has cannot be read at the moment."""
+    return problem(503, detail, wait_seconds=1)
 
 
 def not_allowed() -> HttpResponse:

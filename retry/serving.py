@@ -1,6 +1,8 @@
 """Serve or defer: what main does for a key. It never waits for content and never prepares it."""
 
 import random
+from collections.abc import Callable
+from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponse
 
@@ -10,8 +12,10 @@ from .contents import Content
 from .deciding import Answer, Defer, Fail, HandOver, Refuse, Serve, TakeBack, decide
 from .errors import QueueUnavailable, StoreUnavailable
 from .looking import look
-from .tickets import MAX_REDIRECT_CHARACTERS, is_key
+from .tickets import MAX_REDIRECT_CHARACTERS, is_key, is_way_back
 from .work import Work
+
+Response = TypeVar("Response")
 
 
 def serve_or_defer(
@@ -22,15 +26,38 @@ def serve_or_defer(
     `version` is that of the data: older content is stale. `html` says that people look at the
     answer as a page: navigations get the waiting page instead of the redirect.
     """
+    if refusal := _refused(request, content_key, work):
+        return refusal
+    answer = _counted(find_answer(content_key, work, version))
+    return _response(request, answer, content_key, work, html)
+
+
+def deliver_or_defer(
+    request: HttpRequest, content_key: str, work: Work, deliver: Callable[[HttpRequest, Content], Response]
+) -> Response | HttpResponse:
+    """The same for content that only says what there is, as the digest of a file: `deliver` answers with that."""
+    if refusal := _refused(request, content_key, work):
+        return refusal
+    answer = _counted(find_answer(content_key, work, 0))
+    if isinstance(answer, Serve):
+        return deliver(request, answer.content)
+    return _response(request, answer, content_key, work, html=False)
+
+
+def _refused(request: HttpRequest, content_key: str, work: Work) -> HttpResponse | None:
+    """What is answered whatever there is; None for what a ticket can be made of."""
     if other := methods.answer_other(request):
         return other
-    if len(deferring.way_back(request)) > MAX_REDIRECT_CHARACTERS:
+    if not is_way_back(deferring.way_back(request)):
         return responses.problem(414, f"Addresses have at most {MAX_REDIRECT_CHARACTERS} characters.")
     if not (is_key(content_key) and is_key(work.key)):  # its ticket would be refused after all the work
         return responses.problem(400, "What this address asks for has a name that is too long or unprintable.")
-    answer = find_answer(content_key, work, version)
+    return None
+
+
+def _counted(answer: Answer) -> Answer:
     observing.answered("main", type(answer).__name__.lower())
-    return _response(request, answer, content_key, work, html)
+    return answer
 
 
 def find_answer(content_key: str, work: Work, version: int) -> Answer:

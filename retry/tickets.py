@@ -14,7 +14,9 @@ from django.core.signing import BadSignature, Signer
 from .errors import TicketError
 
 MAX_QUERY_BYTES = 8000
-MAX_REDIRECT_CHARACTERS = 2000
+MAX_REDIRECT_CHARACTERS = 2800
+MAX_QUOTED_CHARACTERS = 6000
+"""As the ticket has it: what is no letter or digit takes three."""
 MAX_KEY_CHARACTERS = 500
 STATUS = "/status"
 """Below the waiting instance's path."""
@@ -139,6 +141,11 @@ def _key(given: dict[str, str], name: str) -> str:
     if not is_key(value):
         raise TicketError(f"The parameter {name} is malformed.", status=400)
     return value
+
+
+def is_way_back(address: str) -> bool:
+    """Whether a ticket can hold the address with all that it holds besides."""
+    return len(address) <= MAX_REDIRECT_CHARACTERS and len(quote(address, safe="")) <= MAX_QUOTED_CHARACTERS
 
 
 def _redirect(value: str, hosts: frozenset[str]) -> str:

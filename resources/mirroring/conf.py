@@ -1,10 +1,22 @@
 """The settings that mirroring reads, in the form that its other modules take them."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
 
 DAY_SECONDS = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """`max_bytes` of all blobs together; `keep` since the last time that somebody asked. None: no limit."""
+
+    max_bytes: int | None = None
+    keep: timedelta | None = None
+
+    def __bool__(self) -> bool:
+        return self.max_bytes is not None or self.keep is not None
 
 
 def machine() -> str:
@@ -75,3 +87,24 @@ def thumbnail_memory() -> int:
 def thumbnail_seconds() -> float:
     """How long one may take."""
     return float(settings.THUMBNAIL_SECONDS)
+
+
+def hot_bytes() -> int:
+    """The largest blob that main answers with, for nginx to keep it. Larger ones nginx reads by itself."""
+    return int(settings.MIRROR_HOT_BYTES)
+
+
+def is_proxied() -> bool:
+    """Whether nginx passes on what a bucket has; else clients are redirected there."""
+    return bool(settings.MIRROR_DELIVERY == "proxy")
+
+
+def grace() -> timedelta:
+    """How long a machine keeps what it has uploaded: others may have read the row just before."""
+    return timedelta(seconds=settings.MIRROR_GRACE_SECONDS)
+
+
+def retention() -> Retention:
+    """What the settings let stay; 0 is no limit."""
+    days = settings.MIRROR_KEEP_DAYS
+    return Retention(settings.MIRROR_MAX_BYTES or None, timedelta(days=days) if days else None)

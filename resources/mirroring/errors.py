@@ -10,7 +10,11 @@ class UrlError(MirrorError):
 
 
 class AddressError(MirrorError):
-    """The address of a mirrored file is not one that this site has signed."""
+    """The address of a mirrored file is malformed."""
+
+
+class ForgedError(AddressError):
+    """It is not one that this site has signed."""
 
 
 class StorageError(MirrorError):

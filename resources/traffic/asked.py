@@ -9,9 +9,11 @@ class Asked:
 
     `kind` is the word before the first colon of the kind's content keys. `group`, as a tile's
     layer, divides the kind; without blanks, and empty if there are none. Without a content key
-    requests are counted, and no popularity is known.
+    requests are counted, and no popularity is known. `noted` is what the function that TRAFFIC_NOTED has
+    for the kind is told when somebody wanted it.
     """
 
     kind: str
     group: str = ""
     content_key: str = ""
+    noted: str = ""

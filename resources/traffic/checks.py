@@ -19,8 +19,10 @@ def check_traffic(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMess
         found.append(Error(f"TRAFFIC must have beginnings of addresses, as /tiles/: {bad}.", id="resources.E001"))
     try:
         naming.namers(tuple(settings.TRAFFIC.items()))
+        naming.noters(tuple(settings.TRAFFIC_NOTED.items()))
     except ImportError as error:
-        found.append(Error(f"TRAFFIC names a function that is not there: {error}.", id="resources.E002"))
+        text = f"TRAFFIC or TRAFFIC_NOTED names a function that is not there: {error}."
+        found.append(Error(text, id="resources.E002"))
     if settings.TRAFFIC_LOG_MAX_BYTES < 1_000_000:
         found.append(Error("TRAFFIC_LOG_MAX_BYTES must be at least 1,000,000.", id="resources.E003"))
     return found

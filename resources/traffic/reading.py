@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from django.conf import settings
@@ -107,6 +108,7 @@ class Pass:
             return False
         self.bytes_read += found.end - self.position.of(file)
         self.position = after
+        naming.note(tally.noted, datetime.fromtimestamp(now, UTC))
         return True
 
 

@@ -25,10 +25,11 @@ _BLANK = re.compile(r"\s")
 
 @dataclass(slots=True)
 class Tally:
-    """Requests by group, answer and period; weights by content key; lines that nobody could read."""
+    """Requests by group, answer and period; weights by content key; what is noted by kind; lines nobody could read."""
 
     hits: dict[tuple[Group, lines.Answer, int], int] = field(default_factory=lambda: defaultdict(int))
     wishes: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    noted: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     unreadable: int = 0
 
 
@@ -44,6 +45,8 @@ def tally(data: bytes, now: float, half_life_seconds: float, name: Name) -> Tall
             whole.hits[(asked.kind, asked.group), answer, periods.period(ended, now)] += 1
         if asked.content_key and answer.wanted:
             whole.wishes[asked.content_key] += sum(decaying.weight(now - each, half_life_seconds) for each in moments)
+        if asked.noted and answer.wanted:
+            whole.noted[asked.kind].add(asked.noted)
     return whole
 
 
@@ -55,4 +58,4 @@ def named(escaped_address: bytes, name: Name) -> Asked:
         return OTHER
     group = _BLANK.sub("_", asked.group)[:MAX_GROUP_CHARACTERS]
     content_key = asked.content_key if len(asked.content_key) <= MAX_KEY_CHARACTERS else ""
-    return Asked(asked.kind, group, content_key)
+    return Asked(asked.kind, group, content_key, asked.noted)

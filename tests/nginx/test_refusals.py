@@ -74,5 +74,5 @@ def test_a_line_that_is_no_request(site: RunningFront) -> None:
 
 
 def test_main_sees_addresses_that_are_too_long_for_it(site: RunningFront) -> None:
-    """It refuses them in its own words, above 2,000 characters."""
+    """It refuses them in its own words, above 2,800 characters."""
     assert site.get("/tiles/" + "x" * 15_000).status == 200

@@ -37,7 +37,7 @@ def test_a_database_that_was_never_there_is_told_as_a_problem(client: Client, aw
     away()
     response = client.get(address)
     assert (response.status_code, response["Retry-After"]) == (503, "1")
-    assert json.loads(response.content)["detail"] == "The layers cannot be read now."
+    assert json.loads(response.content)["detail"] == "The database cannot be read now."
 
 
 def test_the_map_shows_what_was_read_before_the_outage(client: Client, load: Load, away: Any) -> None:

@@ -21,6 +21,7 @@ from resources.fetching.fetcher.waking import Waking
 from resources.fetching.fetcher.ways import Ways
 from resources.fetching.fetcher.works import Works
 from resources.fetching.keeping.timings import Recorder
+from resources.mirroring.keeping.tending import Tender
 from retry import connections
 
 
@@ -35,8 +36,13 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["slots"] < 2:
             raise CommandError("--slots must be 2 at least: one for the fast lane, one for the slow.")
+        tender = Tender()
+        tender.start()
         gc.freeze()  # what is loaded stays: it need not be looked through each time garbage is collected
-        uvloop.run(_fetch(options["slots"]))
+        try:
+            uvloop.run(_fetch(options["slots"]))
+        finally:
+            tender.end()
 
 
 async def _fetch(slots: int) -> None:

@@ -7,8 +7,7 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO
@@ -16,9 +15,7 @@ from typing import IO
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage, default_storage
 
-from retry import observing
-
-from ..errors import StorageError
+from . import remote
 from .models import Blob
 
 FOLDER = "mirror"
@@ -55,7 +52,7 @@ def keep(source: Path | bytes, digest: str) -> str:
     They are on the disk when this returns. A file stays its owner's, who removes it. Raises StorageError.
     """
     target = path_of(digest)
-    with _told():
+    with remote.told():
         if not _touch(target):
             _make_folder(target.parent)
             _place(source, target)
@@ -65,7 +62,7 @@ def keep(source: Path | bytes, digest: str) -> str:
 
 def open_blob(blob: Blob) -> IO[bytes]:
     """The bytes of a blob, from wherever they are. Raises FileNotFoundError or StorageError."""
-    with _told():
+    with remote.told():
         try:
             return path_of(blob.digest).open("rb")
         except FileNotFoundError:
@@ -82,8 +79,7 @@ def remove(blob: Blob, *, kept_before: float | None = None) -> None:
     """
     remove_here(blob.digest, kept_before=kept_before)
     if is_elsewhere():
-        with _told():
-            default_storage.delete(name_of(blob.digest))
+        remote.delete(name_of(blob.digest))
 
 
 def remove_here(digest: str, *, kept_before: float | None = None) -> bool:
@@ -94,7 +90,7 @@ def remove_here(digest: str, *, kept_before: float | None = None) -> bool:
     target = path_of(digest)
     aside = target.with_name(target.name + ASIDE)
     before = time.time() if kept_before is None else kept_before
-    with _told():
+    with remote.told():
         try:
             target.rename(aside)
             was_kept_again = aside.stat().st_mtime > before
@@ -105,20 +101,6 @@ def remove_here(digest: str, *, kept_before: float | None = None) -> bool:
         except FileNotFoundError:  # another process removes it too
             return True
     return not was_kept_again
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Times what the storage does, and turns its errors into StorageError, but for a file that is not there."""
-    with observing.timed("storage"):
-        try:
-            yield
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise StorageError(f"The file could not be stored or read: {error.strerror or error}.") from error
-        except getattr(default_storage, "errors", ()) as error:  # what a bucket raises is no OSError
-            raise StorageError(f"The storage answered: {error}.") from error
 
 
 def _touch(target: Path) -> bool:

@@ -1,0 +1,101 @@
+"""Retention: removes what nobody has asked for in a while, the longest unasked first. Never what is pinned.
+
+Rows go before bytes: URLs first, which are then as if they had never been seen, then blobs.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q, QuerySet, Sum
+
+from ..conf import Retention
+from ..errors import StorageError
+from . import blobs, losing, seen
+from .models import Blob, Resource
+
+BATCH = 500
+
+_log = logging.getLogger("tarry.mirroring")
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What would go, and why."""
+
+    blob: Blob
+    why: str
+
+
+def due(retention: Retention, now: datetime) -> Iterator[Due]:
+    """What goes, the longest unasked first. Removes nothing. Raises DatabaseError."""
+    oldest = now - retention.keep if retention.keep is not None else None
+    surplus = _total_bytes() - retention.max_bytes if retention.max_bytes is not None else 0
+    for blob in _removable().order_by("accessed_at", "digest").iterator(BATCH):
+        if oldest and blob.accessed_at < oldest:
+            yield Due(blob, "age")
+        elif surplus > 0:
+            yield Due(blob, "size")
+        else:
+            return
+        surplus -= blob.size
+
+
+def prune(retention: Retention, now: datetime, *, seconds: float | None = None) -> tuple[int, int]:
+    """Removes what is due, for so long at the most; how many blobs and bytes went. Raises DatabaseError."""
+    until = None if seconds is None else time.monotonic() + seconds
+    number = size = 0
+    while some := _some(retention, now):
+        gone = _remove(some)
+        number, size = number + len(gone), size + sum(blob.size for blob in gone)
+        if not gone or (until is not None and time.monotonic() > until):
+            break
+    if number:
+        _log.info("pruned", extra={"blobs": number, "bytes": size})
+    return number, size
+
+
+def _some(retention: Retention, now: datetime) -> list[Blob]:
+    found = []
+    for one in due(retention, now):
+        found.append(one.blob)
+        if len(found) == BATCH:
+            break
+    return found
+
+
+def _remove(some: Sequence[Blob]) -> list[Blob]:
+    """Those that went. One that somebody stores or asks for in this moment stays, though its URLs may have gone."""
+    began, digests = time.time(), [blob.digest for blob in some]
+    urls = losing.url_digests(digests)
+    Resource.objects.filter(blob_digest__in=digests).delete()
+    seen.forget(urls)
+    losing.forget_validators(digests)
+    _removable().filter(digest__in=digests, accessed_at__lte=some[-1].accessed_at).delete()
+    stayed = set(Blob.objects.filter(digest__in=digests).values_list("digest", flat=True))
+    gone = [blob for blob in some if blob.digest not in stayed]
+    for blob in gone:
+        remove_bytes(blob, began)
+    return gone
+
+
+def remove_bytes(blob: Blob, kept_before: float) -> None:
+    """Removes the bytes of a blob that has no row. If it has one again, what that says of the storage is wrong."""
+    try:
+        blobs.remove(blob, kept_before=kept_before)
+    except StorageError as error:  # the sweeper finds them later
+        _log.warning("pruned, but not removed yet", extra={"digest": blob.digest, "error": str(error)})
+    if blobs.is_elsewhere():
+        Blob.objects.filter(digest=blob.digest).update(uploaded_at=None)
+
+
+def _removable() -> QuerySet[Blob]:
+    unfinished = Q(uploaded_at=None) if blobs.is_elsewhere() else Q(digest="")
+    return Blob.objects.filter(pinned=False, taken_down_at=None).exclude(unfinished)
+
+
+def _total_bytes() -> int:
+    total = Blob.objects.filter(taken_down_at=None).aggregate(total=Sum("size"))["total"]
+    return int(total or 0)

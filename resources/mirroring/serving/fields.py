@@ -1,0 +1,46 @@
+"""The header fields of answers with mirrored bytes. Does not give Content-Length."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from retry import headers
+
+from ..contents.delivery import delivery
+from ..keeping.models import Blob
+from .asking import BEGINNING
+
+YEAR_SECONDS = 31_536_000
+
+
+@dataclass(frozen=True, slots=True)
+class Caching:
+    """How long the client may keep an answer. Shared caches ask again within the hot window, whatever it is.
+
+    So what is taken down, or changed, is gone from them within HOT_SECONDS; what clients have they keep.
+    """
+
+    is_for_good: bool
+
+    def control(self, hot_seconds: float) -> str:
+        window = headers.hot_window_seconds(hot_seconds)
+        if not self.is_for_good:
+            return headers.cache_control(window, window)
+        return f"{headers.cache_control(YEAR_SECONDS, window)}, immutable"
+
+
+BY_DIGEST, BY_URL = Caching(is_for_good=True), Caching(is_for_good=False)
+
+
+def fields(blob: Blob, caching: Caching, hot_seconds: float) -> Mapping[str, str]:
+    """Of 200, 206 and 304. Nothing in them is the origin's word."""
+    return {
+        **delivery(blob.media_type, blob.digest),
+        "Content-Location": f"{BEGINNING}{blob.digest}",
+        "ETag": f'"{blob.digest}"',
+        "Last-Modified": headers.http_date(blob.stored_at),
+        "Cache-Control": caching.control(hot_seconds),
+        "Cache-Status": "Tarry; hit; detail=stored",
+        "Server-Timing": "tarry;desc=hit",
+        "Accept-Ranges": "bytes",
+        **headers.CORS,
+    }

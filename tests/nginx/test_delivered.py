@@ -1,0 +1,225 @@
+"""Mirrored files that main looks up and nginx delivers: from this machine, and from a bucket."""
+
+import threading
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from project import fronting
+from project.fronting import Front
+from tests.nginx.conftest import RunningFront
+from tests.nginx.origin import Answer, Asked
+
+BODY = bytes(range(256)) * 40
+DIGEST = sha256(BODY).hexdigest()
+ETAG = f'"{DIGEST}"'
+ADDRESS = f"/resources/{DIGEST}"
+SAID = {
+    "Content-Type": "image/png",
+    "Content-Disposition": "inline",
+    "ETag": ETAG,
+    "Last-Modified": "Sat, 21 Nov 2026 22:30:00 GMT",
+    "X-Delivered-Cache-Control": "public, max-age=31536000, s-maxage=2, immutable",
+    "Content-Security-Policy": "sandbox",
+    "Content-Location": ADDRESS,
+    "Cache-Status": "Tarry; hit; detail=stored",
+    "Access-Control-Allow-Origin": "*",
+}
+
+Start = Callable[..., RunningFront]
+
+
+class Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """nginx leaves before the end of what it does not want."""
+
+
+class BucketServer:
+    """Answers as a bucket does, with what must not come through."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.asked: list[tuple[str, str, dict[str, str]]] = []
+        bucket = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                bucket.asked.append((self.command, self.path, dict(self.headers.items())))
+                wanted = self.headers.get("Range")
+                body = BODY[100:200] if wanted else BODY
+                status = 206 if wanted and bucket.status == 200 else bucket.status
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                if wanted:
+                    self.send_header("Content-Range", f"bytes 100-199/{len(BODY)}")
+                for name, value in {
+                    "Content-Type": "text/html",
+                    "ETag": '"md5"',
+                    "x-amz-request-id": "secret",
+                    "Set-Cookie": "a=b",
+                    "X-Accel-Redirect": "/healthz",
+                    "Cache-Control": "public, max-age=9",
+                }.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_HEAD = do_GET  # noqa: N815
+
+            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+                """Says nothing."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.link = f"http://127.0.0.1:{self._server.server_port}/bucket/mirror/ab?X-Amz-Signature=a%2Fb&x=1"
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def bucket() -> Iterator[BucketServer]:
+    server = BucketServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def shelves(front: Front) -> Path:
+    shelf = front.data.blobs / "mirror" / DIGEST[:2] / DIGEST[2:4]
+    shelf.mkdir(parents=True)
+    (shelf / DIGEST).write_bytes(BODY)
+    return front.data.blobs / "mirror"
+
+
+@pytest.fixture(params=["here", "bucket"])
+def site(request: pytest.FixtureRequest, start: Start, shelves: Path, bucket: BucketServer) -> RunningFront:
+    """A front whose main hands a file over, from one place or the other."""
+    running = start(shelves=shelves, bucket=fronting.Bucket((), Path("/etc/ssl/certs/ca-certificates.crt")))
+    address = f"/delivered/here/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}"
+    handed = {"X-Accel-Redirect": address}
+    if request.param == "bucket":
+        handed = {"X-Accel-Redirect": f"/delivered/bucket/{DIGEST}", "X-Bucket-Link": bucket.link}
+    running.main.answer = lambda _: Answer(headers={**SAID, **handed}, body=b"")
+    return running
+
+
+def test_a_file_comes_with_what_main_said_of_it_and_nothing_else(site: RunningFront) -> None:
+    reply = site.get(ADDRESS)
+    assert (reply.status, reply.body) == (200, BODY)
+    got = {name.lower(): reply.headers.get_all(name) for name in reply.headers}
+    for name, value in SAID.items():
+        if not name.startswith("X-Delivered"):
+            assert got[name.lower()] == [value], name
+    assert got["cache-control"] == [SAID["X-Delivered-Cache-Control"]]
+    assert got["x-content-type-options"] == ["nosniff"]
+    assert not {"x-accel-redirect", "x-bucket-link", "x-amz-request-id", "set-cookie", "expires"} & got.keys()
+
+
+def test_a_range_of_it(site: RunningFront) -> None:
+    reply = site.get(ADDRESS, Range="bytes=100-199")
+    assert (reply.status, reply.body) == (206, BODY[100:200])
+    assert reply.headers["Content-Range"] == f"bytes 100-199/{len(BODY)}"
+    assert reply.headers["ETag"] == ETAG
+    assert reply.headers["Content-Security-Policy"] == "sandbox"
+
+
+@pytest.mark.parametrize(("condition", "status"), [(ETAG, 206), ('"another"', 200)])
+def test_a_range_is_of_the_content_that_the_client_has_begun(site: RunningFront, condition: str, status: int) -> None:
+    reply = site.get(ADDRESS, Range="bytes=100-199", If_Range=condition)
+    assert (reply.status, reply.body) == (status, BODY[100:200] if status == 206 else BODY)
+
+
+@pytest.mark.parametrize(
+    ("known", "status"), [(ETAG, 304), (f"W/{ETAG}", 304), (f'"x", {ETAG}', 304), ("*", 304), ('"x"', 200)]
+)
+def test_who_has_it_is_told_so(site: RunningFront, known: str, status: int) -> None:
+    reply = site.get(ADDRESS, If_None_Match=known)
+    assert (reply.status, reply.body) == (status, b"" if status == 304 else BODY)
+    assert reply.headers["ETag"] == ETAG
+    assert reply.headers["Cache-Control"] == SAID["X-Delivered-Cache-Control"]
+
+
+def test_a_head_has_no_body(site: RunningFront) -> None:
+    reply = site.get(ADDRESS, method="HEAD")
+    assert (reply.status, reply.body, reply.headers["Content-Length"]) == (200, b"", str(len(BODY)))
+
+
+def test_it_is_not_kept(site: RunningFront) -> None:
+    for _ in range(2):
+        assert not site.get(ADDRESS).cached
+    assert len(site.main.asked) == 2
+
+
+@pytest.mark.parametrize("site", ["here"], indirect=True)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/delivered/here/",
+        f"/delivered/here/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}",
+        f"/delivered/%68ere/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}",
+        f"/x/..//delivered/here/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}",
+        "/delivered/bucket/x",
+        "/delivered/",
+        "/delivered/x",
+    ],
+)
+def test_nobody_outside_can_ask_for_it(site: RunningFront, address: str) -> None:
+    reply = site.get(address, X_Bucket_Link="http://127.0.0.1:1/")
+    assert (reply.status, reply.headers["Content-Type"]) == (404, "application/problem+json")
+    assert site.main.asked == []
+
+
+@pytest.mark.parametrize("site", ["here"], indirect=True)
+def test_a_file_that_has_gone_just_now_is_not_found(site: RunningFront, shelves: Path) -> None:
+    (shelves / DIGEST[:2] / DIGEST[2:4] / DIGEST).unlink()
+    assert site.get(ADDRESS).status == 404
+
+
+@pytest.mark.parametrize("site", ["bucket"], indirect=True)
+def test_the_bucket_is_asked_by_the_link_alone(site: RunningFront, bucket: BucketServer) -> None:
+    site.get(ADDRESS, method="HEAD", Authorization="Bearer x", Cookie="a=b", If_None_Match='"x"')
+    [(method, path, headers)] = bucket.asked
+    assert (method, path) == ("GET", "/bucket/mirror/ab?X-Amz-Signature=a%2Fb&x=1")
+    assert headers.keys() <= {"Host", "Connection"}
+    assert headers["Host"] in bucket.link
+
+
+@pytest.mark.parametrize("site", ["bucket"], indirect=True)
+@pytest.mark.parametrize(("status", "told"), [(500, 503), (403, 503), (302, 503), (404, 404)])
+def test_what_the_bucket_refuses_is_not_shown(site: RunningFront, bucket: BucketServer, status: int, told: int) -> None:
+    bucket.status = status
+    reply = site.get(ADDRESS)
+    assert (reply.status, reply.headers["Content-Type"]) == (told, "application/problem+json")
+    assert reply.headers["Cache-Control"] == "no-store"
+
+
+def test_what_is_kept_is_asked_for_by_its_etag_and_not_sent_again(start: Start) -> None:
+    site, told = start(), {**SAID, "Cache-Control": "public, max-age=9, s-maxage=1", "Accept-Ranges": "bytes"}
+
+    def answer(asked: Asked) -> Answer:
+        is_known = asked.headers.get("if-none-match") == ETAG
+        return Answer(304, told, b"") if is_known else Answer(200, told, BODY)
+
+    site.main.answer = answer
+    replies = [site.get(ADDRESS)]
+    while len(site.main.asked) < 3:
+        replies.append(site.get(f"{ADDRESS}?x={len(replies)}", Range="bytes=0-9" if len(replies) % 2 else "bytes=5-"))
+    assert [asked.headers.get("if-none-match") for asked in site.main.asked] == [None, ETAG, ETAG]
+    assert {reply.body for reply in replies} == {BODY, BODY[:10], BODY[5:]}
+
+
+def test_under_the_waiting_address_nobody_keeps_it(start: Start, shelves: Path) -> None:
+    site = start(shelves=shelves)
+    site.retry.answer = lambda _: Answer(headers={"X-Accel-Redirect": f"/retry_after/returned{ADDRESS}"}, body=b"")
+    address = f"/delivered/here/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}"
+    site.main.answer = lambda _: Answer(headers={**SAID, "X-Accel-Redirect": address}, body=b"")
+    reply = site.get("/retry_after?redirect=x")
+    assert (reply.status, reply.body) == (200, BODY)
+    assert reply.headers.get_all("Cache-Control") == ["no-store"]

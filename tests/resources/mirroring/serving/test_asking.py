@@ -1,0 +1,24 @@
+"""What addresses of mirrored files are counted as, and what is noted of them."""
+
+import pytest
+
+from resources.mirroring.serving.asking import asked
+from resources.traffic.asked import Asked
+
+DIGEST = "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        (f"/resources/{DIGEST}", Asked("blob", noted=DIGEST)),
+        (f"/resources/{DIGEST}/100x100.webp", Asked("thumbnail", noted=DIGEST)),
+        ("/resources/sig/aHR0cDovL2EuZXhhbXBsZS8", Asked("resource", noted="http://a.example/")),
+        ("/resources/sig/!", None),
+        (f"/resources/{DIGEST.upper()}", None),
+        ("/resources/", None),
+        (f"/resources/{DIGEST}/a/b", None),
+    ],
+)
+def test_an_address_is_counted_by_its_kind(address: str, expected: Asked | None) -> None:
+    assert asked(address) == expected
