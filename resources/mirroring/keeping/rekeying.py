@@ -17,6 +17,7 @@ from retry import connections
 from ..canonical.rules import Rules
 from ..canonical.urls import known_as
 from ..errors import UrlError
+from . import seen
 from .models import Resource, State, Step
 
 KEY = "mirror:keyed"
@@ -90,7 +91,9 @@ def _settle(rows: Sequence[Resource], rules: Rules, done: Rekeyed) -> int:
             copies.setdefault(keys[-1], row)
     if copies:
         done.stored += _copy(copies)
-    return _remove(rows, misplaced, done) if misplaced else 0
+    left = _remove(rows, misplaced, done) if misplaced else 0
+    seen.forget([*copies, *misplaced])  # all of them: a walk that was killed just before comes by again
+    return left
 
 
 def _copy(copies: dict[str, Resource]) -> list[str]:

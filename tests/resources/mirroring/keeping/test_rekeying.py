@@ -9,6 +9,7 @@ import pytest
 from resources.mirroring.canonical import parameters
 from resources.mirroring.canonical.rules import Rules
 from resources.mirroring.canonical.urls import canonical, known_as, surest
+from resources.mirroring.keeping import seen
 from resources.mirroring.keeping.models import Resource, State, Step
 from resources.mirroring.keeping.rekeying import KEY, SLICE, Rekeyed, rekey
 from tests.conftest import RedisServers
@@ -44,7 +45,7 @@ def keys() -> Sequence[str]:
 
 @pytest.fixture(autouse=True)
 def _redis(redis_servers: RedisServers) -> None:
-    pass
+    seen.forget_all_here()
 
 
 def test_what_was_stored_is_known_from_the_approval_on() -> None:
@@ -121,6 +122,18 @@ def test_a_wanted_url_is_not_stored_over() -> None:
     store(url(1), "one")
     assert settled(TRACKED).left == 1
     assert Resource.objects.get(pk=canonical("https://a.example.com/x", TRACKED).digest).state == State.WANTED
+
+
+def test_look_ups_do_not_go_on_with_what_they_remember() -> None:
+    store(url(1), "one")
+    store("https://a.example.com/x", state=State.FAILED)
+    before, after = (canonical(url(1), rules).digest for rules in (NONE_LEARNT, TRACKED))
+    assert {digest: one.state for digest, one in seen.look_up([before, after]).items()} == {
+        before: State.STORED,
+        after: State.FAILED,
+    }
+    settled(TRACKED)
+    assert {digest: one.blob_digest for digest, one in seen.look_up([before, after]).items()} == {after: blob_of("one")}
 
 
 def test_a_walk_that_is_stopped_goes_on_where_it_was() -> None:
