@@ -17,9 +17,13 @@ SAFE = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Resource-Policy": "cross-origin",
+    "Access-Control-Allow-Origin": "*",
     "Referrer-Policy": "no-referrer",
 }
-"""Of every answer with mirrored bytes, whatever they are. Other sites may show them: that is what they are for."""
+"""Of every answer with mirrored bytes, whatever they are. Other sites may show them: that is what they are for.
+
+Without the permission for all origins, a video in the sandbox could not be played: its document has none.
+"""
 
 _IN_PLACE = ("image/", "audio/", "video/")
 _TEXT, _DRAWING = "text/plain", "image/svg+xml"

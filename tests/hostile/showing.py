@@ -1,0 +1,124 @@
+"""Files for a browser: served as this site serves them, and as careless sites do, beside a page that tries them all."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, Dialog, Error, Page, Request
+
+from resources.mirroring.contents.delivery import delivery
+from resources.mirroring.contents.types import recognise
+
+CARELESS = {
+    "html": "text/html",
+    "xhtml": "application/xhtml+xml",
+    "xml": "text/xml",
+    "svg": "image/svg+xml",
+    "js": "text/javascript",
+    "gif": "text/javascript",
+    "css": "text/css",
+    "jpeg": "text/html",
+    "txt": "text/html",
+}
+"""What the makers of the files would have their origins say."""
+COOKIE = "session=secret"
+
+TRY = """async (addresses) => {
+  const added = (name, fields) => {
+    const element = Object.assign(document.createElement(name), fields);
+    return new Promise((resolve) => {
+      element.onload = element.onerror = element.onloadeddata = resolve;
+      document.body.append(element);
+      setTimeout(resolve, 1500);
+    });
+  };
+  const tried = (start) => { try { return Promise.resolve(start()).catch(() => {}); } catch { return null; } };
+  await Promise.all(addresses.flatMap((address) => [
+    added("script", { src: address }),
+    added("script", { src: address, charset: "iso-8859-1" }),
+    added("script", { src: address, type: "module" }),
+    added("iframe", { src: address }),
+    added("img", { src: address }),
+    added("object", { data: address }),
+    added("object", { data: address, type: "text/html" }),
+    added("embed", { src: address }),
+    added("link", { rel: "stylesheet", href: address }),
+    added("video", { src: address }),
+    tried(() => import(address)),
+    tried(() => new Worker(address)),
+  ]));
+}"""
+"""Loads each address in every way that a page has. Ways that tell nothing of their end have a second and a half."""
+
+
+@dataclass
+class Watch:
+    """What a browser did that no file may make it do."""
+
+    ran: list[str] = field(default_factory=list)
+
+    def over(self, context: BrowserContext) -> None:
+        context.on("request", self._request)
+        context.on("dialog", self._dialog)
+
+    def look(self, page: Page) -> None:
+        """At what the page's own globals say."""
+        if page.evaluate("() => 'ran' in globalThis"):
+            self.ran.append(f"a script in {page.url}")
+
+    def _request(self, request: Request) -> None:
+        if urlsplit(request.url).path == "/ran":
+            self.ran.append(f"a request: {request.url}")
+
+    def _dialog(self, dialog: Dialog) -> None:
+        self.ran.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
+
+
+def visit(page: Page, address: str) -> str | None:
+    """Goes there; the cookies that a script would find there, None where nothing is shown, as for a download."""
+    try:
+        page.goto(address)
+    except Error:
+        return None
+    try:
+        return str(page.evaluate("() => document.cookie"))
+    except Error:  # documents in a sandbox have none
+        return None
+
+
+@contextmanager
+def serving(files: Mapping[str, bytes]) -> Iterator[str]:
+    """`/safe/<n>` as this site serves the file, `/careless/<n>` as its maker would like; `/`: a page with a cookie."""
+    bodies = dict(enumerate(files.items()))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            manner, _, number = self.path.lstrip("/").partition("/")
+            if not number.isdecimal():
+                body = b"<!doctype html><title>A page</title>"
+                return self.answer({"Content-Type": "text/html", "Set-Cookie": COOKIE}, body)
+            name, body = bodies[int(number)]
+            fields = {"Content-Type": CARELESS.get(name.rpartition(".")[2], "application/octet-stream")}
+            return self.answer(delivery(recognise(body).media_type) if manner == "safe" else fields, body)
+
+        def answer(self, fields: Mapping[str, str], body: bytes) -> None:
+            self.send_response(200)
+            for field_name, value in fields.items():
+                self.send_header(field_name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
