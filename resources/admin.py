@@ -22,7 +22,7 @@ from . import layer_state
 from .api.admin import ApiTokenAdmin  # noqa: F401  # it registers itself
 from .fetching.admin import domains, headers, timings  # noqa: F401  # as above
 from .forms import LayerForm
-from .mirroring.admin import rules  # noqa: F401  # as above
+from .mirroring.admin import batches, blobs, efficiency, hosts, resources, rules  # noqa: F401  # as above
 from .models import Layer
 from .tiles import demand, grid
 from .tiles.errors import SpeedsError, UnknownLayerError

@@ -63,6 +63,7 @@ class Blob(models.Model):
 
     class Meta:
         ordering = ("-stored_at",)
+        verbose_name = "mirrored file"
         indexes = (
             models.Index(
                 fields=("holder", "stored_at"), condition=Q(uploaded_at=None, taken_down_at=None), name="to_upload"
@@ -102,6 +103,7 @@ class Resource(models.Model):
 
     class Meta:
         ordering = ("-wanted_at",)
+        verbose_name = "mirrored URL"
         indexes = (
             models.Index(fields=("lane", "due_at"), condition=Q(state="wanted"), name="to_fetch"),
             models.Index(fields=("fetched_at",), condition=Q(step="content"), name="gave_known_content"),
@@ -193,7 +195,7 @@ class Batch(models.Model):
 
     class Meta:
         ordering = ("-created_at",)
-        verbose_name_plural = "batches"
+        verbose_name = "reported list"
 
     def __str__(self) -> str:
         return str(self.id)
@@ -228,6 +230,7 @@ class Tally(models.Model):
 
     class Meta:
         ordering = ("-hour", "step")
+        verbose_name_plural = "ingest efficiency"
         constraints = (models.UniqueConstraint(fields=("hour", "step"), name="one_tally"),)
 
     def __str__(self) -> str:

@@ -1,0 +1,42 @@
+"""Takes files down from the admin, after a page that asks whether that is meant: it cannot be taken back."""
+
+from collections.abc import Sequence
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+
+from ..keeping import taking_down
+from ..keeping.models import Blob, Resource
+from . import words
+
+SAID = "Taken down: {}. They are served no more, and not stored again."
+
+
+def ask_or_take_down(
+    model_admin: admin.ModelAdmin,  # type: ignore[type-arg]
+    request: HttpRequest,
+    queryset: QuerySet[Resource] | QuerySet[Blob],
+    digests: Sequence[str],
+) -> TemplateResponse | None:
+    """The page that asks; None once the files are taken down."""
+    if not digests:
+        model_admin.message_user(request, "None of them has a file.", messages.WARNING)
+        return None
+    if request.POST.get("sure"):
+        done = [digest for digest in digests if taking_down.take_down(digest)]
+        for blob in Blob.objects.filter(digest__in=done):
+            model_admin.log_change(request, blob, "Taken down.")
+        model_admin.message_user(request, SAID.format(len(done)))
+        return None
+    blobs = Blob.objects.filter(digest__in=digests)
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "title": "Take files down?",
+        "opts": model_admin.opts,
+        "files": [(blob, words.size(blob.size)) for blob in blobs],
+        "chosen": [row.pk for row in queryset],
+        "urls": Resource.objects.filter(blob_digest__in=digests).count(),
+    }
+    return TemplateResponse(request, "admin/resources/mirroring/take_down.html", context)

@@ -1,0 +1,228 @@
+"""The admin's pages of mirrored files: what they show, what their buttons do, what they refuse."""
+
+import html
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from resources.api import tokens
+from resources.mirroring.keeping import tallies
+from resources.mirroring.keeping.models import Batch, Blob, MirroredHost, Resource, State
+from resources.mirroring.reporting import batches, reports
+from resources.mirroring.reporting.batches import Sent
+from resources.models import ApiToken
+from tests.resources.mirroring.rows import NOW, blob, content, digest_of, fail, resource, store, url
+
+pytestmark = pytest.mark.django_db
+
+URLS, FILES, HOSTS, LISTS, TALLIES = (
+    f"/admin/resources/{name}/" for name in ("resource", "blob", "mirroredhost", "batch", "tally")
+)
+
+
+def text(response: Any) -> str:
+    assert response.status_code == 200, response.status_code
+    return html.unescape(response.content.decode())
+
+
+def said(response: Any) -> list[str]:
+    assert response.status_code == 200
+    return [str(message) for message in response.context["messages"]]
+
+
+def choose(client: Client, page: str, action: str, *keys: object, **more: str) -> Any:
+    return client.post(page, {"action": action, "_selected_action": list(keys), **more}, follow=True)
+
+
+@pytest.fixture
+def stored(admin_client: Client) -> str:
+    """The page of a URL that is stored."""
+    blob("a")
+    resource("a")
+    store("a")
+    return f"{URLS}{digest_of(url('a'))}/change/"
+
+
+@pytest.mark.parametrize(
+    "term", [url("a"), url("a").replace("https", "HTTP"), digest_of.__name__, "images.example.org", content("a")]
+)
+def test_urls_are_found_by_spelling_digest_and_host(admin_client: Client, stored: str, term: str) -> None:
+    resource("z", url="https://other.example/z", host="other.example")
+    wanted = digest_of(url("a")) if term == digest_of.__name__ else term
+    page = text(admin_client.get(URLS, {"q": wanted}))
+    assert url("a") in page
+    assert "other.example" not in page
+
+
+def test_a_search_for_what_is_no_url_says_so(admin_client: Client) -> None:
+    assert "cannot be mirrored" in text(admin_client.get(URLS, {"q": "ftp://x.example/"}))
+
+
+@pytest.mark.parametrize("page", [URLS, FILES, HOSTS, LISTS, TALLIES])
+@pytest.mark.parametrize(
+    "query", ["", "p=2", "p=x", "q=x", "state=failed", "kind=image", "place=down", "finished=no", "days=1", "days=x"]
+)
+def test_lists_answer_whatever_is_asked(admin_client: Client, stored: str, page: str, query: str) -> None:
+    assert admin_client.get(f"{page}?{query}", follow=True).status_code == 200
+
+
+def test_lists_of_large_tables_are_not_counted(
+    admin_client: Client, stored: str, django_assert_max_num_queries: Any
+) -> None:
+    for name in range(60):
+        resource(name)
+    with django_assert_max_num_queries(10):
+        page = text(admin_client.get(URLS))
+    assert "p=2" in page
+
+
+def test_the_page_of_a_url_says_how_it_stands(admin_client: Client, stored: str) -> None:
+    page = text(admin_client.get(stored))
+    assert "It was downloaded and stored as a new file." in page
+    assert f"/resources/{content('a')}/320x240.webp" in page
+    resource("f")
+    fail("f", "the server answered 404")
+    page = text(admin_client.get(f"{URLS}{digest_of(url('f'))}/change/"))
+    assert "The server answered 404." in page
+    assert "320x240" not in page
+
+
+def test_what_stands_in_a_url_is_no_markup(admin_client: Client) -> None:
+    row = resource("x", url="https://images.example.org/?<script>alert(1)</script>")
+    for page in (URLS, f"{URLS}{row.pk}/change/"):
+        assert "<script>alert(1)" not in admin_client.get(page).content.decode()
+
+
+def test_a_url_is_fetched_again_and_its_file_stays(admin_client: Client, stored: str) -> None:
+    assert said(admin_client.post(stored.replace("change", "refetch"), follow=True)) == ["Fetched again: 1."]
+    row = Resource.objects.get()
+    assert (row.state, row.blob_digest, row.attempts) == (State.WANTED, content("a"), 0)
+    assert row.due_at is not None
+    assert row.due_at <= datetime.now(UTC)
+
+
+def test_what_is_blocked_or_taken_down_is_not_fetched_again(admin_client: Client, stored: str) -> None:
+    MirroredHost.objects.create(host="example.org", blocked=True)
+    resource("d", url="https://other.example/d", host="other.example", state=State.FAILED, failure="taken down")
+    keys = Resource.objects.values_list("pk", flat=True)
+    [told] = said(choose(admin_client, URLS, "refetch", *keys))
+    assert told.startswith("Fetched again: 0. 2 are")
+    assert not Resource.objects.filter(state=State.WANTED).exists()
+
+
+def test_a_file_is_taken_down_when_that_is_meant(admin_client: Client, stored: str) -> None:
+    for page, key in ((URLS, digest_of(url("a"))), (FILES, content("a"))):
+        asked = choose(admin_client, page, "take_down", key)
+        assert "cannot be taken back" in text(asked)
+        assert not Blob.objects.get().taken_down_at
+    assert "Taken down: 1." in said(choose(admin_client, FILES, "take_down", content("a"), sure="yes"))[0]
+    assert Blob.objects.get().taken_down_at
+    assert Resource.objects.get().state == State.FAILED
+
+
+def test_what_has_no_file_cannot_be_taken_down(admin_client: Client) -> None:
+    row = resource("a")
+    assert said(choose(admin_client, URLS, "take_down", row.pk)) == ["None of them has a file."]
+
+
+def test_files_are_pinned(admin_client: Client, stored: str) -> None:
+    choose(admin_client, FILES, "pin", content("a"))
+    assert Blob.objects.get().pinned
+    page = f"{FILES}{content('a')}/change/"
+    assert url("a") in text(admin_client.get(page))
+    Blob.objects.update(size=99)
+    admin_client.post(page, {})
+    assert not Blob.objects.get().pinned
+    choose(admin_client, FILES, "pin", content("a"))
+    choose(admin_client, FILES, "unpin", content("a"))
+    assert not Blob.objects.get().pinned
+
+
+def test_a_host_is_blocked_and_unblocked(admin_client: Client) -> None:
+    resource("a")
+    form = {"host": " IMAGES.example.org", "note": "spam", "blocked": "on"}
+    assert "1 URLs that waited have failed" in said(admin_client.post(f"{HOSTS}add/", form, follow=True))[0]
+    row = MirroredHost.objects.get()
+    assert (row.host, row.note, row.blocked) == ("images.example.org", "spam", True)
+    assert Resource.objects.get().failure == "blocked"
+    [told, *_] = said(admin_client.post(f"{HOSTS}images.example.org/change/", {"note": "asked"}, follow=True))
+    assert "unblocked" in told
+    row.refresh_from_db()
+    assert (row.note, row.blocked) == ("asked", False)
+    choose(admin_client, HOSTS, "block", row.pk)
+    choose(admin_client, HOSTS, "unblock", row.pk)
+    row.refresh_from_db()
+    assert not row.blocked
+
+
+@pytest.mark.parametrize("host", ["", "https://a.example/", "a.example/x", "a.example:8080", "a b", "127.1"])
+def test_what_is_no_host_is_not_blocked(admin_client: Client, host: str) -> None:
+    answer = admin_client.post(f"{HOSTS}add/", {"host": host, "blocked": "on"})
+    assert answer.context["adminform"].form.errors["host"]
+    assert not MirroredHost.objects.exists()
+
+
+def test_a_host_that_lied_is_put_to_the_test_again(admin_client: Client) -> None:
+    MirroredHost.objects.create(host="liar.example", lies=2, lied_at=NOW, confirmed=20, asked=9)
+    assert "not believed" in text(admin_client.get(HOSTS))
+    assert "liar.example" in said(choose(admin_client, HOSTS, "forgive", "liar.example"))[0]
+    row = MirroredHost.objects.get()
+    assert (row.lies, row.lied_at, row.confirmed, row.asked) == (0, None, 0, 9)
+
+
+def test_a_list_shows_its_progress_and_its_items(admin_client: Client) -> None:
+    batch = reports.report(Sent([url(name) for name in range(120)], "tests"), NOW).batch
+    store(0)
+    fail(1, "the server answered 404")
+    batches.settle_batch(batch.pk, NOW)
+    page = f"{LISTS}{batch.pk}/change/"
+    shown = text(admin_client.get(page))
+    assert url(0) in shown
+    assert url(110) not in shown
+    assert "?after=99" in shown
+    assert url(110) in text(admin_client.get(f"{page}?after=99"))
+    failed = text(admin_client.get(f"{page}?step=failed"))
+    assert "the server answered 404" in failed
+    assert url(0) not in failed.split("its-items")[1]
+    for term in ("tests", str(batch.pk)):
+        assert str(batch.pk)[:8] in text(admin_client.get(LISTS, {"q": term}))
+
+
+def test_a_webhook_is_called_again(admin_client: Client) -> None:
+    resource("a")
+    store("a")
+    token = tokens.issue(ApiToken(name="t", may_mirror=True)).row
+    batch = reports.report(Sent([url("a")], "t", webhook="https://x.example/", token=token), NOW).batch
+    Batch.objects.update(told_at=NOW, call_at=None, answer="given up: x", calls=9)
+    assert said(choose(admin_client, LISTS, "call_again", batch.pk)) == ["Called within seconds: 1."]
+    batch.refresh_from_db()
+    assert (batch.told_at, batch.calls) == (None, 0)
+    assert batch.call_at
+
+
+def test_efficiency_is_shown_over_time(admin_client: Client) -> None:
+    now = datetime.now(UTC)
+    for hours in (1, 30):
+        tallies.count("new", 3, now - timedelta(hours=hours))
+        tallies.count("body", 4, now - timedelta(hours=hours))
+    page = text(admin_client.get(TALLIES, {"days": "1"}))
+    assert "3 URLs were settled in the last day: 4 bodies were downloaded, 75% new." in page
+    assert "<svg" in page
+    assert "6 URLs were settled in the last 7 days" in text(admin_client.get(TALLIES))
+
+
+@pytest.mark.parametrize("page", [URLS, FILES, HOSTS, LISTS, TALLIES])
+def test_who_may_only_look_changes_nothing(client: Client, stored: str, page: str) -> None:
+    user = User.objects.create_user("looks", is_staff=True)
+    client.force_login(user)
+    assert client.get(page).status_code == 403
+    user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+    assert client.get(page).status_code == 200
+    before = Resource.objects.values().get(), Blob.objects.values().get()
+    for action in ("refetch", "take_down", "pin", "block"):
+        client.post(page, {"action": action, "_selected_action": [digest_of(url("a")), content("a")], "sure": "yes"})
+    assert client.post(stored.replace("change", "refetch")).status_code == 404
+    assert (Resource.objects.values().get(), Blob.objects.values().get()) == before
