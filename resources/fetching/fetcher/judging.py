@@ -50,6 +50,8 @@ def _verdict(failed: Failed) -> Verdict:
         return Verdict.AWAY
     if not failed.url and not failed.hops:  # nothing was ever asked
         return Verdict.UNSENT
+    if failed.failure is Failure.REFUSED and failed.status is None:  # by the guard: nobody was connected to
+        return Verdict.UNSENT
     if failed.status is None:
         return Verdict.UNREACHABLE
     answered = failed.failure in {Failure.PERMANENT, Failure.REFUSED, Failure.TOO_BIG, Failure.POSTPONED}

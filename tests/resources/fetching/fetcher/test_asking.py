@@ -1,10 +1,15 @@
 """Requests of a fetcher at every host that they come to."""
 
 import asyncio
+from typing import Any
 
 import pytest
+from pytest_django import Settings
 
+from resources.fetching.outcomes import Outcome
 from resources.fetching.queues import frontier
+from resources.fetching.requests import Fetch
+from resources.fetching.transport.client import Client
 from retry import connections, standings
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
@@ -13,6 +18,30 @@ from tests.resources.fetching.fetchers import ended, fetching, want
 from tests.resources.fetching.pages import page_work
 
 pytestmark = pytest.mark.usefixtures("pages")
+
+
+def test_how_fast_a_host_sends_is_learnt_from_what_it_sent(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.FETCH_DELAY_SECONDS = 0.001
+    limits, fetch = list[float | None](), Client.fetch
+
+    async def noting(self: Client, wanted: Fetch, **options: Any) -> Outcome:
+        limits.append(wanted.limits.learnt_bytes_per_second)
+        return await fetch(self, wanted, **options)
+
+    monkeypatch.setattr(Client, "fetch", noting)
+
+    async def test(origin: Origin) -> None:
+        large, small = origin.does("/large", answer(body=b"x" * 1_000_000)), origin.does("/small", answer(body=b"x"))
+        async with fetching():
+            for number, url in enumerate((large, small)):
+                await want(page_work(url, str(number)))
+                assert isinstance(await ended(page_work(url, str(number))), standings.Done)
+
+    run(test)
+    first, second = limits
+    assert first is None
+    assert second
+    assert second > 100_000
 
 
 def test_a_redirect_waits_for_its_turn_at_the_host_that_it_leads_to() -> None:

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from pytest_django import Settings
 
 from resources.fetching.queues import frontier
 from retry import connections, standings
@@ -32,6 +33,19 @@ def test_what_is_wanted_is_fetched_once_and_becomes_content(servers: RedisServer
 
     run(test)
     assert leftovers(servers) == []
+
+
+@pytest.mark.parametrize("path", ["/a", "/unprepared"])
+def test_a_body_in_a_file_is_removed_afterwards(path: str, settings: Settings) -> None:
+    settings.FETCH_SPOOL_BYTES = 10
+
+    async def test(origin: Origin) -> None:
+        work = page_work(origin.does(path, answer(body=b"page" * 100)))
+        async with fetching():  # which looks for files at its end
+            await want(work)
+            await ended(work)
+
+    run(test)
 
 
 def test_what_several_want_is_one_request_and_all_get_it(servers: RedisServers) -> None:

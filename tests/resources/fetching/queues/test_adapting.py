@@ -8,6 +8,7 @@ from pytest_django import Settings
 from resources.fetching.queues import frontier
 from resources.fetching.queues.jobs import Again, Claimed, Idle, Limits, Report
 from retry import connections
+from tests.conftest import RedisServers
 from tests.resources.fetching.asking import (
     FAILED,
     HOST,
@@ -142,6 +143,17 @@ def test_jobs_do_not_outwait_a_long_retry_after(clock: Clock, settings: Settings
     assert doomed().job.url.endswith("/later")
 
 
+def test_jobs_that_have_waited_for_too_long_fail_a_few_at_a_time(
+    clock: Clock, servers: RedisServers, settings: Settings
+) -> None:
+    settings.FETCH_STALL_SECONDS = 3600
+    backlog(size=40)
+    report(claimed(), replace(THROTTLED, retry_after_seconds=80_000))
+    clock.pass_by(3601)
+    doomed()
+    assert servers.state.client.zcard("fetch:doomed") == 15  # no call takes long
+
+
 def test_bytes_count_too(clock: Clock) -> None:
     run(frontier.set_limits(HOST, Limits(bytes_per_second=1000)))
     backlog()
@@ -230,6 +242,18 @@ def test_a_limit_of_requests_at_once_is_found(clock: Clock) -> None:
     Simulation(clock, secret(a=origin)).run_until(240)
     assert origin.served_between(120, 240) / 120 >= 0.8 * 3
     assert origin.refused_between(120, 240) <= 0.02 * origin.served_between(120, 240)
+
+
+def test_of_refusals_the_latest_hundred_are_kept(clock: Clock) -> None:
+    for number in range(110):
+        enqueue(job(f"{number}/tile"))
+        held = claimed()
+        report(held, THROTTLED)
+        run(frontier.remove(held.key))
+        run(frontier.unblock(HOST))
+    found = run(frontier.evidence("example.com"))
+    assert len(found) == 100
+    assert found[0].path == f"{HOST}/109"
 
 
 def test_refusals_by_two_hosts_of_one_domain_are_kept_as_evidence(clock: Clock) -> None:

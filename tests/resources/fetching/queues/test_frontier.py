@@ -37,6 +37,14 @@ def test_requests_to_one_host_keep_their_distance(clock: Clock) -> None:
     claimed()
 
 
+def test_who_has_found_something_does_not_sleep_any_more(clock: Clock, servers: RedisServers) -> None:
+    idle()
+    assert servers.state.client.zcard("fetch:idle") == 1
+    enqueue(job())
+    claimed()
+    assert servers.state.client.zcard("fetch:idle") == 0  # nobody has to be woken
+
+
 def test_no_more_are_in_flight_than_the_cap(clock: Clock) -> None:
     enqueue(*(job(str(number)) for number in range(4)))
     first = claimed()

@@ -98,6 +98,16 @@ def test_a_job_without_a_budget_to_retry_is_held_until_its_failure_is_told(clock
     assert run(frontier.finish(held)) == Ended()
 
 
+def test_a_budget_to_retry_is_not_saved_up(clock: Clock) -> None:
+    backlog(size=40)
+    for _ in range(30):
+        report(next_claimed(clock))
+    retried = 0
+    while isinstance(report(next_claimed(clock), REFUSED, TryAgain(3600)), Again):
+        retried += 1
+    assert retried in {10, 11}  # ten, and the one that ten requests earn
+
+
 def fetched_once(clock: Clock, *hosts: str) -> None:
     for host in hosts:
         enqueue(job("first", host))
