@@ -11,3 +11,7 @@ class ParseError(FeedError):
 
 class OpmlError(FeedError):
     """What was given is no list of feeds, or one beyond the limits."""
+
+
+class AddressError(FeedError):
+    """What was given is no address of a feed."""

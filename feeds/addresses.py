@@ -1,0 +1,70 @@
+"""Addresses of feeds as people and programs write them, and which of them are the same feed. PURE."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from resources.fetching.addressing import targets
+from resources.fetching.addressing.targets import Target
+from resources.fetching.errors import FetchError
+
+from .errors import AddressError
+
+_FEED_SCHEME = re.compile(r"(?:feed|pcast|itpc|podcast):(?://)?", re.I)
+_OTHER_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?![0-9]+(?:[/?#]|$))", re.I)
+_SCHEME = re.compile(r"https?://", re.I)
+_USERINFO = re.compile(r"(?P<scheme>https?://)(?P<userinfo>[^/?#]*)@", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a feed is. `url` is asked as it is; `user` and `password` are what stood in front of the host."""
+
+    url: str
+    user: str = ""
+    password: str = ""
+
+    @property
+    def key(self) -> str:
+        """What addresses of one feed have in common. Not to be fetched.
+
+        Neither the scheme counts, since sites move to https, nor the default port, nor the case of the host; another
+        user may see another feed. Parameters count: there are feeds that differ in nothing else.
+        """
+        target = targets.parse(self.url)
+        is_default = target.port == targets.DEFAULT_PORTS[target.scheme]
+        host = target.host if is_default else f"{target.host}:{target.port}"
+        user = f"{quote(self.user, safe='')}@" if self.user else ""
+        return f"{user}{host}{target.path_and_query}"
+
+
+def read(text: str) -> Address:
+    """The address that is meant: `feed:` is http, and what has no scheme https. Raises AddressError."""
+    written = _with_scheme(text.strip())
+    userinfo = _USERINFO.match(written)
+    user, _, password = (userinfo["userinfo"] if userinfo else "").partition(":")
+    return Address(_target(written).url, unquote(user), unquote(password))
+
+
+def _with_scheme(text: str) -> str:
+    if not text:
+        raise AddressError("There is no address.")
+    feed = _FEED_SCHEME.match(text)
+    rest = text[feed.end() :] if feed else text
+    if _SCHEME.match(rest):  # feed:https://… says nothing more
+        return rest
+    if feed:
+        return f"http://{rest}"
+    if _OTHER_SCHEME.match(rest):
+        raise AddressError("Only http and https are fetched.")
+    bare = rest.removeprefix("//")
+    if "." not in re.split(r"[/?#]", bare, maxsplit=1)[0]:
+        raise AddressError("This is no address: it has no host.")
+    return f"https://{bare}"
+
+
+def _target(url: str) -> Target:
+    try:
+        return targets.parse(url)
+    except FetchError as error:
+        raise AddressError(f"This cannot be fetched: {error.detail}.") from error
