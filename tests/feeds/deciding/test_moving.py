@@ -1,13 +1,14 @@
 """When a redirect becomes a feed's address."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
 from feeds.deciding.checking import Decision, Finding
 from feeds.deciding.standing import Standing
-from resources.fetching.outcomes import Failure
-from tests.feeds.deciding.answers import DAY, HOUR, MINUTE, NOW, decided, failed, read, unchanged
+from resources.fetching.outcomes import Failure, Hop
+from tests.feeds.deciding.answers import DAY, HOUR, MINUTE, NOW, URL, decided, failed, read, unchanged
 
 THERE, ELSEWHERE = "https://two.example/feed", "https://three.example/feed"
 
@@ -47,6 +48,19 @@ def test_less_than_that_is_not_enough(findings: list[tuple[timedelta, Finding]])
 
 def test_another_feed_behind_a_redirect_is_never_adopted() -> None:
     assert after(*[(DAY * number, read(THERE, is_same=False)) for number in range(9)]).adopts is None
+
+
+@pytest.mark.parametrize("status", [302, 303, 307])
+def test_a_temporary_redirect_is_never_adopted(status: int) -> None:
+    seen = read(THERE)
+    temporary = replace(seen, head=replace(seen.head, hops=(Hop(URL, status),)))
+    assert after(*[(DAY * number, temporary) for number in range(9)]).adopts is None
+
+
+def test_a_permanent_redirect_is_adopted_as_far_as_it_is_one() -> None:
+    seen = read(ELSEWHERE)
+    both = replace(seen, head=replace(seen.head, hops=(Hop(URL, 308), Hop(THERE, 302))))
+    assert after(*[(DAY * number, both) for number in range(3)]).adopts == THERE
 
 
 def test_a_304_behind_a_redirect_counts() -> None:
