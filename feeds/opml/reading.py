@@ -4,6 +4,7 @@ Most of them were written by programs, some by hand: attributes in any case, bar
 read all the same. Document types are not: nobody needs them, and entities are bombs.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from xml.parsers import expat
@@ -16,6 +17,7 @@ from .outlines import FeedList, LeftOut, Limits, Path, Subscription
 _FEED_TYPES = frozenset({"rss", "atom", "json", "feed", "rdf", "jsonfeed"})
 _OTHER_LISTS = frozenset({"include", "link"})
 _MOST_TAGS = 20
+_USERINFO = re.compile(r"//[^/?#]*@")
 
 
 def parse(data: bytes, limits: Limits | None = None) -> FeedList:
@@ -102,7 +104,7 @@ class _Reader:
         try:
             address = addresses.read(url)
         except AddressError as error:
-            self._leave_out(name or url, str(error))
+            self._leave_out(name or _USERINFO.sub("//", url), str(error))
             return
         title = self._short(said.get("title", "")) or name
         new = Subscription(

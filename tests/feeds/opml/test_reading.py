@@ -117,6 +117,11 @@ def test_what_is_no_feed_is_left_out_with_the_reason(outline: str, why: str) -> 
     assert len(found.subscriptions) == found.left_out_in_all == 1
 
 
+def test_what_is_left_out_is_told_without_its_password() -> None:
+    [left_out] = parse(opml(feed("ftp://me:secret@one.example/"))).left_out
+    assert left_out.text == "ftp://one.example/"
+
+
 def test_of_many_that_are_left_out_the_first_are_told() -> None:
     found = parse(opml(feed("ftp://one.example/") * 5), Limits(left_out=2))
     assert (len(found.left_out), found.left_out_in_all) == (2, 5)
@@ -185,10 +190,10 @@ def test_long_texts_are_cut() -> None:
 
 
 def test_a_list_of_many_feeds_is_read_at_once() -> None:
-    data = opml("".join(feed(f"https://one.example/{number}") for number in range(20_000)))
+    data = opml("".join(feed(f"https://one.example/{number}") for number in range(5_000)))
     began = time.process_time()
-    assert len(parse(data).subscriptions) == 20_000
-    assert time.process_time() - began < 10
+    assert len(parse(data).subscriptions) == 5_000
+    assert time.process_time() - began < 5
 
 
 @given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode), st.text(max_size=99).map(opml)))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feeds.addresses import Address
@@ -16,9 +16,7 @@ CREATED = datetime(2026, 11, 4, 12, tzinfo=UTC)
 ONE = Subscription(Address("https://one.example/feed?a=1&b=2"), "One & <all>", "https://one.example/")
 PRIVATE = Subscription(Address("https://two.example/", "me", "p:w@"))
 
-TEXTS = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Z"]), max_size=20).map(
-    lambda text: " ".join(text.split())
-)
+TEXTS = st.text("aZé漢🙂 \u00a0\u2028&<>\"'/,;#%=", max_size=12).map(lambda text: " ".join(text.split()))
 NAMES = TEXTS.filter(bool)
 SUBSCRIPTIONS = st.lists(
     st.builds(
@@ -43,6 +41,7 @@ def sorted_out(subscriptions: tuple[Subscription, ...] | list[Subscription]) -> 
     }
 
 
+@settings(max_examples=50)
 @given(SUBSCRIPTIONS, TEXTS)
 def test_a_list_comes_back_as_it_was(subscriptions: list[Subscription], title: str) -> None:
     found = parse(write(subscriptions, title, CREATED))

@@ -3,7 +3,7 @@
 from itertools import pairwise, permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feeds.scheduling.bounds import bound, chain_seconds
@@ -37,6 +37,7 @@ def test_no_order_is_faster_than_the_bound(fetches: list[Fetch], limits: Limits,
     assert replay(fetches, limits, order).makespan_seconds >= bound(fetches, limits).seconds - 1e-6
 
 
+@settings(max_examples=50)
 @given(FETCHES, LIMITS, st.sampled_from(Order))
 def test_each_fetch_runs_once_and_within_all_limits(fetches: list[Fetch], limits: Limits, order: Order) -> None:
     runs = replay(fetches, limits, order).runs
@@ -52,6 +53,7 @@ def test_each_fetch_runs_once_and_within_all_limits(fetches: list[Fetch], limits
             assert after.began >= since + limits.gap_seconds - 1e-9
 
 
+@settings(max_examples=50)
 @given(FETCHES, LIMITS, st.sampled_from(Order))
 def test_no_slot_idles_while_something_may_begin(fetches: list[Fetch], limits: Limits, order: Order) -> None:
     runs = replay(fetches, limits, order).runs
