@@ -18,7 +18,7 @@ from ..canonical.rules import Rules
 from ..canonical.urls import known_as
 from ..errors import UrlError
 from . import seen
-from .models import Resource, State, Step
+from .models import BatchItem, Resource, State, Step
 
 KEY = "mirror:keyed"
 SLICE = 500
@@ -121,6 +121,8 @@ def _remove(rows: Sequence[Resource], misplaced: dict[str, str], done: Rekeyed) 
         for digest, target in misplaced.items()
         if states[digest] == State.FAILED or (states[digest] == State.STORED and target in stored)
     ]
+    awaited = set(BatchItem.objects.filter(url_digest__in=gone, step="").values_list("url_digest", flat=True))
+    gone = [digest for digest in gone if digest not in awaited]  # a list is about to be settled by its row
     Resource.objects.filter(pk__in=gone).exclude(state=State.WANTED).delete()
     done.gone += gone
     return len(misplaced) - len(gone)

@@ -10,7 +10,7 @@ from resources.mirroring.canonical import parameters
 from resources.mirroring.canonical.rules import Rules
 from resources.mirroring.canonical.urls import canonical, known_as, surest
 from resources.mirroring.keeping import seen
-from resources.mirroring.keeping.models import Resource, State, Step
+from resources.mirroring.keeping.models import Batch, BatchItem, Resource, State, Step
 from resources.mirroring.keeping.rekeying import KEY, SLICE, Rekeyed, rekey
 from tests.conftest import RedisServers
 from tests.resources.mirroring.keeping.stored import NONE_LEARNT, NOON, blob_of, learnt_parameter, store
@@ -115,6 +115,15 @@ def test_what_is_wanted_is_left_and_moved_once_it_is_stored() -> None:
     assert rekey(TRACKED, SETTLE, 60, NOON + timedelta(minutes=5)).gone == []
     assert rekey(TRACKED, SETTLE, 60, NOON + timedelta(minutes=11)).gone == [row.pk]
     assert known(url(2), TRACKED) == blob_of("one")
+
+
+def test_a_row_that_a_list_is_about_to_be_settled_by_is_left() -> None:
+    row = store(url(1), "one")
+    batch = Batch.objects.create(sender="a", key="b", created_at=NOON)
+    item = BatchItem.objects.create(batch=batch, position=0, url=row.url, url_digest=row.pk)
+    assert (settled(TRACKED).left, Resource.objects.count()) == (1, 2)
+    BatchItem.objects.filter(pk=item.pk).update(step=Step.NEW)
+    assert rekey(TRACKED, SETTLE, 60, NOON + timedelta(minutes=11)).gone == [row.pk]
 
 
 def test_a_wanted_url_is_not_stored_over() -> None:
