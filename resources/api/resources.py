@@ -8,10 +8,10 @@ from django.http import HttpRequest
 from ninja import Path, Query, Schema
 from pydantic import Field
 
-from resources.mirroring.canonical.urls import canonical
+from resources.mirroring.canonical.urls import canonical, known_as, surest
 from resources.mirroring.errors import UrlError
 from resources.mirroring.keeping import rules, taking_down
-from resources.mirroring.keeping.models import Blob, Resource
+from resources.mirroring.keeping.models import Blob, Resource, State
 from resources.mirroring.serving import addresses
 from retry import deferring
 
@@ -145,10 +145,11 @@ def describe_url(
     """How one URL stands, by whatever of its spellings."""
     tokens.require_mirroring(request)
     try:
-        found = canonical(url, rules.current_rules())
+        in_force = rules.current_rules()
+        found, digests = canonical(url, in_force), known_as(url, in_force)
     except (UrlError, UnicodeEncodeError) as error:
         raise Problem(422, f"url: {error}") from error
-    row = Resource.objects.filter(pk=found.digest).first()
+    row = surest(digests, Resource.objects.in_bulk(digests), lambda one: one.state == State.STORED)
     if row is None:
         raise Problem(404, "This URL was never reported.")
     return UrlDescribed(

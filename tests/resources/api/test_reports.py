@@ -11,8 +11,8 @@ import pytest
 from django.core.management import call_command
 
 from resources.api import tokens
-from resources.mirroring.keeping import blocking
-from resources.mirroring.keeping.models import Batch, BatchItem, Blob, Resource
+from resources.mirroring.keeping import blocking, rules
+from resources.mirroring.keeping.models import Batch, BatchItem, Blob, Resource, Rule, State
 from resources.mirroring.reporting import batches, reports, webhooks
 from resources.models import ApiToken
 from tests.resources.mirroring.rows import NOW, blob, content, fail, resource, store, url
@@ -219,6 +219,17 @@ def test_a_url_is_described_by_any_of_its_spellings(caller: Caller) -> None:
     problem(caller.get(f"/api/resources?url={url('b')}"), 404)
     problem(caller.get("/api/resources?url=ftp://x.example/"), 422)
     problem(caller.get("/api/resources"), 422)
+
+
+def test_a_url_that_was_stored_before_a_rule_is_described_after_it(caller: Caller) -> None:
+    rules.forget()
+    address = f"{url('a')}?v=1"
+    row = resource("a", url=address, state=State.STORED, blob_digest=content("a"))
+    Rule.objects.create(kind="parameter", host="images.example.org", name="v", decision="approved", proposed_at=NOW)
+    rules.forget()
+    found = caller.client.get("/api/resources", {"url": address}, headers=caller._fields()).json()
+    assert (found["url_digest"], found["digest"]) == (row.pk, content("a"))
+    rules.forget()
 
 
 def test_a_file_is_taken_down(caller: Caller) -> None:
