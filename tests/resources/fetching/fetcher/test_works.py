@@ -31,13 +31,15 @@ def test_what_is_not_in_hand_any_more_is_not_renewed(how: str) -> None:
             "state": connections.async_client("state"),
             "cache": connections.async_client("cache"),
         }
-        works, work = Works(Trips(clients)), page_work("https://a.example.com/1")
-        errand = Errand(work.task, work.key, await want(work), work.arguments)
-        assert await works.start(errand)
-        assert works.held == 1
-        await ENDS[how](works, errand)
-        assert works.held == 0
-        for each in clients.values():
-            await each.aclose()
+        try:
+            works, work = Works(Trips(clients)), page_work("https://a.example.com/1")
+            errand = Errand(work.task, work.key, await want(work), work.arguments)
+            assert await works.start(errand)
+            assert works.held == 1
+            await ENDS[how](works, errand)
+            assert works.held == 0
+        finally:
+            for each in clients.values():
+                await each.aclose()
 
     asyncio.run(test())
