@@ -7,10 +7,12 @@ because what they hold has been paid for.
 import time
 from collections.abc import Callable, Generator, Sequence
 from functools import cache
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
+import hiredis
 import redis
 import redis.asyncio
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.exceptions import NoScriptError, RedisError
@@ -187,9 +189,24 @@ def patient_client(server: Server) -> "redis.Redis":
 def async_client(server: Server, *, patient: bool = False) -> "redis.asyncio.Redis":
     """A new client for the running event loop, which fails fast unless it is patient. The caller closes it."""
     timeout = PATIENT_TIMEOUT_SECONDS if patient else conf().RETRY_REDIS_TIMEOUT
-    return redis.asyncio.Redis.from_url(
+    client = redis.asyncio.Redis.from_url(
         url(server), socket_timeout=timeout, socket_connect_timeout=timeout, retry=AsyncRetry(NoBackoff(), 0)
     )
+    pool = client.connection_pool
+    pool.connection_class = _packing(pool.connection_class)  # type: ignore[arg-type]  # a class can be hashed
+    return client
+
+
+@cache
+def _packing(kind: type[AbstractConnection]) -> type[AbstractConnection]:
+    """The kind of connection, with commands packed by hiredis, in a tenth of the time: redis-py only unpacks by it."""
+
+    def pack_command(self: AbstractConnection, *args: Any) -> list[bytes]:
+        if " " in args[0]:  # a name of two words
+            return list(kind.pack_command(self, *args))
+        return [hiredis.pack_command(args)]
+
+    return type(kind.__name__, (kind,), {"pack_command": pack_command})
 
 
 def _drive(steps: Steps[Result], execute_one: Callable[[Call], Reply]) -> Result:
