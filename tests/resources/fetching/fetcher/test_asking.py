@@ -24,9 +24,9 @@ def test_how_fast_a_host_sends_is_learnt_from_what_it_sent(settings: Settings, m
     settings.FETCH_DELAY_SECONDS = 0.001
     limits, fetch = list[float | None](), Client.fetch
 
-    async def noting(self: Client, wanted: Fetch, **options: Any) -> Outcome:
+    async def noting(self: Client, wanted: Fetch, *given: Any) -> Outcome:
         limits.append(wanted.limits.learnt_bytes_per_second)
-        return await fetch(self, wanted, **options)
+        return await fetch(self, wanted, *given)
 
     monkeypatch.setattr(Client, "fetch", noting)
 
