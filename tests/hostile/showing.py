@@ -1,16 +1,13 @@
-"""Files for a browser: served as this site serves them, and as careless sites do, beside a page that tries them all."""
+"""What a browser makes of files: a page that tries them in every way, a watch over it, and a careless site."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from playwright.sync_api import BrowserContext, Dialog, Error, Page, Request
-
-from resources.mirroring.contents.delivery import delivery
-from resources.mirroring.contents.types import recognise
 
 CARELESS = {
     "html": "text/html",
@@ -53,6 +50,17 @@ TRY = """async (addresses) => {
 }"""
 """Loads each address in every way that a page has. Ways that tell nothing of their end have a second and a half."""
 
+WIDTHS = """async (addresses) => {
+  const width = async (address) => {
+    const image = Object.assign(new Image(), { src: address });
+    await image.decode();
+    return image.naturalWidth;
+  };
+  const found = Object.entries(addresses).map(async ([name, address]) => [name, await width(address)]);
+  return Object.fromEntries(await Promise.all(found));
+}"""
+"""The widths of images by their names. Fails for one that does not show."""
+
 
 @dataclass
 class Watch:
@@ -79,31 +87,27 @@ class Watch:
 
 
 def visit(page: Page, address: str) -> str | None:
-    """Goes there; the cookies that a script would find there, None where nothing is shown, as for a download."""
+    """Goes there; the cookies that a script would find, None where it could ask for none: downloads and sandboxes."""
     try:
         page.goto(address)
-    except Error:
-        return None
-    try:
         return str(page.evaluate("() => document.cookie"))
-    except Error:  # documents in a sandbox have none
+    except Error:
         return None
 
 
 @contextmanager
-def serving(files: Mapping[str, bytes]) -> Iterator[str]:
-    """`/safe/<n>` as this site serves the file, `/careless/<n>` as its maker would like; `/`: a page with a cookie."""
-    bodies = dict(enumerate(files.items()))
+def careless(files: Mapping[str, bytes]) -> Iterator[str]:
+    """A site that serves each file under its name as its maker would like. At `/` a page with a cookie."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            manner, _, number = self.path.lstrip("/").partition("/")
-            if not number.isdecimal():
-                body = b"<!doctype html><title>A page</title>"
-                return self.answer({"Content-Type": "text/html", "Set-Cookie": COOKIE}, body)
-            name, body = bodies[int(number)]
-            fields = {"Content-Type": CARELESS.get(name.rpartition(".")[2], "application/octet-stream")}
-            return self.answer(delivery(recognise(body).media_type) if manner == "safe" else fields, body)
+            name = unquote(self.path[1:])
+            if name in files:
+                self.answer({"Content-Type": CARELESS[name.rpartition(".")[2]]}, files[name])
+            else:
+                self.answer(
+                    {"Content-Type": "text/html", "Set-Cookie": COOKIE}, b"<!doctype html><title>A page</title>"
+                )
 
         def answer(self, fields: Mapping[str, str], body: bytes) -> None:
             self.send_response(200)
@@ -122,3 +126,7 @@ def serving(files: Mapping[str, bytes]) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
+
+
+def named(site: str, name: str) -> str:
+    return f"{site}/{quote(name)}"

@@ -57,6 +57,13 @@ def test_tiles_have_one_entry_whatever_the_arguments(site: RunningFront, target:
     assert [asked.target for asked in site.main.asked] == ["/tiles/a.png"]
 
 
+def test_thumbnails_have_an_entry_for_each_fit_and_mirrored_files_one(site: RunningFront) -> None:
+    blob = f"/resources/{'0a' * 32}"
+    for target in (f"{blob}/9x9.png", f"{blob}/9x9.png?fit=crop", f"{blob}/9x9.png?fit=crop", blob, f"{blob}?x=1"):
+        site.get(target)
+    assert [asked.target for asked in site.main.asked] == [f"{blob}/9x9.png", f"{blob}/9x9.png?fit=crop", blob]
+
+
 def test_a_port_that_is_not_the_sites_makes_no_entry_of_its_own(start: Callable[..., RunningFront]) -> None:
     site = start(public_port=8443)
     own = ["localhost", f"localhost:{site.port}", "localhost:8443"]

@@ -9,6 +9,8 @@ from .errors import ThumbnailError
 
 Fit = Literal["contain", "crop"]
 FITS: tuple[Fit, ...] = get_args(Fit)
+MOST_SIDE = 99_999
+"""That an address can name. What a site paints is less."""
 TYPES = {"webp": "image/webp", "png": "image/png", "jpeg": "image/jpeg"}
 
 _NAME = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})\.([a-z]{1,8})", re.ASCII)

@@ -4,6 +4,8 @@ import re
 
 from resources.traffic.asked import Asked
 
+from ..contents.errors import ThumbnailError
+from ..contents.thumbnail import MOST_SIDE, Thumbnail
 from ..errors import AddressError
 from . import encoding
 
@@ -16,8 +18,8 @@ def asked(address: str) -> Asked | None:
     match address.removeprefix(BEGINNING).split("/"):
         case [digest] if _DIGEST.fullmatch(digest):
             return Asked("blob", noted=digest)
-        case [digest, _] if _DIGEST.fullmatch(digest):
-            return Asked("thumbnail", noted=digest)
+        case [digest, name] if _DIGEST.fullmatch(digest):
+            return Asked("thumbnail", content_key=_contained(digest, name), noted=digest)
         case [_, encoded]:
             try:
                 return Asked("resource", noted=encoding.read(encoded))
@@ -25,3 +27,11 @@ def asked(address: str) -> Asked | None:
                 return None
         case _:
             return None
+
+
+def _contained(digest: str, name: str) -> str:
+    """The content key of the thumbnail, empty for none. Of any fit: that is an argument, which the log leaves out."""
+    try:
+        return Thumbnail.read(digest, name, {}, MOST_SIDE).content_key
+    except ThumbnailError:
+        return ""

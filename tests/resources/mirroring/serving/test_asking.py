@@ -12,7 +12,11 @@ DIGEST = "ab" * 32
     ("address", "expected"),
     [
         (f"/resources/{DIGEST}", Asked("blob", noted=DIGEST)),
-        (f"/resources/{DIGEST}/100x100.webp", Asked("thumbnail", noted=DIGEST)),
+        (
+            f"/resources/{DIGEST}/100x90.webp",
+            Asked("thumbnail", content_key=f"thumbnail:{DIGEST}:100x90:contain:webp", noted=DIGEST),
+        ),
+        (f"/resources/{DIGEST}/100x90.gif", Asked("thumbnail", noted=DIGEST)),
         ("/resources/sig/aHR0cDovL2EuZXhhbXBsZS8", Asked("resource", noted="http://a.example/")),
         ("/resources/sig/!", None),
         (f"/resources/{DIGEST.upper()}", None),

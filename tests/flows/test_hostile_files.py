@@ -1,0 +1,174 @@
+"""Mirrored files in Chromium, and their thumbnails: nothing runs in the site's name, and what is harmless shows."""
+
+import io
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, BrowserContext
+
+from tests.flows.crowd import Crowd
+from tests.flows.stack import Stack, eventually
+from tests.hostile import files, showing
+from tests.hostile.showing import COOKIE, TRY, WIDTHS, Watch, named, visit
+
+HOSTILE = {**files.RUNNING, **files.CUT_SHORT, "texts.png": files.BOMBS["texts.png"]}
+SHOWN = {name: body for name, body in files.PICTURES.items() if not name.endswith(("jp2", "tiff"))}
+"""Chromium shows the others nowhere."""
+TAKEN_DOWN = files.picture("PNG", (41, 31))
+LARGE = files.picture("JPEG", (1200, 800))
+ALL = {**HOSTILE, **SHOWN, "sound.wav": files.wave(), "taken down.png": TAKEN_DOWN, "large.jpeg": LARGE}
+
+STORE = """
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from resources.mirroring import conf
+from resources.mirroring.contents.types import recognise
+from resources.mirroring.keeping import blobs
+from resources.mirroring.keeping.models import Blob
+now = datetime.now(UTC)
+for path in Path({directory!r}).iterdir():
+    body, kind = path.read_bytes(), recognise(path)
+    digest = sha256(body).hexdigest()
+    Blob.objects.create(
+        digest=digest, size=len(body), name=blobs.keep(path, digest), holder=conf.machine(), stored_at=now,
+        accessed_at=now, media_type=kind.media_type, width=kind.width, height=kind.height,
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def mirrored(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The addresses of all files, by their names."""
+    directory = tmp_path_factory.mktemp("files")
+    for number, body in enumerate(ALL.values()):
+        (directory / str(number)).write_bytes(body)
+    stack.manage("shell", "-c", STORE.format(directory=str(directory)))
+    return {name: f"{stack.base_url}/resources/{sha256(body).hexdigest()}" for name, body in ALL.items()}
+
+
+@pytest.fixture
+def context(browser: Browser, stack: Stack) -> Iterator[BrowserContext]:
+    """A browser with a cookie of the site that any script could read."""
+    opened = browser.new_context()
+    name, _, value = COOKIE.partition("=")
+    opened.add_cookies([{"name": name, "value": value, "url": stack.base_url}])
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def watch(context: BrowserContext) -> Watch:
+    watching = Watch()
+    watching.over(context)
+    return watching
+
+
+@pytest.mark.browser
+def test_no_page_can_make_them_run(
+    context: BrowserContext, watch: Watch, mirrored: Mapping[str, str], stack: Stack
+) -> None:
+    page = context.new_page()
+    page.goto(f"{stack.base_url}/healthz")  # of the site itself, and without a policy of its own
+    page.evaluate(TRY, [mirrored[name] for name in HOSTILE])
+    watch.look(page)
+
+    assert page.evaluate("() => document.cookie") == COOKIE
+    assert watch.ran == []
+
+
+@pytest.mark.browser
+def test_nothing_runs_where_one_goes_to_them(
+    context: BrowserContext, watch: Watch, mirrored: Mapping[str, str], stack: Stack
+) -> None:
+    page = context.new_page()
+    for name in HOSTILE:
+        assert visit(page, mirrored[name]) in (None, ""), name
+        watch.look(page)
+
+    assert watch.ran == []
+
+
+@pytest.mark.browser
+@pytest.mark.no_database
+def test_the_same_files_run_where_they_are_served_carelessly(browser: Browser) -> None:
+    navigated = ("page.html", "drawing.svg", "page.xhtml", "page in a JPEG.jpeg")
+    with showing.careless(files.RUNNING) as site:
+        for name in (*navigated, "script.js", "script in a GIF.gif"):
+            context, watch = browser.new_context(), Watch()
+            watch.over(context)
+            page = context.new_page()
+            page.goto(site)
+            if name in navigated:
+                visit(page, named(site, name))
+            else:
+                page.evaluate(TRY, [named(site, name)])
+            context.close()
+            assert any(COOKIE in what for what in watch.ran), name
+
+
+@pytest.mark.browser
+def test_pictures_sound_drawings_and_text_still_show(context: BrowserContext, mirrored: Mapping[str, str]) -> None:
+    page = context.new_page()
+    page.goto(mirrored["a.png"])
+    assert page.evaluate("() => document.images[0].naturalWidth") == 40
+    page.goto(mirrored["sound.wav"])
+    eventually(lambda: page.evaluate("() => document.querySelector('video, audio').duration") == 0.2, 10, "it plays")
+    page.goto(mirrored["script.js"])
+    assert "globalThis.ran" in page.inner_text("body")
+
+
+@pytest.mark.browser
+def test_other_sites_show_images_and_their_thumbnails(
+    context: BrowserContext, mirrored: Mapping[str, str], other_page_address: str
+) -> None:
+    page = context.new_page()
+    page.goto(other_page_address)
+    images = {name: mirrored[name] for name in (*SHOWN, "drawing.svg")}
+    small = {f"small {name}": f"{mirrored[name]}/20x20.webp" for name in SHOWN}
+
+    widths = page.evaluate(WIDTHS, {**images, **small})
+    assert {name: widths[name] for name in images} == {name: 16 if name == "a.ico" else 40 for name in images}
+    assert {name: widths[name] for name in small} == {name: 16 if "ico" in name else 20 for name in small}
+
+
+def test_a_thumbnail_is_painted_once_for_all_who_wait_and_each_fit_is_another(
+    crowd: Crowd, mirrored: Mapping[str, str]
+) -> None:
+    digest = mirrored["large.jpeg"].rpartition("/")[2]
+    contained = crowd.send([f"/resources/{digest}/300x300.png"] * 20).result(30)
+    cropped = crowd.visit(f"/resources/{digest}/300x300.png?fit=crop")
+
+    assert {tuple(visit.statuses) for visit in contained} == {(302, 302, 200)}
+    assert len({visit.body for visit in contained}) == 1
+    assert Image.open(io.BytesIO(contained[0].body)).size == (300, 200)
+    assert Image.open(io.BytesIO(cropped.body)).size == (300, 300)
+    again = crowd.visit(f"/resources/{digest}/300x300.png")
+    assert again.body == contained[0].body
+    assert again.answers[-1].headers["Content-Security-Policy"].startswith("sandbox;")
+
+
+def test_a_broken_image_is_told_as_one_and_costs_no_painter(crowd: Crowd, mirrored: Mapping[str, str]) -> None:
+    digest = mirrored["cut short.png"].rpartition("/")[2]
+    failed = crowd.visit(f"/resources/{digest}/20x20.png")
+
+    assert (failed.statuses, b"The image is broken" in failed.body) == ([302, 302, 502], True)
+    assert crowd.visit(f"/resources/{digest}/20x20.webp").status == 502
+
+
+def test_thumbnails_of_what_was_taken_down_are_gone(stack: Stack, crowd: Crowd, mirrored: Mapping[str, str]) -> None:
+    digest = mirrored["taken down.png"].rpartition("/")[2]
+    address = f"/resources/{digest}/20x20.png"
+    assert crowd.visit(address).status == 200
+
+    stack.manage("shell", "-c", TAKE_DOWN.format(digest=digest))
+    eventually(lambda: crowd.visit(address).status == 404, 5, "it is gone from the caches")
+
+
+TAKE_DOWN = """
+from datetime import UTC, datetime
+from resources.mirroring.keeping.models import Blob
+Blob.objects.filter(digest="{digest}").update(taken_down_at=datetime.now(UTC))
+"""
