@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 
 from resources.api import tokens
-from resources.mirroring.keeping import blocking, rules
+from resources.mirroring.keeping import blocking, rules, seen
 from resources.mirroring.keeping.models import Batch, BatchItem, Blob, Resource, Rule, State
 from resources.mirroring.reporting import batches, reports, webhooks
 from resources.models import ApiToken
@@ -25,6 +25,7 @@ JSON = "application/json"
 @pytest.fixture(autouse=True)
 def _nothing_known() -> None:
     blocking.forget()
+    seen.forget_all_here()
 
 
 @pytest.fixture

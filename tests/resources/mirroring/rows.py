@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from resources.mirroring.canonical.rules import built_in
 from resources.mirroring.canonical.urls import canonical
 from resources.mirroring.keeping.models import Blob, Resource, State, Step
-from resources.mirroring.keeping.rules import current_rules
 
 NOW = datetime(2026, 11, 21, 10, 0, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -18,7 +18,7 @@ def url(name: object) -> str:
 
 def digest_of(address: str) -> str:
     """The name of a URL."""
-    return canonical(address, current_rules()).digest
+    return canonical(address, built_in()).digest
 
 
 def content(name: object) -> str:
