@@ -52,7 +52,7 @@ class Mirror:
         if row is not None and row.state == State.FAILED:
             raise PreparationError(f"{row.detail}.", retry_seconds=AGAIN_SECONDS)
         try:
-            host = hosts.host_of(validators.host_of(wanted.source.url))
+            host = hosts.as_it_was(validators.host_of(wanted.source.url))
             stored = row if row and is_blob(row.blob_digest) else None
         except DatabaseError as error:
             raise unreadable() from error
@@ -84,7 +84,7 @@ class Mirror:
     def is_known(self, head: Head, *arguments: Argument) -> bool:
         """Whether the body can be spared: validators say that its content is here, and are believed this time."""
         wanted = Wanted.read(arguments)
-        trust = trust_in(hosts.host_of(validators.host_of(head.url)))
+        trust = trust_in(hosts.as_it_is(validators.host_of(head.url)))
         found = known_by(head, trust)
         if found is None or found == wanted.stored_digest:
             return found is not None

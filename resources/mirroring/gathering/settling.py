@@ -60,7 +60,7 @@ def _spared(wanted: Wanted, outcome: Dropped) -> Outcome:
     if head.status in REDIRECTS:
         digest, step = known_at(outcome.onward, wanted.source.url_digest), Step.REDIRECT
     else:
-        digest, step = known_by(head, trust_in(hosts.host_of(validators.host_of(head.url)))), Step.VALIDATORS
+        digest, step = known_by(head, trust_in(hosts.as_it_is(validators.host_of(head.url)))), Step.VALIDATORS
     if digest is None:  # it was removed just now, or the host was caught lying
         raise PreparationError("Its content is not known any more.", status=503, retry_seconds=1)
     if step is Step.REDIRECT:

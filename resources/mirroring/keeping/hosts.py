@@ -47,12 +47,19 @@ _known: dict[str, tuple[float, Host]] = {}
 _lock = Lock()
 
 
-def host_of(host: str) -> Host:
-    """What is known of it, as it was a moment ago. Raises DatabaseError."""
+def as_it_is(host: str) -> Host:
+    """What is known of it now. Raises DatabaseError."""
+    fields = ("host", "blocked", "confirmed", "confirmed_opaque", "lies", "asked", "spared", "heads_refused")
+    row = MirroredHost.objects.filter(pk=host).values(*fields).first()
+    return Host(**row) if row else Host(host)
+
+
+def as_it_was(host: str) -> Host:
+    """What was known of it a moment ago. Raises DatabaseError."""
     now = time.monotonic()
     until, found = _known.get(host, (0.0, None))
     if found is None or until < now:
-        found = _read(host)
+        found = as_it_is(host)
         with _lock:
             if len(_known) >= MOST_KNOWN:
                 _known.clear()
@@ -115,12 +122,6 @@ def _of(host: str) -> Q:
     for start in (f"https://{host}/", f"http://{host}/"):
         found |= Q(url__istartswith=start, moved_to="") | Q(moved_to__startswith=start)
     return found
-
-
-def _read(host: str) -> Host:
-    fields = ("host", "blocked", "confirmed", "confirmed_opaque", "lies", "asked", "spared", "heads_refused")
-    row = MirroredHost.objects.filter(pk=host).values(*fields).first()
-    return Host(**row) if row else Host(host)
 
 
 def liars(hosts: Iterable[str]) -> set[str]:

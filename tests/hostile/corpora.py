@@ -1,0 +1,56 @@
+"""The origins of `corpus`, as whoever starts them sees them: their addresses, and their log."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request, as an origin saw it: Unix seconds, bytes of the body that were taken off its hands."""
+
+    method: str
+    path: str
+    began: float
+    ended: float
+    at_once: int
+    status: int
+    sent: int
+
+
+class Corpus:
+    """Started by `running`."""
+
+    def __init__(self, log: Path, hosts: Sequence[str], port: str) -> None:
+        self._log = log
+        self._hosts = [f"{host}:{port}" for host in hosts]
+
+    def url(self, host: int, path: str) -> str:
+        """The path at that host, counted round."""
+        return f"http://{self._hosts[host % len(self._hosts)]}{path}"
+
+    def asked(self) -> list[Asked]:
+        """All requests so far that have ended. Their paths begin with the host."""
+        if not self._log.exists():
+            return []
+        *lines, _ = self._log.read_text().split("\n")
+        return [Asked(**json.loads(line)) for line in lines]
+
+
+@contextmanager
+def running(log: Path, hosts: Sequence[str], seconds: float) -> Iterator[Corpus]:
+    """Origins at these loopback addresses, for so long at the most."""
+    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "tests.hostile.corpus", str(log), str(seconds)]
+    process = subprocess.Popen([*command, *hosts], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        yield Corpus(log, hosts, process.stdout.readline().strip())
+    finally:
+        process.kill()
+        process.communicate()
