@@ -20,7 +20,7 @@ from retry.work import Argument
 
 from .. import conf
 from ..errors import WriteError
-from ..keeping import hosts, writing
+from ..keeping import blocking, hosts, writing
 from ..keeping.found import Found, Lost, Outcome
 from ..keeping.hosts import Host
 from ..keeping.models import Resource, State
@@ -53,15 +53,16 @@ class Mirror:
             raise PreparationError(f"{row.detail}.", retry_seconds=AGAIN_SECONDS)
         try:
             host = hosts.as_it_was(validators.host_of(wanted.source.url))
+            blocked = blocking.is_blocked(wanted.source.host)
             stored = row if row and is_blob(row.blob_digest) else None
         except DatabaseError as error:
             raise unreadable() from error
         except FetchError as error:
             _write(settling.lost(wanted, error.failure.value, error.detail))
             raise PreparationError(f"{error.detail}.", retry_seconds=AGAIN_SECONDS) from error
-        if host.blocked:
-            _write(settling.lost(wanted, "blocked", "nothing is mirrored from its host"))
-            raise PreparationError("Nothing is mirrored from its host.", retry_seconds=AGAIN_SECONDS)
+        if blocked:
+            _write(settling.lost(wanted, blocking.FAILURE, blocking.SAID.rstrip(".")))
+            raise PreparationError(blocking.SAID, status=404, retry_seconds=AGAIN_SECONDS)
         return _request(wanted, host, stored)
 
     def prepare(

@@ -23,7 +23,6 @@ class Host:
     """A host as it is known. `asked` of late could have been spared by validators, `spared` were."""
 
     host: str
-    blocked: bool = False
     confirmed: int = 0
     confirmed_opaque: int = 0
     lies: int = 0
@@ -49,7 +48,7 @@ _lock = Lock()
 
 def as_it_is(host: str) -> Host:
     """What is known of it now. Raises DatabaseError."""
-    fields = ("host", "blocked", "confirmed", "confirmed_opaque", "lies", "asked", "spared", "heads_refused")
+    fields = ("host", "confirmed", "confirmed_opaque", "lies", "asked", "spared", "heads_refused")
     row = MirroredHost.objects.filter(pk=host).values(*fields).first()
     return Host(**row) if row else Host(host)
 
@@ -127,8 +126,3 @@ def _of(host: str) -> Q:
 def liars(hosts: Iterable[str]) -> set[str]:
     """Those that were ever found lying, as it is now. Raises DatabaseError."""
     return set(MirroredHost.objects.filter(pk__in=set(hosts), lies__gt=0).values_list("pk", flat=True))
-
-
-def blocked(hosts: Iterable[str]) -> set[str]:
-    """Those of which nothing is mirrored. Raises DatabaseError."""
-    return set(MirroredHost.objects.filter(pk__in=set(hosts), blocked=True).values_list("pk", flat=True))

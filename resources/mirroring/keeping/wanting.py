@@ -67,21 +67,6 @@ def want(reports: Sequence[Wanted]) -> None:
     feed_soon()
 
 
-def want_again(url_digests: Iterable[str], now: datetime) -> int:
-    """Has URLs fetched again, whatever became of them; how many. What is stored stays until there is something else.
-
-    Raises DatabaseError.
-    """
-    changed = 0
-    for some in _sliced(list(url_digests)):
-        changed += Resource.objects.filter(pk__in=some).update(
-            state=State.WANTED, due_at=now, attempts=0, failure="", detail="", status=None
-        )
-        seen.forget(some)
-    feed_soon()
-    return changed
-
-
 def _row(one: Wanted, lane: Lane) -> Resource:
     return Resource(
         url_digest=one.url_digest,

@@ -11,7 +11,8 @@ from redis.exceptions import RedisError
 
 from retry import connections
 
-NAMES = "mirror:unsettled"
+from ..keeping.continuing import GOING_ON as NAMES
+
 TURN_MS = 1000
 MOST_AT_ONCE = 500
 

@@ -1,11 +1,14 @@
 """What is asked for on behalf of several."""
 
+from collections.abc import Mapping
+
 import pytest
 from pytest_django import Settings
 
 from resources.fetching.errands import Errand
 from resources.fetching.fetcher import planning
 from resources.fetching.requests import Fetch
+from retry.contents import Prepared
 from retry.work import Argument
 
 URL = "https://a.example.com/1"
@@ -21,11 +24,28 @@ class Revalidating:
 
 
 TASK = Revalidating()
+THERE = Prepared(b"there", "text/plain", 60, 600)
+
+
+class There:
+    """A task whose content somebody else has brought."""
+
+    obeys_robots = False
+
+    def fetch(self, *arguments: Argument) -> Mapping[str, Prepared]:
+        return {f"content:{arguments[1]}": THERE}
+
+
+SETTLED = There()
 
 
 @pytest.fixture(autouse=True)
 def _known(pages: None, settings: Settings) -> None:
-    settings.FETCH_TASKS = {**settings.FETCH_TASKS, "tests.revalidating": f"{__name__}.TASK"}
+    settings.FETCH_TASKS = {
+        **settings.FETCH_TASKS,
+        "tests.revalidating": f"{__name__}.TASK",
+        "tests.there": f"{__name__}.SETTLED",
+    }
 
 
 def errand(task: str, name: str = "one") -> Errand:
@@ -33,13 +53,19 @@ def errand(task: str, name: str = "one") -> Errand:
 
 
 def test_who_is_alone_asks_whether_it_has_changed() -> None:
-    found = planning.plan([errand("tests.revalidating")])
-    assert found.fetch
-    assert (found.fetch.etag, found.fetch.last_modified, found.impossible) == ('"1"', "yesterday", {})
-    assert found.fetch.headers == {"Accept": "image/*", "X-Host": "a.example.com"}
+    plan = planning.plan([errand("tests.revalidating")])
+    assert plan.fetch
+    assert (plan.fetch.etag, plan.fetch.last_modified, plan.impossible) == ('"1"', "yesterday", {})
+    assert plan.fetch.headers == {"Accept": "image/*", "X-Host": "a.example.com"}
 
 
 def test_what_is_not_modified_for_one_may_be_new_to_another() -> None:
-    found = planning.plan([errand("tests.revalidating"), errand("tests.page", "two")])
-    assert found.fetch
-    assert not found.fetch.is_conditional
+    fetch = planning.plan([errand("tests.revalidating"), errand("tests.page", "two")]).fetch
+    assert fetch
+    assert not fetch.is_conditional
+
+
+def test_what_is_there_by_now_is_not_asked_for() -> None:
+    plan = planning.plan([errand("tests.there")])
+    assert plan.fetch is None
+    assert plan.done == {errand("tests.there"): {"content:one": THERE}}

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from pytest_django import Settings
 
-from resources.mirroring.keeping import seen, wanting
+from resources.mirroring.keeping import refetching, seen
 from resources.mirroring.keeping.models import Blob, Resource
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
@@ -140,7 +140,7 @@ def test_what_is_stored_is_fetched_again_by_its_own_validators() -> None:
         first = answer("200 OK", 'ETag: "one"', body=b"text")
         url = origin.does("/a", in_turn(first, answer("304 Not Modified")))
         await mirror(url)
-        await in_a_thread(wanting.want_again)([digest_of(url)], datetime.now(UTC))
+        await in_a_thread(refetching.refetch)([digest_of(url)], datetime.now(UTC))
         await mirror(url)
         assert origin.asked[1].fields["if-none-match"] == '"one"'
         found = await in_a_thread(row)(url)
