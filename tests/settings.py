@@ -27,6 +27,9 @@ from project.settings import *  # noqa: E402, F403
 from project.settings import DATABASES, STORAGES  # noqa: E402
 
 DATABASES["default"]["CONN_MAX_AGE"] = 0  # a test's threads leave no connection behind
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # As the site has it. In memory, threads that write at once would not wait for each other but fail.
+    DATABASES["default"]["TEST"] = {"NAME": f"{RUNTIME_DIR}/test.sqlite3"}
 
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -1,0 +1,173 @@
+"""Bodies that are spared because an origin says which content they have, and origins that lie."""
+
+from collections.abc import Awaitable, Callable
+from hashlib import md5
+
+import pytest
+from pytest_django import Settings
+
+from resources.mirroring.keeping.models import Blob, MirroredHost, Resource, Validator
+from tests.hostile.origin import Behaviour, Origin, Peer, answer, head
+
+from .mirrored import fed_until, in_a_thread, mirror, mirrored_from, open_rows
+
+pytestmark = pytest.mark.usefixtures("mirroring")
+
+
+@pytest.fixture(autouse=True)
+def _trusting(settings: Settings) -> None:
+    """No body is downloaded all the same."""
+    settings.MIRROR_SAMPLED_FIRST = 0
+    settings.MIRROR_SAMPLED_EVERY = 10**9
+
+
+def vouched(body: bytes, said: str = "") -> Behaviour:
+    return answer("200 OK", f'ETag: "{said or md5(body).hexdigest()}"', body=body)
+
+
+def steps() -> dict[str, str]:
+    """By the path of each URL."""
+    rows = Resource.objects.values_list("url", "step")
+    return {f"/{url.rpartition('/')[2]}": step for url, step in rows}
+
+
+def run(test: Callable[[Origin], Awaitable[None]]) -> None:
+    mirrored_from(test)
+
+
+def test_a_body_that_is_known_by_its_etag_is_not_taken() -> None:
+    async def test(origin: Origin) -> None:
+        gone = 0
+
+        async def endless(peer: Peer) -> None:
+            nonlocal gone
+            await peer.send(head("200 OK", f'ETag: "{md5(body).hexdigest()}"', f"Content-Length: {len(body)}"))
+            await peer.hang()
+            gone += 1
+
+        body = b"text" * 100
+        await mirror(origin.does("/a", vouched(body)))
+        await mirror(origin.does("/b", endless))
+        assert gone == 1
+
+    run(test)
+    assert steps() == {"/a": "new", "/b": "validators"}
+    assert len(set(Resource.objects.values_list("blob_digest", flat=True))) == 1
+
+
+def test_times_and_sizes_of_nginx_never_merge_two_files() -> None:
+    async def test(origin: Origin) -> None:
+        await mirror(origin.does("/a", vouched(b"one", "5f3a1b2c-3")))
+        await mirror(origin.does("/b", vouched(b"two", "5f3a1b2c-3")))
+
+    run(test)
+    assert steps() == {"/a": "new", "/b": "new"}
+
+
+def test_a_host_is_believed_once_it_was_right_so_often(settings: Settings) -> None:
+    settings.MIRROR_SAMPLED_FIRST = 2
+
+    async def test(origin: Origin) -> None:
+        for path in ("/a", "/b", "/c", "/d"):
+            await mirror(origin.does(path, vouched(b"text")))
+
+    run(test)
+    assert steps() == {"/a": "new", "/b": "content", "/c": "content", "/d": "validators"}
+    host = MirroredHost.objects.get()
+    assert (host.confirmed, host.lies) == (2, 0)
+    assert host.spared == pytest.approx(host.asked - 1, abs=0.1)
+
+
+def test_a_liar_is_not_believed_any_more_and_what_it_vouched_for_is_fetched(settings: Settings) -> None:
+    said = md5(b"one").hexdigest()
+
+    async def test(origin: Origin) -> None:
+        await mirror(origin.does("/a", vouched(b"one", said)))
+        await mirror(origin.does("/b", vouched(b"two", said)))
+        assert (await in_a_thread(steps)())["/b"] == "validators"
+        settings.MIRROR_SAMPLED_EVERY = 1
+        await mirror(origin.does("/c", vouched(b"six", said)))
+        await fed_until(lambda: not open_rows())
+        settings.MIRROR_SAMPLED_EVERY = 10**9
+        await mirror(origin.does("/d", vouched(b"ten", said)))
+
+    run(test)
+    assert steps() == {"/a": "new", "/b": "new", "/c": "new", "/d": "new"}
+    assert Blob.objects.count() == 4
+    assert MirroredHost.objects.get().lies == 1
+    assert not Validator.objects.exists()
+
+
+def test_opaque_validators_of_a_host_that_is_only_right_about_digests_do_not_count() -> None:
+    opaque = "release-of-november-2026"
+
+    async def test(origin: Origin) -> None:
+        for number in range(12):
+            await mirror(origin.does(f"/{number}", vouched(b"text")))
+        await mirror(origin.does("/a", vouched(b"one", opaque)))
+        await mirror(origin.does("/b", vouched(b"two", opaque)))
+
+    run(test)
+    found = steps()
+    assert (found["/a"], found["/b"]) == ("new", "new")
+
+
+def test_what_was_taken_down_is_known_by_its_validators_too() -> None:
+    async def test(origin: Origin) -> None:
+        await mirror(origin.does("/a", vouched(b"text")))
+        await in_a_thread(Blob.objects.update)(taken_down_at="2026-01-01T00:00:00Z")
+        await mirror(origin.does("/b", vouched(b"text")))
+
+    run(test)
+    assert Resource.objects.get(url__endswith="/b").failure == "taken down"
+
+
+async def _learn_that_heads_pay(origin: Origin) -> None:
+    await mirror(origin.does("/a", vouched(b"text")))
+    await in_a_thread(MirroredHost.objects.update)(asked=100, spared=95)
+
+
+def test_a_head_comes_first_where_it_pays_and_the_body_only_if_it_is_new() -> None:
+    async def test(origin: Origin) -> None:
+        await _learn_that_heads_pay(origin)
+        await mirror(origin.does("/b", by_method(vouched(b"text"))))
+        await mirror(origin.does("/c", by_method(vouched(b"other"))))
+        assert [(one.method, one.target) for one in origin.asked[1:]] == [("HEAD", "/b"), ("HEAD", "/c"), ("GET", "/c")]
+
+    run(test)
+    assert steps() == {"/a": "new", "/b": "validators", "/c": "new"}
+
+
+def test_a_host_that_refuses_heads_is_not_asked_for_them_again() -> None:
+    async def test(origin: Origin) -> None:
+        await _learn_that_heads_pay(origin)
+        for path in ("/b", "/c"):
+            await mirror(origin.does(path, by_method(vouched(path.encode()), on_head=answer("405 Not Allowed"))))
+        assert [one.method for one in origin.asked[1:]] == ["HEAD", "GET", "GET"]
+
+    run(test)
+    assert steps() == {"/a": "new", "/b": "new", "/c": "new"}
+
+
+def by_method(behaviour: Behaviour, on_head: Behaviour | None = None) -> Behaviour:
+    """A HEAD gets the head of the same, without the body."""
+
+    async def behave(peer: Peer) -> None:
+        if peer.asked.method != "HEAD":
+            await behaviour(peer)
+        elif on_head:
+            await on_head(peer)
+        else:
+            await without_body(behaviour, peer)
+
+    return behave
+
+
+async def without_body(behaviour: Behaviour, peer: Peer) -> None:
+    class Cut:
+        """Takes what is sent up to the end of the head."""
+
+        async def send(self, data: bytes) -> None:
+            await peer.send(data.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
+
+    await behaviour(Cut())  # type: ignore[arg-type]
