@@ -129,19 +129,22 @@ def rekey_urls() -> None:
 
 @shared_task(name="resources.sweep_blobs", ignore_result=True)
 def sweep_blobs() -> None:
-    """Compares a part of the storage with the rows of blobs. The next pass does it when one of them is away."""
+    """Compares a part of the storage with the rows of blobs. The next round does it when one of them is away."""
     now = datetime.now(UTC)
     try:
         sweeping.sweep_shelf(sweeping.shelf_of(now), now)
-    except StorageError as error:
+    except (StorageError, DatabaseError) as error:
         _log.warning("blobs could not be swept", extra={"error": str(error)})
 
 
 @shared_task(name="resources.prune_blobs", ignore_result=True)
 def prune_blobs() -> None:
     """Removes blobs by MIRROR_MAX_BYTES and MIRROR_KEEP_DAYS, as many as can be removed in some seconds."""
-    if retention := conf.retention():
-        pruning.prune(retention, datetime.now(UTC), seconds=PRUNE_BLOBS_SECONDS)
+    try:
+        if retention := conf.retention():
+            pruning.prune(retention, datetime.now(UTC), seconds=PRUNE_BLOBS_SECONDS)
+    except DatabaseError as error:
+        _log.warning("blobs could not be pruned", extra={"error": str(error)})
 
 
 @shared_task(name="resources.paint_block", ignore_result=True)

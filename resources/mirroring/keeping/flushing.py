@@ -11,6 +11,7 @@ from datetime import datetime
 
 from .. import conf
 from . import continuing, hosts, seen, tallies
+from .blobs import is_elsewhere
 from .found import Found, Lost, Outcome, Source, Vouched
 from .hosts import Learnt
 from .lanes import lane_of_contents
@@ -77,6 +78,7 @@ def _blob(found: Found) -> Blob:
         name=contents.name,
         holder=conf.machine(),
         stored_at=found.at,
+        uploaded_at=None if is_elsewhere() else found.at,
         accessed_at=found.at,
     )
 

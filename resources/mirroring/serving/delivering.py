@@ -22,10 +22,9 @@ from ..errors import StorageError
 from ..keeping import remote, wishes
 from ..keeping.models import Blob
 from ..keeping.places import Held, Here, Lost, Stored, whereabouts
-from . import ranges
+from . import failures, ranges
 from .fields import Caching, fields
 
-GONE = "This file was taken down."
 FILES, BUCKET = "/delivered/here/", "/delivered/bucket/"
 """nginx' internal locations. See nginx/delivered.conf."""
 LINK = "X-Bucket-Link"
@@ -45,7 +44,7 @@ class FileAnswer(FileResponse):
 def deliver(request: HttpRequest, blob: Blob, caching: Caching) -> HttpResponseBase:
     """The blob, or why it cannot be had. GET or HEAD."""
     if blob.taken_down_at is not None:
-        return responses.problem(410, GONE, cache_status="Tarry; fwd=bypass; detail=gone", keep_seconds=1)
+        return failures.gone()
     known = fields(blob, caching, retry_conf().HOT_SECONDS)
     if other := _unchanged(request, blob, known):
         return other

@@ -1,37 +1,41 @@
-"""What is answered for a URL that has given nothing. Does not say what is tried again: what fails for now is."""
+"""What is answered for a URL that has failed for good. What is tried again by itself is waited for."""
 
 from django.http import HttpResponse
 
 from resources.fetching.outcomes import Failure
 from retry import responses
 
+from ..keeping import blocking
 from ..keeping.models import State
 from ..keeping.seen import Seen
+from ..keeping.taking_down import FAILURE as TAKEN_DOWN
 
 AGAIN_SECONDS = 3600
-"""Retry-After of what will hardly change by itself."""
+"""Retry-After of what hardly changes by itself."""
+GONE = "This file was taken down."
 
 _NOT_THERE = frozenset({404, 410})
 _DETAILS = {
-    Failure.PERMANENT: "The origin has no such file.",
-    Failure.REFUSED: "This is an address that this site does not fetch from.",
-    Failure.TOO_BIG: "The file is larger than this site keeps.",
-    Failure.EXPIRED: "The signature in its address has run out.",
+    Failure.OURS.value: "This site cannot reach the origin.",
+    Failure.REFUSED.value: "This is an address that this site does not fetch from.",
+    blocking.FAILURE: "This site mirrors nothing from that host.",
 }
+"""In place of what the row says: that may name addresses of a private network."""
 
 
 def refusal(known: Seen) -> HttpResponse | None:
-    """404 or 502 for what has failed for good; None for what is fetched now, or may be there by now.
-
-    Says nothing of addresses: they may be of a private network.
-    """
+    """404, 410, 502 or 504; None for what is fetched now, or is there."""
     if known.state is not State.FAILED:
         return None
-    failure = next((one for one in _DETAILS if one.value == known.failure), None)
-    if failure is None:
-        return None
-    is_missing = failure is Failure.EXPIRED or known.status in _NOT_THERE
-    status = 404 if is_missing else 502
-    return responses.problem(
-        status, _DETAILS[failure], wait_seconds=AGAIN_SECONDS, keep_seconds=1 if status == 404 else 0
-    )
+    if known.failure == TAKEN_DOWN:
+        return gone()
+    detail = _DETAILS.get(known.failure, f"The origin: {known.detail.rstrip('.')}.")
+    if known.status in _NOT_THERE or known.failure == Failure.EXPIRED.value:
+        return responses.problem(404, detail, wait_seconds=AGAIN_SECONDS, keep_seconds=1)
+    status = 504 if known.failure == Failure.TOO_SLOW.value else 502
+    return responses.problem(status, detail, wait_seconds=AGAIN_SECONDS)
+
+
+def gone() -> HttpResponse:
+    """410, kept for a second: it takes the place of what caches hold. Not 451: why it was taken down is not known."""
+    return responses.problem(410, GONE, cache_status="Tarry; fwd=bypass; detail=gone", keep_seconds=1)
