@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from benchmarks import (
     cached,
     cold,
+    feed_reading,
     fetcher,
     fetchers,
     fetching,
@@ -51,6 +52,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "interactive": interactive.measure,
     "frontier": frontier.measure,
     "ordering": ordering.measure,
+    "feed_reading": feed_reading.measure,
 }
 
 ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {"redirects": redirects.measure}

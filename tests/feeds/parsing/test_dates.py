@@ -1,0 +1,65 @@
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from feeds.parsing import dates
+
+CASES = {
+    "Sat, 07 Sep 2002 00:00:01 GMT": "2002-09-07T00:00:01",
+    "Sat, 07 Sep 2002 00:00:01 EST": "2002-09-07T05:00:01",
+    "7 Sep 2002 00:00:01 +0200": "2002-09-06T22:00:01",
+    "Sat, 7 Sep 02 00:00 UT": "2002-09-07T00:00:00",
+    "Sat, 7 Sep 99 00:00 UT": "1999-09-07T00:00:00",
+    "Saturday, 07 September 2002 10:00:00 +0000": "2002-09-07T10:00:00",
+    "Sat, 07-Sep-2002 10:00:00 GMT+2": "",
+    "Sat, 07 Sep 2002 10:00:00 GMT+0200": "2002-09-07T08:00:00",
+    "Sat, 07 Sep 2002 10:00:00 +0000 (UTC)": "2002-09-07T10:00:00",
+    "sáb, 07 Sep 2002 10:00:00 GMT": "2002-09-07T10:00:00",
+    "2002-09-07": "2002-09-07T00:00:00",
+    "2002-09": "2002-09-01T00:00:00",
+    "2002": "2002-01-01T00:00:00",
+    "20020907T100000Z": "2002-09-07T10:00:00",
+    "2002-09-07T10:00:00.123456789-05:30": "2002-09-07T15:30:00.123456",
+    "2002-09-07 10:00:00": "2002-09-07T10:00:00",
+    "2002-09-07T10:00+0530": "2002-09-07T04:30:00",
+    "2002-09-07T10+02": "2002-09-07T08:00:00",
+    "Sat Sep  7 10:00:00 2002": "2002-09-07T10:00:00",
+    "Κυρ, 11 Ιούλ 2004 12:00:00 EST": "2004-07-11T17:00:00",  # Greek, by feedparser
+    "Fri, 31 Dec 1999 24:00:00 GMT": "2000-01-01T00:00:00",
+    "2004-06-30T23:59:60Z": "2004-06-30T23:59:59",
+    "Mon, 32 Jan 2002 10:00:00 GMT": "",
+    "2002-13-01": "",
+    "0000-00-00T00:00:00Z": "",
+    "Thu, 01 Jan 1970 00:00:00 GMT": "",
+    "0001-01-01T00:00:00+14:00": "",
+    "9999-12-31T23:59:59-14:00": "",
+    "soon": "",
+    "": "",
+    "1" * 5_000: "",
+}
+
+
+@pytest.mark.parametrize("text", CASES, ids=lambda text: text[:40])
+def test_dates_are_read_as_publishers_write_them(text: str) -> None:
+    expected = CASES[text]
+    found = dates.parse(text)
+    assert found == (datetime.fromisoformat(expected).replace(tzinfo=UTC) if expected else None)
+
+
+@given(
+    st.datetimes(datetime(1991, 1, 1), datetime(2200, 1, 1)),  # noqa: DTZ001
+    st.integers(-12 * 60, 14 * 60),
+)
+def test_what_is_written_by_iso_8601_or_rfc_822_is_read_back(naive: datetime, minutes: int) -> None:
+    moment = naive.replace(tzinfo=timezone(timedelta(minutes=minutes)))
+    assert dates.parse(moment.isoformat()) == moment
+    assert dates.parse(format_datetime(moment)) == moment.replace(microsecond=0)
+
+
+@given(st.text(max_size=120))
+def test_no_text_raises(text: str) -> None:
+    found = dates.parse(text)
+    assert found is None or found.tzinfo is UTC

@@ -1,0 +1,57 @@
+import pytest
+
+from feeds.parsing.discovery import FeedAddress, discover
+
+URL = "https://site.example.org/blog/"
+
+
+def test_announced_feeds_come_in_their_order_and_comments_last() -> None:
+    page = b"""<html><head><link rel="alternate" type="application/rss+xml" title="Comments" href="/comments/feed/">
+        <link rel="alternate" type="application/atom+xml" title=" The  blog " href="atom.xml">
+        <LINK REL="Alternate home" TYPE="application/feed+json" HREF="https://cdn.example.org/feed.json">
+        <link rel="alternate" hreflang="de" href="/de/"><link rel="stylesheet" type="text/css" href="/feed.css">"""
+    assert discover(page, URL) == [
+        FeedAddress("https://site.example.org/blog/atom.xml", "The blog", "application/atom+xml"),
+        FeedAddress("https://cdn.example.org/feed.json", "", "application/feed+json"),
+        FeedAddress("https://site.example.org/comments/feed/", "Comments", "application/rss+xml"),
+    ]
+
+
+def test_addresses_are_relative_to_the_pages_base() -> None:
+    page = b'<base href="/other/"><link rel=alternate type=application/rss+xml href=rss.xml>'
+    assert [found.url for found in discover(page, URL)] == ["https://site.example.org/other/rss.xml"]
+
+
+def test_types_of_many_things_need_an_address_of_feeds() -> None:
+    page = b"""<link rel=alternate type=application/json href="/wp-json/wp/v2/pages/2">
+        <link rel=alternate type=application/json href="/feed.json">
+        <link rel=alternate type=text/xml href="/oembed?x=1">"""
+    assert [found.url for found in discover(page, URL)] == ["https://site.example.org/feed.json"]
+
+
+def test_links_that_look_like_feeds_count_where_none_is_announced() -> None:
+    page = b"""<body><a href="/feeders">no</a><a href="/about">no</a><a href="/feed/">Feed</a>
+        <a href="feed://site.example.org/rss">RSS</a><a href="/index.xml">x</a><a href="javascript:feed">no</a>"""
+    assert [found.url for found in discover(page, URL)] == [
+        "https://site.example.org/feed/",
+        "http://site.example.org/rss",
+        "https://site.example.org/index.xml",
+    ]
+
+
+@pytest.mark.parametrize(
+    "page", [b"", b"\0", b"<", b"plain", b"\xff\xfe", b"<link rel=alternate type=application/rss+xml>"]
+)
+def test_a_page_without_feeds_has_none(page: bytes) -> None:
+    assert discover(page, URL) == []
+
+
+def test_an_address_is_named_once_and_the_page_itself_never() -> None:
+    link = b'<link rel=alternate type=application/rss+xml href="%s">'
+    page = link % b"/a.xml" + link % b"/a.xml" + link % URL.encode()
+    assert [found.url for found in discover(page, URL)] == ["https://site.example.org/a.xml"]
+
+
+def test_a_page_of_any_size_is_bounded() -> None:
+    links = b"".join(b'<link rel=alternate type=application/rss+xml href="/%d.xml">' % place for place in range(5_000))
+    assert len(discover(links, URL)) == 50
