@@ -6,6 +6,8 @@ from urllib.parse import urljoin, urlsplit
 ALLOWED = ("http", "https")
 _BLANK = re.compile(r"[\x00-\x20\x7f-\xa0]+")
 
+_NO_HOST = re.compile(r"[\s<>\"'{}|\\^`%&;=,*!?#$()+~]")
+
 
 def absolute(base: str, address: str, max_characters: int) -> str:
     """The address relative to a base; empty for what is none, is too long, or has another scheme than the web's."""
@@ -15,9 +17,11 @@ def absolute(base: str, address: str, max_characters: int) -> str:
     try:
         found = urljoin(base, _BLANK.sub("%20", address))
         parts = urlsplit(found)
-    except ValueError:  # brackets that are no IPv6 address
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:  # brackets that are no IPv6 address, a port that is no number
         return ""
-    return found if parts.scheme in ALLOWED and parts.hostname and len(found) <= max_characters else ""
+    is_whole = parts.scheme in ALLOWED and host and not _NO_HOST.search(host)
+    return found if is_whole and len(found) <= max_characters else ""
 
 
 def joined(base: str, inner: str) -> str:

@@ -12,7 +12,7 @@ import feedparser
 
 from feeds.errors import ParseError
 
-from . import dates, entries, people
+from . import addresses, dates, entries, people
 from .documents import Author, Category, Cloud, Enclosure, Format, Point, Source
 from .drafts import NOTHING, EntryDraft, FeedDraft, Kind, Words
 from .limits import Limits
@@ -20,6 +20,17 @@ from .newest import newest
 from .trees import Read
 
 _START = re.compile(r"<(?:\w+:)?(?:item|entry)[\s>]", re.IGNORECASE)
+# What feedparser raises where a document takes it by surprise: its bugs, not ours, and not known one by one.
+_ITS_OWN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    re.error,
+)
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -39,16 +50,20 @@ def read(text: str, url: str, limits: Limits) -> Read:
     part, found = shortened(text, limits)
     # A file object, and never a text: feedparser would take that for an address or a path.
     # Relative addresses stay so, and HTML as it is: both are done for all readers alike.
-    parsed = feedparser.parse(
-        BytesIO(part.encode()),
-        response_headers={"content-type": "application/xml; charset=utf-8"},
-        resolve_relative_uris=False,
-        sanitize_html=False,
-    )
-    if not parsed.entries and not (parsed.version and parsed.feed.get("title")):
+    try:
+        parsed = feedparser.parse(
+            BytesIO(part.encode()),
+            response_headers={"content-type": "application/xml; charset=utf-8"},
+            resolve_relative_uris=False,
+            sanitize_html=False,
+        )
+    except _ITS_OWN as error:
+        raise ParseError(f"This is so broken that it cannot be read ({type(error).__name__}).") from error
+    version = dict.get(parsed, "version") or ""
+    if not parsed.entries and not (version and parsed.feed.get("title")):
         raise ParseError("This is not a feed of any known format, nor is it well-formed XML.")
     kept, number = newest((_entry(entry, url) for entry in parsed.entries), limits.entries)
-    return Read(_feed(parsed.feed, url), kept, max(found, number), _format(parsed.version))
+    return Read(_feed(parsed.feed, url), kept, max(found, number), _format(version))
 
 
 def _format(version: str) -> Format:
@@ -72,11 +87,12 @@ def _dicts(value: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     return [part for part in found if isinstance(part, dict)] if isinstance(found, list) else []
 
 
-def _words(value: Mapping[str, Any] | None) -> Words:
+def _words(value: Mapping[str, Any] | None, url: str) -> Words:
     if not value:
         return NOTHING
     kind: Kind = "html" if "html" in _text(value, "type") else "unsaid"
-    return Words(_text(value, "value"), kind, _text(value, "base") or None)
+    base = _text(value, "base")
+    return Words(_text(value, "value"), kind, addresses.joined(url, base) if base else None)
 
 
 def _links(value: Mapping[str, Any], relation: str) -> Iterator[Mapping[str, Any]]:
@@ -91,11 +107,11 @@ def _feed(feed: Mapping[str, Any], url: str) -> FeedDraft:
     draft = FeedDraft(url)
     draft.id = _text(feed, "id")
     draft.link = _text(feed, "link")
-    draft.title = _words(_get(feed, "title_detail"))
-    draft.subtitle = _words(_get(feed, "subtitle_detail"))
+    draft.title = _words(_get(feed, "title_detail"), url)
+    draft.subtitle = _words(_get(feed, "subtitle_detail"), url)
     draft.updated = dates.parse(_text(feed, "updated") or _text(feed, "published"))
     draft.language = _text(feed, "language")
-    draft.rights = _words(_get(feed, "rights_detail"))
+    draft.rights = _words(_get(feed, "rights_detail"), url)
     draft.image = _text(_get(feed, "image") or {}, "href") or _text(feed, "logo") or _text(feed, "icon")
     draft.authors = _authors(feed)
     draft.categories = _categories(feed)
@@ -120,12 +136,12 @@ def _entry(entry: Mapping[str, Any], url: str) -> EntryDraft:
     draft = EntryDraft(url)
     draft.id = _text(entry, "id")
     draft.link = _text(entry, "link")
-    draft.title = _words(_get(entry, "title_detail"))
+    draft.title = _words(_get(entry, "title_detail"), url)
     draft.published = dates.parse(_text(entry, "published") or _text(entry, "created"))
     draft.updated = dates.parse(_text(entry, "updated"))
     contents = _dicts(entry, "content")
-    summary = _words(_get(entry, "summary_detail"))
-    content = _words(contents[0]) if contents else NOTHING
+    summary = _words(_get(entry, "summary_detail"), url)
+    content = _words(contents[0], url) if contents else NOTHING
     draft.summary, draft.content = (summary, content) if content.value else (NOTHING, summary)
     draft.authors = _authors(entry)
     draft.categories = _categories(entry)

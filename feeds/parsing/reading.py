@@ -52,10 +52,11 @@ def _parse_xml(text: str, url: str, now: datetime, limits: Limits) -> ParsedFeed
         return _finished(_read_tree(document.text, url, limits.entries), "tree", now, limits, notes)
     except (trees.NotWellFormed, _Suspicious) as error:
         notes.append(f"It is not as it should be ({error}), and was read as far as it can be made out.")
+    mended = mending.mended(document.text)
     try:
-        return _finished(_read_tree(mending.mended(document.text), url, limits.entries), "tree", now, limits, notes)
+        return _finished(_read_tree(mended, url, limits.entries), "tree", now, limits, notes)
     except (trees.NotWellFormed, _Suspicious):
-        return _finished(loose.read(document.text, url, limits), "feedparser", now, limits, notes)
+        return _finished(loose.read(mended, url, limits), "feedparser", now, limits, notes)
 
 
 class _Suspicious(Exception):

@@ -3,6 +3,7 @@
 import html
 import re
 from functools import lru_cache
+from typing import Literal
 
 import nh3
 from lxml import etree
@@ -55,12 +56,19 @@ _ONLY_TEXT = nh3.Cleaner(tags=set(), clean_content_tags=set(_DROPPED_WHOLE))
 
 @lru_cache(maxsize=128)
 def _cleaner(base: str) -> nh3.Cleaner:
+    try:
+        return _made(("rewrite_with_base", base))
+    except ValueError:  # a base that is no URL by the stricter rules of browsers
+        return _made("deny")
+
+
+def _made(relative: Literal["deny"] | tuple[Literal["rewrite_with_base"], str]) -> nh3.Cleaner:
     return nh3.Cleaner(
         tags=set(TAGS),
         clean_content_tags=set(_DROPPED_WHOLE),
         attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
         url_schemes=set(_SCHEMES),
-        url_relative=("rewrite_with_base", base),
+        url_relative=relative,
         link_rel="noopener noreferrer nofollow",
     )
 
@@ -68,7 +76,8 @@ def _cleaner(base: str) -> nh3.Cleaner:
 def sanitised(markup: str, base: str) -> str:
     """HTML without anything that acts, loads from elsewhere than the web, or looks like the site around it.
 
-    Addresses become absolute by `base`, itself absolute. Sanitising what was sanitised changes nothing.
+    Addresses become absolute by `base`, itself absolute; where that is nonsense, relative ones go. Sanitising what
+    was sanitised changes nothing.
     """
     return windows_characters(_cleaner(base).clean(_flattened(markup))).strip()
 
