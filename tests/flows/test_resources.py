@@ -1,0 +1,147 @@
+"""Mirrored files on the whole site: fetched once for all who wait, served by nginx, gone when they are taken down."""
+
+import io
+import os
+from collections.abc import Iterator
+from hashlib import sha256
+
+import pytest
+import requests
+from PIL import Image
+
+from tests.flows import file_server
+from tests.flows.crowd import Crowd
+from tests.flows.file_server import FileServer
+from tests.flows.stack import Stack, eventually
+
+HOT_SECONDS = 5
+BIG_BYTES = 20_000_000
+"""Above MIRROR_HOT_BYTES: nginx reads it by itself."""
+
+
+def picture() -> bytes:
+    file = io.BytesIO()
+    Image.effect_noise((64, 64), 80).save(file, "png")
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[FileServer]:
+    with file_server.running() as server:
+        server.files = {"/a.png": picture(), "/b.png": picture(), "/big": os.urandom(BIG_BYTES)}
+        yield server
+
+
+@pytest.fixture(scope="module")
+def signed(stack: Stack, origin: FileServer) -> dict[str, str]:
+    """Addresses by the origin's paths."""
+    paths = [*origin.files, "/missing"]
+    printed = stack.manage("sign_url", *(origin.url + path for path in paths)).split()
+    return {path: address.removeprefix(stack.base_url) for path, address in zip(paths, printed, strict=True)}
+
+
+def address_of(body: bytes) -> str:
+    return f"/resources/{sha256(body).hexdigest()}"
+
+
+def test_a_miss_is_two_redirects_and_one_fetch_for_all_who_wait(
+    crowd: Crowd, origin: FileServer, signed: dict[str, str]
+) -> None:
+    body = origin.files["/a.png"]
+    origin.gate.clear()
+    sent = crowd.send([signed["/a.png"]] * 20)
+    eventually(lambda: all(len(visit.answers) == 1 for visit in crowd.visits), 10, "all of them wait")
+    origin.gate.set()
+    visits = sent.result(30)
+    assert {visit.body for visit in visits} == {body}
+    assert {tuple(visit.statuses) for visit in visits} == {(302, 302, 200)}
+    assert origin.asked.count("/a.png") == 1
+    headers = visits[0].answers[-1].headers
+    assert (headers["Content-Type"], headers["ETag"]) == ("image/png", f'"{sha256(body).hexdigest()}"')
+    assert crowd.visit(address_of(body)).body == body
+    assert crowd.visit(signed["/a.png"]).statuses == [200]
+    assert origin.asked.count("/a.png") == 1
+
+
+@pytest.mark.parametrize("path", ["/a.png", "/big"])
+def test_parts_validators_and_heads(crowd: Crowd, origin: FileServer, signed: dict[str, str], path: str) -> None:
+    body = origin.files[path]
+    assert crowd.visit(signed[path]).body == body
+    for address in (address_of(body), signed[path]):
+        parts = {"bytes=10-19": body[10:20], "bytes=-7": body[-7:]}
+        for wanted, part in parts.items():
+            visit = crowd.visit(address, headers={"Range": wanted})
+            assert (visit.status, visit.body) == (206, part)
+            assert visit.answers[-1].headers["Content-Range"].endswith(f"/{len(body)}")
+        assert crowd.visit(address, headers={"Range": f"bytes={len(body)}-"}).status == 416
+        assert crowd.visit(address, headers={"If-None-Match": f'"{sha256(body).hexdigest()}"'}).status == 304
+        head = crowd.visit(address, method="HEAD")
+        assert (head.status, head.body) == (200, b"")
+        assert head.answers[-1].headers["Content-Length"] == str(len(body))
+        assert head.answers[-1].headers["Content-Security-Policy"].startswith("sandbox")
+
+
+def test_by_digest_clients_keep_it_and_nginx_answers_the_next(
+    crowd: Crowd, origin: FileServer, signed: dict[str, str]
+) -> None:
+    address = address_of(origin.files["/a.png"])
+    crowd.visit(address)
+    answer = crowd.visit(f"{address}?x=1").answers[-1]
+    assert "nginx; hit" in answer.cache_status
+    assert answer.headers.getall("Cache-Control")[0].endswith("immutable")
+
+
+def test_what_the_origin_does_not_have_is_not_found_and_asked_for_once(
+    crowd: Crowd, origin: FileServer, signed: dict[str, str]
+) -> None:
+    assert crowd.visit(signed["/missing"]).status in {404, 502}
+    again = crowd.visit(f"{signed['/missing']}?again")
+    assert again.statuses == [404]
+    assert origin.asked.count("/missing") == 1
+
+
+def test_forged_addresses_and_other_methods_are_refused(crowd: Crowd, signed: dict[str, str]) -> None:
+    signature, encoded = signed["/a.png"].split("/")[2:]
+    assert crowd.visit(f"/resources/{signature[::-1]}/{encoded}").status == 403
+    assert crowd.visit(f"/resources/{signature}/{encoded}!").status == 400
+    assert crowd.visit("/resources/" + "ab" * 32).status == 404
+    assert crowd.visit(signed["/a.png"], method="DELETE").status == 405
+
+
+def test_a_download_goes_on_when_main_is_killed_and_can_be_resumed(
+    stack: Stack, origin: FileServer, signed: dict[str, str], crowd: Crowd
+) -> None:
+    body = origin.files["/big"]
+    assert crowd.visit(signed["/big"]).status == 200
+    address = stack.base_url + address_of(body)
+    with requests.get(address, stream=True, timeout=20) as answer:
+        first = answer.raw.read(1000)
+        stack.kill("main", children=True)
+        assert first + answer.raw.read() == body
+    etag = answer.headers["ETag"]
+    left = {"Range": f"bytes={BIG_BYTES // 2}-", "If-Range": etag}
+
+    def is_resumed() -> bool:
+        rest = requests.get(address, headers=left, timeout=20)
+        assert rest.status_code in {206, 503}
+        return rest.status_code == 206 and rest.content == body[BIG_BYTES // 2 :]
+
+    eventually(is_resumed, 20, "the rest of it")
+
+
+def test_taken_down_it_is_gone_within_the_hot_window_and_not_fetched_again(
+    stack: Stack, crowd: Crowd, origin: FileServer, signed: dict[str, str]
+) -> None:
+    body = origin.files["/b.png"]
+    digest = sha256(body).hexdigest()
+    for address in (signed["/b.png"], address_of(body)):
+        assert crowd.visit(address).body == body
+    code = f"from resources.mirroring.keeping.taking_down import take_down; print(take_down('{digest}'))"
+    assert "True" in stack.manage("shell", "-c", code)
+
+    def is_gone() -> bool:
+        return {crowd.visit(address).status for address in (signed["/b.png"], address_of(body))} == {410}
+
+    eventually(is_gone, HOT_SECONDS, "it is gone")
+    assert origin.asked.count("/b.png") == 1
+    assert not list((stack.data / "blobs" / "mirror").rglob(digest))
