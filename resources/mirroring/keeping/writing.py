@@ -61,6 +61,11 @@ class Writer:
                 self._thread.start()
         return order.written.result()
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for a batch that has not begun."""
+        return self._orders.qsize()
+
     def join(self) -> None:
         """Returns when its thread has ended, for want of work."""
         thread = self._thread

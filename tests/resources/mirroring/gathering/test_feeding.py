@@ -1,0 +1,211 @@
+"""What the feeder hands over, in which order, and what is left where it is killed between its steps."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pytest_django import Settings
+
+from resources.fetching import publishing
+from resources.fetching.queues import frontier
+from resources.mirroring.gathering import feeding
+from resources.mirroring.gathering.work import work_key
+from resources.mirroring.keeping import wanting
+from resources.mirroring.keeping.models import Resource
+from retry import claims, connections, sweeping
+from retry.errors import PreparationError
+from tests.conftest import RedisServers
+
+from .mirrored import digest_of, feed, report
+
+pytestmark = pytest.mark.usefixtures("mirroring")
+
+URL = "https://example.org/a"
+
+
+class KilledError(BaseException):
+    """SIGKILL, as far as code can see it: nothing catches it."""
+
+
+def jobs(servers: RedisServers) -> list[str]:
+    """The URLs that wait for fetchers."""
+    names = servers.state.client.scan_iter("fetch:job:*")
+    found = (servers.state.client.hget(name, "url") for name in names)
+    return sorted(url.decode() for url in found if isinstance(url, bytes))
+
+
+def claimed(servers: RedisServers) -> int:
+    return len(list(servers.state.client.scan_iter("retry:claim:*")))
+
+
+def urls(number: int, host: str = "example.org") -> list[str]:
+    return [f"https://{host}/{place}" for place in range(number)]
+
+
+def lanes(settings: Settings, limit: int) -> None:
+    changed = {name: {**settings.RETRY_LANES[name], "limit": limit} for name in ("fetch.ingest", "fetch.large")}
+    settings.RETRY_LANES = {**settings.RETRY_LANES, **changed}
+
+
+def killed_in(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
+    def die(*_: object, **__: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, die)
+        with pytest.raises(KilledError):
+            feed()
+    connections.client("state").delete(feeding.LOCK)  # it ends by itself
+
+
+def test_what_is_wanted_waits_for_the_fetchers_once(mirroring: RedisServers) -> None:
+    report(*urls(3))
+    assert feed() == 3
+    assert feed() == 0
+    assert jobs(mirroring) == urls(3)
+    assert Resource.objects.filter(due_at__lte=datetime.now(UTC)).count() == 0
+
+
+def test_large_files_wait_in_a_lane_of_their_own(mirroring: RedisServers) -> None:
+    report("https://example.org/a.jpg", "https://example.org/a.mp4")
+    assert feed() == 2
+    client = mirroring.state.client
+    assert client.zrange(claims.queued_name("fetch.ingest"), 0, -1) == [
+        work_key(digest_of("https://example.org/a.jpg")).encode()
+    ]
+    assert client.zcard(claims.queued_name("fetch.large")) == 1
+
+
+def test_a_lane_takes_what_it_has_room_for_and_the_rest_stays_wanted(
+    mirroring: RedisServers, settings: Settings
+) -> None:
+    lanes(settings, 3)
+    report(*urls(5))
+    assert feed() == 3
+    assert feed() == 0
+    assert len(jobs(mirroring)) == claimed(mirroring) == 3
+    assert Resource.objects.filter(due_at__lte=datetime.now(UTC)).count() == 2
+
+
+def test_what_a_domain_does_not_take_is_wanted_later_and_not_claimed(
+    mirroring: RedisServers, settings: Settings
+) -> None:
+    settings.FETCH_DOMAIN_BACKLOG = 4
+    report(*urls(5))
+    assert feed() == 4
+    assert len(jobs(mirroring)) == claimed(mirroring) == 4
+    assert feed() == 0
+
+
+def test_nothing_is_handed_over_for_a_domain_that_is_left_alone(mirroring: RedisServers) -> None:
+    report(URL, "https://example.net/b")
+    connections.run(frontier.block("example.org", 3600))
+    assert feed() == 1
+    assert jobs(mirroring) == ["https://example.net/b"]
+    assert claimed(mirroring) == 1
+    assert Resource.objects.get(host="example.org").due_at > datetime.now(UTC) + timedelta(minutes=5)  # type: ignore[operator]
+
+
+def test_a_host_with_enough_to_do_does_not_fill_the_lane(
+    mirroring: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FETCH_DELAY_SECONDS = 60
+    lanes(settings, 20)
+    monkeypatch.setattr(feeding, "AT_ONCE", 4)
+    report(*urls(30))
+    report(*urls(3, "example.net"))
+    feed()
+    hosts = [url.split("/")[2] for url in jobs(mirroring)]
+    assert hosts.count("example.net") == 3
+    assert hosts.count("example.org") == 4
+
+
+def test_what_expires_soonest_goes_first_and_what_has_expired_fails(
+    mirroring: RedisServers, settings: Settings
+) -> None:
+    lanes(settings, 1)
+    now = int(datetime.now(UTC).timestamp())
+    signed = "https://example.org/{}?Signature=s&Expires={}"
+    late, soon, over = (signed.format(name, now + seconds) for name, seconds in (("c", 900), ("b", 300), ("d", -1)))
+    report(URL, late, soon, over)
+    assert feed() == 1
+    assert jobs(mirroring) == [soon]
+    assert list(Resource.objects.filter(state="failed").values_list("url", "failure")) == [(over, "expired")]
+
+
+def test_a_later_signature_takes_the_place_of_one_that_has_run_out() -> None:
+    now = int(datetime.now(UTC).timestamp())
+    over, fresh = (f"https://example.org/d?Key-Pair-Id=k&Signature=s&Expires={now + seconds}" for seconds in (-1, 900))
+    report(over)
+    feed()
+    report(fresh)
+    [row] = Resource.objects.all()
+    assert (row.state, row.url) == ("wanted", fresh)
+
+
+def test_killed_before_it_publishes_it_leaves_claims_that_are_swept(
+    mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report(*urls(3))
+    killed_in(monkeypatch, publishing, "publish_all")
+    assert jobs(mirroring) == []
+    assert feed() == 0  # they are claimed
+    for url in urls(3):  # the time passes after which a message seems lost
+        mirroring.state.client.zadd("retry:claims", {work_key(digest_of(url)): 0})
+    sweeping.sweep()
+    assert jobs(mirroring) == urls(3)
+    assert claimed(mirroring) == 3
+
+
+def test_killed_before_it_says_what_is_in_hand_it_hands_nothing_over_twice(
+    mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report(*urls(3))
+    killed_in(monkeypatch, wanting, "look_again_at")
+    assert feed() == 0
+    assert jobs(mirroring) == urls(3)
+    assert claimed(mirroring) == 3
+
+
+def test_what_redis_has_lost_is_handed_over_again(mirroring: RedisServers) -> None:
+    report(*urls(3))
+    feed()
+    mirroring.state.client.flushall()
+    later = datetime.now(UTC) + timedelta(seconds=feeding.IN_HAND_SECONDS + 1)
+    assert feeding.feed(later) == 3
+    assert jobs(mirroring) == urls(3)
+
+
+def test_two_feeders_do_not_meet_and_a_dead_one_keeps_nobody_away(mirroring: RedisServers) -> None:
+    report(URL)
+    mirroring.state.client.set(feeding.LOCK, "another", ex=feeding.LOCK_SECONDS)
+    assert feed() == 0
+    assert 0 < mirroring.state.client.ttl(feeding.LOCK) <= feeding.LOCK_SECONDS
+    mirroring.state.client.delete(feeding.LOCK)
+    assert feed() == 1
+    assert not mirroring.state.client.exists(feeding.LOCK)
+
+
+@pytest.mark.parametrize(("status", "attempts"), [(502, 1), (503, 0)])
+def test_a_failure_that_only_those_who_wait_were_told_of_counts(status: int, attempts: int) -> None:
+    report(URL)
+    fail_its_work(status)
+    assert feed() == 0
+    row = Resource.objects.get()
+    assert (row.state, row.attempts) == ("wanted", attempts)
+    assert row.due_at is not None
+    assert row.due_at > datetime.now(UTC) + timedelta(seconds=30)
+
+
+def test_work_that_ends_its_fetcher_again_and_again_is_given_up(settings: Settings) -> None:
+    settings.MIRROR_ATTEMPTS = 1
+    report(URL)
+    fail_its_work(502)
+    feed()
+    row = Resource.objects.get()
+    assert (row.state, row.failure, row.detail) == ("failed", "transient", "It ended its fetcher twice.")
+
+
+def fail_its_work(status: int) -> None:
+    """As the sweeper, or a fetcher that puts it off for long."""
+    error = PreparationError("It ended its fetcher twice.", status=status, retry_seconds=60)
+    connections.execute(claims.finishing_failed(work_key(digest_of(URL)), 1, error, luck=0.5))

@@ -1,0 +1,163 @@
+"""Look-ups behind two memories: one trip, one question for the rest, and no harm when a memory is away."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pytest
+
+from resources import cached_batch as module
+from resources.cached_batch import CachedBatch, Kept, cached_batch
+from tests.conftest import RedisServers
+
+
+class Source:
+    """What the loader reads. Remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, str] = {}
+        self.asked: list[list[str]] = []
+
+    def load(self, keys: Sequence[str]) -> Mapping[str, str]:
+        self.asked.append(list(keys))
+        return {key: self.rows[key] for key in keys if key in self.rows}
+
+
+Made = Callable[..., CachedBatch[str]]
+
+
+@pytest.fixture
+def source() -> Source:
+    return Source()
+
+
+@pytest.fixture
+def made(redis_servers: RedisServers, source: Source) -> Iterator[Made]:
+    """Processes with a memory each."""
+
+    def make(memory_seconds: float = 0, at_once: int = 900, memory_size: int = 1000) -> CachedBatch[str]:
+        def read(packed: bytes) -> str:
+            if not packed.startswith(b"1"):
+                raise ValueError("of another version")
+            return packed[1:].decode()
+
+        kept = Kept("t", lambda text: b"1" + text.encode(), read, lambda _: 60, lambda: memory_seconds, memory_size)
+        address = f"unix://{redis_servers.cache.socket}"
+        return cached_batch(kept, lambda: address, at_once=at_once)(source.load)
+
+    yield make
+    if redis_servers.cache.process is None:
+        redis_servers.cache.start()
+
+
+def test_what_is_not_known_is_asked_for_once_by_all(made: Made, source: Source) -> None:
+    source.rows = {"a": "1", "b": "2"}
+    assert made()(["a", "b", "a"]) == {"a": "1", "b": "2"}
+    assert made()(["a", "b"]) == {"a": "1", "b": "2"}
+    assert source.asked == [["a", "b"]]
+
+
+def test_nothing_is_kept_of_what_is_not_there(made: Made, source: Source) -> None:
+    look_up = made(memory_seconds=60)
+    assert look_up(["a"]) == {}
+    source.rows = {"a": "1"}
+    assert look_up(["a"]) == {"a": "1"}
+
+
+def test_a_process_remembers_for_a_while_and_only_so_much(made: Made, source: Source) -> None:
+    source.rows = {key: key for key in "abc"}
+    look_up = made(memory_seconds=60, memory_size=2)
+    look_up("abc")
+    source.rows = {}
+    made().forget("abc")
+    assert look_up("abc") == {"b": "b", "c": "c"}
+
+
+def test_a_note_is_known_to_everybody_at_once(made: Made, source: Source) -> None:
+    look_up = made()
+    source.rows = {"a": "old"}
+    look_up(["a"])
+    made().note({"a": "new"})
+    assert look_up(["a"]) == {"a": "new"}
+
+
+def test_who_has_read_before_a_write_does_not_put_the_old_back(made: Made, source: Source) -> None:
+    writer = made()
+    source.rows = {"a": "old"}
+
+    def written_meanwhile(keys: Sequence[str]) -> Mapping[str, str]:
+        found = source.load(keys)
+        writer.note({"a": "new"})
+        return found
+
+    slow = CachedBatch(written_meanwhile, writer._kept, writer._address, 900)
+    assert slow(["a"]) == {"a": "old"}
+    assert writer(["a"]) == {"a": "new"}
+
+
+def test_who_has_read_before_it_was_forgotten_does_not_put_it_back(made: Made, source: Source) -> None:
+    other = made()
+    source.rows = {"a": "old"}
+
+    def forgotten_meanwhile(keys: Sequence[str]) -> Mapping[str, str]:
+        found = source.load(keys)
+        other.forget(["a"])
+        return found
+
+    slow = CachedBatch(forgotten_meanwhile, other._kept, other._address, 900)
+    assert slow(["a"]) == {"a": "old"}
+    source.rows = {}
+    assert other(["a"]) == {}
+
+
+def test_what_is_noted_as_new_does_not_replace_what_is_known(made: Made) -> None:
+    look_up = made()
+    look_up.note({"a": "stored"})
+    look_up.note_new({"a": "wanted", "b": "wanted"})
+    assert look_up("ab") == {"a": "stored", "b": "wanted"}
+
+
+def test_many_keys_are_one_trip_and_questions_of_a_size_that_the_database_takes(
+    made: Made, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trips: list[int] = []
+    piped = module._piped
+
+    def counted(client: object, commands: Sequence[tuple[object, ...]]) -> list[object]:
+        trips.append(len(commands))
+        return piped(client, commands)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_piped", counted)
+    keys = [f"k{number}" for number in range(10_000)]
+    source.rows = dict.fromkeys(keys, "x")
+    assert len(made()(keys)) == 10_000
+    assert [len(asked) for asked in source.asked] == [900] * 11 + [100]
+    assert trips == [10, 10_000]  # ten MGETs in one trip, and what was found in another
+    assert len(made()(keys)) == 10_000
+    assert trips[2:] == [10]
+
+
+def test_values_of_another_version_are_asked_for_again(made: Made, source: Source, redis_servers: RedisServers) -> None:
+    source.rows = {"a": "1"}
+    redis_servers.cache.client.set("t:a", b"2?")
+    assert made()(["a"]) == {"a": "1"}
+
+
+def test_a_server_that_is_away_is_asked_once_a_second_and_the_loader_answers(
+    made: Made, source: Source, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+    piped = module._piped
+
+    def counted(client: object, commands: Sequence[tuple[object, ...]]) -> list[object]:
+        nonlocal asked
+        asked += 1
+        return piped(client, commands)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_piped", counted)
+    redis_servers.cache.stop()
+    look_up = made()
+    source.rows = {"a": "1"}
+    for _ in range(5):
+        assert look_up(["a"]) == {"a": "1"}
+        look_up.note({"a": "1"})
+        look_up.forget(["a"])
+    assert asked == 1
