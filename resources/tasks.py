@@ -93,7 +93,9 @@ def feed_mirror() -> None:
 @shared_task(name="resources.settle_batches", ignore_result=True)
 def settle_batches(names: list[str]) -> None:
     """Settles what has ended of the lists that continuations name; those that were settled just now a bit later."""
-    batches.settle(coalescing.whose_turn(names), datetime.now(UTC))
+    now = datetime.now(UTC)
+    if batches.settle(coalescing.whose_turn(names), now):
+        webhooks.call_due(now)
 
 
 @shared_task(name="resources.look_after_batches", ignore_result=True)

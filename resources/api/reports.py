@@ -114,7 +114,8 @@ class Page:
 def report_resources(
     request: HttpRequest,
     idempotency_key: Annotated[
-        str | None, Header(description="The same key within a day is the same list.", max_length=200)
+        str | None,
+        Header(alias="Idempotency-Key", description="The same key within a day is the same list.", max_length=200),
     ] = None,
 ) -> HttpResponse:
     """Reports URLs: those that are not known are fetched and stored.

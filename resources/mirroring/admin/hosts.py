@@ -41,7 +41,7 @@ class HostAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes
     search_fields = ("host", "note")
     show_facets = admin.ShowFacets.NEVER
     actions = ("block", "unblock", "forgive")
-    readonly_fields = ("stands", "confirmed", "lies", "lied_at", "spares", "heads")
+    readonly_fields = ("stands", "confirmed", "confirmed_opaque", "lies", "lied_at", "spares", "heads")
     fieldsets = (
         (None, {"fields": ("host", "note", "blocked")}),
         ("Learnt", {"fields": readonly_fields}),
@@ -55,7 +55,8 @@ class HostAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes
 
     @admin.display(description="validators right, wrong")
     def said(self, row: MirroredHost) -> str:
-        return f"{row.confirmed:,}, {row.lies:,}" if row.confirmed or row.lies else "–"
+        confirmed = row.confirmed + row.confirmed_opaque
+        return f"{confirmed:,}, {row.lies:,}" if confirmed or row.lies else "–"
 
     @admin.display(description="validators spare")
     def spares(self, row: MirroredHost) -> str:
@@ -95,7 +96,7 @@ class HostAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes
         """It begins anew: bodies are compared until it was right often enough."""
         rows = list(queryset.filter(lies__gt=0))
         fresh = MirroredHost.objects.filter(pk__in=[row.pk for row in rows])
-        fresh.update(lies=0, lied_at=None, confirmed=0)
+        fresh.update(lies=0, lied_at=None, confirmed=0, confirmed_opaque=0)
         for row in rows:
             self.log_change(request, row, "Its validators are believed again.")
         self.message_user(request, f"Put to the test again: {', '.join(row.host for row in rows) or 'none had lied'}.")

@@ -3,17 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from . import blocking, seen, wanting
+from . import blocking, seen, taking_down, wanting
 from .models import Resource, State
-
-TAKEN_DOWN = "taken down"
-"""The failure of URLs whose file was taken down: they are not fetched again."""
 
 
 def refetch(url_digests: Sequence[str], now: datetime) -> int:
     """Wants them from now on; how many. Blocked hosts and what was taken down are left out. Raises DatabaseError."""
     blocked = blocking.blocked_hosts()
-    rows = Resource.objects.filter(url_digest__in=url_digests).exclude(failure=TAKEN_DOWN)
+    rows = Resource.objects.filter(url_digest__in=url_digests).exclude(failure=taking_down.FAILURE)
     chosen = [
         digest for digest, host in rows.values_list("url_digest", "host") if not blocking.is_blocked(host, blocked)
     ]

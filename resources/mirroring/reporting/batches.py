@@ -86,11 +86,9 @@ def name_of(batch_id: UUID) -> str:
     return f"{PREFIX}{batch_id}"
 
 
-def settle(names: Iterable[str], now: datetime) -> None:
-    """Settles what has ended of the lists that continuations name, and finishes those of which nothing is open."""
-    for name in names:
-        if batch_id := _id_of(name):
-            settle_batch(batch_id, now)
+def settle(names: Iterable[str], now: datetime) -> int:
+    """Settles what has ended of the lists that continuations name; how many are finished, of which nothing is open."""
+    return sum(settle_batch(batch_id, now) for name in names if (batch_id := _id_of(name)))
 
 
 def settle_batch(batch_id: UUID, now: datetime) -> bool:

@@ -1,0 +1,91 @@
+"""Lists of URLs on the whole site: reported, fetched once, told of at their end; from the API and from files."""
+
+import hashlib
+import hmac
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.flows import reporting_server
+from tests.flows.reporting_server import ReportingServer
+from tests.flows.stack import ROOT, Stack, eventually
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[ReportingServer]:
+    with reporting_server.running() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def token(stack: Stack) -> str:
+    return stack.manage("create_token", "mirror", "--mirror").strip()
+
+
+def ask(stack: Stack, token: str, method: str, path: str, **given: Any) -> requests.Response:
+    headers = {"Authorization": f"Bearer {token}"}
+    return requests.request(method, f"{stack.base_url}/api/{path}", headers=headers, timeout=30, **given)
+
+
+def ingest(stack: Stack, file: Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "manage.py", "ingest", str(file)]
+    return subprocess.run(
+        command, cwd=ROOT, env=stack.environment, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_a_list_is_fetched_once_and_its_webhook_is_called_signed(
+    stack: Stack, origin: ReportingServer, token: str, name: str
+) -> None:
+    origin.troubles = [500]
+    urls = [
+        f"{origin.url}/{name}",
+        f"{origin.url}/{name}?utm_source=x",
+        f"{origin.url}/missing/{name}",
+        "ftp://x.example/",
+    ]
+    body = {"urls": urls, "referer": "https://example.org/", "webhook": f"{origin.url}/told?by={name}"}
+    answer = ask(stack, token, "POST", "resources", json=body)
+    assert answer.status_code == 202, answer.text
+    told = answer.json()
+    assert [one["status"] for one in told["urls"]] == ["accepted", "accepted", "accepted", "refused"]
+
+    eventually(lambda: len(origin.calls) == 2, 60, "the webhook is called until it answers 2xx")
+    call = origin.calls[-1]
+    assert call.path == f"/told?by={name}"
+    secret = ask(stack, token, "GET", "webhook-secret").json()["secret"]
+    expected = hmac.new(secret.encode(), call.body, hashlib.sha256).hexdigest()
+    assert call.headers["Tarry-Signature"] == f"sha256={expected}"
+    assert json.loads(call.body)["batch"] == told["batch"]
+    assert json.loads(call.body)["steps"] == {"known": 1, "new": 1, "failed": 1, "refused": 1}
+
+    found = ask(stack, token, "GET", f"batches/{told['batch']}").json()
+    assert (found["settled"], found["total"]) == (4, 4)
+    digest = hashlib.sha256(f"the file /{name}\n".encode()).hexdigest()
+    assert [item["digest"] for item in found["items"]] == [digest, digest, None, None]
+    assert [path for path in origin.asked if name in path] == [f"/{name}", f"/missing/{name}"]
+    assert origin.referers == {"https://example.org/"}
+    again = ask(stack, token, "POST", "resources", json=body).json()
+    assert (again["batch"], again["is_new"], again["finished"]) == (told["batch"], False, True)
+
+
+def test_a_file_of_urls_is_ingested_and_the_exit_code_tells_of_failures(
+    stack: Stack, origin: ReportingServer, name: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "urls.txt"
+    file.write_text(f"# one\n{origin.url}/{name}\n")
+    done = ingest(stack, file)
+    assert done.returncode == 0, done.stderr
+    assert "1 URLs: 1 stored, 0 failed, 0 refused." in done.stdout
+    file.write_text(f"{origin.url}/{name}\n{origin.url}/missing/{name}\n")
+    done = ingest(stack, file)
+    assert done.returncode == 1
+    assert "2 URLs: 1 stored, 1 failed, 0 refused." in done.stdout
+    assert f"{origin.url}/missing/{name}: " in done.stderr
+    assert origin.asked.count(f"/{name}") == 1
