@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Case, CharField, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from resources.fetching.addressing import targets
@@ -33,6 +33,8 @@ YOUNG = timedelta(minutes=1)
 """A list of this age may not have asked yet for all that it wants."""
 
 SLICE = 1000
+MOST_DETAIL = 500
+_COLUMNS = ("batch_id", "position", "url", "url_digest", "step", "blob_digest", "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def create(sent: Sent, decisions: Sequence[Decision], now: datetime) -> Batch | 
     try:
         with transaction.atomic():
             batch.save(force_insert=True)
-            BatchItem.objects.bulk_create([_item(batch, one) for one in decisions])
+            _insert_items(batch, decisions)
     except IntegrityError:  # another request got there first
         return None
     return batch
@@ -157,16 +159,24 @@ def _next_id(sent: Sent) -> UUID:
     return UUID(bytes=hashlib.sha256(f"{sent.key} {before}".encode()).digest()[:16], version=4)
 
 
-def _item(batch: Batch, decision: Decision) -> BatchItem:
-    return BatchItem(
-        batch=batch,
-        position=decision.position,
-        url=storable(decision.url, MOST_URL_CHARACTERS),
-        url_digest=decision.url_digest,
-        step=decision.step,
-        blob_digest=decision.blob_digest,
-        detail=decision.detail[:500],
-    )
+def _insert_items(batch: Batch, decisions: Sequence[Decision]) -> None:
+    """Ten thousand at once, without a model for each: that took four times as long."""
+    batch_id = BatchItem._meta.get_field("batch").get_db_prep_save(batch.pk, connection)
+    rows = [
+        (
+            batch_id,
+            one.position,
+            storable(one.url, MOST_URL_CHARACTERS),
+            one.url_digest,
+            one.step,
+            one.blob_digest,
+            one.detail[:MOST_DETAIL],
+        )
+        for one in decisions
+    ]
+    table, places = connection.ops.quote_name(BatchItem._meta.db_table), ", ".join(["%s"] * len(_COLUMNS))
+    with connection.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO {table} ({', '.join(_COLUMNS)}) VALUES ({places})", rows)  # noqa: S608
 
 
 def _wanted(item: BatchItem, referer: str, now: datetime) -> Wanted:
