@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections import OrderedDict
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 
 from retry.errors import StoreUnavailable
@@ -29,6 +30,15 @@ MOST_TURN_SECONDS = 10.0
 NO_HEADS_SECONDS = 3600.0
 """For how long a domain that has no turn for the body soon after the head is not asked for heads first."""
 MOST_WITHOUT_HEADS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A turn at a host that a redirect led to, and when it was taken (monotonic)."""
+
+    url: str
+    at: float
+    is_paced: bool
 
 
 class Asker:
@@ -66,18 +76,21 @@ class Asker:
     async def _ask(self, job: Claimed, fetch: Fetch, slows: Slows | None, spares: Spares | None) -> Outcome:
         client = await self._ways.client_for(job)
         limits = replace(fetch.limits, learnt_bytes_per_second=self._speeds.of(job.scope))
-        turn = partial(self._turn, job.egress)
+        turns_taken = list[_Taken]()
+        turn = partial(self._turn, job.egress, taken=turns_taken)
         decide, onward = (spares.decide, spares.onward) if spares else (None, None)
         outcome = await client.fetch(replace(fetch, limits=limits), decide, slows, turn, onward)
         if isinstance(outcome, Failed) and outcome.failure is Failure.THROTTLED and judging.was_elsewhere(outcome):
             await self._tell_elsewhere(job, outcome)
+        if turns_taken and not isinstance(outcome, Failed):
+            await self._tell_served(job, turns_taken[-1])
         self._speeds.note(job.scope, outcome.timing)
         record = Record.of(fetch, outcome, scope=job.scope, lane=job.lane, egress=job.egress)
         self._recorder.add(record)
         observing.fetched(record)
         return outcome
 
-    async def _turn(self, egress: str, url: str) -> None:
+    async def _turn(self, egress: str, url: str, taken: "list[_Taken] | None" = None) -> None:
         """Waits for a turn at a domain that a redirect leads to. Raises FetchError when it is too far away."""
         try:
             found = await self._trips.run(turns.take(url, egress, MOST_TURN_SECONDS))
@@ -86,7 +99,15 @@ class Asker:
         if isinstance(found, NotNow):
             said = "it was redirected to a host that is left alone for now"
             raise FetchError(Failure.POSTPONED, said, retry_after_seconds=found.wait_seconds)
+        if taken is not None:
+            taken.append(_Taken(url, time.monotonic(), found.is_paced))
         await asyncio.sleep(found.wait_seconds)
+
+    async def _tell_served(self, job: Claimed, last: "_Taken") -> None:
+        """The host that a redirect led to has answered: it learns from that how fast it may be asked."""
+        since = time.monotonic() - last.at
+        with suppress(StoreUnavailable):  # then it learns from the next
+            await self._trips.run(turns.served(last.url, job.egress, since, is_paced=last.is_paced))
 
     def _go_without_heads(self, scope: str) -> None:
         self._without_heads[scope] = time.monotonic() + NO_HEADS_SECONDS

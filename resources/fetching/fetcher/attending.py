@@ -20,7 +20,7 @@ from ..outcomes import Dropped, Failed, Failure, Fetched, Outcome, Timing
 from ..queues import frontier
 from ..queues.frontier import End, Hold, PutBack, TryAgain
 from ..queues.jobs import Again as QueuedAgain
-from ..queues.jobs import Claimed, Doomed, Job, More, Report, Verdict, Wish
+from ..queues.jobs import Claimed, Doomed, Job, More, Report, Stale, Verdict, Wish
 from ..requests import Fetch
 from ..transport.client import Slows
 from ..transport.giving_up import Again
@@ -153,16 +153,20 @@ class Attendant:
         step = judging.step_after(outcome, attempts=attempts, patience=conf.patience(), random=random.random)
         if isinstance(step, Again):
             reply = await self._report(job, judging.report_of(outcome), TryAgain(step.delay_seconds))
-            if isinstance(reply, QueuedAgain):
-                await self._wait(job, errands, outcome, reply.wait_seconds)
+            if isinstance(reply, QueuedAgain | Stale):  # stale: queued by a call whose reply was lost, or by a reaper
+                wait_seconds = reply.wait_seconds if isinstance(reply, QueuedAgain) else step.delay_seconds
+                await self._wait(job, errands, outcome, wait_seconds)
                 return
             await self._serve(errands, outcome)
         else:
             serving = asyncio.create_task(self._serve(errands, outcome))
-            await asyncio.wait({serving}, timeout=QUICK_SECONDS)
-            then = End(job.version) if serving.done() else Hold()
-            reply = await self._report(job, judging.report_of(outcome), then)
-            await serving
+            try:
+                await asyncio.wait({serving}, timeout=QUICK_SECONDS)
+                then = End(job.version) if serving.done() else Hold()
+                reply = await self._report(job, judging.report_of(outcome), then)
+                await serving
+            finally:
+                serving.cancel()  # the fetcher ends: what is given back is not stored behind its back
             if isinstance(then, End) and not isinstance(reply, More):
                 return
         await self._finish(job, outcome, begun)

@@ -14,9 +14,10 @@ from .calling import call
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The request may be sent in so long: the turn is kept for it."""
+    """The request may be sent in so long: the turn is kept for it. `is_paced`: it comes as soon as it is allowed."""
 
     wait_seconds: float
+    is_paced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,14 @@ class NotNow:
 
 def take(url: str, egress: str, most_wait_seconds: float) -> Steps[Granted | NotNow]:
     """A turn at the URL's domain, by that way out. Raises ValueError for a URL without host."""
-    how, wait_ms = cast(list[bytes], (yield call("turn", *_where(url, egress), most_wait_seconds * 1000)))
-    return (Granted if how == b"granted" else NotNow)(float(wait_ms) / 1000)
+    reply = cast(list[bytes], (yield call("turn", *_where(url, egress), most_wait_seconds * 1000)))
+    how, wait_seconds = reply[0], float(reply[1]) / 1000
+    return Granted(wait_seconds, reply[2] == b"1") if how == b"granted" else NotNow(wait_seconds)
+
+
+def served(url: str, egress: str, since_turn_seconds: float, *, is_paced: bool) -> Steps[None]:
+    """Tells the URL's domain that it answered the request of such a turn, which was taken so long ago."""
+    yield call("served", *_where(url, egress), since_turn_seconds * 1000, int(is_paced))
 
 
 def refused(url: str, egress: str, latency_seconds: float, retry_after_seconds: float) -> Steps[None]:

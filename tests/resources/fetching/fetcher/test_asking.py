@@ -55,6 +55,8 @@ def test_a_redirect_waits_for_its_turn_at_the_host_that_it_leads_to() -> None:
                 await want(work)
                 assert isinstance(await ended(work), standings.Done)
                 assert asyncio.get_running_loop().time() - began >= 0.9
+            learnt = (await asyncio.to_thread(connections.run, frontier.look(f"127.0.0.2:{other.port}")))[1]
+            assert learnt["ok"] == "1"
 
     run(test)
 

@@ -136,6 +136,31 @@ def test_claims_whose_replies_are_lost_are_no_lapses(
     assert said == ["nothing can be claimed", "claims are answered again"]
 
 
+def test_a_retry_whose_queueing_was_not_heard_of_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.fetching.fetcher.trips.AGAIN_SECONDS", 0.01)
+    execute_all, lost = connections.execute_all, list[Call]()
+
+    async def losing(client: object, server: Server, calls: Sequence[Call]) -> object:
+        replies = await execute_all(client, server, calls)  # type: ignore[arg-type]
+        reports = [call for call in calls if call.script == "fetch.report"]
+        if reports and not lost:
+            lost.extend(reports)
+            raise StoreUnavailable("the connection is gone")
+        return replies
+
+    monkeypatch.setattr(connections, "execute_all", losing)
+
+    async def test(origin: Origin) -> None:
+        work = page_work(origin.does("/a", in_turn(answer("500 Internal Server Error"), answer(body=b"page"))))
+        async with fetching():
+            await want(work)
+            assert isinstance(await ended(work), standings.Done)
+        assert origin.targets == ["/a", "/a"]
+
+    run(test)
+    assert lost
+
+
 def test_jobs_are_kept_while_they_are_in_flight(settings: Settings, servers: RedisServers) -> None:
     settings.FETCH_LEASE_SECONDS = 0.3
     settings.RETRY_LEASE_SECONDS = 0.3
