@@ -152,7 +152,8 @@ class Attendant:
         attempts = job.attempts + 1
         step = judging.step_after(outcome, attempts=attempts, patience=conf.patience(), random=random.random)
         if isinstance(step, Again):
-            reply = await self._report(job, judging.report_of(outcome), TryAgain(step.delay_seconds))
+            again = TryAgain(step.delay_seconds, counts=judging.counts(outcome))
+            reply = await self._report(job, judging.report_of(outcome), again)
             if isinstance(reply, QueuedAgain | Stale):  # stale: queued by a call whose reply was lost, or by a reaper
                 wait_seconds = reply.wait_seconds if isinstance(reply, QueuedAgain) else step.delay_seconds
                 await self._wait(job, errands, outcome, wait_seconds)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ..addressing.scopes import scopes
 from ..outcomes import Failed, Failure, Outcome
 from ..queues.jobs import Report, Verdict
-from ..transport.giving_up import Again, GiveUp, Patience, next_step
+from ..transport.giving_up import UNCOUNTED, Again, GiveUp, Patience, next_step
 
 
 def report_of(outcome: Outcome) -> Report:
@@ -24,6 +24,11 @@ def report_of(outcome: Outcome) -> Report:
 def was_elsewhere(failed: Failed) -> bool:
     """Whether it failed at another host than the one that was asked first."""
     return bool(failed.hops) and failed.url != "" and scopes(failed.url).host != scopes(failed.hops[0].url).host
+
+
+def counts(outcome: Outcome) -> bool:
+    """Whether it is an attempt of the job. What rests elsewhere, and what refuses, is not the job's failure."""
+    return not isinstance(outcome, Failed) or outcome.failure not in UNCOUNTED
 
 
 def step_after(

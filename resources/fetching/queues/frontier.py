@@ -59,9 +59,10 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class TryAgain:
-    """The job is queued again after that time, within the domain's retry budget."""
+    """The job is queued again after that time: an attempt, within the domain's retry budget, unless it is nobody's."""
 
     wait_seconds: float
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,8 @@ def report(
     match then:
         case End(version):
             what = "end"
-        case TryAgain(again_seconds):
-            what = "again"
+        case TryAgain(again_seconds, counts):
+            what = "again" if counts else "later"
         case PutBack():
             what = "back"
     latency_ms, retry_after_ms = outcome.latency_seconds * 1000, max(0.0, outcome.retry_after_seconds) * 1000

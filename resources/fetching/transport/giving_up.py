@@ -14,7 +14,7 @@ _THROTTLED = frozenset({420, 429, 503, 509, 529})
 _TRANSIENT = frozenset({407, 408, 409, 421, 423, 425, 511})
 _UNABLE = frozenset({501, 505})
 _ONCE = frozenset({Failure.PERMANENT, Failure.REFUSED, Failure.TOO_BIG, Failure.EXPIRED})
-_UNCOUNTED = frozenset({Failure.THROTTLED, Failure.POSTPONED, Failure.OURS})
+UNCOUNTED = frozenset({Failure.THROTTLED, Failure.POSTPONED, Failure.OURS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def next_step(
     if failure in _ONCE:
         return GiveUp(f"{failure.value}: not tried again")
     floor = retry_after_seconds or 0.0
-    if failure in _UNCOUNTED:
+    if failure in UNCOUNTED:
         if waited_seconds + floor > patience.stall_seconds:
             return GiveUp(f"{failure.value} for {waited_seconds / 3600:.1f} hours")
     elif attempts >= (most := patience.slow_attempts if failure is Failure.TOO_SLOW else patience.attempts):

@@ -2,7 +2,7 @@
 -- being held, is done, or is queued again.
 -- needs: domain line job adapting network
 -- ARGV: rules machine key token verdict status latency_ms retry_after_ms bytes
---       next("hold"|"end"|"again"|"back") version again_ms
+--       next("hold"|"end"|"again"|"later"|"back") version again_ms
 -- -> stale | held | ended | more version payloads | again wait_ms | refused
 local machine, key, token, verdict, status = unpack(ARGV, 2, 6)
 local latency, retry_after, bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
@@ -111,15 +111,15 @@ if verdict == 'throttled' or (ours and verdict ~= 'unsent') then
   reply = {'again', string.format('%.0f', math.max(rest, allowed_at(d) - now, 0))}
 elseif what == 'back' then  -- its turn was used for something else
   reply = queue_again(0)
-elseif what == 'again' and verdict ~= 'unsent' and d.budget < 1 then
+elseif what == 'later' or (what == 'again' and verdict == 'unsent') then  -- nobody's failure: no attempt
+  reply = queue_again(again_ms)
+elseif what == 'again' and d.budget < 1 then
   set_job(job, 'state', 'holding')
   reply = {'refused'}
 elseif what == 'again' then
-  if verdict ~= 'unsent' then
-    d.budget = d.budget - 1
-    set_job(job, 'attempts', job.attempts + 1)
-    if verdict == 'unreachable' then note_recent(untold_name(machine, d.egress), key) end
-  end
+  d.budget = d.budget - 1
+  set_job(job, 'attempts', job.attempts + 1)
+  if verdict == 'unreachable' then note_recent(untold_name(machine, d.egress), key) end
   reply = queue_again(again_ms)
 elseif what == 'end' then
   reply = end_or_more()

@@ -8,6 +8,7 @@ from pytest_django import Settings
 
 from resources.fetching.outcomes import Outcome
 from resources.fetching.queues import frontier
+from resources.fetching.queues.jobs import url_key
 from resources.fetching.requests import Fetch
 from resources.fetching.transport.client import Client
 from retry import connections, standings
@@ -75,6 +76,20 @@ def test_a_redirect_does_not_ask_a_host_that_is_left_alone(servers: RedisServers
 
     run(test)
     assert leftovers(servers) == []
+
+
+def test_a_redirect_to_a_host_that_rests_for_a_while_is_no_attempt(servers: RedisServers) -> None:
+    async def test(origin: Origin) -> None:
+        async with Origin("127.0.0.2") as other:
+            url = origin.does("/a", redirect(other.url("/b")))
+            await asyncio.to_thread(connections.run, frontier.block(f"127.0.0.2:{other.port}", 15))
+            async with fetching():
+                await want(page_work(url))
+                while not servers.state.client.zcard("fetch:later"):
+                    await asyncio.sleep(0.01)
+            assert servers.state.client.hget(f"fetch:job:{url_key(url)}", "attempts") == b"0"
+
+    run(test)
 
 
 def test_a_refusal_behind_a_redirect_is_that_hosts_own(servers: RedisServers) -> None:

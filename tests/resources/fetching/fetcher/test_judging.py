@@ -33,3 +33,9 @@ def test_each_failure_counts_against_whom_it_concerns(
     failure: Failure, status: int | None, url: str, hops: tuple[Hop, ...], verdict: Verdict
 ) -> None:
     assert judging.report_of(Failed(failure, "no", TIMING, status, hops=hops, url=url)).verdict is verdict
+
+
+@pytest.mark.parametrize("failure", Failure)
+def test_only_the_jobs_own_failures_are_attempts(failure: Failure) -> None:
+    is_nobodys = failure in {Failure.THROTTLED, Failure.POSTPONED, Failure.OURS}
+    assert judging.counts(Failed(failure, "no", TIMING)) is not is_nobodys

@@ -167,6 +167,14 @@ def test_a_request_that_was_not_sent_is_no_attempt(clock: Clock) -> None:
     assert claimed().attempts == 0
 
 
+def test_what_is_nobodys_failure_is_no_attempt_and_costs_no_retry(clock: Clock) -> None:
+    enqueue(job())
+    for _ in range(15):
+        assert report(next_claimed(clock), REFUSED, TryAgain(5, counts=False)) == Again(5)
+    assert next_claimed(clock).attempts == 0
+    assert "budget" not in record()
+
+
 def test_while_our_network_is_away_one_request_at_a_time_tries_it(clock: Clock) -> None:
     fetched_once(clock, *HOSTS)
     clock.pass_by(60)
