@@ -43,7 +43,6 @@ class Reader(Client):
     def request(self, **request: Any) -> Any:
         response: Any = super().request(**request)
         response.body = b"".join(response) if response.streaming else response.content
-        response.close()
         return response
 
 
