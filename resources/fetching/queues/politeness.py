@@ -27,7 +27,7 @@ class Politeness:
     near_cut: float = 1.25
     first_step: float = 0.02
     margin: float = 1.03
-    probe: float = 20
+    probe: float = 10
     probe_requests: int = 200
     probe_asked: float = 12
     most_asked: float = 300
