@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from benchmarks import (
+    blobs,
     cached,
     cold,
     feed_reading,
@@ -34,6 +35,7 @@ from benchmarks.limits import raise_file_limit
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "cached": cached.measure,
+    "blobs": blobs.measure,
     "cold": cold.measure,
     "memory": memory.measure,
     "wake": wake.measure,

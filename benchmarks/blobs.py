@@ -1,0 +1,55 @@
+"""What a mirrored file, asked for by its digest, costs more than a file: those that nginx keeps, and larger ones."""
+
+import os
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+from benchmarks import pairs
+from benchmarks.figures import Figure, Note, median
+from tests.flows.stack import Stack
+
+ROUNDS, ROUND_SECONDS = 9, 2
+CONNECTIONS = 16
+"""Of large files fewer are on their way at a time: 64 of 50 MB would measure the client's patience."""
+
+SIZES = {"10 KB": 10_000, "1 MB": 1_000_000, "10 MB": 10_000_000, "50 MB": 50_000_000}
+"""The last is above MIRROR_HOT_BYTES."""
+
+SHARE = 0.9
+
+_STORE = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from resources.mirroring.keeping import blobs
+from resources.mirroring.keeping.models import Blob
+now = datetime.now(UTC)
+for path in map(Path, {paths!r}):
+    name = blobs.keep(path, path.name)
+    given = dict(media_type="application/octet-stream", holder="", stored_at=now, uploaded_at=now, accessed_at=now)
+    Blob.objects.create(digest=path.name, size=path.stat().st_size, name=name, **given)
+"""
+
+
+def measure() -> Iterator[Figure | Note]:
+    """Requests a second by digest ÷ for the same bytes as a static file of the same nginx."""
+    pairs.tool()
+    with Stack() as stack:
+        files = {label: _written(stack.data / "static", size) for label, size in SIZES.items()}
+        stack.manage("shell", "-c", _STORE.format(paths=[str(path) for path in files.values()]))
+        for label, path in files.items():
+            urls = [f"{stack.base_url}/resources/{path.name}", f"{stack.base_url}/static/{path.name}"]
+            rounds = pairs.rates(urls, ROUNDS, ROUND_SECONDS, connections=CONNECTIONS)
+            ratios = [by_digest / static for by_digest, static in rounds]
+            by_digest, static = (median([pair[side] for pair in rounds]) for side in (0, 1))
+            said = f"{by_digest:,.0f} and {static:,.0f} requests/s"
+            yield Note(f"{label}: {said}, ratios from {min(ratios):.2f} to {max(ratios):.2f}")
+            yield Figure(f"{label} by digest ÷ the same file as nginx static", median(ratios), at_least=SHARE)
+
+
+def _written(folder: Path, size: int) -> Path:
+    body = os.urandom(size)
+    path = folder / sha256(body).hexdigest()
+    path.write_bytes(body)
+    return path
