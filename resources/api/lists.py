@@ -15,7 +15,8 @@ from resources.models import ApiToken
 from . import bodies, problems, throttling
 from .problems import Problem
 
-EXAMPLE = ["https://images.example.org/a.jpg", "https://images.example.org/b.png?utm_source=x"]
+EXAMPLE = ["https://images.example/a.jpg", "https://images.example/b.png?utm_source=x"]
+"""Of a domain that nobody has (RFC 2606): examples are tried out."""
 
 Urls = Annotated[list[str], Field(min_length=1, max_length=MOST_URLS, examples=[EXAMPLE])]
 

@@ -27,7 +27,7 @@ MOST_ITEMS = 1000
 
 _log = logging.getLogger("tarry.api")
 
-_EXAMPLE = {"urls": lists.EXAMPLE, "referer": "https://example.org/", "webhook": "https://example.org/told"}
+_EXAMPLE = {"urls": lists.EXAMPLE, "referer": "https://shop.example/", "webhook": "https://shop.example/told"}
 
 
 class UrlReported(Schema):
