@@ -1,5 +1,7 @@
 """A clock for the frontier's scripts that tests move by hand."""
 
+from random import Random
+
 import pytest
 
 from resources.fetching.queues import calling
@@ -8,11 +10,12 @@ START_MS = 1_800_000_000_000.0
 
 
 class Clock:
-    """Redis' time, as the scripts are told it. Seconds since the start are `seconds`."""
+    """Redis' time, as the scripts are told it, and always the same luck. Seconds since the start are `seconds`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 0.0
         real = calling._rules
+        monkeypatch.setattr(calling, "random", Random(1))
         monkeypatch.setattr(calling, "_rules", lambda: f'{{"now":{self.ms:.3f},{real()[1:]}')
 
     @property
