@@ -20,6 +20,7 @@ from benchmarks import (
     interactive,
     isolation,
     memory,
+    mirroring,
     misses,
     ordering,
     painting,
@@ -54,6 +55,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "interactive": interactive.measure,
     "frontier": frontier.measure,
     "ordering": ordering.measure,
+    "mirroring": mirroring.measure,
     "feed_reading": feed_reading.measure,
 }
 

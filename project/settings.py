@@ -294,6 +294,8 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "timeout": 5,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
+    if os.environ.get("TARRY_INSTANCE") == "worker":  # a fetcher's threads would open one for each file
+        DATABASES["default"].update(CONN_MAX_AGE=60)
 else:
     DATABASES["default"].update(CONN_MAX_AGE=60, CONN_HEALTH_CHECKS=True)
     DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 2)

@@ -5,6 +5,7 @@ import sys
 from types import TracebackType
 from typing import Self
 
+from project.processes import WORKER
 from tests.flows.stack import ROOT, Stack
 
 
@@ -31,7 +32,8 @@ class FurtherFetcher:
     def _started(self) -> "subprocess.Popen[bytes]":
         command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "manage.py", "fetch"]
         with (self._stack.data / "logs" / "further-fetchers.log").open("ab") as log:
-            return subprocess.Popen(command, cwd=ROOT, env=self._stack.environment, stdout=log, stderr=log)
+            environment = {**self._stack.environment, **WORKER}
+            return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
 
     def _end(self) -> None:
         self._process.kill()

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import signal
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -23,6 +24,9 @@ from resources.fetching.fetcher.works import Works
 from resources.fetching.keeping.timings import Recorder
 from resources.mirroring.keeping.tending import Tender
 from retry import connections
+
+THREADS = 16
+"""For what tasks do with answers, which is mostly to wait for the disk and the database. Each has a connection."""
 
 
 class Command(BaseCommand):
@@ -60,6 +64,7 @@ async def _fetch(slots: int) -> None:
         slow = max(1, slots // 5)
         engine = Engine(trips, works, attendant, Slots(slots - slow, slow), Waking(), worker=worker, machine=machine)
         loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="tasks"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, engine.end)
         recording = asyncio.create_task(recorder.run())

@@ -1,0 +1,171 @@
+"""Mirroring a list of 20,000 URLs with three fetchers, one of which is killed, and a worker too.
+
+Judged by what the origins saw and what is stored; then how quick it is, against a bare downloader, and how quickly
+what is known is found.
+"""
+
+import asyncio
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from hashlib import sha256
+from pathlib import Path
+
+import aiohttp
+
+from benchmarks.figures import Figure, Note
+from benchmarks.reported import Reported, digest_of
+from benchmarks.running import run
+from tests.flows.fetchers import FurtherFetcher
+from tests.flows.stack import ROOT, Stack, eventually
+from tests.hostile import corpora
+from tests.hostile.corpora import Corpus
+
+REPORTED = 20_000
+MOST_BODIES = 1.1
+HOSTS = [f"127.3.0.{number}" for number in range(1, 201)]
+FILES, AT_ONCE = 3_000, 80
+"""Of the comparison with a bare downloader, which has as many places as a fetcher."""
+SECONDS = 1200
+ENVIRONMENT = {
+    "FETCH_DELAY_SECONDS": "0.001",
+    "FETCH_IN_FLIGHT": "8",
+    "FETCH_BYTES_PER_SECOND": "0",
+    "FETCH_ATTEMPTS": "1",
+    "FETCH_LEASE_SECONDS": "3",
+    "RETRY_LEASE_SECONDS": "3",
+    "MIRROR_ATTEMPTS": "1",
+    "MIRROR_KNOWN_SECONDS": "0.001",  # the process's own memory is not what is measured
+}
+
+
+def measure() -> Iterator[Figure | Note]:
+    """The list, then the speed of what is new, then that of what is known."""
+    with ExitStack() as everything:
+        directory = Path(everything.enter_context(tempfile.TemporaryDirectory(prefix="tarry-corpus-")))
+        corpus = everything.enter_context(corpora.running(directory / "asked", HOSTS, SECONDS))
+        stack = everything.enter_context(Stack(**ENVIRONMENT))
+        for _ in range(2):
+            everything.enter_context(FurtherFetcher(stack))
+        yield from _list(stack, corpus, directory)
+        yield from _speed(stack, corpus, directory)
+        yield from _lookups(stack)
+
+
+def _list(stack: Stack, corpus: Corpus, directory: Path) -> Iterator[Figure | Note]:
+    reported = Reported(corpus, REPORTED)
+    yield Note(f"{REPORTED:,} URLs of {len(HOSTS)} hosts, three fetchers; one is killed half-way, and a worker")
+    first = _begin(stack, reported.base(), directory)
+    half = len(reported.base()) / 2
+    eventually(lambda: len(corpus.asked()) >= half, SECONDS, "half of it is asked for")
+    stack.kill("fetch")
+    stack.kill("work", children=True)
+    first.wait(SECONDS)
+    _end(stack, _begin(stack, reported.everything(), directory))
+    yield from _judge(stack, corpus, reported)
+
+
+def _judge(stack: Stack, corpus: Corpus, reported: Reported) -> Iterator[Figure]:
+    expected = reported.digests()
+    contents = set(expected.values())
+    ended = _rows(stack)
+    stored = {url: digest for url, _, digest in ended if digest}
+    bodies = sum(step in {"new", "content"} for _, step, _ in ended)
+    wrong = sum(digest != digest_of(url) for url, digest in stored.items())
+    yield Figure("URLs that were stored or have failed, of those that had to", _share(ended, reported), at_least=1)
+    yield Figure("false merges: URLs with another file's content", wrong, at_most=0)
+    yield Figure("stored blobs ÷ distinct contents", len(set(stored.values())) / len(contents), at_least=1, at_most=1)
+    yield Figure("bodies downloaded ÷ distinct contents", bodies / len(contents), at_most=MOST_BODIES)
+    yield Figure("ingest efficiency: newly stored ÷ bodies downloaded", _count(ended, "new") / bodies)
+    yield Figure("the same URL in flight at once, at most", max(one.at_once for one in corpus.asked()), at_most=1)
+    yield Figure("marks that are left", _marks(stack), at_most=0)
+
+
+def _share(ended: Sequence[tuple[str, str, str]], reported: Reported) -> float:
+    steps = {url: step for url, step, _ in ended}
+    expected = reported.digests()
+    urls = [*reported.base(), *reported.others()]
+    right = sum((steps.get(url) == "failed") == (url not in expected) and bool(steps.get(url)) for url in urls)
+    return right / len(urls)
+
+
+def _count(ended: Sequence[tuple[str, str, str]], step: str) -> int:
+    return Counter(one for _, one, _ in ended)[step]
+
+
+def _speed(stack: Stack, corpus: Corpus, directory: Path) -> Iterator[Figure | Note]:
+    numbers = itertools.count(10**6)
+    mirrored, bare = ([corpus.url(n, f"/c/{next(numbers)}/10000/a.jpg") for n in range(FILES)] for _ in range(2))
+    before = len(corpus.asked())
+    _end(stack, _begin(stack, mirrored, directory))
+    asked = corpus.asked()[before:]
+    whole = FILES / (max(one.ended for one in asked) - min(one.began for one in asked))
+    alone = run(_bare(bare, directory / "bare"))
+    yield Note(f"{FILES:,} new files of 10,000 bytes; from the first request to the last")
+    yield Figure("files a second by three fetchers", whole, "/s")
+    yield Figure("files a second by bare aiohttp that writes them to files", alone, "/s")
+    yield Figure("files a second, mirrored ÷ bare", whole / alone)
+
+
+async def _bare(urls: Sequence[str], directory: Path) -> float:
+    """Files a second by aiohttp in this process, each written under its digest."""
+    directory.mkdir()
+    left = iter(urls)
+    async with aiohttp.ClientSession() as session:
+
+        async def work() -> None:
+            for url in left:
+                async with session.get(url) as response:
+                    body = await response.read()
+                await asyncio.to_thread((directory / sha256(body).hexdigest()).write_bytes, body)
+
+        began = time.perf_counter()
+        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+        return len(urls) / (time.perf_counter() - began)
+
+
+def _lookups(stack: Stack) -> Iterator[Figure]:
+    command = [sys.executable, "-m", "benchmarks.lookups"]
+    done = subprocess.run(command, cwd=ROOT, env=stack.environment, stdout=subprocess.PIPE, text=True, check=True)
+    rates: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    alone = rates.pop("one by one")
+    for size, rate in rates.items():
+        yield Figure(f"seen URLs looked up a second, in lists of {int(size):,}", rate, "/s")
+    yield Figure("seen URLs looked up a second, by a query each", alone, "/s")
+    yield Figure("in lists of 10,000 ÷ by a query each", rates["10000"] / alone)
+
+
+def _begin(stack: Stack, urls: Sequence[str], directory: Path) -> "subprocess.Popen[bytes]":
+    """`manage.py ingest`, which waits until all of them have ended."""
+    file = directory / f"list-{time.monotonic_ns()}"
+    file.write_text("".join(f"{url}\n" for url in urls))
+    command = [sys.executable, "manage.py", "ingest", str(file)]
+    environment = {**stack.environment, "PUBLIC_URL": stack.base_url}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _end(stack: Stack, ingesting: "subprocess.Popen[bytes]") -> None:
+    if ingesting.wait(SECONDS) not in {0, 1}:  # 1: something has failed, as some of it does
+        raise RuntimeError(f"`ingest` failed:\n{stack.logs()}")
+
+
+def _rows(stack: Stack) -> list[tuple[str, str, str]]:
+    """URL, step and digest of all."""
+    code = (
+        "import json; from resources.mirroring.keeping.models import Resource; "
+        "print(json.dumps(list(Resource.objects.values_list('url', 'step', 'blob_digest'))))"
+    )
+    return [(url, step, digest) for url, step, digest in json.loads(stack.manage("shell", "--no-imports", "-c", code))]
+
+
+def _marks(stack: Stack) -> int:
+    """What says that something is in flight, or is to go on."""
+    names = ("retry:claim:mirror:*", "mirror:after:*", "fetch:job:*")
+    eventually(lambda: not stack.state.exists("mirror:unsettled"), 30, "all lists are settled")
+    return sum(1 for name in names for _ in stack.state.scan_iter(name))
