@@ -6,11 +6,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from project import starting
-from project.paths import BASE_DIR, runtime_directory
+from project import run, starting
+from project.paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
+from project.storing import storage_from
+from project.waiting import Elsewhere
+from resources.mirroring.keeping import blobs
 from tests.flows.stack import free_port
 
 
@@ -82,3 +86,11 @@ def test_a_data_directory_that_cannot_be_made() -> None:
 def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "is not a directory" in refusal(tmp_path / "file")
+
+
+@pytest.mark.parametrize("url", ["file:///srv/blobs", "s3://key:secret@127.0.0.1:1/bucket?region=x&tls=0"])
+def test_nginx_finds_mirrored_files_where_they_are_kept(settings: Any, url: str) -> None:
+    settings.STORAGES = {**settings.STORAGES, "default": storage_from(url)}
+    front = run._front(DataDirectory(Path("/d")), RuntimeDirectory(Path("/r")), Elsewhere())
+    assert front.shelves == blobs.shelves()
+    assert (front.bucket is None) == url.startswith("file")

@@ -143,3 +143,17 @@ def test_each_data_directory_has_its_own_short_runtime_directory(tmp_path: Path)
     one, other = runtime_directory(tmp_path / "one"), runtime_directory(tmp_path / "other")
     assert one != other
     assert len(str(one.root)) < 40
+
+
+def test_name_servers_are_as_nginx_writes_them(tmp_path: Path) -> None:
+    file = tmp_path / "resolv.conf"
+    assert starting.nameservers(file) == []
+    file.write_text(
+        "# comment\nsearch x\nnameserver 192.0.2.1\nnameserver 2001:db8::1\nnameserver fe80::1%eth0\nnameserver\n"
+    )
+    assert starting.nameservers(file) == ["192.0.2.1", "[2001:db8::1]"]
+
+
+def test_a_path_that_means_something_in_a_configuration_is_refused() -> None:
+    with pytest.raises(StartError, match="characters"):
+        starting.require_plain(Path("/srv/a$b"))
