@@ -15,6 +15,7 @@ from retry.contents import Prepared
 from retry.errors import PreparationError, QueueUnavailable
 from retry.scripts import Call
 from retry.serving import serve_or_defer
+from retry.tickets import MAX_REDIRECT_CHARACTERS
 from retry.work import Work
 from tests.conftest import RedisServers
 
@@ -222,7 +223,7 @@ def test_a_preflight_is_answered(work: Work) -> None:
 
 
 def test_an_absurdly_long_address_is_refused(work: Work) -> None:
-    assert ask(work, "/" + "x" * 2100).status_code == 414
+    assert ask(work, "/" + "x" * MAX_REDIRECT_CHARACTERS).status_code == 414
 
 
 def test_a_navigation_for_html_gets_the_waiting_page(work: Work, servers: RedisServers) -> None:

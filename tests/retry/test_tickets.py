@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from retry.errors import TicketError
-from retry.tickets import MAX_KEY_CHARACTERS, Ticket, read_ticket, status_address, ticket_address
+from retry.tickets import (
+    MAX_KEY_CHARACTERS,
+    MAX_REDIRECT_CHARACTERS,
+    Ticket,
+    read_ticket,
+    status_address,
+    ticket_address,
+)
 
 NOW = 1_800_000_000
 SITE = frozenset({"tiles.example"})
@@ -125,7 +132,7 @@ def test_a_hop_that_is_no_small_number_is_malformed(hop: str) -> None:
         "tiles/a",
         "/a\r\nSet-Cookie: x=1",
         "/a b",
-        "/" + "x" * 2001,
+        "/" + "x" * MAX_REDIRECT_CHARACTERS,
         "http://[::1",
     ],
 )
