@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+from resources.fetching.addressing import targets
 from resources.fetching.addressing.routes import REDIRECTS
 from resources.fetching.outcomes import Dropped, Failed, Fetched, Head, NotModified
 from retry.errors import PreparationError
@@ -11,7 +12,7 @@ from .. import conf
 from ..canonical.urls import canonical
 from ..contents.types import recognise
 from ..errors import MirrorError, UrlError
-from ..keeping import blobs, hosts
+from ..keeping import blobs, blocking, hosts
 from ..keeping.found import Contents, Found, Lost, Outcome, Source, Vouched
 from ..keeping.models import Blob, State, Step
 from ..keeping.rules import current_rules
@@ -22,6 +23,8 @@ from .wanted import AGAIN_SECONDS, Wanted, known_at, known_by, trust_in
 
 def settled(wanted: Wanted, outcome: Fetched | NotModified | Dropped | Failed) -> Outcome:
     """What is to be written. Raises PreparationError where it has to be done again, and DatabaseError."""
+    if not isinstance(outcome, Failed) and _leads_to_blocked(outcome.head):
+        return lost(wanted, blocking.FAILURE, blocking.SAID.rstrip("."), outcome.head.status)
     match outcome:
         case Fetched():
             return _stored(wanted, outcome)
@@ -31,11 +34,6 @@ def settled(wanted: Wanted, outcome: Fetched | NotModified | Dropped | Failed) -
             return _spared(wanted, outcome)
         case Failed():
             return _failed(wanted, outcome)
-
-
-def lost(wanted: Wanted, failure: str, detail: str, status: int | None = None) -> Lost:
-    """For good. What was stored before stays."""
-    return _lost(wanted, failure, detail, status)
 
 
 def _stored(wanted: Wanted, outcome: Fetched) -> Outcome:
@@ -100,6 +98,11 @@ def _vouched(head: Head, *, again: bool) -> Vouched:
     return Vouched(validators.host_of(head.url), digests, opaque, again)
 
 
+def _leads_to_blocked(head: Head) -> bool:
+    """Whether it was redirected to a host that nothing is mirrored from."""
+    return bool(head.hops) and blocking.is_blocked(targets.parse(head.url, max_bytes=targets.MAX_HOP_BYTES).host)
+
+
 def _met(wanted: Wanted, head: Head) -> Iterator[Source]:
     """The URLs on the way, but the wanted one."""
     if not head.hops:
@@ -118,7 +121,7 @@ def _failed(wanted: Wanted, outcome: Failed) -> Lost:
     attempts = wanted.attempts + 1
     failure, detail = outcome.failure.value, outcome.detail
     if deciding.is_final(outcome, attempts, conf.attempts()):
-        return _lost(wanted, failure, detail, outcome.status)
+        return lost(wanted, failure, detail, outcome.status)
     pause = max(conf.retry_after(attempts), timedelta(seconds=outcome.retry_after_seconds or 0))
     return Lost(
         wanted.source,
@@ -133,7 +136,8 @@ def _failed(wanted: Wanted, outcome: Failed) -> Lost:
     )
 
 
-def _lost(wanted: Wanted, failure: str, detail: str, status: int | None) -> Lost:
+def lost(wanted: Wanted, failure: str, detail: str, status: int | None = None) -> Lost:
+    """For good. What was stored before stays."""
     row, digest = wanted.row, wanted.stored_digest
     state, step = (State.STORED, row.step) if row and digest else (State.FAILED, Step.FAILED)
     return Lost(

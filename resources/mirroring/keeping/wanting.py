@@ -4,8 +4,10 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from celery import current_app
+from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, Value, When
 from kombu.exceptions import OperationalError
 
@@ -108,13 +110,13 @@ def due(lane: Lane, now: datetime, most: int, but_hosts: Iterable[str] = (), *, 
 def look_again_at(url_digests: Sequence[str], at: datetime) -> None:
     """They are in hand: if they still wait then, somebody looks whether they are. Raises DatabaseError."""
     for some in _sliced(url_digests):
-        Resource.objects.filter(pk__in=some, state=State.WANTED).update(due_at=at)
+        update_in_order(some, due_at=at)
 
 
 def count_attempts(url_digests: Sequence[str]) -> None:
     """Each was in vain once more. Raises DatabaseError."""
     for some in _sliced(url_digests):
-        Resource.objects.filter(pk__in=some, state=State.WANTED).update(attempts=F("attempts") + 1)
+        update_in_order(some, attempts=F("attempts") + 1)
 
 
 def postpone(until: dict[str, datetime]) -> None:
@@ -125,7 +127,16 @@ def postpone(until: dict[str, datetime]) -> None:
             default=F("due_at"),
             output_field=DateTimeField(),
         )
-        Resource.objects.filter(pk__in=some, state=State.WANTED).update(due_at=moments)
+        update_in_order(some, due_at=moments)
+
+
+def update_in_order(url_digests: Sequence[str], **values: Any) -> None:
+    """Changes rows that are wanted. One statement, which locks them in the order in which all others write them:
+    whoever writes the same rows waits, and nobody waits in a circle.
+    """
+    locked = Resource.objects.filter(pk__in=url_digests, state=State.WANTED).order_by("pk").select_for_update()
+    with transaction.atomic():
+        Resource.objects.filter(pk__in=locked.values("pk")).update(**values)
 
 
 def expired(now: datetime, most: int) -> list[Due]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
-from resources.mirroring.keeping import hosts, lanes, seen, writing
+from resources.mirroring.keeping import blocking, hosts, lanes, seen, writing
 from retry.connections import BREAKERS
 from tests.conftest import RedisServers
 
@@ -29,6 +29,7 @@ def mirroring(
 
 
 def forget() -> None:
+    blocking.forget()
     seen.forget_all_here()
     hosts.forget_all_here()
     lanes.forget_all_here()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from pytest_django import Settings
 
-from resources.mirroring.keeping import refetching, seen
+from resources.mirroring.keeping import blocking, refetching, seen
 from resources.mirroring.keeping.models import Blob, Resource
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
@@ -121,6 +121,18 @@ def test_what_fails_for_a_while_is_tried_again_when_it_is_due(settings: Settings
         assert origin.targets == ["/a", "/a"]
 
     mirrored_from(test)
+
+
+def test_nothing_is_stored_of_a_blocked_host_whoever_leads_there() -> None:
+    async def test(origin: Origin) -> None:
+        async with Origin("127.0.0.2") as other:
+            await in_a_thread(blocking.block)("127.0.0.2", now=datetime.now(UTC))
+            await mirror(origin.does("/a", redirect(other.does("/b", answer(body=b"text")))), other.url("/c"))
+            assert other.targets == ["/b"]
+
+    mirrored_from(test)
+    assert set(Resource.objects.values_list("state", "failure")) == {("failed", "blocked")}
+    assert not Blob.objects.exists()
 
 
 def test_what_was_taken_down_is_not_stored_again() -> None:

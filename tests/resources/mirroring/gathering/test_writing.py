@@ -10,7 +10,7 @@ import pytest
 from django.db import DataError, OperationalError, connections
 
 from resources.mirroring.errors import WriteError
-from resources.mirroring.keeping import continuing, flushing, seen, writing
+from resources.mirroring.keeping import continuing, flushing, seen, wanting, writing
 from resources.mirroring.keeping.found import Contents, Found, Lost, Outcome, Source, Vouched
 from resources.mirroring.keeping.models import Blob, Resource, State, Step
 from resources.mirroring.keeping.writing import Writer
@@ -125,6 +125,28 @@ def test_two_who_store_the_same_at_once_store_it_once() -> None:
     assert Blob.objects.count() == steps.count("new") == 20
     assert Resource.objects.count() == 70
     assert set(Resource.objects.values_list("state", flat=True)) == {"stored"}
+
+
+def test_who_feeds_and_who_writes_the_same_rows_wait_for_each_other_and_not_in_a_circle() -> None:
+    numbers = list(range(60))
+    flushing.flush([lost(number, State.WANTED) for number in numbers], NOW)
+    digests = [digest(1000 + number) for number in numbers]
+    start = Barrier(4)
+
+    def work(place: int) -> None:
+        try:
+            start.wait(10)
+            for turn in range(10):
+                if place % 2:
+                    wanting.look_again_at(digests[turn:] + digests[:turn], NOW)
+                else:
+                    flushing.flush([lost(number, State.WANTED) for number in numbers[::-1]], NOW)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))  # raises what one of them raised
+    assert Resource.objects.count() == 60
 
 
 def test_written_twice_it_is_the_same() -> None:
