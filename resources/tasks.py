@@ -18,6 +18,7 @@ from .mirroring import conf
 from .mirroring.contents.thumbnail import Fit, Thumbnail
 from .mirroring.errors import StorageError
 from .mirroring.gathering import feeding
+from .mirroring.keeping import hosts as mirrored_hosts
 from .mirroring.keeping import proposing, pruning, rekeying, sweeping
 from .mirroring.keeping.rules import current_rules
 from .mirroring.reporting import batches, coalescing, webhooks
@@ -131,9 +132,13 @@ def rekey_urls() -> None:
 
 @shared_task(name="resources.sweep_blobs", ignore_result=True)
 def sweep_blobs() -> None:
-    """Compares a part of the storage with the rows of blobs. The next round does it when one of them is away."""
+    """Compares a part of the storage with the rows of blobs. The next round does it when one of them is away.
+
+    Distrusts hosts that were caught lying, where that was begun and not ended.
+    """
     now = datetime.now(UTC)
     try:
+        mirrored_hosts.finish_distrusting(now)
         sweeping.sweep_shelf(sweeping.shelf_of(now), now)
     except (StorageError, DatabaseError) as error:
         _log.warning("blobs could not be swept", extra={"error": str(error)})

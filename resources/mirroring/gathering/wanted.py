@@ -11,7 +11,6 @@ from retry.work import Argument
 
 from ..canonical.urls import canonical, known_as, surest
 from ..errors import UrlError
-from ..keeping import seen
 from ..keeping.found import Source
 from ..keeping.hosts import Host
 from ..keeping.models import Blob, Resource, State, Validator
@@ -87,8 +86,9 @@ def known_at(url: str, not_of: str) -> str | None:
         return None
     if not_of in digests:
         return None
-    found = surest(digests, seen.look_up(digests), lambda one: one.state is State.STORED)
-    if found is None or found.state is not State.STORED:
+    rows = Resource.objects.in_bulk(digests)  # what is remembered may be from before its host was caught lying
+    found = surest(digests, rows, lambda one: one.state == State.STORED)
+    if found is None or found.state != State.STORED:
         return None
     return found.blob_digest if is_blob(found.blob_digest) else None
 

@@ -1,12 +1,12 @@
 """What is learnt of hosts: whether their validators can be trusted, and whether asking for heads first pays."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
 
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from .. import conf
 from . import seen
@@ -16,6 +16,9 @@ FADING = 0.99
 """Of each body, what the ones before it still count: about the last hundred do."""
 MOST_KNOWN = 10_000
 DIGESTS_AT_ONCE = 500
+VOUCHED_FOR = (Step.VALIDATORS, Step.UNCHANGED)
+"""What settles a URL by its host's word alone."""
+DOWNLOADED = (Step.NEW, Step.CONTENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +103,35 @@ def refuses_heads(host: str) -> None:
 def distrust(host: str, now: datetime) -> int:
     """The host has lied, as its row says: what its validators settled is fetched; how many URLs. Raises DatabaseError.
 
-    Whoever still believed one writes its row first and reads then that the host has lied. The validators go last:
-    if that was not reached, the same lie is met again.
+    With it goes what was concluded from that: URLs met on the way, redirects there, copies under other keys. Whoever
+    still believed one writes its row first and reads then that the host has lied. The validators go last: as long as
+    there are any, `finish_distrusting` does it again.
     """
-    vouched_for = Resource.objects.filter(_of(host), state=State.STORED, step=Step.VALIDATORS)
-    digests = sorted(vouched_for.values_list("pk", flat=True))
+    vouched_for = Resource.objects.filter(_of(host), state=State.STORED, step__in=VOUCHED_FOR)
+    digests = sorted(set(vouched_for.values_list("blob_digest", flat=True)))
+    number = 0
     for start in range(0, len(digests), DIGESTS_AT_ONCE):
-        some = digests[start : start + DIGESTS_AT_ONCE]
-        Resource.objects.filter(pk__in=some, step=Step.VALIDATORS).update(
-            state=State.WANTED, blob_digest="", step="", etag="", last_modified="", due_at=now, attempts=0
-        )
-        seen.forget(some)
+        number += _want_again(digests[start : start + DIGESTS_AT_ONCE], now)
     Validator.objects.filter(host=host).delete()
-    return len(digests)
+    return number
+
+
+def finish_distrusting(now: datetime) -> int:
+    """Distrusts the hosts anew of which that was begun, and not ended; how many. Raises DatabaseError."""
+    begun = MirroredHost.objects.filter(Exists(Validator.objects.filter(host=OuterRef("pk"))), lies__gt=0)
+    hosts = list(begun.values_list("pk", flat=True))
+    for host in hosts:
+        distrust(host, now)
+    return len(hosts)
+
+
+def _want_again(contents: Sequence[str], now: datetime) -> int:
+    """URLs of these contents that were not downloaded themselves; how many. Of one content all at once, or none."""
+    doubtful = Resource.objects.filter(blob_digest__in=contents, state=State.STORED).exclude(step__in=DOWNLOADED)
+    urls = list(doubtful.values_list("pk", flat=True))
+    doubtful.update(state=State.WANTED, blob_digest="", step="", etag="", last_modified="", due_at=now, attempts=0)
+    seen.forget(urls)
+    return len(urls)
 
 
 def _of(host: str) -> Q:

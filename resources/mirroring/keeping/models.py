@@ -117,7 +117,7 @@ class Validator(models.Model):
     """That an origin gave this validator, of this kind and with this size, for that blob. Trusted for it alone."""
 
     key = models.CharField(max_length=DIGEST_CHARACTERS, primary_key=True)
-    host = models.CharField(max_length=MOST_HOST_CHARACTERS)
+    host = models.CharField(max_length=MOST_HOST_CHARACTERS, db_index=True)
     blob_digest = models.CharField(max_length=DIGEST_CHARACTERS, db_index=True)
     seen_at = models.DateTimeField(db_index=True)
 

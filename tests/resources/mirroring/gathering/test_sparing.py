@@ -1,15 +1,20 @@
 """Bodies that are spared because an origin says which content they have, and origins that lie."""
 
 from collections.abc import Awaitable, Callable
-from hashlib import md5
+from datetime import UTC, datetime
+from hashlib import md5, sha256
 
 import pytest
 from pytest_django import Settings
 
+from resources import tasks
+from resources.mirroring.keeping import hosts
 from resources.mirroring.keeping.models import Blob, MirroredHost, Resource, Validator
-from tests.hostile.origin import Behaviour, Origin, Peer, answer, head
+from tests.hostile.origin import Behaviour, Origin, Peer, answer, head, redirect
 
 from .mirrored import fed_until, in_a_thread, mirror, mirrored_from, open_rows
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 pytestmark = pytest.mark.usefixtures("mirroring")
 
@@ -96,6 +101,57 @@ def test_a_liar_is_not_believed_any_more_and_what_it_vouched_for_is_fetched(sett
     assert Blob.objects.count() == 4
     assert MirroredHost.objects.get().lies == 1
     assert not Validator.objects.exists()
+
+
+def test_what_was_concluded_from_a_lie_is_fetched_too(settings: Settings) -> None:
+    said = md5(b"one").hexdigest()
+
+    async def test(origin: Origin) -> None:
+        await mirror(origin.does("/a", vouched(b"one", said)))
+        origin.does("/b", vouched(b"two", said))
+        origin.does("/to-to-b", redirect("/to-b"))
+        await mirror(origin.does("/to-b", redirect("/b")))
+        await mirror(origin.url("/to-to-b"))
+        assert await in_a_thread(steps)() == {
+            "/a": "new",
+            "/to-b": "validators",
+            "/b": "redirect",
+            "/to-to-b": "redirect",
+        }
+        settings.MIRROR_SAMPLED_EVERY = 1
+        await mirror(origin.does("/c", vouched(b"six", said)))
+        await fed_until(lambda: not open_rows())
+
+    run(test)
+    blobs = dict(Resource.objects.values_list("url", "blob_digest"))
+    found = {f"/{url.rpartition('/')[2]}": digest for url, digest in blobs.items()}
+    one, two, six = (sha256(body).hexdigest() for body in (b"one", b"two", b"six"))
+    assert found == {"/a": one, "/b": two, "/to-b": two, "/to-to-b": two, "/c": six}
+
+
+def test_a_distrust_that_a_killed_process_has_begun_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = md5(b"one").hexdigest()
+
+    def killed(host: str, now: datetime) -> int:
+        raise RuntimeError("killed")
+
+    async def test(origin: Origin) -> None:
+        await mirror(origin.does("/a", vouched(b"one", said)))
+        await mirror(origin.does("/b", vouched(b"two", said)))
+        with monkeypatch.context() as patched:
+            patched.setattr(hosts, "distrust", killed)
+            with pytest.raises(RuntimeError):
+                await in_a_thread(hosts.learn)(
+                    {(await in_a_thread(MirroredHost.objects.get)()).host: hosts.Learnt(lies=1)}, NOW
+                )
+        assert await in_a_thread(steps)() == {"/a": "new", "/b": "validators"}
+        await in_a_thread(tasks.sweep_blobs)()
+        await fed_until(lambda: not open_rows())
+
+    run(test)
+    assert steps() == {"/a": "new", "/b": "new"}
+    assert not Validator.objects.exists()
+    assert hosts.finish_distrusting(NOW) == 0
 
 
 def test_opaque_validators_of_a_host_that_is_only_right_about_digests_do_not_count() -> None:
