@@ -91,17 +91,9 @@ def feed_mirror() -> None:
         _log.warning("wanted URLs are not handed over", extra={"error": str(error)})
 
 
-@shared_task(name="resources.settle_batches", ignore_result=True)
-def settle_batches(names: list[str]) -> None:
-    """Settles what has ended of the lists that continuations name; those that were settled just now a bit later."""
-    now = datetime.now(UTC)
-    if batches.settle(coalescing.whose_turn(names), now):
-        webhooks.call_due(now)
-
-
 @shared_task(name="resources.look_after_batches", ignore_result=True)
 def look_after_batches() -> None:
-    """Settles the lists whose turn has not come, and has webhooks called that are due."""
+    """Settles the lists of which something has ended, and has webhooks called that are due."""
     now = datetime.now(UTC)
     batches.settle(coalescing.take(), now)
     webhooks.call_due(now)

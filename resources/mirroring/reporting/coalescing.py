@@ -1,10 +1,10 @@
-"""Lists whose URLs end many times a second are settled once a second: whoever comes meanwhile leaves their names.
+"""Lists whose URLs end many times a second are settled every two seconds: whoever ends one leaves their names.
 
-All in `state`, and only to spare work: while it is away lists are settled each time, and what it loses is healed.
+All in `state`; what it loses is healed.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 from redis.exceptions import RedisError
@@ -13,24 +13,9 @@ from retry import connections
 
 from ..keeping.continuing import GOING_ON as NAMES
 
-TURN_MS = 1000
 MOST_AT_ONCE = 500
 
 _log = logging.getLogger("tarry.mirroring")
-
-
-def whose_turn(names: Iterable[str]) -> list[str]:
-    """Those that were not settled within the last second. The others are left for `take`."""
-    wanted = list(dict.fromkeys(names))
-    try:
-        with connections.client("state").pipeline(transaction=False) as pipeline:
-            for name in wanted:
-                pipeline.set(f"mirror:settling:{name}", 1, nx=True, px=TURN_MS)
-            replies = pipeline.execute()
-    except RedisError:
-        return wanted
-    later([name for name, is_first in zip(wanted, replies, strict=True) if not is_first])
-    return [name for name, is_first in zip(wanted, replies, strict=True) if is_first]
 
 
 def later(names: Sequence[str]) -> None:

@@ -10,10 +10,10 @@ from django.db import OperationalError, connection
 
 from resources.mirroring.keeping import continuing, tallies
 from resources.mirroring.keeping.models import Batch, BatchItem, Resource, State, Step, Tally
-from resources.mirroring.reporting import batches, coalescing, progress, reports
+from resources.mirroring.reporting import batches, progress, reports
 from resources.mirroring.reporting.batches import Sent
 from resources.mirroring.reporting.reports import DifferentReportError, Reported, ReportError
-from resources.tasks import heal_batches, look_after_batches, settle_batches
+from resources.tasks import heal_batches, look_after_batches
 from tests.conftest import RedisServers
 from tests.resources.mirroring.rows import HOUR, NOW, content, digest_of, fail, resource, store, url
 
@@ -186,25 +186,14 @@ def test_what_nobody_was_told_of_is_settled(redis_servers: RedisServers) -> None
     assert batch.finished_at
 
 
-def test_a_list_is_settled_once_a_second_and_the_last_time_soon(redis_servers: RedisServers) -> None:
+def test_a_list_is_settled_soon_after_one_of_its_urls_has_ended() -> None:
     batch = report("a", "b").batch
-    name = batches.name_of(batch.pk)
-    assert coalescing.take() == [name]  # left by the report itself
-    store("a")
-    settle_batches([name])
-    store("b")
-    settle_batches([name])
-    assert steps(batch) == ["new", ""]
-    look_after_batches()
-    assert steps(batch) == ["new", "new"]
-
-
-def test_lists_are_settled_while_redis_is_away(redis_servers: RedisServers) -> None:
-    batch = report("a").batch
-    store("a")
-    redis_servers.state.stop()
-    settle_batches([batches.name_of(batch.pk)])
-    assert steps(batch) == ["new"]
+    look_after_batches()  # left by the report itself
+    for name, expected in (("a", ["new", ""]), ("b", ["new", "new"])):
+        store(name)
+        continuing.resume([digest_of(url(name))])
+        look_after_batches()
+        assert steps(batch) == expected
 
 
 def test_a_report_is_taken_while_redis_is_away(redis_servers: RedisServers) -> None:
