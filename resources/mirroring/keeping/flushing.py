@@ -51,7 +51,9 @@ def flush(batch: Sequence[Outcome], now: datetime) -> list[Outcome]:
 
 
 def _write_blobs(found: Sequence[Found]) -> dict[str, Blob]:
-    """Upserts those of which the bytes came; all that are meant, as they stand now."""
+    """Upserts those of which the bytes came; all that are meant, as they stand now. Whoever prunes sees by
+    `accessed_at` that they are wanted, and leaves them.
+    """
     rows: dict[str, Blob] = {}
     for one in found:
         if one.contents and one.blob_digest not in rows:
@@ -60,8 +62,11 @@ def _write_blobs(found: Sequence[Found]) -> dict[str, Blob]:
         [rows[digest] for digest in sorted(rows)],
         update_conflicts=True,
         unique_fields=["digest"],
-        update_fields=["accessed_at"],  # whoever prunes by it sees that it is wanted
+        update_fields=["accessed_at"],
     )
+    spared = sorted({one.blob_digest for one in found if not one.contents} - rows.keys())
+    if spared:
+        Blob.objects.filter(digest__in=spared).update(accessed_at=max(one.at for one in found))
     fields = ("digest", "holder", "stored_at", "taken_down_at", "media_type", "size")
     return Blob.objects.only(*fields).in_bulk({one.blob_digest for one in found})
 

@@ -41,7 +41,8 @@ def _lose(digests: Collection[str], now: datetime) -> int:
     known = url_digests(lost)
     want_again(known, now)
     forget_validators(lost)
-    Blob.objects.filter(digest__in=lost, taken_down_at=None).delete()
+    # What was stored again since then stays.
+    Blob.objects.filter(digest__in=lost, taken_down_at=None, accessed_at__lte=now).delete()
     return len(known)
 
 

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import Q, QuerySet, Sum
 
@@ -17,6 +17,10 @@ from . import blobs, losing, seen
 from .models import Blob, Resource
 
 BATCH = 500
+HANDLING = timedelta(minutes=1)
+"""Bytes that were kept so short a time ago may be those of a row that is about to be written: these stay, and are
+swept if there will be none.
+"""
 
 _log = logging.getLogger("tarry.mirroring")
 
@@ -68,7 +72,7 @@ def _some(retention: Retention, now: datetime) -> list[Blob]:
 
 def _remove(some: Sequence[Blob]) -> list[Blob]:
     """Those that went. One that somebody stores or asks for in this moment stays, though its URLs may have gone."""
-    began, digests = time.time(), [blob.digest for blob in some]
+    kept_before, digests = time.time() - HANDLING.total_seconds(), [blob.digest for blob in some]
     urls = losing.url_digests(digests)
     Resource.objects.filter(blob_digest__in=digests).delete()
     seen.forget(urls)
@@ -77,7 +81,7 @@ def _remove(some: Sequence[Blob]) -> list[Blob]:
     stayed = set(Blob.objects.filter(digest__in=digests).values_list("digest", flat=True))
     gone = [blob for blob in some if blob.digest not in stayed]
     for blob in gone:
-        remove_bytes(blob, began)
+        remove_bytes(blob, kept_before)
     return gone
 
 

@@ -1,6 +1,8 @@
 """What nobody asks for goes, the longest unasked first, and what is pinned stays."""
 
 import io
+import os
+import time
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -9,8 +11,9 @@ from django.core.management import CommandError, call_command
 
 from resources.mirroring import conf
 from resources.mirroring.conf import Retention
-from resources.mirroring.keeping import blobs, pruning, seen
-from resources.mirroring.keeping.models import Blob, Resource, Validator
+from resources.mirroring.keeping import blobs, flushing, pruning, seen
+from resources.mirroring.keeping.found import Found, Source
+from resources.mirroring.keeping.models import Blob, Resource, Step, Validator
 from tests.resources.mirroring.conftest import NOW, Give, Keep
 
 DAY = timedelta(days=1)
@@ -23,7 +26,16 @@ Rows = Callable[[], list[Blob]]
 @pytest.fixture
 def rows(keep: Keep) -> list[Blob]:
     """Blobs of 100 bytes that were asked for 1, 2, 3 and 4 days ago; the oldest is pinned."""
-    return [keep(bytes([day]) * 100, accessed_at=NOW - day * DAY, pinned=day == 4) for day in range(1, 5)]
+    made = [keep(bytes([day]) * 100, accessed_at=NOW - day * DAY, pinned=day == 4) for day in range(1, 5)]
+    for row in made:
+        aged(row, DAY)
+    return made
+
+
+def aged(row: Blob, age: timedelta) -> None:
+    """Its bytes were kept so long ago."""
+    moment = time.time() - age.total_seconds()
+    os.utime(blobs.path_of(row.digest), (moment, moment))
 
 
 def left() -> set[str]:
@@ -94,6 +106,31 @@ def test_bytes_that_are_kept_again_meanwhile_stay(rows: list[Blob], monkeypatch:
     monkeypatch.setattr(blobs, "remove", kept_meanwhile)
     pruning.prune(Retention(keep=1.5 * DAY), NOW)
     assert blobs.path_of(rows[1].digest).exists()
+
+
+def test_bytes_that_were_kept_just_before_stay_for_the_row_that_is_about_to_be_written(rows: list[Blob]) -> None:
+    aged(rows[1], timedelta(minutes=2))
+    blobs.keep(bytes([3]) * 100, rows[2].digest)
+    assert pruning.prune(Retention(keep=1.5 * DAY), NOW)[0] == 2
+    assert not blobs.path_of(rows[1].digest).exists()
+    assert blobs.path_of(rows[2].digest).exists()
+
+
+def test_a_blob_that_a_url_is_found_to_have_in_this_moment_stays(
+    rows: list[Blob], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget = seen.forget
+    source = Source("ab" * 32, "https://example.org/a", "example.org")
+
+    def found_meanwhile(digests: list[str]) -> None:
+        flushing.flush([Found(source, rows[2].digest, NOW, step=Step.VALIDATORS)], NOW)
+        forget(digests)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(seen, "forget", found_meanwhile)
+        assert pruning.prune(Retention(keep=1.5 * DAY), NOW) == (1, 100)
+    assert rows[2].digest in left()
+    assert Resource.objects.get().blob_digest == rows[2].digest
 
 
 def test_a_dry_run_names_what_would_go_and_removes_nothing(rows: list[Blob]) -> None:

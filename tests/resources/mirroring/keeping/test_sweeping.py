@@ -121,6 +121,21 @@ def test_what_is_lost_is_told_in_urls(keep: Keep, give: Give) -> None:
     assert losing.lose([blob.digest], NOW) == 2
 
 
+def test_what_is_stored_again_while_it_is_lost_stays(keep: Keep, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
+    blob = keep()
+    give(blob)
+    forget = losing.forget_validators
+
+    def stored_meanwhile(digests: list[str]) -> None:
+        Blob.objects.update(accessed_at=NOW + timedelta(seconds=1))
+        give(blob, "http://origin.example/b")
+        forget(digests)
+
+    monkeypatch.setattr(losing, "forget_validators", stored_meanwhile)
+    losing.lose([blob.digest], NOW)
+    assert Blob.objects.get() == blob
+
+
 def test_each_shelf_has_its_minute() -> None:
     shelves = {sweeping.shelf_of(NOW + timedelta(minutes=minute)) for minute in range(sweeping.SHELVES)}
     assert len(shelves) == sweeping.SHELVES
