@@ -8,7 +8,7 @@ from typing import Any
 
 from celery import current_app
 from django.db import transaction
-from django.db.models import Case, DateTimeField, F, Q, Value, When
+from django.db.models import Case, DateTimeField, F, Q, QuerySet, Value, When
 from kombu.exceptions import OperationalError
 
 from resources.fetching.addressing import signed_urls
@@ -62,9 +62,7 @@ def want(reports: Sequence[Wanted]) -> None:
     rows = {one.url_digest: _row(one, lane) for one, lane in zip(reports, lanes, strict=True)}
     ordered = [rows[digest] for digest in sorted(rows)]
     Resource.objects.bulk_create(ordered, ignore_conflicts=True)
-    for row in ordered:
-        if row.expires_at is not None:
-            _renew(row)
+    _renew([row for row in ordered if row.expires_at is not None])
     seen.note_new({digest: Seen(State.WANTED) for digest in rows})
     feed_soon()
 
@@ -83,13 +81,26 @@ def _row(one: Wanted, lane: Lane) -> Resource:
     )
 
 
-def _renew(row: Resource) -> None:
-    waits = Q(state=State.WANTED) | Q(state=State.FAILED, failure=Failure.EXPIRED.value)
-    changed = Resource.objects.filter(waits, pk=row.pk, expires_at__lt=row.expires_at).update(
-        url=row.url, expires_at=row.expires_at, state=State.WANTED, due_at=row.due_at, failure="", detail=""
+def _renew(signed: Sequence[Resource]) -> None:
+    """A statement for each that is there with a signature that ends before; none for those that are new."""
+    there: dict[str, datetime] = {}
+    for some in _sliced([row.pk for row in signed]):
+        there |= dict(_renewable(pk__in=some, expires_at__isnull=False).values_list("pk", "expires_at"))
+    for row in signed:
+        until = row.expires_at
+        if until is not None and there.get(row.pk, until) < until:
+            changed = _renewable(pk=row.pk, expires_at__lt=until).update(
+                url=row.url, expires_at=until, state=State.WANTED, due_at=row.due_at, failure="", detail=""
+            )
+            if changed:
+                seen.forget([row.pk])
+
+
+def _renewable(**named: Any) -> QuerySet[Resource]:
+    """Of these rows, those that wait, or whose signature had run out."""
+    return Resource.objects.filter(
+        Q(state=State.WANTED) | Q(state=State.FAILED, failure=Failure.EXPIRED.value), **named
     )
-    if changed:
-        seen.forget([row.pk])
 
 
 def feed_soon() -> None:

@@ -209,6 +209,13 @@ def test_a_report_costs_a_look_up_and_few_statements(django_assert_max_num_queri
         report(*["a"] * 100, *range(50))
 
 
+def test_a_report_of_signed_urls_costs_no_statement_for_each(django_assert_max_num_queries: Any) -> None:
+    signed = [f"https://x.example/{n}?Key-Pair-Id=k&Signature=s&Expires=1{n:09}" for n in range(100)]
+    with django_assert_max_num_queries(20):
+        reports.report(Sent(signed, "tests"), NOW)
+    assert Resource.objects.exclude(expires_at=None).count() == 100
+
+
 def test_a_list_that_cannot_be_written_leaves_nothing_behind() -> None:
     def refuse(execute: Any, sql: str, *rest: Any) -> Any:
         if "batchitem" in sql and sql.startswith("INSERT"):
