@@ -1,0 +1,45 @@
+"""Lanes: what is short does not wait behind what is long. Two workers, four fifths of their time taken."""
+
+from statistics import fmean
+
+import pytest
+
+from tests.resources.fetching.clock import Clock
+from tests.resources.fetching.queues.arrivals import Arrival, Fetcher, mean_wait, merged, poisson, waits_by_recursion
+
+SHORT, LONG = 1.0, 10.0
+LOAD = 0.8
+"""Of each of the two workers: by short jobs the one, by long jobs the other."""
+
+
+def streams(short: int, seed: int) -> tuple[list[Arrival], list[Arrival]]:
+    """So many short arrivals, and as much work in long ones."""
+    return poisson(LOAD / SHORT, SHORT, short, seed), poisson(LOAD / LONG, LONG, round(short * SHORT / LONG), seed + 1)
+
+
+def of_length(seconds: float, arrivals: list[Arrival], waits: list[float]) -> float:
+    return fmean(wait for arrival, wait in zip(arrivals, waits, strict=True) if arrival.seconds == seconds)
+
+
+def test_in_lanes_each_kind_waits_as_if_the_other_were_not_there(clock: Clock) -> None:
+    short, long = streams(300, seed=1)
+    both = merged(short, long)
+    waits = Fetcher(clock, fast=1, slow=1).waits(both, lambda arrival: "fast" if arrival.seconds == SHORT else "slow")
+    for seconds in (SHORT, LONG):
+        alone = [arrival for arrival in both if arrival.seconds == seconds]
+        assert of_length(seconds, both, waits) == pytest.approx(fmean(waits_by_recursion(alone, 1)), rel=0.01)
+
+
+def test_in_one_queue_all_wait_for_their_turn_at_either_worker(clock: Clock) -> None:
+    both = merged(*streams(300, seed=1))
+    waits = Fetcher(clock, fast=2, slow=1).waits(both, lambda arrival: "fast")
+    assert fmean(waits) == pytest.approx(fmean(waits_by_recursion(both, 2)), rel=0.01)
+
+
+def test_short_jobs_wait_less_than_half_as_long_in_lanes_as_in_one_queue() -> None:
+    short, long = streams(200_000, seed=3)
+    both = merged(short, long)
+    for stream, seconds in ((short, SHORT), (long, LONG)):
+        assert fmean(waits_by_recursion(stream, 1)) == pytest.approx(mean_wait(LOAD / seconds, seconds), rel=0.1)
+    mixed = of_length(SHORT, both, waits_by_recursion(both, 2))
+    assert fmean(waits_by_recursion(short, 1)) < mixed / 2
