@@ -83,12 +83,12 @@ def _row(one: Wanted, lane: Lane) -> Resource:
 
 def _renew(signed: Sequence[Resource]) -> None:
     """A statement for each that is there with a signature that ends before; none for those that are new."""
-    there: dict[str, datetime] = {}
+    there: dict[str, datetime | None] = {}
     for some in _sliced([row.pk for row in signed]):
-        there |= dict(_renewable(pk__in=some, expires_at__isnull=False).values_list("pk", "expires_at"))
+        there |= dict(_renewable(pk__in=some).values_list("pk", "expires_at"))
     for row in signed:
-        until = row.expires_at
-        if until is not None and there.get(row.pk, until) < until:
+        until, before = row.expires_at, there.get(row.pk)
+        if until is not None and before is not None and before < until:
             changed = _renewable(pk=row.pk, expires_at__lt=until).update(
                 url=row.url, expires_at=until, state=State.WANTED, due_at=row.due_at, failure="", detail=""
             )
