@@ -65,6 +65,11 @@ def is_final(failed: Failed, attempts: int, most_attempts: int) -> bool:
     return failed.failure in _AT_ONCE or attempts >= most_attempts
 
 
+def failure_of(failed: Failed, *, is_signed: bool) -> Failure:
+    """As what it is remembered. Origins that do not take a signature any more say 401 or 403: a new one may be."""
+    return Failure.EXPIRED if is_signed and failed.status in {401, 403} else failed.failure
+
+
 def status_of(failed: Failed) -> int:
     """What clients are told."""
     if failed.failure is Failure.TOO_SLOW:

@@ -119,7 +119,8 @@ def _met(wanted: Wanted, head: Head) -> Iterator[Source]:
 
 def _failed(wanted: Wanted, outcome: Failed) -> Lost:
     attempts = wanted.attempts + 1
-    failure, detail = outcome.failure.value, outcome.detail
+    is_signed = wanted.row is not None and wanted.row.expires_at is not None
+    failure, detail = deciding.failure_of(outcome, is_signed=is_signed).value, outcome.detail
     if deciding.is_final(outcome, attempts, conf.attempts()):
         return lost(wanted, failure, detail, outcome.status)
     pause = max(conf.retry_after(attempts), timedelta(seconds=outcome.retry_after_seconds or 0))

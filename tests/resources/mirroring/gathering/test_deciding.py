@@ -77,3 +77,17 @@ def test_the_rule_for_heads_is_the_cheaper_side_of_its_cost_model(lane: Lane) ->
 )
 def test_what_may_be_there_later_is_tried_so_often(failure: Failure, attempts: int, final: bool) -> None:
     assert deciding.is_final(Failed(failure, "", Timing(0, 0)), attempts, 3) is final
+
+
+@pytest.mark.parametrize(
+    ("status", "is_signed", "failure"),
+    [
+        (403, True, Failure.EXPIRED),
+        (401, True, Failure.EXPIRED),
+        (403, False, Failure.PERMANENT),
+        (404, True, Failure.PERMANENT),
+    ],
+)
+def test_a_signature_that_is_not_taken_is_as_good_as_expired(status: int, is_signed: bool, failure: Failure) -> None:
+    failed = Failed(Failure.PERMANENT, "", Timing(0, 0), status)
+    assert deciding.failure_of(failed, is_signed=is_signed) is failure
