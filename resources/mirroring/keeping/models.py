@@ -92,7 +92,7 @@ class Resource(models.Model):
     moved_to = models.TextField("redirected to", blank=True)
     etag = models.CharField(max_length=4000, blank=True)
     last_modified = models.CharField(max_length=4000, blank=True)
-    wanted_at = models.DateTimeField()
+    wanted_at = models.DateTimeField(db_index=True)
     due_at = models.DateTimeField(null=True, blank=True, help_text="When it is fetched, or tried again.")
     expires_at = models.DateTimeField("signature expires", null=True, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -106,6 +106,11 @@ class Resource(models.Model):
         verbose_name = "mirrored URL"
         indexes = (
             models.Index(fields=("lane", "due_at"), condition=Q(state="wanted"), name="to_fetch"),
+            models.Index(
+                fields=("lane", "expires_at"),
+                condition=Q(state="wanted", expires_at__isnull=False),
+                name="to_fetch_in_time",
+            ),
             models.Index(fields=("fetched_at",), condition=Q(step="content"), name="gave_known_content"),
         )
 
@@ -196,6 +201,7 @@ class Batch(models.Model):
     class Meta:
         ordering = ("-created_at",)
         verbose_name = "reported list"
+        indexes = (models.Index(fields=("call_at",), condition=Q(told_at=None, call_at__isnull=False), name="to_call"),)
 
     def __str__(self) -> str:
         return str(self.id)

@@ -35,9 +35,12 @@ class Due:
 
 def due(retention: Retention, now: datetime) -> Iterator[Due]:
     """What goes, the longest unasked first. Removes nothing. Raises DatabaseError."""
+    return _due(retention, _surplus_bytes(retention), now)
+
+
+def _due(retention: Retention, surplus: int, now: datetime) -> Iterator[Due]:
     oldest = now - retention.keep if retention.keep is not None else None
-    surplus = _total_bytes() - retention.max_bytes if retention.max_bytes is not None else 0
-    for blob in _removable().order_by("accessed_at", "digest").iterator(BATCH):
+    for blob in _removable().order_by("accessed_at").iterator(BATCH):
         if oldest and blob.accessed_at < oldest:
             yield Due(blob, "age")
         elif surplus > 0:
@@ -51,7 +54,8 @@ def prune(retention: Retention, now: datetime, *, seconds: float | None = None) 
     """Removes what is due, for so long at the most; how many blobs and bytes went. Raises DatabaseError."""
     until = None if seconds is None else time.monotonic() + seconds
     number = size = 0
-    while some := _some(retention, now):
+    surplus = _surplus_bytes(retention)
+    while some := _some(retention, surplus - size, now):
         gone = _remove(some)
         number, size = number + len(gone), size + sum(blob.size for blob in gone)
         if not gone or (until is not None and time.monotonic() > until):
@@ -61,9 +65,9 @@ def prune(retention: Retention, now: datetime, *, seconds: float | None = None) 
     return number, size
 
 
-def _some(retention: Retention, now: datetime) -> list[Blob]:
+def _some(retention: Retention, surplus: int, now: datetime) -> list[Blob]:
     found = []
-    for one in due(retention, now):
+    for one in _due(retention, surplus, now):
         found.append(one.blob)
         if len(found) == BATCH:
             break
@@ -100,6 +104,9 @@ def _removable() -> QuerySet[Blob]:
     return Blob.objects.filter(pinned=False, taken_down_at=None).exclude(unfinished)
 
 
-def _total_bytes() -> int:
+def _surplus_bytes(retention: Retention) -> int:
+    """Looks at all rows: asked for once in a run."""
+    if retention.max_bytes is None:
+        return 0
     total = Blob.objects.filter(taken_down_at=None).aggregate(total=Sum("size"))["total"]
-    return int(total or 0)
+    return int(total or 0) - retention.max_bytes

@@ -87,8 +87,8 @@ def _renew(signed: Sequence[Resource]) -> None:
     for some in _sliced([row.pk for row in signed]):
         there |= dict(_renewable(pk__in=some).values_list("pk", "expires_at"))
     for row in signed:
-        until, before = row.expires_at, there.get(row.pk)
-        if until is not None and before is not None and before < until:
+        before, until = there.get(row.pk), row.expires_at
+        if before and until and before < until:
             changed = _renewable(pk=row.pk, expires_at__lt=until).update(
                 url=row.url, expires_at=until, state=State.WANTED, due_at=row.due_at, failure="", detail=""
             )
@@ -114,7 +114,7 @@ def feed_soon() -> None:
 def due(lane: Lane, now: datetime, most: int, but_hosts: Iterable[str] = (), *, expiring: bool = False) -> list[Due]:
     """What is to be fetched now: those whose signature runs out soonest, or the oldest. Raises DatabaseError."""
     rows = Resource.objects.filter(state=State.WANTED, lane=lane, due_at__lte=now).exclude(host__in=list(but_hosts))
-    rows = rows.filter(expires_at__isnull=False).order_by("expires_at") if expiring else rows.order_by("due_at")
+    rows = rows.filter(expires_at__gt=now).order_by("expires_at") if expiring else rows.order_by("due_at")
     return [Due(*row) for row in rows.values_list(*DUE)[:most]]
 
 
@@ -151,9 +151,10 @@ def update_in_order(url_digests: Sequence[str], **values: Any) -> None:
 
 
 def expired(now: datetime, most: int) -> list[Due]:
-    """Those whose signature has run out before they were fetched. Raises DatabaseError."""
-    rows = Resource.objects.filter(state=State.WANTED, due_at__lte=now, expires_at__lte=now).order_by("expires_at")
-    return [Due(*row) for row in rows.values_list(*DUE)[:most]]
+    """Those whose signature has run out before they were fetched, so many of each lane. Raises DatabaseError."""
+    over = Resource.objects.filter(state=State.WANTED, due_at__lte=now, expires_at__lte=now).order_by("expires_at")
+    rows = [row for lane in Lane for row in over.filter(lane=lane).values_list(*DUE)[:most]]
+    return [Due(*row) for row in rows]
 
 
 def _expiry(seconds: float | None) -> datetime | None:
