@@ -1,0 +1,105 @@
+"""Mirrored files in a bucket: uploaded after they were fetched, passed on by nginx, waited for from other machines."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests import moto_bucket
+from tests.flows import file_server
+from tests.flows.crowd import Crowd
+from tests.flows.file_server import FileServer
+from tests.flows.stack import Stack, eventually
+from tests.moto_bucket import MotoBucket
+
+BODY = os.urandom(200_000)
+DIGEST = sha256(BODY).hexdigest()
+NAME = f"mirror/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}"
+ADDRESS = f"/resources/{DIGEST}"
+
+OTHER_MACHINE = """
+import time
+from django.conf import settings
+from resources.mirroring.keeping.models import Blob
+from resources.mirroring.keeping.uploading import Uploader
+from retry import connections
+settings.MACHINE, settings.MIRROR_HELD_DIRECTORY = "other", {held!r}
+Blob.objects.update(holder="other", uploaded_at=None)
+while not connections.client("state").exists("mirror:upload:other"):
+    time.sleep(0.05)
+uploader = Uploader()
+assert uploader.run_once(0) == 1
+uploader.run_once(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[MotoBucket]:
+    with moto_bucket.running() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[FileServer]:
+    with file_server.running() as server:
+        server.files = {"/a": BODY}
+        yield server
+
+
+@pytest.fixture(scope="module")
+def stack(bucket: MotoBucket) -> Iterator[Stack]:
+    with Stack(STORAGE_URL=bucket.storage_url, MACHINE="this") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def uploaded(stack: Stack, bucket: MotoBucket, origin: FileServer) -> Path:
+    """A file was fetched, served from here, and uploaded; where it is still held."""
+    [signed] = stack.manage("sign_url", f"{origin.url}/a").split()
+    with Crowd(stack.base_url) as crowd:
+        assert crowd.visit(signed).body == BODY
+    eventually(lambda: NAME in bucket.names(), 20, "it is uploaded")
+    return stack.data / "held" / DIGEST[:2] / DIGEST[2:4] / DIGEST
+
+
+def test_nginx_passes_on_what_the_bucket_has(crowd: Crowd, bucket: MotoBucket, uploaded: Path) -> None:
+    assert bucket.body(NAME) == BODY
+    uploaded.rename(uploaded.with_name("elsewhere"))
+    try:
+        visit = crowd.visit(ADDRESS)
+        assert (visit.statuses, visit.body) == ([200], BODY)
+        headers = visit.answers[0].headers
+        assert headers["ETag"] == f'"{DIGEST}"'
+        assert headers["Content-Type"] == "application/octet-stream"
+        assert len(headers.getall("Content-Security-Policy")) == 1
+        assert {name for name in headers if name.lower().startswith("x-amz")} == set()
+        part = crowd.visit(ADDRESS, headers={"Range": "bytes=-9"})
+        assert (part.status, part.body) == (206, BODY[-9:])
+        assert crowd.visit(ADDRESS, headers={"If-None-Match": f'"{DIGEST}"'}).status == 304
+        assert crowd.visit(ADDRESS, method="HEAD").status == 200
+    finally:
+        uploaded.with_name("elsewhere").rename(uploaded)
+
+
+def test_what_another_machine_holds_is_uploaded_while_the_client_waits(
+    request: pytest.FixtureRequest, stack: Stack, crowd: Crowd, bucket: MotoBucket, uploaded: Path
+) -> None:
+    held = stack.directory / "other"
+    (held / DIGEST[:2] / DIGEST[2:4]).mkdir(parents=True)
+    shutil.move(uploaded, held / DIGEST[:2] / DIGEST[2:4])
+    bucket.client.delete_object(Bucket=bucket.name, Key=f"site/{NAME}")
+    other = Thread(target=stack.manage, args=("shell", "-c", OTHER_MACHINE.format(held=str(held))))
+    other.start()
+    request.addfinalizer(partial(other.join, 60))
+
+    def is_waited_for() -> bool:
+        visit = crowd.visit(ADDRESS)
+        return visit.statuses == [302, 302, 200] and visit.body == BODY
+
+    eventually(is_waited_for, 30, "the other machine uploads it")
+    assert NAME in bucket.names()
