@@ -25,6 +25,8 @@ Loader = Callable[[Sequence[str]], Mapping[str, Value]]
 
 ASKED_AT_ONCE = 1000
 """Keys of one MGET: the server has other clients. All of them go in one trip."""
+MOST_COMMANDS = 10_000
+"""In one trip: a million at once would wait for longer than the server may take."""
 GONE = b""
 """Stands for what was forgotten a moment ago: whoever has read it before does not write it back."""
 GONE_SECONDS = 10
@@ -164,8 +166,18 @@ class CachedBatch(Generic[Value]):
         self._execute(commands)
 
     def _execute(self, commands: Sequence[tuple[object, ...]]) -> list[object]:
-        """The replies, in one trip; none when the server is away."""
-        if not commands or not self._breaker.allows(time.monotonic()):
+        """The replies, in one trip for all that a list holds; none from where on the server is away."""
+        slices = [commands[start : start + MOST_COMMANDS] for start in range(0, len(commands), MOST_COMMANDS)]
+        replies: list[object] = []
+        for some in slices:
+            found = self._execute_at_once(some)
+            if not found:
+                break
+            replies += found
+        return replies
+
+    def _execute_at_once(self, commands: Sequence[tuple[object, ...]]) -> list[object]:
+        if not self._breaker.allows(time.monotonic()):
             return []
         try:
             with observing.timed("redis.seen"):

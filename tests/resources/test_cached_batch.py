@@ -135,6 +135,23 @@ def test_many_keys_are_one_trip_and_questions_of_a_size_that_the_database_takes(
     assert trips[2:] == [10]
 
 
+def test_more_than_a_list_can_hold_is_written_in_portions(
+    made: Made, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_COMMANDS", 3)
+    trips: list[int] = []
+    piped = module._piped
+
+    def counted(client: object, commands: Sequence[tuple[object, ...]]) -> list[object]:
+        trips.append(len(commands))
+        return piped(client, commands)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_piped", counted)
+    made().note({f"k{number}": "x" for number in range(10)})
+    assert trips == [3, 3, 3, 1]
+    assert redis_servers.cache.client.dbsize() == 10
+
+
 def test_values_of_another_version_are_asked_for_again(made: Made, source: Source, redis_servers: RedisServers) -> None:
     source.rows = {"a": "1"}
     redis_servers.cache.client.set("t:a", b"2?")

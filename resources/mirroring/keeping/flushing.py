@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from django.db import transaction
+
 from .. import conf
 from . import continuing, hosts, seen, tallies
 from .blobs import is_elsewhere
@@ -66,7 +68,9 @@ def _write_blobs(found: Sequence[Found]) -> dict[str, Blob]:
     )
     spared = sorted({one.blob_digest for one in found if not one.contents} - rows.keys())
     if spared:
-        Blob.objects.filter(digest__in=spared).update(accessed_at=max(one.at for one in found))
+        locked = Blob.objects.filter(digest__in=spared).order_by("digest").select_for_update()
+        with transaction.atomic():
+            Blob.objects.filter(digest__in=locked.values("digest")).update(accessed_at=max(one.at for one in found))
     fields = ("digest", "holder", "stored_at", "taken_down_at", "media_type", "size")
     return Blob.objects.only(*fields).in_bulk({one.blob_digest for one in found})
 

@@ -8,7 +8,7 @@ from . import seen
 from .models import Blob, Resource, State, Validator
 
 ROWS = 500
-"""In one statement."""
+"""In one statement: of one content there may be a million URLs."""
 
 
 def lose(digests: Iterable[str], now: datetime) -> int:
@@ -21,9 +21,10 @@ def lose(digests: Iterable[str], now: datetime) -> int:
 
 def want_again(urls: Collection[str], now: datetime) -> None:
     """These URLs, by digest, are fetched again as soon as their turn comes."""
-    stored = Resource.objects.filter(url_digest__in=urls, state=State.STORED)
-    stored.update(state=State.WANTED, blob_digest="", due_at=now, attempts=0)
-    seen.forget(list(urls))
+    for some in _portions(urls):
+        stored = Resource.objects.filter(url_digest__in=some, state=State.STORED)
+        stored.update(state=State.WANTED, blob_digest="", due_at=now, attempts=0)
+        seen.forget(some)
 
 
 def forget_validators(digests: Collection[str]) -> None:

@@ -4,11 +4,13 @@ import os
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db import connection
 
 from resources.mirroring.keeping import blobs, losing, sweeping
-from resources.mirroring.keeping.models import Blob, State
+from resources.mirroring.keeping.models import Blob, Resource, State
 from resources.mirroring.keeping.taking_down import take_down
 from tests.resources.mirroring.conftest import NOW, Give, Keep
 
@@ -134,6 +136,27 @@ def test_what_is_stored_again_while_it_is_lost_stays(keep: Keep, give: Give, mon
     monkeypatch.setattr(losing, "forget_validators", stored_meanwhile)
     losing.lose([blob.digest], NOW)
     assert Blob.objects.get() == blob
+
+
+def test_a_content_of_many_urls_is_lost_in_portions(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(losing, "ROWS", 3)
+    blob = keep()
+    rows = [
+        Resource(url_digest=f"{number:064}", state=State.STORED, blob_digest=blob.digest, wanted_at=NOW)
+        for number in range(10)
+    ]
+    Resource.objects.bulk_create(rows)
+    most = 0
+
+    def counted(execute: Any, sql: str, params: Any, *rest: Any) -> Any:
+        nonlocal most
+        most = max(most, len(params or ()))
+        return execute(sql, params, *rest)
+
+    with connection.execute_wrapper(counted):
+        assert losing.lose([blob.digest], NOW) == 10
+    assert most <= 3 + 5
+    assert Resource.objects.filter(state=State.WANTED).count() == 10
 
 
 def test_each_shelf_has_its_minute() -> None:
