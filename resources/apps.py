@@ -3,7 +3,7 @@ from django.core.checks import register
 
 from .fetching import checks as fetching_checks
 from .mirroring import checks as mirroring_checks
-from .mirroring.serving.checks import check_thumbnails
+from .mirroring.serving.checks import check_delivery, check_thumbnails
 from .traffic import checks
 
 
@@ -15,3 +15,4 @@ class ResourcesConfig(AppConfig):
         register(fetching_checks.check_fetching)
         register(mirroring_checks.check_rules)
         register(check_thumbnails)
+        register(check_delivery)

@@ -176,3 +176,10 @@ def test_held_files_go_when_they_were_uploaded_a_while_ago(keep: Keep, bucket_of
     there = {name for name, blob in uploaded.items() if blobs.path_of(blob.digest).exists()}
     assert there == {"just now", "not yet"}
     assert not orphan.exists()
+
+
+def test_each_url_is_looked_at_on_one_shelf(give: Give) -> None:
+    rows = [give(Blob(digest="ab" * 32), f"http://origin.example/{number}") for number in range(40)]
+    for number in range(sweeping.SHELVES):
+        sweeping.sweep_shelf(f"{number:02x}", NOW)
+    assert Resource.objects.filter(state=State.WANTED).count() == len(rows)
