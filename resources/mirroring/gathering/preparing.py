@@ -25,7 +25,7 @@ from ..keeping.found import Found, Lost, Outcome
 from ..keeping.hosts import Host
 from ..keeping.models import Resource, State
 from . import deciding, settling, validators
-from .wanted import AGAIN_SECONDS, Wanted, is_blob, known_at, known_by, trust_in, unreadable
+from .wanted import AGAIN_SECONDS, Wanted, is_at_hand, known_at, known_by, trust_in, unreadable
 from .work import content_key
 
 READY_SECONDS = 10
@@ -54,7 +54,7 @@ class Mirror:
         try:
             host = hosts.as_it_was(validators.host_of(wanted.source.url))
             blocked = blocking.is_blocked(wanted.source.host)
-            stored = row if row and is_blob(row.blob_digest) else None
+            stored = row if row and is_at_hand(row.blob_digest) else None
         except DatabaseError as error:
             raise unreadable() from error
         except FetchError as error:

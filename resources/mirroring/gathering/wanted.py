@@ -14,6 +14,7 @@ from ..errors import UrlError
 from ..keeping.found import Source
 from ..keeping.hosts import Host
 from ..keeping.models import Blob, Resource, State, Validator
+from ..keeping.places import Here, Lost, Stored, whereabouts
 from ..keeping.rules import current_rules
 from . import deciding, validators
 from .deciding import Trust
@@ -94,5 +95,16 @@ def known_at(url: str, not_of: str) -> str | None:
 
 
 def is_blob(digest: str) -> bool:
-    """Whether there is a row for it, be it of one that was taken down."""
-    return digest != "" and Blob.objects.filter(pk=digest).exists()
+    """Whether there is a row for it and its bytes are where that says, be it one that was taken down."""
+    blob = _blob(digest)
+    return blob is not None and (blob.taken_down_at is not None or not isinstance(whereabouts(blob), Lost))
+
+
+def is_at_hand(digest: str) -> bool:
+    """The same, but not for what another machine has to upload first: nobody knows whether it will."""
+    blob = _blob(digest)
+    return blob is not None and (blob.taken_down_at is not None or isinstance(whereabouts(blob), Here | Stored))
+
+
+def _blob(digest: str) -> Blob | None:
+    return Blob.objects.filter(pk=digest).first() if digest else None

@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from .. import conf
 from . import continuing, hosts, seen, tallies
@@ -66,13 +68,21 @@ def _write_blobs(found: Sequence[Found]) -> dict[str, Blob]:
         unique_fields=["digest"],
         update_fields=["accessed_at"],
     )
+    if is_elsewhere():  # whoever had them before may be gone for good, with all that it had not uploaded
+        held = Blob.objects.filter(digest__in=rows, uploaded_at=None, taken_down_at=None).exclude(holder=conf.machine())
+        _update_in_order(held, holder=conf.machine())
     spared = sorted({one.blob_digest for one in found if not one.contents} - rows.keys())
     if spared:
-        locked = Blob.objects.filter(digest__in=spared).order_by("digest").select_for_update()
-        with transaction.atomic():
-            Blob.objects.filter(digest__in=locked.values("digest")).update(accessed_at=max(one.at for one in found))
+        _update_in_order(Blob.objects.filter(digest__in=spared), accessed_at=max(one.at for one in found))
     fields = ("digest", "holder", "stored_at", "taken_down_at", "media_type", "size")
     return Blob.objects.only(*fields).in_bulk({one.blob_digest for one in found})
+
+
+def _update_in_order(some: QuerySet[Blob], **values: Any) -> None:
+    """Changes rows, which it locks in the order in which all others write them."""
+    locked = some.order_by("digest").select_for_update()
+    with transaction.atomic():
+        Blob.objects.filter(digest__in=locked.values("digest")).update(**values)
 
 
 def _blob(found: Found) -> Blob:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from pytest_django import Settings
 
-from resources.mirroring.keeping import blocking, refetching, seen
+from resources.mirroring.keeping import blobs, blocking, refetching, seen
 from resources.mirroring.keeping.models import Blob, Resource
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
@@ -157,6 +157,20 @@ def test_what_is_stored_is_fetched_again_by_its_own_validators() -> None:
         assert origin.asked[1].fields["if-none-match"] == '"one"'
         found = await in_a_thread(row)(url)
         assert (found.state, found.step, found.etag) == ("stored", "unchanged", '"one"')
+
+    mirrored_from(test)
+
+
+def test_a_file_that_is_nowhere_is_sent_again_when_it_is_fetched_again() -> None:
+    async def test(origin: Origin) -> None:
+        url = origin.does("/a", answer("200 OK", 'ETag: "one"', body=b"text"))
+        await mirror(url)
+        path = blobs.path_of((await in_a_thread(row)(url)).blob_digest)
+        path.unlink()
+        await in_a_thread(refetching.refetch)([digest_of(url)], datetime.now(UTC))
+        await mirror(url)
+        assert "if-none-match" not in origin.asked[1].fields
+        assert path.read_bytes() == b"text"
 
     mirrored_from(test)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import DataError, OperationalError, connections
+from pytest_django import Settings
 
 from resources.mirroring.errors import WriteError
 from resources.mirroring.keeping import continuing, flushing, seen, wanting, writing
@@ -205,3 +206,16 @@ def test_what_is_written_is_known_at_once() -> None:
     known = seen.look_up([digest(1001), digest(1002)])
     assert (known[digest(1001)].state, known[digest(1001)].blob_digest) == ("stored", digest(1))
     assert known[digest(1002)] == seen.Seen(State.FAILED, "", "permanent", "answered 404", 404)
+
+
+def test_who_has_the_bytes_uploads_them_whoever_had_them_before(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flushing, "is_elsewhere", lambda: True)
+    settings.MACHINE = "gone"
+    flushing.flush([found(1, 1), found(2, 2)], NOW)
+    Blob.objects.filter(digest=digest(2)).update(uploaded_at=NOW)
+    settings.MACHINE = "here"
+    again = flushing.flush([found(3, 1), found(4, 2)], NOW)
+    assert dict(Blob.objects.values_list("digest", "holder")) == {digest(1): "here", digest(2): "gone"}
+    assert [one.step for one in again] == ["content", "content"]
