@@ -61,7 +61,7 @@ def missing(request: HttpRequest, address: str) -> HttpResponse:
 
 
 def _blob(known: Seen | None) -> Blob | None:
-    """What is stored for a URL; what was taken down, too."""
-    if known is None or not known.blob_digest or known.state is State.WANTED:
+    """What is stored for a URL, also while it is fetched again; what was taken down, too."""
+    if known is None or not known.blob_digest:
         return None
     return Blob.objects.filter(digest=known.blob_digest).first()

@@ -9,7 +9,7 @@ from django.core.files.storage import default_storage
 from django.db import OperationalError
 from django.test import Client
 
-from resources.mirroring.keeping import blobs, seen
+from resources.mirroring.keeping import blobs, refetching, seen
 from resources.mirroring.keeping.models import Blob, State
 from resources.mirroring.keeping.seen import Seen
 from resources.mirroring.keeping.taking_down import take_down
@@ -258,6 +258,13 @@ def test_the_database_that_is_away_is_told(client: Reader, monkeypatch: pytest.M
 
 
 def test_seen_is_what_says_how_a_url_stands(client: Reader, keep: Keep, give: Give) -> None:
-    row = give(keep(BODY), state=State.WANTED)
-    seen.note({row.url_digest: Seen(State.STORED, row.blob_digest)})
+    blob = keep(BODY)
+    row = give(blob, state=State.WANTED, blob_digest="")
+    seen.note({row.url_digest: Seen(State.STORED, blob.digest)})
     assert client.get(addresses.sign_url(URL)).status_code == 200
+
+
+def test_what_is_stored_is_served_while_its_url_is_fetched_again(client: Reader, keep: Keep, give: Give) -> None:
+    row = give(keep(BODY))
+    assert refetching.refetch([row.url_digest], NOW) == 1
+    assert client.get(addresses.sign_url(URL)).body == BODY
