@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ..canonical.rules import Rules
-from ..canonical.urls import Canonical, canonical, known_as
+from ..canonical.urls import Canonical, canonical, goes_by, known_as
 from ..errors import UrlError
 
 Status = Literal["known", "accepted", "failed", "refused"]
@@ -92,8 +92,9 @@ def decide(named: Sequence[Named], seen: Mapping[str, Seen]) -> list[Decision]:
     decisions: list[Decision] = []
     asked: set[str] = set()
     for one in named:
-        decisions.append(_decided(one, _known(one, seen), is_first=one.canonical.digest not in asked))
-        asked.add(one.canonical.digest)
+        digest = goes_by(one.digests, seen, _has_file)
+        decisions.append(_decided(one, digest, seen.get(digest), is_first=digest not in asked))
+        asked.add(digest)
     return decisions
 
 
@@ -111,20 +112,12 @@ def _canonical(url: str, rules: Rules) -> Canonical:
     return canonical(url, rules)
 
 
-def _known(one: Named, seen: Mapping[str, Seen]) -> Seen | None:
-    """What is known of it under the first of its names that has a file, else under its canonical form."""
-    for digest in one.digests:
-        if (found := seen.get(digest)) is not None and _has_file(found):
-            return found
-    return seen.get(one.canonical.digest)
-
-
 def _has_file(seen: Seen) -> bool:
     """Also while it is fetched again."""
     return bool(seen.blob_digest) and seen.state != "failed"
 
 
-def _decided(one: Named, seen: Seen | None, *, is_first: bool) -> Decision:
+def _decided(one: Named, digest: str, seen: Seen | None, *, is_first: bool) -> Decision:
     status, step, blob, detail = _standing(seen)
     is_open = status == "accepted"
     joins = is_open and (not is_first or (seen is not None and seen.state == "wanted"))
@@ -133,7 +126,7 @@ def _decided(one: Named, seen: Seen | None, *, is_first: bool) -> Decision:
         url=one.url,
         status=status,
         step=step,
-        url_digest=one.canonical.digest,
+        url_digest=digest,
         host=one.canonical.host,
         blob_digest=blob,
         detail=JOINED if joins else detail,

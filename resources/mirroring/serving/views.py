@@ -7,7 +7,7 @@ from resources import outages
 from retry import methods, responses, serving
 from retry.contents import Content
 
-from ..canonical.urls import known_as, surest
+from ..canonical.urls import goes_by, known_as
 from ..errors import ForgedError, MirrorError
 from ..gathering.work import content_key, mirror_work
 from ..keeping import seen
@@ -40,13 +40,14 @@ def by_url(request: HttpRequest, signature: str, encoded: str) -> HttpResponseBa
         return responses.problem(403, str(error), cache_status="Tarry; fwd=bypass")
     except MirrorError as error:
         return responses.problem(400, str(error), cache_status="Tarry; fwd=bypass")
-    known = surest(digests, seen.look_up(digests), lambda one: one.state is State.STORED)
+    found = seen.look_up(digests)
+    digest = goes_by(digests, found, lambda one: one.state is State.STORED)
+    known = found.get(digest)
     if blob := _blob(known):
         return deliver(request, blob, BY_URL)
     if known and (refusal := failures.refusal(known)):
         return refusal
-    work = mirror_work(url, digests[-1])
-    return serving.deliver_or_defer(request, content_key(digests[-1]), work, _fetched)
+    return serving.deliver_or_defer(request, content_key(digest), mirror_work(url, digest), _fetched)
 
 
 def _fetched(request: HttpRequest, content: Content) -> HttpResponseBase:

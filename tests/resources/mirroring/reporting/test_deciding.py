@@ -56,6 +56,20 @@ def test_what_was_stored_before_a_rule_was_learnt_is_known_by_its_old_name() -> 
     assert (found.blob_digest, found.url_digest) == ("f11", after)
 
 
+def test_what_was_begun_before_a_rule_was_learnt_is_joined_and_what_failed_is_told() -> None:
+    found_rules, _ = learnt([], [("images.example.org", "size")])
+    rules = replace(RULES, learnt=found_rules)
+    named, _ = read([f"{url('a')}?size=1"] * 2, rules, lambda host: False)
+    before, after = known_as(named[0].url, rules)
+    [found, again] = decide(named, {before: Known("wanted")})
+    assert (found.status, found.url_digest, found.detail) == ("accepted", before, JOINED)
+    assert (again.url_digest, again.asks) == (before, False)
+    [found, _] = decide(named, {before: Known("failed", "f00", "The file was taken down.", "taken down")})
+    assert (found.status, found.detail) == ("failed", "The file was taken down.")
+    [found, _] = decide(named, {})
+    assert (found.url_digest, found.asks) == (after, True)
+
+
 def test_what_is_fetched_again_is_known_meanwhile() -> None:
     [found] = decided(url("a"), a=Known("wanted", "f00"))
     assert (found.status, found.blob_digest) == ("known", "f00")
