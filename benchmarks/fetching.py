@@ -17,7 +17,8 @@ from benchmarks.running import run
 from resources.fetching.addressing.addresses import guard
 from resources.fetching.outcomes import Fetched
 from resources.fetching.requests import Fetch
-from resources.fetching.transport.client import Client, Policy
+from resources.fetching.transport.client import Client
+from resources.fetching.transport.policy import Policy
 
 PAGES, PAGE_BYTES = 500, 10_000
 AT_ONCE = 50

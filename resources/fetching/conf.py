@@ -11,8 +11,8 @@ from django.utils.module_loading import import_string
 from .addressing import addresses
 from .errands import Task
 from .requests import Limits
-from .transport.client import Policy
 from .transport.giving_up import Patience
+from .transport.policy import Policy
 
 PRODUCT = "Tarry/0.1"
 

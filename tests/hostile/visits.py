@@ -11,7 +11,8 @@ from typing import Any
 from resources.fetching.addressing.addresses import guard
 from resources.fetching.outcomes import Failed, Failure, Fetched, Obstacle, Outcome
 from resources.fetching.requests import Fetch, Limits
-from resources.fetching.transport.client import Client, Decide, Policy, Slows
+from resources.fetching.transport.client import Client, Decide, Slows
+from resources.fetching.transport.policy import Policy
 from tests.hostile.names import Names
 from tests.hostile.origin import Behaviour, Origin, answer
 

@@ -9,7 +9,8 @@ from ..addressing import egress
 from ..addressing.scopes import scopes
 from ..queues import tuning
 from ..queues.jobs import Claimed
-from ..transport.client import Client, Policy
+from ..transport.client import Client
+from ..transport.policy import Policy
 
 
 class Ways:

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -20,7 +19,6 @@ from aiohttp.abc import AbstractResolver
 from aiohttp.hdrs import CONTENT_ENCODING
 
 from ..addressing import signed_urls
-from ..addressing.addresses import Guard
 from ..addressing.routes import REDIRECTS, Route
 from ..addressing.targets import Target
 from ..errors import FetchError
@@ -30,6 +28,7 @@ from . import bodies, decoding, failing, guarding, heads
 from .exchanges import Exchanges, settle, watched
 from .giving_up import failure_of_status
 from .pacing import Pace, Watch
+from .policy import Policy
 from .proxying import Proxy
 
 Decide = Callable[[Head], bool | Awaitable[bool]]
@@ -45,16 +44,6 @@ Turn = Callable[[str], Awaitable[None]]
 
 NO_BODY = Body(0, sha256().hexdigest(), data=b"")
 _WITHOUT_BODY = frozenset({204, 205})
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What holds for all fetches of a client. `spool_directory` is where large bodies go."""
-
-    guard: Guard
-    user_agent: str
-    spool_directory: Path
-    allow_downgrade: bool = False
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from resources.fetching.fetcher.ways import Ways
 from resources.fetching.fetcher.works import Works
 from resources.fetching.keeping.timings import Recorder
 from resources.fetching.queues.frontier import WAKE_CHANNEL
-from resources.fetching.transport.client import Policy
+from resources.fetching.transport.policy import Policy
 from retry import claims, connections, contents, lanes, standings
 from retry.contents import Content
 from retry.work import Work
