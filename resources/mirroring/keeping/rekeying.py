@@ -17,7 +17,7 @@ from retry import connections
 from ..canonical.rules import Rules
 from ..canonical.urls import known_as
 from ..errors import UrlError
-from . import seen
+from . import seen, taking_down
 from .models import BatchItem, Resource, State, Step
 
 KEY = "mirror:keyed"
@@ -87,13 +87,18 @@ def _settle(rows: Sequence[Resource], rules: Rules, done: Rekeyed) -> int:
             continue
         if row.url_digest not in keys:
             misplaced[row.url_digest] = keys[-1]
-        if row.url_digest != keys[-1] and row.state == State.STORED:
+        if row.url_digest != keys[-1] and _goes_along(row):
             copies.setdefault(keys[-1], row)
     if copies:
         done.stored += _copy(copies)
     left = _remove(rows, misplaced, done) if misplaced else 0
     seen.forget([*copies, *misplaced])  # all of them: a walk that was killed just before comes by again
     return left
+
+
+def _goes_along(row: Resource) -> bool:
+    """What is stored, and what was taken down: that is not fetched again, whatever its key."""
+    return row.state == State.STORED or (row.state == State.FAILED and row.failure == taking_down.FAILURE)
 
 
 def _copy(copies: dict[str, Resource]) -> list[str]:
@@ -109,7 +114,8 @@ def _copy(copies: dict[str, Resource]) -> list[str]:
 
 def _copied(row: Resource, digest: str) -> Resource:
     values = {name.attname: getattr(row, name.attname) for name in Resource._meta.concrete_fields}
-    return Resource(**{**values, "url_digest": digest, "step": Step.KNOWN})
+    step = Step.KNOWN if row.state == State.STORED else row.step
+    return Resource(**{**values, "url_digest": digest, "step": step})
 
 
 def _remove(rows: Sequence[Resource], misplaced: dict[str, str], done: Rekeyed) -> int:

@@ -107,6 +107,15 @@ def test_what_failed_is_not_taken_along() -> None:
     assert keys() == []
 
 
+def test_what_was_taken_down_stays_so_under_its_new_key() -> None:
+    row = store(url(1))
+    Resource.objects.update(state=State.FAILED, failure="taken down", step=Step.FAILED)
+    settled(TRACKED)
+    [found] = Resource.objects.all()
+    assert found.pk == canonical(url(1), TRACKED).digest != row.pk
+    assert (found.state, found.failure, found.step) == (State.FAILED, "taken down", Step.FAILED)
+
+
 def test_what_is_wanted_is_left_and_moved_once_it_is_stored() -> None:
     row = store(url(1), state=State.WANTED)
     assert settled(TRACKED).left == 1
