@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 import pytest
 from pytest_django import Settings
 
-from resources.mirroring.keeping import blobs, blocking, refetching, seen
+from resources.mirroring.gathering import wanted
+from resources.mirroring.keeping import blobs, blocking, flushing, refetching, seen
+from resources.mirroring.keeping.found import Contents, Found, Source
 from resources.mirroring.keeping.models import Blob, Resource
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
@@ -173,6 +175,16 @@ def test_a_file_that_is_nowhere_is_sent_again_when_it_is_fetched_again() -> None
         assert path.read_bytes() == b"text"
 
     mirrored_from(test)
+
+
+def test_a_redirect_to_another_spelling_of_the_url_itself_says_nothing_of_its_content() -> None:
+    [digest] = report("https://example.org/a")
+    source = Source(digest, "https://example.org/a", "example.org")
+    contents = Contents("ab" * 32, 4, "text/plain", None, None, "")
+    flushing.flush([Found(source, contents.digest, datetime.now(UTC), contents=contents)], datetime.now(UTC))
+    blobs.keep(b"text", contents.digest)
+    assert wanted.known_at("https://example.org/a?utm_source=x", "cd" * 32) == contents.digest
+    assert wanted.known_at("https://example.org/a?utm_source=x", digest) is None
 
 
 def test_two_who_report_the_same_at_once_make_one_row() -> None:

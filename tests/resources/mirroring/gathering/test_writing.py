@@ -197,6 +197,7 @@ def test_the_end_of_a_url_is_told_to_whoever_left_a_name(mirroring: RedisServers
     flushing.flush([found(1, 1), lost(2, State.WANTED)], NOW)
     client = mirroring.state.client
     assert client.smembers(continuing.GOING_ON) == {b"batch:1", b"batch:2"}
+    assert 0 < client.ttl(f"mirror:after:{digest(1003)}") <= continuing.KEPT_SECONDS
     assert sorted(client.scan_iter("mirror:after:*")) == [f"mirror:after:{digest(n)}".encode() for n in (1002, 1003)]
 
 

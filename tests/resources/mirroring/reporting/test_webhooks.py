@@ -69,6 +69,7 @@ def test_the_call_is_a_post_of_the_summary(batch: Batch) -> None:
     call = TASK.fetch(*arguments(batch))
     assert (call.method, call.url) == ("POST", HOOK)
     assert call.headers["Content-Type"] == "application/json"
+    assert call.limits.max_body_bytes == webhooks.MOST_ANSWER_BYTES
     told = json.loads(call.body)
     assert told == {
         "event": "batch.finished",
