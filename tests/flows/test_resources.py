@@ -50,7 +50,7 @@ def test_a_miss_is_two_redirects_and_one_fetch_for_all_who_wait(
     body = origin.files["/a.png"]
     origin.gate.clear()
     sent = crowd.send([signed["/a.png"]] * 20)
-    eventually(lambda: all(len(visit.answers) == 1 for visit in crowd.visits), 10, "all of them wait")
+    eventually(lambda: [len(visit.answers) for visit in crowd.visits] == [1] * 20, 10, "all of them wait")
     origin.gate.set()
     visits = sent.result(30)
     assert {visit.body for visit in visits} == {body}
