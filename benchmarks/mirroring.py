@@ -77,7 +77,7 @@ def _judge(stack: Stack, corpus: Corpus, reported: Reported) -> Iterator[Figure]
     ended = _rows(stack)
     stored = {url: digest for url, _, digest in ended if digest}
     bodies = sum(step in {"new", "content"} for _, step, _ in ended)
-    wrong = sum(digest != digest_of(url) for url, digest in stored.items())
+    wrong = sum(digest != digest_of(url) for url, digest in [*stored.items(), *_told(stack)])
     yield Figure("URLs that were stored or have failed, of those that had to", _share(ended, reported), at_least=1)
     yield Figure("false merges: URLs with another file's content", wrong, at_most=0)
     yield Figure("stored blobs ÷ distinct contents", len(set(stored.values())) / len(contents), at_least=1, at_most=1)
@@ -162,6 +162,15 @@ def _rows(stack: Stack) -> list[tuple[str, str, str]]:
         "print(json.dumps(list(Resource.objects.values_list('url', 'step', 'blob_digest'))))"
     )
     return [(url, step, digest) for url, step, digest in json.loads(stack.manage("shell", "--no-imports", "-c", code))]
+
+
+def _told(stack: Stack) -> list[tuple[str, str]]:
+    """Each URL that was reported, in whatever spelling, with the digest that its list was told."""
+    code = (
+        "import json; from resources.mirroring.keeping.models import BatchItem; "
+        "print(json.dumps(list(BatchItem.objects.exclude(blob_digest='').values_list('url', 'blob_digest'))))"
+    )
+    return [(url, digest) for url, digest in json.loads(stack.manage("shell", "--no-imports", "-c", code))]
 
 
 def _marks(stack: Stack) -> int:
