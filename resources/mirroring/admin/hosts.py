@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from resources.fetching.addressing import targets
 from resources.fetching.errors import FetchError
 
-from ..keeping import blocking
+from ..keeping import blocking, hosts
 from ..keeping.models import MirroredHost
 
 
@@ -94,6 +94,7 @@ class HostAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes
     @admin.action(description="Believe its validators again", permissions=["change"])
     def forgive(self, request: HttpRequest, queryset: QuerySet[MirroredHost]) -> None:
         """It begins anew: bodies are compared until it was right often enough."""
+        hosts.finish_distrusting(datetime.now(UTC))  # else what it has lied about would be believed again
         rows = list(queryset.filter(lies__gt=0))
         fresh = MirroredHost.objects.filter(pk__in=[row.pk for row in rows])
         fresh.update(lies=0, lied_at=None, confirmed=0, confirmed_opaque=0)

@@ -63,11 +63,16 @@ def block(host: str, note: str = "", *, now: datetime) -> int:
 
 
 def unblock(host: str) -> int:
-    """Ends a block. What it has failed is forgotten, so that the next report asks for it; how many URLs."""
+    """Ends a block. What it has failed is forgotten, so that the next report asks for it; how many URLs.
+
+    So are URLs elsewhere that redirected to a blocked host, whichever it was: they fail again if it is still blocked.
+    """
     MirroredHost.objects.filter(host=host).update(blocked=False)
     forget()
-    failed = _below(host).filter(state=State.FAILED, failure=FAILURE)
-    return sum(_drop(digests) for digests in _slices(failed))
+    blocked = blocked_hosts()
+    failed = Resource.objects.filter(state=State.FAILED, failure=FAILURE).order_by()
+    free = [one for one in failed.values_list("host", flat=True).distinct() if not is_blocked(one, blocked)]
+    return sum(_drop(digests) for one in free for digests in _slices(failed.filter(host=one)))
 
 
 def fail_waiting(host: str, *, now: datetime) -> int:

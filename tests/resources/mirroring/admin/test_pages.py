@@ -10,7 +10,7 @@ from django.test import Client
 
 from resources.api import tokens
 from resources.mirroring.keeping import tallies
-from resources.mirroring.keeping.models import Batch, Blob, MirroredHost, Resource, State
+from resources.mirroring.keeping.models import Batch, Blob, MirroredHost, Resource, State, Validator
 from resources.mirroring.reporting import batches, reports
 from resources.mirroring.reporting.batches import Sent
 from resources.models import ApiToken
@@ -168,9 +168,11 @@ def test_what_is_no_host_is_not_blocked(admin_client: Client, host: str) -> None
 def test_a_host_that_lied_is_put_to_the_test_again(admin_client: Client) -> None:
     MirroredHost.objects.create(host="liar.example", lies=2, lied_at=NOW, confirmed=20, asked=9)
     assert "not believed" in text(admin_client.get(HOSTS))
+    Validator.objects.create(key="k", host="liar.example", blob_digest=content("a"), seen_at=NOW)
     assert "liar.example" in said(choose(admin_client, HOSTS, "forgive", "liar.example"))[0]
     row = MirroredHost.objects.get()
     assert (row.lies, row.lied_at, row.confirmed, row.asked) == (0, None, 0, 9)
+    assert not Validator.objects.exists()
 
 
 def test_a_list_shows_its_progress_and_its_items(admin_client: Client) -> None:

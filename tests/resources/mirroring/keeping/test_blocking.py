@@ -57,6 +57,16 @@ def test_when_a_block_ends_the_next_report_asks_again() -> None:
     assert found.status == "accepted"
 
 
+def test_what_redirected_to_a_host_is_forgotten_with_its_block_and_what_another_block_failed_is_not() -> None:
+    for host in (HOST, "other.example"):
+        blocking.block(host, now=NOW)
+    failed = {"state": State.FAILED, "failure": blocking.FAILURE}
+    resource("a", url="https://short.example/a", host="short.example", **failed)
+    kept = resource("b", url="https://a.other.example/b", host="a.other.example", **failed)
+    assert blocking.unblock(HOST) == 1
+    assert Resource.objects.get() == kept
+
+
 def test_what_is_learnt_of_a_host_stays() -> None:
     MirroredHost.objects.create(host=HOST, confirmed=3)
     blocking.block(HOST, "spam", now=NOW)
