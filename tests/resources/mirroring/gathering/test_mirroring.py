@@ -154,7 +154,7 @@ def test_what_is_stored_is_fetched_again_by_its_own_validators() -> None:
         first = answer("200 OK", 'ETag: "one"', body=b"text")
         url = origin.does("/a", in_turn(first, answer("304 Not Modified")))
         await mirror(url)
-        await in_a_thread(refetching.refetch)([digest_of(url)], datetime.now(UTC))
+        await in_a_thread(refetching.refetch)([await in_a_thread(digest_of)(url)], datetime.now(UTC))
         await mirror(url)
         assert origin.asked[1].fields["if-none-match"] == '"one"'
         found = await in_a_thread(row)(url)
@@ -169,7 +169,7 @@ def test_a_file_that_is_nowhere_is_sent_again_when_it_is_fetched_again() -> None
         await mirror(url)
         path = blobs.path_of((await in_a_thread(row)(url)).blob_digest)
         path.unlink()
-        await in_a_thread(refetching.refetch)([digest_of(url)], datetime.now(UTC))
+        await in_a_thread(refetching.refetch)([await in_a_thread(digest_of)(url)], datetime.now(UTC))
         await mirror(url)
         assert "if-none-match" not in origin.asked[1].fields
         assert path.read_bytes() == b"text"
