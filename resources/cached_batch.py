@@ -195,7 +195,7 @@ def cached_batch(
 ) -> Callable[[Loader[Value]], CachedBatch[Value]]:
     """Decorates a loader, from keys to what is found of them. `address` is the Redis server's URL.
 
-    The loader gets `at_once` keys at a time: SQLite takes 999 variables in a statement.
+    The loader gets `at_once` keys at a time: SQLite before version 3.32 takes 999 variables in a statement.
     """
 
     def decorate(load: Loader[Value]) -> CachedBatch[Value]:

@@ -220,3 +220,10 @@ def test_who_has_the_bytes_uploads_them_whoever_had_them_before(
     again = flushing.flush([found(3, 1), found(4, 2)], NOW)
     assert dict(Blob.objects.values_list("digest", "holder")) == {digest(1): "here", digest(2): "gone"}
     assert [one.step for one in again] == ["content", "content"]
+
+
+def test_a_whole_list_is_one_query(django_assert_num_queries: Any) -> None:
+    flushing.flush([found(1, 1)], NOW)
+    seen.forget([digest(1001)])
+    with django_assert_num_queries(1):
+        assert list(seen.look_up([digest(number) for number in range(1000, 11_000)])) == [digest(1001)]
