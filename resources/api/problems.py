@@ -159,8 +159,7 @@ def unknown_address(request: HttpRequest, **_: str) -> HttpResponse:
 
 
 def described(*statuses: int) -> dict[str, Any]:
-    """What the OpenAPI description says of an operation's problems."""
+    """What the OpenAPI description says of an operation's problems. Any address may be too long for the front: 414."""
     content = {"application/problem+json": {"schema": SCHEMA}}
-    return {
-        "responses": {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
-    }
+    every = sorted({*statuses, 414})
+    return {"responses": {status: {"description": HTTPStatus(status).phrase, "content": content} for status in every}}

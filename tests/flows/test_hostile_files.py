@@ -141,7 +141,7 @@ def test_a_thumbnail_is_painted_once_for_all_who_wait_and_each_fit_is_another(
     contained = crowd.send([f"/resources/{digest}/300x300.png"] * 20).result(30)
     cropped = crowd.visit(f"/resources/{digest}/300x300.png?fit=crop")
 
-    assert {tuple(visit.statuses) for visit in contained} == {(302, 302, 200)}
+    assert {tuple(visit.statuses) for visit in contained} <= {(302, 302, 200), (200,)}
     assert len({visit.body for visit in contained}) == 1
     assert Image.open(io.BytesIO(contained[0].body)).size == (300, 200)
     assert Image.open(io.BytesIO(cropped.body)).size == (300, 300)
