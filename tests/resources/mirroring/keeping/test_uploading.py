@@ -20,6 +20,7 @@ from resources.mirroring.keeping.pruning import remove_bytes
 from resources.mirroring.keeping.taking_down import take_down
 from resources.mirroring.keeping.uploading import Troubles, Uploader
 from resources.mirroring.serving import delivering
+from resources.threads import usable_connections
 from retry import connections, contents, standings
 from tests import moto_bucket
 from tests.flows.stack import free_port
@@ -172,7 +173,8 @@ def test_what_is_taken_down_while_it_is_uploaded_is_removed_there(
 
     def taken_down_meanwhile(path: Path, name: str, media_type: str) -> None:
         upload(path, name, media_type)
-        Blob.objects.update(taken_down_at=NOW)
+        with usable_connections():
+            Blob.objects.update(taken_down_at=NOW)
 
     monkeypatch.setattr(remote, "upload", taken_down_meanwhile)
     uploader.run_once(0)
