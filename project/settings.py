@@ -130,6 +130,7 @@ RETRY_WORKERS = env.whole("RETRY_WORKERS", 1)
 PAINT_WORKERS = env.whole("PAINT_WORKERS", 1 if SMALL else os.cpu_count() or 1)
 FETCH_IN_FLIGHT = env.whole("FETCH_IN_FLIGHT", 2)
 MIRROR_BACKLOG = env.whole("MIRROR_BACKLOG", 2000)
+FEEDS_BACKLOG = env.whole("FEEDS_BACKLOG", 10_000)
 _fetched = {"publisher": "resources.fetching.publishing.publish", "workers": FETCH_IN_FLIGHT}
 RETRY_LANES = {  # the fastest first
     "paint.now": {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS, "skips": True},
@@ -142,6 +143,7 @@ RETRY_LANES = {  # the fastest first
     "fetch.ingest": {**_fetched, "limit": MIRROR_BACKLOG},
     "fetch.large": {**_fetched, "limit": MIRROR_BACKLOG},
     "fetch.calls": {**_fetched, "limit": BACKLOG_LIMIT},
+    "fetch.feeds": {**_fetched, "limit": FEEDS_BACKLOG, "up": "fetch.fast"},
     "fetch.warm": {**_fetched, "limit": 200 * BACKLOG_LIMIT, "up": "fetch.refresh"},
     "upload": {"publisher": "resources.mirroring.keeping.wishes.publish", "workers": 4, "limit": BACKLOG_LIMIT},
 }
@@ -218,6 +220,12 @@ MIRROR_GRACE_SECONDS = env.number("MIRROR_GRACE_SECONDS", 600)
 MIRROR_MAX_BYTES = env.whole("MIRROR_MAX_BYTES", 0, least=0)
 MIRROR_KEEP_DAYS = env.number("MIRROR_KEEP_DAYS", 0)
 
+# Feeds
+FEEDS_LEAST_SECONDS = env.whole("FEEDS_LEAST_SECONDS", 900, least=60)
+FEEDS_MOST_SECONDS = env.whole("FEEDS_MOST_SECONDS", 86_400, least=60)
+FEEDS_KEEP_ENTRIES = env.whole("FEEDS_KEEP_ENTRIES", 1000)
+FEEDS_KEEP_DAYS = env.whole("FEEDS_KEEP_DAYS", 365, least=0)
+
 # Thumbnails of mirrored images
 THUMBNAIL_MAX_SIDE = env.whole("THUMBNAIL_MAX_SIDE", 2048)
 THUMBNAIL_SIZES: list[str] = env.words("THUMBNAIL_SIZES")
@@ -237,12 +245,13 @@ INSTALLED_APPS = [
     "ninja",
     "retry",
     "resources",
+    "feeds",
 ]
 match os.environ.get("TARRY_INSTANCE"):
     case "retry":  # it waits, and needs neither models nor pages: half the memory
         INSTALLED_APPS = ["django.contrib.staticfiles", "retry"]
     case "worker":  # it answers nobody, and needs neither admin nor API: a fifth less
-        INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "retry", "resources"]
+        INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "retry", "resources", "feeds"]
 MIDDLEWARE = [
     "retry.observing.AccountingMiddleware",
     "django.middleware.security.SecurityMiddleware",

@@ -31,6 +31,7 @@ PLACES = {
     "fetch.ingest": Place("fast", Priority.ORDINARY),
     "fetch.large": Place("slow", Priority.ORDINARY),
     "fetch.calls": Place("fast", Priority.ORDINARY),
+    "fetch.feeds": Place("fast", Priority.ORDINARY),
     "fetch.warm": Place("slow", Priority.ORDINARY),
 }
 
