@@ -22,8 +22,8 @@ _STORE = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from resources.mirroring.keeping import blobs
-from resources.mirroring.keeping.models import Blob
+from resources.mirroring.storing import blobs
+from resources.mirroring.knowing.models import Blob
 now = datetime.now(UTC)
 for path in map(Path, {paths!r}):
     name = blobs.keep(path, path.name)

@@ -11,8 +11,8 @@ import django
 
 django.setup()
 
-from resources.mirroring.keeping import seen  # noqa: E402
-from resources.mirroring.keeping.models import Resource  # noqa: E402
+from resources.mirroring.knowing import seen  # noqa: E402
+from resources.mirroring.knowing.models import Resource  # noqa: E402
 
 SIZES = (1, 100, 10_000)
 SECONDS = 2.0

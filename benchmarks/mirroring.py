@@ -158,7 +158,7 @@ def _end(stack: Stack, ingesting: "subprocess.Popen[bytes]") -> None:
 def _rows(stack: Stack) -> list[tuple[str, str, str]]:
     """URL, step and digest of all."""
     code = (
-        "import json; from resources.mirroring.keeping.models import Resource; "
+        "import json; from resources.mirroring.knowing.models import Resource; "
         "print(json.dumps(list(Resource.objects.values_list('url', 'step', 'blob_digest'))))"
     )
     return [(url, step, digest) for url, step, digest in json.loads(stack.manage("shell", "--no-imports", "-c", code))]
@@ -167,7 +167,7 @@ def _rows(stack: Stack) -> list[tuple[str, str, str]]:
 def _told(stack: Stack) -> list[tuple[str, str]]:
     """Each URL that was reported, in whatever spelling, with the digest that its list was told."""
     code = (
-        "import json; from resources.mirroring.keeping.models import BatchItem; "
+        "import json; from resources.mirroring.knowing.models import BatchItem; "
         "print(json.dumps(list(BatchItem.objects.exclude(blob_digest='').values_list('url', 'blob_digest'))))"
     )
     return [(url, digest) for url, digest in json.loads(stack.manage("shell", "--no-imports", "-c", code))]

@@ -112,9 +112,9 @@ TRAFFIC = {
 }
 # By kind, the functions that are told what of it somebody wanted
 TRAFFIC_NOTED = {
-    "blob": "resources.mirroring.keeping.accessing.note_blobs",
-    "resource": "resources.mirroring.keeping.accessing.note_urls",
-    "thumbnail": "resources.mirroring.keeping.accessing.note_blobs",
+    "blob": "resources.mirroring.storing.accessing.note_blobs",
+    "resource": "resources.mirroring.storing.accessing.note_urls",
+    "thumbnail": "resources.mirroring.storing.accessing.note_blobs",
 }
 TRAFFIC_LOG = _data.traffic
 TRAFFIC_LOG_MAX_BYTES = env.whole("TRAFFIC_LOG_MAX_BYTES", 64_000_000)
@@ -145,7 +145,7 @@ RETRY_LANES = {  # the fastest first
     "fetch.calls": {**_fetched, "limit": BACKLOG_LIMIT},
     "fetch.feeds": {**_fetched, "limit": FEEDS_BACKLOG, "up": "fetch.fast"},
     "fetch.warm": {**_fetched, "limit": 200 * BACKLOG_LIMIT, "up": "fetch.refresh"},
-    "upload": {"publisher": "resources.mirroring.keeping.wishes.publish", "workers": 4, "limit": BACKLOG_LIMIT},
+    "upload": {"publisher": "resources.mirroring.storing.wishes.publish", "workers": 4, "limit": BACKLOG_LIMIT},
 }
 
 # Layers

@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models.base import ModelBase
 
 from .fetching.keeping.models import FetchDomain, FetchHeader, FetchTiming  # noqa: F401  # found by Django here
-from .mirroring.keeping.models import (  # noqa: F401  # found by Django here
+from .mirroring.knowing.models import (  # noqa: F401  # found by Django here
     Batch,
     BatchItem,
     Blob,

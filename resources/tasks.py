@@ -18,11 +18,12 @@ from .mirroring import conf
 from .mirroring.contents.thumbnail import Fit, Thumbnail
 from .mirroring.errors import StorageError
 from .mirroring.gathering import feeding
-from .mirroring.keeping import hosts as mirrored_hosts
-from .mirroring.keeping import proposing, pruning, rekeying, sweeping
-from .mirroring.keeping.rules import current_rules
+from .mirroring.knowing import hosts as mirrored_hosts
+from .mirroring.knowing.rules import current_rules
 from .mirroring.reporting import batches, coalescing, webhooks
+from .mirroring.ruling import proposing, rekeying
 from .mirroring.serving.preparing import paint_thumbnail as paint_small
+from .mirroring.storing import pruning, sweeping
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture
 from .tiles.blocks import Block

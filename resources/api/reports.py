@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Header, Query, Schema
 from pydantic import Field
 
-from resources.mirroring.keeping.models import Batch, BatchItem
+from resources.mirroring.knowing.models import Batch, BatchItem
 from resources.mirroring.reporting import progress, reports, signatures, webhooks
 from resources.mirroring.reporting.batches import Sent
 from resources.mirroring.reporting.deciding import Decision

@@ -10,9 +10,10 @@ from pydantic import Field
 
 from resources.mirroring.canonical.urls import canonical, known_as, surest
 from resources.mirroring.errors import UrlError
-from resources.mirroring.keeping import rules, taking_down
-from resources.mirroring.keeping.models import Blob, Resource, State
+from resources.mirroring.knowing import rules
+from resources.mirroring.knowing.models import Blob, Resource, State
 from resources.mirroring.serving import addresses
+from resources.mirroring.storing import taking_down
 from retry import deferring
 
 from . import lists, problems, tokens

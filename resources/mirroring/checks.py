@@ -8,7 +8,7 @@ from django.core.checks import CheckMessage, Error
 
 from .canonical import parameters, shards
 from .errors import RulesError
-from .keeping import rules_file
+from .knowing import rules_file
 
 
 def check_rules(app_configs: Sequence[Any] | None, **_: Any) -> list[CheckMessage]:

@@ -15,8 +15,9 @@ django.setup()
 
 from resources.fetching.keeping import limiting  # noqa: E402
 from resources.mirroring.canonical.urls import canonical  # noqa: E402
-from resources.mirroring.keeping import seen, wanting  # noqa: E402
-from resources.mirroring.keeping.rules import current_rules  # noqa: E402
+from resources.mirroring.knowing import seen  # noqa: E402
+from resources.mirroring.knowing.rules import current_rules  # noqa: E402
+from resources.mirroring.writing import wanting  # noqa: E402
 
 
 def main() -> None:

@@ -25,8 +25,8 @@ ADDRESS = f"/resources/{DIGEST}"
 OTHER_MACHINE = """
 import time
 from django.conf import settings
-from resources.mirroring.keeping.models import Blob
-from resources.mirroring.keeping.uploading import Uploader
+from resources.mirroring.knowing.models import Blob
+from resources.mirroring.storing.uploading import Uploader
 from retry import connections
 settings.MACHINE, settings.MIRROR_HELD_DIRECTORY = "other", {held!r}
 Blob.objects.update(holder="other", uploaded_at=None)

@@ -26,8 +26,8 @@ from hashlib import sha256
 from pathlib import Path
 from resources.mirroring import conf
 from resources.mirroring.contents.types import recognise
-from resources.mirroring.keeping import blobs
-from resources.mirroring.keeping.models import Blob
+from resources.mirroring.storing import blobs
+from resources.mirroring.knowing.models import Blob
 now = datetime.now(UTC)
 for path in Path({directory!r}).iterdir():
     body, kind = path.read_bytes(), recognise(path)
@@ -169,6 +169,6 @@ def test_thumbnails_of_what_was_taken_down_are_gone(stack: Stack, crowd: Crowd, 
 
 TAKE_DOWN = """
 from datetime import UTC, datetime
-from resources.mirroring.keeping.models import Blob
+from resources.mirroring.knowing.models import Blob
 Blob.objects.filter(digest="{digest}").update(taken_down_at=datetime.now(UTC))
 """

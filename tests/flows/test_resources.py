@@ -136,7 +136,7 @@ def test_taken_down_it_is_gone_within_the_hot_window_and_not_fetched_again(
     digest = sha256(body).hexdigest()
     for address in (signed["/b.png"], address_of(body)):
         assert crowd.visit(address).body == body
-    code = f"from resources.mirroring.keeping.taking_down import take_down; print(take_down('{digest}'))"
+    code = f"from resources.mirroring.storing.taking_down import take_down; print(take_down('{digest}'))"
     assert "True" in stack.manage("shell", "-c", code)
 
     def is_gone() -> bool:

@@ -14,7 +14,7 @@ from project import run, starting
 from project.paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from project.storing import storage_from
 from project.waiting import Elsewhere
-from resources.mirroring.keeping import blobs
+from resources.mirroring.storing import blobs
 from tests.flows.stack import free_port
 
 

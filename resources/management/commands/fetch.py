@@ -22,7 +22,7 @@ from resources.fetching.fetcher.waking import Waking
 from resources.fetching.fetcher.ways import Ways
 from resources.fetching.fetcher.works import Works
 from resources.fetching.keeping.timings import Recorder
-from resources.mirroring.keeping.tending import Tender
+from resources.mirroring.storing.tending import Tender
 from retry import connections
 
 THREADS = 16

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from resources.management.failing import failing_clearly
-from resources.mirroring.keeping.models import Step
+from resources.mirroring.knowing.models import Step
 from resources.mirroring.reporting import lines
 from resources.mirroring.reporting.batches import Sent
 from resources.mirroring.reporting.ingesting import Ingest

@@ -9,7 +9,7 @@ from django.db import DatabaseError
 
 from resources.mirroring import conf
 from resources.mirroring.conf import Retention
-from resources.mirroring.keeping import pruning
+from resources.mirroring.storing import pruning
 
 
 def _not_negative(text: str) -> float:

@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from ..keeping.models import Batch, BatchItem, Step
+from ..knowing.models import Batch, BatchItem, Step
 from ..reporting import progress
 from . import words
 from .listing import UncountedAdmin

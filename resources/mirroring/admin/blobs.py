@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from ..keeping.models import Blob, Resource
+from ..knowing.models import Blob, Resource
 from . import words
 from .listing import DIGEST, UncountedAdmin
 from .taking_down import ask_or_take_down

@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from ..keeping.models import Step, Tally
+from ..knowing.models import Step, Tally
 from . import charting
 from .charting import Chart
 

@@ -11,8 +11,9 @@ from django.http import HttpRequest
 from resources.fetching.addressing import targets
 from resources.fetching.errors import FetchError
 
-from ..keeping import blocking, hosts
-from ..keeping.models import MirroredHost
+from ..knowing import hosts
+from ..knowing.models import MirroredHost
+from ..writing import blocking
 
 
 class HostForm(forms.ModelForm):  # type: ignore[type-arg]

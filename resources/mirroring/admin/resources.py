@@ -17,9 +17,9 @@ from django.views.decorators.http import require_POST
 
 from ..canonical.urls import known_as
 from ..errors import UrlError
-from ..keeping import refetching
-from ..keeping.models import Blob, Resource
-from ..keeping.rules import current_rules
+from ..knowing.models import Blob, Resource
+from ..knowing.rules import current_rules
+from ..writing import refetching
 from . import words
 from .listing import DIGEST, UncountedAdmin
 from .taking_down import ask_or_take_down

@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from ..keeping import deciding
-from ..keeping.models import Rule
+from ..knowing.models import Rule
+from ..ruling import approving
 
 
 @admin.register(Rule)
@@ -29,7 +29,7 @@ class RuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes
 
     @admin.display(description="free of contradictions", boolean=True)
     def contradicted(self, rule: Rule) -> bool:
-        return not deciding.is_contradicted(rule)
+        return not approving.is_contradicted(rule)
 
     @admin.display(description="what it says")
     def says(self, rule: Rule) -> str:
@@ -58,11 +58,11 @@ class RuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes
 
     @admin.action(description="Approve: these URLs are one", permissions=["change"])
     def approve(self, request: HttpRequest, queryset: QuerySet[Rule]) -> None:
-        self._each(request, queryset, "Approved", deciding.approve)
+        self._each(request, queryset, "Approved", approving.approve)
 
     @admin.action(description="Reject, or take out of force", permissions=["change"])
     def reject(self, request: HttpRequest, queryset: QuerySet[Rule]) -> None:
-        self._each(request, queryset, "Rejected", deciding.reject)
+        self._each(request, queryset, "Rejected", approving.reject)
 
     def _each(
         self, request: HttpRequest, queryset: QuerySet[Rule], said: str, do: Callable[[Rule, datetime], bool]

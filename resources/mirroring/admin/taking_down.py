@@ -7,8 +7,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from ..keeping import taking_down
-from ..keeping.models import Blob, Resource
+from ..knowing.models import Blob, Resource
+from ..storing import taking_down
 from . import words
 
 SAID = "Taken down: {}. They are served no more, and not stored again."

@@ -57,7 +57,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A rule, as `keeping.models.Rule` has it, and why."""
+    """A rule, as `knowing.models.Rule` has it, and why."""
 
     kind: str
     host: str

@@ -26,10 +26,10 @@ from retry.scripts import Call, Reply
 from retry.standings import Begun, Claimed, Promoted, Standing
 
 from .. import conf
-from ..keeping import flushing, wanting
-from ..keeping.found import Lost, Source
-from ..keeping.models import Lane, State, Step
-from ..keeping.wanting import Due
+from ..knowing.found import Lost, Source
+from ..knowing.models import Lane, State, Step
+from ..writing import flushing, wanting
+from ..writing.wanting import Due
 from .work import INGEST, LARGE, mirror_work, work_key
 
 AT_ONCE = 200

@@ -20,10 +20,11 @@ from retry.work import Argument
 
 from .. import conf
 from ..errors import WriteError
-from ..keeping import blocking, hosts, writing
-from ..keeping.found import Found, Lost, Outcome
-from ..keeping.hosts import Host
-from ..keeping.models import Resource, State
+from ..knowing import hosts
+from ..knowing.found import Found, Lost, Outcome
+from ..knowing.hosts import Host
+from ..knowing.models import Resource, State
+from ..writing import blocking, writer
 from . import deciding, settling, validators
 from .wanted import AGAIN_SECONDS, Wanted, is_at_hand, known_at, known_by, trust_in, unreadable
 from .work import content_key
@@ -122,7 +123,7 @@ def _request(wanted: Wanted, host: Host, stored: Resource | None) -> Fetch:
 def _write(outcome: Outcome) -> Outcome:
     """As it was written. Raises PreparationError when it has to be done again."""
     try:
-        return writing.writer().write(outcome)
+        return writer.current().write(outcome)
     except WriteError as error:
         raise PreparationError(str(error), status=503, retry_seconds=AGAIN_SECONDS) from error
 

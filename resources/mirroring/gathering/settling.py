@@ -12,10 +12,12 @@ from .. import conf
 from ..canonical.urls import canonical
 from ..contents.types import recognise
 from ..errors import MirrorError, UrlError
-from ..keeping import blobs, blocking, hosts
-from ..keeping.found import Contents, Found, Lost, Outcome, Source, Vouched
-from ..keeping.models import Blob, State, Step
-from ..keeping.rules import current_rules
+from ..knowing import hosts
+from ..knowing.found import Contents, Found, Lost, Outcome, Source, Vouched
+from ..knowing.models import Blob, State, Step
+from ..knowing.rules import current_rules
+from ..storing import blobs
+from ..writing import blocking
 from . import deciding, validators
 from .validators import Strength
 from .wanted import AGAIN_SECONDS, Wanted, known_at, known_by, trust_in

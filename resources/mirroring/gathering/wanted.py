@@ -11,11 +11,11 @@ from retry.work import Argument
 
 from ..canonical.urls import canonical, known_as, surest
 from ..errors import UrlError
-from ..keeping.found import Source
-from ..keeping.hosts import Host
-from ..keeping.models import Blob, Resource, State, Validator
-from ..keeping.places import Here, Lost, Stored, whereabouts
-from ..keeping.rules import current_rules
+from ..knowing.found import Source
+from ..knowing.hosts import Host
+from ..knowing.models import Blob, Resource, State, Validator
+from ..knowing.rules import current_rules
+from ..storing.places import Here, Lost, Stored, whereabouts
 from . import deciding, validators
 from .deciding import Trust
 from .work import Lane

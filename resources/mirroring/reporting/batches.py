@@ -18,9 +18,9 @@ from django.db.models import Case, CharField, Exists, F, OuterRef, Q, QuerySet, 
 from resources.fetching.addressing import targets
 from resources.models import ApiToken
 
-from ..keeping import wanting
-from ..keeping.models import MOST_URL_CHARACTERS, Batch, BatchItem, Resource, State, Step
-from ..keeping.wanting import Wanted
+from ..knowing.models import MOST_URL_CHARACTERS, Batch, BatchItem, Resource, State, Step
+from ..writing import wanting
+from ..writing.wanting import Wanted
 from .deciding import JOINED, Decision, storable
 
 PREFIX = "batch:"

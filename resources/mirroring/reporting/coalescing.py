@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 
 from retry import connections
 
-from ..keeping.continuing import GOING_ON as NAMES
+from ..knowing.continuing import GOING_ON as NAMES
 
 MOST_AT_ONCE = 500
 

@@ -26,7 +26,7 @@ _NO_TEXT = "\N{REPLACEMENT CHARACTER}"
 
 
 class Seen(Protocol):
-    """What is known of a URL, as keeping.seen tells it."""
+    """What is known of a URL, as knowing.seen tells it."""
 
     @property
     def state(self) -> str: ...

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
-from ..keeping.models import Batch, BatchItem, Step
+from ..knowing.models import Batch, BatchItem, Step
 from . import batches, progress, reports
 from .batches import Sent
 

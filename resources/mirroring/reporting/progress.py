@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db.models import Count
 
-from ..keeping.models import Batch, BatchItem, Step
+from ..knowing.models import Batch, BatchItem, Step
 
 OPEN = ""
 """The step of items that are not settled."""

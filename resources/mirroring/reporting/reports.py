@@ -10,9 +10,10 @@ from resources.fetching.errors import FetchError
 from resources.fetching.requests import is_sendable
 
 from ..errors import MirrorError
-from ..keeping import blocking, continuing, rules, seen, tallies, wanting
-from ..keeping.models import MOST_URL_CHARACTERS, Batch, BatchItem, Step
-from ..keeping.wanting import Wanted
+from ..knowing import continuing, rules, seen, tallies
+from ..knowing.models import MOST_URL_CHARACTERS, Batch, BatchItem, Step
+from ..writing import blocking, wanting
+from ..writing.wanting import Wanted
 from . import batches, coalescing
 from .batches import Sent
 from .deciding import JOINED, Decision, Status, decide, read, storable

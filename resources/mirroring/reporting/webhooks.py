@@ -23,7 +23,7 @@ from retry.errors import PreparationError, QueueUnavailable, StoreUnavailable
 from retry.standings import Begun, Promoted, Unknown
 from retry.work import Argument, Work
 
-from ..keeping.models import Batch
+from ..knowing.models import Batch
 from . import progress, signatures
 
 NAME = "resources.call_webhook"

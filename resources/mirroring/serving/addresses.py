@@ -13,7 +13,7 @@ from resources.fetching.addressing.targets import MAX_URL_BYTES
 
 from ..canonical.urls import canonical
 from ..errors import AddressError, ForgedError, UrlError
-from ..keeping.rules import current_rules
+from ..knowing.rules import current_rules
 from . import encoding
 from .asking import BEGINNING
 

@@ -19,9 +19,9 @@ from retry.contents import Content
 from .. import conf
 from ..contents.delivery import SAFE
 from ..errors import StorageError
-from ..keeping import remote, wishes
-from ..keeping.models import Blob
-from ..keeping.places import Held, Here, Lost, Stored, whereabouts
+from ..knowing.models import Blob
+from ..storing import remote, wishes
+from ..storing.places import Held, Here, Lost, Stored, whereabouts
 from . import failures, ranges
 from .fields import Caching, fields
 

@@ -5,10 +5,10 @@ from django.http import HttpResponse
 from resources.fetching.outcomes import Failure
 from retry import responses
 
-from ..keeping import blocking
-from ..keeping.models import State
-from ..keeping.seen import Seen
-from ..keeping.taking_down import FAILURE as TAKEN_DOWN
+from ..knowing.models import State
+from ..knowing.seen import Seen
+from ..storing.taking_down import FAILURE as TAKEN_DOWN
+from ..writing import blocking
 
 AGAIN_SECONDS = 3600
 """Retry-After of what hardly changes by itself."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from retry import headers
 
 from ..contents.delivery import delivery
-from ..keeping.models import Blob
+from ..knowing.models import Blob
 from .asking import BEGINNING
 
 YEAR_SECONDS = 31_536_000

@@ -10,8 +10,8 @@ from ..contents.errors import ImageError
 from ..contents.pictures import Box
 from ..contents.thumbnail import Thumbnail
 from ..errors import StorageError
-from ..keeping import blobs
-from ..keeping.models import Blob
+from ..knowing.models import Blob
+from ..storing import blobs
 from .apart import Allowance, Order, Painter, TooLongError
 
 DAY_SECONDS = 86_400

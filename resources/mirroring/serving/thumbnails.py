@@ -10,7 +10,7 @@ from .. import conf
 from ..contents.delivery import SAFE
 from ..contents.errors import ThumbnailError
 from ..contents.thumbnail import Thumbnail, check_size
-from ..keeping.models import Blob
+from ..knowing.models import Blob
 
 
 @methods.read_only

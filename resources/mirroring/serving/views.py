@@ -10,10 +10,10 @@ from retry.contents import Content
 from ..canonical.urls import goes_by, known_as
 from ..errors import ForgedError, MirrorError
 from ..gathering.work import content_key, mirror_work
-from ..keeping import seen
-from ..keeping.models import Blob, State
-from ..keeping.rules import current_rules
-from ..keeping.seen import Seen
+from ..knowing import seen
+from ..knowing.models import Blob, State
+from ..knowing.rules import current_rules
+from ..knowing.seen import Seen
 from . import addresses, failures
 from .delivering import deliver
 from .fields import BY_DIGEST, BY_URL

@@ -110,7 +110,7 @@ class Ended:
 def found(stack: Stack) -> list[Ended]:
     """All rows."""
     code = (
-        "import json; from resources.mirroring.keeping.models import Resource; "
+        "import json; from resources.mirroring.knowing.models import Resource; "
         "print(json.dumps(list(Resource.objects.values_list('url', 'step', 'blob_digest'))))"
     )
     return [Ended(*row) for row in json.loads(stack.manage("shell", "--no-imports", "-c", code))]

@@ -11,9 +11,10 @@ import pytest
 from django.core.management import call_command
 
 from resources.api import tokens
-from resources.mirroring.keeping import blocking, rules, seen
-from resources.mirroring.keeping.models import Batch, BatchItem, Blob, Resource, Rule, State
+from resources.mirroring.knowing import rules, seen
+from resources.mirroring.knowing.models import Batch, BatchItem, Blob, Resource, Rule, State
 from resources.mirroring.reporting import batches, reports, webhooks
+from resources.mirroring.writing import blocking
 from resources.models import ApiToken
 from tests.resources.mirroring.rows import NOW, blob, content, fail, resource, store, url
 

@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from resources.mirroring import conf
 from resources.mirroring.canonical.urls import canonical
-from resources.mirroring.keeping import accessing, blobs, blocking, seen
-from resources.mirroring.keeping.models import Blob, Resource, State
-from resources.mirroring.keeping.rules import current_rules
+from resources.mirroring.knowing import hosts, lanes, seen
+from resources.mirroring.knowing.models import Blob, Resource, State
+from resources.mirroring.knowing.rules import current_rules
+from resources.mirroring.storing import accessing, blobs
+from resources.mirroring.writing import blocking, writer
+from retry.connections import BREAKERS
 from tests.conftest import RedisServers
 
 NOW = datetime(2026, 11, 21, 22, 30, tzinfo=UTC)
@@ -67,3 +71,29 @@ def give(db: None) -> Give:
         return Resource.objects.create(url_digest=known.digest, url=url, host=known.host, **{**stored, **fields})
 
     return given
+
+
+@pytest.fixture
+def mirroring(
+    transactional_db: None, redis_servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RedisServers]:
+    """A real Redis, a fast fetcher, rows, and threads that end with the test."""
+    settings.FETCH_DELAY_SECONDS = 0.001
+    settings.FETCH_ALLOW_PRIVATE = ["127.0.0.1"]
+    settings.FETCH_ATTEMPTS = 1
+    settings.MIRROR_KNOWN_SECONDS = 0
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(writer, "PAUSE_SECONDS", 0.05)
+    forget()
+    yield redis_servers
+    writer.current().join()
+    forget()
+    for breaker in BREAKERS.values():
+        breaker.succeeded()
+
+
+def forget() -> None:
+    blocking.forget()
+    seen.forget_all_here()
+    hosts.forget_all_here()
+    lanes.forget_all_here()

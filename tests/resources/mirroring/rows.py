@@ -6,7 +6,7 @@ from typing import Any
 
 from resources.mirroring.canonical.rules import built_in
 from resources.mirroring.canonical.urls import canonical
-from resources.mirroring.keeping.models import Blob, Resource, State, Step
+from resources.mirroring.knowing.models import Blob, Resource, State, Step
 
 NOW = datetime(2026, 11, 21, 10, 0, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)

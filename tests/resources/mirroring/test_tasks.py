@@ -9,11 +9,11 @@ from pytest_django import Settings
 
 from resources import tasks
 from resources.mirroring import conf
-from resources.mirroring.keeping import rules
-from resources.mirroring.keeping.models import Resource, Rule
+from resources.mirroring.knowing import rules
+from resources.mirroring.knowing.models import Resource, Rule
 from retry import connections
 from tests.conftest import RedisServers
-from tests.resources.mirroring.keeping.stored import NOON, store
+from tests.resources.mirroring.stored import NOON, store
 
 pytestmark = pytest.mark.django_db
 

@@ -9,8 +9,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from resources.api import tokens
-from resources.mirroring.keeping import tallies
-from resources.mirroring.keeping.models import Batch, Blob, MirroredHost, Resource, State, Validator
+from resources.mirroring.knowing import tallies
+from resources.mirroring.knowing.models import Batch, Blob, MirroredHost, Resource, State, Validator
 from resources.mirroring.reporting import batches, reports
 from resources.mirroring.reporting.batches import Sent
 from resources.models import ApiToken

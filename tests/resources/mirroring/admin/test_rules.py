@@ -7,8 +7,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from resources.mirroring.keeping import rules
-from resources.mirroring.keeping.models import Rule
+from resources.mirroring.knowing import rules
+from resources.mirroring.knowing.models import Rule
 
 pytestmark = pytest.mark.django_db
 

@@ -10,9 +10,9 @@ from django.db import connections
 
 from resources.mirroring.canonical.urls import canonical
 from resources.mirroring.gathering import feeding
-from resources.mirroring.keeping import wanting
-from resources.mirroring.keeping.models import Resource
-from resources.mirroring.keeping.rules import current_rules
+from resources.mirroring.knowing.models import Resource
+from resources.mirroring.knowing.rules import current_rules
+from resources.mirroring.writing import wanting
 from tests.hostile.origin import Origin
 from tests.resources.fetching.fetchers import WAIT_SECONDS, fetching
 

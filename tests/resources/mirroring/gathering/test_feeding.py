@@ -9,8 +9,8 @@ from resources.fetching import publishing
 from resources.fetching.queues import frontier
 from resources.mirroring.gathering import feeding
 from resources.mirroring.gathering.work import work_key
-from resources.mirroring.keeping import wanting
-from resources.mirroring.keeping.models import Resource
+from resources.mirroring.knowing.models import Resource
+from resources.mirroring.writing import wanting
 from retry import claims, connections, sweeping
 from retry.errors import PreparationError
 from tests.conftest import RedisServers

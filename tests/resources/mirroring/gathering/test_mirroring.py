@@ -6,9 +6,11 @@ import pytest
 from pytest_django import Settings
 
 from resources.mirroring.gathering import wanted
-from resources.mirroring.keeping import blobs, blocking, flushing, refetching, seen
-from resources.mirroring.keeping.found import Contents, Found, Source
-from resources.mirroring.keeping.models import Blob, Resource
+from resources.mirroring.knowing import seen
+from resources.mirroring.knowing.found import Contents, Found, Source
+from resources.mirroring.knowing.models import Blob, Resource
+from resources.mirroring.storing import blobs
+from resources.mirroring.writing import blocking, flushing, refetching
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
 from tests.resources.fetching.fetcher.running import in_turn, leftovers

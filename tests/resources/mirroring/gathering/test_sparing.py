@@ -8,8 +8,8 @@ import pytest
 from pytest_django import Settings
 
 from resources import tasks
-from resources.mirroring.keeping import hosts
-from resources.mirroring.keeping.models import Blob, MirroredHost, Resource, Validator
+from resources.mirroring.knowing import hosts
+from resources.mirroring.knowing.models import Blob, MirroredHost, Resource, Validator
 from tests.hostile.origin import Behaviour, Origin, Peer, answer, head, redirect
 
 from .mirrored import fed_until, in_a_thread, mirror, mirrored_from, open_rows

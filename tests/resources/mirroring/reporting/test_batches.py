@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from django.db import OperationalError, connection
 
-from resources.mirroring.keeping import continuing, tallies
-from resources.mirroring.keeping.models import Batch, BatchItem, Resource, State, Step, Tally
+from resources.mirroring.knowing import continuing, tallies
+from resources.mirroring.knowing.models import Batch, BatchItem, Resource, State, Step, Tally
 from resources.mirroring.reporting import batches, progress, reports
 from resources.mirroring.reporting.batches import Sent
 from resources.mirroring.reporting.reports import DifferentReportError, Reported, ReportError

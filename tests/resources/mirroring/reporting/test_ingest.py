@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from resources.management.failing import INTERRUPTED
-from resources.mirroring.keeping.models import Batch, BatchItem, Resource
+from resources.mirroring.knowing.models import Batch, BatchItem, Resource
 from resources.mirroring.reporting import lines, reports
 from tests.resources.mirroring.rows import fail, resource, store, url
 

@@ -13,7 +13,7 @@ from resources.api import tokens
 from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, Hop, Timing
 from resources.fetching.queues import frontier
 from resources.fetching.queues.jobs import Claimed
-from resources.mirroring.keeping.models import Batch
+from resources.mirroring.knowing.models import Batch
 from resources.mirroring.reporting import batches, reports, webhooks
 from resources.mirroring.reporting.batches import Sent
 from resources.mirroring.reporting.webhooks import TASK, call_due

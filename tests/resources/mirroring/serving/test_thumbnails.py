@@ -15,9 +15,9 @@ from resources import tasks
 from resources.mirroring.contents.delivery import SAFE
 from resources.mirroring.contents.thumbnail import Thumbnail
 from resources.mirroring.contents.types import recognise
-from resources.mirroring.keeping import blobs
-from resources.mirroring.keeping.models import Blob
+from resources.mirroring.knowing.models import Blob
 from resources.mirroring.serving import preparing
+from resources.mirroring.storing import blobs
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.hostile import files

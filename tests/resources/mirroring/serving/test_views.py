@@ -9,11 +9,13 @@ from django.core.files.storage import default_storage
 from django.db import OperationalError
 from django.test import Client
 
-from resources.mirroring.keeping import blobs, refetching, seen
-from resources.mirroring.keeping.models import Blob, State
-from resources.mirroring.keeping.seen import Seen
-from resources.mirroring.keeping.taking_down import take_down
+from resources.mirroring.knowing import seen
+from resources.mirroring.knowing.models import Blob, State
+from resources.mirroring.knowing.seen import Seen
 from resources.mirroring.serving import addresses
+from resources.mirroring.storing import blobs
+from resources.mirroring.storing.taking_down import take_down
+from resources.mirroring.writing import refetching
 from retry import claims, connections
 from retry.errors import PreparationError
 from tests.conftest import RedisServers

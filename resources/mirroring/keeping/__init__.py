@@ -1,1 +1,0 @@
-"""What is known of mirrored files: rows, and where their bytes are."""

@@ -1,0 +1,53 @@
+"""What becomes of rows whose bytes are gone. Resources' rows go first, then the blob's: nothing points nowhere."""
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+
+from ..knowing import seen
+from ..knowing.models import Blob, Resource, State, Validator
+
+ROWS = 500
+"""In one statement: of one content there may be a million URLs."""
+
+
+def lose(digests: Iterable[str], now: datetime) -> int:
+    """Nobody has these bytes any more: their URLs are wanted again. How many URLs there are.
+
+    What was taken down stays as it is. Raises DatabaseError.
+    """
+    return sum(_lose(some, now) for some in _portions(digests))
+
+
+def want_again(urls: Collection[str], now: datetime) -> None:
+    """These URLs, by digest, are fetched again as soon as their turn comes."""
+    for some in _portions(urls):
+        stored = Resource.objects.filter(url_digest__in=some, state=State.STORED)
+        stored.update(state=State.WANTED, blob_digest="", due_at=now, attempts=0)
+        seen.forget(some)
+
+
+def forget_validators(digests: Collection[str]) -> None:
+    """Nothing is taken for this content any more because of what an origin says of it."""
+    Validator.objects.filter(blob_digest__in=digests).delete()
+
+
+def url_digests(digests: Collection[str]) -> list[str]:
+    """Of the URLs that gave this content."""
+    return list(Resource.objects.filter(blob_digest__in=digests).values_list("url_digest", flat=True))
+
+
+def _lose(digests: Collection[str], now: datetime) -> int:
+    lost = list(Blob.objects.filter(digest__in=digests, taken_down_at=None).values_list("digest", flat=True))
+    known = url_digests(lost)
+    want_again(known, now)
+    forget_validators(lost)
+    # What was stored again since then stays.
+    Blob.objects.filter(digest__in=lost, taken_down_at=None, accessed_at__lte=now).delete()
+    return len(known)
+
+
+def _portions(digests: Iterable[str]) -> Iterator[list[str]]:
+    left = iter(digests)
+    while some := list(islice(left, ROWS)):
+        yield some

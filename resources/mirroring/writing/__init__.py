@@ -1,0 +1,1 @@
+"""What becomes of URLs, written into their rows: wanted, refused, stored, failed."""

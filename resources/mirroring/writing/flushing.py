@@ -1,0 +1,237 @@
+"""Writes what came of some URLs: blobs, rows of URLs, validators; then what is known of them, and who waits for them.
+
+Bytes are kept before. Each statement is a transaction of its own and has its rows in the order of their keys, so that
+two who write the same at once wait for each other, and never in a circle. Written twice, it is the same.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from .. import conf
+from ..knowing import continuing, hosts, seen, tallies
+from ..knowing.found import Found, Lost, Outcome, Source, Vouched
+from ..knowing.hosts import Learnt
+from ..knowing.lanes import lane_of_contents
+from ..knowing.models import Blob, Lane, Resource, State, Step, Validator
+from ..knowing.seen import Seen
+from ..storing.blobs import is_elsewhere
+
+TAKEN_DOWN = "taken down"
+FOUND_FIELDS = (
+    "state",
+    "blob_digest",
+    "step",
+    "moved_to",
+    "etag",
+    "last_modified",
+    "fetched_at",
+    "due_at",
+    "attempts",
+    "failure",
+    "status",
+    "detail",
+    "lane",
+)
+LOST_FIELDS = ("state", "step", "fetched_at", "due_at", "attempts", "failure", "status", "detail")
+
+
+def flush(batch: Sequence[Outcome], now: datetime) -> list[Outcome]:
+    """Writes it; what was written, in the same order, each with the step that settled it. Raises DatabaseError."""
+    blobs = _write_blobs([one for one in batch if isinstance(one, Found)])
+    with_steps = _with_steps(batch, blobs)
+    found = [one for one in with_steps if isinstance(one, Found)]
+    aliases = _aliases(found)
+    _upsert([*aliases, *found], FOUND_FIELDS, blobs)
+    _upsert([one for one in with_steps if isinstance(one, Lost)], LOST_FIELDS, blobs)
+    _write_validators(found, now)
+    _tell([*aliases, *with_steps], now)
+    return with_steps
+
+
+def _write_blobs(found: Sequence[Found]) -> dict[str, Blob]:
+    """Upserts those of which the bytes came; all that are meant, as they stand now. Whoever prunes sees by
+    `accessed_at` that they are wanted, and leaves them.
+    """
+    rows: dict[str, Blob] = {}
+    for one in found:
+        if one.contents and one.blob_digest not in rows:
+            rows[one.blob_digest] = _blob(one)
+    Blob.objects.bulk_create(
+        [rows[digest] for digest in sorted(rows)],
+        update_conflicts=True,
+        unique_fields=["digest"],
+        update_fields=["accessed_at"],
+    )
+    if is_elsewhere():  # whoever had them before may be gone for good, with all that it had not uploaded
+        held = Blob.objects.filter(digest__in=rows, uploaded_at=None, taken_down_at=None).exclude(holder=conf.machine())
+        _update_in_order(held, holder=conf.machine())
+    spared = sorted({one.blob_digest for one in found if not one.contents} - rows.keys())
+    if spared:
+        _update_in_order(Blob.objects.filter(digest__in=spared), accessed_at=max(one.at for one in found))
+    fields = ("digest", "holder", "stored_at", "taken_down_at", "media_type", "size")
+    return Blob.objects.only(*fields).in_bulk({one.blob_digest for one in found})
+
+
+def _update_in_order(some: QuerySet[Blob], **values: Any) -> None:
+    """Changes rows, which it locks in the order in which all others write them."""
+    locked = some.order_by("digest").select_for_update()
+    with transaction.atomic():
+        Blob.objects.filter(digest__in=locked.values("digest")).update(**values)
+
+
+def _blob(found: Found) -> Blob:
+    contents = found.contents
+    assert contents is not None
+    return Blob(
+        digest=contents.digest,
+        size=contents.size,
+        media_type=contents.media_type,
+        width=contents.width,
+        height=contents.height,
+        name=contents.name,
+        holder=conf.machine(),
+        stored_at=found.at,
+        uploaded_at=None if is_elsewhere() else found.at,
+        accessed_at=found.at,
+    )
+
+
+def _with_steps(batch: Sequence[Outcome], blobs: Mapping[str, Blob]) -> list[Outcome]:
+    """A body is new if the row of its blob is the one that was just written."""
+    told: list[Outcome] = []
+    new = set[str]()
+    for one in batch:
+        blob = blobs.get(one.blob_digest) if isinstance(one, Found) else None
+        if isinstance(one, Lost):
+            told.append(one)
+        elif blob is None:  # removed meanwhile: it is fetched again
+            told.append(Lost(one.source, State.WANTED, one.at, "gone", "its content was removed", due_at=one.at))
+        elif blob.taken_down_at is not None:
+            told.append(_taken_down(one))
+        elif one.contents is None:
+            told.append(one)
+        else:
+            is_new = (blob.stored_at, blob.holder) == (one.at, conf.machine()) and one.blob_digest not in new
+            if is_new:
+                new.add(one.blob_digest)
+            told.append(replace(one, step=Step.NEW if is_new else Step.CONTENT))
+    return told
+
+
+def _taken_down(found: Found) -> Lost:
+    return Lost(
+        found.source, State.FAILED, found.at, TAKEN_DOWN, "its content was taken down", found.status, step=Step.FAILED
+    )
+
+
+def _aliases(found: Iterable[Found]) -> list[Found]:
+    """The URLs that were met on the way, as found; not those that have a content of their own."""
+    sources = {source.url_digest: (source, one) for one in found for source in one.aliases}
+    own = {one.source.url_digest for one in found}
+    asked = sorted(sources.keys() - own)
+    if not asked:
+        return []
+    stored = set(Resource.objects.filter(pk__in=asked, state=State.STORED).values_list("pk", flat=True))
+    return [_alias(*sources[digest]) for digest in asked if digest not in stored]
+
+
+def _alias(source: Source, one: Found) -> Found:
+    moved_to = one.moved_to if one.moved_to != source.url else ""
+    etag, last_modified = ("", "") if moved_to else (one.etag, one.last_modified)
+    return replace(
+        one, source=source, contents=None, step=Step.REDIRECT, moved_to=moved_to, etag=etag, last_modified=last_modified
+    )
+
+
+def _upsert(outcomes: Sequence[Outcome], fields: Sequence[str], blobs: Mapping[str, Blob]) -> None:
+    """The last one of each URL. What the row says of its reports stays."""
+    rows = {one.source.url_digest: _row(one, blobs.get(one.blob_digest)) for one in outcomes}
+    Resource.objects.bulk_create(
+        [rows[digest] for digest in sorted(rows)],
+        update_conflicts=True,
+        unique_fields=["url_digest"],
+        update_fields=fields,
+    )
+
+
+def _row(one: Outcome, blob: Blob | None) -> Resource:
+    row = Resource(
+        url_digest=one.source.url_digest,
+        url=one.source.url,
+        host=one.source.host,
+        wanted_at=one.at,
+        fetched_at=one.at,
+        status=one.status,
+        blob_digest=one.blob_digest,
+        step=one.step,
+        lane=lane_of_contents(blob.media_type, blob.size) if blob else Lane.FAST,
+    )
+    if isinstance(one, Lost):
+        row.state, row.failure, row.detail = one.state, one.failure, one.detail[:500]
+        row.attempts, row.due_at = one.attempts, one.due_at
+    else:
+        row.state = State.STORED
+        row.moved_to, row.etag, row.last_modified = one.moved_to, one.etag, one.last_modified
+    return row
+
+
+def _write_validators(found: Sequence[Found], now: datetime) -> None:
+    """What origins vouch for, and whether it was right where a body was downloaded all the same."""
+    vouching = [(one, one.vouched) for one in found if one.vouched and one.vouched.keys]
+    if not vouching:
+        return
+    liars = hosts.liars(vouched.host for _, vouched in vouching)
+    for host in sorted({vouched.host for one, vouched in vouching if vouched.host in liars and not one.contents}):
+        hosts.distrust(host, now)  # it was believed until just now
+    vouching = [(one, vouched) for one, vouched in vouching if vouched.host not in liars]
+    keys = {key for _, vouched in vouching for key in vouched.keys}
+    known = dict(Validator.objects.filter(pk__in=keys).values_list("pk", "blob_digest"))
+    new: dict[str, Validator] = {}
+    learnt: dict[str, Learnt] = {}
+    for one, vouched in vouching:
+        learnt[vouched.host] = _learnt(learnt.get(vouched.host, Learnt()), one, vouched, known)
+        for key in vouched.keys if one.contents else ():
+            if key not in known:
+                known[key] = one.blob_digest
+                new[key] = Validator(key=key, host=vouched.host, blob_digest=one.blob_digest, seen_at=now)
+    Validator.objects.bulk_create([new[key] for key in sorted(new)], ignore_conflicts=True)
+    hosts.learn(learnt, now)
+
+
+def _learnt(so_far: Learnt, one: Found, vouched: Vouched, known: Mapping[str, str]) -> Learnt:
+    """Only what was downloaded shows whether the origin was right; what it gave before shows nothing of others."""
+    said = {known[key] for key in vouched.keys if key in known}
+    lied = one.contents is not None and bool(said - {one.blob_digest})
+    right = one.contents is not None and not lied and not vouched.again
+    return Learnt(
+        asked=so_far.asked + 1,
+        spared=so_far.spared + bool(said and not lied),
+        confirmed=so_far.confirmed + (right and any(key in known for key in vouched.digests)),
+        confirmed_opaque=so_far.confirmed_opaque + (right and any(key in known for key in vouched.opaque)),
+        lies=so_far.lies + lied,
+    )
+
+
+def _tell(outcomes: Sequence[Outcome], now: datetime) -> None:
+    seen.note({one.source.url_digest: _seen(one) for one in outcomes})
+    steps = Counter(str(one.step) for one in outcomes if one.step)
+    steps["body"] = sum(isinstance(one, Found) and one.contents is not None for one in outcomes)
+    for step, number in sorted(steps.items()):
+        tallies.count(step, number, now)
+    continuing.resume([one.source.url_digest for one in outcomes if not _goes_on(one)])
+
+
+def _goes_on(one: Outcome) -> bool:
+    return isinstance(one, Lost) and one.state is State.WANTED
+
+
+def _seen(one: Outcome) -> Seen:
+    if isinstance(one, Found):
+        return Seen(State.STORED, one.blob_digest)
+    return Seen(one.state, one.blob_digest, one.failure, one.detail[: seen.MOST_DETAIL], one.status)

@@ -1,0 +1,202 @@
+"""What was stored stays known when rules come and go, and nothing is known that no URL gave."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from resources.mirroring.canonical import parameters
+from resources.mirroring.canonical.rules import Rules
+from resources.mirroring.canonical.urls import canonical, known_as, surest
+from resources.mirroring.knowing import seen
+from resources.mirroring.knowing.models import Batch, BatchItem, Resource, State, Step
+from resources.mirroring.ruling.rekeying import KEY, SLICE, Rekeyed, rekey
+from tests.conftest import RedisServers
+from tests.resources.mirroring.stored import NONE_LEARNT, NOON, blob_of, learnt_parameter, store
+
+pytestmark = pytest.mark.django_db
+LEARNT = learnt_parameter("a.example.com", "v")
+TRACKED = replace(NONE_LEARNT, tracking=parameters.names(["v"])[0])
+SETTLE = 10.0
+
+
+def url(version: int, path: str = "x") -> str:
+    return f"https://a.example.com/{path}?v={version}"
+
+
+def known(of: str, rules: Rules) -> str | None:
+    """The content that a look-up finds, as look-ups are to be done."""
+    digests = known_as(of, rules)
+    rows: dict[str, Resource] = Resource.objects.in_bulk(digests)
+    found = surest(digests, rows, lambda row: row.state == State.STORED)
+    return found.blob_digest if found and found.state == State.STORED else None
+
+
+def settled(rules: Rules, now: datetime = NOON, seconds: float = 60) -> Rekeyed:
+    """A pass that has waited for all processes to go by the rules."""
+    rekey(rules, SETTLE, seconds, now)
+    return rekey(rules, SETTLE, seconds, now + timedelta(seconds=SETTLE))
+
+
+def keys() -> Sequence[str]:
+    return sorted(Resource.objects.values_list("pk", flat=True))
+
+
+@pytest.fixture(autouse=True)
+def _redis(redis_servers: RedisServers) -> None:
+    seen.forget_all_here()
+
+
+def test_what_was_stored_is_known_from_the_approval_on() -> None:
+    store(url(1), "one")
+    store(url(2), "one")
+    assert [known(url(version), LEARNT) for version in (1, 2, 3)] == [blob_of("one"), blob_of("one"), None]
+    settled(LEARNT)
+    assert [known(url(version), LEARNT) for version in (1, 2, 3)] == [blob_of("one")] * 3
+
+
+def test_what_a_url_gave_before_a_false_rule_stays_its_own() -> None:
+    store(url(1), "one")
+    store(url(2), "two")
+    settled(LEARNT)
+    assert [known(url(version), LEARNT) for version in (1, 2)] == [blob_of("one"), blob_of("two")]
+
+
+def test_a_rule_that_is_taken_back_leaves_nothing_that_no_url_gave() -> None:
+    store(url(1), "one")
+    before = keys()
+    settled(LEARNT)
+    store(url(7, "y"), "y", rules=LEARNT)
+    settled(NONE_LEARNT)
+    assert [known(url(1), NONE_LEARNT), known(url(7, "y"), NONE_LEARNT)] == [blob_of("one"), blob_of("y")]
+    assert [known(url(2), NONE_LEARNT), known("https://a.example.com/x?v=", NONE_LEARNT)] == [None, None]
+    assert set(before) < set(keys())
+    assert len(keys()) == 2
+
+
+def test_rules_of_settings_move_what_is_stored() -> None:
+    row = store(url(1), "one")
+    assert known(url(1), TRACKED) is None
+    done = settled(TRACKED)
+    assert known(url(2), TRACKED) == blob_of("one")
+    assert (done.gone, done.stored) == ([row.pk], [canonical(url(1), TRACKED).digest])
+    assert Resource.objects.get().step == Step.KNOWN
+
+
+def test_two_of_one_key_become_one_row() -> None:
+    for version in range(5):
+        store(url(version), "one")
+    settled(TRACKED)
+    assert keys() == [canonical(url(0), TRACKED).digest]
+
+
+def test_what_is_stored_goes_before_what_failed() -> None:
+    store(url(1), "one")
+    store("https://a.example.com/x", state=State.FAILED)
+    settled(TRACKED)
+    assert known(url(2), TRACKED) == blob_of("one")
+    assert Resource.objects.count() == 1
+
+
+def test_what_failed_is_not_taken_along() -> None:
+    store(url(1), state=State.FAILED)
+    settled(LEARNT)
+    assert keys() == [canonical(url(1), NONE_LEARNT).digest]
+    settled(TRACKED, NOON + timedelta(hours=1))
+    assert keys() == []
+
+
+def test_what_was_taken_down_stays_so_under_its_new_key() -> None:
+    row = store(url(1))
+    Resource.objects.update(state=State.FAILED, failure="taken down", step=Step.FAILED)
+    settled(TRACKED)
+    [found] = Resource.objects.all()
+    assert found.pk == canonical(url(1), TRACKED).digest != row.pk
+    assert (found.state, found.failure, found.step) == (State.FAILED, "taken down", Step.FAILED)
+
+
+def test_what_is_wanted_is_left_and_moved_once_it_is_stored() -> None:
+    row = store(url(1), state=State.WANTED)
+    assert settled(TRACKED).left == 1
+    assert keys() == [row.pk]
+    Resource.objects.update(state=State.STORED, blob_digest=blob_of("one"))
+    assert rekey(TRACKED, SETTLE, 60, NOON + timedelta(minutes=5)).gone == []
+    assert rekey(TRACKED, SETTLE, 60, NOON + timedelta(minutes=11)).gone == [row.pk]
+    assert known(url(2), TRACKED) == blob_of("one")
+
+
+def test_a_row_that_a_list_is_about_to_be_settled_by_is_left() -> None:
+    row = store(url(1), "one")
+    batch = Batch.objects.create(sender="a", key="b", created_at=NOON)
+    item = BatchItem.objects.create(batch=batch, position=0, url=row.url, url_digest=row.pk)
+    assert (settled(TRACKED).left, Resource.objects.count()) == (1, 2)
+    BatchItem.objects.filter(pk=item.pk).update(step=Step.NEW)
+    assert rekey(TRACKED, SETTLE, 60, NOON + timedelta(minutes=11)).gone == [row.pk]
+
+
+def test_a_wanted_url_is_not_stored_over() -> None:
+    store("https://a.example.com/x", state=State.WANTED)
+    store(url(1), "one")
+    assert settled(TRACKED).left == 1
+    assert Resource.objects.get(pk=canonical("https://a.example.com/x", TRACKED).digest).state == State.WANTED
+
+
+def test_look_ups_do_not_go_on_with_what_they_remember() -> None:
+    store(url(1), "one")
+    store("https://a.example.com/x", state=State.FAILED)
+    before, after = (canonical(url(1), rules).digest for rules in (NONE_LEARNT, TRACKED))
+    assert {digest: one.state for digest, one in seen.look_up([before, after]).items()} == {
+        before: State.STORED,
+        after: State.FAILED,
+    }
+    settled(TRACKED)
+    assert {digest: one.blob_digest for digest, one in seen.look_up([before, after]).items()} == {after: blob_of("one")}
+
+
+def test_a_walk_that_is_stopped_goes_on_where_it_was() -> None:
+    for number in range(SLICE + 10):
+        store(f"https://a.example.com/{number}?v=1", number)
+    assert not settled(LEARNT, seconds=0).is_complete
+    assert Resource.objects.count() == 2 * SLICE + 10 - _watched(SLICE)
+    later = NOON + timedelta(minutes=1)
+    while not (done := rekey(LEARNT, SETTLE, 0, later)).is_complete:
+        pass
+    assert done.left == 0
+    assert all(known(f"https://a.example.com/{number}?v=2", LEARNT) for number in range(SLICE + 10) if _applies(number))
+
+
+def _applies(number: int) -> bool:
+    """Whether both of a number's URLs are ones that learnt rules are not watched by."""
+    return all(len(known_as(f"https://a.example.com/{number}?v={v}", LEARNT)) == 2 for v in (1, 2))
+
+
+def _watched(first: int) -> int:
+    """How many of the rows with the first digests learnt rules leave alone."""
+    rows = Resource.objects.filter(url__endswith="?v=1", step=Step.CONTENT).order_by("pk")[:first]
+    return sum(len(known_as(row.url, LEARNT)) == 1 for row in rows)
+
+
+def test_nothing_is_done_twice_and_nothing_before_all_processes_know() -> None:
+    store(url(1), "one")
+    assert rekey(LEARNT, SETTLE, 60, NOON).stored == []
+    assert rekey(LEARNT, SETTLE, 60, NOON + timedelta(seconds=SETTLE / 2)).stored == []
+    assert len(rekey(LEARNT, SETTLE, 60, NOON + timedelta(seconds=SETTLE)).stored) == 1
+    Resource.objects.all().delete()
+    store(url(1), "one")
+    assert rekey(LEARNT, SETTLE, 60, NOON + timedelta(hours=1)).stored == []
+
+
+def test_where_it_was_may_be_lost(redis_servers: RedisServers) -> None:
+    store(url(1), "one")
+    settled(LEARNT)
+    redis_servers.state.client.delete(KEY)
+    assert settled(LEARNT).gone == []
+    assert Resource.objects.count() == 2
+
+
+def test_a_url_that_the_rules_refuse_today_is_left_alone() -> None:
+    row = store(url(1), "one")
+    Resource.objects.filter(pk=row.pk).update(url="ftp://a.example.com/x")
+    assert settled(TRACKED).gone == []
+    assert keys() == [row.pk]

@@ -1,0 +1,161 @@
+"""What nobody asks for goes, the longest unasked first, and what is pinned stays."""
+
+import io
+import os
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from resources.mirroring import conf
+from resources.mirroring.conf import Retention
+from resources.mirroring.knowing import seen
+from resources.mirroring.knowing.found import Found, Source
+from resources.mirroring.knowing.models import Blob, Resource, Step, Validator
+from resources.mirroring.storing import blobs, pruning
+from resources.mirroring.writing import flushing
+from tests.resources.mirroring.conftest import NOW, Give, Keep
+
+DAY = timedelta(days=1)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+
+Rows = Callable[[], list[Blob]]
+
+
+@pytest.fixture
+def rows(keep: Keep) -> list[Blob]:
+    """Blobs of 100 bytes that were asked for 1, 2, 3 and 4 days ago; the oldest is pinned."""
+    made = [keep(bytes([day]) * 100, accessed_at=NOW - day * DAY, pinned=day == 4) for day in range(1, 5)]
+    for row in made:
+        aged(row, DAY)
+    return made
+
+
+def aged(row: Blob, age: timedelta) -> None:
+    """Its bytes were kept so long ago."""
+    moment = time.time() - age.total_seconds()
+    os.utime(blobs.path_of(row.digest), (moment, moment))
+
+
+def left() -> set[str]:
+    return set(Blob.objects.values_list("digest", flat=True))
+
+
+def test_by_age(rows: list[Blob]) -> None:
+    assert pruning.prune(Retention(keep=1.5 * DAY), NOW) == (2, 200)
+    assert left() == {rows[0].digest, rows[3].digest}
+    assert [blobs.path_of(row.digest).exists() for row in rows] == [True, False, False, True]
+
+
+def test_by_size_the_longest_unasked_goes_first(rows: list[Blob]) -> None:
+    assert pruning.prune(Retention(max_bytes=350), NOW) == (1, 100)
+    assert left() == {rows[0].digest, rows[1].digest, rows[3].digest}
+
+
+def test_what_fits_stays(rows: list[Blob]) -> None:
+    assert pruning.prune(Retention(max_bytes=400, keep=9 * DAY), NOW) == (0, 0)
+    assert len(left()) == 4
+
+
+def test_pinned_blobs_stay_whatever_they_take(rows: list[Blob]) -> None:
+    assert pruning.prune(Retention(max_bytes=0), NOW)[0] == 3
+    assert left() == {rows[3].digest}
+
+
+def test_their_urls_are_as_if_they_had_never_been_seen(rows: list[Blob], give: Give) -> None:
+    row = give(rows[1])
+    Validator.objects.create(key="k", host="h", blob_digest=rows[1].digest, seen_at=NOW)
+    assert seen.look_up([row.url_digest])
+    pruning.prune(Retention(keep=1.5 * DAY), NOW)
+    seen.forget_all_here()
+    assert not seen.look_up([row.url_digest])
+    assert not Resource.objects.exists()
+    assert not Validator.objects.exists()
+
+
+def test_in_batches_it_ends(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "BATCH", 2)
+    for number in range(5):
+        keep(bytes([number]), accessed_at=NOW - 9 * DAY)
+    assert pruning.prune(Retention(keep=DAY), NOW) == (5, 5)
+
+
+def test_a_blob_that_is_asked_for_or_stored_in_this_moment_stays(
+    rows: list[Blob], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget = seen.forget
+
+    def asked_meanwhile(digests: list[str]) -> None:
+        Blob.objects.filter(digest=rows[2].digest).update(accessed_at=NOW)
+        forget(digests)
+
+    monkeypatch.setattr(seen, "forget", asked_meanwhile)
+    assert pruning.prune(Retention(keep=1.5 * DAY), NOW) == (1, 100)
+    assert rows[2].digest in left()
+    assert blobs.path_of(rows[2].digest).exists()
+
+
+def test_bytes_that_are_kept_again_meanwhile_stay(rows: list[Blob], monkeypatch: pytest.MonkeyPatch) -> None:
+    remove = blobs.remove
+
+    def kept_meanwhile(blob: Blob, *, kept_before: float | None) -> None:
+        blobs.keep(bytes([2]) * 100, rows[1].digest)
+        remove(blob, kept_before=kept_before)
+
+    monkeypatch.setattr(blobs, "remove", kept_meanwhile)
+    pruning.prune(Retention(keep=1.5 * DAY), NOW)
+    assert blobs.path_of(rows[1].digest).exists()
+
+
+def test_bytes_that_were_kept_just_before_stay_for_the_row_that_is_about_to_be_written(rows: list[Blob]) -> None:
+    aged(rows[1], timedelta(minutes=2))
+    blobs.keep(bytes([3]) * 100, rows[2].digest)
+    assert pruning.prune(Retention(keep=1.5 * DAY), NOW)[0] == 2
+    assert not blobs.path_of(rows[1].digest).exists()
+    assert blobs.path_of(rows[2].digest).exists()
+
+
+def test_a_blob_that_a_url_is_found_to_have_in_this_moment_stays(
+    rows: list[Blob], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget = seen.forget
+    source = Source("ab" * 32, "https://example.org/a", "example.org")
+
+    def found_meanwhile(digests: list[str]) -> None:
+        flushing.flush([Found(source, rows[2].digest, NOW, step=Step.VALIDATORS)], NOW)
+        forget(digests)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(seen, "forget", found_meanwhile)
+        assert pruning.prune(Retention(keep=1.5 * DAY), NOW) == (1, 100)
+    assert rows[2].digest in left()
+    assert Resource.objects.get().blob_digest == rows[2].digest
+
+
+def test_a_dry_run_names_what_would_go_and_removes_nothing(rows: list[Blob]) -> None:
+    out = io.StringIO()
+    call_command("prune", "--bytes", "250", "--dry-run", stdout=out)
+    lines = out.getvalue().splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == [rows[2].digest, rows[1].digest]
+    assert lines[-1] == "2 files of 200 bytes would go."
+    assert len(left()) == 4
+
+
+def test_the_command_needs_to_know_what_may_stay(settings: pytest.FixtureRequest) -> None:
+    with pytest.raises(CommandError, match="--bytes or --days"):
+        call_command("prune")
+
+
+@pytest.mark.parametrize("value", ["-1", "x", "nan", "1e30"])
+def test_nonsense_is_refused(value: str) -> None:
+    with pytest.raises(CommandError):
+        call_command("prune", f"--days={value}")
+
+
+def test_settings_are_limits_where_they_are_not_0(settings: pytest.FixtureRequest) -> None:
+    assert not conf.retention()
+    settings.MIRROR_KEEP_DAYS = 2  # type: ignore[attr-defined]
+    assert conf.retention() == Retention(None, 2 * DAY)

@@ -1,0 +1,61 @@
+"""What is taken down is served no more, not fetched again, and not stored again."""
+
+import pytest
+
+from resources.mirroring.errors import StorageError
+from resources.mirroring.knowing import seen
+from resources.mirroring.knowing.models import Blob, State, Validator
+from resources.mirroring.storing import blobs, remote
+from resources.mirroring.storing.taking_down import take_down, taken_down
+from tests.conftest import RedisServers
+from tests.resources.mirroring.conftest import NOW, Give, Keep
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+
+
+def test_its_row_says_so_its_urls_have_failed_and_its_bytes_are_gone(keep: Keep, give: Give) -> None:
+    blob = keep()
+    row = give(blob)
+    Validator.objects.create(key="k", host="h", blob_digest=blob.digest, seen_at=NOW)
+    assert take_down(blob.digest)
+    blob.refresh_from_db()
+    row.refresh_from_db()
+    assert blob.taken_down_at is not None
+    assert (row.state, row.failure, row.due_at) == (State.FAILED, "taken down", None)
+    assert not blobs.path_of(blob.digest).exists()
+    assert not Validator.objects.exists()
+    assert taken_down([blob.digest, "ab" * 32]) == {blob.digest}
+
+
+def test_what_processes_know_of_its_urls_is_put_right(keep: Keep, give: Give) -> None:
+    row = give(blob := keep())
+    assert seen.look_up([row.url_digest])[row.url_digest].state is State.STORED
+    take_down(blob.digest)
+    seen.forget_all_here()
+    known = seen.look_up([row.url_digest])[row.url_digest]
+    assert (known.state, known.blob_digest, known.failure) == (State.FAILED, blob.digest, "taken down")
+
+
+def test_once_more_removes_what_has_come_again(keep: Keep) -> None:
+    blob = keep(b"a")
+    take_down(blob.digest)
+    blobs.keep(b"a", blob.digest)
+    assert take_down(blob.digest)
+    assert not blobs.path_of(blob.digest).exists()
+
+
+def test_what_there_is_not_cannot_be_taken_down() -> None:
+    assert not take_down("ab" * 32)
+    assert not Blob.objects.exists()
+
+
+def test_a_storage_that_is_away_holds_nothing_up(
+    keep: Keep, bucket_of_any_kind: None, monkeypatch: pytest.MonkeyPatch, redis_servers: RedisServers
+) -> None:
+    def fail(_: str) -> None:
+        raise StorageError("away")
+
+    monkeypatch.setattr(remote, "delete", fail)
+    blob = keep(uploaded_at=NOW)
+    assert take_down(blob.digest)
+    assert taken_down([blob.digest])

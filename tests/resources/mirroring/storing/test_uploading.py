@@ -1,0 +1,258 @@
+"""What is held here reaches the bucket, in batches, and rows say so last."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from django.core.files.storage import default_storage
+from django.db.models.query import QuerySet
+
+from project.storing import storage_from
+from resources.mirroring.errors import StorageError
+from resources.mirroring.knowing.models import Blob, State
+from resources.mirroring.serving import delivering
+from resources.mirroring.storing import blobs, remote, sweeping, wishes
+from resources.mirroring.storing.places import Held, Here, Lost, Stored, whereabouts
+from resources.mirroring.storing.pruning import remove_bytes
+from resources.mirroring.storing.taking_down import take_down
+from resources.mirroring.storing.uploading import Troubles, Uploader
+from resources.threads import usable_connections
+from retry import connections, contents, standings
+from tests import moto_bucket
+from tests.flows.stack import free_port
+from tests.moto_bucket import MotoBucket
+from tests.resources.mirroring.conftest import NOW, Give, Keep
+from tests.retry.claiming import begun, look
+
+BODY = b"some bytes"
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[MotoBucket]:
+    with moto_bucket.running() as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def bucket(server: MotoBucket, settings: Any) -> Iterator[MotoBucket]:
+    settings.STORAGES = {**settings.STORAGES, "default": storage_from(server.storage_url)}
+    yield server
+    for name in server.names():
+        default_storage.delete(name)
+
+
+@pytest.fixture
+def uploader() -> Iterator[Uploader]:
+    one = Uploader()
+    yield one
+    one.close()
+
+
+def test_a_batch_is_uploaded_and_confirmed_in_one_statement(
+    bucket: MotoBucket, keep: Keep, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = [keep(bytes([number])) for number in range(20)]
+    confirmed, update = [], QuerySet.update
+
+    def counted(rows: "QuerySet[Blob]", **fields: Any) -> int:
+        assert bucket.names() == {blob.name for blob in kept}  # bytes first
+        confirmed.append(fields)
+        return update(rows, **fields)
+
+    monkeypatch.setattr(QuerySet, "update", counted)
+    assert uploader.run_once(0) == 20
+    assert [list(fields) for fields in confirmed] == [["uploaded_at"]]
+    assert not Blob.objects.filter(uploaded_at=None).exists()
+    assert bucket.body(kept[7].name) == bytes([7])
+    assert bucket.type_of(kept[7].name) == "image/png"
+    assert uploader.run_once(0) == 0
+
+
+def test_a_bucket_that_is_away_is_tried_again_and_bytes_are_served_from_here(
+    bucket: MotoBucket, keep: Keep, uploader: Uploader, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob, works = keep(BODY), settings.STORAGES
+    nowhere = bucket.storage_url.replace(bucket.host, f"127.0.0.1:{free_port()}")
+    settings.STORAGES = {**works, "default": storage_from(nowhere)}
+    assert uploader.run_once(0) == 0
+    assert isinstance(whereabouts(blob), Here)
+    settings.STORAGES = works
+    assert uploader.run_once(0) == 0  # it rests for a second
+    now = time.monotonic() + 2
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    assert uploader.run_once(0) == 1
+
+
+def test_what_fails_again_and_again_is_tried_less_often() -> None:
+    troubles = Troubles()
+    for _ in range(20):
+        troubles.failed("a", 0)
+    assert troubles.resting(299) == ["a"]
+    assert troubles.resting(301) == []
+    troubles.ended("a")
+    troubles.failed("a", 0)
+    assert troubles.resting(1) == []
+
+
+def test_bytes_are_here_then_here_and_there_then_there(bucket: MotoBucket, keep: Keep, uploader: Uploader) -> None:
+    blob = keep(BODY)
+    uploader.run_once(0)
+    blob.refresh_from_db()
+    assert isinstance(whereabouts(blob), Here)
+    assert blob.uploaded_at is not None
+    sweeping.sweep_held(blob.uploaded_at + timedelta(hours=2))
+    assert whereabouts(blob) == Stored(blob.name)
+    with blobs.open_blob(blob) as file:
+        assert file.read() == BODY
+
+
+def test_another_machine_leaves_it_to_its_holder(bucket: MotoBucket, keep: Keep, settings: Any) -> None:
+    blob = keep(BODY)
+    settings.MACHINE, settings.MIRROR_HELD_DIRECTORY = "there", settings.MIRROR_HELD_DIRECTORY / "of another"
+    other = Uploader()
+    assert other.run_once(0) == 0
+    other.close()
+    assert whereabouts(blob) == Held("here")
+
+
+def test_who_waits_at_another_machine_is_sent_back_when_it_is_uploaded(
+    bucket: MotoBucket, keep: Keep, uploader: Uploader
+) -> None:
+    first, wanted = keep(b"first"), keep(b"wanted", stored_at=NOW)
+    work = wishes.upload_work(wanted.digest, "here")
+    token = begun(work).token
+    for _ in range(2):  # once more is the same
+        wishes.publish(work.task, work.key, token, work.arguments, wishes.LANE)
+    assert uploader.run_once(0) == 2
+    found = look(work)
+    assert isinstance(found, standings.Done)
+    assert found.outcome == "stored"
+    told = connections.run(contents.read(wishes.content_key(wanted.digest)))
+    assert told is not None
+    assert told.body.decode() == wanted.digest
+    assert wishes.taken("here", 9, 0) == []
+    assert first.name in bucket.names()
+
+
+def test_a_wish_wakes_the_uploader_and_fails_with_the_upload(
+    bucket: MotoBucket, keep: Keep, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError("away")
+
+    monkeypatch.setattr(remote, "upload", fail)
+    work = wishes.upload_work(keep(BODY).digest, "here")
+    wishes.publish(work.task, work.key, begun(work).token, work.arguments, wishes.LANE)
+    uploader.run_once(5)
+    found = look(work)
+    assert isinstance(found, standings.Failed)
+    assert found.status == 503
+
+
+def test_bytes_that_are_gone_before_they_were_uploaded_are_fetched_again(
+    bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader
+) -> None:
+    row = give(keep(BODY))
+    blobs.path_of(row.blob_digest).unlink()
+    assert uploader.run_once(0) == 0
+    row.refresh_from_db()
+    assert row.state == State.WANTED
+    assert not Blob.objects.exists()
+
+
+def test_what_is_taken_down_while_it_is_uploaded_is_removed_there(
+    bucket: MotoBucket, keep: Keep, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob, upload = keep(BODY), remote.upload
+
+    def taken_down_meanwhile(path: Path, name: str, media_type: str) -> None:
+        upload(path, name, media_type)
+        with usable_connections():
+            Blob.objects.update(taken_down_at=NOW)
+
+    monkeypatch.setattr(remote, "upload", taken_down_meanwhile)
+    uploader.run_once(0)
+    assert bucket.names() == set()
+    blob.refresh_from_db()
+    assert blob.uploaded_at is None
+
+
+def test_taken_down_it_is_gone_from_here_and_from_the_bucket(
+    bucket: MotoBucket, keep: Keep, uploader: Uploader
+) -> None:
+    blob = keep(BODY)
+    uploader.run_once(0)
+    take_down(blob.digest)
+    assert bucket.names() == set()
+    assert not blobs.path_of(blob.digest).exists()
+
+
+def test_objects_without_a_row_are_removed_and_rows_without_an_object_are_fetched_again(
+    bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader
+) -> None:
+    orphan, lost = keep(b"orphan"), keep(b"lost")
+    row = give(lost)
+    uploader.run_once(0)
+    Blob.objects.filter(digest=orphan.digest).delete()
+    default_storage.delete(lost.name)
+    blobs.path_of(lost.digest).unlink()
+    later = datetime.now(UTC) + timedelta(hours=2)
+    for digest in (orphan.digest, lost.digest):
+        sweeping.sweep_shelf(digest[:2], later)
+    assert bucket.names() == set()
+    row.refresh_from_db()
+    assert row.state == State.WANTED
+
+
+def test_a_blob_that_came_again_while_it_was_pruned_is_uploaded_again(
+    bucket: MotoBucket, keep: Keep, uploader: Uploader
+) -> None:
+    blob = keep(BODY)
+    uploader.run_once(0)
+    began = time.time()
+    blobs.keep(BODY, blob.digest)
+    remove_bytes(blob, began)
+    assert uploader.run_once(0) == 1
+    assert bucket.names() == {blob.name}
+
+
+def test_links_give_the_bytes_with_fields_of_ours(bucket: MotoBucket, keep: Keep, uploader: Uploader) -> None:
+    blob = keep(BODY)
+    uploader.run_once(0)
+    link = remote.signed_link(blob.name, "text/plain", 'attachment; filename="a"')
+    assert link is not None
+    answer = requests.get(link, headers={"Range": "bytes=2-4"}, timeout=5)
+    assert (answer.status_code, answer.content) == (206, BODY[2:5])
+    assert answer.headers["Content-Type"] == "text/plain"
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="a"'
+    assert b"".join(remote.stream(blob.name, 2, 5)) == BODY[2:5]
+
+
+@pytest.mark.parametrize("delivery", ["proxy", "redirect"])
+@pytest.mark.usefixtures("bucket")
+def test_main_hands_what_is_in_the_bucket_over(
+    keep: Keep, uploader: Uploader, settings: Any, client: Any, delivery: str
+) -> None:
+    settings.MIRROR_DELIVERY = delivery
+    blob = keep(BODY)
+    uploader.run_once(0)
+    blobs.remove_here(blob.digest)
+    response = client.get(f"/resources/{blob.digest}", headers={"X-Front": "asked"})
+    if delivery == "redirect":
+        assert (response.status_code, response["Cache-Control"]) == (302, "no-store")
+        assert requests.get(response["Location"], timeout=5).content == BODY
+    else:
+        assert response["X-Accel-Redirect"] == f"/delivered/bucket/{blob.digest}"
+        assert requests.get(response[delivering.LINK], timeout=5).content == BODY
+
+
+def test_what_is_lost_is_told_apart(bucket: MotoBucket, keep: Keep) -> None:
+    blob = keep(BODY)
+    blobs.remove_here(blob.digest)
+    assert whereabouts(blob) == Lost()
