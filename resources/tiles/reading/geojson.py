@@ -16,6 +16,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 MAX_ID_LENGTH = 200
 NOTHING = "The file holds no features with a geometry."
+_EARTH = np.array([180.0, 90.0])
+_NUMBERS = (int, float)
 _MEMBERS: dict[Kind, tuple[str, ...]] = {
     "lines": ("LineString", "MultiLineString", "Polygon", "MultiPolygon"),
     "areas": ("Polygon", "MultiPolygon"),
@@ -144,7 +146,7 @@ class Reading:
 
     def position(self, raw: Any) -> tuple[float, float]:
         """Longitude and latitude of a position, not yet compared with the Earth's."""
-        if type(raw) is not list or len(raw) < 2 or not all(type(value) in (int, float) for value in raw[:2]):
+        if type(raw) is not list or len(raw) < 2 or type(raw[0]) not in _NUMBERS or type(raw[1]) not in _NUMBERS:
             raise self.wrong(f"{raw!r:.60} is not a position: [longitude, latitude].")
         try:
             return float(raw[0]), float(raw[1])
@@ -205,7 +207,7 @@ class Reading:
                 f"a line has {len(raw):,} positions; split it: at most {self.limits.max_positions_per_line:,}."
             )
         positions = np.array([self.position(each) for each in raw], dtype=np.float64)
-        outside = (np.abs(positions) > (180.0, 90.0)).any(axis=1) | ~np.isfinite(positions).all(axis=1)
-        if outside.any():
-            raise self.not_on_earth(*positions[outside.argmax()].tolist())
+        on_earth = np.abs(positions) <= _EARTH  # nor is what is no number
+        if not on_earth.all():
+            raise self.not_on_earth(*positions[on_earth.all(axis=1).argmin()].tolist())
         return positions

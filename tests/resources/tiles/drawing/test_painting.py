@@ -197,7 +197,7 @@ def test_every_blend_of_six_colours_fits_a_palette() -> None:
 
 def test_a_hundred_thousand_lines_are_compiled_and_painted() -> None:
     scene = builders.scene_of("lines", builders.many_lines(100_000))
-    for tile in (Tile("a", 8, 128, 85), Tile("a", 10, 512, 340), Tile("a", 14, 8192, 5450)):
+    for tile in (Tile("a", 6, 31, 21), Tile("a", 8, 128, 85), Tile("a", 10, 512, 340, 2), Tile("a", 14, 8192, 5450)):
         assert painting.paint(scene, tile) is not painting.empty_tile(tile.scale, "png")
 
 
@@ -240,9 +240,16 @@ def test_a_picture_round_the_globe_repeats_it_and_shows_nothing_beyond_the_poles
     assert np.array_equal(samples, np.tile(np.asarray(whole), 5)[:, 1024 - 900 :][:, : samples.shape[1]])
 
 
-@pytest.mark.parametrize("zoom", [4, 8])
-def test_thinned_lines_cover_what_all_their_edges_cover(zoom: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = builders.scene_of("lines", builders.many_lines(20_000))
+@pytest.fixture(scope="module")
+def wandering() -> Scene:
+    return builders.scene_of("lines", builders.many_lines(20_000))
+
+
+@pytest.mark.parametrize("zoom", [4, 6, 8, 9, 10])
+def test_thinned_lines_cover_what_all_their_edges_cover(
+    wandering: Scene, zoom: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = dataclasses.replace(wandering, index=fresh(wandering))
     [u, v] = grid.project(np.array([[0.02, 51.5]]))[0].tolist()
     tile = Tile("a", zoom, int(u * 2**zoom), int(v * 2**zoom))
     thinned = builders.pixels(painting.paint(scene, tile))[..., 3].astype(int)

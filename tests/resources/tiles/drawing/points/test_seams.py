@@ -114,8 +114,8 @@ def test_the_world_goes_on_to_both_sides_of_itself(scenes: dict[str, PointScene]
 @pytest.mark.parametrize("name", STYLES)
 def test_a_block_of_tiles_is_cut_from_one_canvas(scenes: dict[str, PointScene], name: str) -> None:
     left, top = place_of(0.02, 51.5, 6)
-    tiles = neighbours(scenes[name], 6, (left - 1, top - 1), (4, 8), 1)
-    assert np.array_equal(tiles, one_picture(scenes[name], 6, (left - 1, top - 1), (4, 8), 1))
+    tiles = neighbours(scenes[name], 6, (left - 2, top - 2), (8, 8), 1)
+    assert np.array_equal(tiles, one_picture(scenes[name], 6, (left - 2, top - 2), (8, 8), 1))
 
 
 @pytest.mark.parametrize("scale", [1, 2])
