@@ -1,21 +1,17 @@
-"""A chart of what a domain was asked over time: shapes for an SVG, and the table behind it. PURE.
-
-Coordinates have the origin at the top left; the unit is that of the SVG's viewBox.
-"""
+"""A chart of what a domain was asked over time: shapes for an SVG, and the table behind it. PURE."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
-WIDTH, HEIGHT = 720.0, 100.0
+from resources.charts import HEIGHT, WIDTH, nice_top, ticks
+
 STEPS = {1: timedelta(minutes=1), 6: timedelta(minutes=5), 24: timedelta(minutes=15)}
 """How wide a bar is, by the hours that the chart covers."""
 
 RATE_TIME = timedelta(hours=1)
 """The rate is that of the time before, so long as this, or as the chart where that is shorter."""
-
-_NICE = (1, 2, 2.5, 5, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +71,6 @@ class Chart:
         return [row for row in reversed(self.rows) if row.requests]
 
 
-def begins(now: datetime, hours: int) -> tuple[datetime, datetime]:
-    """From when to when a chart reaches: whole steps, the one that `now` lies in included."""
-    seconds = STEPS[hours].total_seconds()
-    until = datetime.fromtimestamp((now.timestamp() // seconds + 1) * seconds, now.tzinfo)
-    return until - timedelta(hours=hours), until
-
-
 def chart(tallies: Sequence[Tally], hours: int) -> Chart:
     """The chart of steps that follow one another without a gap."""
     step = STEPS[hours]
@@ -91,20 +80,12 @@ def chart(tallies: Sequence[Tally], hours: int) -> Chart:
     return Chart(
         hours=hours,
         step=step,
-        times=tuple(tallies[0].at + part * timedelta(hours=hours) / 4 for part in range(5)),
+        times=ticks(tallies[0].at, timedelta(hours=hours)),
         requests=Plot(top, tuple(_bars(rows, top, "requests")), _line(rows, top)),
         refused=Plot(refused_top, tuple(_bars(rows, refused_top, "refused"))),
         rows=rows,
         summary=_summary(tallies, hours, rows),
     )
-
-
-def nice_top(most: float) -> float:
-    """The first of 1, 2, 2.5, 5 times a power of ten that is not below. At least 1."""
-    power = 1.0
-    while power * 10 < most:
-        power *= 10
-    return next(power * nice for nice in _NICE if power * nice >= most)
 
 
 def _rows(tallies: Sequence[Tally], step: timedelta) -> Iterator[Row]:

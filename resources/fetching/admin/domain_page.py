@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from resources import charts
 from retry import connections
 from retry.errors import StoreUnavailable
 
@@ -83,8 +84,9 @@ def proposal(scope: str) -> Proposal | None:
 
 def chart(scope: str, now: datetime, hours: int) -> Chart:
     """Requests and refusals of the last hours, by whichever way out."""
-    since, until = charting.begins(now, hours)
-    return charting.chart(rates.tallies(_names(scope), since, until, charting.STEPS[hours]), hours)
+    step = charting.STEPS[hours]
+    since, until = charts.reach(now, timedelta(hours=hours), step)
+    return charting.chart(rates.tallies(_names(scope), since, until, step), hours)
 
 
 def latest(scope: str) -> list[FetchTiming]:

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from ..knowing.models import Batch, BatchItem, Step
 from ..reporting import progress
 from . import words
-from .listing import UncountedAdmin
+from .listing import MirroredAdmin
 
 ITEMS = 100
 
@@ -35,7 +35,7 @@ class FinishedFilter(admin.SimpleListFilter):
 
 
 @admin.register(Batch)
-class BatchAdmin(UncountedAdmin):
+class BatchAdmin(MirroredAdmin):
     list_display = ("short_id", "sender", "created", "total", "settled", "finished", "webhook_stands")
     list_filter = (FinishedFilter,)
     search_fields = ("sender",)

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from ..knowing.models import Blob, Resource
 from . import words
-from .listing import DIGEST, UncountedAdmin
+from .listing import DIGEST, MirroredAdmin
 from .taking_down import ask_or_take_down
 
 THUMBNAIL = "/resources/{}/320x240.webp"
@@ -51,7 +51,7 @@ class PlaceFilter(admin.SimpleListFilter):
 
 
 @admin.register(Blob)
-class BlobAdmin(UncountedAdmin):
+class BlobAdmin(MirroredAdmin):
     list_display = ("preview", "short_digest", "kind", "listed_size", "stored", "place", "pinned")
     list_display_links = ("preview", "short_digest")
     list_filter = (KindFilter, PlaceFilter, "pinned")

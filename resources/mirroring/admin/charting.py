@@ -1,13 +1,10 @@
-"""A chart of what settled URLs over time, and of how much downloads gave: shapes for an SVG, and its table. PURE.
-
-Coordinates have the origin at the top left; the unit is that of the SVG's viewBox.
-"""
+"""A chart of what settled URLs over time, and of how much downloads gave: shapes for an SVG, and its table. PURE."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from resources.fetching.admin.charting import HEIGHT, WIDTH, nice_top
+from resources.charts import HEIGHT, WIDTH, nice_top, ticks
 
 SPANS = {1: timedelta(hours=1), 7: timedelta(hours=3), 30: timedelta(hours=12)}
 """How wide a bar is, by the days that the chart covers."""
@@ -74,13 +71,6 @@ class Chart:
         return [row for row in reversed(self.rows) if any(row.counts.values())]
 
 
-def begins(now: datetime, days: int) -> tuple[datetime, datetime]:
-    """From when to when a chart reaches: whole spans, the one that `now` lies in included."""
-    seconds = SPANS[days].total_seconds()
-    until = datetime.fromtimestamp((now.timestamp() // seconds + 1) * seconds, now.tzinfo)
-    return until - timedelta(days=days), until
-
-
 def gathered(hours: Mapping[datetime, Counts], since: datetime, until: datetime, span: timedelta) -> list[Row]:
     """Rows of spans that follow one another without a gap, from counts by the hour."""
     rows = []
@@ -109,7 +99,7 @@ def chart(rows: Sequence[Row], days: int) -> Chart:
     lines, dots = _lines(rows)
     return Chart(
         days=days,
-        times=tuple(rows[0].at + part * timedelta(days=days) / 4 for part in range(5)),
+        times=ticks(rows[0].at, timedelta(days=days)),
         top=top,
         parts=tuple(_parts(rows, top)),
         lines=lines,

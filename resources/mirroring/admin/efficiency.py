@@ -1,12 +1,14 @@
 """A page of the admin: how much each download gives, and what spares downloads, over time."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+
+from resources import charts
 
 from ..knowing.models import Step, Tally
 from . import charting
@@ -47,8 +49,9 @@ class TallyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
 
 def found(days: int, now: datetime) -> Chart:
     """The chart of so many days until now."""
-    since, until = charting.begins(now, days)
+    span = charting.SPANS[days]
+    since, until = charts.reach(now, timedelta(days=days), span)
     hours: dict[datetime, dict[str, int]] = {}
     for tally in Tally.objects.filter(hour__gte=since, hour__lt=until):
         hours.setdefault(tally.hour, {})[tally.step] = tally.number
-    return charting.chart(charting.gathered(hours, since, until, charting.SPANS[days]), days)
+    return charting.chart(charting.gathered(hours, since, until, span), days)

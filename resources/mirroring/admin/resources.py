@@ -21,14 +21,14 @@ from ..knowing.models import Blob, Resource
 from ..knowing.rules import current_rules
 from ..writing import refetching
 from . import words
-from .listing import DIGEST, UncountedAdmin
+from .listing import DIGEST, MirroredAdmin
 from .taking_down import ask_or_take_down
 
 MOST_SHOWN = 90
 
 
 @admin.register(Resource)
-class ResourceAdmin(UncountedAdmin):
+class ResourceAdmin(MirroredAdmin):
     list_display = ("short_url", "stands", "listed_file", "fetched")
     list_filter = ("state", "step", "lane")
     search_fields = ("url_digest",)

@@ -1,10 +1,11 @@
 """The chart of a domain: what is drawn, and what stands in the table."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from resources.fetching.admin.charting import HEIGHT, STEPS, WIDTH, Tally, begins, chart, nice_top
+from resources.charts import HEIGHT, WIDTH
+from resources.fetching.admin.charting import STEPS, Tally, chart
 from tests.resources.fetching.fetches import NOON
 
 
@@ -12,15 +13,6 @@ def tallies(counts: dict[int, tuple[int, int]], hours: int = 6) -> list[Tally]:
     """The steps of so many hours, some of them with requests and refusals."""
     steps = int(timedelta(hours=hours) / STEPS[hours])
     return [Tally(NOON + index * STEPS[hours], *counts.get(index, (0, 0))) for index in range(steps)]
-
-
-@pytest.mark.parametrize("hours", [1, 6, 24])
-def test_a_chart_reaches_to_the_end_of_the_step_that_is_now(hours: int) -> None:
-    now = datetime(2026, 11, 21, 12, 7, 30, tzinfo=UTC)
-    since, until = begins(now, hours)
-    assert until - since == timedelta(hours=hours)
-    assert until - STEPS[hours] <= now < until
-    assert since.timestamp() % STEPS[hours].total_seconds() == 0
 
 
 def test_numbers_are_per_minute_whatever_the_step() -> None:
@@ -74,10 +66,3 @@ def test_the_line_of_the_rate_stays_within_the_plot() -> None:
 def test_a_sentence_sums_it_up(counts: dict[int, tuple[int, int]], said: str) -> None:
     assert chart(tallies(counts), 6).summary == said
     assert chart(tallies({}, 1), 1).summary == "No requests in the last hour."
-
-
-@pytest.mark.parametrize(
-    ("most", "top"), [(0, 1), (0.2, 1), (1, 1), (1.1, 2), (2.2, 2.5), (4, 5), (6, 10), (11, 20), (999, 1000)]
-)
-def test_an_axis_ends_at_a_round_number(most: float, top: float) -> None:
-    assert nice_top(most) == top

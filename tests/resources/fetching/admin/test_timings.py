@@ -61,7 +61,7 @@ def test_pages_are_turned_without_counting_the_table(admin_client: Client) -> No
     assert len(hosts_of(page(admin_client, p="3"))) == 20
 
 
-@pytest.mark.parametrize("number", ["0", "-1", "x", "٣", "99", "1" * 30])
+@pytest.mark.parametrize("number", ["0", "-1", "x", "٣", "99", "1" * 30, "1" * 5000])
 def test_a_page_that_there_is_not_is_no_error(admin_client: Client, number: str) -> None:
     timings.write([record()])
     assert admin_client.get(LIST, {"p": number}).status_code in {200, 302}

@@ -4,30 +4,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resources.fetching.admin.charting import HEIGHT
+from resources.charts import HEIGHT, reach
 from resources.mirroring.admin import charting
-from resources.mirroring.admin.charting import SPANS, Row, begins, chart, gathered
+from resources.mirroring.admin.charting import SPANS, Row, chart, gathered
 
 NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
 def rows(*counts: dict[str, int]) -> list[Row]:
-    since, until = begins(NOW, 1)
+    since, until = reach(NOW, timedelta(days=1), SPANS[1])
     hours = {until - (len(counts) - index) * HOUR: one for index, one in enumerate(counts)}
     return gathered(hours, since, until, SPANS[1])
 
 
 @pytest.mark.parametrize("days", list(SPANS))
-def test_a_chart_reaches_from_whole_spans_to_the_one_that_is_now(days: int) -> None:
-    since, until = begins(NOW, days)
-    assert until - since == timedelta(days=days)
-    assert until - SPANS[days] <= NOW < until
-
-
-@pytest.mark.parametrize("days", list(SPANS))
 def test_every_hour_is_in_one_span(days: int) -> None:
-    since, until = begins(NOW, days)
+    since, until = reach(NOW, timedelta(days=days), SPANS[days])
     hours = {since + number * HOUR: {"new": 1} for number in range(24 * days)}
     found = gathered(hours, since, until, SPANS[days])
     assert sum(row.counts["new"] for row in found) == 24 * days
