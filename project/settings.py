@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import django_stubs_ext
 
+from . import schedule
 from .brokers import FAIL_FAST, broker_url
 from .environment import Environment
 from .logs import LEVELS, logging_configuration
@@ -344,65 +345,11 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"  # in memory: no file that a kill could leave damaged
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
-CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
-    # An expired sweep is dropped: after an outage one is enough.
-    "sweep": {"task": "retry.sweep", "schedule": 2.0, "options": {"queue": "work", "expires": 10}},
-    "mirror feed": {"task": "resources.feed_mirror", "schedule": 2.0, "options": {"queue": "work", "expires": 10}},
-    "fetch limits": {
-        "task": "resources.apply_fetch_limits",
-        "schedule": 30.0,
-        "options": {"queue": "work", "expires": 30},
-    },
-    "fetch timings": {
-        "task": "resources.prune_fetch_timings",
-        "schedule": 60.0,
-        "options": {"queue": "work", "expires": 60},
-    },
-    "batches": {
-        "task": "resources.look_after_batches",
-        "schedule": 2.0,
-        "options": {"queue": "work", "expires": 10},
-    },
-    "lost batches": {
-        "task": "resources.heal_batches",
-        "schedule": 20.0,
-        "options": {"queue": "work", "expires": 20},
-    },
-    "url rules": {
-        "task": "resources.learn_url_rules",
-        "schedule": 300.0,
-        "options": {"queue": "work", "expires": 300},
-    },
-    "url keys": {
-        "task": "resources.rekey_urls",
-        "schedule": 10.0,
-        "options": {"queue": "work", "expires": 10},
-    },
-    "fetch headers": {
-        "task": "resources.reseal_fetch_headers",
-        "schedule": 120.0,
-        "options": {"queue": "work", "expires": 120},
-    },
-}
-if DEMO:
-    CELERY_BEAT_SCHEDULE["demo"] = {
-        "task": "resources.vary_demo",
-        "schedule": 15.0,
-        "options": {"queue": "work", "expires": 15},
-    }
-CELERY_BEAT_SCHEDULE["sweep blobs"] = {
-    "task": "resources.sweep_blobs",
-    "schedule": 60.0,
-    "options": {"queue": "work", "expires": 60},
-}
-if MIRROR_MAX_BYTES or MIRROR_KEEP_DAYS:
-    CELERY_BEAT_SCHEDULE["prune blobs"] = {
-        "task": "resources.prune_blobs",
-        "schedule": 300.0,
-        "options": {"queue": "work", "expires": 300},
-    }
-if OBSERVE:
-    _every_two_seconds = {"schedule": 2.0, "options": {"queue": "work", "expires": 10}}
-    CELERY_BEAT_SCHEDULE["traffic"] = {"task": "resources.read_traffic", **_every_two_seconds}
+CELERY_BEAT_SCHEDULE = schedule.schedule(
+    *schedule.ALWAYS,
+    *((schedule.DEMO,) if DEMO else ()),
+    *((schedule.PRUNING,) if MIRROR_MAX_BYTES or MIRROR_KEEP_DAYS else ()),
+    *((schedule.TRAFFIC,) if OBSERVE else ()),
+)
 
 LOGGING = logging_configuration(env.choice("LOG_LEVEL", "INFO", LEVELS))

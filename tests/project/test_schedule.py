@@ -1,0 +1,25 @@
+"""What beat publishes: tasks that there are, for a queue that is worked on, none of them piling up."""
+
+import pytest
+
+from project import schedule
+from project.celery import app
+from resources import tasks
+
+ENTRIES = [*schedule.ALWAYS, schedule.DEMO, schedule.PRUNING, schedule.TRAFFIC]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry[0])
+def test_a_task_of_that_name_exists(entry: schedule.Entry) -> None:
+    app.loader.import_default_modules()
+    assert entry[1] in app.tasks
+
+
+def test_names_are_of_one_entry_each() -> None:
+    assert len({name for name, _, _ in ENTRIES}) == len({task for _, task, _ in ENTRIES}) == len(ENTRIES)
+
+
+def test_what_waited_until_its_next_time_is_dropped_but_not_sooner_than_ten_seconds() -> None:
+    often, seldom = schedule.schedule(schedule.TRAFFIC, schedule.PRUNING).values()
+    assert often == {"task": tasks.read_traffic.name, "schedule": 2.0, "options": {"queue": "work", "expires": 10}}
+    assert (seldom["schedule"], seldom["options"]["expires"]) == (300.0, 300)
