@@ -4,7 +4,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from .running_server import Handler, serving
 
 MOST_HELD_SECONDS = 25
 
@@ -24,30 +25,16 @@ class FileServer:
 def running() -> Iterator[FileServer]:
     books = FileServer()
     books.gate.set()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(books))
-    books.url = f"http://127.0.0.1:{server.server_address[1]}"
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
+    with serving(_handler(books)) as books.url:
         yield books
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
-def _handler(books: FileServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
+def _handler(books: FileServer) -> type[Handler]:
+    class Files(Handler):
+        def do_GET(self) -> None:  # noqa: N802  as the library calls it
             books.asked.append(self.path)
             books.gate.wait(MOST_HELD_SECONDS)
             body = books.files.get(self.path)
-            self.send_response(404 if body is None else 200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body or b"")))
-            self.end_headers()
-            self.wfile.write(body or b"")
+            self.answer(404 if body is None else 200, body or b"", Content_Type="text/html")
 
-        def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002  as the library calls it
-
-    return Handler
+    return Files

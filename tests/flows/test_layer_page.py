@@ -52,7 +52,7 @@ def another_site(page: str) -> Iterator[str]:
             """Says nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()

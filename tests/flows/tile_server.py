@@ -1,15 +1,15 @@
 """A slow tile server for flows: in a thread, on loopback, with the books of what it was asked."""
 
 import io
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from PIL import Image
+
+from .running_server import Handler, serving
 
 MOST_HELD_SECONDS = 25
 
@@ -43,32 +43,17 @@ class TileServer:
         return file.getvalue()
 
 
-class _Server(ThreadingHTTPServer):
-    def handle_error(self, request: object, client_address: object) -> None:
-        if not isinstance(sys.exc_info()[1], ConnectionError):  # who goes away is no news
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
-
-
 @contextmanager
 def running(**given: object) -> Iterator[TileServer]:
     books = TileServer(**given)  # type: ignore[arg-type]
     books.gate.set()
-    server = _Server(("127.0.0.1", 0), _handler(books))
-    books.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(_handler(books)) as books.url:
         yield books
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
-def _handler(books: TileServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
+def _handler(books: TileServer) -> type[Handler]:
+    class Tiles(Handler):
+        def do_GET(self) -> None:  # noqa: N802  as the library calls it
             books.asked.append(self.path)
             time.sleep(books.seconds)
             books.gate.wait(MOST_HELD_SECONDS)
@@ -77,13 +62,6 @@ def _handler(books: TileServer) -> type[BaseHTTPRequestHandler]:
             if status == 200 and self.headers["If-None-Match"] == etag:
                 books.conditional += 1
                 status, body = 304, b""
-            self.send_response(status)
-            for name, value in {**books.headers, "ETag": etag}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(status, body, **{**books.headers, "ETag": etag})
 
-        def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002  as the library calls it
-
-    return Handler
+    return Tiles

@@ -121,7 +121,7 @@ def careless(files: Mapping[str, bytes]) -> Iterator[str]:
             """Says nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

@@ -1,0 +1,44 @@
+"""Small servers for flows: in a thread, on loopback. What they answer is the handler's."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+ENDS_WITHIN_SECONDS = 0.05
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Keeps connections open, and logs nothing."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer(self, status: int, body: bytes, **headers: str) -> None:
+        """Sends an answer; `Content_Type` becomes Content-Type."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002  as the library calls it
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # who goes away is no news
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+@contextmanager
+def serving(handler: type[Handler]) -> Iterator[str]:
+    """A server that hands what it is asked to that handler, and its URL."""
+    server = _Server(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, args=(ENDS_WITHIN_SECONDS,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
