@@ -135,19 +135,33 @@ def test_other_sites_show_images_and_their_thumbnails(
 
 
 def test_a_thumbnail_is_painted_once_for_all_who_wait_and_each_fit_is_another(
-    crowd: Crowd, mirrored: Mapping[str, str]
+    stack: Stack, crowd: Crowd, mirrored: Mapping[str, str]
 ) -> None:
-    digest = mirrored["large.jpeg"].rpartition("/")[2]
-    contained = crowd.send([f"/resources/{digest}/300x300.png"] * 20).result(30)
-    cropped = crowd.visit(f"/resources/{digest}/300x300.png?fit=crop")
+    address = f"/resources/{mirrored['large.jpeg'].rpartition('/')[2]}/300x300.png"
+    before = painted(stack)
+    stack.freeze("paint-now", children=True)
+    try:
+        sent = crowd.send([address] * 20)
+        eventually(lambda: [len(visit.answers) for visit in crowd.visits] == [1] * 20, 20, "all of them wait")
+    finally:
+        stack.thaw("paint-now", children=True)
+    contained = sent.result(30)
+    cropped = crowd.visit(f"{address}?fit=crop")
 
-    assert {tuple(visit.statuses) for visit in contained} <= {(302, 302, 200), (200,)}
+    assert {tuple(visit.statuses) for visit in contained} == {(302, 302, 200)}
     assert len({visit.body for visit in contained}) == 1
     assert Image.open(io.BytesIO(contained[0].body)).size == (300, 200)
     assert Image.open(io.BytesIO(cropped.body)).size == (300, 300)
-    again = crowd.visit(f"/resources/{digest}/300x300.png")
+    again = crowd.visit(address)
     assert again.body == contained[0].body
     assert again.answers[-1].headers["Content-Security-Policy"].startswith("sandbox;")
+    eventually(lambda: painted(stack) - before >= 2, 5, "both are counted")
+    assert painted(stack) - before == 2
+
+
+def painted(stack: Stack) -> float:
+    """How many thumbnails were painted so far."""
+    return stack.metric("tarry_preparations_total", task="thumbnail")
 
 
 def test_a_broken_image_is_told_as_one_and_costs_no_painter(crowd: Crowd, mirrored: Mapping[str, str]) -> None:
