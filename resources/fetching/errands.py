@@ -59,8 +59,11 @@ class SparingTask(Task, Protocol):
         """Whether the body behind this head is not needed. Then `prepare` is given `Dropped`."""
         ...
 
-    def leads_to_known(self, url: str, *arguments: Argument) -> bool:
-        """Whether what a redirect leads to need not be asked for. Then `prepare` is given `Dropped`, `onward` there."""
+    def stops_before(self, url: str, *arguments: Argument) -> bool:
+        """Whether what a redirect leads to need not, or must not, be asked for.
+
+        Then `prepare` is given `Dropped`, `onward` there.
+        """
         ...
 
     def refuses_head(self, url: str) -> None:

@@ -32,9 +32,9 @@ class Spares:
             return False
 
     async def onward(self, url: str) -> bool:
-        """Whether to spare the request that a redirect leads to."""
+        """Whether not to send the request that a redirect leads to."""
         try:
-            return await in_thread(self.task.leads_to_known, url, *self.errand.arguments)
+            return await in_thread(self.task.stops_before, url, *self.errand.arguments)
         except Exception:  # noqa: BLE001  as above
             _log.exception("nobody knows whether to spare a request", extra={"work": self.errand.work_key})
             return False

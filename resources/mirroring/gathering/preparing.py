@@ -93,9 +93,9 @@ class Mirror:
         first, every = conf.sampled_first(), conf.sampled_every()
         return not deciding.is_sampled(trust, first=first, every=every, luck=random.random())
 
-    def leads_to_known(self, url: str, *arguments: Argument) -> bool:
-        """Whether the content of a URL that a redirect leads to is here."""
-        return known_at(url, str(arguments[1])) is not None
+    def stops_before(self, url: str, *arguments: Argument) -> bool:
+        """Whether a redirect leads to a host that nothing is mirrored from, or to a URL whose content is here."""
+        return settling.is_at_blocked(url) or known_at(url, str(arguments[1])) is not None
 
     def refuses_head(self, url: str) -> None:
         """Remembers that the host of this URL does not answer HEAD as it answers GET."""

@@ -25,7 +25,7 @@ from .wanted import AGAIN_SECONDS, Wanted, known_at, known_by, trust_in
 
 def settled(wanted: Wanted, outcome: Fetched | NotModified | Dropped | Failed) -> Outcome:
     """What is to be written. Raises PreparationError where it has to be done again, and DatabaseError."""
-    if not isinstance(outcome, Failed) and _leads_to_blocked(outcome.head):
+    if not isinstance(outcome, Failed) and _leads_to_blocked(outcome):
         return lost(wanted, blocking.FAILURE, blocking.SAID.rstrip("."), outcome.head.status)
     match outcome:
         case Fetched():
@@ -100,9 +100,16 @@ def _vouched(head: Head, *, again: bool) -> Vouched:
     return Vouched(validators.host_of(head.url), digests, opaque, again)
 
 
-def _leads_to_blocked(head: Head) -> bool:
-    """Whether it was redirected to a host that nothing is mirrored from."""
-    return bool(head.hops) and blocking.is_blocked(targets.parse(head.url, max_bytes=targets.MAX_HOP_BYTES).host)
+def is_at_blocked(url: str) -> bool:
+    """Whether nothing is mirrored from the host of a URL that a redirect leads to. Raises DatabaseError."""
+    return blocking.is_blocked(targets.parse(url, max_bytes=targets.MAX_HOP_BYTES).host)
+
+
+def _leads_to_blocked(outcome: Fetched | NotModified | Dropped) -> bool:
+    """Whether it was redirected to such a host. Nobody is asked there, unless it was blocked just then."""
+    head = outcome.head
+    reached = outcome.onward if isinstance(outcome, Dropped) and outcome.onward else head.url
+    return bool(head.hops) and is_at_blocked(reached)
 
 
 def _met(wanted: Wanted, head: Head) -> Iterator[Source]:

@@ -127,12 +127,13 @@ def test_what_fails_for_a_while_is_tried_again_when_it_is_due(settings: Settings
     mirrored_from(test)
 
 
-def test_nothing_is_stored_of_a_blocked_host_whoever_leads_there() -> None:
+def test_a_blocked_host_is_asked_for_nothing_whoever_leads_there() -> None:
     async def test(origin: Origin) -> None:
         async with Origin("127.0.0.2") as other:
             await in_a_thread(blocking.block)("127.0.0.2", now=datetime.now(UTC))
             await mirror(origin.does("/a", redirect(other.does("/b", answer(body=b"text")))), other.url("/c"))
-            assert other.targets == ["/b"]
+            assert origin.targets == ["/a"]
+            assert other.targets == []
 
     mirrored_from(test)
     assert set(Resource.objects.values_list("state", "failure")) == {("failed", "blocked")}
