@@ -8,10 +8,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from resources.mirroring.knowing import hosts
-from resources.mirroring.knowing.models import Lane, Resource
+from resources.mirroring.knowing.models import Lane, Resource, State
 from resources.mirroring.reporting import webhooks
 from resources.mirroring.storing import sweeping
-from resources.mirroring.writing import wanting
+from resources.mirroring.writing import blocking, wanting
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -31,11 +31,13 @@ pytestmark = [
         lambda: sweeping._find_dangling("ab", NOW),
         lambda: hosts.finish_distrusting(NOW),
         lambda: webhooks.call_due(NOW),
+        lambda: blocking.fail_waiting("example.org", now=NOW),
         lambda: list(Resource.objects.order_by("-wanted_at")[:50]),
     ],
-    ids=["due", "due soon", "expired", "lost", "dangling", "distrusted", "webhooks", "the admin's list"],
+    ids=["due", "due soon", "expired", "lost", "dangling", "distrusted", "webhooks", "blocked", "the admin's list"],
 )
 def test_no_table_is_read_as_a_whole(ask: Callable[[], object]) -> None:
+    Resource.objects.create(url_digest="ab" * 32, host="www.example.org", state=State.WANTED, wanted_at=NOW)
     with CaptureQueriesContext(connection) as asked:
         ask()
     with connection.cursor() as cursor:
