@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from hashlib import sha256
 from urllib.parse import quote, unquote
 
 from resources.fetching.addressing import targets
@@ -14,6 +15,10 @@ _FEED_SCHEME = re.compile(r"(?:feed|pcast|itpc|podcast):(?://)?", re.I)
 _OTHER_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?![0-9]+(?:[/?#]|$))", re.I)
 _SCHEME = re.compile(r"https?://", re.I)
 _USERINFO = re.compile(r"(?P<scheme>https?://)(?P<userinfo>[^/?#]*)@", re.I)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+MOST_USER_CHARACTERS = 200
+MOST_PASSWORD_CHARACTERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +42,29 @@ class Address:
         user = f"{quote(self.user, safe='')}@" if self.user else ""
         return f"{user}{host}{target.path_and_query}"
 
+    @property
+    def key_digest(self) -> str:
+        """SHA-256 of the key."""
+        return sha256(self.key.encode()).hexdigest()
+
 
 def read(text: str) -> Address:
     """The address that is meant: `feed:` is http, and what has no scheme https. Raises AddressError."""
     written = _with_scheme(text.strip())
     userinfo = _USERINFO.match(written)
     user, _, password = (userinfo["userinfo"] if userinfo else "").partition(":")
-    return Address(_target(written).url, unquote(user), unquote(password))
+    return with_user(_target(written).url, unquote(user), unquote(password))
+
+
+def with_user(url: str, user: str, password: str) -> Address:
+    """The address of a feed that is given to this user. Raises AddressError for what Basic authentication has not."""
+    if len(user) > MOST_USER_CHARACTERS or len(password) > MOST_PASSWORD_CHARACTERS:
+        raise AddressError(
+            f"A user has {MOST_USER_CHARACTERS} characters at the most, a password {MOST_PASSWORD_CHARACTERS:,}."
+        )
+    if ":" in user or _CONTROL.search(user + password):
+        raise AddressError("A user has no colon, and neither user nor password have control characters.")
+    return Address(url, user, password)
 
 
 def _with_scheme(text: str) -> str:

@@ -15,3 +15,7 @@ class OpmlError(FeedError):
 
 class AddressError(FeedError):
     """What was given is no address of a feed."""
+
+
+class MoveError(FeedError):
+    """A feed cannot be at that address."""

@@ -232,6 +232,8 @@ class Move(models.Model):
     new_url = models.CharField("to", max_length=MOST_URL_CHARACTERS)
     why = models.TextField()
     undone_at = models.DateTimeField(null=True)
+    left_behind = models.JSONField(default=dict, editable=False)
+    """User, sealed password and sealed headers, when they were meant for another server than the new one."""
 
     class Meta:
         ordering = ("-moved_at",)

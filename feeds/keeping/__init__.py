@@ -1,0 +1,1 @@
+"""What is kept of feeds in the database: how they come in, move, are followed, and go."""

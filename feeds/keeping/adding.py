@@ -1,0 +1,183 @@
+"""From addresses to feeds. Fetches nothing: a feed that was never fetched is due at once.
+
+Whether there is a feed at an address is only known then. Where a web page comes, its likeliest feed takes its place.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from resources.fetching.addressing.scopes import scopes
+from resources.fetching.addressing.targets import parse as parse_target
+from resources.fetching.errors import FetchError
+
+from .. import addresses, naming
+from ..addresses import Address
+from ..errors import AddressError, FeedError
+from ..models import MOST_URL_CHARACTERS, RESERVED_SLUGS, Feed
+from ..opml import mending
+from ..opml.outlines import Path, Subscription
+from ..parsing.discovery import FeedAddress
+from . import categories as keeping_categories
+from . import credentials, merging
+
+ATTEMPTS = 5
+"""Others may add feeds at the same time, and take the slugs that were free."""
+MOST_TITLE_CHARACTERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Feeds that were to be there, in the order in which they were named. `new` has the ids of those that were not."""
+
+    feeds: tuple[Feed, ...]
+    new: frozenset[int]
+    recategorised: frozenset[int]
+    """Those that were there and are in more categories than before."""
+
+
+def add(address: Address, *, title: str = "", categories: Iterable[Path] = (), now: datetime) -> tuple[Feed, bool]:
+    """The feed at that address, and whether it is new. One that was there stays as it is, but for its categories."""
+    added = add_all([Subscription(address, title, categories=tuple(categories))], now)
+    (feed,) = added.feeds
+    return feed, feed.pk in added.new
+
+
+def add_all(wanted: Sequence[Subscription], now: datetime) -> Added:
+    """The feeds of all these addresses: all or none of them. For some hundreds at once."""
+    with transaction.atomic():
+        by_digest = {each.address.key_digest: each for each in wanted}
+        before = set(Feed.objects.filter(key_digest__in=by_digest).values_list("key_digest", flat=True))
+        _create({digest: each for digest, each in by_digest.items() if digest not in before}, now)
+        rows = {feed.key_digest: feed for feed in Feed.objects.filter(key_digest__in=by_digest)}
+        new = frozenset(feed.pk for digest, feed in rows.items() if digest not in before)
+        more = _categorise([(rows[digest].pk, each.categories) for digest, each in by_digest.items()])
+    return Added(tuple(rows[each.address.key_digest] for each in wanted), new, more - new)
+
+
+def discovered(feed_id: int, found: Sequence[FeedAddress], page_url: str, now: datetime) -> bool:
+    """What came at the address of a feed was a web page that announces these, the likeliest first.
+
+    The first one takes its place and is due at once; the others are kept for people to choose from. Where there is a
+    feed at that address, this one becomes a part of it. False, and nothing changed: none of them can be fetched, or
+    it has been a feed before.
+    """
+    readable = [(address, each) for each in found if (address := _address(each)) is not None]
+    if not readable:
+        return False
+    address, _ = readable[0]
+    with transaction.atomic():
+        feed = Feed.objects.select_for_update().filter(pk=feed_id, fetched_at=None).first()
+        if feed is None or feed.discovered:  # the second page that leads to a page would be no better
+            return False
+        place = replace(address, user=feed.user if may_take_along(feed.url, address.url) else "", password="")
+        there = Feed.objects.filter(key_digest=place.key_digest).exclude(pk=feed.pk).first()
+        if there is not None:
+            merging.merge(there.pk, [feed.pk], now)
+        else:
+            _replace_address(feed, place, page_url, [each for _, each in readable], now)
+    return True
+
+
+def place_of(address: Address) -> dict[str, str]:
+    """The fields of a feed that say where it is."""
+    host = scopes(address.url).host
+    return {"url": address.url, "user": address.user, "key_digest": address.key_digest, "host": host}
+
+
+def _replace_address(feed: Feed, place: Address, page_url: str, found: list[FeedAddress], now: datetime) -> None:
+    fields = {
+        **place_of(place),
+        "discovered": [asdict(each) for each in found],
+        "site": feed.site or _site(page_url),
+        "next_check_at": now,
+        "handed_over_at": None,
+        "reason": f"The page at {page_url} announces this feed. It is fetched at once.",
+    }
+    if not may_take_along(feed.url, place.url):
+        fields |= {"sealed_password": "", "sealed_headers": ""}
+    Feed.objects.filter(pk=feed.pk).update(**fields)
+
+
+def may_take_along(old_url: str, new_url: str) -> bool:
+    """Whether what the old address was shown may be shown to the new one: the same server, not less secure."""
+    old, new = parse_target(old_url), parse_target(new_url)
+    return old.origin == new.origin or (
+        old.host == new.host and (old.scheme, old.port, new.scheme, new.port) == ("http", 80, "https", 443)
+    )
+
+
+def _address(found: FeedAddress) -> Address | None:
+    try:
+        return addresses.read(found.url)
+    except AddressError:
+        return None
+
+
+def _create(missing: Mapping[str, Subscription], now: datetime) -> None:
+    """One row for each. Where others take a slug or add the same feed meanwhile, it is tried again."""
+    for _ in range(ATTEMPTS):
+        slugs = _slugs(missing)
+        rows = [_row(slugs[digest], each, now) for digest, each in missing.items()]
+        try:
+            Feed.objects.bulk_create(rows, ignore_conflicts=True)
+        except IntegrityError as error:  # pragma: no cover  # no row of these breaks any other rule
+            raise FeedError("These feeds cannot be kept.") from error
+        there = set(Feed.objects.filter(key_digest__in=missing).values_list("key_digest", flat=True))
+        missing = {digest: each for digest, each in missing.items() if digest not in there}
+        if not missing:
+            return
+    raise FeedError("Too many feeds are being added at once. Try again.")
+
+
+def _slugs(missing: Mapping[str, Subscription]) -> dict[str, str]:
+    """A free slug for each, all of them different."""
+    wished = {
+        digest: naming.candidates(naming.feed_slug(each.title, each.address.url), "feed", digest[:32])
+        for digest, each in missing.items()
+    }
+    every = {slug for slugs in wished.values() for slug in slugs}
+    taken = {*Feed.objects.filter(slug__in=every).values_list("slug", flat=True), *RESERVED_SLUGS}
+    chosen = {}
+    for digest, slugs in wished.items():
+        chosen[digest] = next(slug for slug in slugs if slug not in taken)
+        taken.add(chosen[digest])
+    return chosen
+
+
+def _row(slug: str, wanted: Subscription, now: datetime) -> Feed:
+    said = {"subtitle": wanted.description, "language": wanted.language}
+    return Feed(
+        slug=slug,
+        **place_of(wanted.address),
+        sealed_password=credentials.sealed_password(wanted.address.password),
+        title=" ".join(mending.clean(wanted.title).split())[:MOST_TITLE_CHARACTERS],
+        site=_site(wanted.site),
+        said={name: value for name, value in said.items() if value},
+        next_check_at=now,
+        reason="It was added, and never fetched before.",
+        created_at=now,
+    )
+
+
+def _site(url: str) -> str:
+    """An address for people to click; empty for anything else."""
+    try:
+        found = parse_target(url).url
+    except FetchError:
+        return ""
+    return found if len(found) <= MOST_URL_CHARACTERS else ""
+
+
+def _categorise(wanted: Collection[tuple[int, tuple[Path, ...]]]) -> frozenset[int]:
+    """Puts feeds into categories that they are not in. Their ids."""
+    found = keeping_categories.ensure({path for _, paths in wanted for path in paths})
+    through = Feed.categories.through._default_manager
+    pairs = {(feed_id, found[path].pk) for feed_id, paths in wanted for path in paths if path in found}
+    rows = through.filter(feed_id__in={feed_id for feed_id, _ in pairs})
+    missing = pairs.difference(rows.values_list("feed_id", "category_id"))
+    link = Feed.categories.through
+    through.bulk_create([link(feed_id=one, category_id=other) for one, other in missing], ignore_conflicts=True)
+    return frozenset(feed_id for feed_id, _ in missing)

@@ -1,0 +1,63 @@
+"""What a feed's server wants to be shown: user, password, header fields. Sealed in the database."""
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+
+from django.db.models import Q
+
+from resources.fetching.errors import UnreadableSealError
+from resources.fetching.keeping import sealing
+
+from ..models import Feed
+
+
+def sealed_password(password: str) -> str:
+    """As the database keeps it; empty for none."""
+    return sealing.seal(password) if password else ""
+
+
+def sealed_headers(headers: Mapping[str, str]) -> str:
+    """As the database keeps them; empty for none."""
+    return sealing.seal(json.dumps(dict(headers))) if headers else ""
+
+
+def password_of(feed: Feed) -> str:
+    """Raises UnreadableSealError: the key that sealed it is gone."""
+    return sealing.unseal(feed.sealed_password) if feed.sealed_password else ""
+
+
+def headers_of(feed: Feed) -> dict[str, str]:
+    """Its own header fields. Raises UnreadableSealError."""
+    found: dict[str, str] = json.loads(sealing.unseal(feed.sealed_headers)) if feed.sealed_headers else {}
+    return found
+
+
+def shown_to_server(feed: Feed) -> dict[str, str]:
+    """All header fields that its requests carry: its own, and Basic authentication (RFC 7617) in UTF-8.
+
+    Raises UnreadableSealError.
+    """
+    fields = headers_of(feed)
+    if feed.user:
+        pair = b64encode(f"{feed.user}:{password_of(feed)}".encode()).decode()
+        fields = {name: value for name, value in fields.items() if name.lower() != "authorization"}
+        fields["Authorization"] = f"Basic {pair}"
+    return fields
+
+
+def reseal() -> None:
+    """Seals with the first key what was sealed with a fallback. What no key opens stays as it is."""
+    for feed in Feed.objects.exclude(Q(sealed_password="") & Q(sealed_headers="")):
+        for name in ("sealed_password", "sealed_headers"):
+            before = getattr(feed, name)
+            after = _resealed(before)
+            if after != before:  # unless an admin has set another meanwhile
+                Feed.objects.filter(pk=feed.pk, **{name: before}).update(**{name: after})
+
+
+def _resealed(sealed: str) -> str:
+    try:
+        return sealing.resealed(sealed) if sealed else sealed
+    except UnreadableSealError:
+        return sealed

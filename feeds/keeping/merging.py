@@ -1,0 +1,42 @@
+"""Makes one feed of several that are the same: entries, followers and categories of all are kept."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
+from ..models import Entry, Feed, Follow, Move
+from . import following, versions
+
+
+def merge(kept_id: int, merged_ids: Collection[int], now: datetime) -> int:
+    """Moves what the others have to the one that is kept, and deletes them. How many there were.
+
+    An entry, or a follower, that both have is kept once. This cannot be taken back.
+    """
+    others = [feed_id for feed_id in merged_ids if feed_id != kept_id]
+    with transaction.atomic():
+        rows = {feed.pk: feed for feed in Feed.objects.select_for_update().filter(pk__in=[kept_id, *others])}
+        if kept_id not in rows or len(rows) < 2:
+            return 0
+        versions.touch(list(rows), now)  # while they are still in their categories
+        for other_id in others:
+            if other_id in rows:
+                _take_over(kept_id, other_id)
+        following.recount([kept_id])
+        versions.touch([kept_id], now)
+        return Feed.objects.filter(pk__in=[pk for pk in others if pk in rows]).delete()[1].get("feeds.Feed", 0)
+
+
+def _take_over(kept_id: int, other_id: int) -> None:
+    """What both have is left with the other one, and goes with it."""
+    has_entry = Entry.objects.filter(feed_id=kept_id, identity=OuterRef("identity"))
+    Entry.objects.filter(~Exists(has_entry), feed_id=other_id).update(feed_id=kept_id)
+    has_follower = Follow.objects.filter(feed_id=kept_id, user_id=OuterRef("user_id"))
+    Follow.objects.filter(~Exists(has_follower), feed_id=other_id).update(feed_id=kept_id)
+    Move.objects.filter(feed_id=other_id).update(feed_id=kept_id)
+    link = Feed.categories.through
+    found = link._default_manager.filter(feed_id=other_id).values_list("category_id", flat=True)
+    rows = [link(feed_id=kept_id, category_id=category_id) for category_id in found]
+    link._default_manager.bulk_create(rows, ignore_conflicts=True)

@@ -1,0 +1,45 @@
+"""One feed of several."""
+
+import pytest
+
+from feeds.keeping import following, merging, moves
+from feeds.models import Category, Feed
+from tests.feeds.keeping import rows
+from tests.feeds.keeping.rows import NOW
+
+pytestmark = pytest.mark.django_db
+
+
+def test_entries_followers_categories_and_moves_of_all_are_kept_once() -> None:
+    kept, other = rows.feed("one"), rows.feed("two")
+    for feed in (kept, other):
+        rows.entry(feed, "both")
+    rows.entry(other, "old")
+    one, two = rows.user("one"), rows.user("two")
+    following.follow(one.pk, [kept.pk, other.pk], NOW)
+    following.follow(two.pk, [other.pk], NOW)
+    other.categories.add(Category.objects.create(slug="news", title="News"))
+    moves.move(other.pk, "https://three.example/", "It has moved.", NOW)
+    assert merging.merge(kept.pk, [other.pk, kept.pk], NOW) == 1
+    kept.refresh_from_db()
+    assert Feed.objects.get() == kept
+    assert sorted(kept.entries.values_list("title", flat=True)) == ["both", "old"]
+    assert (kept.follows.count(), kept.subscriber_count, kept.moves.count()) == (2, 2, 1)
+    assert [category.slug for category in kept.categories.all()] == ["news"]
+
+
+def test_readers_see_that_output_has_changed() -> None:
+    kept, other = rows.feed("one"), rows.feed("two")
+    news = Category.objects.create(slug="news", title="News")
+    other.categories.add(news)
+    merging.merge(kept.pk, [other.pk], NOW)
+    kept.refresh_from_db()
+    news.refresh_from_db()
+    assert min(kept.version, news.version) > 0
+
+
+def test_nothing_is_merged_into_a_feed_that_is_gone() -> None:
+    feed = rows.feed("one")
+    assert merging.merge(0, [feed.pk], NOW) == 0
+    assert merging.merge(feed.pk, [0, feed.pk], NOW) == 0
+    assert Feed.objects.get() == feed

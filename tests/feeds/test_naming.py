@@ -1,0 +1,36 @@
+"""Slugs: what becomes of titles and addresses, and what is tried when one is taken."""
+
+import re
+
+import pytest
+
+from feeds import naming
+from feeds.models import MOST_SLUG_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("title", "url", "slug"),
+    [
+        ("Planet Python", "https://x.example/", "planet-python"),
+        ("  Ça va? — Déjà vu!  ", "https://x.example/", "ca-va-deja-vu"),
+        ("", "https://www.blog.example/feed/", "blog-example"),
+        ("技術", "https://www.blog.example/feeds/python.rss.xml", "blog-example-python"),
+        ("", "https://one.example:8080/a/b/index.php?id=7", "one-example-a-b"),
+        ("word " * 40, "https://x.example/", "-".join(["word"] * 12)),
+        ("w" * 200, "https://x.example/", "w" * 60),
+    ],
+)
+def test_a_feed_is_named_by_its_title_else_by_its_address(title: str, url: str, slug: str) -> None:
+    assert naming.feed_slug(title, url) == slug
+
+
+@pytest.mark.parametrize("slug", ["", "news", "w" * 60])
+def test_all_candidates_are_different_slugs_that_can_be_kept(slug: str) -> None:
+    found = naming.candidates(slug, "category", "0123456789abcdef" * 2)
+    assert len(set(found)) == len(found)
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", each) for each in found)
+    assert max(map(len, found)) <= MOST_SLUG_CHARACTERS
+
+
+def test_the_plain_slug_is_tried_first_and_then_numbers() -> None:
+    assert naming.candidates("news", "feed", "0" * 32)[:3] == ("news", "news-2", "news-3")
