@@ -1,12 +1,15 @@
 """Has URLs fetched once more, by an admin's decision: what is stored stays until its origin has something else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 
 from ..knowing import seen
-from ..knowing.models import Resource, State
-from ..storing import taking_down
+from ..knowing.models import Blob, Resource, State
+from ..storing import losing, taking_down
 from . import blocking, wanting
+
+AT_ONCE = 500
 
 
 def refetch(url_digests: Sequence[str], now: datetime) -> int:
@@ -22,3 +25,20 @@ def refetch(url_digests: Sequence[str], now: datetime) -> int:
     seen.forget(chosen)
     wanting.feed_soon()
     return len(chosen)
+
+
+def refetch_held_by(machine: str, now: datetime) -> tuple[int, int]:
+    """Wants all that only this machine has, which is gone for good; how many files, and URLs that gave them.
+
+    Once more does it again for what is still only there. Raises DatabaseError.
+    """
+    held = Blob.objects.filter(holder=machine, uploaded_at=None, taken_down_at=None).order_by("stored_at")
+    digests = list(held.values_list("digest", flat=True))
+    urls = (url for some in _portions(digests) for url in losing.url_digests(some))
+    return len(digests), sum(refetch(some, now) for some in _portions(urls))
+
+
+def _portions(digests: Iterable[str]) -> Iterator[list[str]]:
+    left = iter(digests)
+    while some := list(islice(left, AT_ONCE)):
+        yield some

@@ -1,0 +1,26 @@
+"""`manage.py refetch --machine NAME`: has the files of a machine that is gone fetched again."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
+
+from resources.mirroring.writing import refetching
+
+
+class Command(BaseCommand):
+    help = "Has all mirrored files fetched again that only this machine has. For one that is gone for good."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--machine", required=True, help="its name (MACHINE), as the admin shows it for a file")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        machine = options["machine"]
+        try:
+            files, urls = refetching.refetch_held_by(machine, datetime.now(UTC))
+        except DatabaseError as error:
+            raise CommandError(f"The database failed: {error}") from error
+        if not files:
+            raise CommandError(f"There is no file that only {machine} has.")
+        self.stdout.write(f"{files:,} files: {urls:,} URLs are fetched again.")

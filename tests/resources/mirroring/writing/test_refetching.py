@@ -1,0 +1,61 @@
+"""What only one machine had is fetched again when that is gone, all of it at once."""
+
+import io
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from resources.mirroring.knowing.models import Resource, State
+from resources.mirroring.writing import blocking, refetching
+from tests.resources.mirroring.rows import NOW, blob, content, resource, url
+
+pytestmark = pytest.mark.django_db
+
+
+def stored(name: object, gave: object, **fields: str) -> Resource:
+    return resource(name, state=State.STORED, due_at=None, blob_digest=content(gave), **fields)
+
+
+def wanted() -> set[str]:
+    return {row.url for row in Resource.objects.filter(state=State.WANTED)}
+
+
+@pytest.fixture(autouse=True)
+def _two_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refetching, "AT_ONCE", 2)
+    blob("only there", holder="gone")
+    blob("there too", holder="gone")
+    blob("uploaded", holder="gone", uploaded_at=NOW)
+    blob("down", holder="gone", taken_down_at=NOW)
+    blob("here", holder="here")
+
+
+def test_all_urls_of_its_files_are_wanted_and_no_others() -> None:
+    for name in range(3):
+        stored(name, "only there")
+    stored(3, "there too")
+    for other in ("uploaded", "down", "here"):
+        stored(other, other)
+
+    out = io.StringIO()
+    call_command("refetch", "--machine", "gone", stdout=out)
+    assert wanted() == {url(name) for name in range(4)}
+    assert out.getvalue() == "2 files: 4 URLs are fetched again.\n"
+
+
+def test_what_is_stored_stays_until_it_has_come_again() -> None:
+    row = stored(1, "only there")
+    refetching.refetch_held_by("gone", NOW)
+    row.refresh_from_db()
+    assert (row.state, row.due_at, row.blob_digest) == (State.WANTED, NOW, content("only there"))
+
+
+def test_blocked_hosts_are_left_out() -> None:
+    stored(1, "only there")
+    blocking.block("images.example.org", now=NOW)
+    assert refetching.refetch_held_by("gone", NOW) == (2, 0)
+
+
+def test_a_machine_that_has_nothing_is_an_error() -> None:
+    with pytest.raises(CommandError, match="no file that only typo has"):
+        call_command("refetch", "--machine", "typo")
