@@ -16,7 +16,7 @@ from ..knowing import hosts
 from ..knowing.found import Contents, Found, Lost, Outcome, Source, Vouched
 from ..knowing.models import Blob, State, Step
 from ..knowing.rules import current_rules
-from ..storing import blobs
+from ..storing import blobs, taking_down
 from ..writing import blocking
 from . import deciding, validators
 from .validators import Strength
@@ -42,7 +42,8 @@ def _stored(wanted: Wanted, outcome: Fetched) -> Outcome:
     """The body is kept, unless its content was taken down."""
     body, head = outcome.body, outcome.head
     if Blob.objects.filter(pk=body.digest, taken_down_at__isnull=False).exists():
-        return Lost(wanted.source, State.FAILED, _now(), "taken down", "its content was taken down", step=Step.FAILED)
+        said = "its content was taken down"
+        return Lost(wanted.source, State.FAILED, _now(), taking_down.FAILURE, said, step=Step.FAILED)
     source = body.path if body.path is not None else body.read()
     try:
         kind = recognise(source)

@@ -20,9 +20,9 @@ from ..knowing.hosts import Learnt
 from ..knowing.lanes import lane_of_contents
 from ..knowing.models import Blob, Lane, Resource, State, Step, Validator
 from ..knowing.seen import Seen
+from ..storing import taking_down
 from ..storing.blobs import is_elsewhere
 
-TAKEN_DOWN = "taken down"
 FOUND_FIELDS = (
     "state",
     "blob_digest",
@@ -51,6 +51,8 @@ def flush(batch: Sequence[Outcome], now: datetime) -> list[Outcome]:
     _upsert([one for one in with_steps if isinstance(one, Lost)], LOST_FIELDS, blobs)
     _write_validators(found, now)
     _tell([*aliases, *with_steps], now)
+    for digest in sorted(taking_down.taken_down({one.blob_digest for one in found})):
+        taking_down.refuse_urls(digest)  # taken down meanwhile, by somebody who looked for its URLs before
     return with_steps
 
 
@@ -125,9 +127,8 @@ def _with_steps(batch: Sequence[Outcome], blobs: Mapping[str, Blob]) -> list[Out
 
 
 def _taken_down(found: Found) -> Lost:
-    return Lost(
-        found.source, State.FAILED, found.at, TAKEN_DOWN, "its content was taken down", found.status, step=Step.FAILED
-    )
+    said = "its content was taken down"
+    return Lost(found.source, State.FAILED, found.at, taking_down.FAILURE, said, found.status, step=Step.FAILED)
 
 
 def _aliases(found: Iterable[Found]) -> list[Found]:
