@@ -219,7 +219,11 @@ class ApiToken(models.Model):
     may_mirror = models.BooleanField(
         "may mirror files",
         default=False,
-        help_text="Reports URLs that are fetched and stored here, sees what is known of them, and takes files down.",
+        help_text="Reports URLs that are fetched and stored here, signs addresses for them, and sees what is known of "
+        "them.",
+    )
+    may_take_down = models.BooleanField(
+        "may take files down", default=False, help_text="Takes mirrored files down, whoever reported them: for good."
     )
     enabled = models.BooleanField(default=True)
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: never.")

@@ -13,10 +13,22 @@ from . import tokens
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
-    list_display = ("name", "prefix", "listed_layers", "may_mirror", "enabled", "expires_at", "last_used_at")
+    list_display = (
+        "name",
+        "prefix",
+        "listed_layers",
+        "may_mirror",
+        "may_take_down",
+        "enabled",
+        "expires_at",
+        "last_used_at",
+    )
     list_filter = ("enabled",)
     search_fields = ("name", "prefix", "layers")
-    fields = ("name", "layers", "may_mirror", "enabled", "expires_at", "prefix", "created_at", "last_used_at")
+    fields = (
+        *("name", "layers", "may_mirror", "may_take_down", "enabled", "expires_at"),
+        *("prefix", "created_at", "last_used_at"),
+    )
     readonly_fields = ("prefix", "created_at", "last_used_at")
 
     @admin.display(description="layers")

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from ninja import Path, Query, Schema
 from pydantic import Field
 
+from resources.mirroring.canonical.signatures import without_secrets
 from resources.mirroring.canonical.urls import canonical, known_as, surest
 from resources.mirroring.errors import UrlError
 from resources.mirroring.knowing import rules
@@ -21,13 +22,14 @@ from .problems import Problem
 from .routing import router
 
 MOST_URLS_SHOWN = 100
+NO_SECRETS = "Without user and password, and without a query that holds a signature."
 Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the file, in lower-case hex.")]
 
 _log = logging.getLogger("tarry.api")
 
 
 class FileUrl(Schema):
-    url: str
+    url: str = Field(description=NO_SECRETS)
     fetched_at: datetime | None
     step: str = Field(description="What settled it.")
 
@@ -52,7 +54,7 @@ class FileDescribed(Schema):
 class UrlDescribed(Schema):
     """How one URL stands."""
 
-    url: str = Field(description="As it was reported first. It is this that is fetched.")
+    url: str = Field(description=f"As it was reported first. It is this that is fetched. {NO_SECRETS}")
     canonical: str = Field(description="What tells it from other URLs.")
     url_digest: str
     state: str
@@ -111,7 +113,7 @@ def describe_file(request: HttpRequest, digest: Digest) -> FileDescribed:
         accessed_at=blob.accessed_at,
         pinned=blob.pinned,
         taken_down_at=blob.taken_down_at,
-        urls=[FileUrl(url=row.url, fetched_at=row.fetched_at, step=row.step) for row in rows],
+        urls=[FileUrl(url=without_secrets(row.url), fetched_at=row.fetched_at, step=row.step) for row in rows],
     )
 
 
@@ -125,7 +127,7 @@ def describe_file(request: HttpRequest, digest: Digest) -> FileDescribed:
 )
 def take_down_file(request: HttpRequest, digest: Digest) -> TakenDown:
     """Takes a file down: it is served no more, and neither its URLs nor the same bytes are stored again."""
-    token = tokens.require_mirroring(request)
+    token = tokens.require_taking_down(request)
     if not taking_down.take_down(digest) and not Blob.objects.filter(pk=digest).exists():
         raise Problem(404, "There is no such file.")
     _log.info("taken down", extra={"token": token.name, "digest": digest})
@@ -154,14 +156,14 @@ def describe_url(
     if row is None:
         raise Problem(404, "This URL was never reported.")
     return UrlDescribed(
-        url=row.url,
+        url=without_secrets(row.url),
         canonical=found.text,
         url_digest=row.pk,
         state=row.state,
         step=row.step or None,
         digest=row.blob_digest or None,
         address=_address(request, row.blob_digest) if row.blob_digest else None,
-        moved_to=row.moved_to or None,
+        moved_to=without_secrets(row.moved_to) or None,
         wanted_at=row.wanted_at,
         due_at=row.due_at,
         fetched_at=row.fetched_at,

@@ -91,6 +91,14 @@ def require_mirroring(request: HttpRequest) -> ApiToken:
     return token
 
 
+def require_taking_down(request: HttpRequest) -> ApiToken:
+    """The token of the request. Raises Problem when it may not take files down."""
+    token = cast(ApiToken, request.auth)  # type: ignore[attr-defined]  # ninja sets it
+    if not token.may_take_down:
+        raise Problem(403, f"The token “{token}” may not take files down. The admin can permit it.")
+    return token
+
+
 def _note_use(row: ApiToken, now: datetime) -> None:
     """Notes the use unless one was noted within the last minute. Losing the note is no reason to refuse."""
     if row.last_used_at and now - row.last_used_at < NOTED_EVERY:

@@ -19,6 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("name", help="who or what uses it")
         parser.add_argument("--layers", nargs="*", default=[], metavar="SLUG", help="what it may change; default: all")
         parser.add_argument("--mirror", action="store_true", help="it may mirror files, too")
+        parser.add_argument("--take-down", action="store_true", help="it may take mirrored files down, too")
         parser.add_argument("--days", type=float, help="how long it is in force; default: until it is switched off")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -31,6 +32,7 @@ class Command(BaseCommand):
                 name=options["name"],
                 layers=" ".join(options["layers"]),
                 may_mirror=options["mirror"],
+                may_take_down=options["take_down"],
                 expires_at=expires_at,
             )
             issued = tokens.issue(row)

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from resources.fetching.addressing import signed_urls
+
 from .parameters import name_of
 
 
@@ -76,6 +78,20 @@ def without_signatures(pieces: Sequence[str]) -> list[str]:
         if _is_complete(signature, found, values):
             dropped |= signature.made_of.keys() | signature.beside
     return [piece for name, piece in zip(found, pieces, strict=True) if name not in dropped]
+
+
+def without_secrets(url: str) -> str:
+    """The URL as others than its reporter may see it: without user and password, and without a query that is signed.
+
+    Whoever has a signature gets the file from its origin, in the name of somebody else.
+    """
+    address, _, query = url.partition("#")[0].partition("?")
+    scheme, mark, rest = address.partition("://")
+    authority, slash, path = rest.partition("/")
+    address = f"{scheme}{mark}{authority.rpartition('@')[2]}{slash}{path}"
+    pieces = query.split("&")
+    is_signed = without_signatures(pieces) != pieces or signed_urls.expires_at(url) is not None
+    return f"{address}?{query}" if query and not is_signed else address
 
 
 def _is_complete(signature: Signature, found: Sequence[str], values: Mapping[str, str]) -> bool:

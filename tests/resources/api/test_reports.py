@@ -142,7 +142,6 @@ def test_a_url_that_is_no_text_refuses_itself_alone(caller: Caller) -> None:
         ("post", "/api/resources"),
         ("get", "/api/resources?url=https://a.example/"),
         ("get", f"/api/resources/{'a' * 64}"),
-        ("delete", f"/api/resources/{'a' * 64}"),
         ("get", f"/api/batches/{UUID(int=1)}"),
         ("get", "/api/webhook-secret"),
         ("post", "/api/signed-urls"),
@@ -155,6 +154,37 @@ def test_only_tokens_that_may_mirror_are_answered(caller: Caller, stranger: Call
     problem(ask(stranger), 401)
     ApiToken.objects.update(may_mirror=False)
     assert "may not mirror" in problem(ask(caller), 403)
+
+
+def test_only_tokens_that_may_take_down_do(caller: Caller, stranger: Caller) -> None:
+    blob("a")
+    path = f"/api/resources/{content('a')}"
+    for who, status, said in ((stranger, 401, ""), (caller, 403, "may not take files down")):
+        refused: Any = who.client.delete(path, headers=who._fields())
+        assert said in problem(refused, status)
+    assert Blob.objects.get().taken_down_at is None
+
+
+def test_who_may_take_down_need_not_mirror(transactional_db: None) -> None:
+    blob("a")
+    lawyer = Caller(tokens.issue(ApiToken(name="lawyer", may_take_down=True)).text)
+    path = f"/api/resources/{content('a')}"
+    assert lawyer.client.delete(path, headers=lawyer._fields()).status_code == 200
+    problem(send(lawyer, [url("a")]), 403)
+
+
+def test_signatures_of_others_are_told_to_nobody(caller: Caller) -> None:
+    signed = f"{url('a')}?X-Goog-Date=20261121T110000Z&X-Goog-Expires=3600&X-Goog-Signature=secret"
+    row = resource("a", url=signed)
+    Resource.objects.update(moved_to=signed.replace("images", "user:secret@other"))
+    blob("a")
+    Resource.objects.filter(pk=row.pk).update(state=State.STORED, blob_digest=content("a"))
+
+    [shown] = caller.get(f"/api/resources/{content('a')}").json()["urls"]
+    assert shown["url"] == url("a")
+    found = caller.client.get("/api/resources", {"url": url("a")}, headers=caller._fields())
+    assert (found.json()["url"], found.json()["moved_to"]) == (url("a"), url("a").replace("images", "other"))
+    assert b"secret" not in found.content
 
 
 def test_urls_are_counted_by_token_and_minute(caller: Caller, settings: Any) -> None:
@@ -239,6 +269,7 @@ def test_a_file_is_taken_down(caller: Caller) -> None:
     resource("a")
     store("a")
     path = f"/api/resources/{content('a')}"
+    ApiToken.objects.update(may_take_down=True)
     for _ in range(2):
         assert caller.client.delete(path, headers=caller._fields()).status_code == 200
     assert Blob.objects.get().taken_down_at

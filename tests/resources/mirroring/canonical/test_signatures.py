@@ -3,6 +3,7 @@
 import pytest
 
 from resources.mirroring.canonical.rules import built_in
+from resources.mirroring.canonical.signatures import without_secrets
 from resources.mirroring.canonical.urls import canonical
 
 RULES = built_in()
@@ -65,3 +66,23 @@ def test_two_signatures_of_one_file_are_one() -> None:
     first = f"{FILE}?response-content-type=a&{AMAZON}&X-Amz-Signature=ab"
     second = f"{FILE}?response-content-type=a&{AMAZON.replace('T11', 'T12')}&X-Amz-Signature=cd"
     assert text(first) == text(second) == f"{FILE}?response-content-type=a"
+
+
+@pytest.mark.parametrize("query", SIGNED.values(), ids=SIGNED.keys())
+def test_a_signature_is_not_shown_with_its_url(query: str) -> None:
+    assert without_secrets(f"{FILE}{query}") == FILE
+    assert without_secrets(f"{FILE}{query}&a=b#part") == FILE
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://user:password@f.example/x?a=b@c", "https://f.example/x?a=b@c"),
+        ("https://f.example/x@y?a=b", "https://f.example/x@y?a=b"),
+        ("https://f.example", "https://f.example"),
+        ("https://f.example/?", "https://f.example/"),
+        ("", ""),
+    ],
+)
+def test_a_url_is_shown_without_user_and_password(url: str, shown: str) -> None:
+    assert without_secrets(url) == shown
