@@ -38,6 +38,11 @@ class Snapshot(Generic[Known]):
             raise DatabaseError(f"{self._what} could not be read")
         return self._known[0]
 
+    def current(self) -> Known | None:
+        """What is known, if it need not be read again yet. Never waits."""
+        known = self._known  # another thread may forget it
+        return known[0] if known and not self._is_due() else None
+
     def forget(self) -> None:
         with self._lock:
             self._known: tuple[Known] | tuple[()] = ()

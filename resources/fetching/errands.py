@@ -16,6 +16,7 @@ class Task(Protocol):
     """How work of one name is fetched, and what its contents are. FETCH_TASKS names it.
 
     Both methods run in a thread: they may read stores and the database, and compute. Neither talks to the outside.
+    Those of a task with `at_once = True` do without one where they can: see `is_at_once`.
     Both may raise retry.errors.PreparationError. The first of the arguments is the URL.
     """
 
@@ -35,6 +36,14 @@ class Task(Protocol):
         The outcome's body is removed afterwards, if it is in a file.
         """
         ...
+
+
+def is_at_once(task: Task) -> bool:
+    """Whether it says that its methods wait for nothing and compute next to nothing.
+
+    They are called in the event loop then, unless a body is in a file. What they take, all other fetches wait for.
+    """
+    return getattr(task, "at_once", False) is True
 
 
 @runtime_checkable

@@ -35,6 +35,15 @@ def test_it_is_read_again_when_it_is_old() -> None:
     assert [snapshot.get(), snapshot.get()] == [1, 2]
 
 
+def test_what_is_current_is_told_without_reading() -> None:
+    rows = Rows()
+    lasting, passing = Snapshot("rows", rows, lambda: 60), Snapshot("rows", rows, lambda: 0)
+    assert lasting.current() is None
+    assert [lasting.get(), passing.get()] == [1, 2]
+    assert (lasting.current(), passing.current()) == (1, None)
+    assert rows.read == 2
+
+
 def test_a_database_that_is_away_leaves_what_was_known() -> None:
     rows = Rows()
     snapshot = Snapshot("rows", rows, lambda: 0)

@@ -5,10 +5,12 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from pytest_django import Settings
 
 from retry import connections, scripts
 from retry.errors import StoreUnavailable
 from retry.scripts import Call
+from tests.conftest import RedisServers
 
 
 @pytest.fixture
@@ -92,3 +94,26 @@ def test_a_call_that_is_refused_takes_no_other_along(folder: Path, counted_and_n
     with pytest.raises(StoreUnavailable):
         asyncio.run(replies([refused]))
     connections.BREAKERS["state"].succeeded()
+
+
+def test_a_server_that_does_not_answer_in_time_is_given_up_and_its_late_replies_are_nobodys(
+    servers: RedisServers, folder: Path, settings: Settings
+) -> None:
+    settings.RETRY_REDIS_TIMEOUT = 0.05
+    (folder / "echo.lua").write_text("return ARGV[1]\n")
+    scripts.register(folder, "tests")
+
+    async def replies() -> list[object]:
+        client = connections.async_client("state")
+        try:
+            await connections.execute_all(client, "state", [Call("state", "tests.echo", [], ["before"])])
+            servers.state.client.client_pause(2000)
+            with pytest.raises(StoreUnavailable, match="no reply in time"):
+                await connections.execute_all(client, "state", [Call("state", "tests.echo", [], ["late"])])
+            servers.state.client.client_unpause()
+            connections.BREAKERS["state"].succeeded()
+            return list(await connections.execute_all(client, "state", [Call("state", "tests.echo", [], ["after"])]))
+        finally:
+            await client.aclose()
+
+    assert asyncio.run(replies()) == [b"after"]

@@ -14,9 +14,9 @@ from retry.errors import PreparationError, StoreUnavailable
 
 from .. import conf
 from ..addressing import signed_urls
-from ..errands import Errand, SparingTask
+from ..errands import Errand
 from ..errors import FetchError
-from ..outcomes import Dropped, Failed, Failure, Fetched, Outcome, Timing
+from ..outcomes import Failed, Failure, Fetched, Outcome, Timing
 from ..queues import frontier
 from ..queues.frontier import End, Hold, PutBack, TryAgain
 from ..queues.jobs import Again as QueuedAgain
@@ -24,7 +24,7 @@ from ..queues.jobs import Claimed, Doomed, Job, More, Report, Stale, Verdict, Wi
 from ..requests import Fetch
 from ..transport.client import Slows
 from ..transport.giving_up import Again
-from . import judging, planning, robots, sparing
+from . import judging, planning, robots, sparing, telling
 from .asking import Asker
 from .planning import Plan
 from .threads import in_thread
@@ -75,7 +75,7 @@ class Attendant:
         failed = Failed(failure, detail, Timing(time.time(), 0))
         begun: list[Errand] = []
         try:
-            await self._serve(await self._begin(doomed.job.wishes, begun), failed)
+            await telling.tell(self._works, await self._begin(doomed.job.wishes, begun), failed)
             await self._finish(doomed.job, failed, begun)
         finally:
             self._works.let_go(begun)
@@ -96,7 +96,7 @@ class Attendant:
 
     async def _leave(self, job: Claimed, begun: list[Errand]) -> None:
         """Nobody wants it any more; or those who do lost their fetcher, and their claims lapse in a moment."""
-        if not begun and await self._works.are_claimed(_errands(job.wishes)):
+        if not begun and await self._works.are_claimed(telling.errands_of(job.wishes)):
             await self._report(job, Report(Verdict.UNSENT), TryAgain(LAPSING_SECONDS))
             return
         await self._report(job, Report(Verdict.UNSENT), Hold())
@@ -105,7 +105,7 @@ class Attendant:
     async def give_back(self, job: Claimed) -> None:
         """The job is queued again as if it had not been claimed: this fetcher ends."""
         await self._report(job, Report(Verdict.UNSENT), PutBack())
-        for errand in _errands(job.wishes):
+        for errand in telling.errands_of(job.wishes):
             await self._works.put_back(errand, 0)
 
     async def _ask_robots(self, job: Claimed) -> bool:
@@ -124,17 +124,17 @@ class Attendant:
 
     async def _begin(self, wishes: Iterable[Wish], begun: list[Errand]) -> list[Errand]:
         """Those that are still wanted. They are `begun` from now on."""
-        errands = _errands(wishes)
-        wanted = await asyncio.gather(*map(self._works.start, errands))
-        started = [errand for errand, is_wanted in zip(errands, wanted, strict=True) if is_wanted]
+        started = await telling.begin(self._works, telling.errands_of(wishes))
         begun += started
         return started
 
     async def _plan(self, errands: list[Errand]) -> Fetch | None:
         """What to ask for. Errands that turn out to be impossible, or done, are ended, and taken out of the list."""
         try:
-            plan = await in_thread(planning.plan, errands)
-        except Exception:  # noqa: BLE001  the edge of a process, as in _serve_one
+            plan = planning.plan_at_once(errands)
+            if plan is None:
+                plan = await in_thread(planning.plan, errands)
+        except Exception:  # noqa: BLE001  the edge of a process, as in telling.py
             _log.exception("no plan", extra={"works": [errand.work_key for errand in errands]})
             plan = Plan(impossible=dict.fromkeys(errands, PreparationError("The preparation failed.")))
         for errand, error in plan.impossible.items():
@@ -158,19 +158,30 @@ class Attendant:
                 wait_seconds = reply.wait_seconds if isinstance(reply, QueuedAgain) else step.delay_seconds
                 await self._wait(job, errands, outcome, wait_seconds)
                 return
-            await self._serve(errands, outcome)
-        else:
-            serving = asyncio.create_task(self._serve(errands, outcome))
-            try:
-                await asyncio.wait({serving}, timeout=QUICK_SECONDS)
-                then = End(job.version) if serving.done() else Hold()
-                reply = await self._report(job, judging.report_of(outcome), then)
-                await serving
-            finally:
-                serving.cancel()  # the fetcher ends: what is given back is not stored behind its back
-            if isinstance(then, End) and not isinstance(reply, More):
-                return
+            await telling.tell(self._works, errands, outcome)
+        elif await self._tell_and_report(job, errands, outcome):
+            return
         await self._finish(job, outcome, begun)
+
+    async def _tell_and_report(self, job: Claimed, errands: list[Errand], outcome: Outcome) -> bool:
+        """Whether the job has ended with its report. When telling everybody takes long, the report does not wait."""
+        report, held = judging.report_of(outcome), list[asyncio.Task[object]]()
+
+        def hold() -> None:
+            held.append(asyncio.create_task(self._report(job, report, Hold())))
+
+        soon = asyncio.get_running_loop().call_later(QUICK_SECONDS, hold)
+        try:
+            await telling.tell(self._works, errands, outcome)
+            soon.cancel()
+            if held:
+                await held[0]
+                return False
+            return not isinstance(await self._report(job, report, End(job.version)), More)
+        finally:
+            soon.cancel()
+            for task in held:
+                task.cancel()
 
     async def _wait(self, job: Claimed, errands: list[Errand], outcome: Outcome, wait_seconds: float) -> None:
         """The job is queued again. Nobody is left to wait for longer than clients do."""
@@ -191,7 +202,7 @@ class Attendant:
         while isinstance(reply := await self._trips.insist(partial(frontier.finish, job, version)), More):
             late = [wish for wish in reply.wishes if wish not in told]
             if isinstance(outcome, Fetched | Failed):
-                await self._serve(await self._begin(late, begun), outcome)
+                await telling.tell(self._works, await self._begin(late, begun), outcome)
             else:  # nothing that everybody can use
                 untold += late
             told.update(late)
@@ -199,32 +210,13 @@ class Attendant:
         for wish in untold:
             await self._trips.run(frontier.enqueue(_again(job, wish)))
 
-    async def _serve(self, errands: Iterable[Errand], outcome: Outcome) -> None:
-        await asyncio.gather(*(self._serve_one(errand, outcome) for errand in errands))
-
-    async def _serve_one(self, errand: Errand, outcome: Outcome) -> None:
-        began, task = time.monotonic(), conf.task(errand.task)
-        try:
-            if isinstance(outcome, Dropped):
-                assert isinstance(task, SparingTask), "nobody else has dropped it"
-                prepared = await in_thread(task.prepare, outcome, *errand.arguments)
-            else:
-                prepared = await in_thread(task.prepare, outcome, *errand.arguments)
-        except PreparationError as error:
-            await self._works.fail(errand, error, outcome.timing.seconds)
-        except Exception:  # noqa: BLE001  the edge of a process: whatever is raised is a failed preparation
-            _log.exception("preparation failed", extra={"work": errand.work_key})
-            await self._works.fail(errand, PreparationError("The preparation failed."), outcome.timing.seconds)
-        else:
-            await self._works.store(errand, prepared, outcome.timing.seconds + time.monotonic() - began)
-
     async def _report(self, job: Claimed, report: Report, then: frontier.Next) -> object:
         return await self._trips.insist(lambda: frontier.report(job, self._machine, report, then))
 
 
 def _again(job: Claimed, wish: Wish) -> Job:
     """The same job anew, for one who joined too late."""
-    obeys_robots = any(conf.task(errand.task).obeys_robots for errand in _errands([wish]))
+    obeys_robots = any(conf.task(errand.task).obeys_robots for errand in telling.errands_of([wish]))
     return Job(
         job.url,
         job.key,
@@ -242,14 +234,3 @@ def _was_quick(job: Claimed, outcome: Outcome) -> bool:
     """Whether a job of the slow lane does not belong there."""
     succeeded = not isinstance(outcome, Failed)
     return job.lane == "slow" and succeeded and outcome.timing.seconds < settings.FETCH_SLOW_AFTER_SECONDS
-
-
-def _errands(wishes: Iterable[Wish]) -> list[Errand]:
-    """What the wishes are about. One that cannot be read is of another version: its claim is swept."""
-    found = []
-    for wish in wishes:
-        try:
-            found.append(Errand.parse(wish.payload))
-        except ValueError as error:
-            _log.error("not an errand", extra={"wish": wish.id, "error": str(error)})
-    return found

@@ -18,6 +18,7 @@ class Page:
     """Fetches `(url, content key)`."""
 
     obeys_robots = False
+    at_once = True
 
     def fetch(self, *arguments: Argument) -> Fetch:
         return Fetch(str(arguments[0]), limits=conf.fast_limits())

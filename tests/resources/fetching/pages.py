@@ -1,6 +1,7 @@
 """A task for tests: what is fetched becomes content as it is, and failures become failures."""
 
 from collections.abc import Mapping
+from threading import Thread, current_thread
 
 from resources.fetching import conf
 from resources.fetching.outcomes import Failed, Fetched, NotModified
@@ -13,16 +14,20 @@ from retry.work import Argument, Work
 class Page:
     """`(url, content key)`. A URL with `unplanned` or `unprepared` in it makes it fail there."""
 
-    def __init__(self, *, obeys_robots: bool = False) -> None:
+    def __init__(self, *, obeys_robots: bool = False, at_once: bool = False) -> None:
         self.obeys_robots = obeys_robots
+        self.at_once = at_once
+        self.called_by: list[Thread] = []
 
     def fetch(self, *arguments: Argument) -> Fetch:
+        self.called_by.append(current_thread())
         url = str(arguments[0])
         if "unplanned" in url:
             raise PreparationError("Not to be had.", status=404)
         return Fetch(url, limits=conf.fast_limits(), slow_limits=conf.slow_limits())
 
     def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
+        self.called_by.append(current_thread())
         assert not isinstance(outcome, NotModified)
         if isinstance(outcome, Failed):
             raise PreparationError(outcome.detail, status=504 if outcome.failure.value == "too slow" else 502)
@@ -35,6 +40,7 @@ class Page:
 
 TASK = Page()
 OBEDIENT = Page(obeys_robots=True)
+QUICK = Page(at_once=True)
 
 
 def page_work(url: str, name: str = "page") -> Work:

@@ -14,6 +14,7 @@ def pages(servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyP
     settings.FETCH_TASKS = {
         "tests.page": "tests.resources.fetching.pages.TASK",
         "tests.obedient": "tests.resources.fetching.pages.OBEDIENT",
+        "tests.quick": "tests.resources.fetching.pages.QUICK",
     }
     settings.FETCH_DELAY_SECONDS = 0.02
     settings.FETCH_BACKOFF_BASE_SECONDS = 0.02

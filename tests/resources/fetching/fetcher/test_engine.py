@@ -2,17 +2,22 @@
 
 import asyncio
 from dataclasses import replace
+from threading import main_thread
 
 import pytest
 from pytest_django import Settings
 
+from resources.fetching.errands import Errand
+from resources.fetching.fetcher import planning
+from resources.fetching.keeping import hosts
 from resources.fetching.queues import frontier
+from resources.snapshots import Snapshot
 from retry import connections, standings
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, Peer, answer
 from tests.resources.fetching.fetcher.running import in_turn, leftovers, run
 from tests.resources.fetching.fetchers import content, ended, fetching, want
-from tests.resources.fetching.pages import page_work
+from tests.resources.fetching.pages import QUICK, page_work
 
 pytestmark = pytest.mark.usefixtures("pages")
 
@@ -46,6 +51,36 @@ def test_a_body_in_a_file_is_removed_afterwards(path: str, settings: Settings) -
             await ended(work)
 
     run(test)
+
+
+@pytest.mark.parametrize(("spool_bytes", "threads"), [(1000, [False, False]), (10, [False, True])])
+def test_a_task_that_is_at_once_needs_no_thread_but_for_a_body_in_a_file(
+    spool_bytes: int, threads: list[bool], settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FETCH_SPOOL_BYTES = spool_bytes
+    monkeypatch.setattr(hosts, "snapshot", Snapshot("headers", dict, lambda: 3600))
+    hosts.snapshot.get()
+    QUICK.called_by.clear()
+
+    async def test(origin: Origin) -> None:
+        work = replace(page_work(origin.does("/a", answer(body=b"page" * 100))), task="tests.quick")
+        async with fetching():
+            await want(work)
+            assert isinstance(await ended(work), standings.Done)
+
+    run(test)
+    assert [thread is not main_thread() for thread in QUICK.called_by] == threads
+
+
+def test_nothing_is_planned_at_once_while_somebody_would_have_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosts, "snapshot", Snapshot("headers", dict, lambda: 3600))
+    errand = Errand("tests.quick", "work", 1, ("https://a.example.com/1", "content"))
+    assert planning.plan_at_once([errand]) is None
+    hosts.snapshot.get()
+    plan = planning.plan_at_once([errand])
+    assert plan
+    assert plan.fetch
+    assert plan.fetch.url == "https://a.example.com/1"
 
 
 def test_what_several_want_is_one_request_and_all_get_it(servers: RedisServers) -> None:
