@@ -22,7 +22,7 @@ PAUSE_SECONDS = 1.0
 """Between claims while Redis is away."""
 
 MOST_CLAIMS = 16
-"""In one trip, where there is room."""
+"""In one call, where there is room."""
 
 LEAVE_SECONDS = 10.0
 """How long requests in flight may go on when the fetcher is told to end. What is left is queued again."""
@@ -88,7 +88,7 @@ class Engine:
         await self._ending.wait()
 
     async def _take(self) -> None:
-        """Claims one job at first, and twice as many in each trip for as long as all of them are due."""
+        """Claims one job at first, and twice as many in each call for as long as all of them are due."""
         most = 1
         while not self._ending.is_set():
             self._asked_lanes = self._slots.open_lanes
@@ -110,19 +110,14 @@ class Engine:
                     most = min(2 * most, MOST_CLAIMS)
 
     async def _claim(self, number: int) -> list[Claimed | Doomed | Idle]:
-        """So many, in one trip, and begins what it gets. Raises StoreUnavailable if any of them was not answered."""
+        """So many at most, and begins what it gets. Raises StoreUnavailable."""
         if self._nothing_claimed_since is not None:  # what Redis has handed out meanwhile has not come here
             await self._trips.run(frontier.put_back(self._worker, list(self._held)))
-        claims = (frontier.claim(self._worker, self._machine, self._asked_lanes) for _ in range(number))
-        replies = await asyncio.gather(*map(self._trips.run, claims), return_exceptions=True)
-        found = [reply for reply in replies if not isinstance(reply, BaseException)]
+        found = await self._trips.run(frontier.claim_some(self._worker, self._machine, number, self._asked_lanes))
+        self._claims_again()
         for one in found:
             if not isinstance(one, Idle):
                 self._begin(one)
-        for reply in replies:
-            if isinstance(reply, BaseException):
-                raise reply
-        self._claims_again()
         return found
 
     def _nothing_claimed(self, error: StoreUnavailable) -> None:

@@ -85,12 +85,19 @@ def enqueue(job: Job) -> Steps[Enqueued | Joined | Full]:
 
 
 def claim(worker: str, machine: str, lanes: Iterable[Lane] = LANES) -> Steps[Claimed | Doomed | Idle]:
-    """The next job for a fetcher that has room in these lanes.
+    """The next job for a fetcher that has room in these lanes. See claim_some()."""
+    return (yield from claim_some(worker, machine, 1, lanes))[0]
+
+
+def claim_some(
+    worker: str, machine: str, most: int, lanes: Iterable[Lane] = LANES
+) -> Steps[list[Claimed | Doomed | Idle]]:
+    """The next jobs for a fetcher that has room for so many in each of these lanes. Fewer end with Idle.
 
     `machine` names what shares its ways out to the network: when the network is away through one of them (its own,
     or an egress), one request at a time tries that way.
     """
-    return replies.claimed((yield call("claim", worker, machine, *lanes)))
+    return replies.claimed((yield call("claim", worker, machine, most, *lanes)))
 
 
 def report(

@@ -1,6 +1,7 @@
 """Reads what the frontier's scripts reply. PURE."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, cast
 
 from retry.scripts import Reply
@@ -38,15 +39,20 @@ def enqueued(reply: Reply) -> Enqueued | Joined | Full:
     raise ValueError(f"enqueue.lua does not reply {reply!r}")
 
 
-def claimed(reply: Reply) -> Claimed | Doomed | Idle:
+def claimed(reply: Reply) -> list[Claimed | Doomed | Idle]:
     """Reads the answer of claim.lua."""
-    parts = cast(list[Any], reply)
-    if parts[0] == b"idle":
-        return Idle(int(parts[1]) / 1000)
-    how, token, version, flat, wanted = parts
-    held = fields(flat)
-    job = _job(held, int(token), int(version), _wishes(wanted))
-    return job if how == b"claimed" else Doomed(job, held["why"])
+    parts = iter(cast(list[Any], reply))
+    return [_claimed(how, parts) for how in parts]
+
+
+def _claimed(how: bytes, parts: Iterator[Any]) -> Claimed | Doomed | Idle:
+    """One of them, by the parts that follow."""
+    if how == b"idle":
+        return Idle(next(parts) / 1000)
+    token, version, record, wanted = islice(parts, 4)
+    *held, needs_robots, why = record
+    job = _job(held, int(token), int(version), needs_robots == b"1", _wishes(wanted))
+    return job if how == b"claimed" else Doomed(job, why.decode())
 
 
 def reported(reply: Reply) -> Held | Ended | More | Again | NoBudget | Stale:
@@ -106,20 +112,22 @@ def _wishes(flat: Reply) -> tuple[Wish, ...]:
     return tuple(Wish(name, payload, int(order)) for name, order, _, payload in parted)
 
 
-def _job(held: Mapping[str, str], token: int, version: int, wishes: tuple[Wish, ...]) -> Claimed:
+def _job(held: list[Any], token: int, version: int, needs_robots: bool, wishes: tuple[Wish, ...]) -> Claimed:
+    *texts, priority, attempts, lapses = held
+    key, url, detail, scope, host, egress, lane = (text.decode() for text in texts)
     return Claimed(
-        key=held["key"],
+        key=key,
         token=token,
         version=version,
-        url=held["url"],
-        detail=held["detail"],
-        scope=held["scope"],
-        host=held["host"],
-        egress=held["egress"],
-        lane=cast(Lane, held["lane"]),
-        priority=Priority(int(held["priority"])),
-        attempts=int(held["attempts"]),
-        lapses=int(held["lapses"]),
-        needs_robots=held.get("needs_robots") == "1",  # a doomed job may never have been handed out
+        url=url,
+        detail=detail,
+        scope=scope,
+        host=host,
+        egress=egress,
+        lane=cast(Lane, lane),
+        priority=Priority(priority),
+        attempts=attempts,
+        lapses=lapses,
+        needs_robots=needs_robots,
         wishes=wishes,
     )

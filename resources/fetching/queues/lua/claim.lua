@@ -1,51 +1,61 @@
--- The next job for a fetcher that has room in these lanes: one that is to fail without a request first, then
--- among the domains that are due interactive work, flagged work, and where the most remains to be done.
+-- The next jobs for a fetcher that has room for so many in these lanes: those that are to fail without a request
+-- first, then among the domains that are due interactive work, flagged work, and where the most remains to be done.
 -- needs: domain line job network reaping
--- ARGV: rules worker machine | lanes
--- -> claimed token version job payloads | doomed token version job payloads | idle wait_ms
-local worker, machine = ARGV[2], ARGV[3]
-local MOST_MOVES, MOST_TRIES, LONGEST_MS = 32, 16, 60000
+-- ARGV: rules worker machine most | lanes
+-- -> for each "claimed"|"doomed" token version job payloads, and when there are fewer idle wait_ms
+-- job: key url detail scope host egress lane priority attempts lapses needs_robots why
+local worker, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[4])
+local FIRST_LANE, MOST_MOVES, MOST_TRIES, LONGEST_MS = 5, 32, 16, 60000
+local found, number = {}, 0
 
 local function hand_out(how, job, state)
   local token = new_token()
-  local lease = now + rules.lease_ms
   set_job(job, 'state', state, 'token', token, 'worker', worker, 'claimed', now)
-  redis.call('ZADD', 'fetch:leases', lease, job.key)
-  redis.call('ZREM', 'fetch:idle', worker)
-  wake()
-  return {how, token, string.format('%.0f', job.version), redis.call('HGETALL', job_name(job.key)),
-    redis.call('HGETALL', 'fetch:wanted:' .. job.key)}
+  redis.call('ZADD', 'fetch:leases', now + rules.lease_ms, job.key)
+  if number == 0 then redis.call('ZREM', 'fetch:idle', worker) end
+  local record = {job.key, job.url, job.detail, job.scope, job.host, job.egress, job.lane, job.priority, job.attempts,
+    job.lapses, job.needs_robots or '0', job.why or ''}
+  for _, part in ipairs({how, token, string.format('%.0f', job.version), record,
+    redis.call('HGETALL', 'fetch:wanted:' .. job.key)}) do found[#found + 1] = part end
+  number = number + 1
 end
 
 -- The ways out of this machine that may be used now, and when another may be tried: while the network is away
 -- through one of them, a request now and then tells whether it is back.
-local function open_ways()
-  local known, open, next_try = redis.call('SMEMBERS', 'fetch:egresses'), {}, math.huge
+local open, away, next_try
+
+local function find_ways()
+  open, away, next_try = {}, {}, math.huge
+  local known = redis.call('SMEMBERS', 'fetch:egresses')
   known[#known + 1] = ''
   for _, egress in ipairs(known) do
     local network = redis.call('HMGET', network_name(machine, egress), 'since', 'try_at')
     local try_at = tonumber(network[2])
+    away[egress] = network[1] and true
     if not network[1] or now - network[1] > rules.outage_ms or try_at <= now then
       open[#open + 1] = egress
     else
       next_try = math.min(next_try, try_at)
     end
   end
-  return open, next_try
 end
 
 -- The domain with the most left of those that are due, whichever way its requests go.
-local function first_due(lane, priority, ways)
-  local first, most = nil, -1
-  for _, egress in ipairs(ways) do
-    local found = redis.call('ZREVRANGE', line_of('due', lane, priority, egress), 0, 0, 'WITHSCORES')
-    if found[1] and tonumber(found[2]) > most then first, most = found[1], tonumber(found[2]) end
+local function first_due(lane, priority)
+  local first, left = nil, -1
+  for _, egress in ipairs(open) do
+    local one = redis.call('ZREVRANGE', line_of('due', lane, priority, egress), 0, 0, 'WITHSCORES')
+    if one[1] and tonumber(one[2]) > left then first, left = one[1], tonumber(one[2]) end
   end
   return first
 end
 
-local function bring_due(lane, priority, ways)
-  for _, egress in ipairs(ways) do
+local brought = {}
+
+local function bring_due(lane, priority)
+  if brought[lane .. priority] then return end
+  brought[lane .. priority] = true
+  for _, egress in ipairs(open) do
     for _, scope in ipairs(due(line_of('waiting', lane, priority, egress), MOST_MOVES)) do settle(domain(scope)) end
   end
 end
@@ -83,11 +93,11 @@ local function earliest(set, floor)
   return first[2] and math.max(floor, tonumber(first[2])) or math.huge
 end
 
-local function next_event(ways)
+local function next_event()
   local at = now + LONGEST_MS
-  for place = 4, #ARGV do
+  for place = FIRST_LANE, #ARGV do
     for priority = 1, 3 do
-      for _, egress in ipairs(ways) do
+      for _, egress in ipairs(open) do
         at = math.min(at, earliest(line_of('waiting', ARGV[place], priority, egress), now))
       end
     end
@@ -101,37 +111,50 @@ end
 local function idle(wait_ms)
   wait_ms = math.ceil(math.max(0, wait_ms))
   redis.call('ZADD', 'fetch:idle', now + wait_ms + 1000, worker)
-  wake()
-  return {'idle', wait_ms}
+  found[#found + 1], found[#found + 2] = 'idle', wait_ms
+end
+
+-- Hands out one of the lane and priority that is due. Adds to `tries`, the domains whose first job had just expired.
+local function hand_out_due(lane, priority, tries)
+  bring_due(lane, priority)
+  local scope = first_due(lane, priority)
+  while scope and tries < MOST_TRIES do
+    local d = domain(scope)
+    local job = request_of(d, lane)
+    if job then
+      if away[d.egress] then
+        redis.call('HSET', network_name(machine, d.egress), 'try_at', now + rules.outage_try_ms)
+        find_ways()
+      end
+      hand_out('claimed', job, 'running')
+      return true, tries
+    end
+    tries = tries + 1
+    scope = first_due(lane, priority)
+  end
+  return false, tries
+end
+
+-- Whether there was one; if not, when to ask again.
+local function hand_out_next()
+  local tries, done = 0, false
+  for priority = 1, 3 do
+    for place = FIRST_LANE, #ARGV do
+      done, tries = hand_out_due(ARGV[place], priority, tries)
+      if done then return true end
+    end
+  end
+  return false, tries > 0 and 0 or math.min(next_try, next_event()) - now
 end
 
 reap()
-local doomed = redis.call('ZRANGE', 'fetch:doomed', 0, 0)[1]
-if doomed then
-  redis.call('ZREM', 'fetch:doomed', doomed)
-  return hand_out('doomed', job_of(doomed), 'ending')
+for _, key in ipairs(redis.call('ZRANGE', 'fetch:doomed', 0, most - 1)) do
+  redis.call('ZREM', 'fetch:doomed', key)
+  hand_out('doomed', job_of(key), 'ending')
 end
-
-local ways, next_try = open_ways()
-local tries = 0
-for priority = 1, 3 do
-  for place = 4, #ARGV do
-    local lane = ARGV[place]
-    bring_due(lane, priority, ways)
-    local scope = first_due(lane, priority, ways)
-    while scope and tries < MOST_TRIES do
-      tries = tries + 1
-      local d = domain(scope)
-      local job = request_of(d, lane)
-      if job then
-        local network = network_name(machine, d.egress)
-        if redis.call('EXISTS', network) == 1 then
-          redis.call('HSET', network, 'try_at', now + rules.outage_try_ms)
-        end
-        return hand_out('claimed', job, 'running')
-      end
-      scope = first_due(lane, priority, ways)
-    end
-  end
-end
-return idle(tries > 0 and 0 or math.min(next_try, next_event(ways)) - now)
+find_ways()
+local more, wait_ms = true, 0
+while more and number < most do more, wait_ms = hand_out_next() end
+wake()
+if not more then idle(wait_ms) end
+return found

@@ -109,7 +109,7 @@ def test_a_fetcher_of_which_a_part_fails_ends(monkeypatch: pytest.MonkeyPatch) -
     async def test(_: Origin) -> None:
         async with fetching() as fetcher:
             await asyncio.sleep(0.1)
-            monkeypatch.setattr(frontier, "claim", fail)
+            monkeypatch.setattr(frontier, "claim_some", fail)
             fetcher.engine._waking.due_in(0)
             await asyncio.wait({fetcher.task}, timeout=10)
             assert isinstance(fetcher.task.exception(), ZeroDivisionError)
