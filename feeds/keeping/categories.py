@@ -48,6 +48,19 @@ def all_paths() -> dict[int, Path]:
     return {pk: _path(row, rows) for pk, row in rows.items()}
 
 
+def with_those_below(slug: str) -> set[int]:
+    """The ids of a category and of all below it; empty when there is none of that slug."""
+    root = Category.objects.filter(slug=slug).values_list("pk", flat=True).first()
+    if root is None:
+        return set()
+    parents = dict(Category.objects.exclude(parent=None).values_list("pk", "parent_id"))
+    found, added = {root}, {root}
+    while added:
+        added = {pk for pk, parent in parents.items() if parent in added} - found
+        found |= added
+    return found
+
+
 def _path(category: Category, rows: Mapping[int, Category]) -> Path:
     path: list[str] = []
     seen: set[int] = set()
