@@ -4,28 +4,28 @@ Whether there is a feed at an address is only known then. Where a web page comes
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
-from resources.fetching.addressing.scopes import scopes
 from resources.fetching.addressing.targets import parse as parse_target
 from resources.fetching.errors import FetchError
 
 from .. import addresses, naming
 from ..addresses import Address
 from ..errors import AddressError, FeedError
-from ..models import MOST_URL_CHARACTERS, RESERVED_SLUGS, Feed
+from ..models import MOST_URL_CHARACTERS, RESERVED_SLUGS, Feed, Move
 from ..opml import mending
 from ..opml.outlines import Path, Subscription
 from ..parsing.discovery import FeedAddress
 from . import categories as keeping_categories
-from . import credentials, merging
+from . import credentials, merging, moves, places
 
 ATTEMPTS = 5
 """Others may add feeds at the same time, and take the slugs that were free."""
 MOST_TITLE_CHARACTERS = 500
+ANNOUNCED = "A web page was there, which announces this feed. It is fetched at once."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,59 +61,33 @@ def discovered(feed_id: int, found: Sequence[FeedAddress], page_url: str, now: d
     """What came at the address of a feed was a web page that announces these, the likeliest first.
 
     The first one takes its place and is due at once; the others are kept for people to choose from. Where there is a
-    feed at that address, this one becomes a part of it. False, and nothing changed: none of them can be fetched, or
-    it has been a feed before.
+    feed at that address, this one becomes a part of it. False, and nothing changed: none of them can be fetched, it
+    has been a feed before, or a page has led here already.
     """
-    readable = [(address, each) for each in found if (address := _address(each)) is not None]
-    if not readable:
-        return False
-    address, _ = readable[0]
     with transaction.atomic():
         feed = Feed.objects.select_for_update().filter(pk=feed_id, fetched_at=None).first()
-        if feed is None or feed.discovered:  # the second page that leads to a page would be no better
+        if feed is None or Move.objects.filter(feed=feed, new_url=feed.url, why=ANNOUNCED).exists():
             return False
-        place = replace(address, user=feed.user if may_take_along(feed.url, address.url) else "", password="")
+        url = next(filter(None, (_other_url(feed, each) for each in found)), None)
+        if url is None:
+            return False
+        place = places.moved(feed, url)
         there = Feed.objects.filter(key_digest=place.key_digest).exclude(pk=feed.pk).first()
         if there is not None:
             merging.merge(there.pk, [feed.pk], now)
         else:
-            _replace_address(feed, place, page_url, [each for _, each in readable], now)
+            kept = {"discovered": [asdict(each) for each in found], "site": feed.site or _site(page_url)}
+            moves.relocate(feed.pk, url, ANNOUNCED, now, kept)
     return True
 
 
-def place_of(address: Address) -> dict[str, str]:
-    """The fields of a feed that say where it is."""
-    host = scopes(address.url).host
-    return {"url": address.url, "user": address.user, "key_digest": address.key_digest, "host": host}
-
-
-def _replace_address(feed: Feed, place: Address, page_url: str, found: list[FeedAddress], now: datetime) -> None:
-    fields = {
-        **place_of(place),
-        "discovered": [asdict(each) for each in found],
-        "site": feed.site or _site(page_url),
-        "next_check_at": now,
-        "handed_over_at": None,
-        "reason": f"The page at {page_url} announces this feed. It is fetched at once.",
-    }
-    if not may_take_along(feed.url, place.url):
-        fields |= {"sealed_password": "", "sealed_headers": ""}
-    Feed.objects.filter(pk=feed.pk).update(**fields)
-
-
-def may_take_along(old_url: str, new_url: str) -> bool:
-    """Whether what the old address was shown may be shown to the new one: the same server, not less secure."""
-    old, new = parse_target(old_url), parse_target(new_url)
-    return old.origin == new.origin or (
-        old.host == new.host and (old.scheme, old.port, new.scheme, new.port) == ("http", 80, "https", 443)
-    )
-
-
-def _address(found: FeedAddress) -> Address | None:
+def _other_url(feed: Feed, found: FeedAddress) -> str | None:
+    """None for what cannot be fetched, and for what people have taken back."""
     try:
-        return addresses.read(found.url)
+        url = addresses.read(found.url).url
     except AddressError:
         return None
+    return None if url in {feed.url, *feed.refused_moves} else url
 
 
 def _create(missing: Mapping[str, Subscription], now: datetime) -> None:
@@ -151,7 +125,7 @@ def _row(slug: str, wanted: Subscription, now: datetime) -> Feed:
     said = {"subtitle": wanted.description, "language": wanted.language}
     return Feed(
         slug=slug,
-        **place_of(wanted.address),
+        **places.fields_of(wanted.address),
         sealed_password=credentials.sealed_password(wanted.address.password),
         title=" ".join(mending.clean(wanted.title).split())[:MOST_TITLE_CHARACTERS],
         site=_site(wanted.site),

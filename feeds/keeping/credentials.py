@@ -22,6 +22,11 @@ def sealed_headers(headers: Mapping[str, str]) -> str:
     return sealing.seal(json.dumps(dict(headers))) if headers else ""
 
 
+def is_private(feed: Feed) -> bool:
+    """Whether its server is shown anything: what it answers then may be for nobody else."""
+    return bool(feed.user or feed.sealed_password or feed.sealed_headers)
+
+
 def password_of(feed: Feed) -> str:
     """Raises UnreadableSealError: the key that sealed it is gone."""
     return sealing.unseal(feed.sealed_password) if feed.sealed_password else ""

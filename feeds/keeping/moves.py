@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import cast
 
 from django.db import IntegrityError, transaction
@@ -10,7 +11,7 @@ from .. import addresses
 from ..addresses import Address
 from ..errors import AddressError, MoveError
 from ..models import Feed, Move
-from . import adding, versions
+from . import places, versions
 
 KEPT_BACK = ("user", "sealed_password", "sealed_headers")
 """What is shown to the server that it was meant for and to no other."""
@@ -29,9 +30,11 @@ def move(feed_id: int, new_url: str, why: str, now: datetime) -> bool:
     return True
 
 
-def relocate(feed_id: int, new_url: str, why: str, now: datetime) -> Move:
-    """The same, for people, and it is fetched at once. Raises MoveError and AddressError, which say what is wrong."""
-    return _relocate(feed_id, addresses.read(new_url).url, why, _due(why, now), now)
+def relocate(
+    feed_id: int, new_url: str, why: str, now: datetime, more: Mapping[str, object] = MappingProxyType({})
+) -> Move:
+    """The same for people, with other fields that change, and fetched at once. Raises MoveError and AddressError."""
+    return _relocate(feed_id, addresses.read(new_url).url, why, {**_due(why, now), **more}, now)
 
 
 def _relocate(feed_id: int, new_url: str, why: str, more: Mapping[str, object], now: datetime) -> Move:
@@ -41,11 +44,12 @@ def _relocate(feed_id: int, new_url: str, why: str, more: Mapping[str, object], 
             raise MoveError("This feed is gone.")
         if feed.url == new_url:
             raise MoveError("The feed is at that address already.")
-        takes_along = adding.may_take_along(feed.url, new_url)
-        left = {} if takes_along else {name: getattr(feed, name) for name in KEPT_BACK}
-        _put(feed, Address(new_url, feed.user if takes_along else ""), {**dict.fromkeys(left, ""), **more}, now)
+        kept_back = () if places.may_take_along(feed.url, new_url) else KEPT_BACK
+        left = {name: getattr(feed, name) for name in kept_back}
+        _put(feed, places.moved(feed, new_url), {**dict.fromkeys(left, ""), **more}, now)
+        left = left if any(left.values()) else {}
         return Move.objects.create(
-            feed=feed, moved_at=now, old_url=feed.url, new_url=new_url, why=why, left_behind=_said(left)
+            feed=feed, moved_at=now, old_url=feed.url, new_url=new_url, why=why, left_behind=left
         )
 
 
@@ -75,14 +79,10 @@ def _put(feed: Feed, address: Address, more: Mapping[str, object], now: datetime
     there = Feed.objects.filter(key_digest=address.key_digest).exclude(pk=feed.pk).first()
     if there is not None:
         raise MoveError(f"There is another feed at {address.url}: “{there.slug}”. Merge the two.")
-    fields = {**adding.place_of(address), "moving": {}, **more}
+    fields = {**places.fields_of(address), "moving": {}, **more}
     try:
         with transaction.atomic():
             Feed.objects.filter(pk=feed.pk).update(**fields)
     except IntegrityError as error:  # it was added just now
         raise MoveError(f"There is another feed at {address.url}. Merge the two.") from error
     versions.touch([feed.pk], now)
-
-
-def _said(left: dict[str, str]) -> dict[str, str]:
-    return left if any(left.values()) else {}

@@ -6,8 +6,8 @@ import pytest
 
 from feeds import addresses
 from feeds.errors import AddressError
-from feeds.keeping import adding, credentials
-from feeds.models import ALL, Category, Feed
+from feeds.keeping import adding, credentials, moves
+from feeds.models import ALL, Category, Feed, Move
 from feeds.opml.outlines import Subscription
 from feeds.parsing.discovery import FeedAddress
 from tests.feeds.keeping import rows
@@ -113,6 +113,16 @@ def test_a_page_that_leads_to_a_page_is_followed_no_further() -> None:
     feed = rows.feed("one")
     assert adding.discovered(feed.pk, [FeedAddress("https://one.example/a")], feed.url, NOW)
     assert not adding.discovered(feed.pk, [FeedAddress("https://one.example/b")], feed.url, NOW)
+
+
+def test_what_people_took_back_is_not_discovered_again() -> None:
+    feed = rows.feed("one")
+    found = [FeedAddress("https://one.example/a"), FeedAddress("https://one.example/b")]
+    adding.discovered(feed.pk, found, feed.url, NOW)
+    assert moves.undo(Move.objects.get().pk, NOW)
+    assert adding.discovered(feed.pk, found, feed.url, NOW)
+    feed.refresh_from_db()
+    assert feed.url == "https://one.example/b"
 
 
 def test_a_feed_that_was_read_before_stays_where_it_is_when_a_page_comes() -> None:
