@@ -225,6 +225,7 @@ MIRROR_KEEP_DAYS = env.number("MIRROR_KEEP_DAYS", 0)
 FEEDS_LEAST_SECONDS = env.whole("FEEDS_LEAST_SECONDS", 900, least=60)
 FEEDS_MOST_SECONDS = env.whole("FEEDS_MOST_SECONDS", 86_400, least=60)
 FEEDS_KEEP_ENTRIES = env.whole("FEEDS_KEEP_ENTRIES", 1000)
+FEEDS_STALE_SECONDS = env.whole("FEEDS_STALE_SECONDS", 86_400, least=0)
 FEEDS_KEEP_DAYS = env.whole("FEEDS_KEEP_DAYS", 365, least=0)
 
 # Thumbnails of mirrored images

@@ -15,5 +15,6 @@ urlpatterns = [
     path("", include("resources.api.urls")),
     path("healthz", health.healthz),
     path("metrics", metrics.metrics),
+    path("", include("feeds.urls")),
     path("", include("resources.urls")),
 ]

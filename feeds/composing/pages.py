@@ -1,0 +1,85 @@
+"""Prepares pages of feeds: what a worker does for one address."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from django.conf import settings
+
+from feeds import encoding
+from feeds.models import Category, Entry, Feed
+from feeds.parsing import documents
+from feeds.rendering import atom, jsonfeed, rss
+from feeds.rendering.pages import Page
+from retry.contents import Prepared
+from retry.errors import PreparationError
+
+from . import heads, subjects
+from .asking import Asked
+from .errors import UnknownError
+from .heads import Origin
+from .selecting import Selection, select
+
+FRESH_SECONDS = 86_400
+"""Pages are stale as soon as there is a newer version; this is for those of which nobody hears anything more."""
+
+_RENDERED = {"atom": atom, "rss": rss, "json": jsonfeed}
+
+
+def prepared(address: str) -> Mapping[str, Prepared]:
+    """The page at an address (`Asked.address`) by its content key. Raises PreparationError, DatabaseError."""
+    asked = Asked.read_address(address)
+    try:
+        subject = subjects.find(asked)
+    except UnknownError as error:
+        raise PreparationError("There is no such feed any more.", status=404) from error
+    page = _page(asked, subject, select(asked, subject))
+    renderer = _RENDERED[asked.format]
+    return {
+        asked.content_key: Prepared(
+            body=renderer.render(page),
+            content_type=renderer.MEDIA_TYPE,
+            fresh_seconds=FRESH_SECONDS,
+            stale_seconds=settings.FEEDS_STALE_SECONDS,
+            version=subject.version,
+        )
+    }
+
+
+def site() -> str:
+    """Where this site is, for addresses in what it writes."""
+    return settings.PUBLIC_URL or f"http://127.0.0.1:{settings.PORT}"
+
+
+def _page(asked: Asked, subject: Feed | Category, selection: Selection) -> Page:
+    here = site()
+    is_alone = isinstance(subject, Feed)
+    entries = [_entry(entry, is_alone=is_alone) for entry in selection.entries]
+    return Page(
+        feed=_head(asked, subject),
+        entries=entries,
+        address=f"{here}{asked.address}",
+        updated=_updated(subject),
+        first_address=f"{here}{asked.first().address}",
+        previous_address=f"{here}{asked.newer_than(selection.newer).address}" if selection.newer else "",
+        next_address=f"{here}{asked.older_than(selection.older).address}" if selection.older else "",
+    )
+
+
+def _head(asked: Asked, subject: Feed | Category) -> documents.Feed:
+    if isinstance(subject, Feed):
+        return heads.single(origin(subject))
+    return heads.combined(subject.title, f"{site()}{asked.as_format('html').address}", asked.words)
+
+
+def _entry(entry: Entry, *, is_alone: bool) -> documents.Entry:
+    read = encoding.entry_from_json(entry.data)
+    return read if is_alone else heads.from_elsewhere(read, origin(entry.feed))
+
+
+def origin(feed: Feed) -> Origin:
+    return Origin(feed.url, feed.shown_title, feed.site, encoding.feed_from_json(feed.said))
+
+
+def _updated(subject: Feed | Category) -> datetime:
+    """When anything was last changed. The same as long as nothing is: pages of one version are the same bytes."""
+    return datetime.fromtimestamp(subject.version // 1_000_000, UTC)

@@ -1,0 +1,117 @@
+"""Which entries stand on a page. Keyset pages: how far down a page is does not matter."""
+
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+
+from feeds.models import Category, Entry, Feed
+
+from .asking import ALL, Asked
+from .places import Place
+
+SEARCHED_ENTRIES = 10_000
+"""So many are searched for a page. A page may be short for that; the next one goes on from there."""
+MOST_CHARACTERS = 5_000_000
+"""Of the texts of a page: it ends before its limit where they are long."""
+_CHUNK = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Entries, the newest first, with their feeds; where older ones follow, and newer ones precede."""
+
+    entries: tuple[Entry, ...]
+    older: Place | None
+    newer: Place | None
+
+
+def select(asked: Asked, subject: Feed | Category) -> Selection:
+    """The page's entries. Raises DatabaseError."""
+    among = _among(asked, subject)
+    if asked.after is not None:
+        found, is_cut = _up_to(asked.limit, _matching(asked, _newer(among, asked.after)))
+        if is_cut:
+            return Selection(tuple(found[::-1]), _place(found[0]), newer=_place(found[-1]))
+    if asked.before is not None:
+        among = _older(among, asked.before)
+    ordered = among.order_by("-happened_at", "-pk")
+    found, is_cut = _up_to(asked.limit, _matching(asked, ordered))
+    older = _place(found[-1]) if is_cut else _end_of_search(asked, ordered)
+    return Selection(tuple(found), older, newer=_place(found[0]) if found and asked.before else None)
+
+
+def descendants(category: Category) -> list[int]:
+    """The numbers of the category and of all below it. A query for each level."""
+    found, level = [category.pk], [category.pk]
+    while level := list(Category.objects.filter(parent__in=level).exclude(pk__in=found).values_list("pk", flat=True)):
+        found += level
+    return found
+
+
+def feeds_of(category: Category) -> QuerySet[Feed]:
+    """Those of which entries stand in a combination."""
+    playing = Feed.objects.filter(paused=False)
+    if category.slug == ALL:
+        return playing
+    members = Feed.categories.through.objects.filter(category__in=descendants(category))
+    return playing.filter(pk__in=members.values("feed"))
+
+
+def _among(asked: Asked, subject: Feed | Category) -> QuerySet[Entry]:
+    if isinstance(subject, Feed):
+        entries = Entry.objects.filter(feed=subject)
+    elif subject.slug == ALL:
+        entries = Entry.objects.filter(feed__paused=False)
+    else:
+        entries = Entry.objects.filter(feed__in=feeds_of(subject))
+    return entries.filter(happened_at__gte=asked.since) if asked.since else entries
+
+
+def _matching(asked: Asked, ordered: QuerySet[Entry]) -> QuerySet[Entry]:
+    """Those with all the words, in the same order."""
+    if not asked.words:
+        return ordered
+    found = Entry.objects.filter(pk__in=ordered[:SEARCHED_ENTRIES].values("pk"))
+    for word in asked.words.split():
+        found = found.filter(text__contains=word)
+    return found.order_by(*ordered.query.order_by)
+
+
+def _older(among: QuerySet[Entry], place: Place) -> QuerySet[Entry]:
+    """Those after the place. The first condition is for the index, which OR would not use."""
+    later = Q(happened_at__lt=place.happened_at) | Q(pk__lt=place.number)
+    return among.filter(later, happened_at__lte=place.happened_at)
+
+
+def _newer(among: QuerySet[Entry], place: Place) -> QuerySet[Entry]:
+    """Those before the place, the nearest first."""
+    sooner = Q(happened_at__gt=place.happened_at) | Q(pk__gt=place.number)
+    return among.filter(sooner, happened_at__gte=place.happened_at).order_by("happened_at", "pk")
+
+
+def _up_to(limit: int, entries: QuerySet[Entry]) -> tuple[list[Entry], bool]:
+    """As many as a page has, and whether there are more."""
+    found: list[Entry] = []
+    characters = 0
+    for entry in entries.select_related("feed")[: limit + 1].iterator(chunk_size=_CHUNK):
+        characters += _length(entry)
+        if len(found) == limit or (found and characters > MOST_CHARACTERS):
+            return found, True
+        found.append(entry)
+    return found, False
+
+
+def _length(entry: Entry) -> int:
+    return len(entry.data.get("content", "")) + len(entry.data.get("summary", ""))
+
+
+def _end_of_search(asked: Asked, ordered: QuerySet[Entry]) -> Place | None:
+    """Where the search stopped, None when it came to the end."""
+    if not asked.words:
+        return None
+    last = ordered.only("happened_at")[SEARCHED_ENTRIES - 1 : SEARCHED_ENTRIES].first()
+    return _place(last) if last else None
+
+
+def _place(entry: Entry) -> Place:
+    return Place(entry.happened_at, entry.pk)

@@ -1,0 +1,1 @@
+"""Feeds over HTTP: singly, by category, and all together."""

@@ -1,0 +1,108 @@
+from datetime import UTC, datetime
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from feeds.composing.asking import Asked
+from feeds.composing.errors import AskError
+from feeds.composing.places import Place
+
+PLACE = Place(datetime(2026, 11, 1, 12, 0, 0, 250_000, tzinfo=UTC), 7)
+
+
+def read(address: str) -> Asked | None:
+    parts = urlsplit(address)
+    return Asked.read(parts.path, parse_qs(parts.query, keep_blank_values=True))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/feeds/", "/feeds/all.atom", "/feeds/all.rss", "/feeds/all.json", "/feeds/a-1/", "/feeds/a-1.atom"),
+        *("/feeds/category/sea.json", "/feeds/category/all-in/", "/feeds/allotment.rss", "/feeds/categorys.rss"),
+    ],
+)
+def test_an_address_is_read_as_it_is_written(path: str) -> None:
+    asked = Asked.read_path(path)
+    assert asked is not None
+    assert asked.path == asked.address == path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/feeds/all/", "/feeds/category/", "/feeds/category.atom", "/feeds/category/all.atom", "/feeds/a"),
+        *("/feeds/A.atom", "/feeds/a_b.atom", "/feeds/-a.atom", "/feeds/a.ATOM", "/feeds/a.atom/", "/feeds/a.atom\n"),
+        *("/feeds/a.xml", "/feeds//a.atom", "/feeds/a/b.atom", "/feeds/ü.atom", "/feeds/a.atom?q=x", "/feeds/.atom"),
+    ],
+)
+def test_what_is_no_feeds_address_is_none(path: str) -> None:
+    assert Asked.read_path(path) is None
+
+
+def test_all_ways_to_write_the_same_have_one_key_and_one_address() -> None:
+    ways = [
+        "/feeds/all.atom?q=Deep%20%20Sea&limit=10&since=2026-11-01",
+        "/feeds/all.atom?since=2026-11-01T01:00:00%2B01:00&limit=10&q=deep+sea&before=",
+        "/feeds/all.atom?since=2026-11-01T01:00:00+01:00&q=+DEEP+sea+&limit=10",
+    ]
+    found = {(asked.content_key, asked.address) for way in ways if (asked := read(way))}
+    assert found == {
+        (
+            "feeds:all:atom:q=deep%20sea&since=2026-11-01T00%3A00%3A00Z&limit=10",
+            "/feeds/all.atom?q=deep%20sea&since=2026-11-01T00%3A00%3A00Z&limit=10",
+        )
+    }
+
+
+def test_what_goes_without_saying_is_left_out() -> None:
+    assert read("/feeds/a.atom?limit=50&q=&since=") == read("/feeds/a.atom")
+    assert read("/feeds/a/?limit=20") == read("/feeds/a/")
+
+
+def test_different_pages_have_different_keys() -> None:
+    addresses = [
+        *("/feeds/a.atom", "/feeds/a.rss", "/feeds/a/", "/feeds/category/a.atom", "/feeds/all.atom"),
+        *("/feeds/a.atom?q=x", "/feeds/a.atom?q=y", "/feeds/a.atom?limit=1", "/feeds/a.atom?since=2026-11-01"),
+        *(f"/feeds/a.atom?before={PLACE}", f"/feeds/a.atom?after={PLACE}", f"/feeds/a.atom?q={'ü' * 199}"),
+        *(f"/feeds/a.atom?q={'ü' * 200}", "/feeds/a.atom?q=limit%3D1", "/feeds/a.atom?q=x%26limit%3D1"),
+    ]
+    keys = [asked.content_key for address in addresses if (asked := read(address))]
+    assert len(set(keys)) == len(addresses)
+    assert all(len(key) <= 500 and key.isascii() and " " not in key for key in keys)
+
+
+@pytest.mark.parametrize(
+    "address", ["/feeds/a.json?q=ü%26b+%25&since=1999-12-31T23:59:59.5Z&limit=3", f"/feeds/category/a/?before={PLACE}"]
+)
+def test_its_own_address_asks_for_the_same(address: str) -> None:
+    asked = read(address)
+    assert asked is not None
+    assert Asked.read_address(asked.address) == asked
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        *(("size=1", "size"), ("q=a&q=b", "q is given"), ("Q=a", "Q"), ("q=" + "x" * 201, "200")),
+        *(("limit=0", "limit"), ("limit=201", "limit"), ("limit=-1", "limit"), ("limit=1.0", "limit")),
+        *(("limit=٣", "limit"), ("limit=99999999999999999999", "limit")),
+        *(("since=yesterday", "since"), ("since=2026-13-01", "since"), ("since=2026-11-01T12:00:00", "since")),
+        *(("since=0001-01-01T00:00:00%2B23:59", "since"), ("since=20261101", "since"), ("since=2026-W01-1", "since")),
+        *(("before=1", "before"), ("before=x-1", "before"), ("after=-1-1", "after"), ("before=1-", "before")),
+        *((f"before={10**18 - 1}-1", "before"), ("before=٣-1", "before"), (f"before={PLACE}&after={PLACE}", "both")),
+    ],
+)
+def test_bad_parameters_are_named(query: str, word: str) -> None:
+    with pytest.raises(AskError, match=word):
+        read(f"/feeds/a.atom?{query}")
+
+
+def test_half_a_character_is_refused() -> None:
+    with pytest.raises(AskError, match="UTF-8"):
+        Asked.read("/feeds/a.atom", {"q": ["\ud800"]})
+
+
+def test_a_place_is_read_as_it_was_written() -> None:
+    assert str(PLACE) == "1793534400250000-7"
+    assert Place.read(str(PLACE)) == PLACE

@@ -1,0 +1,70 @@
+"""Feeds, entries and categories as tests want them in the database."""
+
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+
+from feeds import encoding, searching
+from feeds.models import Category, Entry, Feed
+from feeds.parsing import documents
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+_START = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def version_at(moment: datetime) -> int:
+    return (moment - _START) // timedelta(microseconds=1)
+
+
+def feed(slug: str, *entries: documents.Entry, said: documents.Feed | None = None, **fields: object) -> Feed:
+    """A feed that was fetched at NOW and is due long after this test, with its entries."""
+    url = f"https://{slug}.example.org/feed"
+    said = said or documents.Feed(title=slug.title(), link=f"https://{slug}.example.org/")
+    known: dict[str, object] = {
+        "url": url,
+        "key_digest": sha256(url.encode()).hexdigest(),
+        "host": f"{slug}.example.org",
+        "own_title": said.title,
+        "site": said.link,
+        "said": encoding.feed_to_json(said),
+        "version": version_at(NOW),
+        "checked_at": NOW,
+        "fetched_at": NOW,
+        "next_check_at": datetime.now(UTC) + timedelta(hours=1),
+    }
+    row = Feed.objects.create(slug=slug, **{**known, **fields})
+    for entry in entries:
+        add(row, entry)
+    return row
+
+
+def add(to: Feed, entry: documents.Entry) -> Entry:
+    return Entry.objects.create(
+        feed=to,
+        identity=sha256(entry.id.encode()).hexdigest()[:32],
+        title=entry.title,
+        link=entry.link,
+        text=searching.folded(f"{entry.title} {entry.content}"),
+        data=encoding.entry_to_json(entry),
+        happened_at=entry.published or NOW,
+        first_seen_at=NOW,
+        changed_at=NOW,
+    )
+
+
+def entry(number: int, **fields: object) -> documents.Entry:
+    """The higher its number, the newer."""
+    link = f"https://site.example.org/{number}"
+    known: dict[str, object] = {
+        "id": link,
+        "link": link,
+        "title": f"Entry {number}",
+        "published": NOW - timedelta(days=1) + timedelta(minutes=number),
+        "content": f"<p>Text {number}</p>",
+    }
+    return documents.Entry(**{**known, **fields})  # type: ignore[arg-type]
+
+
+def category(slug: str, *feeds: Feed, parent: Category | None = None) -> Category:
+    row = Category.objects.create(slug=slug, title=slug.title(), parent=parent, version=version_at(NOW))
+    row.feeds.set(feeds)
+    return row

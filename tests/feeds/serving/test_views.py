@@ -1,0 +1,136 @@
+from urllib.parse import urlsplit
+
+import pytest
+from django.test import Client
+
+from feeds.models import Feed
+from tests.conftest import RedisServers
+from tests.feeds import rows
+from tests.feeds.rows import entry
+from tests.feeds.serving.conftest import Workers
+from tests.feeds.serving.reading_back import MEDIA_TYPES, Read, read
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+
+
+class Reader:
+    """A client that waits for what is not there yet."""
+
+    def __init__(self, client: Client, workers: Workers) -> None:
+        self._client = client
+        self._workers = workers
+
+    def get(self, address: str) -> Read:
+        first = self._client.get(address)
+        if first.status_code == 302:
+            self._workers.work()
+            first = self._client.get(address)
+        format_name = urlsplit(address).path.rpartition(".")[2]
+        assert (first.status_code, first["Content-Type"]) == (200, MEDIA_TYPES[format_name])
+        return read(first.content, format_name)
+
+
+@pytest.fixture
+def reader(client: Client, workers: Workers) -> Reader:
+    return Reader(client, workers)
+
+
+@pytest.mark.parametrize("format_name", MEDIA_TYPES)
+def test_a_feed_is_served_in_every_format(reader: Reader, format_name: str) -> None:
+    rows.feed("sea", entry(1), entry(2), title="My sea")
+    found = reader.get(f"/feeds/sea.{format_name}")
+    assert (found.title, found.titles) == ("My sea", ["Entry 2", "Entry 1"])
+    assert found.links["self"].endswith(f"/feeds/sea.{format_name}")
+    assert found.links["alternate"] == "https://sea.example.org/"
+
+
+@pytest.mark.parametrize("format_name", MEDIA_TYPES)
+def test_combinations_name_the_source_of_every_entry(reader: Reader, format_name: str) -> None:
+    sea, land = rows.feed("sea", entry(1, id="7")), rows.feed("land", entry(2, id="7"))
+    rows.category("earth", sea, land)
+    for address in (f"/feeds/all.{format_name}", f"/feeds/category/earth.{format_name}"):
+        found = reader.get(address)
+        assert found.ids == ["https://land.example.org/feed#7", "https://sea.example.org/feed#7"]
+
+
+def test_a_category_has_what_is_below_it_and_no_more(reader: Reader) -> None:
+    sea, fish, land = (rows.feed(slug, entry(at)) for at, slug in enumerate(("sea", "fish", "land")))
+    below = rows.category("below", fish, sea, parent=rows.category("above", sea))
+    rows.category("deepest", land, parent=below)
+    rows.category("beside")
+    assert reader.get("/feeds/category/above.atom").titles == ["Entry 2", "Entry 1", "Entry 0"]
+    assert reader.get("/feeds/category/below.atom").titles == ["Entry 2", "Entry 1", "Entry 0"]
+    assert reader.get("/feeds/category/deepest.atom").titles == ["Entry 2"]
+    assert reader.get("/feeds/category/beside.atom").titles == []
+
+
+def test_a_paused_feed_is_in_no_combination_and_still_served(reader: Reader) -> None:
+    sea = rows.feed("sea", entry(1), paused=True)
+    rows.category("earth", sea, rows.feed("land", entry(2)))
+    assert reader.get("/feeds/all.rss").titles == ["Entry 2"]
+    assert reader.get("/feeds/category/earth.rss").titles == ["Entry 2"]
+    assert reader.get("/feeds/sea.rss").titles == ["Entry 1"]
+
+
+def test_a_newer_version_is_rendered_while_the_older_one_is_served(
+    client: Client, reader: Reader, workers: Workers
+) -> None:
+    sea = rows.feed("sea", entry(1))
+    reader.get("/feeds/sea.atom")
+    rows.add(sea, entry(2))
+    Feed.objects.update(version=sea.version + 1)
+    stale = client.get("/feeds/sea.atom")
+    assert read(stale.content, "atom").titles == ["Entry 1"]
+    assert workers.calls[0][-1] == "paint.refresh"
+    workers.work()
+    fresh = client.get("/feeds/sea.atom")
+    assert read(fresh.content, "atom").titles == ["Entry 2", "Entry 1"]
+
+
+def test_the_same_version_is_the_same_bytes(client: Client, reader: Reader, redis_servers: RedisServers) -> None:
+    rows.feed("sea", entry(1, published=None))
+    rows.category("earth", rows.feed("land", entry(2, published=None)))
+    for address in ("/feeds/sea.atom", "/feeds/all.atom", "/feeds/category/earth.rss"):
+        reader.get(address)
+        etag = client.get(address)["ETag"]
+        redis_servers.cache.client.flushall()
+        redis_servers.state.client.flushall()
+        reader.get(address)
+        assert client.get(address, headers={"If-None-Match": etag}).status_code == 304
+
+
+def test_there_may_be_nothing_at_all(reader: Reader) -> None:
+    for format_name in MEDIA_TYPES:
+        assert reader.get(f"/feeds/all.{format_name}").titles == []
+
+
+@pytest.mark.parametrize(
+    "address", ["/feeds/none.atom", "/feeds/category/none.rss", "/feeds/none.xml", "/feeds/all/none.atom", "/feeds/x"]
+)
+def test_what_is_not_there_displaces_what_was(client: Client, address: str) -> None:
+    answer = client.get(address)
+    assert (answer.status_code, answer["Cache-Control"]) == (404, "public, max-age=1")
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+def test_bad_parameters_are_refused_at_once(client: Client, workers: Workers) -> None:
+    rows.feed("sea")
+    answer = client.get("/feeds/sea.atom?limit=0")
+    assert (answer.status_code, answer["Cache-Control"]) == (400, "no-store")
+    assert "limit" in answer.json()["detail"]
+    assert workers.calls == []
+
+
+def test_the_order_of_parameters_makes_no_other_page(client: Client, workers: Workers) -> None:
+    rows.feed("sea")
+    client.get("/feeds/sea.atom?q=x&limit=3")
+    client.get("/feeds/sea.atom?limit=3&q=x")
+    assert len(workers.calls) == 1
+
+
+def test_a_feed_that_went_away_meanwhile_is_404(client: Client, workers: Workers) -> None:
+    sea = rows.feed("sea", entry(1))
+    client.get("/feeds/sea.atom")
+    sea.delete()
+    workers.work()
+    assert client.get("/feeds/sea.atom").status_code == 404
