@@ -1,12 +1,29 @@
 """Celery tasks of feeds."""
 
+import logging
+from datetime import UTC, datetime
 from functools import partial
 
 from celery import shared_task
+from django.db import Error as DatabaseError
 
 from retry import preparing
+from retry.errors import StoreUnavailable
 
 from .composing.pages import prepared
+from .gathering import scanning
+from .keeping.flagging import SCAN
+
+_log = logging.getLogger("tarry.tasks")
+
+
+@shared_task(name=SCAN, ignore_result=True)
+def scan() -> None:
+    """Hands feeds that are flagged or due over to the fetchers. The next scan does it in an outage."""
+    try:
+        scanning.scan(datetime.now(UTC))
+    except (StoreUnavailable, DatabaseError) as error:
+        _log.warning("feeds are not handed over", extra={"error": str(error)})
 
 
 @shared_task(name="feeds.render", ignore_result=True)

@@ -168,6 +168,7 @@ FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetchin
     "resources.fetch_tile": "resources.upstream.preparing.TASK",
     "resources.mirror": "resources.mirroring.gathering.preparing.TASK",
     "resources.call_webhook": "resources.mirroring.reporting.webhooks.TASK",
+    "feeds.fetch": "feeds.gathering.preparing.TASK",
 }
 FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100, least=2)
 FETCH_ALLOW_PRIVATE: list[str] = env.words("FETCH_ALLOW_PRIVATE")
@@ -227,6 +228,11 @@ FEEDS_MOST_SECONDS = env.whole("FEEDS_MOST_SECONDS", 86_400, least=60)
 FEEDS_KEEP_ENTRIES = env.whole("FEEDS_KEEP_ENTRIES", 1000)
 FEEDS_STALE_SECONDS = env.whole("FEEDS_STALE_SECONDS", 86_400, least=0)
 FEEDS_KEEP_DAYS = env.whole("FEEDS_KEEP_DAYS", 365, least=0)
+FEEDS_SCAN_SECONDS = env.whole("FEEDS_SCAN_SECONDS", 60)
+FEEDS_MAX_BYTES = env.whole("FEEDS_MAX_BYTES", 25_000_000)
+FEEDS_READERS = env.whole("FEEDS_READERS", 1 if SMALL else 2)
+FEEDS_READ_BYTES = env.whole("FEEDS_READ_BYTES", 1024 * 1024 * 1024)
+FEEDS_READ_SECONDS = env.number("FEEDS_READ_SECONDS", 20)
 
 # Thumbnails of mirrored images
 THUMBNAIL_MAX_SIDE = env.whole("THUMBNAIL_MAX_SIDE", 2048)
@@ -348,6 +354,7 @@ CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"  # in memory: no file that a kil
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULE = schedule.schedule(
     *schedule.ALWAYS,
+    ("feeds scan", "feeds.scan", FEEDS_SCAN_SECONDS),
     *((schedule.DEMO,) if DEMO else ()),
     *((schedule.PRUNING,) if MIRROR_MAX_BYTES or MIRROR_KEEP_DAYS else ()),
     *((schedule.TRAFFIC,) if OBSERVE else ()),

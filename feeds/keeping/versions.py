@@ -3,7 +3,8 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from django.db.models import F, Value
+from django.db import transaction
+from django.db.models import F, Q, Value
 from django.db.models.functions import Greatest
 
 from ..models import ALL, Category, Feed
@@ -13,11 +14,22 @@ def touch(feeds: Collection[int], now: datetime) -> None:
     """Raises the versions of these feeds, and of every combination they are in."""
     if not feeds:
         return
-    later = Greatest(F("version") + 1, Value(round(now.timestamp() * 1_000_000)))
-    Feed.objects.filter(pk__in=feeds).update(version=later)
-    own = set(Category.objects.filter(feeds__in=feeds).values_list("pk", flat=True))
-    Category.objects.filter(pk__in=own | _around(own)).update(version=later)
-    Category.objects.filter(slug=ALL).update(version=later)
+    Feed.objects.filter(pk__in=feeds).update(version=raised(now))
+    touch_combinations(feeds, now)
+
+
+def touch_combinations(feeds: Collection[int], now: datetime) -> None:
+    """Those of the combinations alone. The last thing in a transaction: all feeds wait for each other here."""
+    with transaction.atomic():
+        own = set(Category.objects.filter(feeds__in=feeds).values_list("pk", flat=True))
+        rows = Category.objects.select_for_update().filter(Q(pk__in=own | _around(own)) | Q(slug=ALL))
+        # In one order: else two of them could wait for each other.
+        Category.objects.filter(pk__in=[row.pk for row in rows.order_by("pk")]).update(version=raised(now))
+
+
+def raised(now: datetime) -> Greatest:
+    """The next version of a row."""
+    return Greatest(F("version") + 1, Value(round(now.timestamp() * 1_000_000)))
 
 
 def _around(categories: Collection[int]) -> set[int]:

@@ -38,13 +38,18 @@ PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Work to be published in a lane, as `publish` takes it."""
+    """Work to be published in a lane, as `publish` takes it.
+
+    `expected_seconds` and `priority` as of a Job; without a priority it is that of the lane.
+    """
 
     task: str
     work_key: str
     token: int
     arguments: Sequence[Argument]
     lane: str
+    expected_seconds: float | None = None
+    priority: Priority | None = None
 
 
 def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument], lane: str) -> None:
@@ -94,8 +99,9 @@ def _job(order: Order) -> Job:
         url,
         url_key(url),
         Wish(order.work_key, errand.payload, order.token),
-        priority=place.priority,
+        priority=place.priority if order.priority is None else order.priority,
         lane=place.lane,
+        expected_seconds=order.expected_seconds,
         expires_at=signed_urls.expires_at(url),
         obeys_robots=fetch_conf.task(order.task).obeys_robots,
         egress=_egress(url),

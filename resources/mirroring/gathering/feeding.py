@@ -5,23 +5,18 @@ between the steps leaves a claim that the sweeper publishes, or a row that is du
 """
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import cast
-from uuid import uuid4
 
-import redis
-from redis.exceptions import RedisError
-
+from resources import locks
 from resources.fetching import publishing
 from resources.fetching.outcomes import Failure
 from resources.fetching.publishing import Order
 from resources.fetching.queues.jobs import Enqueued, Full, Joined
 from retry import claims, connections, standings
 from retry.conf import conf as retry_conf
-from retry.errors import StoreUnavailable
 from retry.scripts import Call, Reply
 from retry.standings import Begun, Claimed, Promoted, Standing
 
@@ -51,8 +46,6 @@ LANES = {Lane.FAST: INGEST, Lane.LARGE: LARGE}
 BUSY = 503
 """Failure records of this status are nobody's failed attempt: the origin asked to wait, or we have troubles."""
 
-_RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end"
-
 
 @dataclass(slots=True)
 class _Tray:
@@ -70,8 +63,8 @@ def feed(now: datetime) -> int:
     """One pass: how many URLs were handed over. Does nothing while another one is at it. Raises StoreUnavailable and
     DatabaseError.
     """
-    with _locked() as ours:
-        if not ours:
+    with locks.held(LOCK, LOCK_SECONDS) as lock:
+        if lock is None:
             return 0
         until = time.monotonic() + PASS_SECONDS
         _fail_expired(now)
@@ -180,43 +173,20 @@ def _ask(calls: Sequence[Call]) -> list[Reply]:
 
 def _room(lane: str) -> int:
     """How many more URLs the lane takes."""
-    with _redis() as client:
+    with locks.state() as client:
         return retry_conf().RETRY_LANES[lane]["limit"] - client.zcard(claims.queued_name(lane))
 
 
 def _busy_hosts() -> list[str]:
-    with _redis() as client:
+    with locks.state() as client:
         found = cast(list[bytes], client.zrevrangebyscore(LATER, "+inf", time.time(), start=0, num=MOST_HOSTS))
     return [host.decode() for host in found]
 
 
 def _leave_alone(later: dict[str, float], now: datetime) -> None:
     if later:
-        with _redis() as client:
+        with locks.state() as client:
             moments = {host: time.time() + min(seconds, MOST_LATER_SECONDS) for host, seconds in later.items()}
             client.zadd(LATER, moments)
             client.zremrangebyscore(LATER, "-inf", time.time())
             client.expire(LATER, int(2 * MOST_LATER_SECONDS))
-
-
-@contextmanager
-def _locked() -> Iterator[bool]:
-    """Whether it is ours to feed. Who dies with the lock holds it for LOCK_SECONDS at the most; two do no harm."""
-    token = uuid4().hex
-    with _redis() as client:
-        ours = bool(client.set(LOCK, token, nx=True, ex=LOCK_SECONDS))
-    try:
-        yield ours
-    finally:
-        if ours:
-            with _redis() as client:
-                client.eval(_RELEASE, 1, LOCK, token)
-
-
-@contextmanager
-def _redis() -> Iterator[redis.Redis]:
-    """`state`, patiently. Raises StoreUnavailable."""
-    try:
-        yield connections.patient_client("state")
-    except RedisError as error:
-        raise StoreUnavailable(f"state: {error}") from error

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from resources.apart import Allowance
 from retry.contents import Prepared
 from retry.errors import PreparationError
 
@@ -12,7 +13,7 @@ from ..contents.thumbnail import Thumbnail
 from ..errors import StorageError
 from ..knowing.models import Blob
 from ..storing import blobs
-from .apart import Allowance, Order, Painter, TooLongError
+from .apart import Order, Painter, TooLongError
 
 DAY_SECONDS = 86_400
 FRESH_SECONDS, STALE_SECONDS = 30 * DAY_SECONDS, 30 * DAY_SECONDS

@@ -12,9 +12,10 @@ import psutil
 import pytest
 from PIL import Image
 
+from resources.apart import Allowance
 from resources.mirroring.contents.errors import ImageError
 from resources.mirroring.contents.pictures import Box
-from resources.mirroring.serving.apart import Allowance, Order, Painter, TooLongError
+from resources.mirroring.serving.apart import Order, Painter, TooLongError
 from tests.hostile import files
 
 MEBIBYTE = 1024 * 1024

@@ -1,0 +1,110 @@
+"""Hands feeds over to the fetchers, in the order in which they are to be fetched.
+
+First a claim, then the row, then the job. Whoever dies between the steps leaves a claim that the sweeper publishes,
+or a row that is looked at again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from resources.fetching import publishing
+from resources.fetching.publishing import Order
+from resources.fetching.queues.jobs import Enqueued, Full, Joined, Priority
+from retry import claims, connections, standings
+from retry.scripts import Call, Reply
+from retry.standings import Begun, Claimed, Promoted, Standing
+from retry.work import Work
+
+from ..keeping import postponing
+from ..models import Feed, Scan
+from .due import IN_HAND, Due
+from .work import SCANNED, scan_work
+
+LEAST_WAIT, MOST_WAIT = timedelta(seconds=1), timedelta(minutes=10)
+"""How long a feed is put off whose host has enough to do: it is looked at again, and may be put off again."""
+
+
+@dataclass(slots=True)
+class Tray:
+    """What becomes of some feeds."""
+
+    handed_over: int = 0
+    """How many of them are on their way since now."""
+    postponed: dict[int, timedelta] = field(default_factory=dict)
+    refused: dict[int, standings.Failed] = field(default_factory=dict)
+    impossible: list[int] = field(default_factory=list)
+    full: bool = False
+
+
+def hand_over(chosen: Sequence[tuple[Due, float]], scan: Scan | None, now: datetime) -> Tray:
+    """Claims and publishes feeds with their expected seconds, in this order. Raises StoreUnavailable, DatabaseError."""
+    tray = Tray()
+    works = [scan_work(one.pk, one.url, is_private=one.is_private) for one, _ in chosen]
+    found = [standings.standing(reply) for reply in _ask([claims.beginning(work, refresh=True) for work in works])]
+    orders: list[tuple[Due, Order]] = []
+    for (one, seconds), work, stands in zip(chosen, works, found, strict=True):
+        if (token := _token(one, stands, tray)) is not None:
+            orders.append((one, _order(one, work, token, seconds)))
+    begun = {one.pk for (one, _), stands in zip(chosen, found, strict=True) if isinstance(stands, Begun)}
+    claimed = {one.pk for (one, _), stands in zip(chosen, found, strict=True) if isinstance(stands, Claimed | Promoted)}
+    _mark(begun, claimed, scan, now)
+    _publish(orders, begun, tray)
+    postponing.write(tray.postponed, tray.refused, tray.impossible, now)
+    return tray
+
+
+def _token(one: Due, stands: Standing, tray: Tray) -> int | None:
+    """The token with which it is published; None where it is not."""
+    match stands:
+        case Begun(token):
+            return token
+        case Claimed(token) | Promoted(token) if one.is_flagged:  # it waits already, and is to come before the rest
+            return token
+        case standings.Full():
+            tray.full = True
+        case standings.Failed():
+            tray.refused[one.pk] = stands
+    return None
+
+
+def _order(one: Due, work: Work, token: int, seconds: float) -> Order:
+    priority = Priority.FLAGGED if one.is_flagged else None
+    return Order(work.task, work.key, token, work.arguments, SCANNED, seconds, priority)
+
+
+def _publish(orders: Sequence[tuple[Due, Order]], begun: set[int], tray: Tray) -> None:
+    taken = publishing.publish_all([order for _, order in orders])
+    abandoned: list[Call] = []
+    for (one, order), answer in zip(orders, taken, strict=True):
+        if _is_taken(one, answer, tray):
+            tray.handed_over += one.pk in begun
+        elif one.pk in begun:
+            abandoned.append(claims.abandoning(order.work_key, order.token))
+    _ask(abandoned)
+
+
+def _is_taken(one: Due, answer: Enqueued | Joined | Full | None, tray: Tray) -> bool:
+    if answer is None:
+        tray.impossible.append(one.pk)
+        return False
+    if isinstance(answer, Full) or publishing.is_left_alone(answer):
+        wait = timedelta(seconds=answer.wait_seconds if isinstance(answer, Full) else answer.closed_seconds)
+        tray.postponed[one.pk] = max(wait, LEAST_WAIT)
+        return False
+    return True
+
+
+def _mark(begun: set[int], claimed: set[int], scan: Scan | None, now: datetime) -> None:
+    """What is in hand now; and what is still, unless it has come back meanwhile."""
+    if begun:
+        Feed.objects.filter(pk__in=begun).update(handed_over_at=now, scan=scan)
+    if claimed:
+        still = Q(handed_over_at=None) | Q(handed_over_at__lt=now - IN_HAND)
+        Feed.objects.filter(still, pk__in=claimed).update(handed_over_at=now)
+
+
+def _ask(calls: Sequence[Call]) -> list[Reply]:
+    return connections.execute_all_patiently("state", calls) if calls else []

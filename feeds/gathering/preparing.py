@@ -1,0 +1,108 @@
+"""The fetchers' task that gathers feeds: what is asked of a publisher, and what becomes of the answer.
+
+Sends nothing itself: the fetcher does, between `fetch` and `prepare`. Rows are the truth: for a scan the work only
+ends; for a client who waits, the page that was asked for comes out of it.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from django.conf import settings
+from django.db import Error as DatabaseError
+
+from resources.fetching.conf import fast_limits, slow_limits
+from resources.fetching.errors import UnreadableSealError
+from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified, Timing
+from resources.fetching.requests import Fetch
+from retry.contents import Prepared
+from retry.errors import PreparationError
+from retry.work import Argument
+
+from ..errors import FeedError
+from ..keeping import credentials
+from ..models import Entry, Feed
+from . import settling
+from .work import asked_url
+
+AGAIN_SECONDS = 5.0
+"""When work is done again that failed of ourselves."""
+
+_log = logging.getLogger("tarry.feeds")
+
+ACCEPT = (
+    "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml;q=0.9, "
+    "application/json;q=0.9, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.5, */*;q=0.1"
+)
+
+
+class FetchFeed:
+    """The task `feeds.fetch`. Its arguments are the URL, the feed's id, and the page that is wanted, or nothing."""
+
+    obeys_robots = False
+    """Somebody subscribed to this very URL. Robots that find their own way are what robots.txt is for."""
+
+    def fetch(self, *arguments: Argument) -> Fetch | Mapping[str, Prepared]:
+        """The request, with the validators of what is stored. Raises PreparationError."""
+        url, feed_id = str(arguments[0]), int(arguments[1])
+        try:
+            feed = Feed.objects.filter(pk=feed_id).first()
+            if feed is None:
+                raise _gone()
+            is_private = credentials.is_private(feed)
+            if asked_url(feed_id, feed.url, is_private=is_private) != url:  # it has moved meanwhile
+                Feed.objects.filter(pk=feed_id).update(handed_over_at=None)
+                raise PreparationError("The feed has another address by now.", status=503, retry_seconds=AGAIN_SECONDS)
+            is_kept = feed.fetched_at is not None and Entry.objects.filter(feed=feed).exists()
+            return _request(feed, credentials.shown_to_server(feed) if is_private else {}, is_kept=is_kept)
+        except DatabaseError as error:
+            raise _unreadable() from error
+        except (UnreadableSealError, ValueError) as error:
+            _settle(feed_id, url, _ours(str(error)))
+            raise PreparationError("The feed's secrets cannot be read.", retry_seconds=AGAIN_SECONDS) from error
+
+    def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
+        """Stores what came. Leaves the body's file to the fetcher. Raises PreparationError."""
+        _settle(int(arguments[1]), str(arguments[0]), outcome)
+        return {}
+
+
+TASK = FetchFeed()
+
+
+def _request(feed: Feed, headers: Mapping[str, str], *, is_kept: bool) -> Fetch:
+    return Fetch(
+        feed.url,
+        kind="feed",
+        headers={"Accept": ACCEPT, **headers},
+        etag=(feed.etag or None) if is_kept else None,
+        last_modified=(feed.last_modified or None) if is_kept else None,
+        validated_url=feed.validated_url or None,
+        limits=replace(fast_limits(), max_body_bytes=settings.FEEDS_MAX_BYTES),
+        slow_limits=replace(slow_limits(), max_body_bytes=settings.FEEDS_MAX_BYTES),
+    )
+
+
+def _settle(feed_id: int, url: str, outcome: Fetched | NotModified | Failed) -> None:
+    try:
+        settling.settle(feed_id, url.partition("#")[0], outcome, datetime.now(UTC))
+    except DatabaseError as error:
+        _log.warning("a feed could not be stored", extra={"feed": feed_id, "error": str(error)})
+        raise _unreadable() from error
+    except FeedError as error:
+        raise PreparationError(str(error), status=503, retry_seconds=AGAIN_SECONDS) from error
+
+
+def _ours(detail: str) -> Failed:
+    """A failure of this site, without a request."""
+    return Failed(Failure.OURS, detail, Timing(datetime.now(UTC).timestamp(), 0))
+
+
+def _gone() -> PreparationError:
+    return PreparationError("There is no such feed any more.", status=404)
+
+
+def _unreadable() -> PreparationError:
+    """The database is away: nothing is known of the feed, and it is done again."""
+    return PreparationError("The feeds cannot be read now.", status=503, retry_seconds=AGAIN_SECONDS)

@@ -1,0 +1,67 @@
+"""The scan: takes feeds that are flagged or due, puts them in order, and hands them over. It waits for none of them.
+
+Rows are the truth. Two scans at once do no harm: a feed is claimed once.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from resources import locks
+from resources.locks import Lock
+from retry import claims
+from retry.conf import conf as retry_conf
+
+from ..keeping import flagging, scans
+from ..scheduling import simulating
+from ..scheduling.fetches import Fetch
+from ..scheduling.orders import Order
+from . import due, handing
+from .due import Due
+from .work import SCANNED
+
+LOCK, LOCK_SECONDS = "feeds:scanning", 15
+AT_ONCE = 200
+"""Feeds in one trip. The lock is renewed after each."""
+MOST = 5000
+"""Feeds of one scan: what is left is due at the next one, and asked for in a better order then."""
+
+
+def scan(now: datetime) -> int:
+    """One scan: how many feeds were handed over. Does nothing while another one is at it.
+
+    Raises StoreUnavailable and DatabaseError.
+    """
+    with locks.held(LOCK, LOCK_SECONDS) as lock:
+        if lock is None:
+            return 0
+        flagging.begin_scan()
+        scans.end_finished(now, due.limits())
+        chosen = due.due(now, min(_room(), MOST))
+        return _hand_over(ordered(chosen), lock, now) if chosen else 0
+
+
+def ordered(chosen: Sequence[Due]) -> list[tuple[Due, Fetch]]:
+    """The feeds in the order in which they should begin."""
+    by_key = {one.key: one for one in chosen}
+    runs = simulating.replay(due.fetches(chosen), due.limits(), Order.LONGEST_CHAIN).runs
+    return [(by_key[run.fetch.key], run.fetch) for run in runs]
+
+
+def _hand_over(line: Sequence[tuple[Due, Fetch]], lock: Lock, now: datetime) -> int:
+    noted = scans.begin([fetch for _, fetch in line], due.limits(), now)
+    handed_over = 0
+    for place in range(0, len(line), AT_ONCE):
+        part = [(one, fetch.seconds) for one, fetch in line[place : place + AT_ONCE]]
+        tray = handing.hand_over(part, noted, now)
+        handed_over += tray.handed_over
+        if tray.full:
+            break
+        lock.keep()
+    scans.note(noted, handed_over)
+    return handed_over
+
+
+def _room() -> int:
+    """How many more feeds the fetchers take."""
+    with locks.state() as client:
+        return int(retry_conf().RETRY_LANES[SCANNED]["limit"]) - client.zcard(claims.queued_name(SCANNED))

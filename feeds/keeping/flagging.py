@@ -1,0 +1,47 @@
+"""Feeds that are said to have changed: flagged, and a scan is asked for at once."""
+
+import logging
+from collections.abc import Collection
+from datetime import datetime
+
+from celery import current_app
+from kombu.exceptions import OperationalError
+
+from resources import locks
+from retry.errors import StoreUnavailable
+
+from ..models import Feed
+
+SCAN = "feeds.scan"
+ASKED, ASKED_SECONDS = "feeds:scan-asked", 10
+"""Stands in `state` from when a scan is asked for until it begins: whoever flags meanwhile need not ask."""
+
+_log = logging.getLogger("tarry.feeds")
+
+
+def flag(feeds: Collection[int], now: datetime) -> int:
+    """Has these feeds fetched before the rest, as soon as can be; how many there are. Raises DatabaseError.
+
+    Paused ones are not fetched.
+    """
+    flagged = Feed.objects.filter(pk__in=feeds, paused=False).update(flagged_at=now)
+    if flagged:
+        ask_for_scan()
+    return flagged
+
+
+def ask_for_scan() -> None:
+    """Has a scan begin soon. Where Redis is away, the next one by the clock does."""
+    try:
+        with locks.state() as client:
+            if not client.set(ASKED, 1, nx=True, ex=ASKED_SECONDS):
+                return
+        current_app.send_task(SCAN, queue="work", retry=False, ignore_result=True)
+    except (StoreUnavailable, OperationalError, OSError) as error:
+        _log.warning("a scan could not be asked for", extra={"error": str(error)})
+
+
+def begin_scan() -> None:
+    """Who flags from now on asks for another scan. Raises StoreUnavailable."""
+    with locks.state() as client:
+        client.delete(ASKED)

@@ -1,0 +1,58 @@
+"""Feeds that could not be fetched now, without a request to their server: when they are looked at again."""
+
+import random
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+
+from resources.fetching.outcomes import Failed, Failure, Timing
+from retry import standings as claimed
+
+from ..deciding import checking, words
+from ..deciding.troubles import Trouble, trouble_of
+from ..models import Feed
+from . import standings
+
+BUSY = 503
+"""Failure records of this status are nobody's failure: the server asked to wait, or we have troubles."""
+
+
+def write(
+    postponed: Mapping[int, timedelta],
+    refused: Mapping[int, claimed.Failed],
+    impossible: Collection[int],
+    now: datetime,
+) -> None:
+    """Puts off what its host has no room for; decides anew about what has failed while nobody could wait for it.
+
+    Raises DatabaseError.
+    """
+    for feed_id, wait in postponed.items():
+        _put_off(feed_id, wait, now)
+    for feed_id, record in refused.items():
+        failure = Failure.THROTTLED if record.status == BUSY else Failure.TRANSIENT
+        _decide(feed_id, failure, record.detail, record.wait_seconds, now)
+    for feed_id in impossible:
+        _decide(feed_id, Failure.REFUSED, "its address is none that can be asked", 0, now)
+
+
+def _put_off(feed_id: int, wait: timedelta, now: datetime) -> None:
+    at = now + wait * (1 + random.random() / 20)
+    reason = f"Its host is left alone for {words.span(wait)}: fetched after that."
+    _update(feed_id, {"next_check_at": at, "reason": reason}, now)
+
+
+def _decide(feed_id: int, failure: Failure, detail: str, wait_seconds: float, now: datetime) -> None:
+    feed = Feed.objects.filter(pk=feed_id).first()
+    if feed is None:  # deleted meanwhile
+        return
+    timing = Timing(now.timestamp(), 0)
+    failed = Failed(failure, detail.rstrip("."), timing, retry_after_seconds=wait_seconds)
+    given = standings.circumstances(feed, now, random.random())
+    decision = checking.decide(standings.standing_of(feed), failed, (), given)
+    trouble: Trouble = trouble_of(failed)
+    _update(feed_id, {**standings.fields_of(decision), "trouble": trouble.name}, now)
+
+
+def _update(feed_id: int, fields: Mapping[str, object], now: datetime) -> None:
+    """Unless something has come meanwhile."""
+    Feed.objects.filter(pk=feed_id).exclude(checked_at__gte=now).update(**fields, handed_over_at=None, flagged_at=None)

@@ -1,0 +1,234 @@
+"""Stores what came of a fetch: entries, the feed's row, the versions of what is served. All of it, or nothing.
+
+A result whose fetch began before that of what is stored is not stored: whoever was held up overwrites nothing newer.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from threading import Lock
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Case, F, QuerySet, When
+
+from resources.fetching.outcomes import Failed, Fetched, NotModified
+
+from ..deciding import checking
+from ..deciding.cadence import MOMENTS
+from ..deciding.checking import Decision, Finding, Unreadable
+from ..deciding.troubles import Trouble, trouble_of
+from ..models import MOST_URL_CHARACTERS, Entry, Feed
+from ..readings import Reading, Row
+from ..updating import Marks
+from . import durations, standings, versions
+
+SEEN_MOMENTS = 10 * MOMENTS
+"""So many of the last entries tell how often a feed publishes: entries that came together are one publication."""
+_OWN_TITLE = 2000
+_MARKS = ("identity", "likeness", "content", "dates")
+_WORDS = ("title", "link", "text", "data")
+
+
+_WRITING = Lock()
+
+
+class Stored(Enum):
+    """What became of a result."""
+
+    STORED = "stored"
+    OVERTAKEN = "a later fetch has been stored"
+    AGAIN = "something was stored since the feed was read: compare anew"
+    GONE = "there is no such feed any more"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a feed's entries: their marks by their row's id, and which of them have left the document."""
+
+    marks: Mapping[int, Marks]
+    left: frozenset[int]
+
+    @classmethod
+    def of(cls, feed: Feed) -> "Kept":
+        """Raises DatabaseError."""
+        names = ("pk", "identity", "likeness", "content", "dates", "left_at")
+        rows = list(Entry.objects.filter(feed=feed).values_list(*names))
+        marks = {row[0]: Marks(*row[1:5]) for row in rows}
+        return cls(marks, frozenset(row[0] for row in rows if row[5] is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What came of a fetch that began at `began_at`. `reading` is there if it was a feed that differs from before.
+
+    `announced` are the feeds of a web page that came in place of one.
+    """
+
+    outcome: Fetched | NotModified | Failed
+    finding: Finding
+    began_at: datetime
+    reading: Reading | None = None
+    announced: tuple[Mapping[str, str], ...] = ()
+
+
+def store(feed: Feed, kept: Kept, came: Came, now: datetime) -> Stored:
+    """Stores what came for a feed as it was read, with its entries, before. Raises DatabaseError."""
+    with _turn(), transaction.atomic():
+        stands = Feed.objects.select_for_update().filter(pk=feed.pk).values("fetch_began_at", "url").first()
+        if stands is None or stands["url"] != feed.url:
+            return Stored.GONE
+        if stands["fetch_began_at"] != feed.fetch_began_at:
+            newer = stands["fetch_began_at"]
+            return Stored.OVERTAKEN if newer is not None and newer >= came.began_at else Stored.AGAIN
+        if came.reading is not None:
+            _store_entries(feed, kept, came.reading, now)
+        decision = _decide(feed, came, now)
+        is_changed = came.reading is not None and _changes_output(feed, came.reading)
+        _store_feed(feed, came, decision, now, is_changed=is_changed)
+        if is_changed:
+            versions.touch_combinations([feed.pk], now)
+    return Stored.STORED
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    """SQLite lets one write at a time and has no queue: of many threads that try again and again, some never come."""
+    if connection.vendor != "sqlite":
+        yield
+        return
+    with _WRITING:
+        yield
+
+
+def _store_entries(feed: Feed, kept: Kept, reading: Reading, now: datetime) -> None:
+    ids = {marks.identity: pk for pk, marks in kept.marks.items()}
+    new = [_entry(feed, row, now) for row in reading.rows if not row.was]
+    Entry.objects.bulk_create(new, ignore_conflicts=True, batch_size=200)
+    _store_changed(feed, [row for row in reading.rows if row.was], ids, now)
+    here = {ids[identity] for identity in reading.here if identity in ids}
+    _mark_left(feed, kept, here, now)
+
+
+def _store_changed(feed: Feed, rows: Collection[Row], ids: Mapping[str, int], now: datetime) -> None:
+    """Edited entries, and such as only go by another identity: written over by their row's id."""
+    groups: defaultdict[tuple[str, ...], list[Entry]] = defaultdict(list)
+    for row in rows:
+        groups[_overwritten(row)].append(_entry(feed, row, now, pk=ids[row.was]))
+    for names, entries in groups.items():
+        Entry.objects.bulk_create(
+            entries, update_conflicts=True, unique_fields=["id"], update_fields=names, batch_size=200
+        )
+
+
+def _overwritten(row: Row) -> tuple[str, ...]:
+    """What of a row that is there becomes another. One without a date keeps its place in lists."""
+    if not row.is_edited:
+        return (*_MARKS, "data", "left_at")
+    is_dated = "published" in row.data or "updated" in row.data
+    return (*_MARKS, *_WORDS, "changed_at", "left_at", *(("happened_at",) if is_dated else ()))
+
+
+def _entry(feed: Feed, row: Row, now: datetime, pk: int | None = None) -> Entry:
+    return Entry(
+        pk=pk,
+        feed=feed,
+        identity=row.marks.identity,
+        likeness=row.marks.likeness,
+        content=row.marks.content,
+        dates=row.marks.dates,
+        title=row.title,
+        link=row.link,
+        text=row.text,
+        data=row.data,
+        happened_at=row.happened_at,
+        first_seen_at=now,
+        changed_at=now,
+    )
+
+
+def _mark_left(feed: Feed, kept: Kept, here: set[int], now: datetime) -> None:
+    leaving = kept.marks.keys() - here - kept.left
+    back = here & kept.left
+    if leaving:
+        _among(feed, leaving).update(left_at=now)
+    if back:
+        _among(feed, back).update(left_at=None)
+
+
+def _among(feed: Feed, ids: Collection[int]) -> QuerySet[Entry]:
+    return Entry.objects.filter(feed=feed, pk__in=ids)
+
+
+def _decide(feed: Feed, came: Came, now: datetime) -> Decision:
+    published = Entry.objects.filter(feed=feed).order_by("-happened_at", "-pk").values_list("happened_at", flat=True)
+    given = standings.circumstances(feed, now, random.random())
+    return checking.decide(standings.standing_of(feed), came.finding, list(published[:SEEN_MOMENTS]), given)
+
+
+def _changes_output(feed: Feed, reading: Reading) -> bool:
+    """Whether anything that is served differs. When it was built says nothing."""
+    before, after = ({**said, "updated": None} for said in (feed.said, reading.said))
+    return bool(reading.rows) or before != after or feed.fetched_at is None
+
+
+def _store_feed(feed: Feed, came: Came, decision: Decision, now: datetime, *, is_changed: bool) -> None:
+    fields: dict[str, Any] = {
+        **standings.fields_of(decision),
+        "trouble": _trouble(came.finding),
+        "fetch_began_at": came.began_at,
+        "checked_at": now,
+        "last_seconds": came.outcome.timing.seconds,
+        "expected_seconds": durations.expected_seconds(feed.url, came.outcome, came.began_at),
+        "handed_over_at": None,
+        "flagged_at": Case(When(flagged_at__gt=came.began_at, then=F("flagged_at")), default=None),
+    }
+    if not isinstance(came.finding, Failed | Unreadable):
+        fields |= {"fetched_at": now, **_validators(feed, came)}
+    if came.reading is not None:
+        fields |= _said(came.reading)
+    if came.announced:
+        fields["discovered"] = list(came.announced)
+    if is_changed:
+        fields |= {"changed_at": now, "version": versions.raised(now)}
+    Feed.objects.filter(pk=feed.pk).update(**fields)
+
+
+def _validators(feed: Feed, came: Came) -> dict[str, Any]:
+    """By what is asked the next time whether anything has changed. A 304 need not repeat them."""
+    outcome = came.outcome
+    assert not isinstance(outcome, Failed)
+    if len(outcome.head.url) > MOST_URL_CHARACTERS:
+        return {"validated_url": "", "etag": "", "last_modified": "", "body_digest": ""}
+    found = {"validated_url": outcome.head.url}
+    if isinstance(outcome, Fetched):
+        validators = {"etag": outcome.head.etag or "", "last_modified": outcome.head.last_modified or ""}
+        return {**found, **validators, "body_digest": outcome.body.digest}
+    renewed = {
+        "etag": outcome.head.etag or feed.etag,
+        "last_modified": outcome.head.last_modified or feed.last_modified,
+    }
+    return {**found, **renewed}
+
+
+def _said(reading: Reading) -> dict[str, Any]:
+    site = str(reading.said.get("link", ""))
+    return {
+        "said": reading.said,
+        "own_title": str(reading.said.get("title", ""))[:_OWN_TITLE],
+        "site": site if len(site) <= MOST_URL_CHARACTERS else "",
+        "notes": list(reading.notes),
+    }
+
+
+def _trouble(finding: Finding) -> str:
+    match finding:
+        case Failed():
+            return trouble_of(finding).name
+        case Unreadable():
+            return Trouble.UNREADABLE.name
+    return ""

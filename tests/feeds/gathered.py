@@ -1,0 +1,81 @@
+"""Feeds of a local origin, gathered in a test: written, scanned, fetched, stored."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from feeds.gathering import scanning
+from feeds.models import Feed
+from resources.fetching.addressing.scopes import scopes
+from tests.hostile.origin import Behaviour, Origin, Peer, answer
+from tests.resources.fetching.fetchers import WAIT_SECONDS, fetching
+from tests.resources.mirroring.gathering.mirrored import in_a_thread
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def subscribe(url: str, slug: str = "", **fields: Any) -> Feed:
+    """The row of a feed that was never fetched."""
+    name = slug or "f" + sha256(url.encode()).hexdigest()[:12]
+    return Feed.objects.create(
+        slug=name, url=url, key_digest=sha256(url.encode()).hexdigest(), host=scopes(url).host, **fields
+    )
+
+
+def rss(*titles: str, title: str = "A feed", more: str = "") -> bytes:
+    """A feed with entries of these titles, an hour apart; their ids are their titles' first words."""
+    items = "".join(
+        f"<item><guid isPermaLink='false'>{text.split()[0]}</guid><title>{text}</title>"
+        f"<pubDate>{EPOCH + timedelta(hours=place):%a, %d %b %Y %H:%M:%S} GMT</pubDate></item>"
+        for place, text in enumerate(titles)
+    )
+    return f"<rss version='2.0'><channel><title>{title}</title>{more}{items}</channel></rss>".encode()
+
+
+def feed(body: bytes, *fields: str) -> Behaviour:
+    return answer("200 OK", "Content-Type: application/rss+xml", *fields, body=body)
+
+
+def conditional(body: bytes, etag: str) -> Behaviour:
+    """Answers 304 to who has it already."""
+
+    async def behave(peer: Peer) -> None:
+        if peer.asked.fields.get("if-none-match") == etag:
+            await answer("304 Not Modified", f"ETag: {etag}")(peer)
+        else:
+            await feed(body, f"ETag: {etag}")(peer)
+
+    return behave
+
+
+def scan() -> int:
+    return scanning.scan(datetime.now(UTC))
+
+
+def due_again(*feeds: Feed) -> None:
+    """Their time has come."""
+    Feed.objects.filter(pk__in=[one.pk for one in feeds]).update(next_check_at=EPOCH)
+
+
+async def gather(holds: Callable[[], bool] = lambda: not in_hand()) -> None:
+    """Scans once, and returns when what it handed over has come back."""
+    await in_a_thread(scan)()
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not await in_a_thread(holds)():
+            await asyncio.sleep(0.01)
+
+
+def in_hand() -> bool:
+    return Feed.objects.filter(handed_over_at__isnull=False).exists()
+
+
+def gathered_from(test: Callable[[Origin], Awaitable[None]]) -> None:
+    """Runs a test with an origin and a fetcher."""
+
+    async def whole() -> None:
+        async with Origin() as origin, fetching():
+            await test(origin)
+
+    asyncio.run(whole())
