@@ -22,6 +22,9 @@ from . import deciding, validators
 from .validators import Strength
 from .wanted import AGAIN_SECONDS, Wanted, known_at, known_by, trust_in
 
+VOUCHED_FOR = (Step.VALIDATORS, Step.UNCHANGED)
+"""What settles a URL by its host's word alone."""
+
 
 def settled(wanted: Wanted, outcome: Fetched | NotModified | Dropped | Failed) -> Outcome:
     """What is to be written. Raises PreparationError where it has to be done again, and DatabaseError."""
@@ -89,6 +92,7 @@ def _found(wanted: Wanted, head: Head, digest: str, step: Step, contents: Conten
         moved_to=head.url if head.hops else "",
         etag=head.etag or (kept.etag if kept else ""),
         last_modified=head.last_modified or (kept.last_modified if kept else ""),
+        vouched_by=validators.host_of(head.url) if step in VOUCHED_FOR else None,
         vouched=None if step is Step.UNCHANGED else _vouched(head, again=digest == wanted.stored_digest),
         aliases=tuple(_met(wanted, head)),
     )

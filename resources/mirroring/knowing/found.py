@@ -47,7 +47,8 @@ class Vouched:
 @dataclass(frozen=True, slots=True)
 class Found:
     """The URL has this content. With `contents`, its bytes were downloaded: then what it is settled by is seen by
-    whoever writes. Without, the blob of that digest is known, and `step` says how.
+    whoever writes. Without, the blob of that digest is known, and `step` says how; `vouched_by` is the host that says
+    so, where nothing else does.
     """
 
     source: Source
@@ -59,6 +60,7 @@ class Found:
     moved_to: str = ""
     etag: str = ""
     last_modified: str = ""
+    vouched_by: str | None = None
     vouched: Vouched | None = None
     aliases: tuple[Source, ...] = ()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef
 
 from .. import conf
 from . import seen
@@ -16,8 +16,6 @@ FADING = 0.99
 """Of each body, what the ones before it still count: about the last hundred do."""
 MOST_KNOWN = 10_000
 DIGESTS_AT_ONCE = 500
-VOUCHED_FOR = (Step.VALIDATORS, Step.UNCHANGED)
-"""What settles a URL by its host's word alone."""
 DOWNLOADED = (Step.NEW, Step.CONTENT)
 
 
@@ -107,7 +105,7 @@ def distrust(host: str, now: datetime) -> int:
     still believed one writes its row first and reads then that the host has lied. The validators go last: as long as
     there are any, `finish_distrusting` does it again.
     """
-    vouched_for = Resource.objects.filter(_of(host), state=State.STORED, step__in=VOUCHED_FOR)
+    vouched_for = Resource.objects.filter(vouched_by=host, state=State.STORED).order_by()
     digests = sorted(set(vouched_for.values_list("blob_digest", flat=True)))
     number = 0
     for start in range(0, len(digests), DIGESTS_AT_ONCE):
@@ -128,18 +126,11 @@ def finish_distrusting(now: datetime) -> int:
 def _want_again(contents: Sequence[str], now: datetime) -> int:
     """URLs of these contents that were not downloaded themselves; how many. Of one content all at once, or none."""
     doubtful = Resource.objects.filter(blob_digest__in=contents, state=State.STORED).exclude(step__in=DOWNLOADED)
-    urls = list(doubtful.values_list("pk", flat=True))
-    doubtful.update(state=State.WANTED, blob_digest="", step="", etag="", last_modified="", due_at=now, attempts=0)
+    urls = list(doubtful.order_by().values_list("pk", flat=True))
+    nothing = {"blob_digest": "", "step": "", "vouched_by": None, "etag": "", "last_modified": ""}
+    doubtful.update(state=State.WANTED, due_at=now, attempts=0, **nothing)
     seen.forget(urls)
     return len(urls)
-
-
-def _of(host: str) -> Q:
-    """Rows whose content came from the host: asked there, and not sent elsewhere; or sent there."""
-    found = Q(host=host, moved_to="")
-    for start in (f"https://{host}/", f"http://{host}/"):
-        found |= Q(url__istartswith=start, moved_to="") | Q(moved_to__startswith=start)
-    return found
 
 
 def liars(hosts: Iterable[str]) -> set[str]:

@@ -89,6 +89,9 @@ class Resource(models.Model):
     lane = models.CharField(max_length=10, choices=Lane.choices, default=Lane.FAST)
     blob_digest = models.CharField(max_length=DIGEST_CHARACTERS, blank=True, db_index=True)
     step = models.CharField("settled by", max_length=12, choices=Step.choices, blank=True)
+    vouched_by = models.CharField(
+        "host by whose word alone it is known", max_length=MOST_HOST_CHARACTERS, null=True, blank=True
+    )
     moved_to = models.TextField("redirected to", blank=True)
     etag = models.CharField(max_length=4000, blank=True)
     last_modified = models.CharField(max_length=4000, blank=True)
@@ -112,6 +115,7 @@ class Resource(models.Model):
                 name="to_fetch_in_time",
             ),
             models.Index(fields=("fetched_at",), condition=Q(step="content"), name="gave_known_content"),
+            models.Index(fields=("vouched_by",), condition=Q(vouched_by__isnull=False), name="vouched_for"),
         )
 
     def __str__(self) -> str:

@@ -27,6 +27,7 @@ FOUND_FIELDS = (
     "state",
     "blob_digest",
     "step",
+    "vouched_by",
     "moved_to",
     "etag",
     "last_modified",
@@ -179,6 +180,7 @@ def _row(one: Outcome, blob: Blob | None) -> Resource:
     else:
         row.state = State.STORED
         row.moved_to, row.etag, row.last_modified = one.moved_to, one.etag, one.last_modified
+        row.vouched_by = one.vouched_by
     return row
 
 

@@ -30,14 +30,28 @@ pytestmark = [
         lambda: sweeping._find_lost("ab", set(), NOW),
         lambda: sweeping._find_dangling("ab", NOW),
         lambda: hosts.finish_distrusting(NOW),
+        lambda: hosts.distrust("example.org", NOW),
         lambda: webhooks.call_due(NOW),
         lambda: blocking.fail_waiting("example.org", now=NOW),
         lambda: list(Resource.objects.order_by("-wanted_at")[:50]),
     ],
-    ids=["due", "due soon", "expired", "lost", "dangling", "distrusted", "webhooks", "blocked", "the admin's list"],
+    ids=[
+        "due",
+        "due soon",
+        "expired",
+        "lost",
+        "dangling",
+        "distrusted",
+        "distrust",
+        "webhooks",
+        "blocked",
+        "the admin's list",
+    ],
 )
 def test_no_table_is_read_as_a_whole(ask: Callable[[], object]) -> None:
     Resource.objects.create(url_digest="ab" * 32, host="www.example.org", state=State.WANTED, wanted_at=NOW)
+    vouched_for = {"state": State.STORED, "blob_digest": "ef" * 32, "vouched_by": "example.org"}
+    Resource.objects.create(url_digest="cd" * 32, host="example.org", wanted_at=NOW, **vouched_for)
     with CaptureQueriesContext(connection) as asked:
         ask()
     with connection.cursor() as cursor:
