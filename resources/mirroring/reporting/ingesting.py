@@ -11,6 +11,8 @@ from .batches import Sent
 
 AT_ONCE = 200
 """Lists in one query."""
+COUNTED = 20
+"""Lists whose open URLs are counted in one look: one that was seldom counted costs progress that shows late."""
 
 
 class Ingest:
@@ -20,6 +22,8 @@ class Ingest:
         self.reported = 0
         self.counts: Counter[str] = Counter()
         self.open = 0
+        self._open: dict[UUID, int] = {}
+        """Of each unfinished list, as it was counted last; the one whose turn it is comes first."""
         self._all: list[UUID] = []
         self._unfinished: list[UUID] = []
 
@@ -30,18 +34,24 @@ class Ingest:
         self._all.append(reported.batch.pk)
         if reported.batch.finished_at is None:
             self._unfinished.append(reported.batch.pk)
+            self._open[reported.batch.pk] = len(reported.decisions)
         else:
             self.counts.update(one.step for one in reported.decisions)
 
     def look(self, now: datetime) -> None:
-        """Counts the lists that were finished since the last look, and what is open of the others."""
+        """Counts the lists that were finished since the last look, and what is open of some others in turn."""
         if self._unfinished:  # one of them in turn, whether or not a worker does
             batches.settle_batch(self._unfinished[0], now)
             self._unfinished.append(self._unfinished.pop(0))
         finished = {one for part in _parts(self._unfinished) for one in _finished_among(part)}
         self._count(sorted(finished))
         self._unfinished = [batch_id for batch_id in self._unfinished if batch_id not in finished]
-        self.open = sum(BatchItem.objects.filter(batch__in=part, step="").count() for part in _parts(self._unfinished))
+        for batch_id in finished:
+            self._open.pop(batch_id, None)
+        for batch_id in list(self._open)[:COUNTED]:
+            del self._open[batch_id]
+            self._open[batch_id] = BatchItem.objects.filter(batch=batch_id, step="").count()
+        self.open = sum(self._open.values())
 
     def settle_counts(self) -> None:
         """Counts what has ended of unfinished lists, too. For the end: they are not looked at after this."""

@@ -125,10 +125,13 @@ def _find_dangling(shelf: str, now: datetime) -> None:
     urls = Resource.objects.filter(url_digest__gte=beginning, url_digest__lt=end).order_by("url_digest")
     stored = urls.filter(state=State.STORED, fetched_at__lt=now - YOUNG)
     their_blobs = Blob.objects.filter(digest=OuterRef("blob_digest"))
-    dangling = list(stored.exclude(Exists(their_blobs)).values_list("url_digest", flat=True)[:PORTION])
-    if dangling:
-        losing.want_again(dangling, now)
-        _log.error("URLs without their bytes are wanted again", extra={"urls": len(dangling)})
+    dangling = stored.exclude(Exists(their_blobs)).values_list("url_digest", flat=True)
+    number = 0
+    while some := list(dangling[:PORTION]):  # those of before are no longer stored
+        losing.want_again(some, now)
+        number += len(some)
+    if number:
+        _log.error("URLs without their bytes are wanted again", extra={"urls": number})
 
 
 def _bounds(shelf: str) -> tuple[str, str]:

@@ -33,6 +33,9 @@ class Troubles:
     _failed: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def resting(self, now: float) -> list[str]:
+        """Forgets those that were due long ago and did not come: they were removed, or others have uploaded them."""
+        since = now - LONGEST_PAUSE_SECONDS
+        self._failed = {digest: one for digest, one in self._failed.items() if one[1] > since}
         return [digest for digest, (_, due) in self._failed.items() if due > now]
 
     def failed(self, digest: str, now: float) -> None:

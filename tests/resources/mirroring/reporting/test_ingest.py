@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from resources.management.failing import INTERRUPTED
 from resources.mirroring.knowing.models import Batch, BatchItem, Resource
-from resources.mirroring.reporting import lines, reports
-from tests.resources.mirroring.rows import fail, resource, store, url
+from resources.mirroring.reporting import batches, ingesting, lines, reports
+from resources.mirroring.reporting.batches import Sent
+from tests.resources.mirroring.rows import NOW, fail, resource, store, url
 
 pytestmark = pytest.mark.django_db
 
@@ -70,6 +73,27 @@ def test_it_fails_when_something_was_not_stored(file: Path, monkeypatch: pytest.
     assert "4 URLs: 2 stored, 1 failed, 1 refused." in out.getvalue()
     assert f"{url('b')}: 404 Not Found" in err.getvalue()
     assert "ftp://x.example/" in err.getvalue()
+
+
+def test_how_much_is_looked_at_does_not_grow_with_the_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingesting, "COUNTED", 2)
+    ingest = ingesting.Ingest()
+    for name in range(5):
+        ingest.report(Sent([url(name), url(f"{name} too")], "tests"), NOW)
+    with CaptureQueriesContext(connection) as asked:
+        ingest.look(NOW)
+    assert len([query for query in asked if "COUNT" in query["sql"]]) == 2
+    assert (ingest.open, ingest.is_finished) == (10, False)
+
+    for name in range(4):
+        store(name)
+        batches.settle_batch(list(Batch.objects.order_by("created_at"))[name].pk, NOW)
+    told = []
+    for _ in range(3):
+        ingest.look(NOW)
+        told.append(ingest.open)
+    assert told == sorted(told, reverse=True)
+    assert told[-1] == 6
 
 
 def test_without_waiting_it_says_what_is_not_ended(file: Path) -> None:

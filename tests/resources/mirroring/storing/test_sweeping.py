@@ -116,6 +116,17 @@ def test_urls_whose_blob_has_no_row_are_fetched_again(give: Give) -> None:
     assert row.state == State.WANTED
 
 
+def test_all_urls_of_a_shelf_whose_blobs_have_no_row_are_fetched_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sweeping, "PORTION", 3)
+    stored = {"state": State.STORED, "blob_digest": "ab" * 32, "wanted_at": NOW, "fetched_at": NOW - 2 * HOUR}
+    Resource.objects.bulk_create([Resource(url_digest=f"{number:064}", **stored) for number in range(10)])
+    sweep("00")
+    assert Resource.objects.filter(state=State.WANTED).count() == 10
+    assert [getattr(record, "urls", None) for record in caplog.records] == [10]
+
+
 def test_what_is_lost_is_told_in_urls(keep: Keep, give: Give) -> None:
     blob = keep()
     give(blob)

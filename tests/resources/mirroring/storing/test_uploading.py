@@ -100,6 +100,17 @@ def test_what_fails_again_and_again_is_tried_less_often() -> None:
     assert troubles.resting(1) == []
 
 
+def test_what_failed_and_was_removed_since_is_forgotten() -> None:
+    troubles = Troubles()
+    troubles.failed("a", 0)
+    troubles.failed("b", 0)
+    troubles.failed("b", 2)
+    assert troubles.resting(301.5) == []
+    troubles.failed("a", 302)  # for the first time again
+    troubles.failed("b", 302)
+    assert troubles.resting(303.5) == ["b"]
+
+
 def test_bytes_are_here_then_here_and_there_then_there(bucket: MotoBucket, keep: Keep, uploader: Uploader) -> None:
     blob = keep(BODY)
     uploader.run_once(0)
