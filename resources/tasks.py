@@ -23,7 +23,7 @@ from .mirroring.knowing.rules import current_rules
 from .mirroring.reporting import batches, coalescing, webhooks
 from .mirroring.ruling import proposing, rekeying
 from .mirroring.serving.preparing import paint_thumbnail as paint_small
-from .mirroring.storing import pruning, sweeping
+from .mirroring.storing import forgetting, pruning, sweeping
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture
 from .tiles.blocks import Block
@@ -135,6 +135,15 @@ def sweep_blobs() -> None:
         sweeping.sweep_shelf(sweeping.shelf_of(now), now)
     except (StorageError, DatabaseError) as error:
         _log.warning("blobs could not be swept", extra={"error": str(error)})
+
+
+@shared_task(name=forgetting.TASK, ignore_result=True)
+def forget_thumbnails(digest: str) -> None:
+    """Removes the thumbnails of a file that was taken down from the cache."""
+    try:
+        forgetting.forget(digest)
+    except RedisError as error:
+        _log.warning("thumbnails stay in the cache", extra={"digest": digest, "error": str(error)})
 
 
 @shared_task(name="resources.prune_blobs", ignore_result=True)

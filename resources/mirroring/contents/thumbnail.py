@@ -50,6 +50,11 @@ class Thumbnail:
         return TYPES[self.format]
 
 
+def content_keys(digest: str) -> str:
+    """A pattern, as Redis has them, of the content keys of all thumbnails of a file."""
+    return f"thumbnail:{digest}:*"
+
+
 def check_size(thumbnail: Thumbnail, sizes: Collection[str]) -> None:
     """Raises ThumbnailError for a size that is not among those, as `320x240`, if there are any."""
     if sizes and f"{thumbnail.width}x{thumbnail.height}" not in sizes:

@@ -16,7 +16,8 @@ YEAR_SECONDS = 31_536_000
 class Caching:
     """How long the client may keep an answer. Shared caches ask again within the hot window, whatever it is.
 
-    So what is taken down, or changed, is gone from them within HOT_SECONDS; what clients have they keep.
+    So what is taken down, or changed, is gone from them within HOT_SECONDS, unless main cannot be asked; what clients
+    have they keep.
     """
 
     is_for_good: bool

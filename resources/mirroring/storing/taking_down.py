@@ -1,7 +1,8 @@
 """Takes a blob down: it is served no more, not fetched again, and the same bytes are not stored again.
 
 The row says so first, then the URLs that gave it; what caches hold is displaced within HOT_SECONDS, because the rows
-are looked at whenever a cache asks. Then the bytes go. Copies of other machines are removed by their own sweepers.
+are looked at whenever a cache asks. Then the bytes go. Copies of other machines are removed by their own sweepers,
+thumbnails by a worker.
 """
 
 import logging
@@ -12,7 +13,7 @@ from ..errors import StorageError
 from ..knowing import seen
 from ..knowing.models import Blob, Resource, State
 from ..knowing.seen import Seen
-from . import blobs, losing
+from . import blobs, forgetting, losing
 
 FAILURE = "taken down"
 DETAIL = "The file was taken down."
@@ -32,6 +33,7 @@ def take_down(digest: str) -> bool:
         blobs.remove(blob)
     except StorageError as error:  # it is not served all the same; the sweeper removes it later
         _log.warning("taken down, but not removed yet", extra={"digest": digest, "error": str(error)})
+    forgetting.forget_soon(digest)
     _log.warning("a file was taken down", extra={"digest": digest})
     return True
 

@@ -1,6 +1,7 @@
 """What is taken down is served no more, not fetched again, and not stored again."""
 
 import pytest
+from celery import current_app
 
 from resources.mirroring.errors import StorageError
 from resources.mirroring.knowing import seen
@@ -25,6 +26,14 @@ def test_its_row_says_so_its_urls_have_failed_and_its_bytes_are_gone(keep: Keep,
     assert not blobs.path_of(blob.digest).exists()
     assert not Validator.objects.exists()
     assert taken_down([blob.digest, "ab" * 32]) == {blob.digest}
+
+
+def test_a_worker_is_to_remove_its_thumbnails(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(current_app, "send_task", lambda name, arguments, **_: sent.append((name, arguments)))
+    blob = keep()
+    take_down(blob.digest)
+    assert sent == [("resources.forget_thumbnails", [blob.digest])]
 
 
 def test_what_processes_know_of_its_urls_is_put_right(keep: Keep, give: Give) -> None:
