@@ -178,7 +178,7 @@ def test_thumbnails_of_what_was_taken_down_are_gone(stack: Stack, crowd: Crowd, 
     assert crowd.visit(address).status == 200
 
     stack.manage("shell", "-c", TAKE_DOWN.format(digest=digest))
-    eventually(lambda: crowd.visit(address).status == 404, 5, "it is gone from the caches")
+    eventually(lambda: crowd.visit(address).status == 410, 5, "it is gone from the caches")
 
 
 TAKE_DOWN = """

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from resources.apart import Allowance
+from retry import serving
 from retry.contents import Prepared
 from retry.errors import PreparationError
 
@@ -12,7 +13,8 @@ from ..contents.pictures import Box
 from ..contents.thumbnail import Thumbnail
 from ..errors import StorageError
 from ..knowing.models import Blob
-from ..storing import blobs
+from ..storing import blobs, wishes
+from ..storing.places import Held, whereabouts
 from .apart import Order, Painter, TooLongError
 
 DAY_SECONDS = 86_400
@@ -20,7 +22,7 @@ FRESH_SECONDS, STALE_SECONDS = 30 * DAY_SECONDS, 30 * DAY_SECONDS
 """Bytes of a digest never change. What was taken down is not served, however fresh it is."""
 REFUSED_SECONDS = 3600
 """An image that is refused stays what it is; its limits may change."""
-ELSEWHERE_SECONDS = 5
+ELSEWHERE_SECONDS = 2
 
 PAINTER = Painter()
 
@@ -41,11 +43,19 @@ def _painted(blob: Blob, thumbnail: Thumbnail) -> bytes:
         with blobs.open_blob(blob) as image:
             return PAINTER.paint(Order(box, conf.thumbnail_pixels(), blob.size), image, allowance)
     except FileNotFoundError as error:
-        detail = "The file is still on another machine."
-        raise PreparationError(detail, status=503, retry_seconds=ELSEWHERE_SECONDS) from error
+        raise PreparationError(_not_here(blob), status=503, retry_seconds=ELSEWHERE_SECONDS) from error
     except StorageError as error:
         raise PreparationError("The file cannot be read now.", status=503) from error
     except TooLongError as error:
         raise PreparationError(f"The image {error}", status=504, retry_seconds=REFUSED_SECONDS) from error
     except ImageError as error:
         raise PreparationError(f"The image {error}", retry_seconds=REFUSED_SECONDS) from error
+
+
+def _not_here(blob: Blob) -> str:
+    """Why there are no bytes, in words. A machine that alone has them is asked to upload them."""
+    place = whereabouts(blob)
+    if not isinstance(place, Held):
+        return "The file is not where it should be."
+    serving.find_answer(wishes.content_key(blob.digest), wishes.upload_work(blob.digest, place.holder), 0)
+    return "The file is still on another machine, which uploads it now."

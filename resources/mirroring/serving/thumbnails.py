@@ -3,7 +3,9 @@
 from django.http import HttpRequest, HttpResponse
 
 from resources import outages
-from retry import methods, responses, serving
+from retry import connections, contents, methods, responses, serving
+from retry.contents import Content
+from retry.errors import StoreUnavailable
 from retry.work import Work
 
 from .. import conf
@@ -11,6 +13,9 @@ from ..contents.delivery import SAFE
 from ..contents.errors import ThumbnailError
 from ..contents.thumbnail import Thumbnail, check_size
 from ..knowing.models import Blob
+from ..storing import wishes
+from ..storing.places import Held, whereabouts
+from . import failures
 
 
 @methods.read_only
@@ -25,16 +30,44 @@ def thumbnail(request: HttpRequest, digest: str, name: str) -> HttpResponse:
         check_size(wanted, conf.thumbnail_sizes())
     except ThumbnailError as error:
         return responses.problem(400, str(error), cache_status="Tarry; fwd=bypass")
-    blob = Blob.objects.filter(digest=digest, taken_down_at=None).first()
+    return _answer(request, wanted)
+
+
+def _answer(request: HttpRequest, wanted: Thumbnail) -> HttpResponse:
+    blob = Blob.objects.filter(digest=wanted.digest).first()
     if blob is None:
         return responses.not_found("There is no such file.")
+    if blob.taken_down_at is not None:
+        return failures.gone()
     if refusal := _refusal(blob):
         return refusal
+    place = whereabouts(blob)
+    if isinstance(place, Held) and not _is_painted(wanted):
+        return _uploaded_first(request, wanted, place.holder)
     response = serving.serve_or_defer(request, wanted.content_key, paint_work(wanted, blob))
     if response.status_code in (200, 304):
         for field, value in SAFE.items():
             response[field] = value
     return response
+
+
+def _is_painted(wanted: Thumbnail) -> bool:
+    """Whether it may be in the cache: a painter need not read the file."""
+    try:
+        return connections.run(contents.read(wanted.content_key, with_body=False)) is not None
+    except StoreUnavailable:
+        return True  # then it is told as of any content
+
+
+def _uploaded_first(request: HttpRequest, wanted: Thumbnail, holder: str) -> HttpResponse:
+    """The machine that has the file uploads it while the client waits: painters are on any machine."""
+
+    def paint(request: HttpRequest, _: Content) -> HttpResponse:
+        is_there = Blob.objects.filter(digest=wanted.digest).exclude(uploaded_at=None).exists()
+        return _answer(request, wanted) if is_there else responses.not_now("The file is being moved.")
+
+    key, work = wishes.content_key(wanted.digest), wishes.upload_work(wanted.digest, holder)
+    return serving.deliver_or_defer(request, key, work, paint)
 
 
 def paint_work(wanted: Thumbnail, blob: Blob) -> Work:

@@ -5,9 +5,12 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.test import Client
 from PIL import Image
 
@@ -17,7 +20,10 @@ from resources.mirroring.contents.thumbnail import Thumbnail
 from resources.mirroring.contents.types import recognise
 from resources.mirroring.knowing.models import Blob
 from resources.mirroring.serving import preparing
-from resources.mirroring.storing import blobs
+from resources.mirroring.storing import blobs, wishes
+from resources.mirroring.storing.wishes import Wish
+from retry import connections, contents
+from retry.contents import Prepared
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.hostile import files
@@ -93,7 +99,7 @@ def test_what_was_taken_down_has_no_thumbnails_any_more(client: Client, keep: Ke
     Blob.objects.update(taken_down_at=NOW)
 
     gone = client.get(address)
-    assert (gone.status_code, gone["Cache-Control"]) == (404, "public, max-age=1")
+    assert (gone.status_code, gone["Cache-Control"]) == (410, "public, max-age=1")
     assert failure(blob.digest).status == 404
 
 
@@ -173,9 +179,67 @@ def test_an_image_that_takes_too_long_is_a_failure_too(keep: Keep, settings: Any
     assert failure(keep(files.PICTURES["a.png"]).digest).status == 504
 
 
-def test_a_file_of_another_machine_is_waited_for(keep: Keep) -> None:
+@pytest.fixture
+def held_elsewhere(keep: Keep, settings: Any, tmp_path: Path) -> Blob:
+    """A picture that another machine has, and has not uploaded."""
+    settings.STORAGES = {**settings.STORAGES, "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"}}
+    blob = keep(files.PICTURES["a.png"], holder="there", uploaded_at=None)
+    blobs.path_of(blob.digest).unlink()
+    return blob
+
+
+def upload(blob: Blob, work_key: str, token: int) -> None:
+    """As the machine does that has it."""
+    default_storage.save(blob.name, ContentFile(files.PICTURES["a.png"]))
+    Blob.objects.filter(pk=blob.pk).update(uploaded_at=NOW)
+    wishes.end(Wish(blob.digest, token, NOW.timestamp()), is_there=True)
+
+
+def test_a_file_of_another_machine_is_uploaded_while_the_client_waits_and_painted_then(
+    client: Client, held_elsewhere: Blob, published: list[Any]
+) -> None:
+    address = f"/resources/{held_elsewhere.digest}/20x20.png"
+    assert client.get(address).status_code == 302
+    [(task, work_key, token, arguments, lane)] = published
+    assert (task, arguments, lane) == ("resources.upload", (held_elsewhere.digest, "there"), "upload")
+
+    upload(held_elsewhere, work_key, token)
+    assert client.get(address).status_code == 302
+    (task, work_key, token, arguments, _) = published[1]
+    assert task == "resources.paint_thumbnail"
+    tasks.paint_thumbnail(work_key, token, *arguments)
+    assert client.get(address).status_code == 200
+
+
+def test_what_was_painted_needs_no_file(client: Client, held_elsewhere: Blob, published: list[Any]) -> None:
+    wanted = Thumbnail(held_elsewhere.digest, 20, 20, "png")
+    painted = Prepared(b"picture", "image/png", 60, 0)
+    connections.execute(contents.writing(wanted.content_key, painted, 1, datetime.now(UTC), 0))
+    assert client.get(f"/resources/{held_elsewhere.digest}/20x20.png").content == b"picture"
+    assert not published
+
+
+def test_a_painter_that_finds_the_file_on_another_machine_has_it_uploaded(
+    held_elsewhere: Blob, published: list[Any]
+) -> None:
+    found = failure(held_elsewhere.digest)
+    assert (found.status, found.retry_seconds) == (503, 2)
+    assert [call[0] for call in published] == ["resources.upload"]
+
+
+def test_bytes_that_are_nowhere_are_no_reason_to_ask_another_machine(keep: Keep, published: list[Any]) -> None:
     blob = keep(files.PICTURES["a.png"])
     blobs.path_of(blob.digest).unlink()
+    assert failure(blob.digest).detail == "The file is not where it should be."
+    assert not published
 
-    found = failure(blob.digest)
-    assert (found.status, found.retry_seconds) == (503, 5)
+
+def test_thumbnails_of_what_was_taken_down_go_from_the_cache(keep: Keep, redis_servers: RedisServers) -> None:
+    down, other = keep(files.PICTURES["a.png"]), keep(files.PICTURES["a.jpeg"])
+    keys = [Thumbnail(blob.digest, side, side, "png").content_key for blob in (down, other) for side in (20, 30)]
+    for key in keys:
+        painted = Prepared(b"picture", "image/png", 60, 0)
+        connections.execute(contents.writing(key, painted, 1, datetime.now(UTC), 0))
+
+    tasks.forget_thumbnails(down.digest)
+    assert [connections.run(contents.read(key)) is None for key in keys] == [True, True, False, False]
