@@ -29,9 +29,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _uses_the_database(item: pytest.Item) -> bool:
-    """pytest-django lets no unit test near the database that does not say so; a flow says that it does not."""
+    """pytest-django lets no unit test near the database that does not say so; a flow says that it does not.
+
+    A browser shows what other flows and unit tests have from either database.
+    """
     if FLOWS in item.path.parents:
-        return item.get_closest_marker("no_database") is None
+        return item.get_closest_marker("no_database") is None and item.get_closest_marker("browser") is None
     asked: list[str] = getattr(item, "fixturenames", [])
     return item.get_closest_marker("django_db") is not None or not {"db", "transactional_db"}.isdisjoint(asked)
 

@@ -164,6 +164,7 @@ def test_many_who_send_speeds_at_once_lose_none(stack: Stack, sender: Sender, ma
     assert len(files) == 2
 
 
+@pytest.mark.no_database
 def test_a_body_that_is_refused_unread_is_told_why(stack: Stack, sender: Sender, many: str) -> None:
     large = b"s1,1,50\n" * 4_000_000
     stranger = Sender(sender.site, "tarry_" + "x" * 43)

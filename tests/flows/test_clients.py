@@ -18,6 +18,8 @@ from tests.flows.layers import load_line
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack
 
+pytestmark = pytest.mark.no_database
+
 SECONDS = 20
 
 

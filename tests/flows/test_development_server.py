@@ -105,6 +105,7 @@ def _answers(base_url: str) -> bool:
         return False
 
 
+@pytest.mark.no_database
 def test_one_process_sends_to_wait_and_waits_itself(server: DevelopmentServer, name: str) -> None:
     answer = requests.get(f"{server.base_url}/slow/{name}?seconds=0.5", timeout=30)
     assert [step.status_code for step in answer.history] == [302, 302]
@@ -112,6 +113,7 @@ def test_one_process_sends_to_wait_and_waits_itself(server: DevelopmentServer, n
     assert server.executions(name) == 1
 
 
+@pytest.mark.no_database
 def test_many_clients_of_one_process_cost_one_preparation(server: DevelopmentServer, name: str) -> None:
     with Crowd(server.base_url) as crowd:
         visits = crowd.send([f"/slow/{name}?seconds=0.5"] * 30).result(30)
@@ -127,6 +129,7 @@ def test_a_server_beside_the_site_uses_its_workers_and_waits_itself(beside: str,
     assert stack.executions(name) == 1
 
 
+@pytest.mark.no_database
 @pytest.mark.parametrize("query", ["", "?redirect=/", "?hop=nan&retry_after=inf", "?hop=1&hop=1", "?retry_after=-1"])
 def test_bad_parameters_are_refused_at_once(query: str, server: DevelopmentServer) -> None:
     began = time.monotonic()

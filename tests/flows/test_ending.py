@@ -10,6 +10,8 @@ from tests.flows.crowd import Crowd
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
 
+pytestmark = pytest.mark.no_database
+
 END_SECONDS = 40
 
 

@@ -164,6 +164,7 @@ def painted(stack: Stack) -> float:
     return stack.metric("tarry_preparations_total", task="thumbnail")
 
 
+@pytest.mark.no_database
 def test_a_broken_image_is_told_as_one_and_costs_no_painter(crowd: Crowd, mirrored: Mapping[str, str]) -> None:
     digest = mirrored["cut short.png"].rpartition("/")[2]
     failed = crowd.visit(f"/resources/{digest}/20x20.png")

@@ -14,6 +14,8 @@ from tests.flows.layers import load_line
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually, free_port
 
+pytestmark = pytest.mark.no_database
+
 FETCH = """async (url) => {
   const answer = await fetch(url);
   return {status: answer.status, redirected: answer.redirected, text: await answer.text()};

@@ -39,6 +39,7 @@ def test_a_small_site_refreshes_stale_content(stack: Stack, crowd: Crowd, name: 
     eventually(lambda: crowd.visit(address).body != f"{name} 1".encode(), 15, "the refresh shows")
 
 
+@pytest.mark.no_database
 def test_a_client_that_has_waited_often_enough_is_told_to_come_again(stack: Stack, crowd: Crowd, name: str) -> None:
     address = f"/slow/{name}?gated=1"
     visit = crowd.visit(address)
@@ -51,6 +52,7 @@ def test_a_client_that_has_waited_often_enough_is_told_to_come_again(stack: Stac
     assert stack.executions(name) == 1
 
 
+@pytest.mark.no_database
 def test_a_full_backlog_is_refused_and_leaves_no_claim(stack: Stack, crowd: Crowd, name: str) -> None:
     held = crowd.send([f"/slow/{name}held?gated=1"])
     stack.wait_for(f"{name}held")
@@ -67,6 +69,7 @@ def test_a_full_backlog_is_refused_and_leaves_no_claim(stack: Stack, crowd: Crow
     assert crowd.insist([f"/slow/{name}refused"])[0].body == Wish(f"{name}refused").body
 
 
+@pytest.mark.no_database
 def test_the_wait_that_a_full_backlog_names_grows_with_what_is_ahead(stack: Stack, crowd: Crowd, name: str) -> None:
     stack.state.mset({"retry:duration:paint.now": 3000, f"retry:duration:slow:{name}": 4000})
     held = crowd.send([f"/slow/{name}held?gated=1"])

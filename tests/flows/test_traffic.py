@@ -16,6 +16,8 @@ from tests.flows.crowd import Crowd, Visit
 from tests.flows.layers import load_line
 from tests.flows.stack import Stack, eventually
 
+pytestmark = pytest.mark.no_database
+
 POPULAR = 60
 
 

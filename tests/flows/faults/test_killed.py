@@ -12,6 +12,8 @@ from tests.flows.faults.conftest import BOUND_SECONDS, HOT_SECONDS, wait_until_c
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack
 
+pytestmark = pytest.mark.no_database
+
 VICTIMS = [
     *((name, part) for name in ("main", "retry", "nginx") for part in ("parent", "children", "all")),
     *((name, part) for name in ("paint-now", "work", "fetch") for part in ("parent", "all")),
