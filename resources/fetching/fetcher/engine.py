@@ -21,7 +21,7 @@ from .works import Works
 PAUSE_SECONDS = 1.0
 """Between claims while Redis is away."""
 
-MOST_CLAIMS = 16
+MOST_CLAIMS = 32
 """In one call, where there is room."""
 
 LEAVE_SECONDS = 10.0
