@@ -11,6 +11,7 @@ from typing import Any
 from feeds import encoding, searching, updating
 from feeds.errors import ParseError
 from feeds.parsing import discovery, reading, sanitising
+from feeds.parsing.discovery import FeedAddress
 from feeds.parsing.documents import Entry
 from feeds.updating import Changed, Marks, New
 
@@ -87,10 +88,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class NoFeed:
-    """Why it is none, in a sentence; and the feeds that it announces, if it is a web page (`FeedAddress`)."""
+    """Why it is none, in a sentence; and the feeds that it announces, if it is a web page."""
 
     why: str
-    announced: tuple[Mapping[str, str], ...] = ()
+    announced: tuple[FeedAddress, ...] = ()
 
 
 def read(body: bytes, question: Question) -> Reading | NoFeed:
@@ -99,7 +100,7 @@ def read(body: bytes, question: Question) -> Reading | NoFeed:
         parsed = reading.parse(body, question.content_type, question.url, question.fetched_at)
     except ParseError as error:
         found = discovery.discover(body, question.url, question.content_type)
-        return NoFeed(str(error), tuple(asdict(address) for address in found))
+        return NoFeed(str(error), tuple(found))
     update = updating.compare(question.kept, parsed.entries, question.fetched_at)
     differing: tuple[New | Changed, ...] = (*update.new, *update.changed)
     places = {id(entry): place for place, entry in enumerate(parsed.entries)}

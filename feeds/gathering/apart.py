@@ -15,6 +15,7 @@ from resources.fetching.outcomes import Body
 
 from .. import readings
 from ..errors import FeedError
+from ..parsing.discovery import FeedAddress
 from ..readings import NoFeed, Question, Reading
 
 FATAL, TOO_LONG = "It cannot be read: the reader failed.", "It takes too long to read."
@@ -68,7 +69,7 @@ def _read(child: Child, body: Body, question: Question, allowance: Allowance) ->
     held = json.loads(answer.body)
     if answer.said["is_feed"]:
         return Reading.from_json(held)
-    return NoFeed(held["why"], tuple(held["announced"]))
+    return NoFeed(held["why"], tuple(FeedAddress(**one) for one in held["announced"]))
 
 
 def _answer(order: Message) -> Message:

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db.models import Q
-
 from resources.fetching import publishing
 from resources.fetching.publishing import Order
 from resources.fetching.queues.jobs import Enqueued, Full, Joined, Priority
@@ -20,7 +18,7 @@ from retry.work import Work
 
 from ..keeping import postponing
 from ..models import Feed, Scan
-from .due import IN_HAND, Due
+from .due import Due
 from .work import SCANNED, scan_work
 
 LEAST_WAIT, MOST_WAIT = timedelta(seconds=1), timedelta(minutes=10)
@@ -36,6 +34,8 @@ class Tray:
     postponed: dict[int, timedelta] = field(default_factory=dict)
     refused: dict[int, standings.Failed] = field(default_factory=dict)
     impossible: list[int] = field(default_factory=list)
+    ending: list[int] = field(default_factory=list)
+    """Those whose last fetch has just been stored and is about to end: they can be handed over in a moment."""
     full: bool = False
 
 
@@ -49,8 +49,9 @@ def hand_over(chosen: Sequence[tuple[Due, float]], scan: Scan | None, now: datet
         if (token := _token(one, stands, tray)) is not None:
             orders.append((one, _order(one, work, token, seconds)))
     begun = {one.pk for (one, _), stands in zip(chosen, found, strict=True) if isinstance(stands, Begun)}
-    claimed = {one.pk for (one, _), stands in zip(chosen, found, strict=True) if isinstance(stands, Claimed | Promoted)}
-    _mark(begun, claimed, scan, now)
+    claimed = [one for (one, _), stands in zip(chosen, found, strict=True) if isinstance(stands, Claimed | Promoted)]
+    tray.ending += [one.pk for one in claimed if not one.was_in_hand]
+    _mark(begun, {one.pk for one in claimed if one.was_in_hand}, scan, now)
     _publish(orders, begun, tray)
     postponing.write(tray.postponed, tray.refused, tray.impossible, now)
     return tray
@@ -61,7 +62,7 @@ def _token(one: Due, stands: Standing, tray: Tray) -> int | None:
     match stands:
         case Begun(token):
             return token
-        case Claimed(token) | Promoted(token) if one.is_flagged:  # it waits already, and is to come before the rest
+        case Claimed(token) | Promoted(token) if one.is_flagged and one.was_in_hand:  # it is to come before the rest
             return token
         case standings.Full():
             tray.full = True
@@ -102,8 +103,7 @@ def _mark(begun: set[int], claimed: set[int], scan: Scan | None, now: datetime) 
     if begun:
         Feed.objects.filter(pk__in=begun).update(handed_over_at=now, scan=scan)
     if claimed:
-        still = Q(handed_over_at=None) | Q(handed_over_at__lt=now - IN_HAND)
-        Feed.objects.filter(still, pk__in=claimed).update(handed_over_at=now)
+        Feed.objects.filter(pk__in=claimed, handed_over_at__lt=now).update(handed_over_at=now)
 
 
 def _ask(calls: Sequence[Call]) -> list[Reply]:

@@ -20,6 +20,8 @@ from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.work import Argument
 
+from ..composing import pages
+from ..deciding.troubles import Trouble
 from ..errors import FeedError
 from ..keeping import credentials
 from ..models import Entry, Feed
@@ -28,6 +30,9 @@ from .work import asked_url
 
 AGAIN_SECONDS = 5.0
 """When work is done again that failed of ourselves."""
+
+MOST_RECORD_SECONDS = 600.0
+"""For so long at the most those who ask are told of a failure without a new attempt."""
 
 _log = logging.getLogger("tarry.feeds")
 
@@ -50,6 +55,8 @@ class FetchFeed:
             feed = Feed.objects.filter(pk=feed_id).first()
             if feed is None:
                 raise _gone()
+            if arguments[2] and feed.fetched_at is None and feed.trouble and feed.next_check_at > datetime.now(UTC):
+                raise _failure(feed)  # its ladder holds for those who ask, too
             is_private = credentials.is_private(feed)
             if asked_url(feed_id, feed.url, is_private=is_private) != url:  # it has moved meanwhile
                 Feed.objects.filter(pk=feed_id).update(handed_over_at=None)
@@ -64,8 +71,9 @@ class FetchFeed:
 
     def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
         """Stores what came. Leaves the body's file to the fetcher. Raises PreparationError."""
-        _settle(int(arguments[1]), str(arguments[0]), outcome)
-        return {}
+        feed_id, page = int(arguments[1]), str(arguments[2])
+        _settle(feed_id, str(arguments[0]), outcome)
+        return _page(feed_id, page) if page else {}
 
 
 TASK = FetchFeed()
@@ -92,6 +100,34 @@ def _settle(feed_id: int, url: str, outcome: Fetched | NotModified | Failed) -> 
         raise _unreadable() from error
     except FeedError as error:
         raise PreparationError(str(error), status=503, retry_seconds=AGAIN_SECONDS) from error
+
+
+def _page(feed_id: int, page: str) -> Mapping[str, Prepared]:
+    """The page that somebody waits for, of what is kept by now. Raises PreparationError where that is nothing."""
+    try:
+        feed = Feed.objects.filter(pk=feed_id).first()
+        if feed is None:
+            raise _gone()
+        if feed.fetched_at is not None:
+            return pages.prepared(page)
+    except DatabaseError as error:
+        raise _unreadable() from error
+    raise _failure(feed)
+
+
+def _failure(feed: Feed) -> PreparationError:
+    """What those are told who ask for a feed that was never read, and for how long."""
+    wait_seconds = (feed.next_check_at - datetime.now(UTC)).total_seconds()
+    if wait_seconds <= 0:  # a page was there, which announces feeds
+        return PreparationError("The feed is being fetched from another address.", status=503, retry_seconds=1)
+    status = 504 if feed.trouble == Trouble.TIMEOUT.name else 502
+    return PreparationError(_said(feed), status=status, retry_seconds=min(wait_seconds, MOST_RECORD_SECONDS))
+
+
+def _said(feed: Feed) -> str:
+    """What is the matter, in a sentence for strangers: without addresses, which may be of a private network."""
+    known = Trouble.__members__.get(feed.trouble)
+    return f"The feed could not be fetched: {known.value}." if known else "The feed could not be fetched."
 
 
 def _ours(detail: str) -> Failed:

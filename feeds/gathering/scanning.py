@@ -3,6 +3,7 @@
 Rows are the truth. Two scans at once do no harm: a feed is claimed once.
 """
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -12,6 +13,7 @@ from retry import claims
 from retry.conf import conf as retry_conf
 
 from ..keeping import flagging, scans
+from ..models import Scan
 from ..scheduling import simulating
 from ..scheduling.fetches import Fetch
 from ..scheduling.orders import Order
@@ -22,6 +24,8 @@ from .work import SCANNED
 LOCK, LOCK_SECONDS = "feeds:scanning", 15
 AT_ONCE = 200
 """Feeds in one trip. The lock is renewed after each."""
+LOOKS, MOMENT_SECONDS = 3, 0.2
+"""A feed that was flagged while its last fetch was being stored is handed over when that has ended."""
 MOST = 5000
 """Feeds of one scan: what is left is due at the next one, and asked for in a better order then."""
 
@@ -49,16 +53,31 @@ def ordered(chosen: Sequence[Due]) -> list[tuple[Due, Fetch]]:
 
 def _hand_over(line: Sequence[tuple[Due, Fetch]], lock: Lock, now: datetime) -> int:
     noted = scans.begin([fetch for _, fetch in line], due.limits(), now)
-    handed_over = 0
+    handed_over, ending = _hand_over_parts(line, noted, lock, now)
+    for _ in range(LOOKS):
+        if not ending:
+            break
+        time.sleep(MOMENT_SECONDS)
+        more, ending = _hand_over_parts([each for each in line if each[0].pk in ending], noted, lock, now)
+        handed_over += more
+    scans.note(noted, handed_over)
+    return handed_over
+
+
+def _hand_over_parts(
+    line: Sequence[tuple[Due, Fetch]], noted: Scan, lock: Lock, now: datetime
+) -> tuple[int, frozenset[int]]:
+    """How many were handed over, and those whose last fetch is about to end."""
+    handed_over, ending = 0, set[int]()
     for place in range(0, len(line), AT_ONCE):
         part = [(one, fetch.seconds) for one, fetch in line[place : place + AT_ONCE]]
         tray = handing.hand_over(part, noted, now)
         handed_over += tray.handed_over
+        ending.update(tray.ending)
         if tray.full:
             break
         lock.keep()
-    scans.note(noted, handed_over)
-    return handed_over
+    return handed_over, frozenset(ending)
 
 
 def _room() -> int:

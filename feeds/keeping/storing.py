@@ -25,7 +25,7 @@ from ..deciding.troubles import Trouble, trouble_of
 from ..models import MOST_URL_CHARACTERS, Entry, Feed
 from ..readings import Reading, Row
 from ..updating import Marks
-from . import durations, standings, versions
+from . import durations, moves, standings, versions
 
 SEEN_MOMENTS = 10 * MOMENTS
 """So many of the last entries tell how often a feed publishes: entries that came together are one publication."""
@@ -64,16 +64,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What came of a fetch that began at `began_at`. `reading` is there if it was a feed that differs from before.
-
-    `announced` are the feeds of a web page that came in place of one.
-    """
+    """What came of a fetch that began at `began_at`. `reading` is there if it was a feed that differs from before."""
 
     outcome: Fetched | NotModified | Failed
     finding: Finding
     began_at: datetime
     reading: Reading | None = None
-    announced: tuple[Mapping[str, str], ...] = ()
 
 
 def store(feed: Feed, kept: Kept, came: Came, now: datetime) -> Stored:
@@ -92,6 +88,8 @@ def store(feed: Feed, kept: Kept, came: Came, now: datetime) -> Stored:
         _store_feed(feed, came, decision, now, is_changed=is_changed)
         if is_changed:
             versions.touch_combinations([feed.pk], now)
+        if decision.adopts is not None:
+            moves.move(feed.pk, decision.adopts, decision.reasons[-1], now)
     return Stored.STORED
 
 
@@ -191,8 +189,6 @@ def _store_feed(feed: Feed, came: Came, decision: Decision, now: datetime, *, is
         fields |= {"fetched_at": now, **_validators(feed, came)}
     if came.reading is not None:
         fields |= _said(came.reading)
-    if came.announced:
-        fields["discovered"] = list(came.announced)
     if is_changed:
         fields |= {"changed_at": now, "version": versions.raised(now)}
     Feed.objects.filter(pk=feed.pk).update(**fields)

@@ -18,10 +18,9 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 def subscribe(url: str, slug: str = "", **fields: Any) -> Feed:
     """The row of a feed that was never fetched."""
-    name = slug or "f" + sha256(url.encode()).hexdigest()[:12]
-    return Feed.objects.create(
-        slug=name, url=url, key_digest=sha256(url.encode()).hexdigest(), host=scopes(url).host, **fields
-    )
+    digest = sha256(url.encode()).hexdigest()
+    known = {"slug": slug or f"f{digest[:12]}", "key_digest": digest, "host": scopes(url).host}
+    return Feed.objects.create(url=url, **{**known, **fields})
 
 
 def rss(*titles: str, title: str = "A feed", more: str = "") -> bytes:

@@ -1,13 +1,18 @@
 """Feeds on their way from the origin to stored entries, by a real fetcher and real Redis servers."""
 
-from datetime import UTC, datetime
+import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from feeds.deciding.standing import State
-from feeds.models import Category, Entry, Feed
-from tests.feeds.gathered import conditional, due_again, feed, gather, gathered_from, rss, subscribe
-from tests.hostile.origin import Origin, answer
+from feeds.gathering.work import page_work, scan_work
+from feeds.keeping import credentials
+from feeds.models import Category, Entry, Feed, Move
+from retry.standings import Done, Failed
+from tests.feeds.gathered import conditional, due_again, feed, gather, gathered_from, rss, scan, subscribe
+from tests.hostile.origin import Origin, answer, redirect
+from tests.resources.fetching.fetchers import WAIT_SECONDS, content, ended, stands, want
 from tests.resources.mirroring.gathering.mirrored import in_a_thread
 
 pytestmark = pytest.mark.usefixtures("gathering")
@@ -68,15 +73,13 @@ def test_an_edit_replaces_what_is_kept_and_raises_the_version() -> None:
 
 def test_what_is_no_feed_is_said_to_be_none_and_tried_again_later() -> None:
     async def test(origin: Origin) -> None:
-        page = b"<!doctype html><link rel=alternate type=application/rss+xml href=/feed.xml title=News>"
-        await in_a_thread(subscribe)(origin.does("/", answer(body=page)), "a")
+        await in_a_thread(subscribe)(origin.does("/", answer(body=b"<!doctype html><p>Hello")), "a")
         await gather()
 
     gathered_from(test)
     found = row()
     assert (found.state, found.trouble, found.failures) == ("failing", "UNREADABLE", 1)
     assert "This is a web page, not a feed." in found.reason
-    assert [one["title"] for one in found.discovered] == ["News"]
 
 
 @pytest.mark.parametrize(
@@ -89,3 +92,118 @@ def test_a_failure_is_counted_by_its_kind(status: str, trouble: str) -> None:
 
     gathered_from(test)
     assert (row().trouble, row().failures, row().handed_over_at) == (trouble, 1, None)
+
+
+def test_a_page_that_announces_feeds_is_replaced_by_the_first_which_is_fetched_at_the_next_scan() -> None:
+    async def test(origin: Origin) -> None:
+        page = b"<!doctype html><link rel=alternate type=application/rss+xml href=/feed.xml title=News>"
+        origin.does("/feed.xml", feed(rss("one")))
+        await in_a_thread(subscribe)(origin.does("/", answer(body=page)), "a")
+        await gather()
+        await gather()
+        assert origin.targets == ["/", "/feed.xml"]
+
+    gathered_from(test)
+    assert titles() == ["one"]
+
+
+def test_a_lasting_permanent_redirect_becomes_the_address() -> None:
+    async def test(origin: Origin) -> None:
+        new = origin.does("/new", feed(rss("one")))
+        one = await in_a_thread(subscribe)(origin.does("/old", redirect(new, "301 Moved Permanently")), "a")
+        for _ in range(4):
+            await gather()
+            await in_a_thread(days_pass)()
+            await in_a_thread(due_again)(one)
+        assert (await in_a_thread(row)()).url == new
+        await gather()
+        assert origin.targets[-2:] == ["/new", "/new"]
+
+    gathered_from(test)
+    assert Move.objects.get().new_url.endswith("/new")
+    assert titles() == ["one"]
+
+
+def days_pass() -> None:
+    """What was seen of a redirect was seen a day earlier."""
+    found = row()
+    for name in ("first_at", "last_at"):
+        if name in found.moving:
+            found.moving[name] = (datetime.fromisoformat(found.moving[name]) - timedelta(days=1)).isoformat()
+    Feed.objects.filter(pk=found.pk).update(moving=found.moving)
+
+
+def test_who_asks_for_a_feed_that_was_never_fetched_gets_a_page_of_it() -> None:
+    async def test(origin: Origin) -> None:
+        one = await in_a_thread(subscribe)(origin.does("/f", feed(rss("one"))), "a")
+        work = page_work("feed:a:atom:", 0, one.pk, one.url, "/feeds/a.atom")
+        await want(work)
+        assert isinstance(await ended(work), Done)
+        found = await content("feed:a:atom:")
+        assert found is not None
+        assert b"<title>one</title>" in found.body
+
+    gathered_from(test)
+
+
+def test_who_asks_for_a_feed_that_fails_is_told_so_and_its_server_is_not_asked_again() -> None:
+    async def test(origin: Origin) -> None:
+        one = await in_a_thread(subscribe)(origin.does("/f", answer("404 Not Found")), "a")
+        for number in range(2):
+            work = page_work("feed:a:atom:", number, one.pk, one.url, "/feeds/a.atom")
+            await want(work)
+            found = await ended(work)
+            assert isinstance(found, Failed)
+            assert (found.status, found.detail) == (
+                502,
+                "The feed could not be fetched: there is nothing at its address.",
+            )
+        assert origin.targets == ["/f"]
+
+    gathered_from(test)
+
+
+def test_a_feed_with_a_password_shares_no_answer() -> None:
+    async def test(origin: Origin) -> None:
+        url = origin.does("/f", feed(rss("one")))
+        await in_a_thread(subscribe)(url, "a", user="ann", sealed_password=credentials.sealed_password("secret"))
+        await in_a_thread(subscribe)(url, "b", key_digest="b")
+        await gather()
+        shown = sorted(asked.fields.get("authorization", "") for asked in origin.asked)
+        assert shown == ["", "Basic YW5uOnNlY3JldA=="]
+
+    gathered_from(test)
+
+
+def test_a_server_that_asks_for_time_gets_it_and_the_feed_says_so() -> None:
+    async def test(origin: Origin) -> None:
+        url = origin.does("/f", answer("429 Too Many Requests", "Retry-After: 3600"))
+        await in_a_thread(subscribe)(url, "a")
+        await in_a_thread(scan)()
+        async with asyncio.timeout(WAIT_SECONDS):
+            while not isinstance(await stands(scan_work((await in_a_thread(row)()).pk, url)), Failed):
+                await asyncio.sleep(0.01)
+        await in_a_thread(minutes_pass)()
+        await in_a_thread(scan)()
+
+    gathered_from(test)
+    found = row()
+    assert (found.state, found.trouble, found.failures) == ("throttled", "THROTTLED", 0)
+    assert found.handed_over_at is None
+    assert found.next_check_at > datetime.now(UTC) + timedelta(minutes=50)
+
+
+def minutes_pass() -> None:
+    """What was handed over was handed over some minutes earlier."""
+    Feed.objects.update(handed_over_at=datetime.now(UTC) - timedelta(minutes=5))
+
+
+def test_what_was_flagged_while_it_was_fetched_stays_flagged() -> None:
+    async def test(origin: Origin) -> None:
+        one = await in_a_thread(subscribe)(origin.does("/f", feed(rss("one"))), "a")
+        later = datetime.now(UTC) + timedelta(hours=1)
+        await in_a_thread(Feed.objects.filter(pk=one.pk).update)(flagged_at=later)
+        await gather()
+        assert (await in_a_thread(row)()).flagged_at == later
+
+    gathered_from(test)
