@@ -1,0 +1,242 @@
+"""What a scan hands over, in which order, and what is left where it is killed between its steps."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from feeds.gathering import due, handing, scanning
+from feeds.gathering.work import work_key
+from feeds.keeping import flagging, postponing, scans
+from feeds.models import Feed, Scan
+from resources import locks
+from resources.fetching import publishing
+from resources.fetching.queues import frontier
+from resources.fetching.queues.jobs import Priority
+from retry import claims, connections, sweeping
+from retry.errors import PreparationError
+from tests.conftest import RedisServers
+from tests.feeds.gathered import scan, subscribe
+
+pytestmark = pytest.mark.usefixtures("gathering")
+
+URL = "https://example.org/a"
+
+
+class KilledError(BaseException):
+    """SIGKILL, as far as code can see it: nothing catches it."""
+
+
+def jobs(servers: RedisServers) -> list[str]:
+    """The URLs that wait for fetchers."""
+    names = servers.state.client.scan_iter("fetch:job:*")
+    found = (servers.state.client.hget(name, "url") for name in names)
+    return sorted(url.decode() for url in found if isinstance(url, bytes))
+
+
+def priority_of(servers: RedisServers) -> int:
+    (name,) = servers.state.client.scan_iter("fetch:job:*")
+    held: Any = servers.state.client.hget(name, "priority")
+    return int(held)
+
+
+def row(one: Feed) -> Feed:
+    return Feed.objects.get(pk=one.pk)
+
+
+def claimed_token(one: Feed) -> int:
+    held: Any = connections.client("state").hget(f"retry:claim:{work_key(one.pk)}", "token")
+    return int(held)
+
+
+def test_what_is_due_is_handed_over_once(gathering: RedisServers) -> None:
+    now = datetime.now(UTC)
+    subscribe(URL)
+    subscribe(f"{URL}2", next_check_at=now + timedelta(hours=1))
+    subscribe(f"{URL}3", paused=True)
+
+    assert [scan(), scan()] == [1, 0]
+    assert jobs(gathering) == [URL]
+
+
+def test_what_is_flagged_comes_first_and_with_a_priority_of_its_own(gathering: RedisServers) -> None:
+    one = subscribe(URL, next_check_at=datetime.now(UTC) + timedelta(hours=1))
+    subscribe(f"{URL}2")
+
+    flagging.flag([one.pk], datetime.now(UTC))
+
+    assert [each.pk for each in due.due(datetime.now(UTC), 1)] == [one.pk]
+    Feed.objects.exclude(pk=one.pk).delete()
+    assert scan() == 1
+    assert priority_of(gathering) == Priority.FLAGGED
+
+
+def test_what_waits_in_line_and_is_flagged_then_comes_before_the_rest(gathering: RedisServers) -> None:
+    one = subscribe(URL)
+    scan()
+    assert priority_of(gathering) == Priority.ORDINARY
+
+    flagging.flag([one.pk], datetime.now(UTC))
+    assert scan() == 0
+    assert priority_of(gathering) == Priority.FLAGGED
+    assert len(jobs(gathering)) == 1
+
+
+def test_a_flag_asks_for_one_scan_until_that_begins(gathering: RedisServers) -> None:
+    one = subscribe(URL)
+    for _ in range(3):
+        flagging.flag([one.pk], datetime.now(UTC))
+    assert gathering.state.client.llen("work") == 1
+
+    scan()
+    flagging.flag([one.pk], datetime.now(UTC))
+    assert gathering.state.client.llen("work") == 2
+
+
+def test_feeds_of_one_host_are_put_in_line_shortest_first(gathering: RedisServers, settings: Settings) -> None:
+    for seconds in (9.0, 2.0, 5.0):
+        subscribe(f"{URL}{seconds:g}", expected_seconds=seconds)
+    subscribe("https://example.net/long", expected_seconds=60.0)
+
+    line = [one.url for one, _ in scanning.ordered(due.due(datetime.now(UTC), 10)) if one.host == "example.org"]
+    assert line == [f"{URL}2", f"{URL}5", f"{URL}9"]
+
+
+def test_a_feed_without_timings_is_expected_to_take_as_long_as_its_host_or_else_as_most_do() -> None:
+    for place, (host, seconds) in enumerate([("a", 4.0), ("a", 6.0), ("b", 1.0), ("a", None), ("c", None)]):
+        subscribe(f"https://{host}.example/{place}", expected_seconds=seconds)
+
+    found = {
+        fetch.host: fetch.seconds for fetch in due.fetches(due.due(datetime.now(UTC), 10)) if fetch.key in unknown()
+    }
+    assert found == {"a.example": 5.0, "c.example": 4.0}
+
+
+def unknown() -> set[str]:
+    return {str(pk) for pk in Feed.objects.filter(expected_seconds=None).values_list("pk", flat=True)}
+
+
+def test_no_more_is_taken_than_the_fetchers_have_room_for(gathering: RedisServers, settings: Settings) -> None:
+    settings.RETRY_LANES = {
+        **settings.RETRY_LANES,
+        "fetch.feeds": {**settings.RETRY_LANES["fetch.feeds"], "limit": 2},
+    }
+    for place in range(3):
+        subscribe(f"{URL}{place}")
+
+    assert [scan(), scan()] == [2, 0]
+
+
+def test_a_scan_that_died_with_the_lock_holds_up_nobody_for_long(gathering: RedisServers) -> None:
+    subscribe(URL)
+    with locks.held(scanning.LOCK, scanning.LOCK_SECONDS):
+        assert scan() == 0
+        assert 0 < gathering.state.client.ttl(scanning.LOCK) <= scanning.LOCK_SECONDS
+    assert scan() == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (handing, "_mark"),
+        (publishing, "publish_all"),
+        (handing, "_ask"),
+        (postponing, "write"),
+        (scans, "begin"),
+        (scans, "note"),
+    ],
+    ids=["before rows are marked", "before jobs", "before claims", "after jobs", "before all", "at the end"],
+)
+def test_a_scan_killed_between_its_steps_is_made_up_for(
+    gathering: RedisServers, monkeypatch: pytest.MonkeyPatch, module: object, name: str
+) -> None:
+    one = subscribe(URL)
+
+    def die(*_: object, **__: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, die)
+        with pytest.raises(KilledError):
+            scan()
+    scan()
+    if claims_waiting(gathering) and not jobs(gathering):
+        sweep(gathering)
+
+    assert jobs(gathering) == [URL]
+    assert claims_waiting(gathering) == 1
+    assert row(one).next_check_at <= datetime.now(UTC)
+
+
+def claims_waiting(servers: RedisServers) -> int:
+    return len(list(servers.state.client.scan_iter("retry:claim:*")))
+
+
+def sweep(servers: RedisServers) -> None:
+    """The sweeper's time has come."""
+    for name in servers.state.client.scan_iter("retry:claim:*"):
+        servers.state.client.zadd("retry:claims", {name.decode().removeprefix("retry:claim:"): 0})
+    sweeping.sweep()
+
+
+def test_a_feed_that_did_not_come_back_is_handed_over_again(gathering: RedisServers) -> None:
+    one = subscribe(URL)
+    scan()
+    gathering.state.client.flushall()
+    assert scan() == 0  # it may be in line for a while
+
+    Feed.objects.filter(pk=one.pk).update(handed_over_at=datetime.now(UTC) - timedelta(minutes=2))
+    assert scan() == 1
+    assert jobs(gathering) == [URL]
+
+
+def test_a_host_that_is_left_alone_keeps_its_feeds_waiting_in_words(gathering: RedisServers) -> None:
+    one = subscribe(URL)
+    connections.run(frontier.block("example.org", 3600))
+
+    assert scan() == 0
+    assert row(one).reason == "Its host is left alone for 1 h: fetched after that."
+    assert row(one).next_check_at > datetime.now(UTC) + timedelta(minutes=59)
+    assert row(one).handed_over_at is None
+    assert (jobs(gathering), claims_waiting(gathering), Scan.objects.count()) == ([], 0, 0)
+
+
+@pytest.mark.parametrize(("status", "state", "failures"), [(502, "failing", 1), (503, "throttled", 0)])
+def test_a_failure_that_only_its_claim_has_seen_is_decided_upon(status: int, state: str, failures: int) -> None:
+    one = subscribe(URL)
+    scan()
+    error = PreparationError("The origin: answered so.", status=status, retry_seconds=600)
+    connections.execute(claims.finishing_failed(work_key(one.pk), claimed_token(one), error, luck=0.5))
+    Feed.objects.filter(pk=one.pk).update(handed_over_at=datetime.now(UTC) - timedelta(minutes=2))
+
+    assert scan() == 0
+    assert (row(one).state, row(one).failures) == (state, failures)
+    assert "answered so" in row(one).reason
+    assert row(one).next_check_at > datetime.now(UTC) + timedelta(minutes=9)
+
+
+def test_a_scan_ends_when_the_last_of_its_feeds_has_come_back() -> None:
+    began = datetime.now(UTC)
+    many = [subscribe(f"https://{place}.example/") for place in range(3)]
+    scan()
+    noted = Scan.objects.get()
+    assert (noted.feeds, noted.hosts, noted.ended_at) == (3, 3, None)
+
+    came_back(many[:2], began + timedelta(seconds=4), 2.0)
+    scan()
+    assert Scan.objects.get().ended_at is None
+
+    came_back(many[2:], began + timedelta(seconds=9), 8.0)
+    scan()
+    noted = Scan.objects.get()
+    assert noted.ended_at == began + timedelta(seconds=9)
+    assert noted.makespan_seconds == pytest.approx(9, abs=1)
+    assert noted.bound_seconds == 8.0
+
+
+def came_back(many: list[Feed], at: datetime, seconds: float) -> None:
+    later = at + timedelta(days=1)
+    Feed.objects.filter(pk__in=[one.pk for one in many]).update(
+        handed_over_at=None, checked_at=at, last_seconds=seconds, next_check_at=later
+    )
