@@ -203,6 +203,7 @@ class Entry(models.Model):
         indexes = (
             models.Index(fields=("feed", "-happened_at", "-id"), name="entries_of_a_feed"),
             models.Index(fields=("-happened_at", "-id"), name="entries_by_time"),
+            models.Index(fields=("left_at",), condition=Q(left_at__isnull=False), name="entries_that_left"),
         )
 
     def __str__(self) -> str:

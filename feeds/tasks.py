@@ -1,10 +1,11 @@
 """Celery tasks of feeds."""
 
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from celery import shared_task
+from django.conf import settings
 from django.db import Error as DatabaseError
 
 from retry import preparing
@@ -12,7 +13,10 @@ from retry.errors import StoreUnavailable
 
 from .composing.pages import prepared
 from .gathering import scanning
+from .keeping import pruning, scans
 from .keeping.flagging import SCAN
+
+PRUNE_SECONDS = 1.0
 
 _log = logging.getLogger("tarry.tasks")
 
@@ -24,6 +28,17 @@ def scan() -> None:
         scanning.scan(datetime.now(UTC))
     except (StoreUnavailable, DatabaseError) as error:
         _log.warning("feeds are not handed over", extra={"error": str(error)})
+
+
+@shared_task(name="feeds.prune", ignore_result=True)
+def prune() -> None:
+    """Removes entries that left their feeds long ago, as many as can be removed in a second, and old scans."""
+    now = datetime.now(UTC)
+    try:
+        pruning.prune_old(now, PRUNE_SECONDS)
+        scans.prune(now - timedelta(days=settings.FETCH_TIMINGS_DAYS))
+    except DatabaseError as error:
+        _log.warning("entries could not be pruned", extra={"error": str(error)})
 
 
 @shared_task(name="feeds.render", ignore_result=True)

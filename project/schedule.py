@@ -19,6 +19,7 @@ ALWAYS: tuple[Entry, ...] = (
     ("fetch limits", "resources.apply_fetch_limits", 30),
     ("fetch timings", "resources.prune_fetch_timings", 60),
     ("fetch headers", "resources.reseal_fetch_headers", 120),
+    ("feeds prune", "feeds.prune", 60),
 )
 DEMO: Entry = ("demo", "resources.vary_demo", 15)
 PRUNING: Entry = ("prune blobs", "resources.prune_blobs", 300)

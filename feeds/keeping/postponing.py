@@ -12,8 +12,10 @@ from ..deciding.troubles import Trouble, trouble_of
 from ..models import Feed
 from . import standings
 
-BUSY = 503
-"""Failure records of this status are nobody's failure: the server asked to wait, or we have troubles."""
+BUSY, ANSWERED = 503, "The origin: "
+"""Failure records of this status are nobody's failure. The server itself asked to wait where they begin so; else it
+was not asked.
+"""
 
 
 def write(
@@ -29,10 +31,15 @@ def write(
     for feed_id, wait in postponed.items():
         _put_off(feed_id, wait, now)
     for feed_id, record in refused.items():
-        failure = Failure.THROTTLED if record.status == BUSY else Failure.TRANSIENT
-        _decide(feed_id, failure, record.detail, record.wait_seconds, now)
+        _decide(feed_id, _failure(record), record.detail.removeprefix(ANSWERED), record.wait_seconds, now)
     for feed_id in impossible:
         _decide(feed_id, Failure.REFUSED, "its address is none that can be asked", 0, now)
+
+
+def _failure(record: claimed.Failed) -> Failure:
+    if record.status != BUSY:
+        return Failure.TRANSIENT
+    return Failure.THROTTLED if record.detail.startswith(ANSWERED) else Failure.POSTPONED
 
 
 def _put_off(feed_id: int, wait: timedelta, now: datetime) -> None:

@@ -46,3 +46,8 @@ def _end(scan: Scan, now: datetime, limits: Limits) -> None:
         took = (ended_at - scan.started_at).total_seconds()
         fields |= {"makespan_seconds": took, "bound_seconds": bound(fetches, limits).seconds}
     Scan.objects.filter(pk=scan.pk).update(**fields)
+
+
+def prune(before: datetime) -> None:
+    """Removes scans that began before. Raises DatabaseError."""
+    Scan.objects.filter(started_at__lt=before).delete()

@@ -25,7 +25,7 @@ from ..deciding.troubles import Trouble, trouble_of
 from ..models import MOST_URL_CHARACTERS, Entry, Feed
 from ..readings import Reading, Row
 from ..updating import Marks
-from . import durations, moves, standings, versions
+from . import durations, moves, pruning, standings, versions
 
 SEEN_MOMENTS = 10 * MOMENTS
 """So many of the last entries tell how often a feed publishes: entries that came together are one publication."""
@@ -110,6 +110,7 @@ def _store_entries(feed: Feed, kept: Kept, reading: Reading, now: datetime) -> N
     _store_changed(feed, [row for row in reading.rows if row.was], ids, now)
     here = {ids[identity] for identity in reading.here if identity in ids}
     _mark_left(feed, kept, here, now)
+    pruning.prune_feed(feed.pk, len(kept.marks) + len(new))
 
 
 def _store_changed(feed: Feed, rows: Collection[Row], ids: Mapping[str, int], now: datetime) -> None:

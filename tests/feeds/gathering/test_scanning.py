@@ -202,11 +202,20 @@ def test_a_host_that_is_left_alone_keeps_its_feeds_waiting_in_words(gathering: R
     assert (jobs(gathering), claims_waiting(gathering), Scan.objects.count()) == ([], 0, 0)
 
 
-@pytest.mark.parametrize(("status", "state", "failures"), [(502, "failing", 1), (503, "throttled", 0)])
-def test_a_failure_that_only_its_claim_has_seen_is_decided_upon(status: int, state: str, failures: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "detail", "state", "failures"),
+    [
+        (502, "The origin: answered so.", "failing", 1),
+        (503, "The origin: answered so.", "throttled", 0),
+        (503, "Its origin is left alone, and nobody answered so.", "active", 0),
+    ],
+)
+def test_a_failure_that_only_its_claim_has_seen_is_decided_upon(
+    status: int, detail: str, state: str, failures: int
+) -> None:
     one = subscribe(URL)
     scan()
-    error = PreparationError("The origin: answered so.", status=status, retry_seconds=600)
+    error = PreparationError(detail, status=status, retry_seconds=600)
     connections.execute(claims.finishing_failed(work_key(one.pk), claimed_token(one), error, luck=0.5))
     Feed.objects.filter(pk=one.pk).update(handed_over_at=datetime.now(UTC) - timedelta(minutes=2))
 
