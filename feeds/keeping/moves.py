@@ -46,7 +46,7 @@ def _relocate(feed_id: int, new_url: str, why: str, more: Mapping[str, object], 
             raise MoveError("The feed is at that address already.")
         kept_back = () if places.may_take_along(feed.url, new_url) else KEPT_BACK
         left = {name: getattr(feed, name) for name in kept_back}
-        _put(feed, places.moved(feed, new_url), {**dict.fromkeys(left, ""), **more}, now)
+        put(feed, places.moved(feed, new_url), {**dict.fromkeys(left, ""), **more}, now)
         left = left if any(left.values()) else {}
         return Move.objects.create(
             feed=feed, moved_at=now, old_url=feed.url, new_url=new_url, why=why, left_behind=left
@@ -66,7 +66,7 @@ def undo(move_id: int, now: datetime) -> bool:
         user = left.get("user", feed.user)
         refused = [*(url for url in feed.refused_moves if url != done.new_url), done.new_url]
         why = f"It was brought back from {done.new_url}. It is fetched at once."
-        _put(feed, Address(done.old_url, user), {**left, **_due(why, now), "refused_moves": refused}, now)
+        put(feed, Address(done.old_url, user), {**left, **_due(why, now), "refused_moves": refused}, now)
         Move.objects.filter(pk=done.pk).update(undone_at=now)
     return True
 
@@ -75,7 +75,8 @@ def _due(why: str, now: datetime) -> dict[str, object]:
     return {"next_check_at": now, "handed_over_at": None, "reason": why}
 
 
-def _put(feed: Feed, address: Address, more: Mapping[str, object], now: datetime) -> None:
+def put(feed: Feed, address: Address, more: Mapping[str, object], now: datetime) -> None:
+    """Puts the feed there, with other fields that change. Remembers nothing. Raises MoveError."""
     there = Feed.objects.filter(key_digest=address.key_digest).exclude(pk=feed.pk).first()
     if there is not None:
         raise MoveError(f"There is another feed at {address.url}: “{there.slug}”. Merge the two.")

@@ -27,6 +27,11 @@ def touch_combinations(feeds: Collection[int], now: datetime) -> None:
         Category.objects.filter(pk__in=[row.pk for row in rows.order_by("pk")]).update(version=raised(now))
 
 
+def touch_categories(categories: Collection[int], now: datetime) -> None:
+    """Raises the versions of these, and of those that they stand in."""
+    Category.objects.filter(pk__in={*categories, *_around(categories)}).update(version=raised(now))
+
+
 def raised(now: datetime) -> Greatest:
     """The next version of a row."""
     return Greatest(F("version") + 1, Value(round(now.timestamp() * 1_000_000)))

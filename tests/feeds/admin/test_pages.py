@@ -1,0 +1,553 @@
+"""The admin's pages of feeds: what they show, what their buttons do, what they refuse."""
+
+import html
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from feeds import addresses
+from feeds.admin import importing
+from feeds.keeping import credentials, flagging, moves
+from feeds.models import ALL, Category, Feed, Follow, Move, Scan
+from feeds.opml import reading
+from resources.fetching.keeping.models import FetchTiming
+from resources.fetching.keeping.records import url_digest
+from tests.feeds.keeping import rows
+from tests.feeds.keeping.rows import NOW
+
+pytestmark = pytest.mark.django_db
+
+LIST, CATEGORIES, FOLLOWS, SCANS = (f"/admin/feeds/{name}/" for name in ("feed", "category", "follow", "scan"))
+NEW = "https://new.example/feed"
+
+
+@pytest.fixture(autouse=True)
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Has an item for each time that a scan was asked for."""
+    found: list[str] = []
+    monkeypatch.setattr(flagging, "ask_for_scan", lambda: found.append("scan"))
+    return found
+
+
+def text(response: Any) -> str:
+    assert response.status_code == 200, response.status_code
+    return html.unescape(response.content.decode())
+
+
+def said(response: Any) -> str:
+    assert response.status_code == 200, response.status_code
+    return " ".join(str(message) for message in response.context["messages"])
+
+
+def page_of(feed: Feed) -> str:
+    return f"{LIST}{feed.pk}/change/"
+
+
+def choose(client: Client, action: str, *feeds: Feed, **more: str) -> Any:
+    chosen = {"action": action, "_selected_action": [feed.pk for feed in feeds], **more}
+    return client.post(LIST, chosen, follow=True)
+
+
+def press(client: Client, feed: Feed, button: str, **more: str) -> Any:
+    return client.post(f"{LIST}{feed.pk}/act/{button}/", more, follow=True)
+
+
+def form(feed: Feed | None = None, /, **fields: Any) -> dict[str, Any]:
+    """What the form of a feed sends."""
+    sent = {"url": feed.url, "slug": feed.slug, "title": feed.title, "user": feed.user} if feed else {}
+    return {**sent, **fields}
+
+
+def save(client: Client, feed: Feed, **fields: Any) -> Any:
+    return client.post(page_of(feed), form(feed, **fields), follow=True)
+
+
+def test_the_list_tells_the_health_of_all_at_a_glance(admin_client: Client) -> None:
+    rows.feed("well", fetched_at=NOW, state="active", expected_seconds=7.5)
+    rows.feed("bad", state="failing", trouble="TLS", failures=3, failing_since=datetime.now(UTC) - timedelta(days=2))
+    rows.feed("fresh")
+    Scan.objects.create(
+        started_at=NOW, feeds=2, hosts=2, expected_seconds=1, bound_seconds=2, makespan_seconds=3, ended_at=NOW
+    )
+    page = text(admin_client.get(LIST))
+    for part in ("3</span> feeds", "1</span> failing", "1</span> never read", "1</span> slow"):
+        assert part in page
+    assert "no trusted connection to its server, for 2 d" in page
+    assert "7.50\N{NO-BREAK SPACE}s" in page
+    assert "2 feeds in 3.0 s, 1.50 times the lower bound" in page
+
+
+def test_feeds_that_are_due_and_not_fetched_are_told(admin_client: Client) -> None:
+    rows.feed("late", next_check_at=datetime.now(UTC) - timedelta(hours=1))
+    assert "Do <code>work</code>, <code>beat</code> and <code>fetch</code> run?" in text(admin_client.get(LIST))
+
+
+@pytest.mark.parametrize(
+    ("health", "fields"),
+    [
+        ("failing", {"state": "failing"}),
+        ("gone", {"state": "gone"}),
+        ("throttled", {"state": "throttled"}),
+        ("slow", {"expected_seconds": 6.0}),
+        ("pushed", {"is_pushed": True}),
+        ("paused", {"paused": True, "state": "failing"}),
+        ("moving", {"moving": {"url": NEW}}),
+        ("new", {"fetched_at": None}),
+    ],
+)
+def test_the_list_is_narrowed_by_health(admin_client: Client, health: str, fields: dict[str, Any]) -> None:
+    rows.feed("wanted", **{"fetched_at": NOW, **fields})
+    rows.feed("other", fetched_at=NOW)
+    page = text(admin_client.get(LIST, {"health": health}))
+    assert "wanted.example" in page
+    assert "other.example" not in page
+
+
+def test_feeds_that_gave_the_same_bytes_are_likely_duplicates(admin_client: Client) -> None:
+    for name in ("one", "two"):
+        rows.feed(name, body_digest="a" * 64)
+    rows.feed("other", body_digest="b" * 64)
+    page = text(admin_client.get(LIST, {"health": "twice"}))
+    assert "one.example" in page
+    assert "two.example" in page
+    assert "other.example" not in page
+
+
+def test_the_list_is_narrowed_by_a_category_and_those_below_it(admin_client: Client) -> None:
+    wanted = rows.feed("wanted")
+    rows.feed("other")
+    news = Category.objects.create(slug="news", title="News")
+    wanted.categories.add(Category.objects.create(slug="europe", title="Europe", parent=news))
+    page = text(admin_client.get(LIST, {"category": "news"}))
+    assert "News / Europe" in page
+    assert "wanted.example" in page
+    assert "other.example" not in page
+
+
+def test_the_list_is_sorted_by_expected_duration(admin_client: Client) -> None:
+    for name, seconds in (("middle", 2.0), ("slow", 9.0), ("quick", 0.1)):
+        rows.feed(name, expected_seconds=seconds)
+    page = text(admin_client.get(LIST, {"o": "-4"}))
+    places = [page.index(f"{name}.example") for name in ("slow", "middle", "quick")]
+    assert places == sorted(places)
+
+
+def test_the_list_takes_few_queries_however_many_feeds(
+    admin_client: Client, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(60):
+        rows.feed(f"feed{number}")
+    with django_assert_max_num_queries(15):
+        text(admin_client.get(LIST))
+
+
+@pytest.mark.parametrize("page", [LIST, CATEGORIES, FOLLOWS, SCANS])
+@pytest.mark.parametrize("query", ["", "p=2", "q=x", "health=x", "category=x", "o=1.-2.3", "q=%00"])
+def test_lists_answer_whatever_is_asked(admin_client: Client, page: str, query: str) -> None:
+    rows.feed("one")
+    assert admin_client.get(f"{page}?{query}", follow=True).status_code == 200
+
+
+def test_the_page_tells_why_this_time(admin_client: Client) -> None:
+    soon = datetime.now(UTC) + timedelta(minutes=30)
+    feed = rows.feed("one", next_check_at=soon, reason="It publishes about every hour.", fetched_at=NOW)
+    page = text(admin_client.get(page_of(feed)))
+    assert re.search("It is fetched in (30 min|29 min .. s), at ", page)
+    assert "Why this time?" in page
+    assert "It publishes about every hour." in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"paused": True}, "It is paused"),
+        ({"flagged_at": NOW}, "It was said to have changed"),
+        ({"handed_over_at": NOW}, "It was handed over to the fetchers"),
+        ({}, "It is due since"),
+    ],
+)
+def test_the_page_tells_where_a_feed_stands(admin_client: Client, fields: dict[str, Any], sentence: str) -> None:
+    feed = rows.feed("one", next_check_at=NOW - timedelta(days=400), **fields)
+    assert sentence in text(admin_client.get(page_of(feed)))
+
+
+def test_the_page_shows_the_last_fetches_and_entries(admin_client: Client) -> None:
+    feed = rows.feed("one")
+    entry = {"data": {"content": "<p>All of <b>it</b></p>"}, "link": "https://one.example/a"}
+    rows.entry(feed, "An entry", **entry)
+    rows.entry(feed, "Bad <link>", link="javascript:alert(1)", left_at=NOW)
+    for outcome in ("fetched", "not modified", "throttled"):
+        FetchTiming.objects.create(
+            started_at=NOW,
+            url_digest=url_digest(feed.url),
+            host=feed.host,
+            scope=feed.host,
+            kind="feed",
+            lane="fast",
+            seconds=0.25,
+            wire_bytes=100,
+            outcome=outcome,
+        )
+    response = admin_client.get(page_of(feed))
+    page = text(response)
+    assert "The last 3 fetches: 1 brought a body, 1 not modified, 1 failed" in page
+    assert 'class="fetch-failed"' in page
+    assert '<a href="https://one.example/a" rel="noopener noreferrer nofollow">An entry</a>' in page
+    assert "All of it" in page
+    assert "javascript:" not in page
+    assert "Bad &lt;link&gt;" in response.content.decode()
+    assert "no longer in the feed's document" in page
+
+
+def test_fetch_now_flags_feeds_and_asks_for_a_scan(admin_client: Client, asked: list[str]) -> None:
+    feed, paused = rows.feed("one"), rows.feed("two", paused=True)
+    message = said(choose(admin_client, "fetch_now", feed, paused))
+    assert "as soon as their hosts allow: one." in message
+    assert "Paused, and not fetched: 1." in message
+    assert asked == ["scan"]
+    assert list(Feed.objects.exclude(flagged_at=None)) == [feed]
+
+
+def test_pausing_and_resuming_change_what_is_combined(admin_client: Client) -> None:
+    feed = rows.feed("one")
+    for button, paused in (("pause", True), ("resume", False)):
+        before = Category.objects.get(slug=ALL).version
+        press(admin_client, feed, button)
+        feed.refresh_from_db()
+        assert feed.paused is paused
+        assert Category.objects.get(slug=ALL).version > before
+
+
+def test_a_pause_that_is_there_is_no_change(admin_client: Client) -> None:
+    feed = rows.feed("one", paused=True)
+    assert "nothing was changed" in said(choose(admin_client, "pause", feed))
+
+
+def test_a_redirect_is_adopted_and_taken_back(admin_client: Client, asked: list[str]) -> None:
+    feed = rows.feed("one", moving={"url": NEW, "times": 2})
+    assert f"It redirects for good to {NEW}" in text(admin_client.get(page_of(feed)))
+    assert "Given the address" in said(press(admin_client, feed, "adopt"))
+    feed.refresh_from_db()
+    assert feed.url == NEW
+    assert "Take back" in text(admin_client.get(page_of(feed)))
+    press(admin_client, feed, "bring-back")
+    feed.refresh_from_db()
+    assert (feed.url, feed.refused_moves) == ("https://one.example/feed", [NEW])
+    assert asked == ["scan", "scan"]
+
+
+def test_what_stands_in_the_way_of_a_move_is_said_and_stops_no_other(admin_client: Client) -> None:
+    there, stuck, free = rows.feed("there"), rows.feed("stuck"), rows.feed("free")
+    Feed.objects.filter(pk=stuck.pk).update(moving={"url": there.url})
+    Feed.objects.filter(pk=free.pk).update(moving={"url": NEW})
+    message = said(choose(admin_client, "adopt", stuck, free))
+    assert "stuck: There is another feed" in message
+    assert "“there”" in message
+    assert Feed.objects.get(url=NEW) == free
+
+
+def test_another_feed_of_its_page_can_be_taken(admin_client: Client) -> None:
+    feed = rows.feed("one", discovered=[{"url": "https://one.example/feed"}, {"url": NEW, "title": "New"}])
+    assert NEW in text(admin_client.get(page_of(feed)))
+    press(admin_client, feed, "choose", url="https://evil.example/")
+    assert not Move.objects.exists()
+    press(admin_client, feed, "choose", url=NEW)
+    assert Feed.objects.get().url == NEW
+
+
+def test_merging_asks_which_is_kept(admin_client: Client) -> None:
+    one, two = rows.feed("one", subscriber_count=1), rows.feed("two", subscriber_count=5)
+    rows.entry(one, "same")
+    rows.entry(two, "same")
+    page = text(choose(admin_client, "merge", one, two))
+    assert f'value="{two.pk}" checked' in page
+    assert "share no entry" not in page
+    assert "Merged into “one”: 1." in said(choose(admin_client, "merge", one, two, kept=str(one.pk)))
+    assert Feed.objects.get() == one
+
+
+def test_feeds_without_a_common_entry_are_merged_only_after_a_warning(admin_client: Client) -> None:
+    one, two = rows.feed("one"), rows.feed("two")
+    rows.entry(one, "this")
+    rows.entry(two, "that")
+    assert "share no entry" in text(choose(admin_client, "merge", one, two))
+    assert Feed.objects.count() == 2
+    assert "from two to" in said(choose(admin_client, "merge", one))
+
+
+def test_chosen_feeds_are_exported_without_passwords(admin_client: Client) -> None:
+    feed = rows.feed("one", user="me", sealed_password=credentials.sealed_password("secret"))
+    rows.feed("other")
+    response = choose(admin_client, "export", feed)
+    assert response["Content-Disposition"].startswith('attachment; filename="feeds-')
+    assert b"secret" not in response.content
+    assert [each.address.url for each in reading.parse(response.content).subscriptions] == [feed.url]
+
+
+def test_a_feed_is_added_by_its_address_alone(admin_client: Client, asked: list[str]) -> None:
+    response = admin_client.post(f"{LIST}add/", form(url="me:pw@new.example/feed"), follow=True)
+    assert response.status_code == 200
+    response = admin_client.post(f"{LIST}add/", form(url="https://me:pw@new.example/feed", title="New"), follow=True)
+    feed = Feed.objects.get(url=NEW)
+    assert (feed.slug, feed.user, credentials.password_of(feed)) == ("new", "me", "pw")
+    assert feed.flagged_at is not None
+    assert asked == ["scan"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"url": "ftp://x.example/"}, "Only http and https"),
+        ({"url": "https://one.example/feed#again"}, "there already: “one”"),
+        ({"url": NEW, "password": "p"}, "belongs to a user"),
+        ({"url": NEW, "user": "a:b"}, "no colon"),
+        ({"url": NEW, "headers": "nonsense"}, "line of its own"),
+        ({"url": NEW, "headers": "Host: x"}, "cannot be sent"),
+        ({"url": NEW, "headers": "X-A: 1\nx-a: 2"}, "twice"),
+        ({"url": NEW, "headers": "\n".join(f"X-{n}: 1" for n in range(30))}, "at the most"),
+        ({"url": NEW, "least_seconds": "100", "most_seconds": "60"}, "less than the least"),
+        ({"url": NEW, "least_seconds": "1"}, "greater than or equal to 60"),
+        ({"url": ""}, "required"),
+        ({"url": NEW, "title": "\0"}, "Null characters"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_sentence(admin_client: Client, fields: dict[str, str], message: str) -> None:
+    rows.feed("one")
+    assert message in text(admin_client.post(f"{LIST}add/", form(**fields)))
+    assert Feed.objects.count() == 1
+
+
+def test_headers_and_bounds_of_a_new_feed_are_kept(admin_client: Client) -> None:
+    admin_client.post(f"{LIST}add/", form(url=NEW, headers="X-Key: k", least_seconds="60", title="New"))
+    feed = Feed.objects.get()
+    assert credentials.shown_to_server(feed) == {"X-Key": "k"}
+    assert feed.least_seconds == 60
+
+
+def test_secrets_are_never_shown_and_stay_where_nothing_is_typed(admin_client: Client) -> None:
+    feed = rows.feed(
+        "one",
+        user="me",
+        sealed_password=credentials.sealed_password("secret"),
+        sealed_headers=credentials.sealed_headers({"X-Key": "covert"}),
+    )
+    page = text(admin_client.get(page_of(feed)))
+    assert "secret" not in page
+    assert "covert" not in page
+    assert "A password is stored." in page
+    save(admin_client, feed, title="Renamed")
+    feed.refresh_from_db()
+    assert (feed.title, credentials.password_of(feed)) == ("Renamed", "secret")
+    assert credentials.headers_of(feed) == {"X-Key": "covert"}
+    save(admin_client, feed, user="", forget_headers="on")
+    feed.refresh_from_db()
+    assert not credentials.is_private(feed)
+
+
+def test_another_address_is_a_move_and_leaves_secrets_behind(admin_client: Client, asked: list[str]) -> None:
+    feed = rows.feed("one", user="me", sealed_password=credentials.sealed_password("secret"))
+    assert "left behind" in said(save(admin_client, feed, url=NEW))
+    feed.refresh_from_db()
+    assert (feed.url, feed.user, feed.sealed_password) == (NEW, "", "")
+    assert Move.objects.get().new_url == NEW
+    assert asked == ["scan"]
+
+
+def test_another_address_with_user_and_password_takes_those(admin_client: Client) -> None:
+    feed = rows.feed("one", etag='"a"', body_digest="b")
+    save(admin_client, feed, url="https://me:pw@new.example/feed")
+    feed.refresh_from_db()
+    assert (feed.url, feed.user, credentials.password_of(feed)) == (NEW, "me", "pw")
+    assert (feed.etag, feed.body_digest) == ("", "")
+
+
+def test_saving_the_form_overwrites_nothing_that_fetchers_wrote_meanwhile(admin_client: Client) -> None:
+    feed = rows.feed("one")
+    sent = form(feed, title="Renamed")
+    Feed.objects.filter(pk=feed.pk).update(own_title="Read just now", failures=3, paused=True)
+    admin_client.post(page_of(feed), sent)
+    feed.refresh_from_db()
+    assert (feed.title, feed.own_title, feed.failures, feed.paused) == ("Renamed", "Read just now", 3, True)
+
+
+@pytest.mark.parametrize("slug", ["all", "category", "Über", "a b", "-a", ""])
+def test_slugs_that_cannot_be_are_refused(admin_client: Client, slug: str) -> None:
+    feed = rows.feed("one")
+    assert "Please correct the error" in text(save(admin_client, feed, slug=slug))
+
+
+def test_a_feed_that_came_to_the_address_since_the_form_was_checked_is_said(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed, there = rows.feed("one"), rows.feed("two")
+    sent = form(feed, url=there.url)
+    monkeypatch.setattr("feeds.admin.forms.ChangeForm._clean_address", _unchecked)
+    response = admin_client.post(page_of(feed), sent, follow=True)
+    assert "Nothing was changed: There is another feed" in said(response)
+
+
+def _unchecked(self: Any, cleaned: dict[str, Any]) -> None:
+    self.address = addresses.read(cleaned["url"])
+
+
+def test_categories_of_a_feed_change_what_they_give(admin_client: Client) -> None:
+    feed = rows.feed("one")
+    old, new = (Category.objects.create(slug=name, title=name) for name in ("old", "new"))
+    feed.categories.add(old)
+    save(admin_client, feed, categories=[new.pk])
+    assert min(Category.objects.filter(pk__in=[old.pk, new.pk]).values_list("version", flat=True)) > 0
+    assert list(feed.categories.all()) == [new]
+
+
+def test_deleting_names_feeds_and_not_their_entries(admin_client: Client) -> None:
+    feed = rows.feed("one")
+    rows.entry(feed, "An entry")
+    news = Category.objects.create(slug="news", title="News")
+    feed.categories.add(news)
+    page = text(choose(admin_client, "delete_selected", feed))
+    assert feed.url in page
+    assert "An entry" not in page
+    choose(admin_client, "delete_selected", feed, post="yes")
+    news.refresh_from_db()
+    assert news.version > 0
+    assert not Feed.objects.exists()
+
+
+def test_a_feed_is_deleted_from_its_page(admin_client: Client) -> None:
+    feed = rows.feed("one")
+    admin_client.post(f"{LIST}{feed.pk}/delete/", {"post": "yes"})
+    assert not Feed.objects.exists()
+
+
+def opml(*urls: str) -> SimpleUploadedFile:
+    outlines = "".join(f'<outline type="rss" xmlUrl="{url}"/>' for url in urls)
+    return SimpleUploadedFile("list.opml", f"<opml><body>{outlines}</body></opml>".encode())
+
+
+def test_a_list_is_imported_after_saying_what_it_would_do(admin_client: Client, asked: list[str]) -> None:
+    rows.feed("one")
+    urls = (NEW, "https://one.example/feed", "gopher://x")
+    page = text(admin_client.post(f"{LIST}import/", {"file": opml(*urls), "dry_run": "on"}))
+    assert NEW in page
+    assert "Only http and https are fetched." in page
+    assert Feed.objects.count() == 1
+    response = admin_client.post(f"{LIST}import/", {"file": opml(*urls), "follow": "on"}, follow=True)
+    assert "Feeds added: 1, there before: 1" in said(response)
+    assert "Only http and https are fetched." in said(response)
+    assert Follow.objects.count() == 2
+    assert asked == ["scan"]
+
+
+@pytest.mark.parametrize("content", [b"", b"<html></html>", b"\x00\xff"])
+def test_what_is_no_list_is_refused_in_the_form(admin_client: Client, content: bytes) -> None:
+    page = text(admin_client.post(f"{LIST}import/", {"file": SimpleUploadedFile("x", content)}))
+    assert "errorlist" in page
+
+
+def test_a_list_that_would_take_too_long_is_for_the_command(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "MOST_FEEDS", 1)
+    page = text(admin_client.post(f"{LIST}import/", {"file": opml(NEW, "https://b.example/")}))
+    assert "manage.py import_opml" in page
+
+
+def test_categories_show_where_they_stand_and_what_they_hold(admin_client: Client) -> None:
+    news = Category.objects.create(slug="news", title="News")
+    rows.feed("one").categories.add(Category.objects.create(slug="europe", title="Europe", parent=news))
+    page = text(admin_client.get(CATEGORIES))
+    assert "News / Europe" in page
+    assert "/feeds/category/europe.atom" in page
+    assert "/feeds/all.atom" in page
+
+
+def test_a_category_cannot_stand_in_itself(admin_client: Client) -> None:
+    news = Category.objects.create(slug="news", title="News")
+    europe = Category.objects.create(slug="europe", title="Europe", parent=news)
+    page = f"{CATEGORIES}{news.pk}/change/"
+    assert "stand in itself" in text(admin_client.post(page, {"title": "N", "slug": "news", "parent": europe.pk}))
+
+
+def test_a_category_that_moves_changes_what_is_around_it(admin_client: Client) -> None:
+    old, new = (Category.objects.create(slug=name, title=name) for name in ("old", "new"))
+    moved = Category.objects.create(slug="moved", title="moved", parent=old)
+    sent = {"title": "moved", "slug": "moved", "parent": new.pk}
+    admin_client.post(f"{CATEGORIES}{moved.pk}/change/", sent)
+    moved.refresh_from_db()
+    assert moved.parent == new
+    assert min(Category.objects.exclude(slug=ALL).values_list("version", flat=True)) > 0
+
+
+def test_the_category_of_everything_stays(admin_client: Client) -> None:
+    everything = Category.objects.get(slug=ALL)
+    assert admin_client.post(f"{CATEGORIES}{everything.pk}/delete/", {"post": "yes"}).status_code == 403
+    chosen = {"action": "delete_selected", "_selected_action": [everything.pk], "post": "yes"}
+    admin_client.post(CATEGORIES, chosen)
+    admin_client.post(f"{CATEGORIES}{everything.pk}/change/", {"title": "All of it", "slug": "other"})
+    everything.refresh_from_db()
+    assert (everything.slug, everything.title) == (ALL, "All of it")
+
+
+def test_a_category_that_goes_takes_those_below_along_and_leaves_the_feeds(admin_client: Client) -> None:
+    news = Category.objects.create(slug="news", title="News")
+    rows.feed("one").categories.add(Category.objects.create(slug="europe", title="Europe", parent=news))
+    page = text(admin_client.get(f"{CATEGORIES}{news.pk}/delete/"))
+    assert "News / Europe" in page
+    admin_client.post(f"{CATEGORIES}{news.pk}/delete/", {"post": "yes"})
+    assert [category.slug for category in Category.objects.all()] == [ALL]
+    assert Feed.objects.count() == 1
+
+
+def test_follows_are_counted_when_they_come_and_go(admin_client: Client, admin_user: User) -> None:
+    feed = rows.feed("one")
+    admin_client.post(f"{FOLLOWS}add/", {"user": admin_user.pk, "feed": feed.pk})
+    feed.refresh_from_db()
+    assert feed.subscriber_count == 1
+    admin_client.post(f"{FOLLOWS}{Follow.objects.get().pk}/delete/", {"post": "yes"})
+    feed.refresh_from_db()
+    assert feed.subscriber_count == 0
+
+
+def test_scans_are_told_with_their_bound(admin_client: Client) -> None:
+    Scan.objects.create(started_at=NOW, feeds=5, hosts=3, expected_seconds=10)
+    Scan.objects.create(
+        started_at=NOW, feeds=5, hosts=3, expected_seconds=10, bound_seconds=20, makespan_seconds=21, ended_at=NOW
+    )
+    page = text(admin_client.get(SCANS))
+    assert "goes on, begun" in page
+    assert "1.05" in page
+
+
+@pytest.mark.parametrize("button", ["fetch", "pause", "resume", "adopt", "bring-back", "choose"])
+def test_who_may_only_look_can_press_no_button(client: Client, button: str) -> None:
+    feed = rows.feed("one", moving={"url": NEW})
+    user = User.objects.create_user("viewer", password="x", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_feed"))
+    client.force_login(user)
+    page = text(client.get(page_of(feed)))
+    assert "Why this time?" in page
+    assert "/act/" not in page
+    assert client.post(f"{LIST}{feed.pk}/act/{button}/").status_code == 403
+    assert client.get(f"{LIST}import/").status_code == 403
+
+
+def test_buttons_that_there_are_not_and_feeds_that_are_gone_are_not_found(admin_client: Client) -> None:
+    feed = rows.feed("one")
+    assert admin_client.post(f"{LIST}{feed.pk}/act/nonsense/").status_code == 404
+    assert admin_client.post(f"{LIST}0/act/pause/").status_code == 404
+    assert admin_client.get(f"{LIST}{feed.pk}/act/pause/").status_code == 405
+
+
+def test_moves_are_listed_with_what_was_taken_back(admin_client: Client) -> None:
+    feed = rows.feed("one")
+    moves.move(feed.pk, NEW, "It has moved.", NOW)
+    moves.undo(Move.objects.get().pk, NOW)
+    page = text(admin_client.get(page_of(feed)))
+    assert "It has moved." in page
+    assert "22 Nov 2026 12:00" in page
+    assert "Take back" not in page
