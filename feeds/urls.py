@@ -12,6 +12,17 @@ class AnyFeedAddress(StringConverter):
     regex = r"[\s\S]*"
 
 
-register_converter(AnyFeedAddress, "any_feed_address")
+class WithoutSlash(StringConverter):
+    """A page for people, whose address lacks its slash."""
 
-urlpatterns = [path("feeds/<any_feed_address:address>", views.feed, name="feeds")]
+    regex = "[a-z0-9-]+|category/[a-z0-9-]+"
+
+
+register_converter(AnyFeedAddress, "any_feed_address")
+register_converter(WithoutSlash, "without_slash")
+
+urlpatterns = [
+    path("feeds", views.with_slash),
+    path("feeds/<without_slash:address>", views.with_slash),
+    path("feeds/<any_feed_address:address>", views.feed, name="feeds"),
+]

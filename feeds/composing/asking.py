@@ -63,7 +63,7 @@ class Asked:
     def read_path(cls, path: str) -> Self | None:
         """The first page at a path, None for none."""
         if path == BEGINNING:
-            return cls(is_combined=True, slug=ALL, format="html", limit=USUAL_ENTRIES["html"])
+            return cls.page_of_category(ALL)
         match = _PATH.fullmatch(path)
         if not match:
             return None
@@ -72,6 +72,15 @@ class Asked:
         if slug == "category" or (slug == ALL and (in_category or found == "html")):  # ALL has one address
             return None
         return cls(is_combined=in_category or slug == ALL, slug=slug, format=found, limit=USUAL_ENTRIES[found])
+
+    @classmethod
+    def page_of_feed(cls, slug: str) -> Self:
+        """For people."""
+        return cls(is_combined=False, slug=slug, format="html", limit=USUAL_ENTRIES["html"])
+
+    @classmethod
+    def page_of_category(cls, slug: str) -> Self:
+        return replace(cls.page_of_feed(slug), is_combined=True)
 
     @classmethod
     def read_address(cls, address: str) -> Self:

@@ -13,7 +13,7 @@ from feeds.rendering.pages import Page
 from retry.contents import Prepared
 from retry.errors import PreparationError
 
-from . import heads, subjects
+from . import heads, people, subjects
 from .asking import Asked
 from .errors import UnknownError
 from .heads import Origin
@@ -22,7 +22,10 @@ from .selecting import Selection, select
 FRESH_SECONDS = 86_400
 """Pages are stale as soon as there is a newer version; this is for those of which nobody hears anything more."""
 
-_RENDERED = {"atom": atom, "rss": rss, "json": jsonfeed}
+FRESH_HTML_SECONDS = 600
+"""The same for people: how pages look changes with this site."""
+
+_RENDERERS = {"atom": atom, "rss": rss, "json": jsonfeed}
 
 
 def prepared(address: str) -> Mapping[str, Prepared]:
@@ -32,17 +35,24 @@ def prepared(address: str) -> Mapping[str, Prepared]:
         subject = subjects.find(asked)
     except UnknownError as error:
         raise PreparationError("There is no such feed any more.", status=404) from error
-    page = _page(asked, subject, select(asked, subject))
-    renderer = _RENDERED[asked.format]
-    return {
-        asked.content_key: Prepared(
-            body=renderer.render(page),
-            content_type=renderer.MEDIA_TYPE,
-            fresh_seconds=FRESH_SECONDS,
-            stale_seconds=settings.FEEDS_STALE_SECONDS,
-            version=subject.version,
-        )
-    }
+    body, media_type = _rendered(asked, subject)
+    page = Prepared(
+        body=body,
+        content_type=media_type,
+        fresh_seconds=FRESH_SECONDS if asked.format != "html" else FRESH_HTML_SECONDS,
+        stale_seconds=settings.FEEDS_STALE_SECONDS,
+        version=subject.version,
+    )
+    return {asked.content_key: page}
+
+
+def _rendered(asked: Asked, subject: Feed | Category) -> tuple[bytes, str]:
+    """The bytes, and what they are."""
+    selection = select(asked, subject)
+    if asked.format == "html":
+        return people.render(asked, subject, selection), people.MEDIA_TYPE
+    renderer = _RENDERERS[asked.format]
+    return renderer.render(_page(asked, subject, selection)), renderer.MEDIA_TYPE
 
 
 def site() -> str:

@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
 
@@ -41,6 +42,9 @@ _ATTRIBUTES = {
     "track": frozenset(("kind", "label", "src", "srclang")),
     "video": frozenset(("controls", "height", "poster", "src", "width")),
 }
+_PICTURES = frozenset((("img", "src"), ("video", "poster")))
+_WHEN_PLAYED = {"controls": "", "preload": "none"}
+_REL = "noopener noreferrer nofollow"
 _SCHEMES = frozenset((*addresses.ALLOWED, "mailto"))
 _DROPPED_WHOLE = frozenset(("iframe", "math", "noembed", "noframes", "script", "style", "svg", "template", "title"))
 _MANY_TAGS = 200
@@ -69,7 +73,7 @@ def _made(relative: Literal["deny"] | tuple[Literal["rewrite_with_base"], str]) 
         attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
         url_schemes=set(_SCHEMES),
         url_relative=relative,
-        link_rel="noopener noreferrer nofollow",
+        link_rel=_REL,
     )
 
 
@@ -93,6 +97,28 @@ def _flattened(markup: str) -> str:
     parser = etree.HTMLParser(recover=True, no_network=True, remove_comments=True, remove_pis=True, encoding="utf-8")
     root = etree.fromstring(f"<div>{markup}</div>".encode(), parser=parser)
     return "" if root is None else etree.tostring(root, method="html", encoding="unicode")
+
+
+def with_pictures(markup: str, address: Callable[[str], str]) -> str:
+    """HTML that was sanitised, with pictures at other addresses: what `address` gives for theirs, none if empty.
+
+    Files are loaded late: pictures when they come into sight, sound and films when somebody plays them.
+    """
+    if "<" not in markup:
+        return markup
+
+    def replaced(tag: str, name: str, value: str) -> str | None:
+        return (address(value) or None) if (tag, name) in _PICTURES else value
+
+    cleaner = nh3.Cleaner(
+        tags=set(TAGS),
+        attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
+        attribute_filter=replaced,
+        set_tag_attribute_values={"img": {"loading": "lazy"}, "audio": _WHEN_PLAYED, "video": _WHEN_PLAYED},
+        url_relative="pass_through",
+        link_rel=_REL,
+    )
+    return cleaner.clean(markup)
 
 
 def is_markup(text: str) -> bool:

@@ -1,6 +1,9 @@
 """Pages of feeds over HTTP: serves, defers, or says what is wrong with the parameters."""
 
-from django.http import HttpRequest, HttpResponse
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 
 from feeds.composing import subjects
 from feeds.composing.asking import Asked
@@ -24,7 +27,31 @@ def feed(request: HttpRequest, address: str) -> HttpResponse:
         return responses.problem(400, str(error), cache_status="Tarry; fwd=bypass")
     except UnknownError:
         return responses.not_found(NOT_FOUND)
-    if asked is None or subject is None or asked.format == "html":
+    if asked is None or subject is None:
         return responses.not_found(NOT_FOUND)
     work = render_work(asked, subject.version)
-    return serving.serve_or_defer(request, asked.content_key, work, version=subject.version)
+    if asked.format != "html":
+        return serving.serve_or_defer(request, asked.content_key, work, version=subject.version)
+    page = serving.serve_or_defer(request, asked.content_key, work, version=subject.version, html=True)
+    if page.status_code in {200, 304}:
+        page["Content-Security-Policy"] = content_security_policy(settings.RETRY_AFTER_SERVER)
+    return page
+
+
+@methods.read_only
+def with_slash(request: HttpRequest, address: str = "") -> HttpResponse:
+    """`/feeds`, `/feeds/<slug>` lead to the pages for people, whether there are any or not."""
+    return HttpResponsePermanentRedirect(f"{request.path}/")
+
+
+def content_security_policy(retry_after_server: str) -> str:
+    """That of pages for people: pictures by this site alone, and the waiting instance where it is on another host.
+
+    Sound and films come from their publishers, when somebody plays them.
+    """
+    parts = urlsplit(retry_after_server)
+    pictures = f"'self' {parts.scheme}://{parts.netloc}" if parts.netloc else "'self'"
+    return (
+        f"default-src 'none'; style-src 'self'; img-src {pictures}; media-src http: https:; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )

@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 
 from feeds.models import Feed
+from feeds.serving import views
 from tests.conftest import RedisServers
 from tests.feeds import rows
 from tests.feeds.rows import entry
@@ -105,7 +106,7 @@ def test_there_may_be_nothing_at_all(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["/feeds/none.atom", "/feeds/category/none.rss", "/feeds/none.xml", "/feeds/all/none.atom", "/feeds/x"]
+    "address", ["/feeds/none.atom", "/feeds/category/none.rss", "/feeds/none.xml", "/feeds/all/none.atom", "/feeds/x/"]
 )
 def test_what_is_not_there_displaces_what_was(client: Client, address: str) -> None:
     answer = client.get(address)
@@ -134,3 +135,33 @@ def test_a_feed_that_went_away_meanwhile_is_404(client: Client, workers: Workers
     sea.delete()
     workers.work()
     assert client.get("/feeds/sea.atom").status_code == 404
+
+
+NAVIGATION = {"Sec-Fetch-Mode": "navigate", "Accept": "text/html"}
+
+
+@pytest.mark.parametrize("address", ["/feeds/", "/feeds/sea/", "/feeds/category/earth/?q=text"])
+def test_people_get_the_waiting_page_and_then_the_page(client: Client, workers: Workers, address: str) -> None:
+    rows.category("earth", rows.feed("sea", entry(1)))
+    waiting = client.get(address, headers=NAVIGATION)
+    assert (waiting.status_code, waiting["Cache-Control"]) == (503, "no-store")
+    assert b"Being prepared" in waiting.content
+    workers.work()
+    page = client.get(address, headers=NAVIGATION)
+    assert (page.status_code, page["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert b"Entry 1" in page.content
+    assert "script-src" not in page["Content-Security-Policy"]
+    assert "default-src 'none'" in page["Content-Security-Policy"]
+    again = client.get(address, headers={"If-None-Match": page["ETag"]})
+    assert (again.status_code, again["Content-Security-Policy"]) == (304, page["Content-Security-Policy"])
+
+
+@pytest.mark.parametrize("address", ["/feeds", "/feeds/sea", "/feeds/category/earth", "/feeds/none"])
+def test_an_address_without_its_slash_leads_to_the_page(client: Client, address: str) -> None:
+    answer = client.get(address)
+    assert (answer.status_code, answer["Location"]) == (301, f"{address}/")
+
+
+def test_pictures_may_come_from_where_clients_wait() -> None:
+    assert "img-src 'self';" in views.content_security_policy("/retry_after")
+    assert "img-src 'self' https://wait.example.org;" in views.content_security_policy("https://wait.example.org/r")

@@ -1,0 +1,123 @@
+import pytest
+from lxml import html as lxml_html
+
+from feeds.composing import people, selecting
+from feeds.composing.asking import Asked
+from feeds.models import Category, Feed
+from feeds.parsing.documents import Author, Enclosure
+from resources.mirroring.serving import addresses
+from tests.feeds import rows
+from tests.feeds.rows import entry
+
+pytestmark = pytest.mark.django_db
+
+PICTURE = "https://pictures.example.org/1.png?w=9&h=9"
+
+
+def page(subject: Feed | Category, query: str = "") -> lxml_html.HtmlElement:
+    kind = "" if isinstance(subject, Feed) else "category/"
+    path = "/feeds/" if subject.slug == "all" else f"/feeds/{kind}{subject.slug}/"
+    asked = Asked.read_address(f"{path}?{query}")
+    return lxml_html.fromstring(people.render(asked, subject, selecting.select(asked, subject)).decode())
+
+
+def everything() -> Category:
+    return Category.objects.get(slug="all")
+
+
+def test_pictures_come_from_this_site_and_are_loaded_late() -> None:
+    content = f'<p><img src="{PICTURE.replace("&", "&amp;")}" alt="A ship"></p>'
+    sea = rows.feed("sea", entry(1, content=content, image=PICTURE))
+    for subject in (sea, everything()):
+        pictures = page(subject).xpath("//article//img")
+        assert pictures
+        assert {each.get("src") for each in pictures} == {addresses.sign_url(PICTURE)}
+        assert {each.get("loading") for each in pictures} == {"lazy"}
+
+
+def test_a_picture_that_cannot_be_mirrored_is_shown_by_its_text() -> None:
+    sea = rows.feed("sea", entry(1, content='<img src="https://user:secret@x.example.org:99999/1.png" alt="A ship">'))
+    (picture,) = page(sea).xpath("//article//img")
+    assert (picture.get("src"), picture.get("alt")) == (None, "A ship")
+
+
+def test_sound_and_films_wait_until_somebody_plays_them() -> None:
+    content = '<video src="https://x.example.org/1.mp4" poster="https://x.example.org/1.png" autoplay></video>'
+    sea = rows.feed(
+        "sea", entry(1, content=content, enclosures=(Enclosure("https://x.example.org/1.mp3", "audio/mpeg"),))
+    )
+    (film,), (sound,) = page(sea).xpath("//video"), page(sea).xpath("//audio")
+    assert film.get("poster") == addresses.sign_url("https://x.example.org/1.png")
+    assert [each.get("preload") for each in (film, sound)] == ["none", "none"]
+    assert "autoplay" not in film.attrib
+
+
+@pytest.mark.parametrize("field", ["title", "link", "comments", "image"])
+def test_what_publishers_say_is_text(field: str) -> None:
+    bad = '"><script>alert(1)</script>'
+    value = bad if field == "title" else f"https://x.example.org/{bad}"
+    sea = rows.feed("sea", entry(1, authors=(Author(bad),), **{field: value}), own_title=bad, title=bad)
+    rows.category("earth", sea)
+    for subject in (sea, everything()):
+        assert page(subject).xpath("//script | //article//*[@onerror]") == []
+
+
+def test_a_combination_shows_the_beginnings_and_the_whole_on_demand() -> None:
+    long = f"<p>{'word ' * 100}</p>"
+    rows.feed(
+        "sea", entry(1, content="<p>Short.</p>"), entry(2, content=long), entry(3, content="<p>x</p><img alt=''>")
+    )
+    found = page(everything())
+    assert [bool(each.xpath(".//details")) for each in found.xpath("//article")] == [True, True, False]
+    assert found.xpath("string(//article[2]//p[@class='excerpt'])").endswith("word…")
+
+
+def test_an_entry_without_a_title_is_called_by_its_text() -> None:
+    sea = rows.feed("sea", entry(1, title="", content=f"<p>{'harbour ' * 20}</p>"), entry(0, title="", content=""))
+    titles = [each.text_content() for each in page(sea).xpath("//article//h2")]
+    assert titles[0].startswith("harbour harbour")
+    assert len(titles[0]) <= people.TITLE_CHARACTERS + 1
+    assert titles[1] == "Without a title"
+
+
+def test_pages_lead_to_the_older_and_the_newer_ones() -> None:
+    sea = rows.feed("sea", *(entry(at) for at in range(5)))
+    first = page(sea, "limit=2")
+    (older,) = first.xpath("//nav[@class='pages']/a/@href")
+    assert older.startswith("/feeds/sea/?limit=2&before=")
+    second = page(sea, older.partition("?")[2])
+    assert [each.text_content() for each in second.xpath("//article//h2")] == ["Entry 2", "Entry 1"]
+    assert second.xpath("//link[@rel='prev']/@href")[0].startswith("/feeds/sea/?limit=2&after=")
+    assert second.xpath("//meta[@name='robots']")
+
+
+def test_a_page_names_the_same_in_other_formats_with_its_search() -> None:
+    sea = rows.feed("sea", entry(1))
+    found = page(sea, "q=text").xpath("//link[@rel='alternate']")
+    assert [(each.get("type"), each.get("href")) for each in found] == [
+        ("application/atom+xml", "/feeds/sea.atom?q=text"),
+        ("application/rss+xml", "/feeds/sea.rss?q=text"),
+        ("application/feed+json", "/feeds/sea.json?q=text"),
+    ]
+
+
+def test_a_combination_names_its_categories_and_feeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(people, "MOST_FEEDS", 2)
+    sea, land = rows.feed("sea", title="The sea"), rows.feed("land", title="", own_title="Land")
+    inside = rows.category(
+        "inside", land, parent=rows.category("earth", sea, rows.feed("bare", own_title="", said=None))
+    )
+    found = page(everything())
+    assert found.xpath("//aside//a/@href")[0] == "/feeds/category/earth/"
+    assert "and 1 more" in found.xpath("string(//aside)")
+    assert page(inside).xpath("//div[@class='heading']/p[1]/a/@href") == ["/feeds/category/earth/"]
+
+
+def test_nothing_yet_says_what_to_do() -> None:
+    assert "import_opml" in page(everything()).xpath("string(//main)")
+    assert "No entries here" in page(rows.feed("sea"), "q=x").xpath("string(//main)")
+
+
+def test_samples_are_called_samples() -> None:
+    sea = rows.feed("sea", is_sample=True)
+    assert page(sea).xpath("string(//h1/span)") == "Sample"
