@@ -9,7 +9,7 @@ The expressions are RE2's, whose time is linear in the length of the URL: none c
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -121,14 +121,23 @@ def read(text: str) -> tuple[RulesFile, list[str]]:
         raise RulesError(f"it is no JSON: {error}") from error
     reading = Reading()
     found = list(reading.providers(document))
-    index = re2.Set.SearchSet(_options(_INDEX_BYTES))
-    for pattern, _ in found:
-        index.Add(pattern)
-    if found:
-        index.Compile()
+    index = _index([pattern for pattern, _ in found])
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     rules = RulesFile(tuple(provider for _, provider in found), index, digest)
     return rules, _shortened(reading.problems)
+
+
+def _index(patterns: Sequence[str]) -> Any:
+    """Finds which of the patterns a URL has, all in one go. Raises RulesError."""
+    index = re2.Set.SearchSet(_options(_INDEX_BYTES))
+    try:
+        for pattern in patterns:
+            index.Add(pattern)
+        if patterns:
+            index.Compile()
+    except re2.error as error:
+        raise RulesError(f"its urlPatterns are too much together: {_said(error)}") from error
+    return index
 
 
 def applied(rules: RulesFile, target: Target, text_of: Callable[[Target], str]) -> Target:

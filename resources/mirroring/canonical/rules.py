@@ -9,7 +9,7 @@ from .clearurls import RulesFile
 from .parameters import Names, names
 from .shards import Shards, chosen, shards
 
-VERSION = 1
+VERSION = 2
 """Of the spelling and the built-in rules: counted up with each change of them, so that stored URLs get new keys."""
 
 

@@ -20,7 +20,7 @@ def path(text: str) -> str:
 
 
 def query(text: str) -> str:
-    """The query in its one spelling."""
+    """The query, or a piece of it, in its one spelling."""
     return _respelt(text).replace(_DOT, ".")
 
 

@@ -107,7 +107,10 @@ def _plain(target: Target, rules: Rules) -> Target:
 
 
 def _query(text: str, rules: Rules) -> str | None:
-    pieces = without_signatures(spelling.query(text).split("&"))
+    pieces = text.split("&")
+    if "%" in text:  # each for itself: what is left out has no say in how the rest is spelt
+        pieces = [spelling.query(piece) for piece in pieces]
+    pieces = without_signatures(pieces)
     return "&".join(piece for piece in pieces if not rules.tracking.have(name_of(piece))) or None
 
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resources.mirroring.canonical import clearurls
@@ -107,6 +107,13 @@ def test_a_provider_whose_urls_cannot_be_told_is_left_out() -> None:
     assert canonical("https://a.example/?x=1", built_in(found)).text == "https://a.example/?x=1"
 
 
+def test_patterns_that_are_too_much_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clearurls, "_INDEX_BYTES", 1 << 16)
+    providers = {f"{number}": {"urlPattern": f"(?:[a-z]{{1,40}}[.]){{3}}{number}"} for number in range(20)}
+    with pytest.raises(RulesError, match="too much together: failed to compile"):
+        clearurls.read(json.dumps({"providers": providers}))
+
+
 def test_urls_of_no_provider_are_left_alone() -> None:
     found, _ = rules()
     assert canonical("https://b.example/?good=1", found).text == "https://b.example/?good=1"
@@ -141,6 +148,7 @@ def test_an_expression_that_hangs_others_takes_no_time() -> None:
         ),
     )
 )
+@example({"urlPattern": "0"})
 def test_any_json_is_read_or_refused(entry: object) -> None:
     found, _ = clearurls.read(json.dumps({"providers": {"one": entry}}))
     with suppress(UrlError):

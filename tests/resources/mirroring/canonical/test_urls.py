@@ -151,6 +151,8 @@ def test_without_learnt_rules_a_url_is_known_by_one_key() -> None:
 @given(urls)
 @example("https://a.example/%%34%31")
 @example("https://a.example/%25%34%31/.%2E/%2e?%&utm_source=%")
+@example("http://a.example/?utm_source=%&%61=")
+@example("http://a.example/?%75tm_source=%&%61=%&b=%2e")
 def test_the_canonical_url_has_itself_for_its_key(url: str) -> None:
     found = canonical(url, RULES)
     assert canonical(found.text, RULES).text == found.text
