@@ -13,7 +13,7 @@ ROUNDS, ROUND_SECONDS = 9, 2
 CONNECTIONS = 16
 """Of large files fewer are on their way at a time: 64 of 50 MB would measure the client's patience."""
 
-SIZES = {"10 KB": 10_000, "1 MB": 1_000_000, "10 MB": 10_000_000, "50 MB": 50_000_000}
+SIZES = {"10 KB": 10_000, "100 KB": 100_000, "1 MB": 1_000_000, "10 MB": 10_000_000, "50 MB": 50_000_000}
 """The last is above MIRROR_HOT_BYTES."""
 
 SHARE = 0.9

@@ -1,4 +1,4 @@
-"""`python -m project.clearing PID_FILE SOCKET COMMAND…`: ends what a killed nginx left behind, then becomes nginx.
+"""`python -m project.clearing PID_FILE SOCKET [ADDRESS…] -- COMMAND…`: ends what a killed nginx left, becomes nginx.
 
 The workers of a master that was killed go on listening, and its unix socket stays: a new master could not start.
 """
@@ -8,15 +8,20 @@ import signal
 import sys
 from pathlib import Path
 
+from . import listening
 
-def main(pid_file: str, socket: str, *command: str) -> None:
-    """Runs the command in this process once the way is clear."""
+
+def main(pid_file: str, socket: str, *rest: str) -> None:
+    """Runs the command in this process once the way is clear, with what it is to listen at."""
+    addresses, command = rest[: rest.index("--")], rest[rest.index("--") + 1 :]
     for pid in leftovers(Path(pid_file)):
         try:
             os.kill(pid, signal.SIGQUIT)  # it stops listening now, and ends when its clients have been answered
         except ProcessLookupError:
             continue
     Path(socket).unlink(missing_ok=True)
+    if descriptors := listening.opened(addresses):
+        os.environ[listening.VARIABLE] = descriptors
     os.execvp(command[0], command)  # noqa: S606  a list of our own
 
 

@@ -30,6 +30,7 @@ class Plan:
     paint_workers: int = 2
     retry_timeout_seconds: float = 25
     launcher: tuple[str, ...] = ()
+    listening: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,4 +128,5 @@ def _nginx(plan: Plan) -> Process:
     directory = plan.runtime.nginx
     nginx = (plan.nginx, "-e", "stderr", "-c", str(directory / "nginx.conf"), "-p", str(directory))
     clearing = (plan.python, "-m", "project.clearing", str(directory / "nginx.pid"), str(plan.runtime.socket("front")))
-    return Process("nginx", (*plan.launcher, *clearing, *nginx), priority=20, group="front")
+    command = (*plan.launcher, *clearing, *plan.listening, "--", *nginx)
+    return Process("nginx", command, priority=20, group="front")

@@ -61,7 +61,7 @@ def prepare() -> list[str]:
     waiting = _elsewhere()
     _prepare_site(data)
     fronting.write(_front(data, runtime, waiting))
-    plan = _plan(data, runtime, tools)
+    plan = _plan(data, runtime, tools, waiting)
     user = "root" if os.getuid() == 0 else ""
     text = supervision.configuration(processes(plan), logs=data.logs, runtime=runtime.root, user=user)
     runtime.supervisor.write_text(text)
@@ -123,7 +123,7 @@ def _load_demo(data: DataDirectory) -> None:
         print(f"The demo data could not be loaded: {error}")
 
 
-def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str]) -> Plan:
+def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str], waiting: Elsewhere) -> Plan:
     return Plan(
         python=sys.executable,
         redis_server=tools["redis-server"],
@@ -137,6 +137,7 @@ def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str])
         paint_workers=settings.PAINT_WORKERS,
         retry_timeout_seconds=settings.DEFAULT_RETRY_TIMEOUT,
         launcher=starting.launcher(),
+        listening=tuple(filter(None, (f"{settings.LISTEN}:{settings.PORT}", waiting.listen))),
     )
 
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -50,9 +51,9 @@ class RunningFront:
         self.port = int(front.listen.rpartition(":")[2])
         self.main = Origin(front.runtime.socket("main"))
         self.retry = Origin(front.runtime.socket("retry"))
-        self._process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", *nginx_command(front)], stdout=subprocess.DEVNULL
-        )
+        clearing = [sys.executable, "-m", "project.clearing", front.runtime.nginx_pid, front.runtime.socket("front")]
+        command = [*map(str, clearing), front.listen, "--", *nginx_command(front)]
+        self._process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], stdout=subprocess.DEVNULL)
         self._wait_until_it_listens()
 
     def get(self, target: str, host: str = "localhost", *, method: str = "GET", **headers: str) -> Reply:
