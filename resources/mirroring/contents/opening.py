@@ -64,6 +64,9 @@ _READERS: Mapping[str, Callable[[IO[bytes]], ImageFile.ImageFile]] = {
 }
 _turn = Lock()
 
+PngImagePlugin.MAX_TEXT_MEMORY = 4 * 1024 * 1024
+"""Of the texts of an image: each thread keeps what it has once had, so Pillow's own 64 MB would be a gigabyte."""
+
 # They are about strangers' images, and partly in their words: nothing for this site's log.
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
@@ -107,7 +110,7 @@ def format_of(signature: bytes) -> str | None:
 def size_of(file: IO[bytes], image_format: str) -> tuple[int, int]:
     """Width and height in pixels as the file says; not turned as its metadata may want. Raises ImageError.
 
-    One image at a time in a process: those that are made to may take 64 MB for a moment.
+    One image at a time in a process: those that are made to may take as much as is read of them.
     """
     if image_format == "WEBP":  # Pillow would take memory for the pixels already
         return _webp_size(file.read(SIGNATURE_BYTES))
