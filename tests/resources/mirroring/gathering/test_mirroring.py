@@ -1,16 +1,21 @@
 """From a reported URL to a stored file, with a real Redis, a fetcher and a real origin."""
 
+import json
 from datetime import UTC, datetime
+from hashlib import sha256
 
 import pytest
+from django.test import Client
 from pytest_django import Settings
 
+from resources.api import tokens
 from resources.mirroring.gathering import wanted
 from resources.mirroring.knowing import seen
 from resources.mirroring.knowing.found import Contents, Found, Source
 from resources.mirroring.knowing.models import Blob, Resource
 from resources.mirroring.storing import blobs
 from resources.mirroring.writing import blocking, flushing, refetching
+from resources.models import ApiToken
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
 from tests.resources.fetching.fetcher.running import in_turn, leftovers
@@ -150,6 +155,28 @@ def test_what_was_taken_down_is_not_stored_again() -> None:
         assert (found.state, found.failure) == ("failed", "taken down")
 
     mirrored_from(test)
+
+
+def test_a_url_whose_file_was_taken_down_is_reported_in_vain_and_not_asked_for_again() -> None:
+    token = tokens.issue(ApiToken(name="reporter", may_mirror=True, may_take_down=True)).text
+    fields = {"Authorization": f"Bearer {token}"}
+
+    async def test(origin: Origin) -> None:
+        url = origin.does("/a", answer(body=b"text"))
+        await mirror(url)
+        digest = (await in_a_thread(row)(url)).blob_digest
+        taken = await in_a_thread(Client().delete)(f"/api/resources/{digest}", headers=fields)
+        assert taken.status_code == 200
+        for spelling in (url, f"{url}?utm_source=news"):
+            body = json.dumps([spelling])
+            told = await in_a_thread(Client().post)("/api/resources", body, "application/json", headers=fields)
+            assert [one["status"] for one in told.json()["urls"]] == ["failed"]
+            assert "taken down" in told.json()["urls"][0]["reason"]
+        await mirror(origin.does("/b", answer(body=b"other")))
+        assert origin.targets == ["/a", "/b"]
+
+    mirrored_from(test)
+    assert not blobs.path_of(sha256(b"text").hexdigest()).exists()
 
 
 def test_what_is_stored_is_fetched_again_by_its_own_validators() -> None:
