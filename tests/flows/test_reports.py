@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import requests
 
+from resources.mirroring.reporting.lines import CHUNK as MOST_LINES
 from tests.flows import reporting_server
 from tests.flows.reporting_server import ReportingServer
 from tests.flows.stack import ROOT, Stack, eventually
@@ -89,3 +91,22 @@ def test_a_file_of_urls_is_ingested_and_the_exit_code_tells_of_failures(
     assert "2 URLs: 1 stored, 1 failed, 0 refused." in done.stdout
     assert f"{origin.url}/missing/{name}: " in done.stderr
     assert origin.asked.count(f"/{name}") == 1
+
+
+def test_an_ingest_that_was_killed_goes_on_where_it_was(
+    stack: Stack, origin: ReportingServer, name: str, tmp_path: Path
+) -> None:
+    urls = [f"{origin.url}/{name}/{number}" for number in range(7)]
+    file = tmp_path / "urls.txt"
+    file.write_text("".join(f"{urls[number % 7]}\n" for number in range(MOST_LINES + 1000)))
+    command = [sys.executable, "manage.py", "ingest", str(file)]
+    with subprocess.Popen(command, cwd=ROOT, env=stack.environment, stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout
+        assert next(killed.stdout) == f"{MOST_LINES:,} reported\n"  # one of two lists
+        killed.kill()
+    assert killed.returncode == -signal.SIGKILL
+
+    done = ingest(stack, file)
+    assert done.returncode == 0, done.stderr
+    assert f"{MOST_LINES + 1000:,} URLs: {MOST_LINES + 1000:,} stored, 0 failed, 0 refused." in done.stdout
+    assert sorted(path for path in origin.asked if name in path) == [f"/{name}/{number}" for number in range(7)]
