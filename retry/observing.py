@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 from django.core.exceptions import MiddlewareNotUsed
 from django.db import connections as databases
@@ -35,6 +36,15 @@ _log = logging.getLogger("tarry.slow")
 SLOW_SECONDS = 1.0
 
 
+Metric = TypeVar("Metric", Counter, Gauge, Histogram)
+
+
+@cache
+def labelled(metric: Metric, *labels: str) -> Metric:
+    """The metric with these labels: what labels() finds anew each time, under a lock."""
+    return metric.labels(*labels)
+
+
 @contextmanager
 def timed(kind: str) -> Iterator[None]:
     """Counts the time of the block as a call to the outside: `redis.state`, `database`, `storage`, `origin`."""
@@ -46,7 +56,7 @@ def timed(kind: str) -> Iterator[None]:
         yield
     finally:
         took = time.perf_counter() - began
-        CALL_SECONDS.labels(kind).observe(took)
+        labelled(CALL_SECONDS, kind).observe(took)
         account = _outside.get()
         if account is not None:
             account[kind] = account.get(kind, 0.0) + took
@@ -59,8 +69,8 @@ def answered(instance: str, answer: str) -> None:
 
 def prepared(task: str, outcome: str, seconds: float) -> None:
     if conf().OBSERVE:
-        PREPARATIONS.labels(task, outcome).inc()
-        PREPARATION_SECONDS.labels(task).observe(seconds)
+        labelled(PREPARATIONS, task, outcome).inc()
+        labelled(PREPARATION_SECONDS, task).observe(seconds)
 
 
 def skipped(task: str) -> None:

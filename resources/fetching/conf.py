@@ -3,9 +3,10 @@
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from django.conf import settings
+from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
 from .addressing import addresses
@@ -32,6 +33,7 @@ def user_agent(contact: str) -> str:
     return f"{PRODUCT} (+{contact})" if contact else PRODUCT
 
 
+@cache
 def fast_limits() -> Limits:
     """The limits of the fast lane."""
     return Limits(
@@ -47,6 +49,7 @@ def fast_limits() -> Limits:
     )
 
 
+@cache
 def slow_limits() -> Limits:
     """Those of the slow lane: more time, larger bodies."""
     return replace(
@@ -56,6 +59,7 @@ def slow_limits() -> Limits:
     )
 
 
+@cache
 def patience() -> Patience:
     """How often something is tried, and for how long."""
     return Patience(
@@ -64,6 +68,14 @@ def patience() -> Patience:
         max_seconds=settings.FETCH_BACKOFF_MAX_SECONDS,
         stall_seconds=settings.FETCH_STALL_SECONDS,
     )
+
+
+def _forget(**_: Any) -> None:
+    for read in (fast_limits, slow_limits, patience):
+        read.cache_clear()
+
+
+setting_changed.connect(_forget)  # tests override settings
 
 
 def task(name: str) -> Task:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import idna
 import tldextract
@@ -42,14 +42,24 @@ class Scopes:
 def scopes(url: str) -> Scopes:
     """The URL's scopes. http and https share theirs. Raises ValueError when the URL has no host."""
     parts = urlsplit(url)
+    host, registrable = _site(parts.scheme, parts.netloc)
+    if not host:
+        raise ValueError(f"No host in {url!r}.")
+    segment = parts.path.lstrip("/").partition("/")[0][:MOST_SEGMENT]
+    return Scopes(path=f"{host}/{segment}", host=host, registrable=registrable)
+
+
+@lru_cache(maxsize=10_000)
+def _site(scheme: str, authority: str) -> tuple[str, str]:
+    """Host and registrable domain; empty where there is no host. Remembered: hosts are few, and URLs many."""
+    parts = SplitResult(scheme, authority, "", "", "")
     name = _name(parts.hostname or "")
     if not name:
-        raise ValueError(f"No host in {url!r}.")
+        return "", ""
     port = parts.port
-    suffix = "" if port in (None, DEFAULT_PORTS.get(parts.scheme)) else f":{port}"
+    suffix = "" if port in (None, DEFAULT_PORTS.get(scheme)) else f":{port}"
     host = (f"[{name}]" if ":" in name else name) + suffix
-    segment = parts.path.lstrip("/").partition("/")[0][:MOST_SEGMENT]
-    return Scopes(path=f"{host}/{segment}", host=host, registrable=registrable(name) or host)
+    return host, registrable(name) or host
 
 
 def registrable(name: str) -> str:

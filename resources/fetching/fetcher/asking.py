@@ -75,11 +75,13 @@ class Asker:
 
     async def _ask(self, job: Claimed, fetch: Fetch, slows: Slows | None, spares: Spares | None) -> Outcome:
         client = await self._ways.client_for(job)
-        limits = replace(fetch.limits, learnt_bytes_per_second=self._speeds.of(job.scope))
+        speed = self._speeds.of(job.scope)
+        if speed is not None:
+            fetch = replace(fetch, limits=replace(fetch.limits, learnt_bytes_per_second=speed))
         turns_taken = list[_Taken]()
         turn = partial(self._turn, job.egress, taken=turns_taken)
         decide, onward = (spares.decide, spares.onward) if spares else (None, None)
-        outcome = await client.fetch(replace(fetch, limits=limits), decide, slows, turn, onward)
+        outcome = await client.fetch(fetch, decide, slows, turn, onward)
         if isinstance(outcome, Failed) and outcome.failure is Failure.THROTTLED and judging.was_elsewhere(outcome):
             await self._tell_elsewhere(job, outcome)
         if turns_taken and not isinstance(outcome, Failed):

@@ -3,6 +3,7 @@
 from prometheus_client import Counter, Gauge, Histogram
 
 from retry.conf import conf
+from retry.observing import labelled
 
 from ..keeping.records import Record
 from ..queues.jobs import Lane
@@ -17,11 +18,11 @@ IN_FLIGHT = Gauge("tarry_fetches_in_flight", "Jobs that fetchers have in hand", 
 
 def fetched(record: Record) -> None:
     if conf().OBSERVE:
-        FETCHES.labels(record.kind, record.lane, record.outcome).inc()
-        FETCH_SECONDS.labels(record.kind).observe(record.seconds)
-        FETCHED_BYTES.labels(record.kind).inc(record.wire_bytes)
+        labelled(FETCHES, record.kind, record.lane, record.outcome).inc()
+        labelled(FETCH_SECONDS, record.kind).observe(record.seconds)
+        labelled(FETCHED_BYTES, record.kind).inc(record.wire_bytes)
 
 
 def in_flight(lane: Lane, change: int) -> None:
     if conf().OBSERVE:
-        IN_FLIGHT.labels(lane).inc(change)
+        labelled(IN_FLIGHT, lane).inc(change)

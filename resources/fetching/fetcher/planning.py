@@ -52,5 +52,6 @@ def _plan(errands: Sequence[Errand], headers_of: Callable[[str], Mapping[str, st
         fetch = planned[0]
         if len(planned) > 1:  # what is not modified for one may be new to another
             fetch = replace(fetch, etag=None, last_modified=None, head_first=False)
-        found.fetch = replace(fetch, headers={**fetch.headers, **headers_of(scopes(fetch.url).host)})
+        headers = headers_of(scopes(fetch.url).host)
+        found.fetch = replace(fetch, headers={**fetch.headers, **headers}) if headers else fetch
     return found

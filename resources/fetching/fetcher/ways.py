@@ -32,6 +32,8 @@ class Ways:
 
     async def client_for(self, job: Claimed) -> Client:
         """The client that asks by the way out that the job was queued for."""
+        if not job.egress and "" in self._clients:
+            return self._clients[""]
         way = egress.of_name(tuning.egresses(), job.egress, scopes(job.url).registrable)
         name = "" if way is None else way.name
         async with self._opening:  # many jobs may come at once

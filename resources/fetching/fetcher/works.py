@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import count
 from uuid import uuid4
 
 from django.conf import settings
@@ -27,6 +28,7 @@ class Works:
 
     def __init__(self, trips: Trips) -> None:
         self._trips = trips
+        self._name, self._numbers = uuid4().hex, count()
         self._held: dict[str, tuple[Errand, float]] = {}
         """By work key, what is held, and until when (monotonic) it is renewed."""
 
@@ -35,7 +37,7 @@ class Works:
 
         Raises StoreUnavailable.
         """
-        nonce = uuid4().hex
+        nonce = f"{self._name}-{next(self._numbers)}"
         reply = await self._trips.insist(lambda: asking(claims.starting(errand.work_key, errand.token, nonce)))
         if reply == claims.SKIPPED:
             observing.skipped(errand.task)

@@ -80,4 +80,6 @@ def _host(url: str) -> str:
 
 def _text(text: str, most: int) -> str:
     """What every database takes: PostgreSQL has no NUL, and no half of a surrogate pair."""
+    if text.isascii() and text.isprintable():  # as nearly all are
+        return text[:most]
     return text.encode("utf-8", "replace").decode().replace("\0", "?")[:most]

@@ -28,6 +28,9 @@ from retry import connections
 THREADS = 16
 """For what tasks do with answers, which is mostly to wait for the disk and the database. Each has a connection."""
 
+GARBAGE = 10_000
+"""So many objects more than before, and garbage is collected: every 700, as Python does it, costs a tenth of a page."""
+
 
 class Command(BaseCommand):
     help = "Fetches what waits in the domains' queues, as one of any number of fetchers. TERM or Ctrl-C ends it."
@@ -43,6 +46,7 @@ class Command(BaseCommand):
         tender = Tender()
         tender.start()
         gc.freeze()  # what is loaded stays: it need not be looked through each time garbage is collected
+        gc.set_threshold(GARBAGE)
         try:
             uvloop.run(_fetch(options["slots"]))
         finally:
