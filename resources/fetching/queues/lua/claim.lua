@@ -56,7 +56,7 @@ local function bring_due(lane, priority)
   if brought[lane .. priority] then return end
   brought[lane .. priority] = true
   for _, egress in ipairs(open) do
-    for _, scope in ipairs(due(line_of('waiting', lane, priority, egress), MOST_MOVES)) do settle(domain(scope)) end
+    for _, scope in ipairs(due(line_of('waiting', lane, priority, egress), MOST_MOVES)) do place(domain(scope)) end
   end
 end
 
@@ -67,7 +67,7 @@ local function request_of(d, lane)
   take(d, job)
   if job.expires > 0 and job.expires <= now then
     doom(job, 'expired')
-    settle(d)
+    place(d)
     return nil
   end
   local gap, obeys = gap_ms(d), job.robots == '1' and d.set_delay == ''
@@ -84,7 +84,7 @@ local function request_of(d, lane)
   d.budget = math.min(rules.retry_budget, d.budget + rules.retry_share)
   set_job(job, 'slot_before', before, 'slot_next', d.next, 'paced', paced and '1' or '0',
     'needs_robots', needs_robots and '1' or '0')
-  settle(d)
+  place(d)
   return job
 end
 
@@ -155,6 +155,7 @@ end
 find_ways()
 local more, wait_ms = true, 0
 while more and number < most do more, wait_ms = hand_out_next() end
+for _, d in pairs(loaded) do write(d) end  -- once, however often its place in line has changed
 wake()
 if not more then idle(wait_ms) end
 return found
