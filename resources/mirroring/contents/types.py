@@ -10,11 +10,10 @@ import puremagic
 
 from . import media, opening, text
 from .errors import ImageError
+from .signatures import SIGNATURE_BYTES, may_be_known
 
 UNKNOWN = "application/octet-stream"
 HEAD_BYTES, TAIL_BYTES = 65_536, 4096
-SIGNATURE_BYTES = 3
-"""So many bytes have to be right where puremagic alone says what something is."""
 MOST_SIDE = 2**31 - 1
 """What a database's column holds. An image that says it is larger has no size."""
 
@@ -87,8 +86,11 @@ def _other_type(head: bytes, tail: bytes) -> str:
 
 
 def _magic(head: bytes, tail: bytes) -> str:
+    data = head if len(head) < HEAD_BYTES else head + tail
+    if not may_be_known(data):
+        return UNKNOWN
     try:
-        found = puremagic.magic_string(head if len(head) < HEAD_BYTES else head + tail)
+        found = puremagic.magic_string(data)
     except puremagic.PureError:
         return UNKNOWN
     for match in found:

@@ -26,6 +26,7 @@ from ..knowing.hosts import Host
 from ..knowing.models import Resource, State
 from ..writing import blocking, writer
 from . import deciding, settling, validators
+from .asked import Asked
 from .wanted import AGAIN_SECONDS, Wanted, is_at_hand, known_at, known_by, trust_in, unreadable
 from .work import content_key
 
@@ -40,6 +41,9 @@ class Mirror:
 
     obeys_robots = False
     """Somebody reported this very URL. Robots that find their own way are what robots.txt is for."""
+
+    def __init__(self) -> None:
+        self._asked = Asked()
 
     def fetch(self, *arguments: Argument) -> Fetch | Mapping[str, Prepared]:
         """The request, with the validators of what is stored; the end of the work, if it was settled meanwhile.
@@ -64,13 +68,16 @@ class Mirror:
         if blocked:
             _write(settling.lost(wanted, blocking.FAILURE, blocking.SAID.rstrip(".")))
             raise PreparationError(blocking.SAID, status=404, retry_seconds=AGAIN_SECONDS)
+        self._asked.note(arguments, wanted)
         return _request(wanted, host, stored)
 
     def prepare(
         self, outcome: Fetched | NotModified | Dropped | Failed, *arguments: Argument
     ) -> Mapping[str, Prepared]:
         """Stores what came. Leaves the body's file to the fetcher. Raises PreparationError."""
-        wanted = Wanted.read(arguments)
+        noted = self._asked.take(arguments)
+        is_plain = isinstance(outcome, Fetched) and not outcome.head.hops  # else what the row says counts, as it is now
+        wanted = noted if noted and is_plain else Wanted.read(arguments)
         try:
             written = _write(settling.settled(wanted, outcome))
         except DatabaseError as error:
