@@ -30,7 +30,7 @@ run:
 test: setup
 	$(ALONE) $(pytest) -n auto --ignore=tests/flows
 	$(ALONE) $(pytest) -n 2 --dist loadfile --no-loadscope-reorder tests/flows --ignore=tests/flows/faults
-	$(ALONE) $(pytest) tests/flows/faults
+	$(ALONE) $(pytest) -n 2 --dist loadfile --no-loadscope-reorder tests/flows/faults
 
 check: setup
 	$(python) -m ruff check .

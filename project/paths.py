@@ -55,6 +55,10 @@ class DataDirectory:
         return self.root / "static"
 
     @property
+    def collected(self) -> Path:
+        return self.root / "static.sha256"
+
+    @property
     def secret_key(self) -> Path:
         return self.root / "secret_key"
 

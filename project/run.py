@@ -19,7 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 
-from . import fronting, starting, storing, supervision
+from . import collecting, fronting, starting, storing, supervision
 from .limits import listen_backlog, nginx_limits, raise_file_limit
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .processes import Plan, processes
@@ -97,7 +97,7 @@ def _prepare_site(data: DataDirectory) -> None:
     try:
         call_command("check", stdout=io.StringIO())  # warnings still go to standard error
         call_command("migrate", interactive=False, verbosity=0)
-        call_command("collectstatic", interactive=False, verbosity=0)
+        collecting.collect(data.collected)
     except (CommandError, DatabaseError, ImproperlyConfigured, ValueError) as error:
         raise StartError(str(error)) from error
     _make_admin()

@@ -24,6 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.flows.databases import OwnDatabase
 from tests.flows.families import family, kill_family, kill_holders_of_sockets, wait_until_ended
 from tests.flows.slow.events import Diary
+from tests.flows.static_files import STATIC_FILES
 from tests.flows.supervisor import supervisor
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -69,6 +70,7 @@ class Stack:
 
     def start(self) -> None:
         """Starts everything and waits until all parts are healthy."""
+        STATIC_FILES.give(self.data)
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "project.run"],
@@ -80,6 +82,7 @@ class Stack:
                 process_group=0,  # whoever signals its own group there does not mean the tests
             )
         self.wait_until_healthy(START_SECONDS)
+        STATIC_FILES.take(self.data)
 
     def end(self) -> None:
         """Kills everything, which is quicker than to ask, and removes the directory."""
