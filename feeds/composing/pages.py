@@ -25,6 +25,10 @@ FRESH_SECONDS = 86_400
 FRESH_HTML_SECONDS = 600
 """The same for people: how pages look changes with this site."""
 
+LEAST_FRESH_SECONDS = 10
+GRACE_SCANS = 2
+"""So many scans after its time a feed counts as one that they pass over."""
+
 _RENDERERS = {"atom": atom, "rss": rss, "json": jsonfeed}
 
 
@@ -39,11 +43,20 @@ def prepared(address: str) -> Mapping[str, Prepared]:
     page = Prepared(
         body=body,
         content_type=media_type,
-        fresh_seconds=FRESH_SECONDS if asked.format != "html" else FRESH_HTML_SECONDS,
+        fresh_seconds=_fresh_seconds(asked, subject, datetime.now(UTC)),
         stale_seconds=settings.FEEDS_STALE_SECONDS,
         version=subject.version,
     )
     return {asked.content_key: page}
+
+
+def _fresh_seconds(asked: Asked, subject: Feed | Category, now: datetime) -> float:
+    """Until it may be out of date: that of one feed is, when it was to be fetched and was not."""
+    most = FRESH_HTML_SECONDS if asked.format == "html" else FRESH_SECONDS
+    if isinstance(subject, Category) or subject.paused:
+        return most
+    due = (subject.next_check_at - now).total_seconds() + GRACE_SCANS * settings.FEEDS_SCAN_SECONDS
+    return min(max(due, LEAST_FRESH_SECONDS), most)
 
 
 def _rendered(asked: Asked, subject: Feed | Category) -> tuple[bytes, str]:

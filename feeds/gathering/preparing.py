@@ -21,7 +21,7 @@ from retry.errors import PreparationError
 from retry.work import Argument
 
 from ..composing import pages
-from ..deciding.troubles import Trouble
+from ..composing.lacking import lack
 from ..errors import FeedError
 from ..keeping import credentials
 from ..models import Entry, Feed
@@ -70,7 +70,10 @@ class FetchFeed:
             raise PreparationError("The feed's secrets cannot be read.", retry_seconds=AGAIN_SECONDS) from error
 
     def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
-        """Stores what came. Leaves the body's file to the fetcher. Raises PreparationError."""
+        """Stores what came, and gives the page that is wanted. Leaves the body's file to the fetcher.
+
+        Raises PreparationError.
+        """
         feed_id, page = int(arguments[1]), str(arguments[2])
         _settle(feed_id, str(arguments[0]), outcome)
         return _page(feed_id, page) if page else {}
@@ -117,17 +120,9 @@ def _page(feed_id: int, page: str) -> Mapping[str, Prepared]:
 
 def _failure(feed: Feed) -> PreparationError:
     """What those are told who ask for a feed that was never read, and for how long."""
-    wait_seconds = (feed.next_check_at - datetime.now(UTC)).total_seconds()
-    if wait_seconds <= 0:  # a page was there, which announces feeds
-        return PreparationError("The feed is being fetched from another address.", status=503, retry_seconds=1)
-    status = 504 if feed.trouble == Trouble.TIMEOUT.name else 502
-    return PreparationError(_said(feed), status=status, retry_seconds=min(wait_seconds, MOST_RECORD_SECONDS))
-
-
-def _said(feed: Feed) -> str:
-    """What is the matter, in a sentence for strangers: without addresses, which may be of a private network."""
-    known = Trouble.__members__.get(feed.trouble)
-    return f"The feed could not be fetched: {known.value}." if known else "The feed could not be fetched."
+    told = lack(feed.trouble, feed.next_check_at, datetime.now(UTC))
+    wait_seconds = min(told.wait_seconds, MOST_RECORD_SECONDS)
+    return PreparationError(told.detail, status=told.status, retry_seconds=wait_seconds)
 
 
 def _ours(detail: str) -> Failed:

@@ -8,9 +8,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from feeds.composing import subjects
 from feeds.composing.asking import Asked
 from feeds.composing.errors import AskError, UnknownError
+from feeds.models import Category, Feed
 from resources import outages
 from retry import methods, responses, serving
 
+from . import standing
+from .deciding import Fetch, Wait
 from .work import render_work
 
 NOT_FOUND = "There is no such feed."
@@ -29,13 +32,23 @@ def feed(request: HttpRequest, address: str) -> HttpResponse:
         return responses.not_found(NOT_FOUND)
     if asked is None or subject is None:
         return responses.not_found(NOT_FOUND)
-    work = render_work(asked, subject.version)
-    if asked.format != "html":
-        return serving.serve_or_defer(request, asked.content_key, work, version=subject.version)
-    page = serving.serve_or_defer(request, asked.content_key, work, version=subject.version, html=True)
-    if page.status_code in {200, 304}:
-        page["Content-Security-Policy"] = content_security_policy(settings.RETRY_AFTER_SERVER)
-    return page
+    answer = _answer(request, asked, subject)
+    if asked.format == "html" and answer.status_code in {200, 304}:
+        answer["Content-Security-Policy"] = content_security_policy(settings.RETRY_AFTER_SERVER)
+    return answer
+
+
+def _answer(request: HttpRequest, asked: Asked, subject: Feed | Category) -> HttpResponse:
+    version, work = subject.version, render_work(asked, subject.version)
+    if isinstance(subject, Feed):
+        match standing.decide_now(subject):
+            case Wait(lack):
+                return responses.problem(lack.status, lack.detail, wait_seconds=lack.wait_seconds)
+            case Fetch(newer, has_entries) if not has_entries or standing.is_cached(asked):
+                version, work = newer, standing.fetch_work(asked, subject, newer)
+            case _:
+                pass
+    return serving.serve_or_defer(request, asked.content_key, work, version=version, html=asked.format == "html")
 
 
 @methods.read_only

@@ -1,0 +1,111 @@
+"""Feeds that are fetched because somebody reads them, by a real fetcher and real Redis servers."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+
+from feeds.models import Feed
+from feeds.tasks import render
+from tests.feeds.gathered import feed, gathered_from, rss, subscribe
+from tests.feeds.serving.reading_back import read
+from tests.hostile.origin import Origin, answer
+from tests.resources.fetching.fetchers import WAIT_SECONDS
+from tests.resources.mirroring.gathering.mirrored import in_a_thread
+
+pytestmark = pytest.mark.usefixtures("gathering")
+
+
+def got(address: str) -> HttpResponse:
+    answered = Client().get(address)
+    assert isinstance(answered, HttpResponse)
+    return answered
+
+
+async def waited_for(address: str) -> HttpResponse:
+    """What the waiting instance would send its client back for."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while (found := await in_a_thread(got)(address)).status_code == 302:
+            await asyncio.sleep(0.01)
+    return found
+
+
+def titles(found: HttpResponse) -> list[str]:
+    assert found.status_code == 200
+    return read(found.content, "atom").titles
+
+
+def make_overdue(by: timedelta) -> None:
+    Feed.objects.update(next_check_at=datetime.now(UTC) - by)
+
+
+def test_a_feed_that_was_never_fetched_is_fetched_for_its_first_readers_once() -> None:
+    async def test(origin: Origin) -> None:
+        await in_a_thread(subscribe)(origin.does("/f", feed(rss("one", "two"))), "a")
+        found = await asyncio.gather(*(waited_for(f"/feeds/a.atom?limit={limit}") for limit in (1, 2, 3)))
+        assert [titles(each) for each in found] == [["two"], ["two", "one"], ["two", "one"]]
+        assert len(origin.asked) == 1
+
+    gathered_from(test)
+
+
+def test_an_overdue_feed_is_served_as_it_is_while_it_is_fetched() -> None:
+    async def test(origin: Origin) -> None:
+        await in_a_thread(subscribe)(origin.does("/f", feed(rss("one"))), "a")
+        await waited_for("/feeds/a.atom")
+        origin.does("/f", feed(rss("one", "two")))
+        await in_a_thread(make_overdue)(timedelta(hours=1))
+        assert titles(await in_a_thread(got)("/feeds/a.atom")) == ["one"]
+        async with asyncio.timeout(WAIT_SECONDS):
+            while titles(await in_a_thread(got)("/feeds/a.atom")) != ["two", "one"]:
+                await asyncio.sleep(0.01)
+        assert len(origin.asked) == 2
+
+    gathered_from(test)
+
+
+def test_who_reads_nothing_of_an_overdue_feed_yet_gets_what_is_kept_without_a_fetch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(origin: Origin) -> None:
+        await in_a_thread(subscribe)(origin.does("/f", feed(rss("one"))), "a")
+        await waited_for("/feeds/a.atom")
+        await in_a_thread(make_overdue)(timedelta(hours=1))
+        handed: list[tuple[str, str, int, tuple[str, ...], str]] = []
+        monkeypatch.setattr("retry.lanes.publish", lambda *call: handed.append(call))
+        assert (await in_a_thread(got)("/feeds/a.atom?limit=7")).status_code == 302
+        ((task, work_key, token, arguments, lane),) = handed
+        assert (task, lane) == (render.name, "paint.now")
+        await in_a_thread(render)(work_key, token, *arguments)
+        assert titles(await in_a_thread(got)("/feeds/a.atom?limit=7")) == ["one"]
+        assert [(call[0], call[-1]) for call in handed[1:]] == [("feeds.fetch", "fetch.refresh")]
+        assert len(origin.asked) == 1
+
+    gathered_from(test)
+
+
+def test_a_feed_that_fails_for_its_first_reader_says_why_and_is_left_alone() -> None:
+    async def test(origin: Origin) -> None:
+        await in_a_thread(subscribe)(origin.does("/f", answer("404 Not Found")), "a")
+        for _ in range(3):
+            found = await waited_for("/feeds/a.atom")
+            assert found.status_code == 502
+            assert b"nothing at its address" in found.content
+            assert int(found["Retry-After"]) > 1800
+        assert len(origin.asked) == 1
+
+    gathered_from(test)
+
+
+def test_a_feed_that_fails_later_is_served_as_it_was() -> None:
+    async def test(origin: Origin) -> None:
+        await in_a_thread(subscribe)(origin.does("/f", feed(rss("one"))), "a")
+        await waited_for("/feeds/a.atom")
+        origin.does("/f", answer("500 Internal Server Error"))
+        await in_a_thread(make_overdue)(timedelta(days=2))
+        assert titles(await waited_for("/feeds/a.atom?limit=5")) == ["one"]
+        assert len(origin.asked) == 2
+
+    gathered_from(test)
