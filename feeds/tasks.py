@@ -13,7 +13,7 @@ from retry.errors import StoreUnavailable
 
 from .composing.pages import prepared
 from .gathering import scanning
-from .keeping import pruning, scans
+from .keeping import pruning, readers, scans
 from .keeping.flagging import SCAN
 
 PRUNE_SECONDS = 1.0
@@ -39,6 +39,15 @@ def prune() -> None:
         scans.prune(now - timedelta(days=settings.FETCH_TIMINGS_DAYS))
     except DatabaseError as error:
         _log.warning("entries could not be pruned", extra={"error": str(error)})
+
+
+@shared_task(name="feeds.count_readers", ignore_result=True)
+def count_readers() -> None:
+    """Counts who reads feeds. The next pass does it in an outage."""
+    try:
+        readers.count(datetime.now(UTC))
+    except (StoreUnavailable, DatabaseError) as error:
+        _log.warning("readers of feeds are not counted", extra={"error": str(error)})
 
 
 @shared_task(name="feeds.render", ignore_result=True)

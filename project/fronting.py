@@ -46,6 +46,8 @@ class Front:
     is_root: bool
     traffic_log: Path | None = None
     counted: Sequence[str] = ()
+    read: Sequence[str] = ()
+    reader_salt: str = ""
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
     public_port: int | None = None
     shelves: Path | None = None
@@ -101,6 +103,10 @@ def _values(front: Front) -> dict[str, str]:
         "waiting_host": front.elsewhere.host or '""',
         "waiting_site": f"include {runtime.nginx}/elsewhere.conf;" if front.elsewhere.host else "",
         "counted": "\n        ".join(f'"~^{re.escape(beginning)}" 1;' for beginning in front.counted),
+        "read": "\n        ".join(
+            f'"~^{re.escape(beginning)}" " $reader_1$reader_2$reader_3";' for beginning in front.read
+        ),
+        "readers": "\n    ".join(_readers(front.reader_salt, digits) for digits in ("1", "2", "3")),
         "traffic_log": _traffic_log(front.traffic_log),
         "trusted_proxies": _trusted(front.trusted_proxies),
         "main_timeout": str(MAIN_TIMEOUT_SECONDS),
@@ -117,6 +123,12 @@ def _values(front: Front) -> dict[str, str]:
         "bucket_location": f"include {runtime.nginx}/bucket.conf;" if front.bucket else "",
         "bucket_trust": _trust(front.bucket) if front.bucket else "",
     }
+
+
+def _readers(salt: str, place: str) -> str:
+    """Two digits of the number that stands for a reader."""
+    digits = " ".join(f"1% {number:02};" for number in range(99))
+    return f'split_clients "{salt}{place}$network$http_user_agent" $reader_{place} {{ {digits} * 99; }}'
 
 
 def _ports(front: Front) -> str:

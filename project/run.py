@@ -18,6 +18,7 @@ from django.contrib.auth.hashers import make_password
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError
+from django.utils.crypto import salted_hmac
 
 from . import collecting, fronting, starting, storing, supervision
 from .limits import listen_backlog, nginx_limits, raise_file_limit
@@ -170,6 +171,8 @@ def _front(data: DataDirectory, runtime: RuntimeDirectory, waiting: Elsewhere) -
         is_root=os.getuid() == 0,
         traffic_log=settings.TRAFFIC_LOG if settings.OBSERVE else None,
         counted=tuple(settings.TRAFFIC),
+        read=settings.TRAFFIC_READERS,
+        reader_salt=salted_hmac("project.run.readers", "", algorithm="sha256").hexdigest()[:32],
         elsewhere=waiting,
         public_port=urlsplit(settings.PUBLIC_URL).port,
         shelves=_shelves(),

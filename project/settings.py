@@ -110,9 +110,12 @@ TRAFFIC = {
     "/tiles/": "resources.tiles.asking.asked",
     "/staticmap": "resources.static_map.asking.asked",
     "/resources/": "resources.mirroring.serving.asking.asked",
+    "/feeds/": "feeds.serving.traffic.asked",
 }
+TRAFFIC_READERS = ("/feeds/",)  # where the log has a number for who asks
 # By kind, the functions that are told what of it somebody wanted
 TRAFFIC_NOTED = {
+    "feed": "feeds.keeping.readers.note",
     "blob": "resources.mirroring.storing.accessing.note_blobs",
     "resource": "resources.mirroring.storing.accessing.note_urls",
     "thumbnail": "resources.mirroring.storing.accessing.note_blobs",
@@ -357,7 +360,7 @@ CELERY_BEAT_SCHEDULE = schedule.schedule(
     ("feeds scan", "feeds.scan", FEEDS_SCAN_SECONDS),
     *((schedule.DEMO,) if DEMO else ()),
     *((schedule.PRUNING,) if MIRROR_MAX_BYTES or MIRROR_KEEP_DAYS else ()),
-    *((schedule.TRAFFIC,) if OBSERVE else ()),
+    *((schedule.TRAFFIC, schedule.READERS) if OBSERVE else ()),
 )
 
 LOGGING = logging_configuration(env.choice("LOG_LEVEL", "INFO", LEVELS))

@@ -10,7 +10,8 @@ class Asked:
     `kind` is the word before the first colon of the kind's content keys. `group`, as a tile's
     layer, divides the kind; without blanks, and empty if there are none. Without a content key
     requests are counted, and no popularity is known. `noted` is what the function that TRAFFIC_NOTED has
-    for the kind is told when somebody wanted it.
+    for the kind is told when somebody wanted it; where readers are counted (TRAFFIC_READERS), with a blank and the
+    reader's number behind it.
     """
 
     kind: str

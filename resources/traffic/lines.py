@@ -9,13 +9,17 @@ HOT = frozenset({b"HIT", b"STALE", b"UPDATING", b"REVALIDATED"})
 
 _MOMENT = rb"([0-9]{1,12}\.[0-9]{3})"
 _STATUS, _CACHE_STATUS, _METHOD = rb"([0-9]{3})", rb"([A-Z-]*)", rb"([A-Z_-]+)"
+_READER = rb"(?: ([0-9]{6}))?"
 _LINE = re.compile(
-    rb"^%b %b %b [0-9]+ [0-9.]+ %b (/[ -~]*)$" % (_MOMENT, _STATUS, _CACHE_STATUS, _METHOD), re.MULTILINE
+    rb"^%b %b %b [0-9]+ [0-9.]+ %b%b (/[ -~]*)$" % (_MOMENT, _STATUS, _CACHE_STATUS, _METHOD, _READER), re.MULTILINE
 )
 _ESCAPE = re.compile(rb"\\x([0-9A-F]{2})")
 
-Fields = tuple[bytes, bytes, bytes, bytes, bytes]
-"""Of one line: when the request ended (Unix seconds), status, cache status, method, address as nginx wrote it."""
+Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
+"""Of one line: when the request ended (Unix seconds), status, cache status, method, reader, address as nginx wrote it.
+
+The reader is a number that stands for who asked, where readers are counted; else empty.
+"""
 
 
 @dataclass(frozen=True, slots=True)

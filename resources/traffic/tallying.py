@@ -35,18 +35,19 @@ class Tally:
 
 def tally(data: bytes, now: float, half_life_seconds: float, name: Name) -> Tally:
     """Adds whole lines up, with weights as of now."""
-    alike: dict[tuple[bytes, bytes, bytes, bytes], list[float]] = defaultdict(list)
-    for moment, status, cache_status, method, address in lines.parse(data):
-        alike[status, cache_status, method, address].append(float(moment))
+    alike: dict[tuple[bytes, bytes, bytes, bytes, bytes], list[float]] = defaultdict(list)
+    for moment, *rest in lines.parse(data):
+        status, cache_status, method, reader, address = rest
+        alike[status, cache_status, method, reader, address].append(float(moment))
     whole = Tally(unreadable=data.count(b"\n") + 1 - sum(len(moments) for moments in alike.values()))
-    for (status, cache_status, method, address), moments in alike.items():
+    for (status, cache_status, method, reader, address), moments in alike.items():
         asked, answer = named(address, name), lines.answer_of(status, cache_status, method)
         for ended in moments:
             whole.hits[(asked.kind, asked.group), answer, periods.period(ended, now)] += 1
         if asked.content_key and answer.wanted:
             whole.wishes[asked.content_key] += sum(decaying.weight(now - each, half_life_seconds) for each in moments)
         if asked.noted and answer.wanted:
-            whole.noted[asked.kind].add(asked.noted)
+            whole.noted[asked.kind].add(f"{asked.noted} {reader.decode()}" if reader else asked.noted)
     return whole
 
 

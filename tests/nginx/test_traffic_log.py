@@ -40,7 +40,7 @@ def test_each_request_of_content_has_a_line(site: RunningFront) -> None:
         site.get(TILE)
     site.get(TILE, method="HEAD")
     found = logged(site, 4)
-    assert [(status, cache_status, method) for _, status, cache_status, method, _ in found] == [
+    assert [(status, cache_status, method) for _, status, cache_status, method, *_ in found] == [
         (b"200", b"MISS", b"GET"),
         (b"200", b"HIT", b"GET"),
         (b"200", b"HIT", b"GET"),
@@ -80,16 +80,42 @@ def test_nothing_tells_who_asked(site: RunningFront) -> None:
     assert "some" not in text
 
 
+def test_where_readers_are_counted_a_number_stands_for_each(front: Front, start: Callable[..., RunningFront]) -> None:
+    site = start(traffic_log=front.data.traffic, counted=("/tiles/", "/feeds/"), read=("/feeds/",), reader_salt="salt")
+    readers = [f"reader {number}" for number in range(40)]
+    for reader in [*readers, *readers]:
+        site.get("/feeds/sea.atom", User_Agent=reader)
+    site.get(TILE, User_Agent=readers[0])
+    found = [reader for *_, reader, _ in logged(site, 81)]
+    assert found[:40] == found[40:80]
+    assert len(set(found[:40])) == 40
+    assert all(reader.isdigit() and len(reader) == 6 for reader in found[:40])
+    assert found[80] == b""
+    assert "127.0.0.1" not in front.data.traffic.read_text()
+
+
+def test_readers_are_other_numbers_at_another_site(front: Front, start: Callable[..., RunningFront]) -> None:
+    def number(salt: str) -> bytes:
+        log = front.data.traffic.with_name(salt)
+        site = start(traffic_log=log, counted=("/feeds/",), read=("/feeds/",), reader_salt=salt)
+        site.get("/feeds/sea.atom", User_Agent="reader")
+        eventually(lambda: log.read_bytes().endswith(b"\n"), 5, "a line")
+        site.stop()
+        return lines.parse(log.read_bytes())[0][4]
+
+    assert number("one") != number("other")
+
+
 def test_what_the_waiting_instance_asks_for_is_nobodys_wish(site: RunningFront) -> None:
     site.get_by_socket(TILE)
     site.get(TILE)
-    assert [cache_status for _, _, cache_status, _, _ in logged(site, 1)] == [b"HIT"]
+    assert [cache_status for _, _, cache_status, *_ in logged(site, 1)] == [b"HIT"]
 
 
 def test_an_answer_of_a_dying_main_is_logged_once_under_its_address(site: RunningFront) -> None:
     site.main.answer = lambda _: Answer(hang_up=True)
     assert site.get(TILE).status == 503
-    [(_, status, _, _, address)] = logged(site, 1)
+    [(_, status, *_, address)] = logged(site, 1)
     assert (status, address) == (b"503", TILE.encode())
 
 
@@ -106,7 +132,7 @@ def test_a_refresh_in_the_background_has_no_line(site: RunningFront) -> None:
         return len(site.main.asked) > 1
 
     eventually(is_refreshed, 10, "a refresh in the background")
-    assert {cache_status for _, _, cache_status, _, _ in logged(site, requests)} >= {b"MISS", b"STALE"}
+    assert {cache_status for _, _, cache_status, *_ in logged(site, requests)} >= {b"MISS", b"STALE"}
 
 
 def test_redirects_are_logged_as_such(site: RunningFront) -> None:

@@ -6,7 +6,7 @@ from project import schedule
 from project.celery import app
 from resources import tasks
 
-ENTRIES = [*schedule.ALWAYS, schedule.DEMO, schedule.PRUNING, schedule.TRAFFIC]
+ENTRIES = [*schedule.ALWAYS, schedule.DEMO, schedule.PRUNING, schedule.TRAFFIC, schedule.READERS]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry[0])

@@ -25,7 +25,7 @@ GARBAGE = {
 
 
 def test_a_line_has_a_time_and_what_tells_the_answer() -> None:
-    assert lines.parse(GOOD) == [(b"1795262400.123", b"200", b"HIT", b"GET", b"/tiles/jams/1/0/0.png")]
+    assert lines.parse(GOOD) == [(b"1795262400.123", b"200", b"HIT", b"GET", b"", b"/tiles/jams/1/0/0.png")]
 
 
 def test_an_answer_without_the_cache_has_a_dash_for_it() -> None:
@@ -35,7 +35,12 @@ def test_an_answer_without_the_cache_has_a_dash_for_it() -> None:
 
 def test_blanks_in_an_address_belong_to_it() -> None:
     [line] = lines.parse(GOOD + b" 200 HIT")
-    assert line[4] == b"/tiles/jams/1/0/0.png 200 HIT"
+    assert line[5] == b"/tiles/jams/1/0/0.png 200 HIT"
+
+
+def test_where_readers_are_counted_a_number_stands_for_who_asked() -> None:
+    [line] = lines.parse(GOOD.replace(b"GET ", b"GET 012345 "))
+    assert line[4:] == (b"012345", b"/tiles/jams/1/0/0.png")
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)

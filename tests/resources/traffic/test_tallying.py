@@ -37,6 +37,12 @@ def test_alike_requests_are_added_up() -> None:
     assert whole.unreadable == 0
 
 
+def test_what_is_noted_names_the_reader_where_there_is_one() -> None:
+    found = [line().replace(b"GET", b"GET 000001"), line().replace(b"GET", b"GET 000002"), line()]
+    noted = tallying.tally(b"\n".join([*found, *found]), NOW, HALF_LIFE, lambda _: Asked("feed", noted="sea")).noted
+    assert noted == {"feed": {"sea", "sea 000001", "sea 000002"}}
+
+
 def test_requests_weigh_less_the_older_they_are() -> None:
     assert tally(line(), line(age=HALF_LIFE), line(age=2 * HALF_LIFE)).wishes == {"tile:1": 1.75}
 
