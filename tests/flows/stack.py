@@ -273,6 +273,7 @@ def _environment(stack: Stack, more: dict[str, str]) -> dict[str, str]:
         "PORT": str(stack.port),
         "DEMO": "0",
         "FETCH_ALLOW_PRIVATE": "127.0.0.0/8",
+        "FEEDS_SCAN_SECONDS": "1",
         "RETRY_REDIS_TIMEOUT": "1",  # a busy machine is no outage
         "DJANGO_SETTINGS_MODULE": "tests.flows.settings",
         "PYTHONUNBUFFERED": "1",
