@@ -13,6 +13,8 @@ from ..scheduling.fetches import Fetch, Limits
 
 IN_HAND = timedelta(minutes=1)
 """When a feed that was handed over is looked at again: its claim may have been lost with Redis' data."""
+EVERY = 1_000_000
+"""More than there are."""
 MOST_NAMES = 500
 """Hosts in one question to the database."""
 
@@ -44,6 +46,17 @@ def due(now: datetime, most: int) -> list[Due]:
         known = {one.pk for one in found}
         found += [one for one in _read(others, most) if one.pk not in known][: most - len(found)]
     return found
+
+
+def every() -> list[Due]:
+    """All that are not paused, those that are due first. Raises DatabaseError."""
+    return _read(Feed.objects.filter(paused=False).order_by("next_check_at"), EVERY)
+
+
+def took(chosen: Sequence[Due]) -> dict[str, float]:
+    """How long the last fetch of each really took, as far as there was one, by its key. Raises DatabaseError."""
+    known = dict(Feed.objects.filter(last_seconds__isnull=False).values_list("pk", "last_seconds"))
+    return {one.key: known[one.pk] or 0.0 for one in chosen if one.pk in known}
 
 
 def fetches(chosen: Sequence[Due]) -> list[Fetch]:

@@ -1,10 +1,8 @@
 """How long fetches are expected to take, by how long they took before. PURE."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
-from typing import Self
+from statistics import fmean
 
 TIMINGS = 20
 """So many of a feed's last timings count."""
@@ -27,16 +25,6 @@ class Expectations:
 
     by_host: Mapping[str, float]
     otherwise: float = UNKNOWN_SECONDS
-
-    @classmethod
-    def of(cls, known: Iterable[tuple[str, float]]) -> Self:
-        """From the host and the mean seconds of each feed that has timings."""
-        hosts: defaultdict[str, list[float]] = defaultdict(list)
-        for host, seconds in known:
-            hosts[host].append(seconds)
-        every = [seconds for found in hosts.values() for seconds in found]
-        means = {host: fmean(found) for host, found in hosts.items()}
-        return cls(means, median(every) if every else UNKNOWN_SECONDS)
 
     def seconds(self, host: str, own: float | None) -> float:
         """What is expected of a feed at that host; `own` is the mean of its own timings, if it has any."""

@@ -4,7 +4,7 @@ import pytest
 
 from feeds.scheduling.expecting import UNKNOWN_SECONDS, Expectations, mean_of_last
 
-KNOWN = Expectations.of([("a.example", 1), ("a.example", 3), ("b.example", 10)])
+KNOWN = Expectations({"a.example": 2}, otherwise=3)
 
 
 def test_the_last_twenty_timings_count() -> None:
@@ -26,4 +26,4 @@ def test_its_own_mean_counts_then_its_hosts_then_the_median_of_all(
 
 
 def test_with_nothing_known_all_are_expected_alike() -> None:
-    assert Expectations.of([]).seconds("a.example", None) == UNKNOWN_SECONDS
+    assert Expectations({}).seconds("a.example", None) == UNKNOWN_SECONDS

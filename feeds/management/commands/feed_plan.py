@@ -1,0 +1,94 @@
+"""`manage.py feed_plan`: what a scan would fetch now, in which order, and how long that would take. Fetches nothing."""
+
+from argparse import ArgumentTypeError
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from feeds.gathering import due
+from feeds.gathering.due import Due
+from feeds.scheduling import planning
+from feeds.scheduling.fetches import Limits
+from feeds.scheduling.planning import Plan
+from feeds.scheduling.simulating import Replay, Run
+from resources.management.failing import failing_clearly
+
+
+def _at_least_one(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ArgumentTypeError("must be at least 1")
+    return value
+
+
+def _not_negative(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 1e9:
+        raise ArgumentTypeError("must not be negative")
+    return value
+
+
+class Command(BaseCommand):
+    help = (
+        "Prints what a scan would fetch now, in its order, with the time that it would take at least. Fetches nothing."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--all", action="store_true", help="as if all feeds were due that are not paused")
+        parser.add_argument(
+            "--simulate", action="store_true", help="replay how long each feed's last fetch really took"
+        )
+        parser.add_argument("--slots", type=_at_least_one, help="fetches at once, and feeds in a batch (FETCH_SLOTS)")
+        parser.add_argument("--in-flight", type=_at_least_one, help="fetches at once from a host (FETCH_IN_FLIGHT)")
+        parser.add_argument("--gap", type=_not_negative, help="seconds between two of a host (FETCH_DELAY_SECONDS)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        limits = _limits(options)
+        with failing_clearly():
+            chosen = due.every() if options["all"] else due.due(datetime.now(UTC), due.EVERY)
+            fetches = due.fetches(chosen)
+            took = due.took(chosen) if options["simulate"] else None
+        plan = planning.plan(fetches, limits, took)
+        self._list(plan, {one.key: one for one in chosen}, simulated=options["simulate"])
+        self._sum_up(plan, limits)
+
+    def _list(self, plan: Plan, by_key: dict[str, Due], *, simulated: bool) -> None:
+        took = f"{'took':>9}" if simulated else ""
+        self.stdout.write(f"ordinal  expected{took}   begins  address")
+        for ordinal, run in enumerate(plan.replay.runs, 1):
+            really = f"{run.ended - run.began:>8.2f}s" if simulated else ""
+            expected = f"{run.fetch.seconds:>8.2f}s"
+            self.stdout.write(f"{ordinal:>7} {expected}{really} {run.began:>7.1f}s  {_address(by_key, run)}")
+
+    def _sum_up(self, plan: Plan, limits: Limits) -> None:
+        number, bound = len(plan.replay.runs), plan.bound
+        gaps = f"{limits.in_flight} at once from a host, {limits.gap_seconds:g} s apart"
+        self.stdout.write(f"\n{number:,} feeds, {limits.slots} at once, {gaps}.")
+        if not number:
+            return
+        self.stdout.write(f"Lower bound: {bound.seconds:,.1f} s, since {bound.why}.")
+        for name, replay in (
+            ("this order", plan.replay),
+            ("shortest first", plan.shortest_first),
+            (f"batches of {limits.slots}, shortest first", plan.ordered_batches),
+            (f"batches of {limits.slots}, as given", plan.batches),
+        ):
+            self.stdout.write(_line(name, replay, plan.ratio(replay)))
+
+
+def _limits(options: dict[str, Any]) -> Limits:
+    usual = due.limits()
+    given = {"slots": options["slots"], "in_flight": options["in_flight"], "gap_seconds": options["gap"]}
+    return replace(usual, **{name: value for name, value in given.items() if value is not None})
+
+
+def _address(by_key: dict[str, Due], run: Run) -> str:
+    one = by_key[run.fetch.key]
+    return f"{one.url} (flagged)" if one.is_flagged else one.url
+
+
+def _line(name: str, replay: Replay, ratio: float) -> str:
+    took, mean = f"{replay.makespan_seconds:>9,.1f} s", replay.mean_completion_seconds
+    return f"{name + ':':<32} {took}, {ratio:.3f} × the bound; a feed is done after {mean:,.1f} s on average"
