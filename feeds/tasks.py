@@ -13,7 +13,7 @@ from retry.errors import StoreUnavailable
 
 from .composing.pages import prepared
 from .gathering import scanning
-from .keeping import pruning, readers, scans
+from .keeping import alerting, credentials, pruning, readers, scans
 from .keeping.flagging import SCAN
 
 PRUNE_SECONDS = 1.0
@@ -54,3 +54,18 @@ def count_readers() -> None:
 def render(work_key: str, token: int, address: str) -> None:
     """Renders one page of a feed or of a combination. Does not raise when that fails."""
     preparing.prepare(work_key, token, partial(prepared, address))
+
+
+@shared_task(name="feeds.reseal", ignore_result=True)
+def reseal() -> None:
+    """Seals passwords and headers that an earlier SECRET_KEY has sealed with the one of today."""
+    credentials.reseal()
+
+
+@shared_task(name="feeds.tell_of_failing", ignore_result=True)
+def tell_of_failing() -> None:
+    """Sends mail about feeds that have been failing for long. The next pass does it when the mail server is away."""
+    try:
+        alerting.tell_of_failing(datetime.now(UTC))
+    except (OSError, DatabaseError) as error:
+        _log.warning("nobody is told of failing feeds", extra={"error": str(error)})

@@ -29,6 +29,10 @@ class Environment:
     def database(self, name: str, default: str) -> dict[str, Any]:
         return dict(self._read.db_url(name, default))
 
+    def mail(self, name: str, default: str) -> dict[str, Any]:
+        """Django's settings of where mail goes, by an address such as smtp+tls://user:password@host:587."""
+        return dict(self._read.email_url(name, default))
+
     def whole(self, name: str, default: int, *, least: int = 1) -> int:
         """A whole number. Raises ImproperlyConfigured."""
         given = self.text(name, "")

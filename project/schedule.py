@@ -20,6 +20,8 @@ ALWAYS: tuple[Entry, ...] = (
     ("fetch timings", "resources.prune_fetch_timings", 60),
     ("fetch headers", "resources.reseal_fetch_headers", 120),
     ("feeds prune", "feeds.prune", 60),
+    ("feed secrets", "feeds.reseal", 120),
+    ("failing feeds", "feeds.tell_of_failing", 300),
 )
 DEMO: Entry = ("demo", "resources.vary_demo", 15)
 PRUNING: Entry = ("prune blobs", "resources.prune_blobs", 300)

@@ -237,6 +237,14 @@ FEEDS_READERS = env.whole("FEEDS_READERS", 1 if SMALL else 2)
 FEEDS_READ_BYTES = env.whole("FEEDS_READ_BYTES", 1024 * 1024 * 1024)
 FEEDS_READ_SECONDS = env.number("FEEDS_READ_SECONDS", 20)
 
+FEEDS_MAIL_AFTER_HOURS = env.number("FEEDS_MAIL_AFTER_HOURS", 24)
+
+# Mail to the admins
+MAIL_TO: list[str] = env.words("MAIL_TO")
+MAIL_FROM = env.text("MAIL_FROM", f"tarry@{_public.hostname or 'localhost'}")
+vars().update(env.mail("MAIL_URL", "smtp://localhost:25"))
+EMAIL_TIMEOUT = 10
+
 # Thumbnails of mirrored images
 THUMBNAIL_MAX_SIDE = env.whole("THUMBNAIL_MAX_SIDE", 2048)
 THUMBNAIL_SIZES: list[str] = env.words("THUMBNAIL_SIZES")
