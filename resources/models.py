@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Self
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
@@ -205,7 +206,7 @@ class Layer(models.Model):
 
 
 class ApiToken(models.Model):
-    """Who may change layers, or mirror files, by the API. Keeps a digest of the token, never the token itself."""
+    """Who may change layers, mirror files or manage feeds by the API. Keeps a digest of the token, not the token."""
 
     name = models.CharField(max_length=100, unique=True, help_text="Who or what uses it.")
     prefix = models.CharField(max_length=20, editable=False, db_index=True, help_text="How the token begins.")
@@ -224,6 +225,19 @@ class ApiToken(models.Model):
     )
     may_take_down = models.BooleanField(
         "may take files down", default=False, help_text="Takes mirrored files down, whoever reported them: for good."
+    )
+    may_manage_feeds = models.BooleanField(
+        "may manage feeds",
+        default=False,
+        help_text="Adds, changes, fetches and removes feeds, and sees their addresses.",
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        related_name="+",
+        on_delete=models.CASCADE,
+        help_text="Who follows feeds by it. Empty: nobody.",
     )
     enabled = models.BooleanField(default=True)
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: never.")

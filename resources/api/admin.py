@@ -19,6 +19,7 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's cla
         "listed_layers",
         "may_mirror",
         "may_take_down",
+        "may_manage_feeds",
         "enabled",
         "expires_at",
         "last_used_at",
@@ -26,9 +27,10 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's cla
     list_filter = ("enabled",)
     search_fields = ("name", "prefix", "layers")
     fields = (
-        *("name", "layers", "may_mirror", "may_take_down", "enabled", "expires_at"),
+        *("name", "layers", "may_mirror", "may_take_down", "may_manage_feeds", "user", "enabled", "expires_at"),
         *("prefix", "created_at", "last_used_at"),
     )
+    autocomplete_fields = ("user",)
     readonly_fields = ("prefix", "created_at", "last_used_at")
 
     @admin.display(description="layers")

@@ -1,13 +1,15 @@
 """URLs of the API, and its description in OpenAPI."""
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, URLResolver, path, re_path
+from django.utils.module_loading import import_string
 from ninja import NinjaAPI
 
 from . import layers, problems, reports, resources, routing, speeds  # noqa: F401  # some add to a shared router
 
-DESCRIPTION = """Reads and changes the layers of this site, and mirrors files by their URLs.
+DESCRIPTION = """Reads and changes the layers of this site, mirrors files by their URLs, and manages feeds.
 
 Changes need a token, issued in the admin: `Authorization: Bearer …`.
 Whatever goes wrong is told as `application/problem+json` (RFC 9457): `detail` says what to do.
@@ -18,6 +20,8 @@ api = NinjaAPI(title="Tarry", version="1", description=DESCRIPTION, urls_namespa
 api.add_router("", layers.router)
 api.add_router("", speeds.router)
 api.add_router("", routing.router)
+for _path in settings.API_ROUTERS:
+    api.add_router("", import_string(_path))
 problems.handle(api)
 
 

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from resources.api import tokens
@@ -20,6 +21,8 @@ class Command(BaseCommand):
         parser.add_argument("--layers", nargs="*", default=[], metavar="SLUG", help="what it may change; default: all")
         parser.add_argument("--mirror", action="store_true", help="it may mirror files, too")
         parser.add_argument("--take-down", action="store_true", help="it may take mirrored files down, too")
+        parser.add_argument("--feeds", action="store_true", help="it may manage feeds, too")
+        parser.add_argument("--user", metavar="NAME", help="who follows feeds by it")
         parser.add_argument("--days", type=float, help="how long it is in force; default: until it is switched off")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -33,7 +36,18 @@ class Command(BaseCommand):
                 layers=" ".join(options["layers"]),
                 may_mirror=options["mirror"],
                 may_take_down=options["take_down"],
+                may_manage_feeds=options["feeds"],
+                user=_user(options["user"]),
                 expires_at=expires_at,
             )
             issued = tokens.issue(row)
         self.stdout.write(issued.text)
+
+
+def _user(name: str | None) -> User | None:
+    if name is None:
+        return None
+    found = User.objects.filter(username=name).first()
+    if found is None:
+        raise CommandError(f"There is no user “{name}”. No token was issued.")
+    return found

@@ -126,11 +126,19 @@ def test_the_description_names_every_operation_and_its_problems(layer: Layer, cl
         "/api/batches/{batch_id}",
         "/api/signed-urls",
         "/api/webhook-secret",
+        "/api/feeds",
+        "/api/feeds/{slug}",
+        "/api/feeds/{slug}/entries",
+        "/api/feeds/{slug}/fetch",
+        "/api/feeds/{slug}/follow",
+        "/api/feeds/{slug}/health",
     }
     post = found["paths"]["/api/layers/{slug}/speeds"]["post"]
     assert set(post["requestBody"]["content"]) == {"text/csv", "application/x-ndjson", "application/jsonl"}
     assert post["responses"]["422"]["content"].keys() == {"application/problem+json"}
-    assert found["components"]["securitySchemes"] == {"Token": {"type": "http", "scheme": "bearer"}}
+    assert found["components"]["securitySchemes"] == {
+        name: {"type": "http", "scheme": "bearer"} for name in ("Token", "MaybeToken")
+    }
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/"])

@@ -165,7 +165,7 @@ def test_a_token_is_issued_on_the_command_line(layer: Layer) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [(["sensors"], "already exists"), (["b", "--layers", "Big"], "Slugs"), (["b", "--days", "0"], "--days"),
-     (["b", "--days", "nan"], "--days"), ([""], "blank")],
+     (["b", "--days", "nan"], "--days"), ([""], "blank"), (["b", "--user", "nobody"], "no user")],
 )  # fmt: skip
 def test_a_token_that_cannot_be_issued_is_told(caller: Caller, arguments: list[str], message: str) -> None:
     with pytest.raises(CommandError, match=message):

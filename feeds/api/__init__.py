@@ -1,0 +1,1 @@
+"""The API of feeds: what there is of them, and managing them with a token that may."""

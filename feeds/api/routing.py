@@ -1,0 +1,61 @@
+"""The router of feeds, and what its calls share. One for several modules: ninja answers other methods by router."""
+
+from typing import Annotated, cast
+
+from django.http import HttpRequest
+from ninja import Path, Router
+from ninja.security import HttpBearer
+
+from feeds.models import MOST_SLUG_CHARACTERS, Feed
+from resources.api import tokens
+from resources.api.problems import Problem
+from resources.models import ApiToken
+
+router = Router(tags=["feeds"])
+
+Slug = Annotated[
+    str,
+    Path(pattern=r"^[a-z0-9]+(?:-[a-z0-9]+)*$", max_length=MOST_SLUG_CHARACTERS, description="The feed's slug."),
+]
+
+
+class MaybeToken(HttpBearer):
+    """A token, or nothing: who sends none is anybody."""
+
+    def __call__(self, request: HttpRequest) -> ApiToken | bool | None:
+        if "Authorization" not in request.headers:
+            return True
+        return cast(ApiToken | None, super().__call__(request))
+
+    def authenticate(self, request: HttpRequest, token: str) -> ApiToken | None:
+        return tokens.Token().authenticate(request, token)
+
+
+def find_feed(slug: str) -> Feed:
+    """Raises Problem."""
+    feed = Feed.objects.filter(slug=slug).first()
+    if feed is None:
+        raise Problem(404, f"There is no feed “{slug}”. /api/feeds lists those that there are.")
+    return feed
+
+
+def may_manage(request: HttpRequest) -> bool:
+    """Whether whoever asks has a token that may manage feeds."""
+    token = request.auth  # type: ignore[attr-defined]  # ninja sets it
+    return isinstance(token, ApiToken) and token.may_manage_feeds
+
+
+def require_managing(request: HttpRequest) -> ApiToken:
+    """The token of the request. Raises Problem when it may not manage feeds."""
+    token = cast(ApiToken, request.auth)  # type: ignore[attr-defined]  # ninja sets it
+    if not token.may_manage_feeds:
+        raise Problem(403, f"The token “{token}” may not manage feeds. The admin can permit it.")
+    return token
+
+
+def require_user(request: HttpRequest) -> int:
+    """The id of the user whom the token follows feeds for. Raises Problem when it has none."""
+    token = cast(ApiToken, request.auth)  # type: ignore[attr-defined]  # ninja sets it
+    if token.user_id is None:
+        raise Problem(403, f"The token “{token}” belongs to nobody who could follow feeds. The admin can say to whom.")
+    return token.user_id

@@ -1,0 +1,36 @@
+"""Clients of the API with and without a token for feeds."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from feeds.models import ALL, Category
+from resources.api import tokens
+from resources.models import ApiToken
+from tests.conftest import RedisServers
+from tests.resources.api.conftest import Caller
+
+
+@pytest.fixture(autouse=True)
+def _site(transactional_db: None, redis_servers: RedisServers) -> None:
+    """Calls are counted on a server that runs; a flush of the database takes what migrations made."""
+    Category.objects.get_or_create(slug=ALL, defaults={"title": "All feeds"})
+
+
+@pytest.fixture
+def anybody() -> Caller:
+    return Caller()
+
+
+@pytest.fixture
+def manager() -> Caller:
+    return Caller(tokens.issue(ApiToken(name="planet", may_manage_feeds=True)).text)
+
+
+@pytest.fixture
+def ann() -> User:
+    return User.objects.create_user("ann")
+
+
+@pytest.fixture
+def follower(ann: User) -> Caller:
+    return Caller(tokens.issue(ApiToken(name="of ann", user=ann)).text)

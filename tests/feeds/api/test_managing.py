@@ -1,0 +1,135 @@
+"""Managing feeds by the API."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.http import HttpResponse
+
+from feeds.models import Category, Feed, Follow
+from tests.feeds.rows import category, feed
+from tests.resources.api.conftest import Caller, problem
+
+
+def send(caller: Caller, method: str, path: str, body: object = None) -> Any:
+    headers = {"Authorization": f"Bearer {caller.token}"} if caller.token else {}
+    text = json.dumps(body) if body is not None else ""
+    answer: HttpResponse = caller.client.generic(method, path, text, content_type="application/json", headers=headers)
+    return answer
+
+
+def test_a_feed_is_added_flagged_and_in_its_categories(manager: Caller) -> None:
+    answer = send(manager, "POST", "/api/feeds", {"url": "https://blog.example/feed", "categories": [["News", "Tech"]]})
+    assert answer.status_code == 201, answer.content
+    assert answer.json()["categories"] == [["News", "Tech"]]
+    row = Feed.objects.get()
+    assert row.url == answer.json()["url"] == "https://blog.example/feed"
+    assert row.flagged_at is not None
+    assert Category.objects.get(slug="tech").version > 0
+
+
+def test_a_feed_that_is_there_is_answered_and_left_as_it_is(manager: Caller) -> None:
+    first = send(manager, "POST", "/api/feeds", {"url": "https://blog.example/feed", "title": "A blog"}).json()
+    again = send(manager, "POST", "/api/feeds", {"url": "http://BLOG.example/feed", "title": "Another"})
+    assert again.status_code == 200
+    assert (again.json()["slug"], again.json()["title"]) == (first["slug"], "A blog")
+    assert Feed.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"url": "javascript:alert(1)"},
+        {"url": "nothing"},
+        {"url": "https://ok.example/" + "x" * 2000},
+        {"url": "https://ok.example/", "categories": [[]]},
+        {"url": "https://ok.example/", "colour": "red"},
+        {},
+        [],
+        "text",
+    ],
+)
+def test_what_is_no_feed_is_refused(manager: Caller, wanted: object) -> None:
+    problem(send(manager, "POST", "/api/feeds", wanted), 422)
+    assert not Feed.objects.exists()
+
+
+def test_a_feed_is_renamed_bounded_and_paused(manager: Caller) -> None:
+    row = feed("blog")
+    news = category("news", row)
+    answer = send(manager, "PATCH", "/api/feeds/blog", {"title": "Mine", "least_seconds": 3600, "paused": True})
+    assert answer.status_code == 200, answer.content
+    assert (answer.json()["title"], answer.json()["standing"]) == ("Mine", "paused")
+    row.refresh_from_db()
+    assert (row.least_seconds, row.paused) == (3600, True)
+    assert Category.objects.get(pk=news.pk).version > news.version
+
+
+def test_a_bound_is_taken_back_by_null_and_kept_where_nothing_is_said(manager: Caller) -> None:
+    row = feed("blog", least_seconds=3600, most_seconds=7200)
+    send(manager, "PATCH", "/api/feeds/blog", {"most_seconds": None})
+    row.refresh_from_db()
+    assert (row.least_seconds, row.most_seconds) == (3600, None)
+
+
+def test_bounds_that_contradict_each_other_are_refused(manager: Caller) -> None:
+    feed("blog", most_seconds=3600)
+    assert "above the most" in problem(send(manager, "PATCH", "/api/feeds/blog", {"least_seconds": 7200}), 422)
+    assert Feed.objects.get().least_seconds is None
+
+
+def test_a_feed_that_is_removed_leaves_its_combinations(manager: Caller) -> None:
+    news = category("news", feed("blog"))
+    assert send(manager, "DELETE", "/api/feeds/blog").status_code == 200
+    assert not Feed.objects.exists()
+    assert Category.objects.get(pk=news.pk).version > news.version
+    problem(send(manager, "DELETE", "/api/feeds/blog"), 404)
+
+
+def test_a_feed_is_flagged_unless_it_is_paused(manager: Caller) -> None:
+    feed("blog")
+    feed("quiet", paused=True)
+    assert send(manager, "POST", "/api/feeds/blog/fetch").status_code == 202
+    assert Feed.objects.get(slug="blog").flagged_at is not None
+    assert "paused" in problem(send(manager, "POST", "/api/feeds/quiet/fetch"), 409)
+
+
+def test_a_feed_is_followed_once_and_no_more(follower: Caller, ann: User) -> None:
+    row = feed("blog")
+    for _ in range(2):
+        assert send(follower, "PUT", "/api/feeds/blog/follow").status_code == 200
+    assert list(Follow.objects.values_list("user", "feed")) == [(ann.pk, row.pk)]
+    assert Feed.objects.get().subscriber_count == 1
+    assert send(follower, "DELETE", "/api/feeds/blog/follow").status_code == 200
+    assert not Follow.objects.exists()
+    assert Feed.objects.get().subscriber_count == 0
+
+
+CALLS = [
+    ("POST", "/api/feeds"),
+    ("PATCH", "/api/feeds/blog"),
+    ("DELETE", "/api/feeds/blog"),
+    ("POST", "/api/feeds/blog/fetch"),
+    ("PUT", "/api/feeds/blog/follow"),
+    ("DELETE", "/api/feeds/blog/follow"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_managing_needs_a_token(anybody: Caller, method: str, path: str) -> None:
+    feed("blog")
+    problem(send(anybody, method, path, {"url": "https://other.example/"}), 401)
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS[:4])
+def test_managing_needs_a_token_that_may(follower: Caller, method: str, path: str) -> None:
+    feed("blog")
+    body = {"url": "https://other.example/"} if path == "/api/feeds" else {}
+    assert "may not manage feeds" in problem(send(follower, method, path, body), 403)
+    assert Feed.objects.count() == 1
+
+
+def test_following_needs_a_token_of_somebody(manager: Caller) -> None:
+    feed("blog")
+    assert "nobody" in problem(send(manager, "PUT", "/api/feeds/blog/follow"), 403)

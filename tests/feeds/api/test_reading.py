@@ -1,0 +1,124 @@
+"""What the API tells of feeds."""
+
+from typing import Any
+
+import pytest
+
+from feeds.deciding.standing import State
+from resources.fetching.keeping.models import FetchTiming
+from tests.feeds.rows import NOW, category, entry, feed
+from tests.resources.api.conftest import Caller, problem
+
+
+def listed(caller: Caller, path: str) -> list[str]:
+    return [one["slug"] for one in get(caller, path)["feeds"]]
+
+
+def get(caller: Caller, path: str) -> Any:
+    answer = caller.get(path)
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def test_pages_of_feeds_lead_through_all_of_them(anybody: Caller) -> None:
+    for name in "abcde":
+        feed(name)
+    found, path = [], "/api/feeds?limit=2"
+    while path:
+        page = get(anybody, path)
+        found += [one["slug"] for one in page["feeds"]]
+        path = (page["next"] or "").removeprefix("http://testserver")
+    assert found == list("abcde")
+
+
+def test_a_category_has_the_feeds_of_those_below_it_once(anybody: Caller) -> None:
+    one, other = feed("one"), feed("other")
+    feed("elsewhere")
+    news = category("news", one)
+    category("tech", one, other, parent=news)
+    assert listed(anybody, "/api/feeds?category=news") == ["one", "other"]
+    assert "no category" in problem(anybody.get("/api/feeds?category=nothing"), 404)
+
+
+def test_feeds_are_listed_by_how_they_stand(anybody: Caller) -> None:
+    feed("well")
+    feed("failing", state=State.FAILING.value)
+    feed("paused", paused=True)
+    assert listed(anybody, "/api/feeds?standing=failing") == ["failing"]
+    assert listed(anybody, "/api/feeds?standing=paused") == ["paused"]
+    problem(anybody.get("/api/feeds?standing=happy"), 422)
+
+
+def test_addresses_are_shown_to_those_alone_who_manage_feeds(anybody: Caller, manager: Caller) -> None:
+    feed("secret", url="https://secret.example/feed?token=abc")
+    assert get(anybody, "/api/feeds/secret")["url"] is None
+    assert get(manager, "/api/feeds/secret")["url"] == "https://secret.example/feed?token=abc"
+    assert b"abc" not in anybody.get("/api/feeds").content
+
+
+def test_a_token_that_is_not_in_force_is_told_so(manager: Caller) -> None:
+    problem(Caller("tarry_none").get("/api/feeds"), 401)
+
+
+def test_health_says_why_and_how_the_last_fetches_went(anybody: Caller) -> None:
+    row = feed("blog", state=State.FAILING.value, trouble="TIMEOUT", failures=3, failing_since=NOW)
+    FetchTiming.objects.create(
+        started_at=NOW,
+        url_digest=row.key_digest,  # of its address, in these rows
+        host=row.host,
+        scope=row.host,
+        kind="feed",
+        lane="fast",
+        seconds=1.5,
+        wire_bytes=10,
+        outcome="fetched",
+        status=200,
+    )
+    found = get(anybody, "/api/feeds/blog/health")
+    assert found["standing"] == "failing"
+    assert found["trouble"] == "its server was too slow"
+    assert found["failures"] == 3
+    assert found["why"]
+    assert [one["seconds"] for one in found["fetches"]] == [1.5]
+
+
+def test_entries_come_in_pages_newest_first(anybody: Caller) -> None:
+    feed("blog", *(entry(number) for number in range(5)))
+    titles, path = [], "/api/feeds/blog/entries?limit=2"
+    while path:
+        page = get(anybody, path)
+        titles += [one["title"] for one in page["entries"]]
+        path = (page["next"] or "").removeprefix("http://testserver")
+    assert titles == [f"Entry {number}" for number in (4, 3, 2, 1, 0)]
+
+
+def test_entries_are_searched(anybody: Caller) -> None:
+    feed("blog", entry(1, title="Of cats"), entry(2, title="Of dogs"))
+    found = get(anybody, "/api/feeds/blog/entries?q=cats")
+    assert [one["title"] for one in found["entries"]] == ["Of cats"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/feeds/none", 404),
+        ("/api/feeds/none/health", 404),
+        ("/api/feeds/none/entries", 404),
+        ("/api/feeds/NONE", 422),
+        ("/api/feeds?limit=0", 422),
+        ("/api/feeds?limit=x", 422),
+        ("/api/feeds?category=%00", 422),
+        ("/api/feeds/blog/entries?since=soon", 422),
+        ("/api/feeds/blog/entries?before=x", 422),
+        ("/api/feeds/blog/entries?limit=1000", 422),
+    ],
+)
+def test_what_is_wrong_is_told(anybody: Caller, path: str, status: int) -> None:
+    feed("blog")
+    problem(anybody.get(path), status)
+
+
+def test_a_page_that_begins_nowhere_is_read(anybody: Caller) -> None:
+    feed("blog")
+    assert get(anybody, "/api/feeds?after=%00")["feeds"]
+    assert get(anybody, "/api/feeds?after=zzz")["feeds"] == []
