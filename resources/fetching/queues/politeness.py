@@ -9,9 +9,11 @@ class Politeness:
 
     Rates are learnt as gaps between requests: a refusal makes the gap `cut` times as long, or `near_cut` times
     where about that was refused before, once for each event. Before any refusal a success makes it shorter by
-    `first_step` of it. After one it comes back to `margin` times what was refused, and is probed past that the
-    further the longer nothing is refused: the scale of that is the longest of `probe`, of `probe_requests` at
-    that gap, and of `probe_asked` times what Retry-After had asked for (of which `most_asked` counts).
+    `first_step` of it. What was refused is the mean gap, in which the last one has `mean_share`. The gap comes
+    back to `margin` times that in `back_requests` (to `asked_margin` times it where a pause was asked for), and is
+    probed past it the further the longer nothing is refused: the scale of that is the longest of `probe`, of
+    `probe_requests` at that gap, and of `probe_asked` times what Retry-After had asked for (of which `most_asked`
+    counts).
     The number in flight grows by `cap_step` ÷ cap for each success that others waited for.
     """
 
@@ -26,10 +28,13 @@ class Politeness:
     cut: float = 1.6
     near_cut: float = 1.25
     first_step: float = 0.02
+    mean_share: float = 0.1
     margin: float = 1.03
+    asked_margin: float = 1.06
+    back_requests: int = 20
     probe: float = 10
-    probe_requests: int = 200
-    probe_asked: float = 12
+    probe_requests: int = 250
+    probe_asked: float = 22
     most_asked: float = 300
     cap_step: float = 0.125
     near_cap_step: float = 0.01
@@ -73,7 +78,10 @@ _PLAIN = (
     "cut",
     "near_cut",
     "first_step",
+    "mean_share",
     "margin",
+    "asked_margin",
+    "back_requests",
     "probe_requests",
     "probe_asked",
     "cap_step",

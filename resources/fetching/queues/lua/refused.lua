@@ -4,7 +4,7 @@
 local host, site, path, egress = unpack(ARGV, 2, 5)
 local d = domain_by_way(scope_by_rule(host, site, path), egress)
 local latency = tonumber(ARGV[6])
-on_throttled(d, {claimed = now - latency}, latency, tonumber(ARGV[7]))
+on_throttled(d, {claimed = now - latency, paced = "1"}, latency, tonumber(ARGV[7]))
 settle(d)
 wake()
 return 1

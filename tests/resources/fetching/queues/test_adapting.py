@@ -82,6 +82,46 @@ def test_several_refusals_of_one_event_count_once(clock: Clock) -> None:
     assert gap_ms() == 800
 
 
+def test_what_was_refused_is_held_to_be_the_mean_gap_of_late(clock: Clock) -> None:
+    backlog()
+    for _ in range(20):
+        report(next_claimed(clock))
+    shortest = gap_ms()
+    report(next_claimed(clock), THROTTLED)
+    assert 1.1 * shortest < float(record()["floor"]) < 1.3 * shortest
+    assert gap_ms() == pytest.approx(1.6 * shortest)
+
+
+@pytest.mark.parametrize(("retry_after_seconds", "margin"), [(0, 1.03), (2, 1.06)])
+def test_after_a_refusal_the_gap_comes_back_to_just_short_of_what_was_refused(
+    clock: Clock, retry_after_seconds: float, margin: float
+) -> None:
+    backlog()
+    report(next_claimed(clock), replace(THROTTLED, retry_after_seconds=retry_after_seconds))
+    gaps = [gap_ms()]
+    for _ in range(40):
+        report(next_claimed(clock))
+        gaps.append(gap_ms())
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[22:] == [pytest.approx(500 * margin, rel=0.001)] * 19
+
+
+def test_only_who_has_waited_for_others_takes_their_number_for_what_is_refused(clock: Clock) -> None:
+    backlog()
+    first, second = claimed(), next_claimed(clock)
+    clock.pass_by(1)
+    report(second, THROTTLED)
+    assert "cap" not in record()
+    third = next_claimed(clock)
+    clock.pass_by(5)
+    report(first)
+    fourth = claimed()  # its turn had come long ago
+    clock.pass_by(5)
+    report(fourth, THROTTLED)
+    assert record()["cap"] == "1"
+    report(third)
+
+
 def test_nothing_is_sent_before_retry_after_has_passed(clock: Clock) -> None:
     run(frontier.set_limits(HOST, Limits(in_flight=8)))
     backlog()

@@ -1,16 +1,15 @@
 -- Politeness, learnt from what the origin answers. The gap is cut once for each event of refusal. From there
--- it comes back to just short of the gap that was refused, stays there for long, and is then probed past, the
--- further the longer nothing is refused: rate = known * (1 + phase^5), as CUBIC has it with a third power.
-local NEAR, PAST = 1.05, 0.9  -- of the gap that was refused: within these it is held to be what is refused
+-- it comes back to just short of what was refused, stays there for long, and is then probed past, the further
+-- the longer nothing is refused: rate = known * (1 + phase^7), as CUBIC has it with a third power.
+local KNOWN = 1.02  -- the known gap, and what is shorter: refused there, it differs little from what was known
+local MOST_BURST = 1.3  -- the mean gap counts for no more than so many times the gap
 
 local function is_one_event(d, job, latency)
   return job.claimed <= d.cut_at or now - d.cut_at <= 2 * math.max(latency, d.delay)
 end
 
-local function is_near(d) return d.delay <= d.floor * NEAR and d.delay >= d.floor * PAST end
-
--- The gap that is kept to: a little longer than what was refused.
-local function known_gap(d) return d.floor * rules.margin end
+-- The gap that is kept to: a little longer than what was refused, and more so where a refusal costs a pause.
+local function known_gap(d) return d.floor * (d.asked > 0 and rules.asked_margin or rules.margin) end
 
 -- How long requests at the known gap count as one phase. An origin that asks for long pauses is probed seldom.
 local function span_ms(d)
@@ -20,21 +19,27 @@ end
 
 -- One more success. Time counts only as far as requests filled it.
 local function speed_up(d)
+  d.mean = d.mean + (d.delay - d.mean) * rules.mean_share
   if d.floor == 0 then
     d.delay = d.delay * (1 - rules.first_step)
+  elseif d.phase < 0 then  -- on the way back: so many requests are left of it
+    d.delay = d.delay + (known_gap(d) - d.delay) / -d.phase
+    d.phase = math.min(0, d.phase + 1)
   else
     d.phase = d.phase + d.delay / span_ms(d)
-    if d.phase > -1 then d.delay = math.min(d.delay, known_gap(d) / (1 + d.phase ^ 5)) end
+    d.delay = math.min(d.delay, known_gap(d) / (1 + d.phase ^ 7))
   end
   d.delay = math.max(rules.least_delay_ms, d.delay)
 end
 
+-- What is refused is held to be the mean gap of late: who grows fast is past the limit by the time it is told.
 local function slow_down(d, asked)
-  -- What holds at or past what was known differs by little from it; less than that is something new.
-  local is_known = d.floor > 0 and d.delay <= d.floor * NEAR
-  d.floor, d.cut_at, d.asked = d.delay, now, asked
-  d.delay = math.min(rules.most_delay_ms, d.delay * (is_known and rules.near_cut or rules.cut))
-  d.phase = -math.max(0, 1 - known_gap(d) / d.delay) ^ 0.2
+  local is_known = d.floor > 0 and d.delay <= known_gap(d) * KNOWN
+  d.floor = math.max(d.delay, math.min(d.mean, d.delay * MOST_BURST))
+  d.cut_at, d.asked = now, asked
+  local cut = d.delay * (is_known and rules.near_cut or rules.cut)
+  d.delay = math.min(rules.most_delay_ms, math.max(cut, known_gap(d)))
+  d.mean, d.phase = d.delay, -rules.back_requests
 end
 
 local function forgive(d)
@@ -76,9 +81,8 @@ local function on_throttled(d, job, latency, retry_after)
   local asked = math.min(retry_after, rules.most_retry_after_ms)
   if not is_one_event(d, job, latency) then
     d.throttles = d.throttles + 1
-    -- Where requests waited for others to end, and the gap is not what was refused before, their number may
-    -- be what is refused.
-    if d.in_flight + 1 >= cap_of(d) and now > d.next and not is_near(d) and d.cap >= 2 then
+    -- It had waited for others to end, for longer than the gap: it may be their number that is refused.
+    if d.in_flight + 1 >= cap_of(d) and now > d.next and job.paced ~= '1' and d.cap >= 2 then
       d.cap_refused = math.floor(d.cap)
       d.cap = d.cap_refused - 1
     end

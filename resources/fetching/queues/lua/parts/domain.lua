@@ -5,9 +5,9 @@ local now = rules.now or time[1] * 1000 + time[2] / 1000  -- rules.now: a test's
 
 local LANES = {'fast', 'slow'}
 local DEFAULTS = {
-  -- politeness, learnt: gap between requests, the gap that was refused last, when it was cut, what was asked for
-  -- then, and how far the way back and past it is gone (-1 to 0, and on)
-  delay = rules.delay_ms, floor = 0, cut_at = 0, asked = 0, phase = 0, throttles = 0,
+  -- politeness, learnt: gap between requests, its mean of late, what was refused last, when it was cut, what was
+  -- asked for then, and how far the way back (in requests, below 0) and past it is gone
+  delay = rules.delay_ms, mean = rules.delay_ms, floor = 0, cut_at = 0, asked = 0, phase = 0, throttles = 0,
   cap = rules.in_flight, cap_refused = 0,
   -- how long a request takes, from its claim to its report: a mean in which older ones count less and less. 0 is not known
   took = 0,
