@@ -27,6 +27,9 @@ from .ways import Ways
 MOST_TURN_SECONDS = 10.0
 """How long a fetch waits, at most, to be sent on by a redirect, or from the head of a file to its body."""
 
+LATE_SECONDS = 0.05
+"""Whoever comes later than that from the claim to the request asks first whether its host is left alone since."""
+
 NO_HEADS_SECONDS = 3600.0
 """For how long a domain that has no turn for the body soon after the head is not asked for heads first."""
 MOST_WITHOUT_HEADS = 1000
@@ -52,9 +55,17 @@ class Asker:
         self._without_heads: OrderedDict[str, float] = OrderedDict()
 
     async def ask(
-        self, job: Claimed, fetch: Fetch, slows: Slows | None = None, spares: Spares | None = None
+        self, job: Claimed, claimed_at: float, fetch: Fetch, slows: Slows | None = None, spares: Spares | None = None
     ) -> Outcome:
-        """One request, on the record; or two, where the head is to be asked for first."""
+        """One request, on the record; or two, where the head is to be asked for first.
+
+        `claimed_at`: when the job was asked for (monotonic). Raises StoreUnavailable.
+        """
+        if time.monotonic() - claimed_at > LATE_SECONDS:
+            rest_seconds = await self._trips.run(turns.rest(job.scope))
+            if rest_seconds > 0:
+                left_alone, nothing = "its host has asked for time", Timing(time.time(), 0)
+                return Failed(Failure.POSTPONED, left_alone, nothing, retry_after_seconds=rest_seconds)
         if spares is None or not fetch.head_first or self._without_heads.get(job.scope, 0) > time.monotonic():
             return await self._ask(job, fetch, slows, spares)
         first = await self._ask(job, replace(fetch, method="HEAD"), None, spares)

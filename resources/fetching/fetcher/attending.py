@@ -57,15 +57,15 @@ class Attendant:
         self._asker = asker
         self._machine = machine
 
-    async def attend(self, job: Claimed, slows: Slows) -> None:
+    async def attend(self, job: Claimed, claimed_at: float, slows: Slows) -> None:
         """Asks for what is wanted, and ends the job or has it queued again. Raises StoreUnavailable.
 
-        `slows` is called once if it turns out to be slow.
+        `claimed_at`: when it was asked for (monotonic). `slows` is called once if it turns out to be slow.
         """
         begun: list[Errand] = []
         try:
-            if not (job.needs_robots and await self._ask_robots(job)):
-                await self._attend(job, slows, begun)
+            if not (job.needs_robots and await self._ask_robots(job, claimed_at)):
+                await self._attend(job, claimed_at, slows, begun)
         finally:
             self._works.let_go(begun)
 
@@ -80,14 +80,14 @@ class Attendant:
         finally:
             self._works.let_go(begun)
 
-    async def _attend(self, job: Claimed, slows: Slows, begun: list[Errand]) -> None:
+    async def _attend(self, job: Claimed, claimed_at: float, slows: Slows, begun: list[Errand]) -> None:
         """The same, with a list of the errands that are in hand."""
         errands = await self._begin(job.wishes, begun)
         fetch = await self._plan(errands)
         if fetch is None:
             await self._leave(job, begun)
             return
-        outcome = await self._asker.ask(job, fetch, slows, sparing.of(errands))
+        outcome = await self._asker.ask(job, claimed_at, fetch, slows, sparing.of(errands))
         try:
             await self._conclude(job, errands, outcome, begun)
         finally:
@@ -108,14 +108,15 @@ class Attendant:
         for errand in telling.errands_of(job.wishes):
             await self._works.put_back(errand, 0)
 
-    async def _ask_robots(self, job: Claimed) -> bool:
+    async def _ask_robots(self, job: Claimed, claimed_at: float) -> bool:
         """Uses the turn for the origin's robots.txt, if there can be one. The job keeps its place in line."""
         try:
             fetch = robots.fetch(job.url, conf.fast_limits())
         except FetchError:  # an address that is not fetched: the job itself fails of that
             return False
-        outcome = await self._asker.ask(job, fetch, None)
-        if not (isinstance(outcome, Failed) and outcome.failure is Failure.OURS):
+        outcome = await self._asker.ask(job, claimed_at, fetch)
+        is_ours = isinstance(outcome, Failed) and outcome.failure is Failure.OURS
+        if not (is_ours or judging.was_put_off(outcome)):
             found = await asyncio.to_thread(robots.read, outcome, conf.PRODUCT)
             told = partial(frontier.set_crawl_delay, job.scope, found.seconds, found.known_for_seconds)
             await self._trips.insist(told)

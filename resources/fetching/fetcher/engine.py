@@ -113,11 +113,12 @@ class Engine:
         """So many at most, and begins what it gets. Raises StoreUnavailable."""
         if self._nothing_claimed_since is not None:  # what Redis has handed out meanwhile has not come here
             await self._trips.run(frontier.put_back(self._worker, list(self._held)))
+        asked_at = time.monotonic()
         found = await self._trips.run(frontier.claim_some(self._worker, self._machine, number, self._asked_lanes))
         self._claims_again()
         for one in found:
             if not isinstance(one, Idle):
-                self._begin(one)
+                self._begin(one, asked_at)
         return found
 
     def _nothing_claimed(self, error: StoreUnavailable) -> None:
@@ -131,11 +132,11 @@ class Engine:
             _log.warning("claims are answered again", extra={"seconds": round(seconds, 1)})
             self._nothing_claimed_since = None
 
-    def _begin(self, found: Doomed | Claimed) -> None:
+    def _begin(self, found: Doomed | Claimed, asked_at: float) -> None:
         job = found.job if isinstance(found, Doomed) else found
         self._held[job.key] = job
         place = self._slots.take(job.lane)
-        self._start(self._attend(found, job, place))
+        self._start(self._attend(found, asked_at, job, place))
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
@@ -152,12 +153,12 @@ class Engine:
         with suppress(StoreUnavailable):  # then its domain does not know for this once
             await self._trips.run(frontier.move(job.key, "slow"))
 
-    async def _attend(self, found: Doomed | Claimed, job: Claimed, place: Place) -> None:
+    async def _attend(self, found: Doomed | Claimed, asked_at: float, job: Claimed, place: Place) -> None:
         try:
             if isinstance(found, Doomed):
                 await self._attendant.dismiss(found)
             else:
-                await self._attendant.attend(found, partial(self._slow, job, place))
+                await self._attendant.attend(found, asked_at, partial(self._slow, job, place))
         except StoreUnavailable as error:  # its lease lapses, and another fetcher does it again
             _log.warning("a job is left behind", extra={"url": job.url, "error": str(error)})
         except Exception:  # noqa: BLE001  the edge of a process: one job must not take the others along

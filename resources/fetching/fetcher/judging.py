@@ -26,6 +26,11 @@ def was_elsewhere(failed: Failed) -> bool:
     return bool(failed.hops) and failed.url != "" and scopes(failed.url).host != scopes(failed.hops[0].url).host
 
 
+def was_put_off(outcome: Outcome) -> bool:
+    """Whether nothing was asked: the host had asked for time since the job was claimed."""
+    return isinstance(outcome, Failed) and outcome.failure is Failure.POSTPONED and not outcome.hops
+
+
 def counts(outcome: Outcome) -> bool:
     """Whether it is an attempt of the job. What rests elsewhere, and what refuses, is not the job's failure."""
     return not isinstance(outcome, Failed) or outcome.failure not in UNCOUNTED

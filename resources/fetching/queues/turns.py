@@ -34,6 +34,11 @@ def take(url: str, egress: str, most_wait_seconds: float) -> Steps[Granted | Not
     return Granted(wait_seconds, reply[2] == b"1") if how == b"granted" else NotNow(wait_seconds)
 
 
+def rest(scope: str) -> Steps[float]:
+    """For how many seconds from now nothing may be sent to a domain, although a job of it was claimed. 0: it may."""
+    return float(cast(bytes, (yield call("rest", scope)))) / 1000
+
+
 def served(url: str, egress: str, since_turn_seconds: float, *, is_paced: bool) -> Steps[None]:
     """Tells the URL's domain that it answered the request of such a turn, which was taken so long ago."""
     yield call("served", *_where(url, egress), since_turn_seconds * 1000, int(is_paced))

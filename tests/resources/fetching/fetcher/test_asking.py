@@ -1,21 +1,25 @@
 """Requests of a fetcher at every host that they come to."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
+from resources.fetching.errands import Errand
+from resources.fetching.fetcher import asking, planning, robots
+from resources.fetching.fetcher.planning import Plan
 from resources.fetching.outcomes import Outcome
 from resources.fetching.queues import frontier
 from resources.fetching.queues.jobs import url_key
-from resources.fetching.requests import Fetch
+from resources.fetching.requests import Fetch, Limits
 from resources.fetching.transport.client import Client
 from retry import connections, standings
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
 from tests.resources.fetching.fetcher.running import leftovers, run
-from tests.resources.fetching.fetchers import ended, fetching, want
+from tests.resources.fetching.fetchers import WAIT_SECONDS, ended, fetching, want
 from tests.resources.fetching.pages import page_work
 
 pytestmark = pytest.mark.usefixtures("pages")
@@ -88,6 +92,55 @@ def test_a_redirect_to_a_host_that_rests_for_a_while_is_no_attempt(servers: Redi
                 while not servers.state.client.zcard("fetch:later"):
                     await asyncio.sleep(0.01)
             assert servers.state.client.hget(f"fetch:job:{url_key(url)}", "attempts") == b"0"
+
+    run(test)
+
+
+def test_a_request_that_is_late_is_not_sent_where_its_host_has_asked_for_time_since(
+    servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "LATE_SECONDS", 0)
+    plan = planning.plan_at_once
+
+    async def test(origin: Origin) -> None:
+        def meanwhile(errands: list[Errand]) -> Plan | None:
+            connections.run(frontier.block(f"127.0.0.1:{origin.port}", 15))
+            return plan(errands)
+
+        monkeypatch.setattr(planning, "plan_at_once", meanwhile)
+        url = origin.does("/a", answer(body=b"page"))
+        async with fetching():
+            await want(page_work(url))
+            async with asyncio.timeout(WAIT_SECONDS):
+                while not servers.state.client.zcard("fetch:later"):
+                    await asyncio.sleep(0.01)
+        assert origin.targets == []
+        assert servers.state.client.hget(f"fetch:job:{url_key(url)}", "attempts") == b"0"
+
+    run(test)
+
+
+def test_robots_that_could_not_be_asked_for_in_time_are_asked_for_after_the_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asking, "LATE_SECONDS", 0)
+    fetch, blocked = robots.fetch, list[str]()
+
+    async def test(origin: Origin) -> None:
+        def meanwhile(url: str, limits: Limits) -> Fetch:
+            if not blocked:
+                blocked.append(url)
+                connections.run(frontier.block(f"127.0.0.1:{origin.port}", 1))
+            return fetch(url, limits)
+
+        monkeypatch.setattr(robots, "fetch", meanwhile)
+        origin.does("/robots.txt", answer(body=b"User-agent: *\n"))
+        work = replace(page_work(origin.does("/a", answer(body=b"page"))), task="tests.obedient")
+        async with fetching():
+            await want(work)
+            assert isinstance(await ended(work), standings.Done)
+        assert blocked
+        assert origin.targets == ["/robots.txt", "/a"]
 
     run(test)
 
