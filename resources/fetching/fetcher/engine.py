@@ -22,7 +22,7 @@ PAUSE_SECONDS = 1.0
 """Between claims while Redis is away."""
 
 MOST_CLAIMS = 32
-"""In one call, where there is room."""
+"""In one call: it keeps Redis busy for a few ms."""
 
 LEAVE_SECONDS = 10.0
 """How long requests in flight may go on when the fetcher is told to end. What is left is queued again."""
@@ -54,7 +54,7 @@ class Engine:
         self._held: dict[str, Claimed] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
-        self._asked_lanes: list[Lane] = []
+        self._asked_lanes: dict[Lane, int] = {}
         self._nothing_claimed_since: float | None = None
         """Since when Redis has not answered claims (monotonic)."""
 
@@ -88,33 +88,28 @@ class Engine:
         await self._ending.wait()
 
     async def _take(self) -> None:
-        """Claims one job at first, and twice as many in each call for as long as all of them are due."""
-        most = 1
+        """Claims what is due, as long as there is room, and sleeps when nothing is."""
         while not self._ending.is_set():
-            self._asked_lanes = self._slots.open_lanes
+            self._asked_lanes = self._slots.rooms
             if not self._asked_lanes:
                 await self._slots.wait_for_room()
                 continue
             self._waking.expect()
             try:
-                found = await self._claim(min(most, self._slots.room))
+                found = await self._claim()
             except StoreUnavailable as error:
                 self._nothing_claimed(error)
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
-            match found[-1]:  # the frontier knows that this fetcher sleeps only if it said so last
-                case Idle(wait_seconds):
-                    most = 1
-                    await self._waking.sleep(wait_seconds)
-                case _:
-                    most = min(2 * most, MOST_CLAIMS)
+            if isinstance(found[-1], Idle):  # the frontier knows that this fetcher sleeps only if it said so last
+                await self._waking.sleep(found[-1].wait_seconds)
 
-    async def _claim(self, number: int) -> list[Claimed | Doomed | Idle]:
-        """So many at most, and begins what it gets. Raises StoreUnavailable."""
+    async def _claim(self) -> list[Claimed | Doomed | Idle]:
+        """Begins what it gets. Raises StoreUnavailable."""
         if self._nothing_claimed_since is not None:  # what Redis has handed out meanwhile has not come here
             await self._trips.run(frontier.put_back(self._worker, list(self._held)))
         asked_at = time.monotonic()
-        found = await self._trips.run(frontier.claim_some(self._worker, self._machine, number, self._asked_lanes))
+        found = await self._trips.run(frontier.claim_some(self._worker, self._machine, MOST_CLAIMS, self._asked_lanes))
         self._claims_again()
         for one in found:
             if not isinstance(one, Idle):

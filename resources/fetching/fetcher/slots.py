@@ -32,14 +32,9 @@ class Slots:
         self._freed = asyncio.Event()
 
     @property
-    def open_lanes(self) -> list[Lane]:
-        """The lanes in which there is room."""
-        return [lane for lane, taken in self._taken.items() if taken < self._most[lane]]
-
-    @property
-    def room(self) -> int:
-        """How many more can be taken, whichever of the open lanes they are of."""
-        return min(self._most[lane] - self._taken[lane] for lane in self.open_lanes)
+    def rooms(self) -> dict[Lane, int]:
+        """How many more can be taken, in each lane that is open."""
+        return {lane: most - self._taken[lane] for lane, most in self._most.items() if self._taken[lane] < most}
 
     def taken(self, lane: Lane) -> int:
         return self._taken[lane]

@@ -86,17 +86,17 @@ def enqueue(job: Job) -> Steps[Enqueued | Joined | Full]:
 
 def claim(worker: str, machine: str, lanes: Iterable[Lane] = LANES) -> Steps[Claimed | Doomed | Idle]:
     """The next job for a fetcher that has room in these lanes. See claim_some()."""
-    return (yield from claim_some(worker, machine, 1, lanes))[0]
+    return (yield from claim_some(worker, machine, 1, dict.fromkeys(lanes, 1)))[0]
 
 
-def claim_some(
-    worker: str, machine: str, most: int, lanes: Iterable[Lane] = LANES
-) -> Steps[list[Claimed | Doomed | Idle]]:
-    """The next jobs for a fetcher that has room for so many in each of these lanes. Fewer end with Idle.
+def claim_some(worker: str, machine: str, most: int, rooms: Mapping[Lane, int]) -> Steps[list[Claimed | Doomed | Idle]]:
+    """The next jobs for a fetcher, so many at most, and in each lane as many as it has room for.
 
+    Idle ends them when nothing more is due, unless a lane has become full: of that it says nothing.
     `machine` names what shares its ways out to the network: when the network is away through one of them (its own,
     or an egress), one request at a time tries that way.
     """
+    lanes = [part for lane_and_room in rooms.items() for part in lane_and_room]
     return replies.claimed((yield call("claim", worker, machine, most, *lanes)))
 
 

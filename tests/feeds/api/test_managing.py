@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.http import HttpResponse
 
 from feeds.models import Category, Feed, Follow
 from tests.feeds.rows import category, feed
@@ -15,7 +14,7 @@ from tests.resources.api.conftest import Caller, problem
 def send(caller: Caller, method: str, path: str, body: object = None) -> Any:
     headers = {"Authorization": f"Bearer {caller.token}"} if caller.token else {}
     text = json.dumps(body) if body is not None else ""
-    answer: HttpResponse = caller.client.generic(method, path, text, content_type="application/json", headers=headers)
+    answer: Any = caller.client.generic(method, path, text, content_type="application/json", headers=headers)
     return answer
 
 

@@ -1,12 +1,15 @@
--- The next jobs for a fetcher that has room for so many in these lanes: those that are to fail without a request
+-- The next jobs, so many at most, for a fetcher that has room in these lanes: those that are to fail without a request
 -- first, then among the domains that are due interactive work, flagged work, and where the most remains to be done.
 -- needs: domain line job network reaping
--- ARGV: rules worker machine most | lanes
--- -> for each "claimed"|"doomed" token version job payloads, and when there are fewer idle wait_ms
+-- ARGV: rules worker machine most | for each lane its name and room
+-- -> for each "claimed"|"doomed" token version job payloads; idle wait_ms when nothing more is due, in any lane
 -- job: key url detail scope host egress lane priority attempts lapses needs_robots why
 local worker, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[4])
-local FIRST_LANE, MOST_MOVES, MOST_TRIES, LONGEST_MS = 5, 32, 16, 60000
-local found, number = {}, 0
+local MOST_MOVES, MOST_TRIES, LONGEST_MS = 32, 16, 60000
+local lanes, room, found, number = {}, {}, {}, 0
+for place = 5, #ARGV, 2 do
+  lanes[#lanes + 1], room[ARGV[place]] = ARGV[place], tonumber(ARGV[place + 1])
+end
 
 local function hand_out(how, job, state)
   local token = new_token()
@@ -18,6 +21,7 @@ local function hand_out(how, job, state)
   for _, part in ipairs({how, token, string.format('%.0f', job.version), record,
     redis.call('HGETALL', 'fetch:wanted:' .. job.key)}) do found[#found + 1] = part end
   number = number + 1
+  room[job.lane] = (room[job.lane] or 0) - 1
 end
 
 -- The ways out of this machine that may be used now, and when another may be tried: while the network is away
@@ -95,10 +99,10 @@ end
 
 local function next_event()
   local at = now + LONGEST_MS
-  for place = FIRST_LANE, #ARGV do
+  for _, lane in ipairs(lanes) do
     for priority = 1, 3 do
       for _, egress in ipairs(open) do
-        at = math.min(at, earliest(line_of('waiting', ARGV[place], priority, egress), now))
+        at = math.min(at, earliest(line_of('waiting', lane, priority, egress), now))
       end
     end
   end
@@ -139,12 +143,20 @@ end
 local function hand_out_next()
   local tries, done = 0, false
   for priority = 1, 3 do
-    for place = FIRST_LANE, #ARGV do
-      done, tries = hand_out_due(ARGV[place], priority, tries)
+    for _, lane in ipairs(lanes) do
+      if room[lane] > 0 then done, tries = hand_out_due(lane, priority, tries) end
       if done then return true end
     end
   end
   return false, tries > 0 and 0 or math.min(next_try, next_event()) - now
+end
+
+-- Of a lane that has become full nobody knows what is due: whoever has room there again asks again.
+local function is_room_left()
+  for _, lane in ipairs(lanes) do
+    if room[lane] <= 0 then return false end
+  end
+  return true
 end
 
 reap()
@@ -157,5 +169,5 @@ local more, wait_ms = true, 0
 while more and number < most do more, wait_ms = hand_out_next() end
 for _, d in pairs(loaded) do write(d) end  -- once, however often its place in line has changed
 wake()
-if not more then idle(wait_ms) end
+if not more and is_room_left() then idle(wait_ms) end
 return found

@@ -3,19 +3,17 @@
 from resources.fetching.fetcher.slots import Slots
 
 
-def test_there_is_room_for_as_many_as_every_open_lane_can_take() -> None:
+def test_there_is_room_for_as_many_as_each_open_lane_can_take() -> None:
     slots = Slots(fast=8, slow=2)
-    assert slots.room == 2  # all that is claimed may be slow
+    assert slots.rooms == {"fast": 8, "slow": 2}
     slots.take("slow")
-    assert slots.room == 1
+    assert slots.rooms == {"fast": 8, "slow": 1}
     slots.take("slow")
-    assert slots.open_lanes == ["fast"]
-    assert slots.room == 8
+    assert slots.rooms == {"fast": 8}
 
 
 def test_a_lane_that_holds_more_than_its_places_is_not_open() -> None:
     slots = Slots(fast=2, slow=1)
     slots.take("slow")
     slots.take("fast").move("slow")
-    assert slots.open_lanes == ["fast"]
-    assert slots.room == 2
+    assert slots.rooms == {"fast": 2}

@@ -89,7 +89,7 @@ class Fetcher:
         connections.run(frontier.enqueue(Job(url, url, Wish("w"), lane=lane)))
 
     def _claim(self) -> None:
-        while lanes := self._slots.open_lanes:
+        while lanes := list(self._slots.rooms):
             job = connections.run(frontier.claim("w", "m", lanes))
             if not isinstance(job, Claimed):
                 return
