@@ -5,16 +5,19 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from tests.flows.stack import ROOT, Stack
 
 
-class Feeder:
-    """Use it as `with Feeder(stack) as feeder`: benchmarks/wanting.py in the site's environment."""
+class SiteProcess:
+    """Use it as `with SiteProcess(stack, module) as process`: a module of ours, run in the site's environment.
 
-    def __init__(self, stack: Stack) -> None:
-        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "benchmarks.wanting"]
+    It reads and writes lines of JSON.
+    """
+
+    def __init__(self, stack: Stack, module: str) -> None:
+        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", module]
         self._process = subprocess.Popen(
             command, cwd=ROOT, env=stack.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -27,17 +30,25 @@ class Feeder:
     ) -> None:
         self._process.communicate()  # it ends with its input
 
-    def feed(self, urls: Sequence[str]) -> set[str]:
-        """Returns when they wait for a fetcher: those that were not taken, as by a Redis that does not answer soon."""
-        return self._tell(list(urls))
-
-    def limit(self, scope: str, **limits: float) -> None:
-        """Sets limits of a domain as an admin does, by the names that they have in the database."""
-        self._tell({"scope": scope, **limits})
-
-    def _tell(self, what: object) -> set[str]:
+    def tell(self, what: object) -> Any:
+        """What it answers. Returns when it does."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(what) + "\n")
         self._process.stdin.flush()
-        return set(json.loads(self._process.stdout.readline()))
+        return json.loads(self._process.stdout.readline())
+
+
+class Feeder(SiteProcess):
+    """benchmarks/wanting.py."""
+
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack, "benchmarks.wanting")
+
+    def feed(self, urls: Sequence[str]) -> set[str]:
+        """Returns when they wait for a fetcher: those that were not taken, as by a Redis that does not answer soon."""
+        return set(self.tell(list(urls)))
+
+    def limit(self, scope: str, **limits: float) -> None:
+        """Sets limits of a domain as an admin does, by the names that they have in the database."""
+        self.tell({"scope": scope, **limits})

@@ -1,15 +1,18 @@
-"""What a whole fetcher costs: pages a second from claim to content, against aiohttp doing nothing but read them."""
+"""What a whole fetcher costs: pages a second from claim to content, against a plain loop of aiohttp that does the same
+work, and against one that only reads the pages.
+"""
 
 import asyncio
 import itertools
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import aiohttp
 
 from benchmarks import fast_origin
-from benchmarks.feeding import Feeder
+from benchmarks.feeding import Feeder, SiteProcess
 from benchmarks.figures import Figure, Note, median
 from benchmarks.processes import cpu_seconds
 from benchmarks.running import run
@@ -20,76 +23,112 @@ DOMAINS = 100
 AT_ONCE = 80
 """A fetcher's places in the fast lane."""
 ROUNDS = 11
+SHARE = 0.6
 POLITE_TO_ALL = {"FETCH_DELAY_SECONDS": "0.001", "FETCH_IN_FLIGHT": "8", "FETCH_BYTES_PER_SECOND": "0"}
 """So many domains, each with its least gap of 20 ms: 5,000 requests a second are allowed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Pages a second, and the CPU time of the process that gets them, for a page."""
+
+    rate: float
+    cpu_seconds: float
+
+
 def measure() -> Iterator[Figure | Note]:
-    """Both ask the same origin in another process, each time in the other order."""
+    """All ask the same origin in another process, each time in another order."""
     addresses = [f"127.2.0.{number}" for number in range(1, DOMAINS + 1)]
     with (
         fast_origin.origins(PAGE_BYTES, addresses) as hosts,
         Stack(BACKLOG_LIMIT="100000", **POLITE_TO_ALL) as stack,
         Feeder(stack) as feeder,
+        SiteProcess(stack, "benchmarks.plain_loop") as plain,
     ):
-        fetcher = _Fetcher(stack, feeder, hosts)
-        fetcher.round()
-        rounds = [_pair(fetcher, hosts, place) for place in range(ROUNDS)]
-    ratios = [whole / bare for (whole, _), bare in rounds]
+        asked = Pages(stack, hosts)
+        ways: list[Callable[[], Round]] = [
+            lambda: _fetcher(asked, feeder),
+            lambda: _plain(asked, plain),
+            lambda: run(_reading(asked.urls())),
+        ]
+        for way in ways:
+            way()
+        rounds = [_in_turn(ways, place) for place in range(ROUNDS)]
+    whole, same, reading = ([one[side] for one in rounds] for side in range(3))
+    ratios = [ours.rate / theirs.rate for ours, theirs in zip(whole, same, strict=True)]
     yield Note(f"rounds of {PAGES:,} pages of {PAGE_BYTES:,} bytes of {DOMAINS} domains, {AT_ONCE} at a time")
-    yield Note(f"ratios {min(ratios):.3f} to {max(ratios):.3f}")
-    yield Figure("pages a second by a fetcher, median", median([rate for (rate, _), _ in rounds]), "/s")
-    yield Figure("pages a second by bare aiohttp, median", median([bare for _, bare in rounds]), "/s")
-    yield Figure("CPU time of a page in the fetcher, median", median([cpu * 1000 for (_, cpu), _ in rounds]), "ms")
-    yield Figure("pages a second, fetcher ÷ bare aiohttp, median of pairs", median(ratios))
+    yield Note(f"ratios {min(ratios):.2f} to {max(ratios):.2f}")
+    for name, side in (("a fetcher", whole), ("a plain loop that does the same", same), ("a loop that reads", reading)):
+        yield Figure(f"pages a second by {name}, median", median([one.rate for one in side]), "/s")
+        yield Figure(f"CPU time of a page in {name}, median", median([one.cpu_seconds * 1000 for one in side]), "ms")
+    yield Figure("pages a second, fetcher ÷ loop that does the same, median of pairs", median(ratios), at_least=SHARE)
+    yield _median_of("CPU time of a page, loop that does the same ÷ fetcher, median of pairs", _cpu(same, whole))
+    rates = [ours.rate / theirs.rate for ours, theirs in zip(whole, reading, strict=True)]
+    yield _median_of("pages a second, fetcher ÷ loop that only reads, median of pairs", rates)
 
 
-def _pair(fetcher: "_Fetcher", hosts: Sequence[str], place: int) -> tuple[tuple[float, float], float]:
-    if place % 2:
-        whole = fetcher.round()
-        return whole, run(_bare(hosts))
-    bare = run(_bare(hosts))
-    return fetcher.round(), bare
+class Pages:
+    """What is asked for, each time other pages; nothing of the time before is left in the cache."""
 
-
-class _Fetcher:
-    """The stack's one, which stands still until there is enough to do."""
-
-    def __init__(self, stack: Stack, feeder: Feeder, hosts: Sequence[str]) -> None:
-        self._stack = stack
-        self._feeder = feeder
+    def __init__(self, stack: Stack, hosts: Sequence[str]) -> None:
+        self.stack = stack
         self._hosts = hosts
         self._numbers = itertools.count()
 
-    def round(self) -> tuple[float, float]:
-        """Pages a second from the first claim until the last content is stored, and its CPU time for one."""
-        pid = self._stack.pid("fetch")
-        self._stack.freeze("fetch")
-        if self._feeder.feed([f"http://{self._hosts[n % DOMAINS]}/{next(self._numbers)}" for n in range(PAGES)]):
-            raise RuntimeError("there was no room for some pages")
-        used, began = cpu_seconds([pid]), time.perf_counter()
-        self._stack.signal("fetch", signal.SIGCONT)
-        eventually(self._is_done, 60, "all is fetched")
-        took = time.perf_counter() - began
-        return PAGES / took, (cpu_seconds([pid]) - used) / PAGES
-
-    def _is_done(self) -> bool:
-        return not self._stack.state.exists("retry:claims", "retry:leases", "fetch:leases")
+    def urls(self) -> list[str]:
+        self.stack.cache.flushdb()
+        return [f"http://{self._hosts[n % DOMAINS]}/{next(self._numbers)}" for n in range(PAGES)]
 
 
-async def _bare(hosts: Sequence[str]) -> float:
-    """Pages a second by aiohttp in this process."""
-    left = iter(range(PAGES))
+def _in_turn(ways: Sequence[Callable[[], Round]], place: int) -> list[Round]:
+    """A round of each, beginning with another one each time."""
+    found = {}
+    for step in range(len(ways)):
+        side = (place + step) % len(ways)
+        found[side] = ways[side]()
+    return [found[side] for side in range(len(ways))]
+
+
+def _fetcher(pages: Pages, feeder: Feeder) -> Round:
+    """The stack's one, which stands still until there is enough to do; until the last content is stored."""
+    stack = pages.stack
+    pid = stack.pid("fetch")
+    stack.freeze("fetch")
+    if feeder.feed(pages.urls()):
+        raise RuntimeError("there was no room for some pages")
+    used, began = cpu_seconds([pid]), time.perf_counter()
+    stack.signal("fetch", signal.SIGCONT)
+    eventually(lambda: not stack.state.exists("retry:claims", "retry:leases", "fetch:leases"), 60, "all is fetched")
+    took = time.perf_counter() - began
+    return Round(PAGES / took, (cpu_seconds([pid]) - used) / PAGES)
+
+
+def _plain(pages: Pages, plain: SiteProcess) -> Round:
+    told = plain.tell(pages.urls())
+    return Round(PAGES / told["seconds"], told["cpu_seconds"] / PAGES)
+
+
+async def _reading(urls: Sequence[str]) -> Round:
+    """By aiohttp in this process, which reads the pages and forgets them."""
+    left = iter(urls)
     async with aiohttp.ClientSession() as session:
 
         async def work() -> int:
             total = 0
-            for number in left:
-                async with session.get(f"http://{hosts[number % DOMAINS]}/{number}") as response:
+            for url in left:
+                async with session.get(url) as response:
                     total += len(await response.read())
             return total
 
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         if sum(await asyncio.gather(*(work() for _ in range(AT_ONCE)))) != PAGES * PAGE_BYTES:
             raise RuntimeError("a page did not come")
-        return PAGES / (time.perf_counter() - began)
+        return Round(PAGES / (time.perf_counter() - began), (time.process_time() - used) / PAGES)
+
+
+def _cpu(theirs: Sequence[Round], ours: Sequence[Round]) -> list[float]:
+    return [one.cpu_seconds / other.cpu_seconds for one, other in zip(theirs, ours, strict=True)]
+
+
+def _median_of(name: str, values: list[float]) -> Figure:
+    return Figure(name, median(values))
