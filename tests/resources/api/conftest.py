@@ -1,5 +1,6 @@
 """A layer, and a client of the API with a token for it."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,8 @@ from django.http import HttpResponse
 from django.test import Client
 
 from resources.api import tokens
+from resources.mirroring.knowing import seen
+from resources.mirroring.writing import blocking
 from resources.models import ApiToken, Layer
 from resources.tiles.keeping import storing
 from resources.tiles.reading import compiling
@@ -17,6 +20,7 @@ from tests.conftest import RedisServers
 from tests.resources.conftest import LINES
 
 HEADER = "segment_id,speed_kmh,free_flow_kmh\n"
+JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,17 @@ def problem(answer: HttpResponse, status: int) -> str:
     return str(body["detail"])
 
 
+def send(reporter: Caller, body: Any, **fields: str) -> Any:
+    """Reports URLs."""
+    return reporter.post("/api/resources", json.dumps(body), JSON, **fields)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known() -> None:
+    blocking.forget()
+    seen.forget_all_here()
+
+
 @pytest.fixture(autouse=True)
 def _counted(redis_servers: RedisServers) -> Iterator[None]:
     """Calls are counted on a server that runs and is empty."""
@@ -69,6 +84,12 @@ def layer(transactional_db: None) -> Layer:
 def caller(transactional_db: None) -> Caller:
     """Who may change all layers."""
     return Caller(tokens.issue(ApiToken(name="sensors")).text)
+
+
+@pytest.fixture
+def reporter(transactional_db: None) -> Caller:
+    """Who may mirror files."""
+    return Caller(tokens.issue(ApiToken(name="mirror", may_mirror=True)).text)
 
 
 @pytest.fixture

@@ -1,54 +1,19 @@
 """Lists in the database: whatever is done twice, at once or too late, the rows come out right."""
 
-from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import OperationalError, connection
 
-from resources.mirroring.knowing import continuing, tallies
-from resources.mirroring.knowing.models import Batch, BatchItem, Resource, State, Step, Tally
-from resources.mirroring.reporting import batches, progress, reports
-from resources.mirroring.reporting.batches import Sent
-from resources.mirroring.reporting.reports import DifferentReportError, Reported, ReportError
+from resources.mirroring.knowing import continuing
+from resources.mirroring.knowing.models import Batch, BatchItem, Resource, Step
+from resources.mirroring.reporting import batches, progress
 from resources.tasks import heal_batches, look_after_batches
 from tests.conftest import RedisServers
-from tests.resources.mirroring.rows import HOUR, NOW, content, digest_of, fail, resource, store, url
+from tests.resources.mirroring.reporting.lists import report, steps
+from tests.resources.mirroring.rows import HOUR, NOW, digest_of, fail, resource, store, url
 
 pytestmark = pytest.mark.django_db
-
-
-def sent(*names: object, **fields: Any) -> Sent:
-    return Sent([url(name) for name in names], "tests", **fields)
-
-
-def report(*names: object, **fields: Any) -> Reported:
-    return reports.report(sent(*names, **fields), NOW)
-
-
-def steps(batch: Batch) -> list[str]:
-    return list(BatchItem.objects.filter(batch=batch).order_by("position").values_list("step", flat=True))
-
-
-def test_what_is_not_known_is_wanted_with_its_referer() -> None:
-    report("a", referer="https://example.org/")
-    row = Resource.objects.get()
-    assert (row.url_digest, row.url, row.state, row.referer) == (
-        digest_of(url("a")),
-        url("a"),
-        State.WANTED,
-        "https://example.org/",
-    )
-
-
-def test_a_list_of_which_all_is_known_is_finished_at_once() -> None:
-    resource("a")
-    store("a")
-    found = report("a", "a")
-    assert found.batch.finished_at == NOW
-    assert [one.blob_digest for one in found.decisions] == [content("a")] * 2
 
 
 def test_a_list_is_finished_when_its_last_url_has_ended() -> None:
@@ -86,86 +51,6 @@ def test_who_joins_counts_as_known_and_who_asked_as_new() -> None:
     assert steps(second) == ["new", "known"]
 
 
-def test_the_same_within_a_day_is_the_same_list() -> None:
-    first = report("a", "b")
-    store("a")
-    batches.settle_batch(first.batch.pk, NOW)
-    again = reports.report(sent("a", "b"), NOW + 23 * HOUR)
-    assert again.batch.pk == first.batch.pk
-    assert not again.is_new
-    assert [one.status for one in again.decisions] == ["known", "accepted"]
-    assert BatchItem.objects.count() == 2
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        sent("b", "a"),
-        sent("a"),
-        sent("a", "b", referer="https://x.example/"),
-        replace(sent("a", "b"), sender="x"),
-    ],
-)
-def test_anything_else_is_another_list(other: Sent) -> None:
-    first = report("a", "b")
-    assert reports.report(other, NOW).batch.pk != first.batch.pk
-
-
-def test_the_same_a_day_later_is_a_new_list() -> None:
-    first = report("a")
-    again = reports.report(sent("a"), NOW + 24 * HOUR)
-    assert again.batch.pk != first.batch.pk
-    assert reports.report(sent("a"), NOW + 25 * HOUR).batch.pk == again.batch.pk
-
-
-def test_a_key_that_comes_with_another_list_is_refused() -> None:
-    first = report("a", idempotency_key="k")
-    assert report("a", idempotency_key="k").batch.pk == first.batch.pk
-    with pytest.raises(DifferentReportError):
-        report("b", idempotency_key="k")
-    assert report("a").batch.pk != first.batch.pk
-
-
-def test_of_two_who_send_the_same_at_once_one_makes_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second has looked before the first has written."""
-    first = report("a")
-    looks = iter([None, first.batch])
-    monkeypatch.setattr(batches, "find", lambda *_: next(looks))
-    monkeypatch.setattr(batches, "_next_id", lambda _: first.batch.pk)
-    again = report("a")
-    assert (again.batch.pk, again.is_new) == (first.batch.pk, False)
-    assert Batch.objects.count() == BatchItem.objects.count() == 1
-
-
-def test_the_id_of_a_list_is_the_same_for_all_who_send_it_at_once() -> None:
-    one = sent("a")
-    assert batches._next_id(one) == batches._next_id(one)
-    before = batches._next_id(one)
-    report("a")
-    assert batches._next_id(one) != before
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"referer": "no address"}, "Referer"),
-        ({"referer": "https://a.example/\r\nX: y"}, "Referer"),
-        ({"webhook": "ftp://a.example/"}, "webhook"),
-        ({"webhook": "https://a.example/" + "x" * 1900}, "webhook"),
-    ],
-)
-def test_addresses_that_cannot_be_used_refuse_the_list(fields: dict[str, str], said: str) -> None:
-    with pytest.raises(ReportError, match=said):
-        report("a", **fields)
-    assert not Batch.objects.exists()
-
-
-@pytest.mark.parametrize("number", [0, reports.MOST_URLS + 1])
-def test_a_list_has_a_size(number: int) -> None:
-    with pytest.raises(ReportError, match="10,000"):
-        report(*range(number))
-
-
 def test_what_was_lost_is_asked_for_again() -> None:
     """Who made the list was killed before it asked."""
     batch = report("a", "b", referer="https://example.org/").batch
@@ -196,37 +81,6 @@ def test_a_list_is_settled_soon_after_one_of_its_urls_has_ended() -> None:
         assert steps(batch) == expected
 
 
-def test_a_report_is_taken_while_redis_is_away(redis_servers: RedisServers) -> None:
-    redis_servers.state.stop()
-    redis_servers.cache.stop()
-    assert report("a").batch.total == 1
-
-
-def test_a_report_costs_a_look_up_and_few_statements(django_assert_max_num_queries: Any) -> None:
-    resource("a")
-    store("a")
-    with django_assert_max_num_queries(20):
-        report(*["a"] * 100, *range(50))
-
-
-def test_a_report_of_signed_urls_costs_no_statement_for_each(django_assert_max_num_queries: Any) -> None:
-    signed = [f"https://x.example/{n}?Key-Pair-Id=k&Signature=s&Expires=1{n:09}" for n in range(100)]
-    with django_assert_max_num_queries(20):
-        reports.report(Sent(signed, "tests"), NOW)
-    assert Resource.objects.exclude(expires_at=None).count() == 100
-
-
-def test_a_list_that_cannot_be_written_leaves_nothing_behind() -> None:
-    def refuse(execute: Any, sql: str, *rest: Any) -> Any:
-        if "batchitem" in sql and sql.startswith("INSERT"):
-            raise OperationalError("disk full")
-        return execute(sql, *rest)
-
-    with connection.execute_wrapper(refuse), pytest.raises(OperationalError):
-        report("a")
-    assert not Batch.objects.exists()
-
-
 def test_old_lists_are_removed_and_unfinished_ones_stay() -> None:
     resource("a")
     store("a")
@@ -235,21 +89,6 @@ def test_old_lists_are_removed_and_unfinished_ones_stay() -> None:
     assert batches.prune(NOW + HOUR, 5) == 1
     assert list(Batch.objects.all()) == [unfinished]
     assert not BatchItem.objects.filter(batch=old.pk).exists()
-
-
-def test_urls_are_counted_by_what_settled_them() -> None:
-    resource("a")
-    store("a")
-    resource("f")
-    fail("f")
-    reports.report(Sent([url("a"), url("a"), url("b"), url("b"), url("f"), "x"], "tests"), NOW)
-    tallies.flush()
-    assert dict(Tally.objects.values_list("step", "number")) == {
-        "reported": 6,
-        "known": 3,
-        "failed": 1,
-        "refused": 1,
-    }
 
 
 def test_progress_is_told_by_step() -> None:

@@ -51,14 +51,6 @@ def keep(db: None) -> Keep:
     return kept
 
 
-@pytest.fixture
-def published(monkeypatch: pytest.MonkeyPatch, redis_servers: RedisServers) -> list[Any]:
-    """What is handed over: task, work key, token, arguments, lane."""
-    calls: list[Any] = []
-    monkeypatch.setattr("retry.lanes.publish", lambda *call: calls.append(call))
-    return calls
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _one_painter() -> Iterator[None]:
     yield

@@ -1,28 +1,21 @@
 """What is held here reaches the bucket, in batches, and rows say so last."""
 
 import time
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
-from django.core.files.storage import default_storage
 from django.db.models.query import QuerySet
 
 from project.storing import storage_from
 from resources.mirroring.errors import StorageError
 from resources.mirroring.knowing.models import Blob, State
-from resources.mirroring.serving import delivering
-from resources.mirroring.storing import blobs, remote, sweeping, wishes
-from resources.mirroring.storing.places import Held, Here, Lost, Stored, whereabouts
+from resources.mirroring.storing import blobs, remote, wishes
+from resources.mirroring.storing.places import Here, whereabouts
 from resources.mirroring.storing.pruning import remove_bytes
-from resources.mirroring.storing.taking_down import take_down
 from resources.mirroring.storing.uploading import Troubles, Uploader
 from resources.threads import usable_connections
 from retry import connections, contents, standings
-from tests import moto_bucket
 from tests.flows.stack import free_port
 from tests.moto_bucket import MotoBucket
 from tests.resources.mirroring.conftest import NOW, Give, Keep
@@ -31,27 +24,6 @@ from tests.retry.claiming import begun, look
 BODY = b"some bytes"
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[MotoBucket]:
-    with moto_bucket.running() as bucket:
-        yield bucket
-
-
-@pytest.fixture
-def bucket(server: MotoBucket, settings: Any) -> Iterator[MotoBucket]:
-    settings.STORAGES = {**settings.STORAGES, "default": storage_from(server.storage_url)}
-    yield server
-    for name in server.names():
-        default_storage.delete(name)
-
-
-@pytest.fixture
-def uploader() -> Iterator[Uploader]:
-    one = Uploader()
-    yield one
-    one.close()
 
 
 def test_a_batch_is_uploaded_and_confirmed_in_one_statement(
@@ -109,27 +81,6 @@ def test_what_failed_and_was_removed_since_is_forgotten() -> None:
     troubles.failed("a", 302)  # for the first time again
     troubles.failed("b", 302)
     assert troubles.resting(303.5) == ["b"]
-
-
-def test_bytes_are_here_then_here_and_there_then_there(bucket: MotoBucket, keep: Keep, uploader: Uploader) -> None:
-    blob = keep(BODY)
-    uploader.run_once(0)
-    blob.refresh_from_db()
-    assert isinstance(whereabouts(blob), Here)
-    assert blob.uploaded_at is not None
-    sweeping.sweep_held(blob.uploaded_at + timedelta(hours=2))
-    assert whereabouts(blob) == Stored(blob.name)
-    with blobs.open_blob(blob) as file:
-        assert file.read() == BODY
-
-
-def test_another_machine_leaves_it_to_its_holder(bucket: MotoBucket, keep: Keep, settings: Any) -> None:
-    blob = keep(BODY)
-    settings.MACHINE, settings.MIRROR_HELD_DIRECTORY = "there", settings.MIRROR_HELD_DIRECTORY / "of another"
-    other = Uploader()
-    assert other.run_once(0) == 0
-    other.close()
-    assert whereabouts(blob) == Held("here")
 
 
 def test_who_waits_at_another_machine_is_sent_back_when_it_is_uploaded(
@@ -194,33 +145,6 @@ def test_what_is_taken_down_while_it_is_uploaded_is_removed_there(
     assert blob.uploaded_at is None
 
 
-def test_taken_down_it_is_gone_from_here_and_from_the_bucket(
-    bucket: MotoBucket, keep: Keep, uploader: Uploader
-) -> None:
-    blob = keep(BODY)
-    uploader.run_once(0)
-    take_down(blob.digest)
-    assert bucket.names() == set()
-    assert not blobs.path_of(blob.digest).exists()
-
-
-def test_objects_without_a_row_are_removed_and_rows_without_an_object_are_fetched_again(
-    bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader
-) -> None:
-    orphan, lost = keep(b"orphan"), keep(b"lost")
-    row = give(lost)
-    uploader.run_once(0)
-    Blob.objects.filter(digest=orphan.digest).delete()
-    default_storage.delete(lost.name)
-    blobs.path_of(lost.digest).unlink()
-    later = datetime.now(UTC) + timedelta(hours=2)
-    for digest in (orphan.digest, lost.digest):
-        sweeping.sweep_shelf(digest[:2], later)
-    assert bucket.names() == set()
-    row.refresh_from_db()
-    assert row.state == State.WANTED
-
-
 def test_a_blob_that_came_again_while_it_was_pruned_is_uploaded_again(
     bucket: MotoBucket, keep: Keep, uploader: Uploader
 ) -> None:
@@ -231,39 +155,3 @@ def test_a_blob_that_came_again_while_it_was_pruned_is_uploaded_again(
     remove_bytes(blob, began)
     assert uploader.run_once(0) == 1
     assert bucket.names() == {blob.name}
-
-
-def test_links_give_the_bytes_with_fields_of_ours(bucket: MotoBucket, keep: Keep, uploader: Uploader) -> None:
-    blob = keep(BODY)
-    uploader.run_once(0)
-    link = remote.signed_link(blob.name, "text/plain", 'attachment; filename="a"')
-    assert link is not None
-    answer = requests.get(link, headers={"Range": "bytes=2-4"}, timeout=5)
-    assert (answer.status_code, answer.content) == (206, BODY[2:5])
-    assert answer.headers["Content-Type"] == "text/plain"
-    assert answer.headers["Content-Disposition"] == 'attachment; filename="a"'
-    assert b"".join(remote.stream(blob.name, 2, 5)) == BODY[2:5]
-
-
-@pytest.mark.parametrize("delivery", ["proxy", "redirect"])
-@pytest.mark.usefixtures("bucket")
-def test_main_hands_what_is_in_the_bucket_over(
-    keep: Keep, uploader: Uploader, settings: Any, client: Any, delivery: str
-) -> None:
-    settings.MIRROR_DELIVERY = delivery
-    blob = keep(BODY)
-    uploader.run_once(0)
-    blobs.remove_here(blob.digest)
-    response = client.get(f"/resources/{blob.digest}", headers={"X-Front": "asked"})
-    if delivery == "redirect":
-        assert (response.status_code, response["Cache-Control"]) == (302, "no-store")
-        assert requests.get(response["Location"], timeout=5).content == BODY
-    else:
-        assert response["X-Accel-Redirect"] == f"/delivered/bucket/{blob.digest}"
-        assert requests.get(response[delivering.LINK], timeout=5).content == BODY
-
-
-def test_what_is_lost_is_told_apart(bucket: MotoBucket, keep: Keep) -> None:
-    blob = keep(BODY)
-    blobs.remove_here(blob.digest)
-    assert whereabouts(blob) == Lost()

@@ -1,0 +1,125 @@
+"""Files and URLs by the API: what is told of them, to whom; taken down, signed."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from resources.api import tokens
+from resources.mirroring.knowing import rules
+from resources.mirroring.knowing.models import Blob, Resource, Rule, State
+from resources.models import ApiToken
+from tests.resources.mirroring.rows import NOW, blob, content, resource, store, url
+
+from .conftest import JSON, Caller, problem, send
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("post", "/api/resources"),
+        ("get", "/api/resources?url=https://a.example/"),
+        ("get", f"/api/resources/{'a' * 64}"),
+        ("get", f"/api/batches/{UUID(int=1)}"),
+        ("get", "/api/webhook-secret"),
+        ("post", "/api/signed-urls"),
+    ],
+)
+def test_only_tokens_that_may_mirror_are_answered(reporter: Caller, stranger: Caller, method: str, path: str) -> None:
+    def ask(who: Caller) -> Any:
+        return getattr(who.client, method)(path, headers=who._fields())
+
+    problem(ask(stranger), 401)
+    ApiToken.objects.update(may_mirror=False)
+    assert "may not mirror" in problem(ask(reporter), 403)
+
+
+def test_only_tokens_that_may_take_down_do(reporter: Caller, stranger: Caller) -> None:
+    blob("a")
+    path = f"/api/resources/{content('a')}"
+    for who, status, said in ((stranger, 401, ""), (reporter, 403, "may not take files down")):
+        refused: Any = who.client.delete(path, headers=who._fields())
+        assert said in problem(refused, status)
+    assert Blob.objects.get().taken_down_at is None
+
+
+def test_who_may_take_down_need_not_mirror(transactional_db: None) -> None:
+    blob("a")
+    lawyer = Caller(tokens.issue(ApiToken(name="lawyer", may_take_down=True)).text)
+    path = f"/api/resources/{content('a')}"
+    assert lawyer.client.delete(path, headers=lawyer._fields()).status_code == 200
+    problem(send(lawyer, [url("a")]), 403)
+
+
+def test_signatures_of_others_are_told_to_nobody(reporter: Caller) -> None:
+    signed = f"{url('a')}?X-Goog-Date=20261121T110000Z&X-Goog-Expires=3600&X-Goog-Signature=secret"
+    row = resource("a", url=signed)
+    Resource.objects.update(moved_to=signed.replace("images", "user:secret@other"))
+    blob("a")
+    Resource.objects.filter(pk=row.pk).update(state=State.STORED, blob_digest=content("a"))
+
+    [shown] = reporter.get(f"/api/resources/{content('a')}").json()["urls"]
+    assert shown["url"] == url("a")
+    found = reporter.client.get("/api/resources", {"url": url("a")}, headers=reporter._fields())
+    assert (found.json()["url"], found.json()["moved_to"]) == (url("a"), url("a").replace("images", "other"))
+    assert b"secret" not in found.content
+
+
+def test_a_file_is_described_with_its_urls(reporter: Caller) -> None:
+    blob("a")
+    resource("a")
+    store("a")
+    found = reporter.get(f"/api/resources/{content('a')}").json()
+    assert (found["size"], found["media_type"], found["uploaded_at"]) == (1234, "image/jpeg", None)
+    assert found["address"].endswith(f"/resources/{content('a')}")
+    assert [one["url"] for one in found["urls"]] == [url("a")]
+    problem(reporter.get(f"/api/resources/{content('b')}"), 404)
+    problem(reporter.get(f"/api/resources/{content('a').upper()}"), 422)
+
+
+def test_a_url_is_described_by_any_of_its_spellings(reporter: Caller) -> None:
+    resource("a")
+    store("a")
+    for spelling in (url("a"), url("a").replace("images", "IMAGES"), f"{url('a')}%23x#part"[: len(url("a"))]):
+        found = reporter.client.get("/api/resources", {"url": spelling}, headers=reporter._fields()).json()
+        assert (found["state"], found["digest"]) == ("stored", content("a"))
+    problem(reporter.get(f"/api/resources?url={url('b')}"), 404)
+    problem(reporter.get("/api/resources?url=ftp://x.example/"), 422)
+    problem(reporter.get("/api/resources"), 422)
+
+
+def test_a_url_that_was_stored_before_a_rule_is_described_after_it(reporter: Caller) -> None:
+    rules.forget()
+    address = f"{url('a')}?v=1"
+    row = resource("a", url=address, state=State.STORED, blob_digest=content("a"))
+    Rule.objects.create(kind="parameter", host="images.example.org", name="v", decision="approved", proposed_at=NOW)
+    rules.forget()
+    found = reporter.client.get("/api/resources", {"url": address}, headers=reporter._fields()).json()
+    assert (found["url_digest"], found["digest"]) == (row.pk, content("a"))
+    rules.forget()
+
+
+def test_a_file_is_taken_down(reporter: Caller) -> None:
+    blob("a")
+    resource("a")
+    store("a")
+    path = f"/api/resources/{content('a')}"
+    ApiToken.objects.update(may_take_down=True)
+    for _ in range(2):
+        assert reporter.client.delete(path, headers=reporter._fields()).status_code == 200
+    assert Blob.objects.get().taken_down_at
+    assert reporter.get(path).json()["address"] is None
+    assert send(reporter, [url("a")]).json()["urls"][0]["status"] in ("failed", "refused")
+    assert Resource.objects.get().state == "failed"
+    unknown: Any = reporter.client.delete(f"/api/resources/{content('b')}", headers=reporter._fields())
+    problem(unknown, 404)
+
+
+def test_urls_are_signed(reporter: Caller) -> None:
+    answer = reporter.post("/api/signed-urls", json.dumps({"urls": [url("a"), "x"]}), JSON).json()
+    assert answer["urls"][0]["address"].startswith("http://testserver/resources/")
+    assert answer["urls"][1]["address"] is None
+    assert answer["urls"][1]["reason"]
+    assert reporter.post("/api/signed-urls", json.dumps([url("a")]), JSON).status_code == 200
+    problem(reporter.post("/api/signed-urls", json.dumps({"urls": [url("a")], "webhook": ""}), JSON), 422)
