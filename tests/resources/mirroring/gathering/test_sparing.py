@@ -185,6 +185,7 @@ def test_what_was_taken_down_is_known_by_its_validators_too() -> None:
 
 async def _learn_that_heads_pay(origin: Origin) -> None:
     await mirror(origin.does("/a", vouched(b"text")))
+    await fed_until(lambda: MirroredHost.objects.filter(asked__gt=0).exists())  # it is written after the URL's row
     await in_a_thread(MirroredHost.objects.update)(asked=100, spared=95)
 
 
