@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol, Self, runtime_checkable
 
@@ -10,6 +11,8 @@ from retry.work import Argument
 
 from .outcomes import Dropped, Failed, Fetched, Head, NotModified
 from .requests import Fetch
+
+Contents = Mapping[str, Prepared] | Future[Mapping[str, Prepared]]
 
 
 class Task(Protocol):
@@ -30,9 +33,10 @@ class Task(Protocol):
         """
         ...
 
-    def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
+    def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Contents:
         """The contents by their keys. A failure comes here when it will not be tried again: it may be content too.
 
+        A future of them leaves the thread to others while something else is waited for.
         The outcome's body is removed afterwards, if it is in a file.
         """
         ...
@@ -54,9 +58,7 @@ class SparingTask(Task, Protocol):
     then nothing is spared.
     """
 
-    def prepare(
-        self, outcome: Fetched | NotModified | Dropped | Failed, *arguments: Argument
-    ) -> Mapping[str, Prepared]:
+    def prepare(self, outcome: Fetched | NotModified | Dropped | Failed, *arguments: Argument) -> Contents:
         """As of any task, also of what was dropped."""
         ...
 

@@ -4,13 +4,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import TypeVar
 
 from retry.contents import Prepared
 from retry.errors import PreparationError
 
 from .. import conf
-from ..errands import Errand, SparingTask, Task, is_at_once
+from ..errands import Contents, Errand, SparingTask, Task, is_at_once
 from ..outcomes import Dropped, Fetched, Outcome
 from ..queues.jobs import Wish
 from .threads import in_thread
@@ -58,6 +59,11 @@ async def _tell(works: Works, errand: Errand, outcome: Outcome) -> None:
 
 async def _prepared(task: Task, outcome: Outcome, errand: Errand) -> Mapping[str, Prepared]:
     """The contents. Raises what the task raises."""
+    found = await _begun(task, outcome, errand)
+    return await asyncio.wrap_future(found) if isinstance(found, Future) else found
+
+
+async def _begun(task: Task, outcome: Outcome, errand: Errand) -> Contents:
     if isinstance(outcome, Dropped):
         assert isinstance(task, SparingTask), "nobody else has dropped it"
         return await in_thread(task.prepare, outcome, *errand.arguments)

@@ -6,6 +6,7 @@ returns only ends the work.
 
 import random
 from collections.abc import Mapping
+from concurrent.futures import Future
 from datetime import UTC, datetime
 
 from django.db import Error as DatabaseError
@@ -73,18 +74,26 @@ class Mirror:
 
     def prepare(
         self, outcome: Fetched | NotModified | Dropped | Failed, *arguments: Argument
-    ) -> Mapping[str, Prepared]:
-        """Stores what came. Leaves the body's file to the fetcher. Raises PreparationError."""
+    ) -> "Future[Mapping[str, Prepared]]":
+        """Stores what came, and has it written. Leaves the body's file to the fetcher. Raises PreparationError."""
         noted = self._asked.take(arguments)
         is_plain = isinstance(outcome, Fetched) and not outcome.head.hops  # else what the row says counts, as it is now
         wanted = noted if noted and is_plain else Wanted.read(arguments)
         try:
-            written = _write(settling.settled(wanted, outcome))
+            settled = settling.settled(wanted, outcome)
         except DatabaseError as error:
             raise unreadable() from error
-        if isinstance(written, Found):
-            return _ready(wanted, written.blob_digest)
-        raise _failure(written, outcome)
+        ended: Future[Mapping[str, Prepared]] = Future()
+        ended.set_running_or_notify_cancel()  # nobody can call it off
+
+        def end(written: "Future[Outcome]") -> None:
+            try:
+                ended.set_result(_end(wanted, outcome, written))
+            except Exception as error:  # noqa: BLE001  the edge of a thread: told to who waits
+                ended.set_exception(error)
+
+        writer.current().hand_in(settled).add_done_callback(end)
+        return ended
 
     def may_know(self, head: Head) -> bool:
         """Whether the head has any validators."""
@@ -129,10 +138,24 @@ def _request(wanted: Wanted, host: Host, stored: Resource | None) -> Fetch:
 
 def _write(outcome: Outcome) -> Outcome:
     """As it was written. Raises PreparationError when it has to be done again."""
+    return _written(writer.current().hand_in(outcome))
+
+
+def _written(outcome: "Future[Outcome]") -> Outcome:
     try:
-        return writer.current().write(outcome)
+        return outcome.result()
     except WriteError as error:
         raise PreparationError(str(error), status=503, retry_seconds=AGAIN_SECONDS) from error
+
+
+def _end(
+    wanted: Wanted, outcome: Fetched | NotModified | Dropped | Failed, order: "Future[Outcome]"
+) -> Mapping[str, Prepared]:
+    """What the fetcher is told once it was written. Raises PreparationError."""
+    written = _written(order)
+    if isinstance(written, Found):
+        return _ready(wanted, written.blob_digest)
+    raise _failure(written, outcome)
 
 
 def _ready(wanted: Wanted, blob_digest: str) -> Mapping[str, Prepared]:

@@ -23,7 +23,7 @@ from .flushing import flush
 
 MOST_AT_ONCE = 200
 GATHER_SECONDS = 0.01
-"""How long a batch gathers after its first: what was downloaded side by side ends side by side."""
+"""How long the first of a batch waits for others: what was downloaded side by side ends side by side."""
 PATIENCE_SECONDS = 10.0
 """How long a database that is away is tried again. Then what was to be written is done again, later."""
 PAUSE_SECONDS = 0.5
@@ -38,8 +38,11 @@ _log = logging.getLogger("tarry.mirroring")
 
 @dataclass(frozen=True, slots=True)
 class _Order:
+    """`since` is when it was handed in, by the monotonic clock."""
+
     outcome: Outcome
     written: "Future[Outcome]" = field(default_factory=Future)
+    since: float = field(default_factory=time.monotonic)
 
 
 class Writer:
@@ -53,13 +56,17 @@ class Writer:
 
     def write(self, outcome: Outcome) -> Outcome:
         """Blocks until it is in the database; as it was written, with the step that settled it. Raises WriteError."""
+        return self.hand_in(outcome).result()
+
+    def hand_in(self, outcome: Outcome) -> "Future[Outcome]":
+        """The same without waiting: the future has what `write` returns, or raises."""
         order = _Order(outcome)
         with self._lock:
             self._orders.put(order)
             if self._thread is None:
                 self._thread = Thread(target=self._run, daemon=True, name="writer")
                 self._thread.start()
-        return order.written.result()
+        return order.written
 
     @property
     def waiting(self) -> int:
@@ -89,7 +96,7 @@ class Writer:
                     self._thread = None
                     return []
             batch = [self._orders.get()]
-        until = time.monotonic() + GATHER_SECONDS
+        until = batch[0].since + GATHER_SECONDS
         while len(batch) < MOST_AT_ONCE:
             try:
                 batch.append(self._orders.get(timeout=max(0.0, until - time.monotonic())))

@@ -1,9 +1,11 @@
 """A task for tests: what is fetched becomes content as it is, and failures become failures."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from threading import Thread, current_thread
 
 from resources.fetching import conf
+from resources.fetching.errands import Contents
 from resources.fetching.outcomes import Failed, Fetched, NotModified
 from resources.fetching.requests import Fetch
 from retry.contents import Prepared
@@ -12,7 +14,10 @@ from retry.work import Argument, Work
 
 
 class Page:
-    """`(url, content key)`. A URL with `unplanned` or `unprepared` in it makes it fail there."""
+    """`(url, content key)`. A URL with `unplanned` or `unprepared` in it makes it fail there.
+
+    With `promised` in it, another thread prepares: it gives a future.
+    """
 
     def __init__(self, *, obeys_robots: bool = False, at_once: bool = False) -> None:
         self.obeys_robots = obeys_robots
@@ -26,8 +31,14 @@ class Page:
             raise PreparationError("Not to be had.", status=404)
         return Fetch(url, limits=conf.fast_limits(), slow_limits=conf.slow_limits())
 
-    def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
+    def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Contents:
         self.called_by.append(current_thread())
+        if "promised" in str(arguments[0]):
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(self._prepare, outcome, *arguments)
+        return self._prepare(outcome, *arguments)
+
+    def _prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
         assert not isinstance(outcome, NotModified)
         if isinstance(outcome, Failed):
             raise PreparationError(outcome.detail, status=504 if outcome.failure.value == "too slow" else 502)

@@ -1,6 +1,7 @@
 """What is asked of another server, and what becomes of each of its answers."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,9 @@ def failed(failure: Failure, status: int | None = None, **given: Any) -> Failed:
 
 
 def prepare(outcome: Fetched | NotModified | Failed, tile: Tile = TILE, url: str = URL) -> Prepared:
-    [(key, prepared)] = task.prepare(outcome, *arguments(tile, url)).items()
+    contents = task.prepare(outcome, *arguments(tile, url))
+    assert isinstance(contents, Mapping)
+    [(key, prepared)] = contents.items()
     assert key == tile.content_key
     return prepared
 

@@ -22,9 +22,10 @@ from tests.resources.fetching.pages import QUICK, page_work
 pytestmark = pytest.mark.usefixtures("pages")
 
 
-def test_what_is_wanted_is_fetched_once_and_becomes_content(servers: RedisServers) -> None:
+@pytest.mark.parametrize("path", ["/a", "/promised"])
+def test_what_is_wanted_is_fetched_once_and_becomes_content(path: str, servers: RedisServers) -> None:
     async def test(origin: Origin) -> None:
-        work = page_work(origin.does("/a", answer(body=b"page")))
+        work = page_work(origin.does(path, answer(body=b"page")))
         async with fetching():
             await want(work)
             found = await ended(work)
@@ -176,7 +177,9 @@ def test_a_short_refusal_is_waited_for() -> None:
     run(test)
 
 
-@pytest.mark.parametrize(("path", "status"), [("/unplanned", 404), ("/unprepared", 502), ("/unstorable", 502)])
+@pytest.mark.parametrize(
+    ("path", "status"), [("/unplanned", 404), ("/unprepared", 502), ("/unstorable", 502), ("/promised/unprepared", 502)]
+)
 def test_a_task_that_fails_is_a_failure(path: str, status: int, servers: RedisServers) -> None:
     async def test(origin: Origin) -> None:
         work = page_work(origin.does(path, answer(body=b"page")))
