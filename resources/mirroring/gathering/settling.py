@@ -12,9 +12,9 @@ from .. import conf
 from ..canonical.urls import canonical
 from ..contents.types import recognise
 from ..errors import MirrorError, UrlError
-from ..knowing import hosts
+from ..knowing import hosts, rows
 from ..knowing.found import Contents, Found, Lost, Outcome, Source, Vouched
-from ..knowing.models import Blob, State, Step
+from ..knowing.models import State, Step
 from ..knowing.rules import current_rules
 from ..storing import blobs, taking_down
 from ..writing import blocking
@@ -44,7 +44,7 @@ def settled(wanted: Wanted, outcome: Fetched | NotModified | Dropped | Failed) -
 def _stored(wanted: Wanted, outcome: Fetched) -> Outcome:
     """The body is kept, unless its content was taken down."""
     body, head = outcome.body, outcome.head
-    if Blob.objects.filter(pk=body.digest, taken_down_at__isnull=False).exists():
+    if rows.is_taken_down(body.digest):
         said = "its content was taken down"
         return Lost(wanted.source, State.FAILED, _now(), taking_down.FAILURE, said, step=Step.FAILED)
     source = body.path if body.path is not None else body.read()

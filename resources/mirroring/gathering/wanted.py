@@ -11,6 +11,7 @@ from retry.work import Argument
 
 from ..canonical.urls import canonical, known_as, surest
 from ..errors import UrlError
+from ..knowing import rows
 from ..knowing.found import Source
 from ..knowing.hosts import Host
 from ..knowing.models import Blob, Resource, State, Validator
@@ -36,13 +37,14 @@ class Wanted:
         """Raises PreparationError."""
         url, url_digest = str(arguments[0]), str(arguments[1])
         try:
-            row = Resource.objects.filter(pk=url_digest).first()
+            row = rows.resource(url_digest)
             host = row.host if row else canonical(url, current_rules()).host
         except DatabaseError as error:
             raise unreadable() from error
         except UrlError as error:
             raise PreparationError(str(error), status=404) from error
-        if row is not None and scopes(row.url).host == scopes(url).host:  # its signature may hold for longer
+        if row is not None and row.url != url and scopes(row.url).host == scopes(url).host:
+            # its signature may hold for longer
             url = row.url
         return cls(Source(url_digest, url, host), row)
 
@@ -87,8 +89,8 @@ def known_at(url: str, not_of: str) -> str | None:
         return None
     if not_of in digests:
         return None
-    rows = Resource.objects.in_bulk(digests)  # what is remembered may be from before its host was caught lying
-    found = surest(digests, rows, lambda one: one.state == State.STORED)
+    known = Resource.objects.in_bulk(digests)  # what is remembered may be from before its host was caught lying
+    found = surest(digests, known, lambda one: one.state == State.STORED)
     if found is None or found.state != State.STORED:
         return None
     return found.blob_digest if is_blob(found.blob_digest) else None
