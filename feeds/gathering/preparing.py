@@ -49,20 +49,14 @@ class FetchFeed:
     """Somebody subscribed to this very URL. Robots that find their own way are what robots.txt is for."""
 
     def fetch(self, *arguments: Argument) -> Fetch | Mapping[str, Prepared]:
-        """The request, with the validators of what is stored. Raises PreparationError."""
-        url, feed_id = str(arguments[0]), int(arguments[1])
+        """The request, with the validators of what is stored; nothing where no scan would hand it over any more.
+
+        Raises PreparationError.
+        """
+        url, feed_id, page = str(arguments[0]), int(arguments[1]), str(arguments[2])
         try:
-            feed = Feed.objects.filter(pk=feed_id).first()
-            if feed is None:
-                raise _gone()
-            if arguments[2] and feed.fetched_at is None and feed.trouble and feed.next_check_at > datetime.now(UTC):
-                raise _failure(feed)  # its ladder holds for those who ask, too
-            is_private = credentials.is_private(feed)
-            if asked_url(feed_id, feed.url, is_private=is_private) != url:  # it has moved meanwhile
-                Feed.objects.filter(pk=feed_id).update(handed_over_at=None)
-                raise PreparationError("The feed has another address by now.", status=503, retry_seconds=AGAIN_SECONDS)
-            is_kept = feed.fetched_at is not None and Entry.objects.filter(feed=feed).exists()
-            return _request(feed, credentials.shown_to_server(feed) if is_private else {}, is_kept=is_kept)
+            feed = _wanted(feed_id, url, page)
+            return {} if feed is None else _request(feed)
         except DatabaseError as error:
             raise _unreadable() from error
         except (UnreadableSealError, ValueError) as error:
@@ -82,11 +76,32 @@ class FetchFeed:
 TASK = FetchFeed()
 
 
-def _request(feed: Feed, headers: Mapping[str, str], *, is_kept: bool) -> Fetch:
+def _wanted(feed_id: int, url: str, page: str) -> Feed | None:
+    """The feed, if it is still at that address and may be asked. None is for scans: it was paused or has moved.
+
+    Raises PreparationError where somebody waits for a page.
+    """
+    feed = Feed.objects.filter(pk=feed_id).first()
+    if feed is None:
+        raise _gone()
+    has_moved = asked_url(feed_id, feed.url, is_private=credentials.is_private(feed)) != url
+    if page and has_moved:
+        raise PreparationError("The feed has another address by now.", status=503, retry_seconds=AGAIN_SECONDS)
+    if page and feed.fetched_at is None and feed.trouble and feed.next_check_at > datetime.now(UTC):
+        raise _failure(feed)  # its ladder holds for those who ask, too
+    if not page and (has_moved or feed.paused):
+        Feed.objects.filter(pk=feed_id).update(handed_over_at=None)
+        return None
+    return feed
+
+
+def _request(feed: Feed) -> Fetch:
+    """Raises UnreadableSealError, and ValueError for headers that cannot be sent."""
+    is_kept = feed.fetched_at is not None and Entry.objects.filter(feed=feed).exists()
     return Fetch(
         feed.url,
         kind="feed",
-        headers={"Accept": ACCEPT, **headers},
+        headers={"Accept": ACCEPT, **credentials.shown_to_server(feed)},
         etag=(feed.etag or None) if is_kept else None,
         last_modified=(feed.last_modified or None) if is_kept else None,
         validated_url=feed.validated_url or None,

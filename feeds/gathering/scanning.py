@@ -27,7 +27,9 @@ AT_ONCE = 200
 LOOKS, MOMENT_SECONDS = 3, 0.2
 """A feed that was flagged while its last fetch was being stored is handed over when that has ended."""
 MOST = 5000
-"""Feeds of one scan: what is left is due at the next one, and asked for in a better order then."""
+"""Feeds of one scan: what is left is due at the next one."""
+PASS_SECONDS = 5.0
+"""No trip begins after so long: the queue has other work. Another scan is asked for then."""
 
 
 def scan(now: datetime) -> int:
@@ -41,7 +43,9 @@ def scan(now: datetime) -> int:
         flagging.begin_scan()
         scans.end_finished(now, due.limits())
         chosen = due.due(now, min(_room(), MOST))
-        return _hand_over(ordered(chosen), lock, now) if chosen else 0
+        handed_over = _hand_over(ordered(chosen), lock, now) if chosen else 0
+    flagging.go_on()  # whoever asked for another scan meanwhile has met the lock
+    return handed_over
 
 
 def ordered(chosen: Sequence[Due]) -> list[tuple[Due, Fetch]]:
@@ -68,8 +72,11 @@ def _hand_over_parts(
     line: Sequence[tuple[Due, Fetch]], noted: Scan, lock: Lock, now: datetime
 ) -> tuple[int, frozenset[int]]:
     """How many were handed over, and those whose last fetch is about to end."""
-    handed_over, ending = 0, set[int]()
+    handed_over, ending, until = 0, set[int](), time.monotonic() + PASS_SECONDS
     for place in range(0, len(line), AT_ONCE):
+        if time.monotonic() > until:
+            flagging.ask_for_scan()
+            break
         part = [(one, fetch.seconds) for one, fetch in line[place : place + AT_ONCE]]
         tray = handing.hand_over(part, noted, now)
         handed_over += tray.handed_over

@@ -34,9 +34,9 @@ def ask_for_scan() -> None:
     """Has a scan begin soon. Where Redis is away, the next one by the clock does."""
     try:
         with locks.state() as client:
-            if not client.set(ASKED, 1, nx=True, ex=ASKED_SECONDS):
-                return
-        current_app.send_task(SCAN, queue="work", retry=False, ignore_result=True)
+            is_first = client.set(ASKED, 1, nx=True, ex=ASKED_SECONDS)
+        if is_first:
+            _publish()
     except (StoreUnavailable, OperationalError, OSError) as error:
         _log.warning("a scan could not be asked for", extra={"error": str(error)})
 
@@ -45,3 +45,21 @@ def begin_scan() -> None:
     """Who flags from now on asks for another scan. Raises StoreUnavailable."""
     with locks.state() as client:
         client.delete(ASKED)
+
+
+def go_on() -> None:
+    """Publishes again what was asked for during a scan: it may have come, and gone, while that went on.
+
+    Raises StoreUnavailable.
+    """
+    with locks.state() as client:
+        is_asked = client.exists(ASKED)
+    if is_asked:
+        try:
+            _publish()
+        except (OperationalError, OSError) as error:
+            _log.warning("a scan could not be asked for", extra={"error": str(error)})
+
+
+def _publish() -> None:
+    current_app.send_task(SCAN, queue="work", retry=False, ignore_result=True)

@@ -1,0 +1,109 @@
+"""Feeds read in processes of their own: what they may cost, and what becomes of those that cost more."""
+
+import os
+import signal
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+import psutil
+import pytest
+
+from feeds.gathering import apart
+from feeds.gathering.apart import BusyError, Readers
+from feeds.readings import NoFeed, Question, Reading
+from resources.apart import Allowance
+from resources.fetching.outcomes import Body
+from tests.feeds.gathered import rss
+
+MEBIBYTE = 1024 * 1024
+ALLOWANCE = Allowance(1024 * MEBIBYTE, 20)
+QUESTION = Question("application/rss+xml", "https://example.org/feed", datetime(2026, 11, 1, tzinfo=UTC), ())
+
+
+@pytest.fixture
+def readers() -> Iterator[Readers]:
+    made = Readers(1)
+    yield made
+    made.close()
+
+
+def body(data: bytes) -> Body:
+    return Body(len(data), sha256(data).hexdigest(), data)
+
+
+def titles(found: Reading | NoFeed) -> list[str]:
+    assert isinstance(found, Reading), found
+    return [row.title for row in found.rows]
+
+
+def test_one_reader_reads_them_all_from_memory_or_from_a_file(readers: Readers, tmp_path: Path) -> None:
+    first = readers.read(body(rss("one")), QUESTION, ALLOWANCE)
+    pids = readers.pids
+    file = tmp_path / "body"
+    file.write_bytes(rss("two"))
+    second = readers.read(Body(file.stat().st_size, "", path=file), QUESTION, ALLOWANCE)
+
+    assert titles(first) + titles(second) == ["one", "two"]
+    assert len(pids) == 1
+    assert readers.pids == pids
+
+
+def test_what_was_there_before_is_not_told_again(readers: Readers) -> None:
+    first = readers.read(body(rss("one", "two")), QUESTION, ALLOWANCE)
+    assert isinstance(first, Reading)
+    known = Question(QUESTION.content_type, QUESTION.url, QUESTION.fetched_at, tuple(row.marks for row in first.rows))
+    second = readers.read(body(rss("one", "two edited", "three")), known, ALLOWANCE)
+
+    assert isinstance(second, Reading)
+    assert [(row.title, bool(row.was)) for row in second.rows] == [("three", False), ("two edited", True)]
+    assert len(second.here) == 3
+    assert second.is_same
+
+
+def test_a_web_page_is_no_feed_and_tells_its_feeds(readers: Readers) -> None:
+    page = b"<!doctype html><link rel=alternate type=application/rss+xml href=/feed.xml title=News>"
+    found = readers.read(body(page), QUESTION, ALLOWANCE)
+
+    assert isinstance(found, NoFeed)
+    assert found.why == "This is a web page, not a feed."
+    assert [each.url for each in found.announced] == ["https://example.org/feed.xml"]
+
+
+def test_a_feed_that_takes_more_memory_than_there_is_harms_no_other(readers: Readers) -> None:
+    large = rss(*(f"{number} {'x' * 1000}" for number in range(20_000)))
+
+    assert isinstance(readers.read(body(large), QUESTION, Allowance(70 * MEBIBYTE, 60)), NoFeed)
+    readers.close()
+    assert titles(readers.read(body(rss("one")), QUESTION, ALLOWANCE)) == ["one"]
+
+
+def test_a_reader_that_takes_too_long_is_ended_and_the_next_feed_is_read(readers: Readers) -> None:
+    readers.read(body(rss("one")), QUESTION, ALLOWANCE)
+    os.kill(readers.pids[0], signal.SIGSTOP)
+
+    found = readers.read(body(rss("one")), QUESTION, Allowance(1024 * MEBIBYTE, 0.1))
+    assert found == NoFeed(apart.TOO_LONG)
+    assert titles(readers.read(body(rss("two")), QUESTION, ALLOWANCE)) == ["two"]
+
+
+def test_a_reader_that_was_killed_meanwhile_costs_nothing(readers: Readers) -> None:
+    readers.read(body(rss("one")), QUESTION, ALLOWANCE)
+    child = psutil.Process(readers.pids[0])
+    child.kill()
+    psutil.wait_procs([child], timeout=5)
+
+    assert titles(readers.read(body(rss("two")), QUESTION, ALLOWANCE)) == ["two"]
+
+
+def test_a_feed_for_which_there_is_no_reader_is_not_said_to_be_none() -> None:
+    with pytest.raises(BusyError):
+        Readers(0).read(body(rss("one")), QUESTION, Allowance(MEBIBYTE, 0.01))
+
+
+def test_readers_know_nothing_of_the_site(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_KEY", "secret")
+    readers.read(body(rss("one")), QUESTION, ALLOWANCE)
+
+    assert b"secret" not in Path(f"/proc/{readers.pids[0]}/environ").read_bytes()

@@ -1,0 +1,187 @@
+"""What is stored of a fetch, and what is not: fenced, all of it or nothing."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from multidict import CIMultiDict
+
+from feeds import readings
+from feeds.deciding.checking import Read, Unchanged, Unreadable
+from feeds.keeping import storing, versions
+from feeds.keeping.storing import Came, Kept, Stored
+from feeds.models import Category, Entry, Feed
+from feeds.readings import Question, Reading
+from resources.fetching.keeping.models import FetchTiming
+from resources.fetching.keeping.records import url_digest
+from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, NotModified, Timing
+from tests.feeds.gathered import rss, subscribe
+
+pytestmark = pytest.mark.django_db
+
+URL = "https://example.org/feed"
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def one() -> Feed:
+    return subscribe(URL, "one", next_check_at=NOW)
+
+
+def head(status: int = 200, etag: str | None = None, last_modified: str | None = None) -> Head:
+    return Head(status, URL, CIMultiDict(), etag=etag, last_modified=last_modified)
+
+
+def came(kept: Kept, body: bytes, began_at: datetime = NOW, seconds: float = 1.0, answer: Head | None = None) -> Came:
+    question = Question("application/rss+xml", URL, began_at, tuple(kept.marks.values()))
+    found = readings.read(body, question)
+    outcome = Fetched(
+        answer or head(), Body(len(body), f"{len(body):064}", body), Timing(began_at.timestamp(), seconds)
+    )
+    if isinstance(found, Reading):
+        return Came(outcome, Read(outcome.head, is_same=found.is_same), began_at, found)
+    return Came(outcome, Unreadable(found.why), began_at)
+
+
+def store(
+    feed: Feed, body: bytes, began_at: datetime = NOW, seconds: float = 1.0, answer: Head | None = None
+) -> Stored:
+    feed.refresh_from_db()
+    kept = Kept.of(feed)
+    return storing.store(feed, kept, came(kept, body, began_at, seconds, answer), began_at)
+
+
+def titles() -> list[str]:
+    return list(Entry.objects.order_by("title").values_list("title", flat=True))
+
+
+def minutes(number: int) -> datetime:
+    return NOW + timedelta(minutes=number)
+
+
+def test_a_result_that_was_overtaken_changes_nothing(one: Feed) -> None:
+    one.refresh_from_db()
+    kept = Kept.of(one)
+    old = came(kept, rss("old"), minutes(-5))
+    assert store(one, rss("new")) is Stored.STORED
+
+    assert storing.store(one, kept, old, minutes(1)) is Stored.OVERTAKEN
+    assert titles() == ["new"]
+
+
+def test_a_result_that_was_compared_with_what_is_no_more_is_compared_anew(one: Feed) -> None:
+    one.refresh_from_db()
+    kept = Kept.of(one)
+    late = came(kept, rss("old edited"), minutes(5))
+    store(one, rss("old"))
+
+    assert storing.store(one, kept, late, minutes(6)) is Stored.AGAIN
+    assert titles() == ["old"]
+
+
+def test_what_came_from_an_earlier_address_is_not_stored(one: Feed) -> None:
+    one.refresh_from_db()
+    kept = Kept.of(one)
+    Feed.objects.filter(pk=one.pk).update(url=f"{URL}/new")
+
+    assert storing.store(one, kept, came(kept, rss("one")), NOW) is Stored.GONE
+    assert titles() == []
+
+
+def test_a_failure_in_the_middle_leaves_all_as_it_was(one: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(versions, "touch_combinations", fail)
+    with pytest.raises(RuntimeError):
+        store(one, rss("one"))
+
+    one.refresh_from_db()
+    assert (titles(), one.fetched_at, one.version) == ([], None, 0)
+
+
+def test_entries_of_other_ids_are_the_same_rows(one: Feed) -> None:
+    store(one, rss("one", "two"))
+    before = set(Entry.objects.values_list("pk", "title", "first_seen_at", "changed_at"))
+    changed = rss("one", "two").replace(b">one</guid>", b">another</guid>")
+    store(one, changed, minutes(5))
+
+    assert set(Entry.objects.values_list("pk", "title", "first_seen_at", "changed_at")) == before
+    assert Entry.objects.get(title="one").data["id"] == "another"
+
+
+def test_what_left_and_is_back_has_not_left(one: Feed) -> None:
+    for minute, entries in enumerate([("one", "two"), ("two",), ("one", "two")]):
+        store(one, rss(*entries), minutes(minute))
+        assert Entry.objects.filter(left_at__isnull=False).count() == 2 - len(entries)
+    assert titles() == ["one", "two"]
+
+
+def test_an_edited_entry_without_a_date_keeps_its_place(one: Feed) -> None:
+    undated = rss("one").replace(b"pubDate", b"noDate")
+    store(one, undated)
+    happened_at = Entry.objects.get().happened_at
+    store(one, undated.replace(b"<title>one", b"<title>one edited"), minutes(60))
+
+    assert Entry.objects.get().title == "one edited"
+    assert Entry.objects.get().happened_at == happened_at
+
+
+def test_versions_grow_only_where_something_else_is_served(one: Feed) -> None:
+    outer = Category.objects.create(slug="outer", title="Outer")
+    inner = Category.objects.create(slug="inner", title="Inner", parent=outer)
+    aside = Category.objects.create(slug="aside", title="Aside")
+    one.categories.add(inner)
+    store(one, rss("one", more="<lastBuildDate>Sun, 01 Nov 2026 12:00:00 GMT</lastBuildDate>"))
+    first = served(one, inner, outer)
+    store(one, rss("one", more="<lastBuildDate>Sun, 01 Nov 2026 12:05:00 GMT</lastBuildDate>"), minutes(5))
+    assert served(one, inner, outer) == first
+
+    store(one, rss("one", title="Another title"), minutes(6))
+    assert all(after > before for before, after in zip(first, served(one, inner, outer), strict=True))
+    aside.refresh_from_db()
+    assert aside.version == 0
+
+
+def served(*rows: Feed | Category) -> list[int]:
+    for row in rows:
+        row.refresh_from_db()
+    return [row.version for row in rows]
+
+
+def test_validators_are_kept_as_they_came_and_a_304_need_not_repeat_them(one: Feed) -> None:
+    store(one, rss("one"), answer=head(200, 'W/"a b"', "yesterday"))
+    one.refresh_from_db()
+    same = NotModified(replace(head(304), etag=None), Timing(minutes(5).timestamp(), 1.0))
+    storing.store(one, Kept.of(one), Came(same, Unchanged(same.head), minutes(5)), minutes(5))
+
+    one.refresh_from_db()
+    assert (one.etag, one.last_modified, one.validated_url) == ('W/"a b"', "yesterday", URL)
+
+
+def test_what_is_no_feed_leaves_no_validators_by_which_it_would_pass_for_one(one: Feed) -> None:
+    store(one, b"<!doctype html>", answer=head(200, '"page"'))
+
+    one.refresh_from_db()
+    assert (one.etag, one.body_digest, one.fetched_at, one.trouble) == ("", "", None, "UNREADABLE")
+
+
+def test_it_is_expected_to_take_as_long_as_its_last_complete_fetches_on_average(one: Feed) -> None:
+    for seconds, outcome in ((2.0, "fetched"), (6.0, "too slow"), (100.0, "throttled"), (100.0, "ours")):
+        fields = {"host": "example.org", "kind": "feed", "lane": "fast", "wire_bytes": 0, "outcome": outcome}
+        FetchTiming.objects.create(started_at=minutes(-5), url_digest=url_digest(URL), seconds=seconds, **fields)
+    store(one, rss("one"), seconds=1.0)
+
+    one.refresh_from_db()
+    assert one.expected_seconds == 3.0
+
+
+def test_a_failure_keeps_what_was_read(one: Feed) -> None:
+    store(one, rss("one"), answer=head(200, '"a"'))
+    one.refresh_from_db()
+    failed = Failed(Failure.TRANSIENT, "answered 500", Timing(minutes(5).timestamp(), 0.5), status=500)
+    storing.store(one, Kept.of(one), Came(failed, failed, minutes(5)), minutes(5))
+
+    one.refresh_from_db()
+    assert (one.state, one.trouble, one.failures, one.etag) == ("failing", "SERVER", 1, '"a"')
+    assert (one.own_title, titles()) == ("A feed", ["one"])
