@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from pytest_django import Settings
 
 from feeds.deciding.standing import State
 from feeds.gathering.work import page_work, scan_work
@@ -92,6 +93,18 @@ def test_a_failure_is_counted_by_its_kind(status: str, trouble: str) -> None:
 
     gathered_from(test)
     assert (row().trouble, row().failures, row().handed_over_at) == (trouble, 1, None)
+
+
+def test_a_feed_that_is_too_big_is_not_read_and_said_to_be(settings: Settings) -> None:
+    settings.FEEDS_MAX_BYTES = 1000
+
+    async def test(origin: Origin) -> None:
+        await in_a_thread(subscribe)(origin.does("/f", feed(rss("x" * 1000))), "a")
+        await gather()
+
+    gathered_from(test)
+    assert (row().trouble, row().failures) == ("TOO_BIG", 1)
+    assert "it is too big" in row().reason
 
 
 def test_a_page_that_announces_feeds_is_replaced_by_the_first_which_is_fetched_at_the_next_scan() -> None:
