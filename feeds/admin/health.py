@@ -33,7 +33,7 @@ CHOICES = {
     "moving": ~Q(moving={}),
 }
 """What the list can be narrowed to. The first six are all feeds, each in one of them."""
-LABELS = {"new": "never read", "moving": "redirecting for good", "pushed": "told of changes"}
+LABELS = {"new": "never read", "moving": "redirecting for good"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def facts(feed: Feed, now: datetime) -> Iterator[tuple[str, str]]:
     yield "Entries", f"{feed.entries.count():,}"
     yield (
         "Subscribers",
-        f"{feed.subscriber_count - feed.reader_count:,} who follow it, {feed.reader_count:,} who read it",
+        f"{feed.subscriber_count - feed.reader_count:,} followers, {feed.reader_count:,} readers",
     )
     yield "Told of changes", "by its hub" if feed.is_pushed else "no"
     yield "Asks the server whether it has changed", _validators(feed)

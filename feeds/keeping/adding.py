@@ -14,6 +14,7 @@ from resources.fetching.errors import FetchError
 
 from .. import addresses, naming
 from ..addresses import Address
+from ..deciding.standing import State
 from ..errors import AddressError, FeedError
 from ..models import MOST_URL_CHARACTERS, RESERVED_SLUGS, Feed, Move
 from ..opml import mending
@@ -25,6 +26,8 @@ from . import credentials, merging, moves, places
 ATTEMPTS = 5
 """Others may add feeds at the same time, and take the slugs that were free."""
 MOST_TITLE_CHARACTERS = 500
+_NEW = {"state": State.ACTIVE.value, "trouble": "", "failures": 0, "failing_since": None, "held_up": 0}
+"""Of a page that was no feed nothing is held against the feed that it announces."""
 ANNOUNCED = "A web page was there, which announces this feed. It is fetched at once."
 
 
@@ -76,7 +79,7 @@ def discovered(feed_id: int, found: Sequence[FeedAddress], page_url: str, now: d
         if there is not None:
             merging.merge(there.pk, [feed.pk], now)
         else:
-            kept = {"discovered": [asdict(each) for each in found], "site": feed.site or _site(page_url)}
+            kept = {**_NEW, "discovered": [asdict(each) for each in found], "site": feed.site or _site(page_url)}
             moves.relocate(feed.pk, url, ANNOUNCED, now, kept)
     return True
 

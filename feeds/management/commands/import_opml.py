@@ -35,9 +35,10 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with failing_clearly("What was added stays; the same again goes on."), _saying():
+        with failing_clearly(), _saying():
             found = _read(options["file"])
             follower = _user_id(options["follow"])
+        with failing_clearly("What was added stays; the same again goes on."), _saying():
             if options["dry_run"]:
                 self._foresee(found, options["verbosity"])
             else:

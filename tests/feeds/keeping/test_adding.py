@@ -100,13 +100,13 @@ def test_a_site_that_people_should_not_click_is_left_out(site: str) -> None:
 
 
 def test_the_likeliest_feed_of_a_page_takes_its_place() -> None:
-    feed = rows.feed("one")
+    feed = rows.feed("one", state="failing", trouble="UNREADABLE", failures=1, failing_since=NOW)
     found = [FeedAddress("https://one.example/posts.atom", "Posts"), FeedAddress("https://one.example/talk.rss")]
     assert adding.discovered(feed.pk, found, "https://one.example/", NOW)
     feed.refresh_from_db()
     assert (feed.url, feed.site) == ("https://one.example/posts.atom", "https://one.example/")
     assert [each["url"] for each in feed.discovered] == [each.url for each in found]
-    assert feed.next_check_at == NOW
+    assert (feed.next_check_at, feed.state, feed.failures, feed.failing_since) == (NOW, "active", 0, None)
 
 
 def test_a_page_that_leads_to_a_page_is_followed_no_further() -> None:
