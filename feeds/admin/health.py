@@ -74,7 +74,7 @@ def why(feed: Feed, now: datetime) -> list[str]:
     if feed.paused:
         said = ["It is paused: it is not fetched, and is in no combination."]
     elif feed.flagged_at is not None:
-        said = [f"It was said to have changed, {words.ago(feed.flagged_at, now)}: it is fetched with the next scan."]
+        said = [f"It was flagged, {words.ago(feed.flagged_at, now)}: the next scan takes it before the rest."]
     elif feed.handed_over_at is not None:
         said = [f"It was handed over to the fetchers, {words.ago(feed.handed_over_at, now)}: it waits for its turn."]
     elif feed.next_check_at <= now:

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from celery import current_app
 from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from resources import locks
-from retry.errors import StoreUnavailable
+from retry import connections
 
 from ..models import Feed
 
@@ -31,13 +32,11 @@ def flag(feeds: Collection[int], now: datetime) -> int:
 
 
 def ask_for_scan() -> None:
-    """Has a scan begin soon. Where Redis is away, the next one by the clock does."""
+    """Has a scan begin soon. Where Redis is away, the next one by the clock does: nobody waits for it."""
     try:
-        with locks.state() as client:
-            is_first = client.set(ASKED, 1, nx=True, ex=ASKED_SECONDS)
-        if is_first:
+        if connections.client("state").set(ASKED, 1, nx=True, ex=ASKED_SECONDS):
             _publish()
-    except (StoreUnavailable, OperationalError, OSError) as error:
+    except (RedisError, OperationalError, OSError) as error:
         _log.warning("a scan could not be asked for", extra={"error": str(error)})
 
 

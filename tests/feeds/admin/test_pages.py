@@ -166,7 +166,7 @@ def test_the_page_tells_why_this_time(admin_client: Client) -> None:
     ("fields", "sentence"),
     [
         ({"paused": True}, "It is paused"),
-        ({"flagged_at": NOW}, "It was said to have changed"),
+        ({"flagged_at": NOW}, "It was flagged"),
         ({"handed_over_at": NOW}, "It was handed over to the fetchers"),
         ({}, "It is due since"),
     ],

@@ -1,0 +1,31 @@
+"""Feeds that are to be fetched before the rest: who asks for a scan, and what happens when Redis is away."""
+
+import pytest
+
+from feeds.keeping import flagging
+from feeds.models import Feed
+from retry import connections
+from tests.conftest import RedisServers
+from tests.feeds.keeping import rows
+from tests.feeds.keeping.rows import NOW
+
+pytestmark = pytest.mark.django_db
+
+
+def waiting(servers: RedisServers) -> int:
+    """How many tasks wait in the queue of the scan."""
+    return int(servers.state.client.llen("work"))
+
+
+def test_nobody_asks_for_a_scan_of_feeds_that_are_paused(redis_servers: RedisServers) -> None:
+    assert flagging.flag([rows.feed("one", paused=True).pk], NOW) == 0
+    assert waiting(redis_servers) == 0
+
+
+def test_a_feed_is_flagged_also_while_redis_is_away_and_nobody_waits_for_it(
+    redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(connections, "patient_client")  # which would try for seconds
+    redis_servers.state.stop()
+    assert flagging.flag([rows.feed("one").pk], NOW) == 1
+    assert Feed.objects.get().flagged_at == NOW
