@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 
 from resources.fetching.keeping import hosts
 
@@ -13,7 +14,7 @@ from ..addresses import Address
 from ..errors import AddressError
 from ..keeping import places
 from ..keeping.editing import Edit
-from ..models import RESERVED_SLUGS, Category, Feed
+from ..models import ALL, RESERVED_SLUGS, Category, Feed
 
 MOST_HEADERS = 20
 NO_FIELD = "A header is a line of its own, as “Name: value”."
@@ -42,6 +43,11 @@ class FeedForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes t
     address: Address | None = None
     """What the form says of where the feed is, once it is clean."""
     gives_user = False
+
+    def clean_categories(self) -> QuerySet[Category]:
+        """Without the one that has every feed anyway."""
+        chosen: QuerySet[Category] = self.cleaned_data["categories"]
+        return chosen.exclude(slug=ALL)
 
     def clean_headers(self) -> dict[str, str]:
         """The fields by their names, none of them twice."""
@@ -154,6 +160,8 @@ class CategoryForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_parent(self) -> Category | None:
         parent: Category | None = self.cleaned_data["parent"]
+        if parent is not None and parent.slug == ALL:
+            return None  # everything stands in it
         above = parent
         while above is not None and self.instance.pk:
             if above.pk == self.instance.pk:

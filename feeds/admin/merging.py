@@ -72,6 +72,6 @@ def _worth(feed: Feed, entries: int) -> tuple[bool, int, int, int]:
 
 def _shares(rows: Sequence[Feed]) -> bool:
     """Whether any two of them have an entry in common, or one has none at all."""
-    found = Entry.objects.filter(feed__in=rows).order_by().values_list("identity", flat=True)
-    has_entries = set(Entry.objects.filter(feed__in=rows).order_by().values_list("feed_id", flat=True).distinct())
-    return len(has_entries) < len(rows) or len(set(found)) < len(found)
+    pairs = set(Entry.objects.filter(feed__in=rows).order_by().values_list("feed_id", "likeness"))
+    has_entries, likenesses = {feed_id for feed_id, _ in pairs}, {likeness for _, likeness in pairs}
+    return len(has_entries) < len(rows) or len(likenesses) < len(pairs)

@@ -13,7 +13,8 @@ from . import following, versions
 def merge(kept_id: int, merged_ids: Collection[int], now: datetime) -> int:
     """Moves what the others have to the one that is kept, and deletes them. How many there were.
 
-    An entry, or a follower, that both have is kept once. This cannot be taken back.
+    An entry, or a follower, that both have is kept once, also where an entry has another id in each: publishers
+    number those of RSS and Atom differently. This cannot be taken back.
     """
     others = [feed_id for feed_id in merged_ids if feed_id != kept_id]
     with transaction.atomic():
@@ -31,8 +32,11 @@ def merge(kept_id: int, merged_ids: Collection[int], now: datetime) -> int:
 
 def _take_over(kept_id: int, other_id: int) -> None:
     """What both have is left with the other one, and goes with it."""
-    has_entry = Entry.objects.filter(feed_id=kept_id, identity=OuterRef("identity"))
-    Entry.objects.filter(~Exists(has_entry), feed_id=other_id).update(feed_id=kept_id)
+    known = set(Entry.objects.filter(feed_id=kept_id).order_by().values_list("identity", flat=True))
+    known |= set(Entry.objects.filter(feed_id=kept_id).order_by().values_list("likeness", flat=True))
+    entries = Entry.objects.filter(feed_id=other_id).values_list("pk", "identity", "likeness")
+    more = [pk for pk, identity, likeness in entries if known.isdisjoint((identity, likeness))]
+    Entry.objects.filter(pk__in=more).update(feed_id=kept_id)
     has_follower = Follow.objects.filter(feed_id=kept_id, user_id=OuterRef("user_id"))
     Follow.objects.filter(~Exists(has_follower), feed_id=other_id).update(feed_id=kept_id)
     Move.objects.filter(feed_id=other_id).update(feed_id=kept_id)

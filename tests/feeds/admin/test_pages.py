@@ -473,6 +473,14 @@ def test_a_category_cannot_stand_in_itself(admin_client: Client) -> None:
     assert "stand in itself" in text(admin_client.post(page, {"title": "N", "slug": "news", "parent": europe.pk}))
 
 
+def test_nothing_is_put_into_the_category_that_has_everything_anyway(admin_client: Client) -> None:
+    feed, everything = rows.feed("one"), Category.objects.get(slug=ALL)
+    save(admin_client, feed, categories=[everything.pk])
+    assert not feed.categories.exists()
+    admin_client.post(f"{CATEGORIES}add/", {"title": "News", "slug": "news", "parent": everything.pk})
+    assert Category.objects.get(slug="news").parent is None
+
+
 def test_a_category_that_moves_changes_what_is_around_it(admin_client: Client) -> None:
     old, new = (Category.objects.create(slug=name, title=name) for name in ("old", "new"))
     moved = Category.objects.create(slug="moved", title="moved", parent=old)

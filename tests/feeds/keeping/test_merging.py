@@ -3,7 +3,7 @@
 import pytest
 
 from feeds.keeping import following, merging, moves
-from feeds.models import Category, Feed
+from feeds.models import Category, Entry, Feed
 from tests.feeds.keeping import rows
 from tests.feeds.keeping.rows import NOW
 
@@ -26,6 +26,14 @@ def test_entries_followers_categories_and_moves_of_all_are_kept_once() -> None:
     assert sorted(kept.entries.values_list("title", flat=True)) == ["both", "old"]
     assert (kept.follows.count(), kept.subscriber_count, kept.moves.count()) == (2, 2, 1)
     assert [category.slug for category in kept.categories.all()] == ["news"]
+
+
+def test_an_entry_that_has_another_id_in_each_is_kept_once() -> None:
+    kept, other = rows.feed("one"), rows.feed("two")
+    one, same = rows.entry(kept, "by guid"), rows.entry(other, "by atom id")
+    Entry.objects.filter(pk=same.pk).update(likeness=one.likeness)
+    merging.merge(kept.pk, [other.pk], NOW)
+    assert list(kept.entries.all()) == [one]
 
 
 def test_readers_see_that_output_has_changed() -> None:
