@@ -147,10 +147,10 @@ def test_the_list_takes_few_queries_however_many_feeds(
 
 
 @pytest.mark.parametrize("page", [LIST, CATEGORIES, FOLLOWS, SCANS])
-@pytest.mark.parametrize("query", ["", "p=2", "q=x", "health=x", "category=x", "o=1.-2.3", "q=%00"])
-def test_lists_answer_whatever_is_asked(admin_client: Client, page: str, query: str) -> None:
+def test_lists_answer_whatever_is_asked(admin_client: Client, page: str) -> None:
     rows.feed("one")
-    assert admin_client.get(f"{page}?{query}", follow=True).status_code == 200
+    for query in ("p=2", "q=x", "health=x", "category=x", "o=1.-2.3", "q=%00"):
+        assert admin_client.get(f"{page}?{query}", follow=True).status_code == 200, query
 
 
 def test_the_page_tells_why_this_time(admin_client: Client) -> None:
