@@ -55,8 +55,12 @@ class FetchFeed:
         """
         url, feed_id, page = str(arguments[0]), int(arguments[1]), str(arguments[2])
         try:
-            feed = _wanted(feed_id, url, page)
-            return {} if feed is None else _request(feed)
+            feed = Feed.objects.filter(pk=feed_id).first()
+            if feed is None:
+                raise _gone()
+            if page and feed.checked_at is not None and feed.next_check_at > datetime.now(UTC):
+                return _page(feed_id, page)  # somebody else's fetch came first, good or not
+            return _request(feed) if _is_wanted(feed, url, page) else {}
         except DatabaseError as error:
             raise _unreadable() from error
         except (UnreadableSealError, ValueError) as error:
@@ -76,23 +80,18 @@ class FetchFeed:
 TASK = FetchFeed()
 
 
-def _wanted(feed_id: int, url: str, page: str) -> Feed | None:
-    """The feed, if it is still at that address and may be asked. None is for scans: it was paused or has moved.
+def _is_wanted(feed: Feed, url: str, page: str) -> bool:
+    """Whether it is still at that address, and not paused where nobody waits for a page.
 
-    Raises PreparationError where somebody waits for a page.
+    Raises PreparationError where somebody does, and it has moved.
     """
-    feed = Feed.objects.filter(pk=feed_id).first()
-    if feed is None:
-        raise _gone()
-    has_moved = asked_url(feed_id, feed.url, is_private=credentials.is_private(feed)) != url
+    has_moved = asked_url(feed.pk, feed.url, is_private=credentials.is_private(feed)) != url
     if page and has_moved:
         raise PreparationError("The feed has another address by now.", status=503, retry_seconds=AGAIN_SECONDS)
-    if page and feed.fetched_at is None and feed.trouble and feed.next_check_at > datetime.now(UTC):
-        raise _failure(feed)  # its ladder holds for those who ask, too
     if not page and (has_moved or feed.paused):
-        Feed.objects.filter(pk=feed_id).update(handed_over_at=None)
-        return None
-    return feed
+        Feed.objects.filter(pk=feed.pk).update(handed_over_at=None)
+        return False
+    return True
 
 
 def _request(feed: Feed) -> Fetch:

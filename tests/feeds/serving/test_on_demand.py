@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from feeds.models import Feed
+from feeds.serving.deciding import Fetch
 from feeds.tasks import render
 from tests.feeds.gathered import feed, gathered_from, rss, subscribe
 from tests.feeds.serving.reading_back import read
@@ -46,6 +47,17 @@ def test_a_feed_that_was_never_fetched_is_fetched_for_its_first_readers_once() -
         await in_a_thread(subscribe)(origin.does("/f", feed(rss("one", "two"))), "a")
         found = await asyncio.gather(*(waited_for(f"/feeds/a.atom?limit={limit}") for limit in (1, 2, 3)))
         assert [titles(each) for each in found] == [["two"], ["two", "one"], ["two", "one"]]
+        assert len(origin.asked) == 1
+
+    gathered_from(test)
+
+
+def test_who_comes_just_after_a_fetch_gets_what_it_brought_without_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(origin: Origin) -> None:
+        row = await in_a_thread(subscribe)(origin.does("/f", feed(rss("one"))), "a")
+        monkeypatch.setattr("feeds.serving.standing.decide_now", lambda _: Fetch(row.version + 1, has_entries=False))
+        for format_name in ("atom", "rss", "json"):
+            assert (await waited_for(f"/feeds/a.{format_name}")).status_code == 200
         assert len(origin.asked) == 1
 
     gathered_from(test)

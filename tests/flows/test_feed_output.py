@@ -1,0 +1,194 @@
+"""What is served of feeds on the whole site: fetched for who reads them, valid, the same for all, gone when they go."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urljoin
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.feeds.parsing import corpus
+from tests.feeds.serving.reading_back import MEDIA_TYPES, Read, read
+from tests.flows.browsing import Visit
+from tests.flows.crowd import Crowd
+from tests.flows.running_server import Handler, serving
+from tests.flows.stack import Stack, eventually
+
+HOT_SECONDS = 5
+NAMES = ("atom-1.0.xml", "rss-2.0.xml", "rss-1.0.rdf", "json-1.1.json", "html-entities.xml", "itunes.xml")
+PICTURE = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00:~\x9bU"
+PICTURED = (
+    '<rss version="2.0"><channel><title>Pictures</title><link>{url}/</link><item><guid>1</guid><title>A picture</title>'
+    '<description>&lt;p&gt;Seen &lt;img src="/a.png" alt="A dot"&gt;&lt;/p&gt;</description></item></channel></rss>'
+)
+ADDING = """
+from datetime import UTC, datetime
+from feeds import addresses
+from feeds.keeping import adding
+for name in {names!r}:
+    print(adding.add(addresses.read("{url}/" + name), categories=[("Corpus",)], now=datetime.now(UTC))[0].slug)
+"""
+CHANGING = """
+from datetime import UTC, datetime
+from feeds.keeping import pausing, readers
+from feeds.models import Feed
+ids = list(Feed.objects.filter(slug__in={slugs!r}).values_list("pk", flat=True))
+{change}
+"""
+REMOVING = "pausing.remove(list(Feed.objects.filter(slug='{slug}').values_list('pk', flat=True)), datetime.now(UTC))"
+
+
+class Origin:
+    """Its feeds, by path, and what it was asked for."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.asked: list[str] = []
+
+    def answer(self, path: str) -> tuple[int, bytes, str]:
+        self.asked.append(path)
+        if path == "/pictured.xml":
+            return 200, PICTURED.format(url=self.url).encode(), "application/xml"
+        if path == "/a.png":
+            return 200, PICTURE, "image/png"
+        name = path.removeprefix("/")
+        return (200, corpus.data(name), "application/xml") if name in NAMES else (404, b"", "text/plain")
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[Origin]:
+    books = Origin()
+
+    class Files(Handler):
+        def do_GET(self) -> None:  # noqa: N802  as the library calls it
+            status, body, content_type = books.answer(self.path)
+            self.answer(status, body, Content_Type=content_type)
+
+    with serving(Files) as books.url:
+        yield books
+
+
+@pytest.fixture(scope="module")
+def slugs(stack: Stack, origin: Origin) -> Iterator[dict[str, str]]:
+    """Those of feeds that nobody has fetched yet, by their names at the origin."""
+    names = [*NAMES, "pictured.xml", "missing.xml"]
+    printed = stack.manage("shell", "-v", "0", "-c", ADDING.format(names=names, url=origin.url)).split()
+    found = dict(zip(names, printed[-len(names) :], strict=True))
+    yield found
+    change(stack, list(found.values()), "pausing.remove(ids, datetime.now(UTC))")
+
+
+def change(stack: Stack, slugs: list[str], what: str) -> str:
+    return stack.manage("shell", "-v", "0", "-c", CHANGING.format(slugs=slugs, change=what))
+
+
+def get(crowd: Crowd, address: str) -> Read:
+    visit = crowd.visit(address)
+    format_name = address.partition("?")[0].rpartition(".")[2]
+    assert (visit.status, visit.answers[-1].headers["Content-Type"]) == (200, MEDIA_TYPES[format_name])
+    return read(visit.body, format_name)
+
+
+def test_feeds_are_fetched_once_for_all_who_read_them_first_and_given_in_every_format(
+    crowd: Crowd, origin: Origin, slugs: dict[str, str]
+) -> None:
+    addresses = [f"/feeds/{slugs[name]}.{format_name}" for name in NAMES for format_name in MEDIA_TYPES]
+    crowd.insist([*addresses, *addresses])
+    assert sorted(path for path in origin.asked if path[1:] in NAMES) == sorted(f"/{name}" for name in NAMES)
+    for name in NAMES:
+        found = [get(crowd, f"/feeds/{slugs[name]}.{format_name}") for format_name in MEDIA_TYPES]
+        assert {tuple(each.titles) for each in found} == {tuple(found[0].titles)}
+        assert len(found[0].titles) == len(corpus.parsed(name).entries)
+
+
+def test_what_is_not_there_says_so_to_all_and_is_asked_for_once(
+    crowd: Crowd, origin: Origin, slugs: dict[str, str]
+) -> None:
+    visits = crowd.send([f"/feeds/{slugs['missing.xml']}.atom"] * 5).result(60)
+    assert {visit.status for visit in visits} == {502}
+    assert crowd.visit(f"/feeds/{slugs['missing.xml']}.rss").status == 502
+    assert origin.asked.count("/missing.xml") == 1
+
+
+@pytest.mark.parametrize("format_name", ["atom", "json"])
+def test_pages_of_a_combination_have_each_entry_once(crowd: Crowd, slugs: dict[str, str], format_name: str) -> None:
+    crowd.insist([f"/feeds/{slugs[name]}.atom" for name in NAMES])
+    whole = get(crowd, f"/feeds/category/corpus.{format_name}?limit=200")
+    ids, address = [], f"/feeds/category/corpus.{format_name}?limit=3"
+    while address:
+        page = get(crowd, address)
+        ids += page.ids
+        address = urljoin("/", re.sub(r"^https?://[^/]+", "", page.links.get("next", "")))
+        address = "" if address == "/" else address
+    assert ids == whole.ids
+    assert len(set(ids)) == len(ids) >= len(NAMES)
+
+
+def test_no_way_to_write_an_address_changes_what_another_gets(crowd: Crowd, slugs: dict[str, str]) -> None:
+    crowd.insist([f"/feeds/{slugs['rss-2.0.xml']}.atom"])
+    target = "/feeds/category/corpus.rss?q=the&limit=2"
+    expected = get(crowd, target)
+    for hostile in (
+        *("/feeds/category/corpus.rss%3Fq=the&limit=2", "/feeds/category%2Fcorpus.rss?q=the&limit=2"),
+        *("/feeds//category/corpus.rss?q=the&limit=2", "/feeds/x/../category/corpus.rss?q=none&limit=2"),
+        *("/feeds/category/corpus.rss?q=the&limit=2&q=none", "/feeds/category/corpus.rss?q=the%26limit=2"),
+        *("/feeds/category/corpus.rss?Q=the&limit=2", "/feeds/category/./corpus.rss?limit=2&q=none"),
+    ):
+        crowd.visit(hostile)
+        assert get(crowd, target) == expected
+    turned = get(crowd, "/feeds/category/corpus.rss?limit=2&q=the")
+    assert (turned.ids, turned.links) == (expected.ids, expected.links)
+
+
+def test_nginx_answers_who_has_it_already(crowd: Crowd, slugs: dict[str, str]) -> None:
+    address = f"/feeds/{slugs['atom-1.0.xml']}.atom"
+    etag = crowd.insist([address])[0].answers[-1].headers["ETag"]
+    again = crowd.visit(address, headers={"If-None-Match": etag})
+    assert (again.status, again.body) == (304, b"")
+    assert "nginx; hit" in again.answers[-1].cache_status
+
+
+def test_paused_feeds_leave_combinations_and_deleted_ones_are_gone_within_the_hot_window(
+    stack: Stack, crowd: Crowd, slugs: dict[str, str]
+) -> None:
+    leaving, going = slugs["rss-2.0.xml"], slugs["rss-1.0.rdf"]
+    combined = "/feeds/category/corpus.json?limit=200"
+    crowd.insist([f"/feeds/{leaving}.json", f"/feeds/{going}.json"])
+    before = set(get(crowd, combined).titles)
+    own = {slug: set(get(crowd, f"/feeds/{slug}.json").titles) for slug in (leaving, going)}
+    assert all(titles and titles <= before for titles in own.values())
+
+    change(stack, [leaving], f"pausing.pause(ids, datetime.now(UTC)); {REMOVING.format(slug=going)}")
+    gone = own[leaving] | own[going]
+    eventually(lambda: gone.isdisjoint(get(crowd, combined).titles), HOT_SECONDS, "they are in no combination")
+    eventually(lambda: crowd.visit(f"/feeds/{going}.json").status == 404, HOT_SECONDS, "it is gone")
+    assert set(get(crowd, f"/feeds/{leaving}.json").titles) == own[leaving]
+
+
+def test_readers_are_counted_from_what_nginx_has_logged(stack: Stack, crowd: Crowd, slugs: dict[str, str]) -> None:
+    slug = slugs["itunes.xml"]
+    for reader in ("one", "two", "two"):
+        crowd.visit(f"/feeds/{slug}.atom", headers={"User-Agent": reader})
+    crowd.visit("/feeds/all.atom", headers={"User-Agent": "three"})
+
+    def noted() -> int:
+        return sum(stack.state.pfcount(key) for key in stack.state.scan_iter(f"feeds:readers:{slug}:*"))
+
+    crowds_own = 1  # as what other tests have fetched it
+    eventually(lambda: noted() == 2 + crowds_own, 30, "its readers are noted")
+    counting = "readers.count(datetime.now(UTC)); print(Feed.objects.get(pk=ids[0]).subscriber_count)"
+    assert change(stack, [slug], counting).strip() == "3"
+
+
+@pytest.mark.browser
+def test_people_wait_for_a_page_and_read_it_without_asking_anybody_else(
+    stack: Stack, desktop: Visit, slugs: dict[str, str]
+) -> None:
+    desktop.page.goto(f"{stack.base_url}/feeds/{slugs['pictured.xml']}/")
+    expect(desktop.page.locator("article h2")).to_have_text("A picture", timeout=30_000)
+    picture = desktop.page.locator("article img")
+    expect(picture).to_have_attribute("src", re.compile("^/resources/"))
+    desktop.page.goto(f"{stack.base_url}/feeds/?q=seen")
+    expect(desktop.page.locator("article h2")).to_have_text("A picture", timeout=30_000)
+    assert desktop.hosts == {stack.host}
+    assert [each for each in desktop.complaints if "503" not in each] == []  # the waiting page is one
