@@ -4,7 +4,7 @@ Errors are StorageError, but for an object that is not there (FileNotFoundError)
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from django.core.files.base import File
 from django.core.files.storage import default_storage
 
-from retry import observing
+from resources import storages
 
 from ..errors import StorageError
 
@@ -75,15 +75,12 @@ def can_list() -> bool:
     return hasattr(default_storage, "listed")
 
 
-@contextmanager
-def told() -> Iterator[None]:
+def told() -> AbstractContextManager[None]:
     """Times what the storage does, and turns its errors into StorageError, but for a file that is not there."""
-    with observing.timed("storage"):
-        try:
-            yield
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise StorageError(f"The file could not be stored or read: {error.strerror or error}.") from error
-        except getattr(default_storage, "errors", ()) as error:  # what a bucket raises is no OSError
-            raise StorageError(f"The storage answered: {error}.") from error
+    return storages.asked(_failure)
+
+
+def _failure(error: Exception) -> StorageError:
+    if isinstance(error, OSError):
+        return StorageError(f"The file could not be stored or read: {error.strerror or error}.")
+    return StorageError(f"The storage answered: {error}.")

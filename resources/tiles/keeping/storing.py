@@ -7,7 +7,7 @@ import logging
 import secrets
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from hashlib import sha256
 from typing import Any, cast
@@ -18,8 +18,8 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from resources import storages
 from resources.models import Layer
-from retry import observing
 
 from .. import conf
 from ..errors import SpeedsError, StorageError, SupersededError, UnknownLayerError
@@ -235,15 +235,10 @@ def _write(slug: str, data: bytes) -> str:
         raise
 
 
-@contextmanager
-def _storage() -> Iterator[None]:
+def _storage() -> AbstractContextManager[None]:
     """Times what the storage does, and turns its errors into StorageError, but for a file that is not there."""
-    with observing.timed("storage"):
-        try:
-            yield
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise StorageError(*error.args) from error
-        except getattr(default_storage, "errors", ()) as error:  # what a bucket raises is no OSError
-            raise StorageError(f"the storage answered: {error}") from error
+    return storages.asked(_failure)
+
+
+def _failure(error: Exception) -> StorageError:
+    return StorageError(*error.args) if isinstance(error, OSError) else StorageError(f"the storage answered: {error}")
