@@ -29,8 +29,8 @@ run:
 
 test: setup
 	$(ALONE) $(pytest) -n auto --ignore=tests/flows
-	$(ALONE) $(pytest) -n 2 --dist loadfile --no-loadscope-reorder tests/flows --ignore=tests/flows/faults
-	$(ALONE) $(pytest) -n 2 --dist loadfile --no-loadscope-reorder tests/flows/faults
+	$(ALONE) $(pytest) -n 2 --dist loadfile --no-loadscope-reorder tests/flows -m "not timed"
+	$(if $(filter postgres,$(DB)),,$(ALONE) $(pytest) tests/flows -m timed)
 
 check: setup
 	$(python) -m ruff check .

@@ -19,6 +19,12 @@ hypothesis_settings.load_profile("untimed")
 FLOWS = Path(__file__).parent / "flows"
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three processes for two cores: a third of the time, unit tests wait for servers that are slow on purpose."""
+    return max(2, len(os.sched_getaffinity(0)) * 3 // 2)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """On PostgreSQL leaves out what uses no database: there it would be the same again."""
     if not os.environ.get("DATABASE_URL", "").startswith("postgres"):

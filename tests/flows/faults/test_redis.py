@@ -11,7 +11,7 @@ from tests.flows.faults.conftest import BOUND_SECONDS, wait_until_clients_wait
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
 
-pytestmark = pytest.mark.no_database
+pytestmark = [pytest.mark.timed, pytest.mark.no_database]
 
 MAIN_SECONDS = 1.5
 """Main answers within this, whatever happens to Redis."""

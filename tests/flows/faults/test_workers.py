@@ -12,7 +12,7 @@ from tests.flows.faults.conftest import BOUND_SECONDS, wait_until_clients_wait
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
 
-pytestmark = pytest.mark.no_database
+pytestmark = [pytest.mark.timed, pytest.mark.no_database]
 
 
 def test_a_pool_child_killed_half_way_costs_no_client_its_content(stack: Stack, crowd: Crowd, name: str) -> None:
