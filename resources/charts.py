@@ -3,12 +3,37 @@
 Coordinates have the origin at the top left; the unit is that of the SVG's viewBox.
 """
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 WIDTH, HEIGHT = 720.0, 100.0
 
 _NICE = (1, 2, 2.5, 5, 10)
 _PARTS = 4
+_FILLED = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A rectangle, and what it says to people who point at it. `kind` is what it has its colour by."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+    kind: str = ""
+
+
+def standing(place: int, places: int, part: float, label: str, *, kind: str = "", least: float = 1.0) -> Bar:
+    """A bar from the bottom up in one of so many places, `part` (0 to 1) of the axis high.
+
+    It is no lower than `least`: something is never drawn as nothing.
+    """
+    width, height = WIDTH / places, max(least, part * HEIGHT)
+    return Bar(
+        round(place * width, 2), round(HEIGHT - height, 2), round(width * _FILLED, 2), round(height, 2), label, kind
+    )
 
 
 def reach(now: datetime, length: timedelta, step: timedelta) -> tuple[datetime, datetime]:

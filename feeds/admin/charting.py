@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from resources.charts import HEIGHT, WIDTH, nice_top
+from resources.charts import Bar, nice_top, standing
 from resources.mirroring.admin import words
 
 MOST = 60
@@ -32,18 +32,6 @@ class Fetched:
     @property
     def said(self) -> str:
         return self.outcome + ("" if self.status is None else f" ({self.status})")
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A rectangle from the bottom up, and what it says to people who point at it."""
-
-    kind: str
-    x: float
-    y: float
-    width: float
-    height: float
-    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +65,10 @@ def _top(most: float) -> float:
 
 
 def _bars(rows: Sequence[Fetched], top: float) -> Iterator[Bar]:
-    width = WIDTH / MOST
     left = MOST - len(rows)
     for index, one in enumerate(reversed(rows)):
-        height = max(2.0, one.seconds / top * HEIGHT)  # something is never drawn as nothing
         label = f"{one.at:%-d %b %H:%M} UTC: {one.said}, {one.seconds:.2f} s, {words.size(one.size)}"
-        x, y = round((left + index) * width, 2), round(HEIGHT - height, 2)
-        yield Bar(one.kind, x, y, round(width * 0.8, 2), round(height, 2), label)
+        yield standing(left + index, MOST, one.seconds / top, label, kind=one.kind, least=2.0)
 
 
 def _summary(rows: Sequence[Fetched]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
-from resources.charts import HEIGHT, WIDTH, nice_top, ticks
+from resources.charts import HEIGHT, WIDTH, Bar, nice_top, standing, ticks
 
 STEPS = {1: timedelta(minutes=1), 6: timedelta(minutes=5), 24: timedelta(minutes=15)}
 """How wide a bar is, by the hours that the chart covers."""
@@ -21,17 +21,6 @@ class Tally:
     at: datetime
     requests: int
     refused: int
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A rectangle from the bottom up, and what it says. `label` is for people who point at it."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +87,11 @@ def _rows(tallies: Sequence[Tally], step: timedelta) -> Iterator[Row]:
 
 
 def _bars(rows: Sequence[Row], top: float, what: str) -> Iterator[Bar]:
-    width = WIDTH / len(rows)
     for index, row in enumerate(rows):
         value = row.requests if what == "requests" else row.refused
         if value:
-            height = max(1.0, value / top * HEIGHT)  # something is never drawn as nothing
             label = f"{row.at:%H:%M} UTC: {_figure(value)} {what} per minute"
-            left, edge = round(index * width, 2), round(HEIGHT - height, 2)
-            yield Bar(left, edge, round(width * 0.8, 2), round(height, 2), label)
+            yield standing(index, len(rows), value / top, label)
 
 
 def _line(rows: Sequence[Row], top: float) -> str:

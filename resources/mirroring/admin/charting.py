@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from resources.charts import HEIGHT, WIDTH, nice_top, ticks
+from resources.charts import HEIGHT, WIDTH, Bar, nice_top, ticks
 
 SPANS = {1: timedelta(hours=1), 7: timedelta(hours=3), 30: timedelta(hours=12)}
 """How wide a bar is, by the days that the chart covers."""
@@ -15,18 +15,6 @@ STEPS = ("known", "redirect", "validators", "unchanged", "content", "new", "fail
 NEW, BODY, REPORTED = "new", "body", "reported"
 
 Counts = Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A rectangle of a stack, and what it says to people who point at it."""
-
-    step: str
-    x: float
-    y: float
-    width: float
-    height: float
-    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +46,7 @@ class Chart:
     days: int
     times: tuple[datetime, ...]
     top: float
-    parts: tuple[Part, ...]
+    parts: tuple[Bar, ...]
     lines: tuple[str, ...]
     dots: tuple[tuple[float, float, str], ...]
     rows: tuple[Row, ...]
@@ -110,7 +98,7 @@ def chart(rows: Sequence[Row], days: int) -> Chart:
     )
 
 
-def _parts(rows: Sequence[Row], top: float) -> Iterator[Part]:
+def _parts(rows: Sequence[Row], top: float) -> Iterator[Bar]:
     width = WIDTH / len(rows)
     for index, row in enumerate(rows):
         y = HEIGHT
@@ -119,7 +107,7 @@ def _parts(rows: Sequence[Row], top: float) -> Iterator[Part]:
                 height = number / top * HEIGHT
                 y -= height
                 label = f"{row.at:%-d %b %H:%M} UTC: {number:,} {step}"
-                yield Part(step, round(index * width, 2), round(y, 3), round(width * 0.86, 2), round(height, 3), label)
+                yield Bar(round(index * width, 2), round(y, 3), round(width * 0.86, 2), round(height, 3), label, step)
 
 
 def _lines(rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[tuple[float, float, str], ...]]:

@@ -30,7 +30,7 @@ def test_every_hour_is_in_one_span(days: int) -> None:
 def test_parts_are_stacked_as_high_as_their_numbers() -> None:
     found = chart(rows({"known": 75, "new": 20, "failed": 5, "body": 25, "reported": 100}), 1)
     assert found.top == 100
-    assert [(part.step, part.y, part.height) for part in found.parts] == [
+    assert [(part.kind, part.y, part.height) for part in found.parts] == [
         ("known", 25, 75),
         ("new", 5, 20),
         ("failed", 0, 5),
