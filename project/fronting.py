@@ -10,8 +10,8 @@ from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 from .waiting import Elsewhere
 
 TEMPLATES = (
-    *("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "proxy.conf", "refusals.conf"),
-    *("delivered.conf", "delivered_fields.conf", "bucket.conf"),
+    *("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "samples.conf", "proxy.conf"),
+    *("refusals.conf", "delivered.conf", "delivered_fields.conf", "bucket.conf"),
 )
 UPLOADS_PER_ADDRESS = 4
 MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
@@ -23,6 +23,14 @@ class Bucket:
 
     nameservers: Sequence[str]
     certificates: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Where nginx serves the demo's sample feeds, host and port, and the folder that has them."""
+
+    listen: str
+    root: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,7 @@ class Front:
     public_port: int | None = None
     shelves: Path | None = None
     bucket: Bucket | None = None
+    samples: Samples | None = None
 
 
 def rendered(front: Front) -> dict[str, str]:
@@ -102,6 +111,9 @@ def _values(front: Front) -> dict[str, str]:
         "waiting_default": _waiting_default(front),
         "waiting_host": front.elsewhere.host or '""',
         "waiting_site": f"include {runtime.nginx}/elsewhere.conf;" if front.elsewhere.host else "",
+        "samples_site": f"include {runtime.nginx}/samples.conf;" if front.samples else "",
+        "samples_listen": front.samples.listen if front.samples else front.listen,
+        "samples_root": _quoted(front.samples.root) if front.samples else '""',
         "counted": "\n        ".join(f'"~^{re.escape(beginning)}" 1;' for beginning in front.counted),
         "read": "\n        ".join(
             f'"~^{re.escape(beginning)}" " $reader_1$reader_2$reader_3";' for beginning in front.read

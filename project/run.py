@@ -120,6 +120,7 @@ def _load_demo(data: DataDirectory) -> None:
     """Loads what was never loaded here before. An admin may have deleted some of it."""
     try:
         call_command("demo", once=data.demo_loaded)
+        call_command("demo_feeds", once=data.demo_loaded)
     except (CommandError, DatabaseError, OSError) as error:
         print(f"The demo data could not be loaded: {error}")
 
@@ -177,6 +178,7 @@ def _front(data: DataDirectory, runtime: RuntimeDirectory, waiting: Elsewhere) -
         public_port=urlsplit(settings.PUBLIC_URL).port,
         shelves=_shelves(),
         bucket=_bucket(),
+        samples=_samples(),
     )
 
 
@@ -193,6 +195,19 @@ def _bucket() -> fronting.Bucket | None:
     if storing.folder_of(settings.STORAGES["default"]):
         return None
     return fronting.Bucket(starting.nameservers(Path("/etc/resolv.conf")), Path(certifi.where()))
+
+
+def _samples() -> fronting.Samples | None:
+    """Where nginx serves the demo's sample feeds; None where there is no demo, or no such address."""
+    if not settings.SAMPLES:
+        return None
+    host, _, port = settings.SAMPLES.partition(":")
+    try:
+        starting.require_free_port(host, int(port))
+    except StartError as error:
+        print(f"No sample feeds are served: {error}")
+        return None
+    return fronting.Samples(settings.SAMPLES, BASE_DIR / "feeds" / "demo" / "data" / "samples")
 
 
 def _announce(data: DataDirectory) -> None:

@@ -175,7 +175,8 @@ FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetchin
     "feeds.fetch": "feeds.gathering.preparing.TASK",
 }
 FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100, least=2)
-FETCH_ALLOW_PRIVATE: list[str] = env.words("FETCH_ALLOW_PRIVATE")
+SAMPLES = f"127.0.0.2:{PORT}" if DEMO else ""  # where the front serves the demo's sample feeds, and nothing else
+FETCH_ALLOW_PRIVATE: list[str] = [*env.words("FETCH_ALLOW_PRIVATE"), *filter(None, [SAMPLES])]
 FETCH_EGRESS: list[str] = env.words("FETCH_EGRESS")
 FETCH_CONTACT = env.text("FETCH_CONTACT", "")
 FETCH_PORTS: list[str] = env.words("FETCH_PORTS", ["80", "443", "8000", "8080", "8443"])

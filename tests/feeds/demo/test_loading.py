@@ -1,0 +1,59 @@
+"""The demo's feeds."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from feeds.demo import loading
+from feeds.models import Feed
+from feeds.parsing import reading
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+ORIGIN = "127.0.0.2:8000"
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.mark.parametrize("is_online", [True, False])
+def test_samples_come_only_where_there_is_no_way_out(
+    monkeypatch: pytest.MonkeyPatch, said: list[str], is_online: bool
+) -> None:
+    monkeypatch.setattr(loading, "is_online", lambda _hosts: is_online)
+    loading.load(said.append, NOW, ORIGIN)
+    samples = Feed.objects.filter(is_sample=True)
+    assert [row.url for row in samples.order_by("url")] == (
+        [] if is_online else [f"http://{ORIGIN}/{name}" for name in ("harbour.atom", "kitchen.rss", "orchard.json")]
+    )
+    assert Feed.objects.filter(is_sample=False).count() == 11
+
+
+def test_what_an_admin_has_deleted_stays_deleted(
+    monkeypatch: pytest.MonkeyPatch, said: list[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(loading, "is_online", lambda _hosts: True)
+    memory = tmp_path / "loaded"
+    memory.write_text("land\n")
+    loading.load_once(said.append, memory, NOW, ORIGIN)
+    Feed.objects.all().delete()
+    loading.load_once(said.append, memory, NOW, ORIGIN)
+    assert not Feed.objects.exists()
+    assert memory.read_text() == "feeds\nland\n"
+
+
+@pytest.mark.parametrize("path", sorted(loading.SAMPLES.iterdir()), ids=lambda path: path.name)
+def test_a_sample_is_a_sound_feed_that_says_what_it_is(path: Path) -> None:
+    found = reading.parse(path.read_bytes(), "", f"http://{ORIGIN}/{path.name}", NOW)
+    assert found.feed.title.startswith("Sample: ")
+    assert found.reader in {"tree", "json"}
+    assert found.entries
+    assert not found.notes
+
+
+def test_a_host_that_nobody_can_reach_is_no_way_out() -> None:
+    assert not loading.is_online(["host.invalid"])
