@@ -20,11 +20,16 @@ def touch(feeds: Collection[int], now: datetime) -> None:
 
 def touch_combinations(feeds: Collection[int], now: datetime) -> None:
     """Those of the combinations alone. The last thing in a transaction: all feeds wait for each other here."""
+    links = Feed.categories.through._default_manager.filter(feed_id__in=feeds)
+    own = set(links.values_list("category_id", flat=True))
+    if not own:
+        Category.objects.filter(slug=ALL).update(version=raised(now))
+        return
     with transaction.atomic():
-        own = set(Category.objects.filter(feeds__in=feeds).values_list("pk", flat=True))
         rows = Category.objects.select_for_update().filter(Q(pk__in=own | _around(own)) | Q(slug=ALL))
         # In one order: else two of them could wait for each other.
-        Category.objects.filter(pk__in=[row.pk for row in rows.order_by("pk")]).update(version=raised(now))
+        locked = list(rows.order_by("pk").values_list("pk", flat=True))
+        Category.objects.filter(pk__in=locked).update(version=raised(now))
 
 
 def touch_categories(categories: Collection[int], now: datetime) -> None:
