@@ -21,8 +21,8 @@ from ..models import Feed, Scan
 from .due import Due
 from .work import SCANNED, scan_work
 
-LEAST_WAIT, MOST_WAIT = timedelta(seconds=1), timedelta(minutes=10)
-"""How long a feed is put off whose host has enough to do: it is looked at again, and may be put off again."""
+LEAST_WAIT = timedelta(seconds=1)
+"""A feed whose host is left alone is put off for so long at the least."""
 
 
 @dataclass(slots=True)

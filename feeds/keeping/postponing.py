@@ -12,6 +12,8 @@ from ..deciding.troubles import Trouble, trouble_of
 from ..models import Feed
 from . import standings
 
+MOST_WAIT = timedelta(hours=1)
+"""People can let a host be asked again before its time."""
 BUSY, ANSWERED = 503, "The origin: "
 """Failure records of this status are nobody's failure. The server itself asked to wait where they begin so; else it
 was not asked.
@@ -43,8 +45,10 @@ def _failure(record: claimed.Failed) -> Failure:
 
 
 def _put_off(feed_id: int, wait: timedelta, now: datetime) -> None:
-    at = now + wait * (1 + random.random() / 20)
     reason = f"Its host is left alone for {words.span(wait)}: fetched after that."
+    if wait > MOST_WAIT:
+        reason += f" That may end sooner: looked at again every {words.span(MOST_WAIT)}."
+    at = now + min(wait, MOST_WAIT) * (1 + random.random() / 20)
     _update(feed_id, {"next_check_at": at, "reason": reason}, now)
 
 

@@ -191,13 +191,26 @@ def test_a_feed_that_did_not_come_back_is_handed_over_again(gathering: RedisServ
     assert jobs(gathering) == [URL]
 
 
-def test_a_host_that_is_left_alone_keeps_its_feeds_waiting_in_words(gathering: RedisServers) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "reason", "minutes"),
+    [
+        (600, "Its host is left alone for 10 min: fetched after that.", 9),
+        (
+            7200,
+            "Its host is left alone for 2 h: fetched after that. That may end sooner: looked at again every 1 h.",
+            59,
+        ),
+    ],
+)
+def test_a_host_that_is_left_alone_keeps_its_feeds_waiting_in_words(
+    gathering: RedisServers, seconds: float, reason: str, minutes: int
+) -> None:
     one = subscribe(URL)
-    connections.run(frontier.block("example.org", 3600))
+    connections.run(frontier.block("example.org", seconds))
 
     assert scan() == 0
-    assert row(one).reason == "Its host is left alone for 1 h: fetched after that."
-    assert row(one).next_check_at > datetime.now(UTC) + timedelta(minutes=59)
+    assert row(one).reason == reason
+    assert timedelta(minutes=minutes) < row(one).next_check_at - datetime.now(UTC) < timedelta(minutes=minutes + 5)
     assert row(one).handed_over_at is None
     assert (jobs(gathering), claims_waiting(gathering), Scan.objects.count()) == ([], 0, 0)
 
