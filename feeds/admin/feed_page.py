@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from resources.fetching.admin import domain_page
 from resources.fetching.keeping.models import FetchDomain, FetchTiming
 from resources.fetching.keeping.records import url_digest
 from resources.mirroring.admin import words
@@ -38,6 +39,7 @@ def context(feed: Feed, now: datetime) -> dict[str, Any]:
         "word": health.word(feed),
         "trouble": health.trouble(feed),
         "sentences": health.why(feed, now),
+        "queue": _queue(feed),
         "facts": list(health.facts(feed, now)),
         "chart": chart(feed),
         "entries": entries(feed, now),
@@ -78,6 +80,12 @@ def _excerpt(entry: Entry) -> str:
     markup = str(entry.data.get("summary") or entry.data.get("content") or "")
     text = sanitising.text_of(markup[:_LOOKED_AT])
     return text if len(text) <= EXCERPT_CHARACTERS else text[:EXCERPT_CHARACTERS].rpartition(" ")[0] + " …"
+
+
+def _queue(feed: Feed) -> str:
+    """What a feed that was handed over waits for at its host; empty where nothing is known."""
+    found = domain_page.standing(feed.host) if feed.handed_over_at is not None and not feed.paused else None
+    return found.sentences[0] if found else ""
 
 
 def _moving(feed: Feed) -> str:

@@ -112,7 +112,10 @@ class AddForm(FeedForm):
 
 
 class ChangeForm(FeedForm):
-    """A feed that is there. What was stored of secrets stays where nothing is typed."""
+    """A feed that is there. What was stored of secrets stays where nothing is typed.
+
+    What was not changed in the form stays as it is by now: a feed may have moved while the form was open.
+    """
 
     forget_headers = forms.BooleanField(required=False, label="Forget the stored headers")
 
@@ -122,10 +125,18 @@ class ChangeForm(FeedForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        for name in set(self.fields) & set(self.Meta.fields):
+            self.fields[name].show_hidden_initial = True
         if "password" in self.fields and self.instance.sealed_password:
             self.fields["password"].help_text = "A password is stored. Empty: it stays, for as long as there is a user."
         if "headers" in self.fields and self.instance.sealed_headers:
             self.fields["headers"].help_text = "Headers are stored, and never shown again. Empty: they stay."
+
+    def clean(self) -> dict[str, Any]:
+        stands = Feed.objects.only("url", "user").get(pk=self.instance.pk)
+        unchanged = {"url", "user"} & self.cleaned_data.keys() - set(self.changed_data)
+        self.cleaned_data |= {name: getattr(stands, name) for name in unchanged}
+        return super().clean()
 
     def clean_slug(self) -> str:
         slug: str = self.cleaned_data["slug"]
@@ -147,7 +158,8 @@ class ChangeForm(FeedForm):
         """What is to be changed."""
         cleaned = self.cleaned_data
         headers = cleaned["headers"] or ({} if cleaned["forget_headers"] else None)
-        fields = {name: cleaned[name] for name in ("slug", "title", "least_seconds", "most_seconds")}
+        plain = ("slug", "title", "least_seconds", "most_seconds")
+        fields = {name: cleaned[name] for name in plain if name in self.changed_data}
         return Edit(self.place, headers, fields)
 
 

@@ -17,6 +17,9 @@ from feeds.models import ALL, Category, Feed, Follow, Move, Scan
 from feeds.opml import reading
 from resources.fetching.keeping.models import FetchTiming
 from resources.fetching.keeping.records import url_digest
+from resources.fetching.queues import frontier
+from retry import connections
+from tests.conftest import RedisServers
 from tests.feeds.keeping import rows
 from tests.feeds.keeping.rows import NOW
 
@@ -59,8 +62,10 @@ def press(client: Client, feed: Feed, button: str, **more: str) -> Any:
 
 def form(feed: Feed | None = None, /, **fields: Any) -> dict[str, Any]:
     """What the form of a feed sends."""
-    sent = {"url": feed.url, "slug": feed.slug, "title": feed.title, "user": feed.user} if feed else {}
-    return {**sent, **fields}
+    if feed is None:
+        return fields
+    shown = {"url": feed.url, "slug": feed.slug, "title": feed.title, "user": feed.user}
+    return {**{f"initial-{name}": value for name, value in shown.items()}, **shown, **fields}
 
 
 def save(client: Client, feed: Feed, **fields: Any) -> Any:
@@ -174,6 +179,12 @@ def test_the_page_tells_why_this_time(admin_client: Client) -> None:
 def test_the_page_tells_where_a_feed_stands(admin_client: Client, fields: dict[str, Any], sentence: str) -> None:
     feed = rows.feed("one", next_check_at=NOW - timedelta(days=400), **fields)
     assert sentence in text(admin_client.get(page_of(feed)))
+
+
+def test_the_page_tells_what_a_feed_in_hand_waits_for(admin_client: Client, redis_servers: RedisServers) -> None:
+    feed = rows.feed("one", handed_over_at=NOW)
+    connections.run(frontier.block(feed.host, 3600))
+    assert f"{feed.host}: Blocked. An admin has blocked it" in text(admin_client.get(page_of(feed)))
 
 
 def test_the_page_shows_the_last_fetches_and_entries(admin_client: Client) -> None:
@@ -373,6 +384,15 @@ def test_saving_the_form_overwrites_nothing_that_fetchers_wrote_meanwhile(admin_
     admin_client.post(page_of(feed), sent)
     feed.refresh_from_db()
     assert (feed.title, feed.own_title, feed.failures, feed.paused) == ("Renamed", "Read just now", 3, True)
+
+
+def test_a_form_that_was_open_while_a_feed_moved_does_not_bring_it_back(admin_client: Client) -> None:
+    feed = rows.feed("one")
+    sent = form(feed, title="Renamed")
+    moves.move(feed.pk, NEW, "It has moved.", NOW)
+    admin_client.post(page_of(feed), sent)
+    feed.refresh_from_db()
+    assert (feed.title, feed.url, Move.objects.count()) == ("Renamed", NEW, 1)
 
 
 @pytest.mark.parametrize("slug", ["all", "category", "Über", "a b", "-a", ""])
