@@ -5,6 +5,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import aiohttp
 
+THREADS = 16
+"""As many as a fetcher has for what waits."""
 _TABLE = "CREATE TABLE files (url TEXT PRIMARY KEY, digest TEXT, size INTEGER)"
 
 
@@ -54,6 +57,7 @@ class Store:
 async def download(urls: Sequence[str], at_once: int, store: Store) -> float:
     """Files a second."""
     store.open()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     left = iter(urls)
     async with aiohttp.ClientSession() as session:
 
