@@ -1,6 +1,7 @@
 """The demo's sample feeds: served at an address of their own, where nothing else is."""
 
 from collections.abc import Callable
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -19,10 +20,10 @@ def with_samples(front: Front, start: Callable[..., RunningFront]) -> RunningFro
 
 
 def ask(port: int, path: str) -> tuple[int, str, bytes]:
-    connection = HTTPConnection("127.0.0.2", port, timeout=10)
-    connection.request("GET", path)
-    answer = connection.getresponse()
-    return answer.status, answer.headers["Content-Type"], answer.read()
+    with closing(HTTPConnection("127.0.0.2", port, timeout=10)) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.headers["Content-Type"], answer.read()
 
 
 @pytest.mark.parametrize(
