@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from benchmarks import pairs
+from benchmarks import pairs, peers
 from benchmarks.figures import Figure, Note, median
 from tests.flows.stack import Stack
 
@@ -36,16 +36,25 @@ def measure() -> Iterator[Figure | Note]:
     """Requests a second by digest ÷ for the same bytes as a static file of the same nginx."""
     pairs.tool()
     with Stack() as stack:
-        files = {label: _written(stack.data / "static", size) for label, size in SIZES.items()}
+        folder = stack.data / "static" / "files"
+        folder.mkdir()
+        files = {label: _written(folder, size) for label, size in SIZES.items()}
         stack.manage("shell", "-c", _STORE.format(paths=[str(path) for path in files.values()]))
+        peers.serve_alike(stack, f"/resources/{files['10 KB'].name}", folder)
         for label, path in files.items():
-            urls = [f"{stack.base_url}/resources/{path.name}", f"{stack.base_url}/static/{path.name}"]
-            rounds = pairs.rates(urls, ROUNDS, ROUND_SECONDS, connections=CONNECTIONS)
-            ratios = [by_digest / static for by_digest, static in rounds]
-            by_digest, static = (median([pair[side] for pair in rounds]) for side in (0, 1))
-            said = f"{by_digest:,.0f} and {static:,.0f} requests/s"
-            yield Note(f"{label}: {said}, ratios from {min(ratios):.2f} to {max(ratios):.2f}")
-            yield Figure(f"{label} by digest ÷ the same file as nginx static", median(ratios), at_least=SHARE)
+            by_digest, alike, bare = (
+                f"{stack.base_url}{place}{path.name}" for place in ("/resources/", peers.PATH, "/static/files/")
+            )
+            yield from _compared(f"{label} by digest ÷ nginx static with the same fields", by_digest, alike, SHARE)
+            yield from _compared(f"{label} by digest ÷ nginx static as it is", by_digest, bare, None)
+
+
+def _compared(label: str, url: str, other: str, share: float | None) -> Iterator[Figure | Note]:
+    rounds = pairs.rates([url, other], ROUNDS, ROUND_SECONDS, connections=CONNECTIONS)
+    ratios = [by_digest / static for by_digest, static in rounds]
+    by_digest, static = (median([pair[side] for pair in rounds]) for side in (0, 1))
+    yield Note(f"{by_digest:,.0f} and {static:,.0f} requests/s, ratios from {min(ratios):.2f} to {max(ratios):.2f}")
+    yield Figure(label, median(ratios), at_least=share)
 
 
 def _written(folder: Path, size: int) -> Path:
