@@ -20,6 +20,11 @@ SAMPLES = DATA / "samples"
 NAME = "feeds"
 """How the file calls them that remembers what a site was offered."""
 CATEGORY = ("Samples",)
+TITLES = {
+    "harbour.atom": "Sample: Harbour Log",
+    "kitchen.rss": "Sample: The Slow Kitchen",
+    "orchard.json": "Sample: Orchard Notes",
+}
 PROBE_SECONDS = 3.0
 PROBED = 4
 
@@ -67,8 +72,10 @@ def _connects(host: str) -> bool:
 
 
 def _add_samples(now: datetime, samples: str) -> int:
-    names = sorted(path.name for path in SAMPLES.iterdir())
-    made = [adding.add(addresses.read(f"http://{samples}/{name}"), categories=[CATEGORY], now=now) for name in names]
+    made = [
+        adding.add(addresses.read(f"http://{samples}/{name}"), title=title, categories=[CATEGORY], now=now)
+        for name, title in TITLES.items()
+    ]
     Feed.objects.filter(pk__in=[feed.pk for feed, _ in made]).update(is_sample=True)
     versions.touch([feed.pk for feed, _ in made], now)
     return sum(is_new for _, is_new in made)
