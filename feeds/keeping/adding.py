@@ -21,7 +21,7 @@ from ..opml import mending
 from ..opml.outlines import Path, Subscription
 from ..parsing.discovery import FeedAddress
 from . import categories as keeping_categories
-from . import credentials, merging, moves, places
+from . import credentials, merging, moves, places, versions
 
 ATTEMPTS = 5
 """Others may add feeds at the same time, and take the slugs that were free."""
@@ -56,8 +56,9 @@ def add_all(wanted: Sequence[Subscription], now: datetime) -> Added:
         _create({digest: each for digest, each in by_digest.items() if digest not in before}, now)
         rows = {feed.key_digest: feed for feed in Feed.objects.filter(key_digest__in=by_digest)}
         new = frozenset(feed.pk for digest, feed in rows.items() if digest not in before)
-        more = _categorise([(rows[digest].pk, each.categories) for digest, each in by_digest.items()])
-    return Added(tuple(rows[each.address.key_digest] for each in wanted), new, more - new)
+        recategorised = _categorise([(rows[digest].pk, each.categories) for digest, each in by_digest.items()]) - new
+        versions.touch(recategorised, now)
+    return Added(tuple(rows[each.address.key_digest] for each in wanted), new, recategorised)
 
 
 def discovered(feed_id: int, found: Sequence[FeedAddress], page_url: str, now: datetime) -> bool:

@@ -74,7 +74,10 @@ def _path(category: Category, rows: Mapping[int, Category]) -> Path:
 
 def _ensured(parent: Category | None, title: str) -> Category:
     found = Category.objects.filter(parent=parent, title=title).first()
-    return found or Category.objects.create(parent=parent, title=title, slug=_free_slug(parent, title))
+    if found is None:  # others may make it at the same time
+        slug = _free_slug(parent, title)
+        found, _ = Category.objects.get_or_create(parent=parent, title=title, defaults={"slug": slug})
+    return found
 
 
 def _free_slug(parent: Category | None, title: str) -> str:

@@ -12,7 +12,7 @@ from resources.fetching.errors import UnreadableSealError
 from ..addresses import Address
 from ..models import Feed
 from ..opml.outlines import FeedList, Subscription
-from . import adding, categories, credentials, following, versions
+from . import adding, categories, credentials, following
 
 PART = 200
 """Feeds at once: so many are in the database, or none of them."""
@@ -79,7 +79,6 @@ def subscriptions(feeds: QuerySet[Feed], *, with_passwords: bool = False) -> Ite
 def _take_in(part: Sequence[Subscription], follower_id: int | None, now: datetime) -> Imported:
     with transaction.atomic():
         added = adding.add_all(part, now)
-        versions.touch(added.recategorised, now)
         ids = [feed.pk for feed in added.feeds]
         followed = following.follow(follower_id, ids, now) if follower_id is not None else 0
     return Imported(len(added.new), len(ids) - len(added.new), len(added.recategorised), followed)

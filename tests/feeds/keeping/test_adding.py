@@ -90,6 +90,7 @@ def test_a_feed_that_was_there_comes_into_more_categories() -> None:
     before = rows.feed("one")
     added = adding.add_all([wanted(before.url, "", ("News",)), wanted("https://b.example/", "B", ("News",))], NOW)
     assert added.recategorised == {before.pk}
+    assert Category.objects.get(slug="news").version > 0
     assert adding.add_all([wanted(before.url, "", ("News",))], NOW).recategorised == frozenset()
 
 
