@@ -10,8 +10,7 @@ from django.core.management import execute_from_command_line
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
-    if os.environ.get("TARRY_INSTANCE") != "worker":  # those that run for long hand nothing to Celery: 20 MB less
-        importlib.import_module("project.celery")
+    importlib.import_module("project.celery")  # what commands hand over goes to its broker
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from celery import current_app
+from django.db import transaction
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
@@ -23,11 +24,11 @@ _log = logging.getLogger("tarry.feeds")
 def flag(feeds: Collection[int], now: datetime) -> int:
     """Has these feeds fetched before the rest, as soon as can be; how many there are. Raises DatabaseError.
 
-    Paused ones are not fetched.
+    Paused ones are not fetched. In a transaction the scan is asked for at its end: it would not see them before.
     """
     flagged = Feed.objects.filter(pk__in=feeds, paused=False).update(flagged_at=now)
     if flagged:
-        ask_for_scan()
+        transaction.on_commit(ask_for_scan)
     return flagged
 
 

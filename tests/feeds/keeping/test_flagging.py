@@ -1,6 +1,7 @@
 """Feeds that are to be fetched before the rest: who asks for a scan, and what happens when Redis is away."""
 
 import pytest
+from django.db import transaction
 
 from feeds.keeping import flagging
 from feeds.models import Feed
@@ -22,6 +23,16 @@ def test_nobody_asks_for_a_scan_of_feeds_that_are_paused(redis_servers: RedisSer
     assert waiting(redis_servers) == 0
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_scan_is_asked_for_when_it_can_see_what_was_flagged(redis_servers: RedisServers) -> None:
+    feed = rows.feed("one")
+    with transaction.atomic():
+        flagging.flag([feed.pk], NOW)
+        assert waiting(redis_servers) == 0
+    assert waiting(redis_servers) == 1
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_feed_is_flagged_also_while_redis_is_away_and_nobody_waits_for_it(
     redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
