@@ -40,19 +40,26 @@ class Tray:
 
 
 def hand_over(chosen: Sequence[tuple[Due, float]], scan: Scan | None, now: datetime) -> Tray:
-    """Claims and publishes feeds with their expected seconds, in this order. Raises StoreUnavailable, DatabaseError."""
+    """Claims and publishes feeds with their expected seconds, in this order. Raises StoreUnavailable, DatabaseError.
+
+    `now` is from before they were chosen: what was stored since is not fetched again.
+    """
     tray = Tray()
     works = [scan_work(one.pk, one.url, is_private=one.is_private) for one, _ in chosen]
     found = [standings.standing(reply) for reply in _ask([claims.beginning(work, refresh=True) for work in works])]
-    orders: list[tuple[Due, Order]] = []
-    for (one, seconds), work, stands in zip(chosen, works, found, strict=True):
-        if (token := _token(one, stands, tray)) is not None:
-            orders.append((one, _order(one, work, token, seconds)))
     begun = {one.pk for (one, _), stands in zip(chosen, found, strict=True) if isinstance(stands, Begun)}
     claimed = [one for (one, _), stands in zip(chosen, found, strict=True) if isinstance(stands, Claimed | Promoted)]
     tray.ending += [one.pk for one in claimed if not one.was_in_hand]
-    _mark(begun, {one.pk for one in claimed if one.was_in_hand}, scan, now)
-    _publish(orders, begun, tray)
+    done = _mark(begun, {one.pk for one in claimed if one.was_in_hand}, scan, now)
+    orders: list[tuple[Due, Order]] = []
+    abandoned: list[Call] = []
+    for (one, seconds), work, stands in zip(chosen, works, found, strict=True):
+        if one.pk in done and isinstance(stands, Begun):
+            abandoned.append(claims.abandoning(work.key, stands.token))
+        elif (token := _token(one, stands, tray)) is not None:
+            orders.append((one, _order(one, work, token, seconds)))
+    abandoned += _publish(orders, begun, tray)
+    _ask(abandoned)
     postponing.write(tray.postponed, tray.refused, tray.impossible, now)
     return tray
 
@@ -76,7 +83,8 @@ def _order(one: Due, work: Work, token: int, seconds: float) -> Order:
     return Order(work.task, work.key, token, work.arguments, SCANNED, seconds, priority)
 
 
-def _publish(orders: Sequence[tuple[Due, Order]], begun: set[int], tray: Tray) -> None:
+def _publish(orders: Sequence[tuple[Due, Order]], begun: set[int], tray: Tray) -> list[Call]:
+    """Returns what takes back the claims of those that were not taken."""
     taken = publishing.publish_all([order for _, order in orders])
     abandoned: list[Call] = []
     for (one, order), answer in zip(orders, taken, strict=True):
@@ -84,7 +92,7 @@ def _publish(orders: Sequence[tuple[Due, Order]], begun: set[int], tray: Tray) -
             tray.handed_over += one.pk in begun
         elif one.pk in begun:
             abandoned.append(claims.abandoning(order.work_key, order.token))
-    _ask(abandoned)
+    return abandoned
 
 
 def _is_taken(one: Due, answer: Enqueued | Joined | Full | None, tray: Tray) -> bool:
@@ -98,12 +106,19 @@ def _is_taken(one: Due, answer: Enqueued | Joined | Full | None, tray: Tray) -> 
     return True
 
 
-def _mark(begun: set[int], claimed: set[int], scan: Scan | None, now: datetime) -> None:
-    """What is in hand now; and what is still, unless it has come back meanwhile."""
+def _mark(begun: set[int], claimed: set[int], scan: Scan | None, now: datetime) -> set[int]:
+    """What is in hand now; and what is still, unless it has come back meanwhile. Returns what was stored meanwhile.
+
+    A row is written before its claim ends: what has a new claim was not stored since, or its row says so.
+    """
+    done: set[int] = set()
     if begun:
-        Feed.objects.filter(pk__in=begun).update(handed_over_at=now, scan=scan)
+        rows = Feed.objects.filter(pk__in=begun)
+        done = set(rows.filter(checked_at__gte=now).values_list("pk", flat=True))
+        rows.exclude(pk__in=done).update(handed_over_at=now, scan=scan)
     if claimed:
         Feed.objects.filter(pk__in=claimed, handed_over_at__lt=now).update(handed_over_at=now)
+    return done
 
 
 def _ask(calls: Sequence[Call]) -> list[Reply]:

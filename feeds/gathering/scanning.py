@@ -56,7 +56,7 @@ def ordered(chosen: Sequence[Due]) -> list[tuple[Due, Fetch]]:
 
 
 def _hand_over(line: Sequence[tuple[Due, Fetch]], lock: Lock, now: datetime) -> int:
-    noted = scans.begin([fetch for _, fetch in line], due.limits(), now)
+    noted = scans.begin([fetch for one, fetch in line if not one.was_in_hand], due.limits(), now)
     handed_over, ending = _hand_over_parts(line, noted, lock, now)
     for _ in range(LOOKS):
         if not ending:

@@ -191,6 +191,21 @@ def test_a_feed_that_did_not_come_back_is_handed_over_again(gathering: RedisServ
     assert jobs(gathering) == [URL]
 
 
+def test_what_comes_back_while_a_scan_goes_on_is_not_fetched_again(
+    gathering: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = subscribe(URL, handed_over_at=datetime.now(UTC) - timedelta(minutes=2))
+    ordered = scanning.ordered
+
+    def comes_back(*given: Any) -> Any:
+        Feed.objects.filter(pk=one.pk).update(checked_at=datetime.now(UTC), handed_over_at=None)
+        return ordered(*given)
+
+    monkeypatch.setattr(scanning, "ordered", comes_back)
+    assert scan() == 0
+    assert (jobs(gathering), claims_waiting(gathering), row(one).handed_over_at) == ([], 0, None)
+
+
 @pytest.mark.parametrize(
     ("seconds", "reason", "minutes"),
     [
