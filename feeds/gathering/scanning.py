@@ -17,7 +17,7 @@ from ..models import Scan
 from ..scheduling import simulating
 from ..scheduling.fetches import Fetch
 from ..scheduling.orders import Order
-from . import due, handing
+from . import bounding, due, handing
 from .due import Due
 from .work import SCANNED
 
@@ -41,7 +41,7 @@ def scan(now: datetime) -> int:
         if lock is None:
             return 0
         flagging.begin_scan()
-        scans.end_finished(now, due.limits())
+        scans.end_finished(now, bounding.least_seconds)
         chosen = due.due(now, min(_room(), MOST))
         handed_over = _hand_over(ordered(chosen), lock, now) if chosen else 0
     flagging.go_on()  # whoever asked for another scan meanwhile has met the lock
@@ -56,7 +56,8 @@ def ordered(chosen: Sequence[Due]) -> list[tuple[Due, Fetch]]:
 
 
 def _hand_over(line: Sequence[tuple[Due, Fetch]], lock: Lock, now: datetime) -> int:
-    noted = scans.begin([fetch for one, fetch in line if not one.was_in_hand], due.limits(), now)
+    new = [fetch for one, fetch in line if not one.was_in_hand]
+    noted = scans.begin(new, bounding.least_seconds(new), now)
     handed_over, ending = _hand_over_parts(line, noted, lock, now)
     for _ in range(LOOKS):
         if not ending:

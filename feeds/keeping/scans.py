@@ -1,21 +1,23 @@
 """How scans went: what each handed over, and how long all of it took beside the least that it could have."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from ..models import Feed, Scan
-from ..scheduling.bounds import bound
-from ..scheduling.fetches import Fetch, Limits
+from ..scheduling.fetches import Fetch
 
 LONGEST = timedelta(days=1)
 """A scan that has not ended by then ends: its feeds were lost, or are postponed again and again."""
 
 
-def begin(fetches: Sequence[Fetch], limits: Limits, now: datetime) -> Scan:
+Bounding = Callable[[Sequence[Fetch]], float]
+"""The least seconds that fetches can take."""
+
+
+def begin(fetches: Sequence[Fetch], least_seconds: float, now: datetime) -> Scan:
     """A scan that is about to hand those over. Raises DatabaseError."""
     hosts = len({fetch.host for fetch in fetches})
-    least = bound(fetches, limits).seconds
-    return Scan.objects.create(started_at=now, feeds=len(fetches), hosts=hosts, expected_seconds=least)
+    return Scan.objects.create(started_at=now, feeds=len(fetches), hosts=hosts, expected_seconds=least_seconds)
 
 
 def note(scan: Scan, handed_over: int) -> None:
@@ -26,16 +28,16 @@ def note(scan: Scan, handed_over: int) -> None:
         scan.delete()
 
 
-def end_finished(now: datetime, limits: Limits) -> None:
+def end_finished(now: datetime, least_seconds: Bounding) -> None:
     """Notes the end of scans all of whose feeds have come back. Raises DatabaseError."""
     for scan in Scan.objects.filter(ended_at=None):
         taken = Feed.objects.filter(scan=scan)
         is_open = taken.filter(paused=False, handed_over_at__isnull=False).exists()
         if not is_open or scan.started_at < now - LONGEST:
-            _end(scan, now, limits)
+            _end(scan, now, least_seconds)
 
 
-def _end(scan: Scan, now: datetime, limits: Limits) -> None:
+def _end(scan: Scan, now: datetime, least_seconds: Bounding) -> None:
     """By those of its feeds that really were fetched, and not again since."""
     names = ("pk", "host", "last_seconds", "checked_at")
     rows = Feed.objects.filter(scan=scan, checked_at__gte=scan.started_at).values_list(*names)
@@ -44,7 +46,7 @@ def _end(scan: Scan, now: datetime, limits: Limits) -> None:
     fields: dict[str, object] = {"ended_at": ended_at or now}
     if ended_at is not None:
         took = (ended_at - scan.started_at).total_seconds()
-        fields |= {"makespan_seconds": took, "bound_seconds": bound(fetches, limits).seconds}
+        fields |= {"makespan_seconds": took, "bound_seconds": least_seconds(fetches)}
     Scan.objects.filter(pk=scan.pk).update(**fields)
 
 

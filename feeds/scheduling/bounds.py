@@ -1,9 +1,10 @@
 """How soon all fetches can be done at the very best: no order is faster than this. PURE."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
+from types import MappingProxyType
 
 from .fetches import Fetch, Gap, Limits
 
@@ -35,12 +36,15 @@ class Bound:
         return f"the feeds of {self.host} have to wait for each other"
 
 
-def bound(fetches: Iterable[Fetch], limits: Limits) -> Bound:
-    """The bound of those fetches: max(Σp ÷ slots, the longest p, the longest of the hosts' chains)."""
+def bound(fetches: Iterable[Fetch], limits: Limits, known: Mapping[str, Limits] = MappingProxyType({})) -> Bound:
+    """The bound of those fetches: max(Σp ÷ slots, the longest p, the longest of the hosts' chains).
+
+    `known` are the limits of hosts that have others.
+    """
     hosts: defaultdict[str, list[float]] = defaultdict(list)
     for fetch in fetches:
         hosts[fetch.host].append(fetch.seconds)
-    chains = {host: chain_seconds(seconds, limits) for host, seconds in hosts.items()}
+    chains = {host: chain_seconds(seconds, known.get(host, limits)) for host, seconds in hosts.items()}
     host = max(chains, key=lambda name: chains[name], default="")
     every = [seconds for found in hosts.values() for seconds in found]
     return Bound(fsum(every) / limits.slots, max(every, default=0.0), chains.get(host, 0.0), host)

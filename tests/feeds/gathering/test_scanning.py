@@ -13,7 +13,7 @@ from feeds.models import Feed, Scan
 from resources import locks
 from resources.fetching import publishing
 from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Priority
+from resources.fetching.queues.jobs import Limits, Priority
 from retry import claims, connections, sweeping
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
@@ -251,6 +251,14 @@ def test_a_failure_that_only_its_claim_has_seen_is_decided_upon(
     assert (row(one).state, row(one).failures) == (state, failures)
     assert "answered so" in row(one).reason
     assert row(one).next_check_at > datetime.now(UTC) + timedelta(minutes=9)
+
+
+def test_the_bound_of_a_scan_knows_the_limits_of_hosts() -> None:
+    for place in range(3):
+        subscribe(f"{URL}{place}", expected_seconds=1.0)
+    connections.run(frontier.set_limits("example.org", Limits(delay_seconds=10, in_flight=1)))
+    scan()
+    assert Scan.objects.get().expected_seconds == 21.0
 
 
 def test_a_scan_ends_when_the_last_of_its_feeds_has_come_back() -> None:

@@ -106,3 +106,9 @@ def test_the_bound_says_what_it_comes_from(fetches: list[Fetch], why: str) -> No
 def test_limits_that_nothing_can_keep_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="fetch"):
         Limits(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_host_whose_limits_are_known_counts_by_those() -> None:
+    fetches = [Fetch(str(place), host, 1) for place, host in enumerate("aabb")]
+    found = bound(fetches, Limits(slots=4), {"b": Limits(slots=4, gap_seconds=5)})
+    assert (found.seconds, found.host) == (6, "b")
