@@ -5,11 +5,26 @@ from feeds.models import Category, Feed
 from .asking import Asked
 from .errors import UnknownError
 
+_NOT_OF_ITS_STANDING = ("said", "notes", "discovered", "refused_moves", "moving", "reason", "hints")
+
 
 def find(asked: Asked) -> Feed | Category:
     """The feed or the category. Raises UnknownError, DatabaseError."""
-    rows = Category.objects if asked.is_combined else Feed.objects
-    found: Feed | Category | None = rows.filter(slug=asked.slug).first()
-    if found is None:
+    return _found(_category(asked) if asked.is_combined else Feed.objects.filter(slug=asked.slug).first())
+
+
+def find_standing(asked: Asked) -> Feed | Category:
+    """The same without what a feed says, which may be much."""
+    if asked.is_combined:
+        return _found(_category(asked))
+    return _found(Feed.objects.filter(slug=asked.slug).defer(*_NOT_OF_ITS_STANDING).first())
+
+
+def _category(asked: Asked) -> Category | None:
+    return Category.objects.filter(slug=asked.slug).first()
+
+
+def _found(subject: Feed | Category | None) -> Feed | Category:
+    if subject is None:
         raise UnknownError("There is no such feed.")
-    return found
+    return subject

@@ -5,14 +5,13 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 
-from feeds.composing import subjects
 from feeds.composing.asking import Asked
 from feeds.composing.errors import AskError, UnknownError
 from feeds.models import Category, Feed
 from resources import outages
 from retry import methods, responses, serving
 
-from . import standing
+from . import known, standing
 from .deciding import Fetch, Wait
 from .work import render_work
 
@@ -25,7 +24,7 @@ def feed(request: HttpRequest, address: str) -> HttpResponse:
     """`/feeds/<slug>.<atom|rss|json>`, `/feeds/category/<slug>.…`, `/feeds/all.…`, and the pages for people."""
     try:
         asked = Asked.read(request.path, dict(request.GET.lists()))
-        subject = subjects.find(asked) if asked else None
+        subject = known.subject(asked) if asked else None
     except AskError as error:
         return responses.problem(400, str(error), cache_status="Tarry; fwd=bypass")
     except UnknownError:

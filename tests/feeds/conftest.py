@@ -7,8 +7,15 @@ from pytest_django import Settings
 
 from feeds.gathering import settling
 from feeds.models import ALL, Category
+from feeds.serving import known
 from retry.connections import BREAKERS
 from tests.conftest import RedisServers
+
+
+@pytest.fixture(autouse=True)
+def _knows_nothing(settings: Settings) -> None:
+    settings.FEEDS_KNOWN_SECONDS = 0
+    known.forget_all_here()
 
 
 @pytest.fixture
