@@ -40,23 +40,22 @@ def prepared(address: str) -> Mapping[str, Prepared]:
     except UnknownError as error:
         raise PreparationError("There is no such feed any more.", status=404) from error
     body, media_type = _rendered(asked, subject)
-    page = Prepared(
-        body=body,
-        content_type=media_type,
-        fresh_seconds=_fresh_seconds(asked, subject, datetime.now(UTC)),
-        stale_seconds=settings.FEEDS_STALE_SECONDS,
-        version=subject.version,
-    )
+    fresh_seconds, stale_seconds = _freshness(asked, subject, datetime.now(UTC))
+    page = Prepared(body, media_type, fresh_seconds, stale_seconds, version=subject.version)
     return {asked.content_key: page}
 
 
-def _fresh_seconds(asked: Asked, subject: Feed | Category, now: datetime) -> float:
-    """Until it may be out of date: that of one feed is, when it was to be fetched and was not."""
-    most = FRESH_HTML_SECONDS if asked.format == "html" else FRESH_SECONDS
+def _freshness(asked: Asked, subject: Feed | Category, now: datetime) -> tuple[float, float]:
+    """For how long a page is fresh, and then stale, in seconds.
+
+    That of one feed may be out of date when the feed was to be fetched and was not; from then on it is stale.
+    """
+    fresh: float = FRESH_HTML_SECONDS if asked.format == "html" else FRESH_SECONDS
+    stale: float = settings.FEEDS_STALE_SECONDS
     if isinstance(subject, Category) or subject.paused:
-        return most
-    due = (subject.next_check_at - now).total_seconds() + GRACE_SCANS * settings.FEEDS_SCAN_SECONDS
-    return min(max(due, LEAST_FRESH_SECONDS), most)
+        return fresh, stale
+    left = (subject.next_check_at - now).total_seconds() + GRACE_SCANS * settings.FEEDS_SCAN_SECONDS
+    return min(max(left, LEAST_FRESH_SECONDS), fresh), max(stale + min(left, 0), 0)
 
 
 def _rendered(asked: Asked, subject: Feed | Category) -> tuple[bytes, str]:

@@ -1,0 +1,64 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pytest_django import Settings
+
+from feeds.composing import pages
+from feeds.models import Feed
+from retry.contents import Prepared
+from retry.errors import PreparationError
+from tests.feeds import rows
+from tests.feeds.rows import entry
+
+pytestmark = pytest.mark.django_db
+
+SCAN, STALE = 60, 86_400
+
+
+@pytest.fixture(autouse=True)
+def _times(settings: Settings) -> None:
+    settings.FEEDS_SCAN_SECONDS, settings.FEEDS_STALE_SECONDS = SCAN, STALE
+
+
+def prepared(address: str) -> Prepared:
+    (page,) = pages.prepared(address).values()
+    return page
+
+
+def due_in(seconds: float) -> Feed:
+    row = rows.feed("sea", entry(1))
+    Feed.objects.update(next_check_at=datetime.now(UTC) + timedelta(seconds=seconds))
+    return row
+
+
+def test_a_page_is_fresh_until_scans_have_passed_its_feed_over_and_stale_for_a_day() -> None:
+    due_in(600)
+    page = prepared("/feeds/sea.atom")
+    assert page.fresh_seconds == pytest.approx(600 + pages.GRACE_SCANS * SCAN, abs=5)
+    assert page.stale_seconds == STALE
+
+
+def test_a_page_of_an_overdue_feed_is_not_shown_for_longer_than_a_day_after_its_time() -> None:
+    due_in(-7200 - pages.GRACE_SCANS * SCAN)
+    page = prepared("/feeds/sea.atom")
+    assert page.fresh_seconds == pages.LEAST_FRESH_SECONDS
+    assert page.stale_seconds == pytest.approx(STALE - 7200, abs=5)
+
+
+def test_pages_for_people_are_made_anew_before_long() -> None:
+    due_in(50_000)
+    assert prepared("/feeds/sea/").fresh_seconds == prepared("/feeds/").fresh_seconds == pages.FRESH_HTML_SECONDS
+    assert prepared("/feeds/all.atom").fresh_seconds == pages.FRESH_SECONDS
+
+
+def test_a_page_has_the_version_of_what_it_is_of() -> None:
+    row, earth = due_in(600), rows.category("earth")
+    assert prepared("/feeds/sea.atom").version == row.version
+    assert prepared("/feeds/category/earth.atom").version == earth.version
+
+
+@pytest.mark.parametrize("address", ["/feeds/none.atom", "/feeds/category/none/"])
+def test_what_is_not_there_any_more_is_told_as_such(address: str) -> None:
+    with pytest.raises(PreparationError) as told:
+        pages.prepared(address)
+    assert told.value.status == 404
