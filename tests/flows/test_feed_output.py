@@ -101,6 +101,7 @@ def test_feeds_are_fetched_once_for_all_who_read_them_first_and_given_in_every_f
         assert len(found[0].titles) == len(corpus.parsed(name).entries)
 
 
+@pytest.mark.no_database
 def test_what_is_not_there_says_so_to_all_and_is_asked_for_once(
     crowd: Crowd, origin: Origin, slugs: dict[str, str]
 ) -> None:
@@ -110,6 +111,7 @@ def test_what_is_not_there_says_so_to_all_and_is_asked_for_once(
     assert origin.asked.count("/missing.xml") == 1
 
 
+@pytest.mark.no_database
 @pytest.mark.parametrize("format_name", ["atom", "json"])
 def test_pages_of_a_combination_have_each_entry_once(crowd: Crowd, slugs: dict[str, str], format_name: str) -> None:
     crowd.insist([f"/feeds/{slugs[name]}.atom" for name in NAMES])
@@ -124,6 +126,7 @@ def test_pages_of_a_combination_have_each_entry_once(crowd: Crowd, slugs: dict[s
     assert len(set(ids)) == len(ids) >= len(NAMES)
 
 
+@pytest.mark.no_database
 def test_no_way_to_write_an_address_changes_what_another_gets(crowd: Crowd, slugs: dict[str, str]) -> None:
     crowd.insist([f"/feeds/{slugs['rss-2.0.xml']}.atom"])
     target = "/feeds/category/corpus.rss?q=the&limit=2"
@@ -140,6 +143,7 @@ def test_no_way_to_write_an_address_changes_what_another_gets(crowd: Crowd, slug
     assert (turned.ids, turned.links) == (expected.ids, expected.links)
 
 
+@pytest.mark.no_database
 def test_nginx_answers_who_has_it_already(crowd: Crowd, slugs: dict[str, str]) -> None:
     address = f"/feeds/{slugs['atom-1.0.xml']}.atom"
     etag = crowd.insist([address])[0].answers[-1].headers["ETag"]
@@ -165,6 +169,7 @@ def test_paused_feeds_leave_combinations_and_deleted_ones_are_gone_within_the_ho
     assert set(get(crowd, f"/feeds/{leaving}.json").titles) == own[leaving]
 
 
+@pytest.mark.no_database
 def test_readers_are_counted_from_what_nginx_has_logged(stack: Stack, crowd: Crowd, slugs: dict[str, str]) -> None:
     slug = slugs["itunes.xml"]
     for reader in ("one", "two", "two"):
