@@ -18,21 +18,11 @@ from retry import claims, connections, sweeping
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.feeds.gathered import scan, subscribe
+from tests.resources.fetching.handed_over import claimed, jobs, killed_in
 
 pytestmark = pytest.mark.usefixtures("gathering")
 
 URL = "https://example.org/a"
-
-
-class KilledError(BaseException):
-    """SIGKILL, as far as code can see it: nothing catches it."""
-
-
-def jobs(servers: RedisServers) -> list[str]:
-    """The URLs that wait for fetchers."""
-    names = servers.state.client.scan_iter("fetch:job:*")
-    found = (servers.state.client.hget(name, "url") for name in names)
-    return sorted(url.decode() for url in found if isinstance(url, bytes))
 
 
 def priority_of(servers: RedisServers) -> int:
@@ -153,24 +143,14 @@ def test_a_scan_killed_between_its_steps_is_made_up_for(
 ) -> None:
     one = subscribe(URL)
 
-    def die(*_: object, **__: object) -> None:
-        raise KilledError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(module, name, die)
-        with pytest.raises(KilledError):
-            scan()
+    killed_in(monkeypatch, module, name, scan)
     scan()
-    if claims_waiting(gathering) and not jobs(gathering):
+    if claimed(gathering) and not jobs(gathering):
         sweep(gathering)
 
     assert jobs(gathering) == [URL]
-    assert claims_waiting(gathering) == 1
+    assert claimed(gathering) == 1
     assert row(one).next_check_at <= datetime.now(UTC)
-
-
-def claims_waiting(servers: RedisServers) -> int:
-    return len(list(servers.state.client.scan_iter("retry:claim:*")))
 
 
 def sweep(servers: RedisServers) -> None:
@@ -203,7 +183,7 @@ def test_what_comes_back_while_a_scan_goes_on_is_not_fetched_again(
 
     monkeypatch.setattr(scanning, "ordered", comes_back)
     assert scan() == 0
-    assert (jobs(gathering), claims_waiting(gathering), row(one).handed_over_at) == ([], 0, None)
+    assert (jobs(gathering), claimed(gathering), row(one).handed_over_at) == ([], 0, None)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +207,7 @@ def test_a_host_that_is_left_alone_keeps_its_feeds_waiting_in_words(
     assert row(one).reason == reason
     assert timedelta(minutes=minutes) < row(one).next_check_at - datetime.now(UTC) < timedelta(minutes=minutes + 5)
     assert row(one).handed_over_at is None
-    assert (jobs(gathering), claims_waiting(gathering), Scan.objects.count()) == ([], 0, 0)
+    assert (jobs(gathering), claimed(gathering), Scan.objects.count()) == ([], 0, 0)
 
 
 @pytest.mark.parametrize(

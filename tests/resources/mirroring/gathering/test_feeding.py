@@ -14,27 +14,13 @@ from resources.mirroring.writing import wanting
 from retry import claims, connections, sweeping
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
+from tests.resources.fetching.handed_over import claimed, jobs, killed_in
 
 from .mirrored import digest_of, feed, report
 
 pytestmark = pytest.mark.usefixtures("mirroring")
 
 URL = "https://example.org/a"
-
-
-class KilledError(BaseException):
-    """SIGKILL, as far as code can see it: nothing catches it."""
-
-
-def jobs(servers: RedisServers) -> list[str]:
-    """The URLs that wait for fetchers."""
-    names = servers.state.client.scan_iter("fetch:job:*")
-    found = (servers.state.client.hget(name, "url") for name in names)
-    return sorted(url.decode() for url in found if isinstance(url, bytes))
-
-
-def claimed(servers: RedisServers) -> int:
-    return len(list(servers.state.client.scan_iter("retry:claim:*")))
 
 
 def urls(number: int, host: str = "example.org") -> list[str]:
@@ -46,14 +32,8 @@ def lanes(settings: Settings, limit: int) -> None:
     settings.RETRY_LANES = {**settings.RETRY_LANES, **changed}
 
 
-def killed_in(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
-    def die(*_: object, **__: object) -> None:
-        raise KilledError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(module, name, die)
-        with pytest.raises(KilledError):
-            feed()
+def feed_killed_in(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
+    killed_in(monkeypatch, module, name, feed)
     connections.client("state").delete(feeding.LOCK)  # it ends by itself
 
 
@@ -146,7 +126,7 @@ def test_killed_before_it_publishes_it_leaves_claims_that_are_swept(
     mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report(*urls(3))
-    killed_in(monkeypatch, publishing, "publish_all")
+    feed_killed_in(monkeypatch, publishing, "publish_all")
     assert jobs(mirroring) == []
     assert feed() == 0  # they are claimed
     for url in urls(3):  # the time passes after which a message seems lost
@@ -160,7 +140,7 @@ def test_killed_before_it_says_what_is_in_hand_it_hands_nothing_over_twice(
     mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report(*urls(3))
-    killed_in(monkeypatch, wanting, "look_again_at")
+    feed_killed_in(monkeypatch, wanting, "look_again_at")
     assert feed() == 0
     assert jobs(mirroring) == urls(3)
     assert claimed(mirroring) == 3
