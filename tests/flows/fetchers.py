@@ -30,11 +30,14 @@ class FurtherFetcher:
         self._process = self._started()
 
     def _started(self) -> "subprocess.Popen[bytes]":
-        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "manage.py", "fetch"]
+        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "manage.py", "fetch", "--skip-checks"]
         with (self._stack.data / "logs" / "further-fetchers.log").open("ab") as log:
             environment = {**self._stack.environment, **WORKER}
             return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
 
     def _end(self) -> None:
+        """Fails when it has ended by itself: a test with fewer fetchers than it says shows nothing."""
+        ended = self._process.poll()
         self._process.kill()
         self._process.wait()
+        assert ended is None, f"a further fetcher ended by itself ({ended}); further-fetchers.log says why"
