@@ -35,7 +35,7 @@ class ToAdd(Schema):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    url: str = Field(max_length=2000, examples=["https://blog.example.org/"])
+    url: str = Field(max_length=2000, examples=["https://blog.example/"])
     title: Title = Field(default="", description="Empty: as the feed calls itself.")
     categories: list[Category] = Field(
         default_factory=list,

@@ -22,7 +22,7 @@ from resources.fetching.keeping.models import FetchTiming
 from retry import deferring
 
 from .described import Entries, FeedDescribed, Feeds, Health, Timing, described, described_entry
-from .routing import MaybeToken, Slug, find_feed, may_manage, router
+from .routing import PUBLIC, Slug, anybody, find_feed, may_manage, router
 
 MOST_FEEDS, MOST_ENTRIES, MOST_TIMINGS = 200, 200, 20
 
@@ -31,11 +31,11 @@ Standing = Literal["well", "failing", "gone", "throttled", "new", "paused", "slo
 
 @router.get(
     "/feeds",
-    auth=MaybeToken(),
+    auth=anybody,
     response=Feeds,
     operation_id="list_feeds",
     summary="List feeds",
-    openapi_extra=problems.described(401, 404, 422, 429, 503),
+    openapi_extra={**problems.described(401, 404, 422, 429, 503), **PUBLIC},
 )
 def list_feeds(
     request: HttpRequest,
@@ -62,11 +62,11 @@ def list_feeds(
 
 @router.get(
     "/feeds/{slug}",
-    auth=MaybeToken(),
+    auth=anybody,
     response=FeedDescribed,
     operation_id="describe_feed",
     summary="Describe a feed",
-    openapi_extra=problems.described(401, 404, 422, 429, 503),
+    openapi_extra={**problems.described(401, 404, 422, 429, 503), **PUBLIC},
 )
 def describe_feed(request: HttpRequest, slug: Slug) -> FeedDescribed:
     """What is known of a feed."""
@@ -75,11 +75,11 @@ def describe_feed(request: HttpRequest, slug: Slug) -> FeedDescribed:
 
 @router.get(
     "/feeds/{slug}/health",
-    auth=MaybeToken(),
+    auth=anybody,
     response=Health,
     operation_id="feed_health",
     summary="Tell how a feed stands",
-    openapi_extra=problems.described(401, 404, 422, 429, 503),
+    openapi_extra={**problems.described(401, 404, 422, 429, 503), **PUBLIC},
 )
 def feed_health(request: HttpRequest, slug: Slug) -> Health:
     """How a feed stands, when it is fetched next, and why then."""
@@ -104,11 +104,11 @@ def feed_health(request: HttpRequest, slug: Slug) -> Health:
 
 @router.get(
     "/feeds/{slug}/entries",
-    auth=MaybeToken(),
+    auth=anybody,
     response=Entries,
     operation_id="list_entries",
     summary="List a feed's entries",
-    openapi_extra=problems.described(401, 404, 422, 429, 503),
+    openapi_extra={**problems.described(401, 404, 422, 429, 503), **PUBLIC},
 )
 def list_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
     request: HttpRequest,

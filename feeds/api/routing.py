@@ -4,7 +4,6 @@ from typing import Annotated, cast
 
 from django.http import HttpRequest
 from ninja import Path, Router
-from ninja.security import HttpBearer
 
 from feeds.models import MOST_SLUG_CHARACTERS, Feed
 from resources.api import tokens
@@ -13,22 +12,18 @@ from resources.models import ApiToken
 
 router = Router(tags=["feeds"])
 
+PUBLIC: dict[str, list[dict[str, list[str]]]] = {"security": [{}, {"Token": []}]}
+"""For the description: with a token or without."""
+
 Slug = Annotated[
     str,
     Path(pattern=r"^[a-z0-9]+(?:-[a-z0-9]+)*$", max_length=MOST_SLUG_CHARACTERS, description="The feed's slug."),
 ]
 
 
-class MaybeToken(HttpBearer):
-    """A token, or nothing: who sends none is anybody."""
-
-    def __call__(self, request: HttpRequest) -> ApiToken | bool | None:
-        if "Authorization" not in request.headers:
-            return True
-        return cast(ApiToken | None, super().__call__(request))
-
-    def authenticate(self, request: HttpRequest, token: str) -> ApiToken | None:
-        return tokens.Token().authenticate(request, token)
+def anybody(request: HttpRequest) -> ApiToken | bool | None:
+    """Who asks: a token's row, or anybody who sends none. None, which becomes 401: a token that is not in force."""
+    return tokens.Token()(request) if "Authorization" in request.headers else True
 
 
 def find_feed(slug: str) -> Feed:

@@ -48,7 +48,9 @@ class Sender:
 
 @pytest.fixture(scope="module")
 def sender(stack: Stack) -> Sender:
-    return Sender(stack.base_url, stack.manage("create_token", "flows", "--mirror").strip())
+    return Sender(
+        stack.base_url, stack.manage("create_token", "flows", "--mirror", "--feeds", "--user", "admin").strip()
+    )
 
 
 @pytest.fixture
@@ -203,7 +205,7 @@ def test_the_documentation_works_with_what_the_site_itself_serves(stack: Stack, 
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: asked.add(request.url))
     page.goto(f"{stack.base_url}/api/docs")
-    expect(page.locator(".opblock")).to_have_count(11)
+    expect(page.locator(".opblock")).to_have_count(21)
     page.locator("#operations-layers-list_layers .opblock-summary-control").click()
     page.locator("#operations-layers-list_layers .try-out__btn").click()
     page.locator("#operations-layers-list_layers .execute").click()

@@ -136,9 +136,8 @@ def test_the_description_names_every_operation_and_its_problems(layer: Layer, cl
     post = found["paths"]["/api/layers/{slug}/speeds"]["post"]
     assert set(post["requestBody"]["content"]) == {"text/csv", "application/x-ndjson", "application/jsonl"}
     assert post["responses"]["422"]["content"].keys() == {"application/problem+json"}
-    assert found["components"]["securitySchemes"] == {
-        name: {"type": "http", "scheme": "bearer"} for name in ("Token", "MaybeToken")
-    }
+    assert found["components"]["securitySchemes"] == {"Token": {"type": "http", "scheme": "bearer"}}
+    assert found["paths"]["/api/feeds"]["get"]["security"] == [{}, {"Token": []}]
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/"])
