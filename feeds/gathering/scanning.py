@@ -89,6 +89,6 @@ def _hand_over_parts(
 
 
 def _room() -> int:
-    """How many more feeds the fetchers take."""
+    """How many more feeds the fetchers take. What is put back into the lane may fill it beyond its limit."""
     with locks.state() as client:
-        return int(retry_conf().RETRY_LANES[SCANNED]["limit"]) - client.zcard(claims.queued_name(SCANNED))
+        return max(0, int(retry_conf().RETRY_LANES[SCANNED]["limit"]) - client.zcard(claims.queued_name(SCANNED)))

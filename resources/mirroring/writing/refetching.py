@@ -19,7 +19,8 @@ def refetch(url_digests: Sequence[str], now: datetime) -> int:
     chosen = [
         digest for digest, host in rows.values_list("url_digest", "host") if not blocking.is_blocked(host, blocked)
     ]
-    Resource.objects.filter(url_digest__in=chosen).update(
+    # What was taken down since it was looked at stays so.
+    Resource.objects.filter(url_digest__in=chosen).exclude(failure=taking_down.FAILURE).update(
         state=State.WANTED, due_at=now, attempts=0, failure="", detail="", status=None
     )
     seen.forget(chosen)

@@ -118,6 +118,19 @@ def test_no_more_is_taken_than_the_fetchers_have_room_for(gathering: RedisServer
     assert [scan(), scan()] == [2, 0]
 
 
+def test_a_lane_that_is_fuller_than_it_may_be_ends_no_scan(gathering: RedisServers, settings: Settings) -> None:
+    for place in range(2):
+        subscribe(f"{URL}{place}")
+    assert scan() == 2
+    settings.RETRY_LANES = {
+        **settings.RETRY_LANES,
+        "fetch.feeds": {**settings.RETRY_LANES["fetch.feeds"], "limit": 1},
+    }
+    subscribe(f"{URL}2")
+
+    assert scan() == 0
+
+
 def test_a_scan_that_died_with_the_lock_holds_up_nobody_for_long(gathering: RedisServers) -> None:
     subscribe(URL)
     with locks.held(scanning.LOCK, scanning.LOCK_SECONDS):

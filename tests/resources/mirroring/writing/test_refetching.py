@@ -6,6 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from resources.mirroring.knowing.models import Resource, State
+from resources.mirroring.storing import taking_down
 from resources.mirroring.writing import blocking, refetching
 from tests.resources.mirroring.rows import NOW, blob, content, resource, url
 
@@ -59,3 +60,16 @@ def test_blocked_hosts_are_left_out() -> None:
 def test_a_machine_that_has_nothing_is_an_error() -> None:
     with pytest.raises(CommandError, match="no file that only typo has"):
         call_command("refetch", "--machine", "typo")
+
+
+def test_what_is_taken_down_meanwhile_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = stored(1, "only there")
+
+    def takes_down(*_: object) -> bool:
+        Resource.objects.filter(pk=row.pk).update(state=State.FAILED, failure=taking_down.FAILURE)
+        return False
+
+    monkeypatch.setattr(blocking, "is_blocked", takes_down)
+    refetching.refetch([row.pk], NOW)
+    row.refresh_from_db()
+    assert (row.state, row.failure) == (State.FAILED, taking_down.FAILURE)
