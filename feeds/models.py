@@ -164,7 +164,7 @@ class Feed(models.Model):
 
     @property
     def shown_title(self) -> str:
-        return self.title or self.own_title or self.url
+        return self.title or self.own_title or self.host  # not its address, which may hold secrets
 
     @property
     def least(self) -> timedelta:

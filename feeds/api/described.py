@@ -53,13 +53,15 @@ class Health(Schema):
     trouble: str | None = Field(description="What the last fetch met.")
     failures: int = Field(description="In a row.")
     failing_since: datetime | None
-    why: list[str] = Field(description="Why it is fetched when it is, in sentences.")
+    why: list[str] = Field(
+        description="Why it is fetched then, in sentences. They may name addresses: for tokens that manage feeds."
+    )
     next_check_at: datetime
     checked_at: datetime | None
     fetched_at: datetime | None = Field(description="When it was last checked well.")
     changed_at: datetime | None
     expected_seconds: float | None
-    notes: list[str] = Field(description="What was mended or left out when it was last read.")
+    notes: list[str] = Field(description="What was mended or left out when it was last read: for the same tokens.")
     fetches: list[Timing] = Field(description="The last requests, newest first.")
 
 

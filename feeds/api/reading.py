@@ -91,13 +91,13 @@ def feed_health(request: HttpRequest, slug: Slug) -> Health:
         trouble=health.trouble(feed) or None,
         failures=feed.failures,
         failing_since=feed.failing_since,
-        why=health.why(feed, datetime.now(UTC)),
+        why=health.why(feed, datetime.now(UTC)) if may_manage(request) else [],
         next_check_at=feed.next_check_at,
         checked_at=feed.checked_at,
         fetched_at=feed.fetched_at,
         changed_at=feed.changed_at,
         expected_seconds=feed.expected_seconds,
-        notes=feed.notes,
+        notes=feed.notes if may_manage(request) else [],
         fetches=[_timing(row) for row in timings[:MOST_TIMINGS]],
     )
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from django.conf import settings
 
 from feeds import encoding
+from feeds.keeping import credentials
 from feeds.models import Category, Entry, Feed
 from feeds.parsing import documents
 from feeds.rendering import atom, jsonfeed, rss
@@ -99,7 +100,10 @@ def _entry(entry: Entry, *, is_alone: bool) -> documents.Entry:
 
 
 def origin(feed: Feed) -> Origin:
-    return Origin(feed.url, feed.shown_title, feed.site, encoding.feed_from_json(feed.said))
+    """Where it is known to be here, in place of an address that may hold secrets: one with a query or a password."""
+    may_hold_secrets = "?" in feed.url or credentials.is_private(feed)
+    url = f"{site()}{Asked.page_of_feed(feed.slug).address}" if may_hold_secrets else feed.url
+    return Origin(url, feed.shown_title, feed.site, encoding.feed_from_json(feed.said))
 
 
 def _updated(subject: Feed | Category) -> datetime:

@@ -63,6 +63,8 @@ def undo(move_id: int, now: datetime) -> bool:
         if done is None or done.feed.url != done.new_url:
             return False
         feed, left = done.feed, cast(dict[str, str], done.left_behind)
+        if not places.may_take_along(done.new_url, done.old_url):  # what it is shown there is for nobody else
+            left = {**dict.fromkeys(KEPT_BACK, ""), **left}
         user = left.get("user", feed.user)
         refused = [*(url for url in feed.refused_moves if url != done.new_url), done.new_url]
         why = f"It was brought back from {done.new_url}. It is fetched at once."

@@ -5,6 +5,7 @@ from pytest_django import Settings
 
 from feeds.composing import pages
 from feeds.models import Feed
+from feeds.parsing.documents import Feed as Feed_
 from retry.contents import Prepared
 from retry.errors import PreparationError
 from tests.feeds import rows
@@ -62,3 +63,16 @@ def test_what_is_not_there_any_more_is_told_as_such(address: str) -> None:
     with pytest.raises(PreparationError) as told:
         pages.prepared(address)
     assert told.value.status == 404
+
+
+@pytest.mark.parametrize("fields", [{"own_title": ""}, {"user": "me"}])
+@pytest.mark.parametrize("format_", [".atom", ".rss", ".json", "/"])
+@pytest.mark.parametrize("path", ["/feeds/secret", "/feeds/category/open"])
+def test_what_an_address_may_hide_is_on_no_page(path: str, format_: str, fields: dict[str, str]) -> None:
+    url = "https://secret.example.org/feed" if "user" in fields else "https://secret.example.org/feed?token=abcdef"
+    said = Feed_(link="https://secret.example.org/", self_link=url)
+    row = rows.feed("secret", entry(1, id="7"), entry(2, id="8"), said=said, url=url, **fields)
+    rows.category("open", row)
+    body = prepared(f"{path}{format_}").body.decode()
+    assert url.partition("://")[2] not in body
+    assert "abcdef" not in body

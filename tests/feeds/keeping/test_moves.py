@@ -96,3 +96,13 @@ def test_a_password_goes_along_where_the_server_is_the_same(old: str, new: str) 
     assert moves.move(feed.pk, new, "It has moved.", NOW)
     feed.refresh_from_db()
     assert (feed.url, feed.user, credentials.password_of(feed)) == (new, "me", "secret")
+
+
+def test_what_the_new_server_is_shown_is_not_shown_to_the_old_one() -> None:
+    feed = rows.feed("one")
+    move = moves.relocate(feed.pk, NEW, "It has moved.", NOW)
+    secrets = {"user": "me", "sealed_password": credentials.sealed_password("secret")}
+    Feed.objects.filter(pk=feed.pk).update(**secrets)
+    assert moves.undo(move.pk, LATER)
+    feed.refresh_from_db()
+    assert credentials.shown_to_server(feed) == {}
