@@ -46,7 +46,9 @@ def _stored(wanted: Wanted, outcome: Fetched) -> Outcome:
     body, head = outcome.body, outcome.head
     if rows.is_taken_down(body.digest):
         said = "its content was taken down"
-        return Lost(wanted.source, State.FAILED, _now(), taking_down.FAILURE, said, step=Step.FAILED)
+        return Lost(
+            wanted.source, State.FAILED, _now(), taking_down.FAILURE, said, blob_digest=body.digest, step=Step.FAILED
+        )
     source = body.path if body.path is not None else body.read()
     try:
         kind = recognise(source)

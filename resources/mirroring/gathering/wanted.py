@@ -16,6 +16,7 @@ from ..knowing.found import Source
 from ..knowing.hosts import Host
 from ..knowing.models import Blob, Resource, State, Validator
 from ..knowing.rules import current_rules
+from ..storing import taking_down
 from ..storing.places import Here, Lost, Stored, whereabouts
 from . import deciding, validators
 from .deciding import Trust
@@ -82,7 +83,10 @@ def known_by(head: Head, trust: Trust) -> str | None:
 
 
 def known_at(url: str, not_of: str) -> str | None:
-    """The digest of what that URL is known to have, unless it is the one of that digest. Raises DatabaseError."""
+    """The digest of what that URL is known to have, unless it is the one of that digest. Raises DatabaseError.
+
+    Also of what was taken down: nobody asks for that again.
+    """
     try:
         digests = known_as(url, current_rules())
     except UrlError:
@@ -90,10 +94,14 @@ def known_at(url: str, not_of: str) -> str | None:
     if not_of in digests:
         return None
     known = Resource.objects.in_bulk(digests)  # what is remembered may be from before its host was caught lying
-    found = surest(digests, known, lambda one: one.state == State.STORED)
-    if found is None or found.state != State.STORED:
+    found = surest(digests, known, _is_settled)
+    if found is None or not _is_settled(found):
         return None
     return found.blob_digest if is_blob(found.blob_digest) else None
+
+
+def _is_settled(row: Resource) -> bool:
+    return row.state == State.STORED or row.failure == taking_down.FAILURE
 
 
 def is_blob(digest: str) -> bool:

@@ -93,9 +93,8 @@ class Uploader:
         try:
             remote.upload(blobs.path_of(row.digest), row.name, row.media_type)
         except FileNotFoundError:
-            _log.error("the bytes of a blob are gone before they were uploaded", extra={"digest": row.digest})
             with usable_connections():
-                losing.lose([row.digest], datetime.now(UTC))
+                _lose(row.digest)
             return False
         except StorageError as error:
             self._troubles.failed(row.digest, time.monotonic())
@@ -115,6 +114,13 @@ class Uploader:
                 wishes.end(wish, is_there=wish.digest in there)
             except StoreUnavailable as error:  # its claim is swept, and asked for again
                 _log.warning("could not tell of an upload", extra={"digest": wish.digest, "error": str(error)})
+
+
+def _lose(digest: str) -> None:
+    """Its bytes are nowhere, unless another uploader had them in the storage before they were swept here."""
+    if Blob.objects.filter(digest=digest, uploaded_at=None).exists():
+        _log.error("the bytes of a blob are gone before they were uploaded", extra={"digest": digest})
+        losing.lose([digest], datetime.now(UTC))
 
 
 def confirm(digests: Sequence[str], now: datetime) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from .. import conf
 from ..knowing import continuing, hosts, seen, tallies
@@ -129,18 +129,28 @@ def _with_steps(batch: Sequence[Outcome], blobs: Mapping[str, Blob]) -> list[Out
 
 def _taken_down(found: Found) -> Lost:
     said = "its content was taken down"
-    return Lost(found.source, State.FAILED, found.at, taking_down.FAILURE, said, found.status, step=Step.FAILED)
+    return Lost(
+        found.source,
+        State.FAILED,
+        found.at,
+        taking_down.FAILURE,
+        said,
+        found.status,
+        blob_digest=found.blob_digest,
+        step=Step.FAILED,
+    )
 
 
 def _aliases(found: Iterable[Found]) -> list[Found]:
-    """The URLs that were met on the way, as found; not those that have a content of their own."""
+    """The URLs that were met on the way, as found; not those with a content of their own, be it taken down."""
     sources = {source.url_digest: (source, one) for one in found for source in one.aliases}
     own = {one.source.url_digest for one in found}
     asked = sorted(sources.keys() - own)
     if not asked:
         return []
-    stored = set(Resource.objects.filter(pk__in=asked, state=State.STORED).values_list("pk", flat=True))
-    return [_alias(*sources[digest]) for digest in asked if digest not in stored]
+    own_rows = Q(state=State.STORED) | Q(failure=taking_down.FAILURE)
+    settled = set(Resource.objects.filter(own_rows, pk__in=asked).values_list("pk", flat=True))
+    return [_alias(*sources[digest]) for digest in asked if digest not in settled]
 
 
 def _alias(source: Source, one: Found) -> Found:

@@ -13,7 +13,7 @@ from resources.mirroring.gathering import wanted
 from resources.mirroring.knowing import seen
 from resources.mirroring.knowing.found import Contents, Found, Source
 from resources.mirroring.knowing.models import Blob, Resource
-from resources.mirroring.storing import blobs
+from resources.mirroring.storing import blobs, taking_down
 from resources.mirroring.writing import blocking, flushing, refetching
 from resources.models import ApiToken
 from tests.conftest import RedisServers
@@ -177,6 +177,20 @@ def test_a_url_whose_file_was_taken_down_is_reported_in_vain_and_not_asked_for_a
 
     mirrored_from(test)
     assert not blobs.path_of(sha256(b"text").hexdigest()).exists()
+
+
+def test_what_was_taken_down_does_not_come_back_by_a_redirect_to_it() -> None:
+    async def test(origin: Origin) -> None:
+        url = origin.does("/v", in_turn(answer(body=b"text"), answer(body=b"text, packed otherwise")))
+        await mirror(url)
+        await in_a_thread(taking_down.take_down)((await in_a_thread(row)(url)).blob_digest)
+        await mirror(origin.does("/a", redirect("/v")))
+        assert origin.targets == ["/v", "/a"]
+        for path in ("/v", "/a"):
+            found = await in_a_thread(row)(origin.url(path))
+            assert (found.state, found.failure) == ("failed", "taken down")
+
+    mirrored_from(test)
 
 
 def test_what_is_stored_is_fetched_again_by_its_own_validators() -> None:

@@ -128,6 +128,25 @@ def test_bytes_that_are_gone_before_they_were_uploaded_are_fetched_again(
     assert not Blob.objects.exists()
 
 
+def test_what_another_uploader_had_in_the_storage_before_it_was_swept_is_not_lost(
+    bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, upload = give(keep(BODY)), remote.upload
+
+    def comes_too_late(path: Path, name: str, media_type: str) -> None:
+        upload(path, name, media_type)
+        with usable_connections():
+            Blob.objects.update(uploaded_at=NOW)
+        path.unlink()
+        upload(path, name, media_type)
+
+    monkeypatch.setattr(remote, "upload", comes_too_late)
+    uploader.run_once(0)
+    row.refresh_from_db()
+    assert row.state == State.STORED
+    assert Blob.objects.get().uploaded_at == NOW
+
+
 def test_what_is_taken_down_while_it_is_uploaded_is_removed_there(
     bucket: MotoBucket, keep: Keep, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
