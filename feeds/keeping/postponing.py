@@ -14,10 +14,8 @@ from . import standings
 
 MOST_WAIT = timedelta(hours=1)
 """People can let a host be asked again before its time."""
-BUSY, ANSWERED = 503, "The origin: "
-"""Failure records of this status are nobody's failure. The server itself asked to wait where they begin so; else it
-was not asked.
-"""
+BUSY = 503
+"""Failure records of this status are nobody's failure: nobody was asked."""
 
 
 def write(
@@ -33,15 +31,13 @@ def write(
     for feed_id, wait in postponed.items():
         _put_off(feed_id, wait, now)
     for feed_id, record in refused.items():
-        _decide(feed_id, _failure(record), record.detail.removeprefix(ANSWERED), record.wait_seconds, now)
+        _decide(feed_id, _failure(record), record.detail, record.wait_seconds, now)
     for feed_id in impossible:
         _decide(feed_id, Failure.REFUSED, "its address is none that can be asked", 0, now)
 
 
 def _failure(record: claimed.Failed) -> Failure:
-    if record.status != BUSY:
-        return Failure.TRANSIENT
-    return Failure.THROTTLED if record.detail.startswith(ANSWERED) else Failure.POSTPONED
+    return Failure.POSTPONED if record.status == BUSY else Failure.TRANSIENT
 
 
 def _put_off(feed_id: int, wait: timedelta, now: datetime) -> None:

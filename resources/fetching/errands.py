@@ -50,6 +50,14 @@ def is_at_once(task: Task) -> bool:
     return getattr(task, "at_once", False) is True
 
 
+def settles_waits(task: Task) -> bool:
+    """Whether it says that it keeps itself when something is to be asked for again.
+
+    Then its `prepare` is given a failure also where the job is tried again, but later than clients wait.
+    """
+    return getattr(task, "settles_waits", False) is True
+
+
 @runtime_checkable
 class SparingTask(Task, Protocol):
     """A task that can do without some bodies, or without some requests that redirects lead to.

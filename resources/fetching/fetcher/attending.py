@@ -14,7 +14,7 @@ from retry.errors import PreparationError, StoreUnavailable
 
 from .. import conf
 from ..addressing import signed_urls
-from ..errands import Errand
+from ..errands import Errand, settles_waits
 from ..errors import FetchError
 from ..outcomes import Failed, Failure, Fetched, Outcome, Timing
 from ..queues import frontier
@@ -186,16 +186,26 @@ class Attendant:
 
     async def _wait(self, job: Claimed, errands: list[Errand], outcome: Outcome, wait_seconds: float) -> None:
         """The job is queued again. Nobody is left to wait for longer than clients do."""
-        for errand in errands:
-            if wait_seconds <= settings.DEFAULT_RETRY_TIMEOUT:
+        if wait_seconds <= settings.DEFAULT_RETRY_TIMEOUT:
+            for errand in errands:
                 await self._works.put_back(errand, wait_seconds)
-                continue
-            assert isinstance(outcome, Failed)
-            status = 503 if outcome.failure in ASKED_TO_WAIT else 502
-            error = PreparationError(f"The origin: {outcome.detail}.", status=status, retry_seconds=wait_seconds)
-            await self._works.fail(errand, error, outcome.timing.seconds)
+            return
+        assert isinstance(outcome, Failed)
+        for errand in errands:
             with suppress(StoreUnavailable):  # then its turn comes, and it is not wanted any more
                 await self._trips.run(frontier.remove(job.key, errand.work_key))
+        await self._send_away(errands, outcome, wait_seconds)
+
+    async def _send_away(self, errands: list[Errand], failed: Failed, wait_seconds: float) -> None:
+        """Ends the claims. Those whose tasks keep themselves when to come back are told what happened."""
+        settled = [errand for errand in errands if settles_waits(conf.task(errand.task))]
+        if settled:
+            await telling.tell(self._works, settled, failed)
+        status = 503 if failed.failure in ASKED_TO_WAIT else 502
+        error = PreparationError(f"The origin: {failed.detail}.", status=status, retry_seconds=wait_seconds)
+        for errand in errands:
+            if errand not in settled:
+                await self._works.fail(errand, error, failed.timing.seconds)
 
     async def _finish(self, job: Claimed, outcome: Outcome | None, begun: list[Errand]) -> None:
         """Ends a held job. Those who have joined meanwhile are told too, or queued anew."""

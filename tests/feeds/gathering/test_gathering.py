@@ -1,6 +1,5 @@
 """Feeds on their way from the origin to stored entries, by a real fetcher and real Redis servers."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,9 +10,9 @@ from feeds.gathering.work import page_work, scan_work
 from feeds.keeping import credentials
 from feeds.models import Category, Entry, Feed, Move
 from retry.standings import Done, Failed
-from tests.feeds.gathered import conditional, due_again, feed, gather, gathered_from, rss, scan, subscribe
+from tests.feeds.gathered import conditional, due_again, feed, gather, gathered_from, rss, subscribe
 from tests.hostile.origin import Origin, answer, redirect
-from tests.resources.fetching.fetchers import WAIT_SECONDS, content, ended, stands, want
+from tests.resources.fetching.fetchers import content, ended, stands, want
 from tests.resources.mirroring.gathering.mirrored import in_a_thread
 
 pytestmark = pytest.mark.usefixtures("gathering")
@@ -188,27 +187,37 @@ def test_a_feed_with_a_password_shares_no_answer() -> None:
     gathered_from(test)
 
 
-def test_a_server_that_asks_for_time_gets_it_and_the_feed_says_so() -> None:
+@pytest.mark.parametrize(("seconds", "least_minutes"), [(40, 26), (3600, 59)])
+def test_a_server_that_asks_for_time_gets_it_and_the_feed_says_so_at_once(seconds: int, least_minutes: int) -> None:
     async def test(origin: Origin) -> None:
-        url = origin.does("/f", answer("429 Too Many Requests", "Retry-After: 3600"))
-        await in_a_thread(subscribe)(url, "a")
-        await in_a_thread(scan)()
-        async with asyncio.timeout(WAIT_SECONDS):
-            while not isinstance(await stands(scan_work((await in_a_thread(row)()).pk, url)), Failed):
-                await asyncio.sleep(0.01)
-        await in_a_thread(minutes_pass)()
-        await in_a_thread(scan)()
+        url = origin.does("/f", answer("429 Too Many Requests", f"Retry-After: {seconds}"))
+        one = await in_a_thread(subscribe)(url, "a")
+        await gather()
+        assert isinstance(await stands(scan_work(one.pk, url)), Done)
+        assert origin.targets == ["/f"]
 
     gathered_from(test)
     found = row()
     assert (found.state, found.trouble, found.failures) == ("throttled", "THROTTLED", 0)
     assert found.handed_over_at is None
-    assert found.next_check_at > datetime.now(UTC) + timedelta(minutes=50)
+    assert found.next_check_at > datetime.now(UTC) + timedelta(minutes=least_minutes)
 
 
-def minutes_pass() -> None:
-    """What was handed over was handed over some minutes earlier."""
-    Feed.objects.update(handed_over_at=datetime.now(UTC) - timedelta(minutes=5))
+def test_who_asks_for_a_feed_whose_server_asks_for_time_is_told_so_and_so_is_the_feed() -> None:
+    async def test(origin: Origin) -> None:
+        url = origin.does("/f", answer("503 Service Unavailable", "Retry-After: 40"))
+        one = await in_a_thread(subscribe)(url, "a")
+        work = page_work("feed:a:atom:", 0, one.pk, one.url, "/feeds/a.atom")
+        await want(work)
+        found = await ended(work)
+        assert isinstance(found, Failed)
+        assert (found.status, found.detail) == (
+            503,
+            "The feed could not be fetched: its server asks for fewer requests.",
+        )
+
+    gathered_from(test)
+    assert row().trouble == "THROTTLED"
 
 
 def test_what_was_flagged_while_it_was_fetched_stays_flagged() -> None:

@@ -226,8 +226,7 @@ def test_a_host_that_is_left_alone_keeps_its_feeds_waiting_in_words(
 @pytest.mark.parametrize(
     ("status", "detail", "state", "failures"),
     [
-        (502, "The origin: answered so.", "failing", 1),
-        (503, "The origin: answered so.", "throttled", 0),
+        (502, "Its preparation answered so.", "failing", 1),
         (503, "Its origin is left alone, and nobody answered so.", "active", 0),
     ],
 )
