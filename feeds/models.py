@@ -23,13 +23,15 @@ _slug = RegexValidator(r"\A[a-z0-9]+(?:-[a-z0-9]+)*\Z", "Lower-case letters and 
 class Category(models.Model):
     """A combination of feeds: those in it, and in the categories below it. The one named ALL has every feed.
 
-    `version`, in microseconds since 1970, grows with each change of its output.
+    `version`, in microseconds since 1970, grows with each change of its output; `least_version` is that since which
+    nothing has left it: older pages show what is gone.
     """
 
     slug = models.CharField(max_length=MOST_SLUG_CHARACTERS, unique=True, validators=[_slug])
     title = models.CharField(max_length=200)
     parent = models.ForeignKey("self", null=True, blank=True, related_name="children", on_delete=models.CASCADE)
     version = models.BigIntegerField(default=0, editable=False)
+    least_version = models.BigIntegerField(default=0, editable=False)
 
     class Meta:
         ordering = ("title",)
@@ -208,6 +210,16 @@ class Entry(models.Model):
 
     def __str__(self) -> str:
         return self.title or self.link or self.identity
+
+
+class FormerSlug(models.Model):
+    """A slug that leads to a feed, which had it before or has taken over the one that had."""
+
+    slug = models.CharField(max_length=MOST_SLUG_CHARACTERS, unique=True)
+    feed = models.ForeignKey(Feed, related_name="former_slugs", on_delete=models.CASCADE)
+
+    def __str__(self) -> str:
+        return self.slug
 
 
 class Follow(models.Model):

@@ -19,6 +19,9 @@ from .scripts import Call
 MOST_GROUPS = 500
 """Groups that are counted by name; the requests of further ones are counted under none."""
 
+GENERATION = "@"
+"""What stands behind it in a content key tells apart contents of one address, which are known as one."""
+
 WINDOW = 1000
 
 _GROUPS = "retry:requests:groups"
@@ -74,7 +77,7 @@ def is_popular(content_key: str) -> bool:
     if not conf().OBSERVE:  # nobody counts
         return False
     try:
-        return requests(content_key) >= conf().POPULAR_REQUESTS
+        return requests(content_key.partition(GENERATION)[0]) >= conf().POPULAR_REQUESTS
     except StoreUnavailable:
         return False
 

@@ -55,7 +55,7 @@ class CategoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's cla
     def save_model(self, request: HttpRequest, obj: Category, form: Any, change: bool) -> None:
         """Its output, and that of those around it, changes."""
         now = datetime.now(UTC)
-        versions.touch_categories([obj.pk] if change else [], now)
+        versions.touch_categories([obj.pk] if change else [], now, withdrawn="parent" in form.changed_data)
         obj.save(update_fields=[name for name in form.changed_data if name in form.cleaned_data] if change else None)
         versions.touch_categories([obj.pk], now)
 
@@ -65,7 +65,7 @@ class CategoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's cla
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Category]) -> None:
         """Those below go with it; their feeds stay."""
         gone = queryset.exclude(slug=ALL)
-        versions.touch_categories(list(gone.values_list("pk", flat=True)), datetime.now(UTC))
+        versions.touch_categories(list(gone.values_list("pk", flat=True)), datetime.now(UTC), withdrawn=True)
         gone.delete()
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:

@@ -174,7 +174,7 @@ class FeedAdmin(Acting):
         now = datetime.now(UTC)
         if "categories" not in form.changed_data:
             return
-        versions.touch([form.instance.pk], now)
+        versions.withdraw([form.instance.pk], now)
         super().save_related(request, form, formsets, change)
         versions.touch([form.instance.pk], now)
 

@@ -104,7 +104,8 @@ class Asked:
         return f"{self.path}?{self._query}" if self._query else self.path
 
     @property
-    def content_key(self) -> str:
+    def key(self) -> str:
+        """What it is called in keys. Which feed or combination has that slug is for `subjects` to say."""
         query = self._query
         if len(query) > _MOST_KEY_CHARACTERS:
             query = blake2b(query.encode(), digest_size=16).hexdigest()

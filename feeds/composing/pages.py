@@ -43,7 +43,7 @@ def prepared(address: str) -> Mapping[str, Prepared]:
     body, media_type = _rendered(asked, subject)
     fresh_seconds, stale_seconds = _freshness(asked, subject, datetime.now(UTC))
     page = Prepared(body, media_type, fresh_seconds, stale_seconds, version=subject.version)
-    return {asked.content_key: page}
+    return {subjects.content_key(asked, subject): page}
 
 
 def _freshness(asked: Asked, subject: Feed | Category, now: datetime) -> tuple[float, float]:

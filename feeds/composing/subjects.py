@@ -1,6 +1,7 @@
 """What a page is of: the row of a feed, or of a category."""
 
 from feeds.models import Category, Feed
+from retry.popularity import GENERATION
 
 from .asking import Asked
 from .errors import UnknownError
@@ -18,6 +19,15 @@ def find_standing(asked: Asked) -> Feed | Category:
     if asked.is_combined:
         return _found(_category(asked))
     return _found(Feed.objects.filter(slug=asked.slug).defer(*_NOT_OF_ITS_STANDING).first())
+
+
+def content_key(asked: Asked, subject: Feed | Category) -> str:
+    """That of a page of this very feed, or of a combination since something left it last.
+
+    What another feed has left under the same slug, and what shows things that are gone, has other keys.
+    """
+    which = str(subject.pk) if isinstance(subject, Feed) else f"{subject.pk}.{subject.least_version}"
+    return f"{asked.key}{GENERATION}{which}"
 
 
 def _category(asked: Asked) -> Category | None:

@@ -20,8 +20,8 @@ from ..models import MOST_URL_CHARACTERS, RESERVED_SLUGS, Feed, Move
 from ..opml import mending
 from ..opml.outlines import Path, Subscription
 from ..parsing.discovery import FeedAddress
+from . import aliases, credentials, merging, moves, places, versions
 from . import categories as keeping_categories
-from . import credentials, merging, moves, places, versions
 
 ATTEMPTS = 5
 """Others may add feeds at the same time, and take the slugs that were free."""
@@ -118,6 +118,7 @@ def _slugs(missing: Mapping[str, Subscription]) -> dict[str, str]:
     }
     every = {slug for slugs in wished.values() for slug in slugs}
     taken = {*Feed.objects.filter(slug__in=every).values_list("slug", flat=True), *RESERVED_SLUGS}
+    taken |= aliases.taken(every)
     chosen = {}
     for digest, slugs in wished.items():
         chosen[digest] = next(slug for slug in slugs if slug not in taken)

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from ..addresses import Address
 from ..models import Feed
-from . import credentials, moves, places, versions
+from . import aliases, credentials, moves, places, versions
 
 MOVED = "It was given another address. It is fetched at once."
 SHOWN = "What its server is shown was changed. It is fetched at once."
@@ -43,6 +43,8 @@ def edit(feed_id: int, wanted: Edit, now: datetime) -> bool:
             due = {"next_check_at": now, "handed_over_at": None, "reason": MOVED if moves_on else SHOWN}
             place = Address(feed.url, wanted.address.user)
             moves.put(feed, place, {**shown, **_NO_VALIDATORS, **due}, now)
+        if wanted.fields.get("slug", feed.slug) != feed.slug:
+            aliases.remember([feed.slug], feed_id)
         Feed.objects.filter(pk=feed_id).update(**wanted.fields)
         versions.touch([feed_id], now)
     return moves_on or bool(shown)

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from ..models import Entry, Feed, Follow, Move
-from . import following, versions
+from . import aliases, following, versions
 
 
 def merge(kept_id: int, merged_ids: Collection[int], now: datetime) -> int:
@@ -40,6 +40,7 @@ def _take_over(kept_id: int, other_id: int) -> None:
     has_follower = Follow.objects.filter(feed_id=kept_id, user_id=OuterRef("user_id"))
     Follow.objects.filter(~Exists(has_follower), feed_id=other_id).update(feed_id=kept_id)
     Move.objects.filter(feed_id=other_id).update(feed_id=kept_id)
+    aliases.take_over(kept_id, other_id)
     link = Feed.categories.through
     found = link._default_manager.filter(feed_id=other_id).values_list("category_id", flat=True)
     rows = [link(feed_id=kept_id, category_id=category_id) for category_id in found]

@@ -22,7 +22,7 @@ def resume(feed_ids: Collection[int], now: datetime) -> int:
 def remove(feed_ids: Collection[int], now: datetime) -> int:
     """Deletes feeds with all that is kept of them. How many there were."""
     with transaction.atomic():
-        versions.touch(feed_ids, now)  # while they are still in their categories
+        versions.withdraw(feed_ids, now)  # while they are still in their categories
         _, by_model = Feed.objects.filter(pk__in=feed_ids).delete()
     return by_model.get(Feed._meta.label, 0)
 
@@ -31,5 +31,5 @@ def _set(feed_ids: Collection[int], paused: bool, now: datetime) -> int:
     with transaction.atomic():
         changed = list(Feed.objects.filter(pk__in=feed_ids, paused=not paused).values_list("pk", flat=True))
         Feed.objects.filter(pk__in=changed).update(paused=paused)
-        versions.touch(changed, now)
+        (versions.withdraw if paused else versions.touch)(changed, now)
     return len(changed)

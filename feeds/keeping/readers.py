@@ -18,27 +18,31 @@ from . import following
 
 DAYS = 14
 PORTION = 2000
+AT_ONCE = 500
+"""Slugs in one question to the database."""
 TURNS = 1440
 """Each feed that has readers is counted anew once in so many passes: those who stay away are forgotten."""
 
 _KEPT = timedelta(days=DAYS + 1)
-_READ = "feeds:read"
+_READ = "feeds:were-read"
 
 
 def note(names: Collection[str], now: datetime) -> None:
     """These were fetched: feeds' slugs, each with a blank and a reader's number. The same may be told again.
 
-    Raises StoreUnavailable.
+    Raises StoreUnavailable and DatabaseError.
     """
-    pairs = [(slug, reader) for slug, blank, reader in (name.partition(" ") for name in names) if blank]
+    named = [(slug, reader) for slug, blank, reader in (name.partition(" ") for name in names) if blank]
+    ids = _ids({slug for slug, _ in named})
+    pairs = [(ids[slug], reader) for slug, reader in named if slug in ids]
     if not pairs:
         return
     try:
         with connections.patient_client("state").pipeline(transaction=False) as pipeline:
-            for slug, reader in pairs:
-                pipeline.pfadd(_name(slug, now), reader)
-                pipeline.expire(_name(slug, now), _KEPT)
-            pipeline.sadd(_READ, *{slug for slug, _ in pairs})
+            for feed_id, reader in pairs:
+                pipeline.pfadd(_name(feed_id, now), reader)
+                pipeline.expire(_name(feed_id, now), _KEPT)
+            pipeline.sadd(_READ, *{feed_id for feed_id, _ in pairs})
             pipeline.execute()
     except RedisError as error:
         raise StoreUnavailable(f"state: {error}") from error
@@ -51,27 +55,35 @@ def count(now: datetime) -> int:
     StoreUnavailable, DatabaseError.
     """
     try:
-        return sum(_count(slugs, now) for slugs in (_just_read(), _in_turn(now)))
+        return sum(_count(ids, now) for ids in (_just_read(), _in_turn(now)))
     except RedisError as error:
         raise StoreUnavailable(f"state: {error}") from error
 
 
-def _just_read() -> list[str]:
+def _ids(slugs: Collection[str]) -> dict[str, int]:
+    """Those of the feeds that have these slugs now: they may be given anew."""
+    wanted, found = sorted(slugs), dict[str, int]()
+    for place in range(0, len(wanted), AT_ONCE):
+        found.update(Feed.objects.filter(slug__in=wanted[place : place + AT_ONCE]).values_list("slug", "pk"))
+    return found
+
+
+def _just_read() -> list[int]:
     found = connections.patient_client("state").spop(_READ, PORTION)
-    return [each.decode() for each in cast("list[bytes]", found)]
+    return [int(each) for each in cast("list[bytes]", found)]
 
 
-def _in_turn(now: datetime) -> list[str]:
+def _in_turn(now: datetime) -> list[int]:
     turn = int(now.timestamp() // 60) % TURNS
     found = Feed.objects.filter(reader_count__gt=0).annotate(turn=F("pk") % TURNS).filter(turn=turn)
-    return list(found.values_list("slug", flat=True))
+    return list(found.values_list("pk", flat=True))
 
 
-def _count(slugs: Iterable[str], now: datetime) -> int:
-    feeds = list(Feed.objects.filter(slug__in=slugs).only("slug", "reader_count"))
+def _count(ids: Iterable[int], now: datetime) -> int:
+    feeds = list(Feed.objects.filter(pk__in=ids).only("reader_count"))
     with connections.patient_client("state").pipeline(transaction=False) as pipeline:
         for feed in feeds:
-            pipeline.pfcount(*(_name(feed.slug, now - timedelta(days=day)) for day in range(DAYS)))
+            pipeline.pfcount(*(_name(feed.pk, now - timedelta(days=day)) for day in range(DAYS)))
         numbers = pipeline.execute()
     changed = [(feed, number) for feed, number in zip(feeds, numbers, strict=True) if number != feed.reader_count]
     for feed, number in changed:
@@ -81,5 +93,5 @@ def _count(slugs: Iterable[str], now: datetime) -> int:
     return len(feeds)
 
 
-def _name(slug: str, now: datetime) -> str:
-    return f"feeds:readers:{slug}:{now.astimezone(UTC):%Y%m%d}"
+def _name(feed_id: int, now: datetime) -> str:
+    return f"feeds:readers:{feed_id}:{now.astimezone(UTC):%Y%m%d}"

@@ -1,4 +1,7 @@
-"""Versions of what feeds give: microseconds since 1970 that only grow, also when clocks go back."""
+"""Versions of what feeds give: microseconds since 1970 that only grow, also when clocks go back.
+
+What was rendered of an older version is served while it is rendered anew, but for what is withdrawn.
+"""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -18,28 +21,44 @@ def touch(feeds: Collection[int], now: datetime) -> None:
     touch_combinations(feeds, now)
 
 
-def touch_combinations(feeds: Collection[int], now: datetime) -> None:
+def withdraw(feeds: Collection[int], now: datetime) -> None:
+    """The same where these leave every combination they are in: nobody is shown what was rendered with them."""
+    if not feeds:
+        return
+    Feed.objects.filter(pk__in=feeds).update(version=raised(now))
+    touch_combinations(feeds, now, withdrawn=True)
+
+
+def touch_combinations(feeds: Collection[int], now: datetime, *, withdrawn: bool = False) -> None:
     """Those of the combinations alone. The last thing in a transaction: all feeds wait for each other here."""
     links = Feed.categories.through._default_manager.filter(feed_id__in=feeds)
     own = set(links.values_list("category_id", flat=True))
+    fields = _raised(now, withdrawn=withdrawn)
     if not own:
-        Category.objects.filter(slug=ALL).update(version=raised(now))
+        Category.objects.filter(slug=ALL).update(**fields)
         return
     with transaction.atomic():
         rows = Category.objects.select_for_update().filter(Q(pk__in=own | _around(own)) | Q(slug=ALL))
         # In one order: else two of them could wait for each other.
         locked = list(rows.order_by("pk").values_list("pk", flat=True))
-        Category.objects.filter(pk__in=locked).update(version=raised(now))
+        Category.objects.filter(pk__in=locked).update(**fields)
 
 
-def touch_categories(categories: Collection[int], now: datetime) -> None:
-    """Raises the versions of these, and of those that they stand in."""
-    Category.objects.filter(pk__in={*categories, *_around(categories)}).update(version=raised(now))
+def touch_categories(categories: Collection[int], now: datetime, *, withdrawn: bool = False) -> None:
+    """Raises the versions of these, and of those that they stand in, which they leave if they are `withdrawn`."""
+    rows = Category.objects.filter(pk__in={*categories, *_around(categories)})
+    rows.update(**_raised(now, withdrawn=withdrawn))
 
 
 def raised(now: datetime) -> Greatest:
     """The next version of a row."""
     return Greatest(F("version") + 1, Value(round(now.timestamp() * 1_000_000)))
+
+
+def _raised(now: datetime, *, withdrawn: bool) -> dict[str, Greatest]:
+    """The fields of a combination. Both are the same number: by the row as it was."""
+    names = ("version", "least_version") if withdrawn else ("version",)
+    return dict.fromkeys(names, raised(now))
 
 
 def _around(categories: Collection[int]) -> set[int]:

@@ -31,15 +31,15 @@ def decide_now(feed: Feed) -> Render | Fetch | Wait:
     return deciding.decide(known, datetime.now(UTC), grace=grace, stale=timedelta(seconds=settings.FEEDS_STALE_SECONDS))
 
 
-def is_cached(asked: Asked) -> bool:
+def is_cached(content_key: str) -> bool:
     """Whether there is a page to be served while a newer one is prepared. False when nobody can say."""
     try:
-        return connections.run(contents.read(asked.content_key, with_body=False)) is not None
+        return connections.run(contents.read(content_key, with_body=False)) is not None
     except StoreUnavailable:
         return False
 
 
-def fetch_work(asked: Asked, feed: Feed, version: int) -> Work:
+def fetch_work(asked: Asked, content_key: str, feed: Feed, version: int) -> Work:
     """The work of fetching a feed and rendering a page of it."""
     is_private = credentials.is_private(feed)
-    return page_work(asked.content_key, version, feed.pk, feed.url, asked.address, is_private=is_private)
+    return page_work(content_key, version, feed.pk, feed.url, asked.address, is_private=is_private)

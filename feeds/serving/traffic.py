@@ -13,5 +13,5 @@ def asked(address: str) -> Counted | None:
     if page is None:
         return None
     if page.is_combined:
-        return Counted("feeds", page.format, page.content_key)
-    return Counted("feed", page.format, page.content_key, noted="" if page.format == "html" else page.slug)
+        return Counted("feeds", page.format, page.key)
+    return Counted("feed", page.format, page.key, noted="" if page.format == "html" else page.slug)

@@ -181,8 +181,10 @@ def test_readers_are_counted_from_what_nginx_has_logged(stack: Stack, crowd: Cro
         crowd.visit(f"/feeds/{slug}.atom", headers={"User-Agent": reader})
     crowd.visit("/feeds/all.atom", headers={"User-Agent": "three"})
 
+    number = change(stack, [slug], "print(ids[0])").strip()
+
     def noted() -> int:
-        return sum(stack.state.pfcount(key) for key in stack.state.scan_iter(f"feeds:readers:{slug}:*"))
+        return sum(stack.state.pfcount(key) for key in stack.state.scan_iter(f"feeds:readers:{number}:*"))
 
     crowds_own = 1  # as what other tests have fetched it
     eventually(lambda: noted() == 2 + crowds_own, 30, "its readers are noted")

@@ -151,6 +151,12 @@ def test_popular_is_what_was_asked_for_often_enough(settings: Settings) -> None:
     assert not popularity.is_popular("tile:a")
 
 
+def test_contents_of_one_address_are_popular_together(settings: Settings) -> None:
+    settings.POPULAR_REQUESTS = 3
+    count({"tile:a": 3.1})
+    assert popularity.is_popular("tile:a@2")
+
+
 def test_without_the_state_nothing_is_popular(settings: Settings) -> None:
     settings.REDIS_URL = "unix:///nowhere/state.sock"
     assert not popularity.is_popular("tile:a")

@@ -13,7 +13,7 @@ from django.test import Client
 
 from feeds import addresses
 from feeds.admin import importing
-from feeds.keeping import credentials, flagging, moves
+from feeds.keeping import adding, aliases, credentials, flagging, moves
 from feeds.models import ALL, Category, Feed, Follow, Move, Scan
 from feeds.opml import reading
 from resources.fetching.keeping.models import FetchTiming
@@ -397,6 +397,15 @@ def test_a_form_that_was_open_while_a_feed_moved_does_not_bring_it_back(admin_cl
     assert (feed.title, feed.url, Move.objects.count()) == ("Renamed", NEW, 1)
 
 
+def test_another_slug_leaves_the_old_one_leading_to_the_feed(admin_client: Client) -> None:
+    feed = rows.feed("one")
+    for slug in ("other", "one", "third"):
+        save(admin_client, feed, slug=slug)
+    assert aliases.current("other") == aliases.current("one") == "third"
+    added, _ = adding.add(addresses.read("https://else.example/feed"), title="one", now=rows.NOW)
+    assert added.slug == "one-2"
+
+
 @pytest.mark.parametrize("slug", ["all", "category", "Über", "a b", "-a", ""])
 def test_slugs_that_cannot_be_are_refused(admin_client: Client, slug: str) -> None:
     feed = rows.feed("one")
@@ -424,6 +433,7 @@ def test_categories_of_a_feed_change_what_they_give(admin_client: Client) -> Non
     save(admin_client, feed, categories=[new.pk])
     assert min(Category.objects.filter(pk__in=[old.pk, new.pk]).values_list("version", flat=True)) > 0
     assert list(feed.categories.all()) == [new]
+    assert Category.objects.get(pk=old.pk).least_version > 0
 
 
 def test_deleting_names_feeds_and_not_their_entries(admin_client: Client) -> None:
@@ -511,6 +521,7 @@ def test_a_category_that_moves_changes_what_is_around_it(admin_client: Client) -
     moved.refresh_from_db()
     assert moved.parent == new
     assert min(Category.objects.exclude(slug=ALL).values_list("version", flat=True)) > 0
+    assert Category.objects.get(pk=old.pk).least_version > 0
 
 
 def test_the_category_of_everything_stays(admin_client: Client) -> None:

@@ -46,7 +46,7 @@ def test_all_ways_to_write_the_same_have_one_key_and_one_address() -> None:
         "/feeds/all.atom?since=2026-11-01T01:00:00%2B01:00&limit=10&q=deep+sea&before=",
         "/feeds/all.atom?since=2026-11-01T01:00:00+01:00&q=+DEEP+sea+&limit=10",
     ]
-    found = {(asked.content_key, asked.address) for way in ways if (asked := read(way))}
+    found = {(asked.key, asked.address) for way in ways if (asked := read(way))}
     assert found == {
         (
             "feeds:all:atom:q=deep%20sea&since=2026-11-01T00%3A00%3A00Z&limit=10",
@@ -67,7 +67,7 @@ def test_different_pages_have_different_keys() -> None:
         *(f"/feeds/a.atom?before={PLACE}", f"/feeds/a.atom?after={PLACE}", f"/feeds/a.atom?q={'ü' * 199}"),
         *(f"/feeds/a.atom?q={'ü' * 200}", "/feeds/a.atom?q=limit%3D1", "/feeds/a.atom?q=x%26limit%3D1"),
     ]
-    keys = [asked.content_key for address in addresses if (asked := read(address))]
+    keys = [asked.key for address in addresses if (asked := read(address))]
     assert len(set(keys)) == len(addresses)
     assert all(len(key) <= 500 and key.isascii() and " " not in key for key in keys)
 

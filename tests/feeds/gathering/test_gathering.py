@@ -148,10 +148,10 @@ def days_pass() -> None:
 def test_who_asks_for_a_feed_that_was_never_fetched_gets_a_page_of_it() -> None:
     async def test(origin: Origin) -> None:
         one = await in_a_thread(subscribe)(origin.does("/f", feed(rss("one"))), "a")
-        work = page_work("feed:a:atom:", 0, one.pk, one.url, "/feeds/a.atom")
+        work = page_work(f"feed:a:atom:@{one.pk}", 0, one.pk, one.url, "/feeds/a.atom")
         await want(work)
         assert isinstance(await ended(work), Done)
-        found = await content("feed:a:atom:")
+        found = await content(f"feed:a:atom:@{one.pk}")
         assert found is not None
         assert b"<title>one</title>" in found.body
 
@@ -162,7 +162,7 @@ def test_who_asks_for_a_feed_that_fails_is_told_so_and_its_server_is_not_asked_a
     async def test(origin: Origin) -> None:
         one = await in_a_thread(subscribe)(origin.does("/f", answer("404 Not Found")), "a")
         for number in range(2):
-            work = page_work("feed:a:atom:", number, one.pk, one.url, "/feeds/a.atom")
+            work = page_work(f"feed:a:atom:@{one.pk}", number, one.pk, one.url, "/feeds/a.atom")
             await want(work)
             found = await ended(work)
             assert isinstance(found, Failed)
@@ -207,7 +207,7 @@ def test_who_asks_for_a_feed_whose_server_asks_for_time_is_told_so_and_so_is_the
     async def test(origin: Origin) -> None:
         url = origin.does("/f", answer("503 Service Unavailable", "Retry-After: 40"))
         one = await in_a_thread(subscribe)(url, "a")
-        work = page_work("feed:a:atom:", 0, one.pk, one.url, "/feeds/a.atom")
+        work = page_work(f"feed:a:atom:@{one.pk}", 0, one.pk, one.url, "/feeds/a.atom")
         await want(work)
         found = await ended(work)
         assert isinstance(found, Failed)

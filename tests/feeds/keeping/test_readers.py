@@ -52,16 +52,26 @@ def test_who_stays_away_for_fourteen_days_is_no_reader_any_more(monkeypatch: pyt
 
 
 def test_what_is_known_of_readers_is_forgotten_in_the_end(redis_servers: RedisServers) -> None:
-    rows.feed("sea")
+    sea = rows.feed("sea")
     readers.note({"sea 000001"}, NOW)
-    left = redis_servers.state.client.ttl("feeds:readers:sea:20261101")
+    left = redis_servers.state.client.ttl(f"feeds:readers:{sea.pk}:20261101")
     assert 14 * DAY.total_seconds() < left <= 15 * DAY.total_seconds()
 
 
 def test_a_pass_that_was_killed_loses_nobody_who_comes_again() -> None:
-    rows.feed("sea")
+    sea = rows.feed("sea")
     readers.note({"sea 000001"}, NOW)
-    assert readers._just_read() == ["sea"]  # and then it was killed
+    assert readers._just_read() == [sea.pk]  # and then it was killed
     readers.note({"sea 000001"}, NOW + DAY)
     readers.count(NOW + DAY)
+    assert counted("sea") == (1, 1)
+
+
+def test_a_slug_given_anew_has_none_of_the_readers_of_the_feed_that_had_it() -> None:
+    sea = rows.feed("sea")
+    readers.note({"sea 000001", "sea 000002"}, NOW)
+    sea.delete()
+    rows.feed("sea")
+    readers.note({"sea 000003"}, NOW)
+    readers.count(NOW)
     assert counted("sea") == (1, 1)

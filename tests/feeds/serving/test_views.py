@@ -1,9 +1,12 @@
+from collections.abc import Callable
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import pytest
 from django.test import Client
 
-from feeds.models import Feed
+from feeds.keeping import merging, pausing
+from feeds.models import Category, Feed
 from feeds.serving import views
 from tests.conftest import RedisServers
 from tests.feeds import rows
@@ -134,6 +137,57 @@ def test_a_feed_that_went_away_meanwhile_is_404(client: Client, workers: Workers
     client.get("/feeds/sea.atom")
     sea.delete()
     workers.work()
+    assert client.get("/feeds/sea.atom").status_code == 404
+
+
+@pytest.mark.parametrize("leave", [pausing.pause, pausing.remove])
+def test_what_has_left_a_combination_is_shown_to_nobody_also_where_nobody_has_asked_since(
+    client: Client, reader: Reader, leave: Callable[[list[int], datetime], int]
+) -> None:
+    sea, land = rows.feed("sea", entry(1)), rows.feed("land", entry(2))
+    earth = rows.category("earth", sea, land, parent=rows.category("world"))
+    rows.category("else", land)
+    addresses = [f"/feeds/{name}.atom" for name in ("all", "category/earth", "category/world")]
+    assert all(reader.get(address).titles == ["Entry 2", "Entry 1"] for address in addresses)
+    assert reader.get("/feeds/category/else.atom").titles == ["Entry 2"]
+
+    leave([sea.pk], datetime.now(UTC))
+    assert [client.get(address).status_code for address in addresses] == [302, 302, 302]
+    assert [reader.get(address).titles for address in addresses] == [["Entry 2"]] * 3
+    assert client.get("/feeds/category/else.atom").status_code == 200
+    assert earth.version < Category.objects.get(pk=earth.pk).version
+
+
+def test_a_feed_that_comes_back_into_a_combination_keeps_nobody_waiting(client: Client, reader: Reader) -> None:
+    sea = rows.feed("sea", entry(1), paused=True)
+    rows.category("earth", sea, rows.feed("land", entry(2)))
+    reader.get("/feeds/category/earth.atom")
+    pausing.resume([sea.pk], datetime.now(UTC))
+    assert read(client.get("/feeds/category/earth.atom").content, "atom").titles == ["Entry 2"]
+
+
+def test_a_slug_given_anew_shows_nothing_of_the_feed_that_had_it(client: Client, reader: Reader) -> None:
+    sea = rows.feed("sea", entry(1))
+    reader.get("/feeds/sea.atom")
+    pausing.remove([sea.pk], datetime.now(UTC))
+    rows.feed("sea", key_digest="other", version=0)
+    assert client.get("/feeds/sea.atom").status_code == 302
+    assert reader.get("/feeds/sea.atom").titles == []
+
+
+def test_the_address_of_a_feed_that_was_merged_leads_to_the_one_that_was_kept(client: Client) -> None:
+    sea, water, land = rows.feed("sea"), rows.feed("water"), rows.feed("land")
+    merging.merge(water.pk, [sea.pk], datetime.now(UTC))
+    merging.merge(land.pk, [water.pk], datetime.now(UTC))
+    for address, place in (
+        ("/feeds/sea.atom?q=x&limit=3", "/feeds/land.atom?q=x&limit=3"),
+        ("/feeds/water/", "/feeds/land/"),
+    ):
+        answer = client.get(address)
+        assert (answer.status_code, answer["Location"]) == (301, place)
+        assert "max-age=" in answer["Cache-Control"]
+    assert client.get("/feeds/category/sea.atom").status_code == 404
+    pausing.remove([land.pk], datetime.now(UTC))
     assert client.get("/feeds/sea.atom").status_code == 404
 
 
