@@ -109,7 +109,8 @@ class Engine:
         if self._nothing_claimed_since is not None:  # what Redis has handed out meanwhile has not come here
             await self._trips.run(frontier.put_back(self._worker, list(self._held)))
         asked_at = time.monotonic()
-        found = await self._trips.run(frontier.claim_some(self._worker, self._machine, MOST_CLAIMS, self._asked_lanes))
+        most = min(MOST_CLAIMS, max(self._asked_lanes.values()))  # the lanes share what is left
+        found = await self._trips.run(frontier.claim_some(self._worker, self._machine, most, self._asked_lanes))
         self._claims_again()
         for one in found:
             if not isinstance(one, Idle):
@@ -142,6 +143,7 @@ class Engine:
         """A download turns out slow: it goes on in the slow lane, for this fetcher and for its domain."""
         if place.lane == "fast":
             place.move("slow")
+            self._look_again()
             self._start(self._tell_slow(job))
 
     async def _tell_slow(self, job: Claimed) -> None:
@@ -162,8 +164,12 @@ class Engine:
             if self._held.get(job.key) is job:
                 del self._held[job.key]
             place.leave()
-            if place.lane not in self._asked_lanes:  # what is due there was not asked for
-                self._waking.due_in(0)
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """A place is free: what is due in a lane that was not open was not asked for."""
+        if self._slots.rooms.keys() - self._asked_lanes.keys():
+            self._waking.due_in(0)
 
     async def _renew_forever(self) -> None:
         """Shows that this fetcher is there, and sets leases anew, every third of them."""

@@ -1,9 +1,14 @@
-"""A fetcher's places for requests in flight, apart for the fast and the slow lane."""
+"""A fetcher's places for requests in flight, shared by the fast and the slow lane."""
 
 import asyncio
+import time
+from collections.abc import Callable
 
 from ..queues.jobs import Lane
 from . import observing
+
+LATELY_SECONDS = 60.0
+"""What the fast lane has needed is kept for it for so long at the least, and twice as long at the most."""
 
 
 class Place:
@@ -24,17 +29,33 @@ class Place:
 
 
 class Slots:
-    """Counts. Whoever takes a place in a lane looks first whether it is open."""
+    """Counts. Whoever takes a place in a lane looks first whether it is open.
 
-    def __init__(self, fast: int, slow: int) -> None:
-        self._most: dict[Lane, int] = {"fast": fast, "slow": slow}
+    A fifth of the places is kept for each lane, whatever the other one wants. The slow lane may have half of them,
+    and of the other half what the fast one has not needed of late: what is slow stays long, so that what is fast must
+    find room at once. In all there are no more than `total`, but for what has moved to the slow lane.
+    """
+
+    def __init__(self, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.total = total
+        self._kept = max(1, total // 5)
+        self._half = max(self._kept, total // 2)
         self._taken: dict[Lane, int] = {"fast": 0, "slow": 0}
+        self._clock = clock
+        self._peak, self._peak_before, self._since = 0, 0, clock()
         self._freed = asyncio.Event()
 
     @property
     def rooms(self) -> dict[Lane, int]:
-        """How many more can be taken, in each lane that is open."""
-        return {lane: most - self._taken[lane] for lane, most in self._most.items() if self._taken[lane] < most}
+        """How many more can be taken, in each lane that is open: the one that is to come first is first."""
+        fast, slow = self._taken["fast"], self._taken["slow"]
+        left = self.total - fast - slow
+        fast_room = max(min(left, self.total - self._kept - fast), self._kept - fast)
+        slow_room = min(left, self.total - self._reserved() - slow)
+        lanes: list[tuple[Lane, int]] = [("fast", fast_room), ("slow", slow_room)]
+        if slow < self._half:  # what is fast is over soon, and its next place comes as soon
+            lanes.reverse()
+        return {lane: room for lane, room in lanes if room > 0}
 
     def taken(self, lane: Lane) -> int:
         return self._taken[lane]
@@ -45,6 +66,7 @@ class Slots:
 
     def count(self, lane: Lane, change: int) -> None:
         self._taken[lane] += change
+        self._remember()
         observing.in_flight(lane, change)
         if change < 0:
             self._freed.set()
@@ -57,3 +79,17 @@ class Slots:
         """Returns when a place has become free."""
         self._freed.clear()
         await self._freed.wait()
+
+    def _reserved(self) -> int:
+        """Places that the slow lane does not begin in."""
+        self._remember()
+        return min(max(self._peak, self._peak_before, self._kept), self.total - self._half)
+
+    def _remember(self) -> None:
+        """Most at once in the fast lane, since the last full minute and in the one before."""
+        now, fast = self._clock(), self._taken["fast"]
+        if now - self._since >= 2 * LATELY_SECONDS:
+            self._peak = fast
+        if now - self._since >= LATELY_SECONDS:
+            self._peak_before, self._peak, self._since = self._peak, fast, now
+        self._peak = max(self._peak, fast)

@@ -65,8 +65,7 @@ async def _fetch(slots: int) -> None:
     recorder = Recorder()
     async with Ways(conf.policy()) as ways:
         attendant = Attendant(trips, works, Asker(trips, ways, recorder), machine)
-        slow = max(1, slots // 5)
-        engine = Engine(trips, works, attendant, Slots(slots - slow, slow), Waking(), worker=worker, machine=machine)
+        engine = Engine(trips, works, attendant, Slots(slots), Waking(), worker=worker, machine=machine)
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="tasks"))
         for number in (signal.SIGTERM, signal.SIGINT):

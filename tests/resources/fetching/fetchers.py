@@ -40,20 +40,20 @@ class Fetcher:
 
 
 @asynccontextmanager
-async def fetching(*, fast: int = 8, slow: int = 2) -> AsyncIterator[Fetcher]:
+async def fetching(slots: int = 10) -> AsyncIterator[Fetcher]:
     """One that may ask loopback addresses. It is told to end at the end, and has to."""
     clients: connections.Clients = {
         "state": connections.async_client("state", patient=True),
         "cache": connections.async_client("cache", patient=True),
     }
-    trips, slots = Trips(clients), Slots(fast, slow)
+    trips, places = Trips(clients), Slots(slots)
     with tempfile.TemporaryDirectory(prefix="tarry-spool-") as spool:
         policy = Policy(guard([80, 443], ("127.0.0.0/8",)), "Tarry", Path(spool))
         async with Ways(policy) as ways:
             works, recorder = Works(trips), Recorder()
             attendant = Attendant(trips, works, Asker(trips, ways, recorder), "m")
-            engine = Engine(trips, works, attendant, slots, Waking(), worker="w", machine="m")
-            fetcher = Fetcher(engine, slots, asyncio.create_task(engine.run()))
+            engine = Engine(trips, works, attendant, places, Waking(), worker="w", machine="m")
+            fetcher = Fetcher(engine, places, asyncio.create_task(engine.run()))
             await _listens()
             try:
                 yield fetcher

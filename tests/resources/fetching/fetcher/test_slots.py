@@ -1,19 +1,86 @@
 """Places for requests in flight."""
 
-from resources.fetching.fetcher.slots import Slots
+from collections import deque
+from collections.abc import Sequence
+
+from resources.fetching.fetcher.slots import LATELY_SECONDS, Place, Slots
+from resources.fetching.queues.jobs import Lane
+
+
+class Now:
+    """A clock that tests move by hand."""
+
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def fill(slots: Slots, lane: Lane) -> Sequence[Place]:
+    """Takes whatever is open for that lane."""
+    taken = []
+    while lane in slots.rooms:
+        taken.append(slots.take(lane))
+    return taken
 
 
 def test_there_is_room_for_as_many_as_each_open_lane_can_take() -> None:
-    slots = Slots(fast=8, slow=2)
-    assert slots.rooms == {"fast": 8, "slow": 2}
-    slots.take("slow")
-    assert slots.rooms == {"fast": 8, "slow": 1}
-    slots.take("slow")
-    assert slots.rooms == {"fast": 8}
+    slots = Slots(5, Now())
+    assert slots.rooms == {"fast": 4, "slow": 4}
+    fill(slots, "slow")
+    assert slots.rooms == {"fast": 1}
+    slots.take("fast")
+    assert slots.rooms == {}
+
+
+def test_the_lanes_share_what_is_left() -> None:
+    slots = Slots(10, Now())
+    slow = [slots.take("slow") for _ in range(3)]
+    for _ in range(6):
+        slots.take("fast")
+    assert slots.rooms == {"fast": 1, "slow": 1}
+    slow[0].leave()
+    assert slots.rooms == {"fast": 2, "slow": 2}
+
+
+def test_a_fifth_of_the_places_is_kept_for_either_lane() -> None:
+    assert [len(fill(Slots(total, Now()), "fast")) for total in (2, 3, 20, 100)] == [1, 2, 16, 80]
+    assert [len(fill(Slots(total, Now()), "slow")) for total in (2, 3, 20, 100)] == [1, 2, 16, 80]
+
+
+def test_what_the_fast_lane_needed_of_late_is_kept_for_it() -> None:
+    now = Now()
+    slots = Slots(20, now)
+    for place in [slots.take("fast") for _ in range(6)]:
+        place.leave()
+    now.seconds += LATELY_SECONDS - 1
+    assert slots.rooms == {"slow": 14, "fast": 16}
+    now.seconds += 2 * LATELY_SECONDS
+    assert slots.rooms == {"slow": 16, "fast": 16}
+
+
+def test_half_of_the_places_is_open_to_what_is_slow_whatever_the_fast_lane_needs() -> None:
+    slots = Slots(20, Now())
+    waiting = deque(fill(slots, "fast"))
+    for _ in range(40):  # what is wanted in both lanes never ends
+        first = next(iter(slots.rooms))
+        place = slots.take(first)
+        if first == "fast":
+            waiting.append(place)
+        if not slots.rooms:
+            waiting.popleft().leave()
+    assert (slots.taken("slow"), slots.taken("fast")) == (10, 9)
 
 
 def test_a_lane_that_holds_more_than_its_places_is_not_open() -> None:
-    slots = Slots(fast=2, slow=1)
+    slots = Slots(3, Now())
     slots.take("slow")
     slots.take("fast").move("slow")
+    assert slots.rooms == {"fast": 1}
+
+
+def test_what_has_moved_leaves_the_fast_lane_its_fifth() -> None:
+    slots = Slots(10, Now())
+    for _ in range(20):
+        slots.take("fast").move("slow")
     assert slots.rooms == {"fast": 2}

@@ -62,8 +62,8 @@ def mean_wait(per_second: float, seconds: float) -> float:
 class Fetcher:
     """The frontier's queues and a fetcher's places; only the clock is not real. Origins refuse nothing."""
 
-    def __init__(self, clock: Clock, *, fast: int, slow: int) -> None:
-        self._clock, self._slots, self._order = clock, Slots(fast, slow), count()
+    def __init__(self, clock: Clock, places: int) -> None:
+        self._clock, self._slots, self._order = clock, Slots(places, lambda: clock.seconds), count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._arrivals: dict[str, Arrival] = {}
         self._waits: dict[Arrival, float] = {}

@@ -24,7 +24,7 @@ def of_length(seconds: float, arrivals: list[Arrival], waits: list[float]) -> fl
 def test_in_lanes_each_kind_waits_as_if_the_other_were_not_there(clock: Clock) -> None:
     short, long = streams(300, seed=1)
     both = merged(short, long)
-    waits = Fetcher(clock, fast=1, slow=1).waits(both, lambda arrival: "fast" if arrival.seconds == SHORT else "slow")
+    waits = Fetcher(clock, places=2).waits(both, lambda arrival: "fast" if arrival.seconds == SHORT else "slow")
     for seconds in (SHORT, LONG):
         alone = [arrival for arrival in both if arrival.seconds == seconds]
         assert of_length(seconds, both, waits) == pytest.approx(fmean(waits_by_recursion(alone, 1)), rel=0.01)
@@ -32,7 +32,7 @@ def test_in_lanes_each_kind_waits_as_if_the_other_were_not_there(clock: Clock) -
 
 def test_in_one_queue_all_wait_for_their_turn_at_either_worker(clock: Clock) -> None:
     both = merged(*streams(300, seed=1))
-    waits = Fetcher(clock, fast=2, slow=1).waits(both, lambda arrival: "fast")
+    waits = Fetcher(clock, places=3).waits(both, lambda arrival: "fast")
     assert fmean(waits) == pytest.approx(fmean(waits_by_recursion(both, 2)), rel=0.01)
 
 
@@ -43,3 +43,12 @@ def test_short_jobs_wait_less_than_half_as_long_in_lanes_as_in_one_queue() -> No
         assert fmean(waits_by_recursion(stream, 1)) == pytest.approx(mean_wait(LOAD / seconds, seconds), rel=0.1)
     mixed = of_length(SHORT, both, waits_by_recursion(both, 2))
     assert fmean(waits_by_recursion(short, 1)) < mixed / 2
+
+
+def test_short_jobs_find_room_at_once_beside_long_ones_that_all_came_before_them(clock: Clock) -> None:
+    flood = [Arrival(0.1 * number, LONG) for number in range(12)]
+    short = [Arrival(SHORT + 2 * SHORT * number + 0.5, SHORT) for number in range(14)]
+    waits = Fetcher(clock, places=5).waits([*flood, *short], lambda job: "fast" if job.seconds == SHORT else "slow")
+    at_once = [wait for wait in waits[: len(flood)] if wait < SHORT]
+    assert len(at_once) == 4, "nobody has needed the places of the fast lane, but for the one that is kept"
+    assert waits[len(flood) :] == pytest.approx([0.0] * len(short), abs=0.01)
