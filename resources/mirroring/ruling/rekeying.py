@@ -3,7 +3,8 @@
 Walks over all rows, a little at a time; where it has come to is kept in `state`, and is begun again if that is lost.
 A row goes where the rules would write it now; it stays as well where it was while it is still found there (see
 `canonical.urls.known_as`). So nothing that was stored is fetched again, neither after an approval nor when a rule is
-taken back. What is still wanted is left to be settled, and looked at once more later.
+taken back. What was taken down counts for all that become one with it. What is still wanted is left to be settled, and
+looked at once more later.
 """
 
 import time
@@ -17,7 +18,7 @@ from retry import connections
 from ..canonical.rules import Rules
 from ..canonical.urls import known_as
 from ..errors import UrlError
-from ..knowing import seen
+from ..knowing import ordering, seen
 from ..knowing.models import BatchItem, Resource, State, Step
 from ..storing import taking_down
 
@@ -88,8 +89,8 @@ def _settle(rows: Sequence[Resource], rules: Rules, done: Rekeyed) -> int:
             continue
         if row.url_digest not in keys:
             misplaced[row.url_digest] = keys[-1]
-        if row.url_digest != keys[-1] and _goes_along(row):
-            copies.setdefault(keys[-1], row)
+        if row.url_digest != keys[-1] and _goes_along(row) and (keys[-1] not in copies or _is_taken_down(row)):
+            copies[keys[-1]] = row
     if copies:
         done.stored += _copy(copies)
     left = _remove(rows, misplaced, done) if misplaced else 0
@@ -99,18 +100,32 @@ def _settle(rows: Sequence[Resource], rules: Rules, done: Rekeyed) -> int:
 
 def _goes_along(row: Resource) -> bool:
     """What is stored, and what was taken down: that is not fetched again, whatever its key."""
-    return row.state == State.STORED or (row.state == State.FAILED and row.failure == taking_down.FAILURE)
+    return row.state == State.STORED or _is_taken_down(row)
+
+
+def _is_taken_down(row: Resource) -> bool:
+    return row.state == State.FAILED and row.failure == taking_down.FAILURE
 
 
 def _copy(copies: dict[str, Resource]) -> list[str]:
-    """Stores what is not stored yet under these digests; what failed there gives way."""
-    known = dict(Resource.objects.filter(pk__in=copies).values_list("pk", "state"))
-    failed = [digest for digest, state in known.items() if state == State.FAILED]
-    if failed:
-        Resource.objects.filter(pk__in=failed, state=State.FAILED).delete()
-    new = [_copied(row, digest) for digest, row in copies.items() if known.get(digest, State.FAILED) == State.FAILED]
+    """Writes them under these digests, where nothing is in their way."""
+    there = Resource.objects.only("state", "failure").in_bulk(copies)
+    new = [
+        _copied(copies[digest], digest) for digest in sorted(copies) if _gives_way(there.get(digest), copies[digest])
+    ]
+    over = Resource.objects.filter(pk__in=[row.pk for row in new if row.pk in there])
+    ordering.delete(over.exclude(state=State.WANTED).exclude(failure=taking_down.FAILURE))
     Resource.objects.bulk_create(new, ignore_conflicts=True)  # it may have been reported just now
     return [row.pk for row in new]
+
+
+def _gives_way(there: Resource | None, to: Resource) -> bool:
+    """What failed does; to what was taken down also what is stored; what was taken down itself, or is wanted, never."""
+    if there is None:
+        return True
+    if there.state == State.WANTED or _is_taken_down(there):
+        return False
+    return there.state == State.FAILED or _is_taken_down(to)
 
 
 def _copied(row: Resource, digest: str) -> Resource:
@@ -120,19 +135,22 @@ def _copied(row: Resource, digest: str) -> Resource:
 
 
 def _remove(rows: Sequence[Resource], misplaced: dict[str, str], done: Rekeyed) -> int:
-    """Removes rows that no look-up finds any more: stored ones once they are stored elsewhere, failed ones at once."""
-    stored = set(Resource.objects.filter(pk__in=misplaced.values(), state=State.STORED).values_list("pk", flat=True))
-    states = {row.pk: row.state for row in rows}
-    gone = [
-        digest
-        for digest, target in misplaced.items()
-        if states[digest] == State.FAILED or (states[digest] == State.STORED and target in stored)
-    ]
+    """Removes rows that no look-up finds any more, once what they say is said elsewhere; failed ones at once."""
+    there = Resource.objects.only("state", "failure").in_bulk(list(misplaced.values()))
+    by_digest = {row.pk: row for row in rows}
+    gone = [digest for digest, at in misplaced.items() if _is_said_by(there.get(at), by_digest[digest])]
     awaited = set(BatchItem.objects.filter(url_digest__in=gone, step="").values_list("url_digest", flat=True))
     gone = [digest for digest in gone if digest not in awaited]  # a list is about to be settled by its row
-    Resource.objects.filter(pk__in=gone).exclude(state=State.WANTED).delete()
+    ordering.delete(Resource.objects.filter(pk__in=gone).exclude(state=State.WANTED))
     done.gone += gone
     return len(misplaced) - len(gone)
+
+
+def _is_said_by(there: Resource | None, row: Resource) -> bool:
+    """Whether the row may go because of the one under its new key."""
+    if not _goes_along(row):
+        return row.state == State.FAILED
+    return there is not None and (_is_taken_down(there) or (there.state == row.state == State.STORED))
 
 
 def _read() -> _Place | None:

@@ -11,6 +11,7 @@ from resources.mirroring.canonical.rules import Rules
 from resources.mirroring.canonical.urls import canonical, known_as, surest
 from resources.mirroring.knowing import seen
 from resources.mirroring.knowing.models import Batch, BatchItem, Resource, State, Step
+from resources.mirroring.ruling import rekeying
 from resources.mirroring.ruling.rekeying import KEY, SLICE, Rekeyed, rekey
 from tests.conftest import RedisServers
 from tests.resources.mirroring.stored import NONE_LEARNT, NOON, blob_of, learnt_parameter, store
@@ -114,6 +115,52 @@ def test_what_was_taken_down_stays_so_under_its_new_key() -> None:
     [found] = Resource.objects.all()
     assert found.pk == canonical(url(1), TRACKED).digest != row.pk
     assert (found.state, found.failure, found.step) == (State.FAILED, "taken down", Step.FAILED)
+
+
+@pytest.mark.parametrize("rules", [TRACKED, LEARNT], ids=["settings", "learnt"])
+@pytest.mark.parametrize("refused", [1, 2])
+@pytest.mark.parametrize("at_once", [1, SLICE])
+def test_what_was_taken_down_counts_for_all_that_become_one_with_it(
+    rules: Rules, refused: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rekeying, "SLICE", at_once)
+    _taken_down(url(refused))
+    store(url(3 - refused), "stored")
+    assert settled(rules).left == 0
+    assert Resource.objects.get(pk=canonical(url(3), rules).digest).failure == "taken down"
+    assert [known(url(refused), rules), known(url(3), rules)] == [None, None]
+
+
+def test_a_row_that_was_taken_down_gives_way_to_nothing() -> None:
+    _taken_down("https://a.example.com/x")
+    store(url(1), "one")
+    assert settled(TRACKED).left == 0
+    [row] = Resource.objects.all()
+    assert (row.url, row.failure) == ("https://a.example.com/x", "taken down")
+
+
+def test_what_was_taken_down_goes_over_what_is_stored_there() -> None:
+    store("https://a.example.com/x", "one")
+    _taken_down(url(1))
+    assert settled(TRACKED).left == 0
+    [row] = Resource.objects.all()
+    assert (row.pk, row.failure) == (canonical(url(1), TRACKED).digest, "taken down")
+
+
+def test_what_was_taken_down_is_not_dropped_while_its_new_key_is_wanted() -> None:
+    store("https://a.example.com/x", state=State.WANTED)
+    row = _taken_down(url(1))
+    assert settled(TRACKED).left == 1
+    assert Resource.objects.get(pk=row.pk).failure == "taken down"
+    Resource.objects.filter(state=State.WANTED).update(state=State.STORED, blob_digest=blob_of("one"))
+    assert rekey(TRACKED, SETTLE, 60, NOON + timedelta(minutes=11)).left == 0
+    assert Resource.objects.get().failure == "taken down"
+
+
+def _taken_down(of: str) -> Resource:
+    row = store(of, "taken down")
+    Resource.objects.filter(pk=row.pk).update(state=State.FAILED, failure="taken down", step=Step.FAILED)
+    return row
 
 
 def test_what_is_wanted_is_left_and_moved_once_it_is_stored() -> None:
