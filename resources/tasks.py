@@ -23,7 +23,7 @@ from .mirroring.knowing.rules import current_rules
 from .mirroring.reporting import batches, coalescing, webhooks
 from .mirroring.ruling import proposing, rekeying
 from .mirroring.serving.preparing import paint_thumbnail as paint_small
-from .mirroring.storing import forgetting, pruning, sweeping
+from .mirroring.storing import forgetting, pruning, sweeping, taking_down
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture
 from .tiles.blocks import Block
@@ -40,6 +40,8 @@ HEAL_SECONDS = 2.0
 """The same for lists of URLs that are looked after."""
 
 PRUNE_BLOBS_SECONDS = 5.0
+DISTRUST_SECONDS = 5.0
+REFUSE_SECONDS = 5.0
 
 _log = logging.getLogger("tarry.tasks")
 
@@ -131,7 +133,7 @@ def sweep_blobs() -> None:
     """
     now = datetime.now(UTC)
     try:
-        mirrored_hosts.finish_distrusting(now)
+        mirrored_hosts.finish_distrusting(now, DISTRUST_SECONDS)
         sweeping.sweep_shelf(sweeping.shelf_of(now), now)
     except (StorageError, DatabaseError) as error:
         _log.warning("blobs could not be swept", extra={"error": str(error)})
@@ -144,6 +146,15 @@ def forget_thumbnails(digest: str) -> None:
         forgetting.forget(digest)
     except RedisError as error:
         _log.warning("thumbnails stay in the cache", extra={"digest": digest, "error": str(error)})
+
+
+@shared_task(name=taking_down.TASK, ignore_result=True)
+def go_on_taking_down(digest: str) -> None:
+    """Refuses more of the very many URLs of a file that was taken down. The sweeper does what an outage leaves."""
+    try:
+        taking_down.go_on(digest, REFUSE_SECONDS)
+    except DatabaseError as error:
+        _log.warning("URLs are refused later", extra={"digest": digest, "error": str(error)})
 
 
 @shared_task(name="resources.prune_blobs", ignore_result=True)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
@@ -14,6 +14,10 @@ from resources.fetching.errors import FetchError
 from ..knowing import hosts
 from ..knowing.models import MirroredHost
 from ..writing import blocking
+
+FINISH_SECONDS = 5.0
+"""How long an admin waits until what hosts have vouched for is wanted again."""
+NOT_YET = "Not yet: {}. What they vouched for is still to be fetched again. Try once more in a minute."
 
 
 class HostForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -95,12 +99,14 @@ class HostAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes
     @admin.action(description="Believe its validators again", permissions=["change"])
     def forgive(self, request: HttpRequest, queryset: QuerySet[MirroredHost]) -> None:
         """It begins anew: bodies are compared until it was right often enough."""
-        hosts.finish_distrusting(datetime.now(UTC))  # else what it has lied about would be believed again
-        rows = list(queryset.filter(lies__gt=0))
+        left = hosts.finish_distrusting(datetime.now(UTC), FINISH_SECONDS)  # it would be believed again
+        rows = list(queryset.filter(lies__gt=0).exclude(pk__in=left))
         fresh = MirroredHost.objects.filter(pk__in=[row.pk for row in rows])
         fresh.update(lies=0, lied_at=None, confirmed=0, confirmed_opaque=0)
         for row in rows:
             self.log_change(request, row, "Its validators are believed again.")
+        if left:
+            self.message_user(request, NOT_YET.format(", ".join(left)), messages.WARNING)
         self.message_user(request, f"Put to the test again: {', '.join(row.host for row in rows) or 'none had lied'}.")
 
     def _set(self, request: HttpRequest, host: str, *, blocked: bool) -> None:

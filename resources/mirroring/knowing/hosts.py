@@ -1,21 +1,24 @@
 """What is learnt of hosts: whether their validators can be trusted, and whether asking for heads first pays."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
+from typing import Any
 
 from django.db.models import Exists, F, OuterRef
 
 from .. import conf
-from . import seen
+from . import ordering, seen
 from .models import MirroredHost, Resource, State, Step, Validator
 
 FADING = 0.99
 """Of each body, what the ones before it still count: about the last hundred do."""
 MOST_KNOWN = 10_000
 DIGESTS_AT_ONCE = 500
+AT_ONCE_SECONDS = 0.5
+"""What the writer of a process spends on what a liar has vouched for: others wait for it. Workers do the rest."""
 DOWNLOADED = (Step.NEW, Step.CONTENT)
 
 
@@ -89,7 +92,7 @@ def learn(learnt: Mapping[str, Learnt], now: datetime) -> None:
             **({"lied_at": now} if one.lies else {}),
         )
         if one.lies:
-            distrust(host, now)
+            distrust(host, now, AT_ONCE_SECONDS)
 
 
 def refuses_heads(host: str) -> None:
@@ -98,39 +101,52 @@ def refuses_heads(host: str) -> None:
     MirroredHost.objects.filter(pk=host, heads_refused=False).update(heads_refused=True)
 
 
-def distrust(host: str, now: datetime) -> int:
-    """The host has lied, as its row says: what its validators settled is fetched; how many URLs. Raises DatabaseError.
+def distrust(host: str, now: datetime, seconds: float) -> int:
+    """The host has lied, as its row says: what its validators settled is fetched, as much as there is time for.
 
-    With it goes what was concluded from that: URLs met on the way, redirects there, copies under other keys. Whoever
-    still believed one writes its row first and reads then that the host has lied. The validators go last: as long as
-    there are any, `finish_distrusting` does it again.
+    How many URLs. With it goes what was concluded from that: URLs met on the way, redirects there, copies under other
+    keys. Whoever still believed one writes its row first and reads then that the host has lied. What it vouched for
+    goes after what was concluded from it, and the validators go last: as long as there are any of these,
+    `finish_distrusting` goes on. Raises DatabaseError.
     """
-    vouched_for = Resource.objects.filter(vouched_by=host, state=State.STORED).order_by()
-    digests = sorted(set(vouched_for.values_list("blob_digest", flat=True)))
-    number = 0
-    for start in range(0, len(digests), DIGESTS_AT_ONCE):
-        number += _want_again(digests[start : start + DIGESTS_AT_ONCE], now)
-    Validator.objects.filter(host=host).delete()
+    until, number = time.monotonic() + seconds, 0
+    for urls in _doubtful(host):
+        with seen.changing(urls):
+            number += ordering.update(Resource.objects.filter(pk__in=urls, state=State.STORED), **_wanted(now))
+        if time.monotonic() >= until:
+            return number
+    ordering.delete_all(Validator.objects.filter(host=host))
     return number
 
 
-def finish_distrusting(now: datetime) -> int:
-    """Distrusts the hosts anew of which that was begun, and not ended; how many. Raises DatabaseError."""
-    begun = MirroredHost.objects.filter(Exists(Validator.objects.filter(host=OuterRef("pk"))), lies__gt=0)
-    hosts = list(begun.values_list("pk", flat=True))
-    for host in hosts:
-        distrust(host, now)
-    return len(hosts)
+def distrusted() -> list[str]:
+    """The hosts of which that was begun, and not ended. Raises DatabaseError."""
+    validators = Validator.objects.filter(host=OuterRef("pk"))
+    vouched_for = Resource.objects.filter(vouched_by=OuterRef("pk"), state=State.STORED)
+    begun = MirroredHost.objects.filter(Exists(validators) | Exists(vouched_for), lies__gt=0)
+    return list(begun.values_list("pk", flat=True))
 
 
-def _want_again(contents: Sequence[str], now: datetime) -> int:
-    """URLs of these contents that were not downloaded themselves; how many. Of one content all at once, or none."""
-    doubtful = Resource.objects.filter(blob_digest__in=contents, state=State.STORED).exclude(step__in=DOWNLOADED)
-    urls = list(doubtful.order_by().values_list("pk", flat=True))
+def finish_distrusting(now: datetime, seconds: float) -> list[str]:
+    """Goes on distrusting these for about so long; which are left. Raises DatabaseError."""
+    until = time.monotonic() + seconds
+    for host in distrusted():
+        distrust(host, now, until - time.monotonic())
+    return distrusted()
+
+
+def _doubtful(host: str) -> Iterator[list[str]]:
+    """Some of the URLs at a time. Those of before have changed by then."""
+    vouched_for = Resource.objects.filter(vouched_by=host, state=State.STORED).order_by()
+    while contents := set(vouched_for.values_list("blob_digest", flat=True)[:DIGESTS_AT_ONCE]):
+        same = Resource.objects.filter(blob_digest__in=contents, state=State.STORED).order_by()
+        yield from ordering.portions(same.exclude(step__in=DOWNLOADED).exclude(vouched_by=host))
+        yield from ordering.portions(vouched_for.filter(blob_digest__in=contents))
+
+
+def _wanted(now: datetime) -> dict[str, Any]:
     nothing = {"blob_digest": "", "step": "", "vouched_by": None, "etag": "", "last_modified": ""}
-    doubtful.update(state=State.WANTED, due_at=now, attempts=0, **nothing)
-    seen.forget(urls)
-    return len(urls)
+    return {"state": State.WANTED, "due_at": now, "attempts": 0, **nothing}
 
 
 def liars(hosts: Iterable[str]) -> set[str]:

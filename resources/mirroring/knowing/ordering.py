@@ -4,9 +4,13 @@ Whoever writes the same rows waits then, and nobody waits in a circle, as two wo
 One statement, which is a transaction of its own. With SQLite, which has one writer at a time, it is a plain statement.
 """
 
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from django.db import models, transaction
+
+AT_ONCE = 500
+"""Rows in one statement: of one content there may be a million URLs."""
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -21,6 +25,18 @@ def delete(some: models.QuerySet[Row]) -> None:
     """Removes all of them. Raises DatabaseError."""
     with transaction.atomic():
         _locked(some).delete()
+
+
+def delete_all(some: models.QuerySet[Row]) -> None:
+    """The same of so many that one statement would hold others up."""
+    for keys in portions(some):
+        delete(some.filter(pk__in=keys))
+
+
+def portions(some: models.QuerySet[Row]) -> Iterator[list[str]]:
+    """Keys of some of them at a time, until there are none: whoever asks for more has changed those of before."""
+    while keys := list(some.order_by().values_list("pk", flat=True)[:AT_ONCE]):
+        yield keys
 
 
 def _locked(some: models.QuerySet[Row]) -> models.QuerySet[Row]:

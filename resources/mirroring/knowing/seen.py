@@ -1,6 +1,7 @@
 """What is known of URLs, by their digests: one trip to Redis for a whole list, one query for the rest."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -94,6 +95,14 @@ def note_new(rows: Mapping[str, Seen]) -> None:
 def forget(url_digests: Iterable[str]) -> None:
     """What is known of them may not be right any more. Other processes believe it for MIRROR_KNOWN_SECONDS."""
     _seen.forget(url_digests)
+
+
+@contextmanager
+def changing(url_digests: Sequence[str]) -> Iterator[None]:
+    """Their rows are changed meanwhile. Whoever is killed over it leaves nothing that is not right any more."""
+    forget(url_digests)
+    yield
+    forget(url_digests)
 
 
 def forget_all_here() -> None:

@@ -18,6 +18,7 @@ from django.db.models import Case, CharField, Exists, F, OuterRef, Q, QuerySet, 
 from resources.fetching.addressing import targets
 from resources.models import ApiToken
 
+from ..knowing import ordering
 from ..knowing.models import MOST_URL_CHARACTERS, Batch, BatchItem, Resource, State, Step
 from ..writing import wanting
 from ..writing.wanting import Wanted
@@ -97,8 +98,8 @@ def settle_batch(batch_id: UUID, now: datetime) -> bool:
     """Settles what has ended of one list; whether it is finished."""
     ended = Resource.objects.filter(url_digest=OuterRef("url_digest")).exclude(state=State.WANTED)
     items = open_items(batch_id).filter(Exists(ended))
-    items.filter(detail=JOINED).update(**_settled(ended, Value(Step.KNOWN.value)))
-    items.update(**_settled(ended, F("step")))
+    ordering.update(items.filter(detail=JOINED), **_settled(ended, Value(Step.KNOWN.value)))
+    ordering.update(items, **_settled(ended, F("step")))
     return finish(batch_id, now)
 
 
@@ -177,10 +178,6 @@ def _insert_items(batch: Batch, decisions: Sequence[Decision]) -> None:
     table, places = connection.ops.quote_name(BatchItem._meta.db_table), ", ".join(["%s"] * len(_COLUMNS))
     with connection.cursor() as cursor:
         cursor.executemany(f"INSERT INTO {table} ({', '.join(_COLUMNS)}) VALUES ({places})", rows)  # noqa: S608
-
-
-def _wanted(item: BatchItem, referer: str, now: datetime) -> Wanted:
-    return Wanted(item.url_digest, item.url, targets.parse(item.url).host, referer, now)
 
 
 def _settled(ended: QuerySet[Resource], step_if_stored: Value | F) -> dict[str, Subquery]:

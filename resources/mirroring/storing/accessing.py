@@ -9,6 +9,7 @@ from itertools import islice
 
 from ..canonical.urls import known_as
 from ..errors import UrlError
+from ..knowing import ordering
 from ..knowing.models import Blob, Resource
 from ..knowing.rules import current_rules
 
@@ -23,7 +24,7 @@ _noted: dict[str, datetime] = {}
 def note_blobs(digests: Collection[str], now: datetime) -> None:
     """Somebody asked for these blobs. Raises DatabaseError."""
     for some in _new(digests, now):
-        Blob.objects.filter(digest__in=some, accessed_at__lt=now - EVERY).update(accessed_at=now)
+        ordering.update(Blob.objects.filter(digest__in=some, accessed_at__lt=now - EVERY), accessed_at=now)
         _remember(some, now)
 
 

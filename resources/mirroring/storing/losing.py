@@ -4,11 +4,10 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 
-from ..knowing import seen
+from ..knowing import ordering, seen
 from ..knowing.models import Blob, Resource, State, Validator
 
 ROWS = 500
-"""In one statement: of one content there may be a million URLs."""
 
 
 def lose(digests: Iterable[str], now: datetime) -> int:
@@ -23,13 +22,13 @@ def want_again(urls: Collection[str], now: datetime) -> None:
     """These URLs, by digest, are fetched again as soon as their turn comes."""
     for some in _portions(urls):
         stored = Resource.objects.filter(url_digest__in=some, state=State.STORED)
-        stored.update(state=State.WANTED, blob_digest="", due_at=now, attempts=0)
-        seen.forget(some)
+        with seen.changing(some):
+            ordering.update(stored, state=State.WANTED, blob_digest="", due_at=now, attempts=0)
 
 
 def forget_validators(digests: Collection[str]) -> None:
     """Nothing is taken for this content any more because of what an origin says of it."""
-    Validator.objects.filter(blob_digest__in=digests).delete()
+    ordering.delete_all(Validator.objects.filter(blob_digest__in=digests))
 
 
 def url_digests(digests: Collection[str]) -> list[str]:
@@ -39,12 +38,14 @@ def url_digests(digests: Collection[str]) -> list[str]:
 
 def _lose(digests: Collection[str], now: datetime) -> int:
     lost = list(Blob.objects.filter(digest__in=digests, taken_down_at=None).values_list("digest", flat=True))
-    known = url_digests(lost)
-    want_again(known, now)
+    number = 0
+    for urls in ordering.portions(Resource.objects.filter(blob_digest__in=lost, state=State.STORED)):
+        want_again(urls, now)
+        number += len(urls)
     forget_validators(lost)
     # What was stored again since then stays.
-    Blob.objects.filter(digest__in=lost, taken_down_at=None, accessed_at__lte=now).delete()
-    return len(known)
+    ordering.delete(Blob.objects.filter(digest__in=lost, taken_down_at=None, accessed_at__lte=now))
+    return number
 
 
 def _portions(digests: Iterable[str]) -> Iterator[list[str]]:

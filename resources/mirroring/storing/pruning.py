@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet, Sum
 
 from ..conf import Retention
 from ..errors import StorageError
-from ..knowing import seen
+from ..knowing import ordering, seen
 from ..knowing.models import Blob, Resource
 from . import blobs, losing
 
@@ -57,7 +57,7 @@ def prune(retention: Retention, now: datetime, *, seconds: float | None = None) 
     number = size = 0
     surplus = _surplus_bytes(retention)
     while some := _some(retention, surplus - size, now):
-        gone = _remove(some)
+        gone = _remove(some, until)
         number, size = number + len(gone), size + sum(blob.size for blob in gone)
         if not gone or (until is not None and time.monotonic() > until):
             break
@@ -75,14 +75,19 @@ def _some(retention: Retention, surplus: int, now: datetime) -> list[Blob]:
     return found
 
 
-def _remove(some: Sequence[Blob]) -> list[Blob]:
-    """Those that went. One that somebody stores or asks for in this moment stays, though its URLs may have gone."""
+def _remove(some: Sequence[Blob], until: float | None) -> list[Blob]:
+    """Those that went. One that somebody stores or asks for in this moment stays, though its URLs may have gone.
+
+    When the time (monotonic) is up before their URLs have gone, they go the next time.
+    """
     kept_before, digests = time.time() - HANDLING.total_seconds(), [blob.digest for blob in some]
-    urls = losing.url_digests(digests)
-    Resource.objects.filter(blob_digest__in=digests).delete()
-    seen.forget(urls)
+    for urls in ordering.portions(given := Resource.objects.filter(blob_digest__in=digests)):
+        ordering.delete(given.filter(pk__in=urls))
+        seen.forget(urls)
+        if until is not None and time.monotonic() > until:
+            return []
     losing.forget_validators(digests)
-    _removable().filter(digest__in=digests, accessed_at__lte=some[-1].accessed_at).delete()
+    ordering.delete(_removable().filter(digest__in=digests, accessed_at__lte=some[-1].accessed_at))
     stayed = set(Blob.objects.filter(digest__in=digests).values_list("digest", flat=True))
     gone = [blob for blob in some if blob.digest not in stayed]
     for blob in gone:

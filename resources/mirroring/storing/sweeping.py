@@ -19,7 +19,7 @@ from django.db.models import Exists, OuterRef
 from .. import conf
 from ..errors import StorageError
 from ..knowing.models import Blob, Resource, State
-from . import blobs, losing, remote
+from . import blobs, losing, remote, taking_down
 
 SHELVES = 256
 YOUNG = timedelta(hours=1)
@@ -120,16 +120,20 @@ def _find_lost(shelf: str, there: set[str], now: datetime) -> None:
 
 
 def _find_dangling(shelf: str, now: datetime) -> None:
-    """Resources whose blob has no row: it went while they were written."""
+    """Resources whose blob has no row, or was taken down: that happened while they were written, or was not ended."""
     beginning, end = _bounds(shelf)
     urls = Resource.objects.filter(url_digest__gte=beginning, url_digest__lt=end).order_by("url_digest")
     stored = urls.filter(state=State.STORED, fetched_at__lt=now - YOUNG)
-    their_blobs = Blob.objects.filter(digest=OuterRef("blob_digest"))
-    dangling = stored.exclude(Exists(their_blobs)).values_list("url_digest", flat=True)
+    their_blobs = Blob.objects.filter(digest=OuterRef("blob_digest"), taken_down_at=None)
+    dangling = stored.exclude(Exists(their_blobs)).values_list("url_digest", "blob_digest")
     number = 0
-    while some := list(dangling[:PORTION]):  # those of before are no longer stored
-        losing.want_again(some, now)
-        number += len(some)
+    while some := dict(dangling[:PORTION]):  # those of before are no longer stored
+        down = taking_down.taken_down(set(some.values()))
+        for digest in sorted(down):
+            taking_down.refuse(digest, [url for url in some if some[url] == digest])
+        lost = [url for url in some if some[url] not in down]
+        losing.want_again(lost, now)
+        number += len(lost)
     if number:
         _log.error("URLs without their bytes are wanted again", extra={"urls": number})
 

@@ -2,21 +2,32 @@
 
 The row says so first, then the URLs that gave it; what caches hold is displaced within HOT_SECONDS, because the rows
 are looked at whenever a cache asks. Then the bytes go. Copies of other machines are removed by their own sweepers,
-thumbnails by a worker.
+thumbnails by a worker; so are its URLs where there are very many. Who is killed over it leaves the rest to the sweeper.
 """
 
 import logging
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
+from celery import current_app
+from django.db.models import QuerySet
+from kombu.exceptions import OperationalError
+
 from ..errors import StorageError
-from ..knowing import seen
+from ..knowing import ordering, seen
 from ..knowing.models import Blob, Resource, State
 from ..knowing.seen import Seen
 from . import blobs, forgetting, losing
 
 FAILURE = "taken down"
 DETAIL = "The file was taken down."
+TASK = "resources.go_on_taking_down"
+QUEUE = "work"
+AT_ONCE_SECONDS = 0.5
+"""What whoever takes a file down waits for its URLs, of which there may be a million."""
+LOOKED_UP = 5000
+"""URLs at once: to find those that are left, the others have to be passed over."""
 
 _log = logging.getLogger("tarry.mirroring")
 
@@ -27,7 +38,8 @@ def take_down(digest: str) -> bool:
     blob = Blob.objects.filter(digest=digest).first()
     if blob is None:
         return False
-    refuse_urls(digest)
+    if not refuse_urls(digest, AT_ONCE_SECONDS):
+        _go_on_soon(digest)
     losing.forget_validators([digest])
     try:
         blobs.remove(blob)
@@ -38,14 +50,44 @@ def take_down(digest: str) -> bool:
     return True
 
 
-def refuse_urls(digest: str) -> None:
-    """URLs that gave this content have failed for good."""
-    urls = losing.url_digests([digest])
-    Resource.objects.filter(blob_digest=digest).update(
-        state=State.FAILED, failure=FAILURE, detail=DETAIL, status=None, due_at=None
-    )
-    refused = Seen(State.FAILED, digest, FAILURE, DETAIL)
-    seen.note(dict.fromkeys(urls, refused))
+def refuse_urls(digest: str, seconds: float) -> bool:
+    """URLs that gave this content have failed for good, for about so long; whether all have. Raises DatabaseError."""
+    until = time.monotonic() + seconds
+    while urls := list(_not_refused(digest).order_by().values_list("pk", flat=True)[:LOOKED_UP]):
+        for start in range(0, len(urls), ordering.AT_ONCE):
+            refuse(digest, urls[start : start + ordering.AT_ONCE])
+            if time.monotonic() >= until:
+                return not _not_refused(digest).exists()
+    return True
+
+
+def go_on(digest: str, seconds: float) -> None:
+    """Refuses more of its URLs. Leaves the rest to the next one, behind what else waits. Raises DatabaseError."""
+    if not refuse_urls(digest, seconds):
+        _go_on_soon(digest)
+
+
+def refuse(digest: str, urls: Sequence[str]) -> None:
+    """These have failed for good, as far as they have this content."""
+    gave = Resource.objects.filter(pk__in=urls, blob_digest=digest)
+    ordering.update(gave, state=State.FAILED, failure=FAILURE, detail=DETAIL, status=None, due_at=None)
+    seen.note(dict.fromkeys(urls, refused(digest)))
+
+
+def refused(digest: str) -> Seen:
+    """How a URL stands that gave this content."""
+    return Seen(State.FAILED, digest, FAILURE, DETAIL)
+
+
+def _not_refused(digest: str) -> QuerySet[Resource]:
+    return Resource.objects.filter(blob_digest=digest).exclude(state=State.FAILED, failure=FAILURE)
+
+
+def _go_on_soon(digest: str) -> None:
+    try:
+        current_app.send_task(TASK, [digest], queue=QUEUE, retry=False, ignore_result=True)
+    except (OperationalError, OSError) as error:
+        _log.warning("URLs are refused later", extra={"digest": digest, "error": str(error)})
 
 
 def taken_down(digests: Collection[str]) -> set[str]:

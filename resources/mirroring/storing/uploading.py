@@ -15,6 +15,7 @@ from retry.errors import StoreUnavailable
 
 from .. import conf
 from ..errors import StorageError
+from ..knowing import ordering
 from ..knowing.models import Blob
 from . import blobs, losing, remote, wishes
 from .wishes import Wish
@@ -125,7 +126,7 @@ def _lose(digest: str) -> None:
 
 def confirm(digests: Sequence[str], now: datetime) -> None:
     """The storage has these bytes: one statement. What was taken down or removed meanwhile is removed there again."""
-    Blob.objects.filter(digest__in=digests, taken_down_at=None, uploaded_at=None).update(uploaded_at=now)
+    ordering.update(Blob.objects.filter(digest__in=digests, taken_down_at=None, uploaded_at=None), uploaded_at=now)
     kept = Blob.objects.filter(digest__in=digests, taken_down_at=None).values_list("digest", flat=True)
     for digest in set(digests).difference(kept):
         remote.delete(blobs.name_of(digest))

@@ -13,7 +13,7 @@ from threading import Lock
 from django.db.models import QuerySet
 
 from .. import conf
-from ..knowing import continuing, seen
+from ..knowing import continuing, ordering, seen
 from ..knowing.models import MirroredHost, Resource, State
 
 FAILURE = "blocked"
@@ -101,8 +101,8 @@ def _slices(rows: QuerySet[Resource]) -> Iterable[list[str]]:
 
 def _fail(digests: Sequence[str], now: datetime) -> int:
     wanted = Resource.objects.filter(url_digest__in=digests, state=State.WANTED)
-    wanted.exclude(blob_digest="").update(state=State.STORED, due_at=None)
-    wanted.update(state=State.FAILED, failure=FAILURE, detail=SAID, due_at=None, fetched_at=now)
+    ordering.update(wanted.exclude(blob_digest=""), state=State.STORED, due_at=None)
+    ordering.update(wanted, state=State.FAILED, failure=FAILURE, detail=SAID, due_at=None, fetched_at=now)
     seen.forget(digests)
     continuing.resume(digests)
     return len(digests)
@@ -110,6 +110,6 @@ def _fail(digests: Sequence[str], now: datetime) -> int:
 
 def _drop(digests: Sequence[str]) -> int:
     """Removes rows that say no more than that their host was blocked."""
-    Resource.objects.filter(url_digest__in=digests, state=State.FAILED, failure=FAILURE).delete()
+    ordering.delete(Resource.objects.filter(url_digest__in=digests, state=State.FAILED, failure=FAILURE))
     seen.forget(digests)
     return len(digests)

@@ -8,13 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from .. import conf
-from ..knowing import continuing, hosts, seen, tallies
+from ..knowing import continuing, hosts, ordering, seen, tallies
 from ..knowing.found import Found, Lost, Outcome, Source, Vouched
 from ..knowing.hosts import Learnt
 from ..knowing.lanes import lane_of_contents
@@ -48,12 +46,14 @@ def flush(batch: Sequence[Outcome], now: datetime) -> list[Outcome]:
     with_steps = _with_steps(batch, blobs)
     found = [one for one in with_steps if isinstance(one, Found)]
     aliases = _aliases(found)
-    _upsert([*aliases, *found], FOUND_FIELDS, blobs)
+    written = [*aliases, *found]
+    _upsert(written, FOUND_FIELDS, blobs)
     _upsert([one for one in with_steps if isinstance(one, Lost)], LOST_FIELDS, blobs)
     _write_validators(found, now)
     _tell([*aliases, *with_steps], now)
     for digest in sorted(taking_down.taken_down({one.blob_digest for one in found})):
-        taking_down.refuse_urls(digest)  # taken down meanwhile, by somebody who looked for its URLs before
+        # Taken down meanwhile, by somebody who looked for its URLs before.
+        taking_down.refuse(digest, sorted({one.source.url_digest for one in written if one.blob_digest == digest}))
     return with_steps
 
 
@@ -73,19 +73,12 @@ def _write_blobs(found: Sequence[Found]) -> dict[str, Blob]:
     )
     if is_elsewhere():  # whoever had them before may be gone for good, with all that it had not uploaded
         held = Blob.objects.filter(digest__in=rows, uploaded_at=None, taken_down_at=None).exclude(holder=conf.machine())
-        _update_in_order(held, holder=conf.machine())
+        ordering.update(held, holder=conf.machine())
     spared = sorted({one.blob_digest for one in found if not one.contents} - rows.keys())
     if spared:
-        _update_in_order(Blob.objects.filter(digest__in=spared), accessed_at=max(one.at for one in found))
+        ordering.update(Blob.objects.filter(digest__in=spared), accessed_at=max(one.at for one in found))
     fields = ("digest", "holder", "stored_at", "taken_down_at", "media_type", "size")
     return Blob.objects.only(*fields).in_bulk({one.blob_digest for one in found})
-
-
-def _update_in_order(some: QuerySet[Blob], **values: Any) -> None:
-    """Changes rows, which it locks in the order in which all others write them."""
-    locked = some.order_by("digest").select_for_update()
-    with transaction.atomic():
-        Blob.objects.filter(digest__in=locked.values("digest")).update(**values)
 
 
 def _blob(found: Found) -> Blob:
@@ -201,7 +194,7 @@ def _write_validators(found: Sequence[Found], now: datetime) -> None:
         return
     liars = hosts.liars(vouched.host for _, vouched in vouching)
     for host in sorted({vouched.host for one, vouched in vouching if vouched.host in liars and not one.contents}):
-        hosts.distrust(host, now)  # it was believed until just now
+        hosts.distrust(host, now, hosts.AT_ONCE_SECONDS)  # it was believed until just now
     vouching = [(one, vouched) for one, vouched in vouching if vouched.host not in liars]
     keys = {key for _, vouched in vouching for key in vouched.keys}
     known = dict(Validator.objects.filter(pk__in=keys).values_list("pk", "blob_digest"))

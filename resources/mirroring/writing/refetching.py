@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 
-from ..knowing import seen
+from ..knowing import ordering, seen
 from ..knowing.models import Blob, Resource, State
 from ..storing import losing, taking_down
 from . import blocking, wanting
@@ -20,9 +20,8 @@ def refetch(url_digests: Sequence[str], now: datetime) -> int:
         digest for digest, host in rows.values_list("url_digest", "host") if not blocking.is_blocked(host, blocked)
     ]
     # What was taken down since it was looked at stays so.
-    Resource.objects.filter(url_digest__in=chosen).exclude(failure=taking_down.FAILURE).update(
-        state=State.WANTED, due_at=now, attempts=0, failure="", detail="", status=None
-    )
+    left = Resource.objects.filter(url_digest__in=chosen).exclude(failure=taking_down.FAILURE)
+    ordering.update(left, state=State.WANTED, due_at=now, attempts=0, failure="", detail="", status=None)
     seen.forget(chosen)
     wanting.feed_soon()
     return len(chosen)

@@ -7,14 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from celery import current_app
-from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, QuerySet, Value, When
 from kombu.exceptions import OperationalError
 
 from resources.fetching.addressing import signed_urls
 from resources.fetching.outcomes import Failure
 
-from ..knowing import seen
+from ..knowing import ordering, seen
 from ..knowing.lanes import lanes_of
 from ..knowing.models import Lane, Resource, State
 from ..knowing.seen import Seen
@@ -121,13 +120,13 @@ def due(lane: Lane, now: datetime, most: int, but_hosts: Iterable[str] = (), *, 
 def look_again_at(url_digests: Sequence[str], at: datetime) -> None:
     """They are in hand: if they still wait then, somebody looks whether they are. Raises DatabaseError."""
     for some in _sliced(url_digests):
-        update_in_order(some, due_at=at)
+        _change(some, due_at=at)
 
 
 def count_attempts(url_digests: Sequence[str]) -> None:
     """Each was in vain once more. Raises DatabaseError."""
     for some in _sliced(url_digests):
-        update_in_order(some, attempts=F("attempts") + 1)
+        _change(some, attempts=F("attempts") + 1)
 
 
 def postpone(until: dict[str, datetime]) -> None:
@@ -138,16 +137,12 @@ def postpone(until: dict[str, datetime]) -> None:
             default=F("due_at"),
             output_field=DateTimeField(),
         )
-        update_in_order(some, due_at=moments)
+        _change(some, due_at=moments)
 
 
-def update_in_order(url_digests: Sequence[str], **values: Any) -> None:
-    """Changes rows that are wanted. One statement, which locks them in the order in which all others write them:
-    whoever writes the same rows waits, and nobody waits in a circle.
-    """
-    locked = Resource.objects.filter(pk__in=url_digests, state=State.WANTED).order_by("pk").select_for_update()
-    with transaction.atomic():
-        Resource.objects.filter(pk__in=locked.values("pk")).update(**values)
+def _change(url_digests: Sequence[str], **values: Any) -> None:
+    """Changes rows that are wanted."""
+    ordering.update(Resource.objects.filter(pk__in=url_digests, state=State.WANTED), **values)
 
 
 def expired(now: datetime, most: int) -> list[Due]:

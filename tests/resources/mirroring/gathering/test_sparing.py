@@ -137,7 +137,7 @@ def test_what_was_concluded_from_a_lie_is_fetched_too(settings: Settings) -> Non
 def test_a_distrust_that_a_killed_process_has_begun_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     said = md5(b"one").hexdigest()
 
-    def killed(host: str, now: datetime) -> int:
+    def killed(host: str, now: datetime, seconds: float) -> int:
         raise RuntimeError("killed")
 
     async def test(origin: Origin) -> None:
@@ -156,7 +156,7 @@ def test_a_distrust_that_a_killed_process_has_begun_is_finished(monkeypatch: pyt
     run(test)
     assert steps() == {"/a": "new", "/b": "new"}
     assert not Validator.objects.exists()
-    assert hosts.finish_distrusting(NOW) == 0
+    assert hosts.distrusted() == []
 
 
 def test_opaque_validators_of_a_host_that_is_only_right_about_digests_do_not_count() -> None:

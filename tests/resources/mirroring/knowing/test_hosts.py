@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.mirroring.knowing import hosts
+from resources.mirroring.knowing import hosts, ordering
 from resources.mirroring.knowing.models import Resource, State, Step, Validator
 from tests.resources.mirroring.rows import NOW, content, resource, url
 
@@ -23,8 +23,35 @@ def test_all_that_rests_on_its_word_is_wanted_again_and_nothing_that_was_downloa
     stored("of another", Step.VALIDATORS, "six", vouched_by="liar.example")
     Validator.objects.create(key="k", host=LIAR, blob_digest=content("one"), seen_at=NOW)
 
-    assert hosts.distrust(LIAR, NOW) == 3
+    assert hosts.distrust(LIAR, NOW, 1) == 3
     wanted = Resource.objects.filter(state=State.WANTED, blob_digest="", vouched_by=None)
     assert {row.url for row in wanted} == {url(name) for name in ("vouched", "redirects there", "under another key")}
     assert not Validator.objects.exists()
-    assert hosts.distrust(LIAR, NOW) == 0
+    assert hosts.distrust(LIAR, NOW, 1) == 0
+
+
+def test_of_very_much_workers_distrust_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "AT_ONCE", 2)
+    hosts.learn({LIAR: hosts.Learnt()}, NOW)
+    for number in range(3):
+        stored(f"vouched {number}", Step.VALIDATORS, "one", vouched_by=LIAR)
+        stored(f"redirects there {number}", Step.REDIRECT, "one")
+    Validator.objects.create(key="k", host=LIAR, blob_digest=content("one"), seen_at=NOW)
+    monkeypatch.setattr(hosts, "AT_ONCE_SECONDS", 0)
+    left = Resource.objects.filter(state=State.STORED)
+
+    hosts.learn({LIAR: hosts.Learnt(lies=1)}, NOW)
+    found = [left.count()]
+    while hosts.finish_distrusting(NOW, 0):
+        assert left.filter(vouched_by=None).exists() <= left.filter(vouched_by=LIAR).exists()
+        found.append(left.count())
+    assert found == [4, 3, 1, 0]
+    assert not Validator.objects.exists()
+
+
+def test_what_was_written_after_a_distrust_had_ended_is_found() -> None:
+    hosts.learn({LIAR: hosts.Learnt(lies=1)}, NOW)
+    stored("vouched", Step.VALIDATORS, "one", vouched_by=LIAR)
+    assert hosts.distrusted() == [LIAR]
+    assert hosts.finish_distrusting(NOW, 1) == []
+    assert Resource.objects.get().state == State.WANTED

@@ -11,10 +11,10 @@ from django.core.management import CommandError, call_command
 
 from resources.mirroring import conf
 from resources.mirroring.conf import Retention
-from resources.mirroring.knowing import seen
+from resources.mirroring.knowing import ordering, seen
 from resources.mirroring.knowing.found import Found, Source
 from resources.mirroring.knowing.models import Blob, Resource, Step, Validator
-from resources.mirroring.storing import blobs, pruning
+from resources.mirroring.storing import blobs, losing, pruning
 from resources.mirroring.writing import flushing
 from tests.resources.mirroring.conftest import NOW, Give, Keep
 
@@ -83,16 +83,26 @@ def test_in_batches_it_ends(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None
     assert pruning.prune(Retention(keep=DAY), NOW) == (5, 5)
 
 
+def test_very_many_urls_go_a_portion_at_a_time(rows: list[Blob], give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "AT_ONCE", 2)
+    for number in range(5):
+        give(rows[2], f"http://origin.example/{number}.png")
+    assert pruning.prune(Retention(keep=2.5 * DAY), NOW, seconds=0) == (0, 0)
+    assert (Resource.objects.count(), rows[2].digest in left()) == (3, True)
+    assert pruning.prune(Retention(keep=2.5 * DAY), NOW) == (1, 100)
+    assert not Resource.objects.exists()
+
+
 def test_a_blob_that_is_asked_for_or_stored_in_this_moment_stays(
     rows: list[Blob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forget = seen.forget
+    forget = losing.forget_validators
 
     def asked_meanwhile(digests: list[str]) -> None:
         Blob.objects.filter(digest=rows[2].digest).update(accessed_at=NOW)
         forget(digests)
 
-    monkeypatch.setattr(seen, "forget", asked_meanwhile)
+    monkeypatch.setattr(losing, "forget_validators", asked_meanwhile)
     assert pruning.prune(Retention(keep=1.5 * DAY), NOW) == (1, 100)
     assert rows[2].digest in left()
     assert blobs.path_of(rows[2].digest).exists()
@@ -121,7 +131,7 @@ def test_bytes_that_were_kept_just_before_stay_for_the_row_that_is_about_to_be_w
 def test_a_blob_that_a_url_is_found_to_have_in_this_moment_stays(
     rows: list[Blob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forget = seen.forget
+    forget = losing.forget_validators
     source = Source("ab" * 32, "https://example.org/a", "example.org")
 
     def found_meanwhile(digests: list[str]) -> None:
@@ -129,7 +139,7 @@ def test_a_blob_that_a_url_is_found_to_have_in_this_moment_stays(
         forget(digests)
 
     with monkeypatch.context() as patched:
-        patched.setattr(seen, "forget", found_meanwhile)
+        patched.setattr(losing, "forget_validators", found_meanwhile)
         assert pruning.prune(Retention(keep=1.5 * DAY), NOW) == (1, 100)
     assert rows[2].digest in left()
     assert Resource.objects.get().blob_digest == rows[2].digest

@@ -4,9 +4,9 @@ import pytest
 from celery import current_app
 
 from resources.mirroring.errors import StorageError
-from resources.mirroring.knowing import seen
-from resources.mirroring.knowing.models import Blob, State, Validator
-from resources.mirroring.storing import blobs, remote
+from resources.mirroring.knowing import ordering, seen
+from resources.mirroring.knowing.models import Blob, Resource, State, Validator
+from resources.mirroring.storing import blobs, remote, sweeping, taking_down
 from resources.mirroring.storing.taking_down import take_down, taken_down
 from tests.conftest import RedisServers
 from tests.resources.mirroring.conftest import NOW, Give, Keep
@@ -68,3 +68,47 @@ def test_a_storage_that_is_away_holds_nothing_up(
     blob = keep(uploaded_at=NOW)
     assert take_down(blob.digest)
     assert taken_down([blob.digest])
+
+
+def many(give: Give, blob: Blob, number: int) -> None:
+    for each in range(number):
+        give(blob, f"http://origin.example/{each}.png")
+
+
+def test_of_very_many_urls_a_worker_refuses_the_rest(keep: Keep, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(current_app, "send_task", lambda name, arguments, **_: sent.append((name, arguments)))
+    monkeypatch.setattr(ordering, "AT_ONCE", 2)
+    monkeypatch.setattr(taking_down, "AT_ONCE_SECONDS", 0)
+    many(give, blob := keep(), 5)
+    take_down(blob.digest)
+    left = Resource.objects.exclude(failure=taking_down.FAILURE)
+    assert left.count() == 3
+    assert sent.pop(0) == (taking_down.TASK, [blob.digest])
+    taking_down.go_on(blob.digest, 0)
+    assert left.count() == 1
+    assert sent.pop() == (taking_down.TASK, [blob.digest])
+    sent.clear()
+    taking_down.go_on(blob.digest, 0)
+    assert (left.count(), sent) == (0, [])
+
+
+def test_a_process_that_is_killed_over_it_leaves_the_urls_to_the_sweeper(
+    keep: Keep, give: Give, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = give(blob := keep())
+    with monkeypatch.context() as patched:
+        patched.setattr(taking_down, "refuse_urls", _killed)
+        with pytest.raises(RuntimeError):
+            take_down(blob.digest)
+    sweeping.sweep_shelf(row.url_digest[:2], NOW)
+    sweeping.sweep_shelf(blob.digest[:2], NOW)
+    row.refresh_from_db()
+    assert (row.state, row.failure, row.blob_digest) == (State.FAILED, taking_down.FAILURE, blob.digest)
+    assert not blobs.path_of(blob.digest).exists()
+    seen.forget_all_here()
+    assert seen.look_up([row.url_digest])[row.url_digest].failure == taking_down.FAILURE
+
+
+def _killed(*_: object) -> None:
+    raise RuntimeError("killed")
