@@ -2,7 +2,7 @@
 
 A call costs one trip to Redis for what the process does not know, and one call of the loader for what Redis does not
 know. Nothing is kept of keys that the loader does not find. A Redis that is away costs its timeout once, then nothing
-for a second: the loader answers.
+for a second: the loader answers. What it could not be told it is made to forget, before it is asked again.
 """
 
 import logging
@@ -30,6 +30,9 @@ MOST_COMMANDS = 10_000
 GONE = b""
 """Stands for what was forgotten a moment ago: whoever has read it before does not write it back."""
 GONE_SECONDS = 10
+MOST_UNTOLD = 100_000
+"""Keys that a server which is away has to forget. When there are more it may know the first of them until they expire.
+"""
 
 _log = logging.getLogger("tarry.cached_batch")
 
@@ -92,6 +95,7 @@ class CachedBatch(Generic[Value]):
         self._at_once = at_once
         self._memory: _Memory[Value] = _Memory(kept.memory_size)
         self._breaker = Breaker()
+        self._untold: dict[str, None] = {}
 
     def __call__(self, keys: Iterable[str]) -> dict[str, Value]:
         """What is known of the keys, by key. Raises only what the loader raises."""
@@ -101,6 +105,7 @@ class CachedBatch(Generic[Value]):
         missing = [key for key in asked if key not in found]
         if not missing:
             return found
+        self._tell_what_it_missed()
         cached = self._read(missing)
         left = [key for key in missing if key not in cached]
         loaded = self._loaded(left)
@@ -123,12 +128,12 @@ class CachedBatch(Generic[Value]):
         """The loader has to be asked again. Other processes know it once their own memory has run out. Never fails."""
         names = list(keys)
         self._memory.forget(names)
-        commands = [("SET", self._name(key), GONE, "EX", GONE_SECONDS) for key in names]
-        self._execute(commands)
+        self._tell(names, self._forgetting(names))
 
     def forget_all_here(self) -> None:
         """Empties the memory of this process, and closes the circuit: for tests."""
         self._memory.held.clear()
+        self._untold.clear()
         self._breaker.succeeded()
 
     def _name(self, key: str) -> str:
@@ -163,7 +168,25 @@ class CachedBatch(Generic[Value]):
             ("SET", self._name(key), self._kept.write(value), "PX", int(self._kept.seconds(value) * 1000), *condition)
             for key, value in values.items()
         ]
-        self._execute(commands)
+        if only_new:
+            self._execute(commands)
+        else:
+            self._tell(list(values), commands)
+
+    def _forgetting(self, keys: Iterable[str]) -> list[tuple[object, ...]]:
+        return [("SET", self._name(key), GONE, "EX", GONE_SECONDS) for key in keys]
+
+    def _tell(self, keys: Sequence[str], commands: Sequence[tuple[object, ...]]) -> None:
+        """A command for each key. What the server knows of those that it missed may not be right any more."""
+        missed = keys[len(self._execute(commands)) :]
+        self._untold.update(dict.fromkeys(missed))
+        for key in list(self._untold)[: max(0, len(self._untold) - MOST_UNTOLD)]:
+            self._untold.pop(key, None)
+
+    def _tell_what_it_missed(self) -> None:
+        keys = list(self._untold)
+        for key in keys[: len(self._execute(self._forgetting(keys)))]:
+            self._untold.pop(key, None)
 
     def _execute(self, commands: Sequence[tuple[object, ...]]) -> list[object]:
         """The replies, in one trip for all that a list holds; none from where on the server is away."""

@@ -1,5 +1,6 @@
 """Look-ups behind two memories: one trip, one question for the rest, and no harm when a memory is away."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
@@ -178,3 +179,21 @@ def test_a_server_that_is_away_is_asked_once_a_second_and_the_loader_answers(
         look_up.note({"a": "1"})
         look_up.forget(["a"])
     assert asked == 1
+
+
+@pytest.mark.parametrize("change", ["forget", "note"])
+def test_what_a_server_that_was_away_could_not_be_told_it_does_not_say(change: str, made: Made, source: Source) -> None:
+    """It was out of reach of one process, and kept all that it knew."""
+    source.rows = {"a": "old", "b": "same"}
+    writer, reader = made(), made()
+    assert reader(["a", "b"]) == {"a": "old", "b": "same"}
+    source.rows["a"] = "new"
+    writer._breaker.failed(time.monotonic())
+    if change == "note":
+        writer.note({"a": "new"})
+    else:
+        writer.forget(["a"])
+    assert reader(["a"]) == {"a": "old"}
+    writer._breaker.succeeded()
+    assert writer(["b"]) == {"b": "same"}
+    assert reader(["a"]) == {"a": "new"}

@@ -14,7 +14,7 @@ from ..knowing import continuing, rules, seen, tallies
 from ..knowing.models import MOST_URL_CHARACTERS, Batch, BatchItem, Step
 from ..writing import blocking, wanting
 from ..writing.wanting import Wanted
-from . import batches, coalescing
+from . import batches, checking, coalescing
 from .batches import Sent
 from .deciding import JOINED, Decision, Status, decide, read, storable
 
@@ -47,7 +47,7 @@ def report(sent: Sent, now: datetime) -> Reported:
         raise ReportError(f"A list has 1 to {MOST_URLS:,} URLs.")
     if earlier := batches.find(sent, now):
         return _again(sent, earlier)
-    decisions = _decisions(sent.urls)
+    decisions = _decisions(sent.urls, now)
     batch = batches.create(sent, decisions, now)
     if batch is None:
         earlier = batches.find(sent, now)
@@ -58,11 +58,11 @@ def report(sent: Sent, now: datetime) -> Reported:
     return Reported(batch, decisions, is_new=True)
 
 
-def _decisions(urls: Sequence[str]) -> list[Decision]:
+def _decisions(urls: Sequence[str], now: datetime) -> list[Decision]:
     blocked = blocking.blocked_hosts()
     named, refused = read(urls, rules.current_rules(), lambda host: blocking.is_blocked(host, blocked))
     known = seen.look_up(list({digest for one in named for digest in one.digests}))
-    return sorted([*refused, *decide(named, known)], key=lambda decision: decision.position)
+    return sorted([*refused, *decide(named, checking.checked(known, now))], key=lambda decision: decision.position)
 
 
 def _ask(batch: Batch, decisions: Sequence[Decision], now: datetime) -> None:

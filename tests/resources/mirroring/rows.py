@@ -42,6 +42,8 @@ def resource(name: object, **fields: Any) -> Resource:
 
 def store(name: object, *, step: Step = Step.NEW) -> str:
     """The URL is stored now; the digest of its content. As the writer leaves the row."""
+    if not Blob.objects.filter(pk=content(name)).exists():
+        blob(name)
     Resource.objects.filter(pk=digest_of(url(name))).update(
         state=State.STORED, step=step, blob_digest=content(name), fetched_at=NOW, due_at=None
     )

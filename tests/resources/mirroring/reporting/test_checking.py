@@ -1,0 +1,64 @@
+"""What a list is told of is there, whatever was remembered when somebody was killed or a memory was away."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from resources.mirroring.knowing import seen
+from resources.mirroring.knowing.models import Blob, Resource, State
+from resources.mirroring.knowing.seen import Seen
+from tests.resources.mirroring.reporting.lists import report
+from tests.resources.mirroring.rows import NOW, content, digest_of, resource, store, url
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+
+
+def remembered(name: str) -> None:
+    """A URL as it is remembered after it was stored."""
+    seen.note({digest_of(url(name)): Seen(State.STORED, content(name))})
+
+
+def test_what_was_pruned_by_somebody_who_did_not_say_so_is_wanted() -> None:
+    remembered("a")
+    [decision] = report("a").decisions
+    assert (decision.status, decision.blob_digest) == ("accepted", "")
+    assert Resource.objects.get().state == State.WANTED
+    assert seen.look_up([digest_of(url("a"))])[digest_of(url("a"))].state is State.WANTED
+
+
+def test_a_row_whose_file_is_gone_is_wanted_again() -> None:
+    resource("a")
+    store("a")
+    Blob.objects.all().delete()
+    [decision] = report("a").decisions
+    assert decision.status == "accepted"
+    row = Resource.objects.get()
+    assert (row.state, row.blob_digest) == (State.WANTED, "")
+
+
+def test_what_was_taken_down_by_somebody_who_was_killed_over_it_has_failed() -> None:
+    resource("a")
+    store("a")
+    Blob.objects.update(taken_down_at=NOW)
+    [decision] = report("a").decisions
+    assert (decision.status, decision.blob_digest, decision.detail) == ("failed", "", "The file was taken down.")
+
+
+def test_what_has_another_file_by_now_is_told_of_that() -> None:
+    remembered("a")
+    resource("a")
+    store("a")
+    Resource.objects.update(blob_digest=content("b"))
+    Blob.objects.update(digest=content("b"))
+    [decision] = report("a").decisions
+    assert (decision.status, decision.blob_digest) == ("known", content("b"))
+
+
+def test_what_is_there_is_compared_by_one_query_for_all() -> None:
+    for number in range(50):
+        resource(number)
+        store(number)
+    with CaptureQueriesContext(connection) as asked:
+        found = report(*range(50))
+    assert {one.status for one in found.decisions} == {"known"}
+    assert len([query for query in asked if "resources_blob" in query["sql"]]) == 1
