@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from django.conf import settings
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -16,7 +16,10 @@ RESERVED_SLUGS = frozenset({ALL, "category"})
 MOST_SLUG_CHARACTERS = 100
 MOST_URL_CHARACTERS = 2000
 MARK_CHARACTERS = 32
+LEAST_INTERVAL_SECONDS, MOST_INTERVAL_SECONDS = 60, 30 * 86_400
+"""Bounds of what people may set as the time between two checks of a feed."""
 
+_interval = (MinValueValidator(LEAST_INTERVAL_SECONDS), MaxValueValidator(MOST_INTERVAL_SECONDS))
 _slug = RegexValidator(r"\A[a-z0-9]+(?:-[a-z0-9]+)*\Z", "Lower-case letters and digits, with hyphens between them.")
 
 
@@ -98,14 +101,14 @@ class Feed(models.Model):
         "least time between two checks (seconds)",
         null=True,
         blank=True,
-        validators=[MinValueValidator(60)],
+        validators=_interval,
         help_text="Empty: FEEDS_LEAST_SECONDS.",
     )
     most_seconds = models.PositiveIntegerField(
         "most time between two checks (seconds)",
         null=True,
         blank=True,
-        validators=[MinValueValidator(60)],
+        validators=_interval,
         help_text="Empty: FEEDS_MOST_SECONDS.",
     )
 
@@ -157,6 +160,7 @@ class Feed(models.Model):
             models.Index(
                 fields=("flagged_at",), condition=Q(paused=False, flagged_at__isnull=False), name="flagged_feeds"
             ),
+            models.Index(fields=("handed_over_at",), condition=Q(handed_over_at__isnull=False), name="feeds_in_hand"),
             models.Index(fields=("expected_seconds",), name="feeds_by_duration"),
             models.Index(fields=("state",), name="feeds_by_state"),
         )

@@ -59,7 +59,10 @@ def render(work_key: str, token: int, address: str) -> None:
 @shared_task(name="feeds.reseal", ignore_result=True)
 def reseal() -> None:
     """Seals passwords and headers that an earlier SECRET_KEY has sealed with the one of today."""
-    credentials.reseal()
+    try:
+        credentials.reseal()
+    except DatabaseError as error:
+        _log.warning("secrets of feeds are not sealed anew", extra={"error": str(error)})
 
 
 @shared_task(name="feeds.tell_of_failing", ignore_result=True)

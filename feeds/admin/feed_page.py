@@ -9,10 +9,10 @@ from resources.fetching.keeping.models import FetchDomain, FetchTiming
 from resources.fetching.keeping.records import url_digest
 from resources.mirroring.admin import words
 
-from ..keeping import credentials
+from ..keeping import credentials, health
 from ..models import Entry, Feed, Move
 from ..parsing import sanitising
-from . import charting, health
+from . import charting
 from .charting import Chart
 
 ENTRIES = 10

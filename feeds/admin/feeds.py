@@ -18,9 +18,9 @@ from django.views.decorators.http import require_POST
 from resources.mirroring.admin import words
 
 from ..errors import MoveError
-from ..keeping import adding, credentials, editing, flagging, pausing, versions
+from ..keeping import adding, credentials, editing, flagging, health, pausing, versions
 from ..models import Feed
-from . import feed_page, health, importing
+from . import feed_page, importing
 from .acting import Acting
 from .filters import CategoryFilter, HealthFilter
 from .forms import AddForm, ChangeForm

@@ -6,9 +6,8 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from ..keeping import categories
+from ..keeping import categories, health
 from ..models import ALL, Category, Feed
-from . import health
 
 TWICE = "twice"
 

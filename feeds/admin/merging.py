@@ -11,9 +11,8 @@ from django.template.response import TemplateResponse
 
 from resources.mirroring.admin import words
 
-from ..keeping import merging
+from ..keeping import health, merging
 from ..models import Entry, Feed
-from . import health
 
 MOST = 50
 NOT_ONE = "These share no entry. Are they really one feed?"

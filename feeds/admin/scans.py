@@ -28,6 +28,8 @@ class ScanAdmin(UncountedAdmin):
 
     @admin.display(description="took")
     def took(self, scan: Scan) -> str:
+        if scan.makespan_seconds is None and scan.ended_at is not None:
+            return "not known: not all came back"
         if scan.makespan_seconds is None:
             return f"goes on, begun {words.ago(scan.started_at, datetime.now(UTC))}"
         return _seconds(scan.makespan_seconds)

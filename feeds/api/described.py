@@ -6,8 +6,8 @@ from datetime import datetime
 from ninja import Schema
 from pydantic import Field
 
-from feeds.admin import health
 from feeds.encoding import entry_from_json
+from feeds.keeping import health
 from feeds.models import Entry, Feed
 from feeds.opml.outlines import Path
 

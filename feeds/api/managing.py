@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from feeds import addresses
 from feeds.errors import AddressError, FeedError
 from feeds.keeping import adding, flagging, following, pausing, versions
-from feeds.models import Feed
+from feeds.models import LEAST_INTERVAL_SECONDS, MOST_INTERVAL_SECONDS, Feed
 from resources.api import problems, tokens
 from resources.api.problems import Problem
 
@@ -20,10 +20,9 @@ from .described import FeedDescribed
 from .reading import one_described
 from .routing import Slug, find_feed, require_managing, require_user, router
 
-LEAST_SECONDS, MOST_SECONDS = 60, 30 * 86_400
 MOST_CATEGORIES, MOST_DEPTH = 20, 10
 Title = Annotated[str, Field(max_length=500)]
-Interval = Annotated[int, Field(ge=LEAST_SECONDS, le=MOST_SECONDS)]
+Interval = Annotated[int, Field(ge=LEAST_INTERVAL_SECONDS, le=MOST_INTERVAL_SECONDS)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Category = Annotated[list[Name], Field(min_length=1, max_length=MOST_DEPTH)]
 

@@ -10,11 +10,11 @@ from django.http import HttpRequest
 from ninja import Query
 from pydantic import Field
 
-from feeds.admin import health
 from feeds.composing import selecting
 from feeds.composing.asking import Asked
 from feeds.composing.errors import AskError
-from feeds.keeping import categories
+from feeds.composing.selecting import Bounds
+from feeds.keeping import categories, health
 from feeds.models import Feed
 from resources.api import problems
 from resources.api.problems import Problem
@@ -25,6 +25,8 @@ from .described import Entries, FeedDescribed, Feeds, Health, Timing, described,
 from .routing import PUBLIC, Slug, anybody, find_feed, may_manage, router
 
 MOST_FEEDS, MOST_ENTRIES, MOST_TIMINGS = 200, 200, 20
+SEARCHED_ENTRIES, MOST_CHARACTERS = 500, 500_000
+"""Of a page of entries. Main composes it while the client waits: bounded to some tens of milliseconds."""
 
 Standing = Literal["well", "failing", "gone", "throttled", "new", "paused", "slow", "pushed", "moving"]
 
@@ -126,7 +128,7 @@ def list_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
     except AskError as error:
         raise Problem(422, str(error)) from error
     assert asked is not None
-    found = selecting.select(asked, feed)
+    found = selecting.select(asked, feed, Bounds(SEARCHED_ENTRIES, MOST_CHARACTERS))
     older = {**given, "before": str(found.older)}
     return Entries(
         entries=[described_entry(row) for row in found.entries],

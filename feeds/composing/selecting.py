@@ -17,6 +17,14 @@ _CHUNK = 20
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """Of the work for a page: how many entries are searched, how long its texts may be."""
+
+    searched_entries: int
+    characters: int
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """Entries, the newest first, with their feeds; where older ones follow, and newer ones precede."""
 
@@ -25,18 +33,19 @@ class Selection:
     newer: Place | None
 
 
-def select(asked: Asked, subject: Feed | Category) -> Selection:
-    """The page's entries. Raises DatabaseError."""
+def select(asked: Asked, subject: Feed | Category, bounds: Bounds | None = None) -> Selection:
+    """The page's entries, within SEARCHED_ENTRIES and MOST_CHARACTERS if nothing is said. Raises DatabaseError."""
+    bounds = bounds or Bounds(SEARCHED_ENTRIES, MOST_CHARACTERS)
     among = _among(asked, subject)
     if asked.after is not None:
-        found, is_cut = _up_to(asked.limit, _matching(asked, _newer(among, asked.after)))
+        found, is_cut = _up_to(asked.limit, _matching(asked, _newer(among, asked.after), bounds), bounds)
         if is_cut:
             return Selection(tuple(found[::-1]), _place(found[0]), newer=_place(found[-1]))
     if asked.before is not None:
         among = _older(among, asked.before)
     ordered = among.order_by("-happened_at", "-pk")
-    found, is_cut = _up_to(asked.limit, _matching(asked, ordered))
-    older = _place(found[-1]) if is_cut else _end_of_search(asked, ordered)
+    found, is_cut = _up_to(asked.limit, _matching(asked, ordered, bounds), bounds)
+    older = _place(found[-1]) if is_cut else _end_of_search(asked, ordered, bounds)
     return Selection(tuple(found), older, newer=_place(found[0]) if found and asked.before else None)
 
 
@@ -67,11 +76,11 @@ def _among(asked: Asked, subject: Feed | Category) -> QuerySet[Entry]:
     return entries.filter(happened_at__gte=asked.since) if asked.since else entries
 
 
-def _matching(asked: Asked, ordered: QuerySet[Entry]) -> QuerySet[Entry]:
+def _matching(asked: Asked, ordered: QuerySet[Entry], bounds: Bounds) -> QuerySet[Entry]:
     """Those with all the words, in the same order."""
     if not asked.words:
         return ordered
-    found = Entry.objects.filter(pk__in=ordered[:SEARCHED_ENTRIES].values("pk"))
+    found = Entry.objects.filter(pk__in=ordered[: bounds.searched_entries].values("pk"))
     for word in asked.words.split():
         found = found.filter(text__contains=word)
     return found.order_by(*ordered.query.order_by)
@@ -89,13 +98,13 @@ def _newer(among: QuerySet[Entry], place: Place) -> QuerySet[Entry]:
     return among.filter(sooner, happened_at__gte=place.happened_at).order_by("happened_at", "pk")
 
 
-def _up_to(limit: int, entries: QuerySet[Entry]) -> tuple[list[Entry], bool]:
+def _up_to(limit: int, entries: QuerySet[Entry], bounds: Bounds) -> tuple[list[Entry], bool]:
     """As many as a page has, and whether there are more."""
     found: list[Entry] = []
     characters = 0
     for entry in entries.select_related("feed")[: limit + 1].iterator(chunk_size=_CHUNK):
         characters += _length(entry)
-        if len(found) == limit or (found and characters > MOST_CHARACTERS):
+        if len(found) == limit or (found and characters > bounds.characters):
             return found, True
         found.append(entry)
     return found, False
@@ -105,11 +114,11 @@ def _length(entry: Entry) -> int:
     return len(entry.data.get("content", "")) + len(entry.data.get("summary", ""))
 
 
-def _end_of_search(asked: Asked, ordered: QuerySet[Entry]) -> Place | None:
+def _end_of_search(asked: Asked, ordered: QuerySet[Entry], bounds: Bounds) -> Place | None:
     """Where the search stopped, None when it came to the end."""
     if not asked.words:
         return None
-    last = ordered.only("happened_at")[SEARCHED_ENTRIES - 1 : SEARCHED_ENTRIES].first()
+    last = ordered.only("happened_at")[bounds.searched_entries - 1 : bounds.searched_entries].first()
     return _place(last) if last else None
 
 

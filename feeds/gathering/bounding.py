@@ -15,8 +15,9 @@ MOST_HOSTS = 500
 
 
 def least_seconds(fetches: Sequence[Fetch]) -> float:
-    """Raises StoreUnavailable."""
+    """With all fetchers that there are. Raises StoreUnavailable."""
     limits = due.limits()
+    limits = replace(limits, slots=limits.slots * max(1, connections.run(frontier.fetchers())))
     return bound(fetches, limits, _known(fetches, limits)).seconds
 
 

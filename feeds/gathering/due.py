@@ -13,6 +13,8 @@ from ..scheduling.fetches import Fetch, Limits
 
 IN_HAND = timedelta(minutes=1)
 """When a feed that was handed over is looked at again: its claim may have been lost with Redis' data."""
+MOST_LOST = 1000
+"""Of those, in one scan: the next one looks at others."""
 EVERY = 1_000_000
 """More than there are."""
 MOST_NAMES = 500
@@ -39,13 +41,17 @@ class Due:
 
 
 def due(now: datetime, most: int) -> list[Due]:
-    """At most so many, each once: flagged ones first, then those that are due for longest. Raises DatabaseError."""
-    found = _read(_flagged(now).order_by("flagged_at"), most)
+    """At most so many, each once: flagged ones first, then those that are due for longest.
+
+    And some that seem lost, which have their places in line already. Raises DatabaseError.
+    """
+    found = _read(_flagged().order_by("flagged_at"), most)
     if len(found) < most:
         others = _due(now).order_by("next_check_at")
         known = {one.pk for one in found}
         found += [one for one in _read(others, most) if one.pk not in known][: most - len(found)]
-    return found
+    known = {one.pk for one in found}
+    return found + [one for one in _read(_lost(now).order_by("handed_over_at"), MOST_LOST) if one.pk not in known]
 
 
 def every() -> list[Due]:
@@ -70,18 +76,19 @@ def limits() -> Limits:
     return Limits(settings.FETCH_SLOTS, settings.FETCH_IN_FLIGHT, settings.FETCH_DELAY_SECONDS)
 
 
-def _flagged(now: datetime) -> QuerySet[Feed]:
+def _flagged() -> QuerySet[Feed]:
     """In hand is no reason to wait, if it was flagged since: it is to come before the rest."""
-    not_since = Q(handed_over_at=None) | Q(handed_over_at__lt=F("flagged_at")) | _lost(now)
+    not_since = Q(handed_over_at=None) | Q(handed_over_at__lt=F("flagged_at"))
     return Feed.objects.filter(not_since, paused=False, flagged_at__isnull=False)
 
 
 def _due(now: datetime) -> QuerySet[Feed]:
-    return Feed.objects.filter(Q(handed_over_at=None) | _lost(now), paused=False, next_check_at__lte=now)
+    return Feed.objects.filter(handed_over_at=None, paused=False, next_check_at__lte=now)
 
 
-def _lost(now: datetime) -> Q:
-    return Q(handed_over_at__lt=now - IN_HAND)
+def _lost(now: datetime) -> QuerySet[Feed]:
+    is_wanted = Q(flagged_at__isnull=False) | Q(next_check_at__lte=now)
+    return Feed.objects.filter(is_wanted, handed_over_at__lt=now - IN_HAND, paused=False)
 
 
 def _read(rows: QuerySet[Feed], most: int) -> list[Due]:

@@ -4,7 +4,7 @@ First a claim, then the row, then the job. Whoever dies between the steps leaves
 or a row that is looked at again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -30,7 +30,8 @@ class Tray:
     """What becomes of some feeds."""
 
     handed_over: int = 0
-    """How many of them are on their way since now."""
+    """How many of them are on their way since now; and `again`, of these, that had been lost on it."""
+    again: int = 0
     postponed: dict[int, timedelta] = field(default_factory=dict)
     refused: dict[int, standings.Failed] = field(default_factory=dict)
     impossible: list[int] = field(default_factory=list)
@@ -47,7 +48,7 @@ def hand_over(chosen: Sequence[tuple[Due, float]], scan: Scan | None, now: datet
     tray = Tray()
     works = [scan_work(one.pk, one.url, is_private=one.is_private) for one, _ in chosen]
     found = [standings.standing(reply) for reply in _ask([claims.beginning(work, refresh=True) for work in works])]
-    begun = {one.pk for (one, _), stands in zip(chosen, found, strict=True) if isinstance(stands, Begun)}
+    begun = {one.pk: one for (one, _), stands in zip(chosen, found, strict=True) if isinstance(stands, Begun)}
     claimed = [one for (one, _), stands in zip(chosen, found, strict=True) if isinstance(stands, Claimed | Promoted)]
     tray.ending += [one.pk for one in claimed if not one.was_in_hand]
     done = _mark(begun, {one.pk for one in claimed if one.was_in_hand}, scan, now)
@@ -83,13 +84,14 @@ def _order(one: Due, work: Work, token: int, seconds: float) -> Order:
     return Order(work.task, work.key, token, work.arguments, SCANNED, seconds, priority)
 
 
-def _publish(orders: Sequence[tuple[Due, Order]], begun: set[int], tray: Tray) -> list[Call]:
+def _publish(orders: Sequence[tuple[Due, Order]], begun: Collection[int], tray: Tray) -> list[Call]:
     """Returns what takes back the claims of those that were not taken."""
     taken = publishing.publish_all([order for _, order in orders])
     abandoned: list[Call] = []
     for (one, order), answer in zip(orders, taken, strict=True):
         if _is_taken(one, answer, tray):
             tray.handed_over += one.pk in begun
+            tray.again += one.pk in begun and one.was_in_hand
         elif one.pk in begun:
             abandoned.append(claims.abandoning(order.work_key, order.token))
     return abandoned
@@ -106,16 +108,19 @@ def _is_taken(one: Due, answer: Enqueued | Joined | Full | None, tray: Tray) -> 
     return True
 
 
-def _mark(begun: set[int], claimed: set[int], scan: Scan | None, now: datetime) -> set[int]:
+def _mark(begun: Mapping[int, Due], claimed: set[int], scan: Scan | None, now: datetime) -> set[int]:
     """What is in hand now; and what is still, unless it has come back meanwhile. Returns what was stored meanwhile.
 
-    A row is written before its claim ends: what has a new claim was not stored since, or its row says so.
+    A row is written before its claim ends: what has a new claim was not stored since, or its row says so. What was
+    lost on its way is still waited for by the scan that took it first.
     """
     done: set[int] = set()
     if begun:
         rows = Feed.objects.filter(pk__in=begun)
         done = set(rows.filter(checked_at__gte=now).values_list("pk", flat=True))
-        rows.exclude(pk__in=done).update(handed_over_at=now, scan=scan)
+        again = {pk for pk, one in begun.items() if one.was_in_hand}
+        rows.filter(pk__in=again - done).update(handed_over_at=now)
+        rows.exclude(pk__in=again | done).update(handed_over_at=now, scan=scan)
     if claimed:
         Feed.objects.filter(pk__in=claimed, handed_over_at__lt=now).update(handed_over_at=now)
     return done

@@ -19,6 +19,7 @@ from ..scheduling.fetches import Fetch
 from ..scheduling.orders import Order
 from . import bounding, due, handing
 from .due import Due
+from .handing import Tray
 from .work import SCANNED
 
 LOCK, LOCK_SECONDS = "feeds:scanning", 15
@@ -58,34 +59,34 @@ def ordered(chosen: Sequence[Due]) -> list[tuple[Due, Fetch]]:
 def _hand_over(line: Sequence[tuple[Due, Fetch]], lock: Lock, now: datetime) -> int:
     new = [fetch for one, fetch in line if not one.was_in_hand]
     noted = scans.begin(new, bounding.least_seconds(new), now)
-    handed_over, ending = _hand_over_parts(line, noted, lock, now)
+    found = _hand_over_parts(line, noted, lock, now)
+    handed_over, again = found.handed_over, found.again
     for _ in range(LOOKS):
-        if not ending:
+        if not found.ending:
             break
         time.sleep(MOMENT_SECONDS)
-        more, ending = _hand_over_parts([each for each in line if each[0].pk in ending], noted, lock, now)
-        handed_over += more
-    scans.note(noted, handed_over)
+        found = _hand_over_parts([each for each in line if each[0].pk in found.ending], noted, lock, now)
+        handed_over, again = handed_over + found.handed_over, again + found.again
+    scans.note(noted, handed_over - again)
     return handed_over
 
 
-def _hand_over_parts(
-    line: Sequence[tuple[Due, Fetch]], noted: Scan, lock: Lock, now: datetime
-) -> tuple[int, frozenset[int]]:
+def _hand_over_parts(line: Sequence[tuple[Due, Fetch]], noted: Scan, lock: Lock, now: datetime) -> Tray:
     """How many were handed over, and those whose last fetch is about to end."""
-    handed_over, ending, until = 0, set[int](), time.monotonic() + PASS_SECONDS
+    total, until = Tray(), time.monotonic() + PASS_SECONDS
     for place in range(0, len(line), AT_ONCE):
         if time.monotonic() > until:
             flagging.ask_for_scan()
             break
         part = [(one, fetch.seconds) for one, fetch in line[place : place + AT_ONCE]]
         tray = handing.hand_over(part, noted, now)
-        handed_over += tray.handed_over
-        ending.update(tray.ending)
+        total.handed_over += tray.handed_over
+        total.again += tray.again
+        total.ending += tray.ending
         if tray.full:
             break
         lock.keep()
-    return handed_over, frozenset(ending)
+    return total
 
 
 def _room() -> int:

@@ -1,14 +1,19 @@
 """Categories by their paths, as lists of feeds name them."""
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from hashlib import sha256
 
+from django.db import IntegrityError, transaction
+
 from .. import naming
+from ..errors import FeedError
 from ..models import ALL, RESERVED_SLUGS, Category, Feed
 from ..opml import mending
 from ..opml.outlines import Path
 
 MOST_TITLE_CHARACTERS = 200
+ATTEMPTS = 5
 
 
 def ensure(paths: Iterable[Path]) -> dict[Path, Category]:
@@ -73,11 +78,15 @@ def _path(category: Category, rows: Mapping[int, Category]) -> Path:
 
 
 def _ensured(parent: Category | None, title: str) -> Category:
-    found = Category.objects.filter(parent=parent, title=title).first()
-    if found is None:  # others may make it at the same time
+    """Others may make it at the same time, or take the slug that was free for another."""
+    for _ in range(ATTEMPTS):
+        found = Category.objects.filter(parent=parent, title=title).first()
+        if found is not None:
+            return found
         slug = _free_slug(parent, title)
-        found, _ = Category.objects.get_or_create(parent=parent, title=title, defaults={"slug": slug})
-    return found
+        with suppress(IntegrityError), transaction.atomic():
+            return Category.objects.create(parent=parent, title=title, slug=slug)
+    raise FeedError("Too many categories are being made at once. Try again.")
 
 
 def _free_slug(parent: Category | None, title: str) -> str:

@@ -3,13 +3,17 @@
 import json
 from base64 import b64encode
 from collections.abc import Mapping
+from typing import cast
 
 from django.db.models import Q
 
 from resources.fetching.errors import UnreadableSealError
 from resources.fetching.keeping import sealing
 
-from ..models import Feed
+from ..models import Feed, Move
+
+SEALED = ("sealed_password", "sealed_headers")
+"""The fields that hold secrets."""
 
 
 def sealed_password(password: str) -> str:
@@ -52,13 +56,21 @@ def shown_to_server(feed: Feed) -> dict[str, str]:
 
 
 def reseal() -> None:
-    """Seals with the first key what was sealed with a fallback. What no key opens stays as it is."""
-    for feed in Feed.objects.exclude(Q(sealed_password="") & Q(sealed_headers="")):
-        for name in ("sealed_password", "sealed_headers"):
+    """Seals with the first key what was sealed with a fallback, also what feeds have left behind where they were.
+
+    What no key opens stays as it is. Raises DatabaseError.
+    """
+    for feed in Feed.objects.exclude(Q(sealed_password="") & Q(sealed_headers="")).only(*SEALED).iterator():
+        for name in SEALED:
             before = getattr(feed, name)
             after = _resealed(before)
             if after != before:  # unless an admin has set another meanwhile
                 Feed.objects.filter(pk=feed.pk, **{name: before}).update(**{name: after})
+    for move in Move.objects.exclude(left_behind={}).only("left_behind").iterator():
+        kept = cast(dict[str, str], move.left_behind)
+        again = {name: _resealed(value) if name in SEALED else value for name, value in kept.items()}
+        if again != kept:
+            Move.objects.filter(pk=move.pk).update(left_behind=again)
 
 
 def _resealed(sealed: str) -> str:

@@ -1,7 +1,7 @@
 """Makes one feed of several that are the same: entries, followers and categories of all are kept."""
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
@@ -25,9 +25,16 @@ def merge(kept_id: int, merged_ids: Collection[int], now: datetime) -> int:
         for other_id in others:
             if other_id in rows:
                 _take_over(kept_id, other_id)
+        _compare_anew(rows[kept_id])
         following.recount([kept_id])
         versions.touch([kept_id], now)
         return Feed.objects.filter(pk__in=[pk for pk in others if pk in rows]).delete()[1].get("feeds.Feed", 0)
+
+
+def _compare_anew(kept: Feed) -> None:
+    """What is being read just now was compared with entries that are not all: it is not stored before it was again."""
+    began_at = kept.fetch_began_at or datetime.fromtimestamp(0, UTC)
+    Feed.objects.filter(pk=kept.pk).update(fetch_began_at=began_at + timedelta(microseconds=1))
 
 
 def _take_over(kept_id: int, other_id: int) -> None:

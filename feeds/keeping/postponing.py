@@ -4,6 +4,8 @@ import random
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
+from django.db.models import Case, F, When
+
 from resources.fetching.outcomes import Failed, Failure, Timing
 from retry import standings as claimed
 
@@ -61,5 +63,7 @@ def _decide(feed_id: int, failure: Failure, detail: str, wait_seconds: float, no
 
 
 def _update(feed_id: int, fields: Mapping[str, object], now: datetime) -> None:
-    """Unless something has come meanwhile."""
-    Feed.objects.filter(pk=feed_id).exclude(checked_at__gte=now).update(**fields, handed_over_at=None, flagged_at=None)
+    """Unless something has come meanwhile. What was flagged since is still to be fetched before the rest."""
+    flagged_at = Case(When(flagged_at__gt=now, then=F("flagged_at")), default=None)
+    rows = Feed.objects.filter(pk=feed_id).exclude(checked_at__gte=now)
+    rows.update(**fields, handed_over_at=None, flagged_at=flagged_at)

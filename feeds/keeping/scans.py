@@ -3,12 +3,15 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
+from django.db.models import Exists, OuterRef
+
 from ..models import Feed, Scan
 from ..scheduling.fetches import Fetch
 
 LONGEST = timedelta(days=1)
-"""A scan that has not ended by then ends: its feeds were lost, or are postponed again and again."""
-
+"""A scan that has not ended by then ends: its feeds were lost."""
+MOST_ENDED = 5
+"""In one pass: each begins one at the most."""
 
 Bounding = Callable[[Sequence[Fetch]], float]
 """The least seconds that fetches can take."""
@@ -29,12 +32,16 @@ def note(scan: Scan, handed_over: int) -> None:
 
 
 def end_finished(now: datetime, least_seconds: Bounding) -> None:
-    """Notes the end of scans all of whose feeds have come back. Raises DatabaseError."""
-    for scan in Scan.objects.filter(ended_at=None):
-        taken = Feed.objects.filter(scan=scan)
-        is_open = taken.filter(paused=False, handed_over_at__isnull=False).exists()
-        if not is_open or scan.started_at < now - LONGEST:
-            _end(scan, now, least_seconds)
+    """Notes the end of scans all of whose feeds have come back, a few at a time. Raises DatabaseError.
+
+    Of one that has lost some for so long that nobody waits any more it is not known how long it took.
+    """
+    out = Feed.objects.filter(scan=OuterRef("pk"), paused=False, handed_over_at__isnull=False)
+    over = Scan.objects.filter(ended_at=None).annotate(is_open=Exists(out)).order_by("started_at")
+    given_up = over.filter(is_open=True, started_at__lt=now - LONGEST).values_list("pk", flat=True)
+    Scan.objects.filter(pk__in=list(given_up)).update(ended_at=now)
+    for scan in over.filter(is_open=False)[:MOST_ENDED]:
+        _end(scan, now, least_seconds)
 
 
 def _end(scan: Scan, now: datetime, least_seconds: Bounding) -> None:

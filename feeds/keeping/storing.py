@@ -89,7 +89,7 @@ def store(feed: Feed, kept: Kept, came: Came, now: datetime) -> Stored:
         if is_changed:
             versions.touch_combinations([feed.pk], now)
         if decision.adopts is not None:
-            moves.move(feed.pk, decision.adopts, decision.reasons[-1], now)
+            _move(feed, decision.adopts, decision, now)
     return Stored.STORED
 
 
@@ -193,6 +193,17 @@ def _store_feed(feed: Feed, came: Came, decision: Decision, now: datetime, *, is
     if is_changed:
         fields |= {"changed_at": now, "version": versions.raised(now)}
     Feed.objects.filter(pk=feed.pk).update(**fields)
+
+
+def _move(feed: Feed, url: str, decision: Decision, now: datetime) -> None:
+    """To where it has moved for good. Where another feed is there, people are told, who can make one of the two."""
+    *others, why = decision.reasons
+    if moves.move(feed.pk, url, why, now):
+        return
+    there = Feed.objects.filter(url=url).exclude(pk=feed.pk).values_list("slug", flat=True).first()
+    which = f": “{there}”. Merge the two." if there else ", or nothing that can be asked."
+    reason = " ".join((*others, f"It redirects for good to {url}. There is another feed{which}"))
+    Feed.objects.filter(pk=feed.pk).update(reason=reason, moving=feed.moving)
 
 
 def _validators(feed: Feed, came: Came) -> dict[str, Any]:

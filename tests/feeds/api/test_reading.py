@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from feeds.api import reading
 from feeds.deciding.standing import State
 from resources.fetching.keeping.models import FetchTiming
 from tests.feeds.rows import NOW, category, entry, feed
@@ -97,6 +98,25 @@ def test_entries_are_searched(anybody: Caller) -> None:
     feed("blog", entry(1, title="Of cats"), entry(2, title="Of dogs"))
     found = get(anybody, "/api/feeds/blog/entries?q=cats")
     assert [one["title"] for one in found["entries"]] == ["Of cats"]
+
+
+def test_a_search_that_main_would_take_long_for_goes_on_with_the_next_page(
+    anybody: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "SEARCHED_ENTRIES", 2)
+    feed("blog", entry(1, title="Of cats"), *(entry(number) for number in range(2, 6)))
+    pages, path = [], "/api/feeds/blog/entries?q=cats"
+    while path:
+        page = get(anybody, path)
+        pages.append([one["title"] for one in page["entries"]])
+        path = (page["next"] or "").removeprefix("http://testserver")
+    assert pages == [[], [], ["Of cats"]]
+
+
+def test_a_page_ends_where_its_texts_are_long(anybody: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_CHARACTERS", 100)
+    feed("blog", *(entry(number, content="x" * 60) for number in range(2)))
+    assert [one["title"] for one in get(anybody, "/api/feeds/blog/entries")["entries"]] == ["Entry 1"]
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from feeds.gathering import due, handing, scanning
+from feeds.gathering import bounding, due, handing, scanning
 from feeds.gathering.work import work_key
 from feeds.keeping import flagging, postponing, scans
 from feeds.models import Feed, Scan
+from feeds.scheduling.fetches import Fetch
 from resources import locks
 from resources.fetching import publishing
 from resources.fetching.queues import frontier
@@ -48,6 +49,26 @@ def test_what_is_due_is_handed_over_once(gathering: RedisServers) -> None:
 
     assert [scan(), scan()] == [1, 0]
     assert jobs(gathering) == [URL]
+
+
+def test_what_waits_in_line_takes_no_place_from_what_is_due(gathering: RedisServers) -> None:
+    """It is looked at again all the same: its claim may be lost."""
+    now = datetime.now(UTC)
+    for place in range(3):
+        subscribe(f"{URL}{place}", next_check_at=now - timedelta(hours=1), handed_over_at=now - timedelta(minutes=2))
+    new = subscribe(f"{URL}new", next_check_at=now)
+
+    found = due.due(now, 1)
+    assert [one.pk for one in found if not one.was_in_hand] == [new.pk]
+    assert len(found) == 4
+
+
+def test_what_is_flagged_while_a_host_is_found_to_be_left_alone_stays_flagged() -> None:
+    one, now = subscribe(URL), datetime.now(UTC)
+    for flagged_at, after in ((now - timedelta(seconds=1), None), (now + timedelta(seconds=1),) * 2):
+        Feed.objects.filter(pk=one.pk).update(flagged_at=flagged_at)
+        postponing.write({one.pk: timedelta(minutes=10)}, {}, [], now)
+        assert row(one).flagged_at == after
 
 
 def test_what_is_flagged_comes_first_and_with_a_priority_of_its_own(gathering: RedisServers) -> None:
@@ -270,6 +291,49 @@ def test_a_scan_ends_when_the_last_of_its_feeds_has_come_back() -> None:
     assert noted.ended_at == began + timedelta(seconds=9)
     assert noted.makespan_seconds == pytest.approx(9, abs=1)
     assert noted.bound_seconds == 8.0
+
+
+def test_the_bound_of_a_scan_knows_how_many_fetchers_there_are(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    settings.FETCH_SLOTS = 2
+    fetches = [Fetch(str(place), f"{place}.example", 4.0) for place in range(8)]
+    for number, seconds in ((0, 16.0), (1, 16.0), (2, 8.0)):
+        connections.client("state").delete("fetch:fetchers")
+        for fetcher in range(number):
+            connections.run(frontier.sign_in(f"{fetcher}"))
+        assert bounding.least_seconds(fetches) == seconds
+
+
+def test_a_feed_that_was_lost_on_its_way_is_waited_for_by_the_scan_that_took_it(gathering: RedisServers) -> None:
+    one = subscribe(URL)
+    scan()
+    gathering.state.client.flushall()
+    Feed.objects.filter(pk=one.pk).update(handed_over_at=datetime.now(UTC) - timedelta(minutes=2))
+    assert scan() == 1
+    assert row(one).scan == Scan.objects.get()
+
+
+def test_a_scan_whose_feeds_never_come_back_has_no_time(gathering: RedisServers) -> None:
+    began = datetime.now(UTC)
+    many = [subscribe(f"https://{place}.example/") for place in range(2)]
+    scan()
+    came_back(many[:1], began + timedelta(seconds=4), 2.0)
+    scans.end_finished(began + timedelta(days=2), lambda fetches: 1.0)
+    noted = Scan.objects.get()
+    assert noted.ended_at is not None
+    assert (noted.makespan_seconds, noted.bound_seconds) == (None, None)
+
+
+def test_a_pass_ends_a_few_scans_and_those_that_go_on_hold_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scans, "MOST_ENDED", 2)
+    now = datetime.now(UTC)
+    opened = [scans.begin([], 0, now - timedelta(minutes=10 - place)) for place in range(4)]
+    subscribe(URL, scan=opened[0], handed_over_at=now)
+    for left in (2, 1, 1):
+        scans.end_finished(now, lambda fetches: 1.0)
+        assert Scan.objects.filter(ended_at=None).count() == left
+    assert Scan.objects.get(ended_at=None) == opened[0]
 
 
 def came_back(many: list[Feed], at: datetime, seconds: float) -> None:

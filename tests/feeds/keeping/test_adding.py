@@ -6,7 +6,7 @@ import pytest
 
 from feeds import addresses
 from feeds.errors import AddressError
-from feeds.keeping import adding, credentials, moves
+from feeds.keeping import adding, categories, credentials, moves
 from feeds.models import ALL, Category, Feed, Move
 from feeds.opml.outlines import Subscription
 from feeds.parsing.discovery import FeedAddress
@@ -76,6 +76,23 @@ def test_categories_of_one_name_in_two_places_are_two() -> None:
     slugs = set(Category.objects.values_list("slug", flat=True))
     assert {"art", "art-2"} < slugs
     assert any(slug.startswith("category-") for slug in slugs)
+
+
+@pytest.mark.parametrize("title", ["News", "news"])
+def test_categories_that_are_made_at_the_same_time_are_there(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else makes the same one, or takes its slug, between the look and the row."""
+    free_slug = categories._free_slug
+
+    def overtaken(parent: Category | None, wanted: str) -> str:
+        slug = free_slug(parent, wanted)
+        monkeypatch.undo()
+        Category.objects.create(slug=slug, title=title)
+        return slug
+
+    monkeypatch.setattr(categories, "_free_slug", overtaken)
+    feed, _ = adding.add(addresses.read("https://a.example/"), categories=[("News",)], now=NOW)
+    assert feed.categories.get().title == "News"
+    assert Category.objects.filter(title__iexact="news").count() == len({"News", title})
 
 
 def test_a_category_called_like_that_of_everything_is_not_made_again() -> None:

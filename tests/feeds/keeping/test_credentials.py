@@ -3,10 +3,11 @@
 import pytest
 from pytest_django import Settings
 
-from feeds.keeping import credentials
-from feeds.models import Feed
+from feeds.keeping import credentials, moves
+from feeds.models import Feed, Move
 from resources.fetching.errors import UnreadableSealError
 from tests.feeds.keeping import rows
+from tests.feeds.keeping.rows import NOW
 
 pytestmark = pytest.mark.django_db
 
@@ -45,3 +46,15 @@ def test_what_no_key_opens_stays_and_says_so(settings: Settings) -> None:
     credentials.reseal()
     with pytest.raises(UnreadableSealError):
         credentials.shown_to_server(feed)
+
+
+def test_what_was_left_behind_at_another_address_outlives_a_change_of_keys_too(settings: Settings) -> None:
+    feed = sealed()
+    moves.relocate(feed.pk, "https://elsewhere.example/feed", "It was moved.", NOW)
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "the next one", [settings.SECRET_KEY]
+    credentials.reseal()
+    settings.SECRET_KEY_FALLBACKS = []
+    moves.undo(Move.objects.get().pk, NOW)
+    feed.refresh_from_db()
+    assert credentials.password_of(feed) == "a:b"
+    assert credentials.headers_of(feed)["X-Key"] == "k"

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from multidict import CIMultiDict
 
-from feeds import readings
+from feeds import addresses, readings
 from feeds.deciding.checking import Read, Unchanged, Unreadable
-from feeds.keeping import storing, versions
+from feeds.keeping import merging, storing, versions
 from feeds.keeping.storing import Came, Kept, Stored
 from feeds.models import Category, Entry, Feed
 from feeds.readings import Question, Reading
 from resources.fetching.keeping.models import FetchTiming
 from resources.fetching.keeping.records import url_digest
-from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, NotModified, Timing
+from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, Hop, NotModified, Timing
 from tests.feeds.gathered import rss, subscribe
 
 pytestmark = pytest.mark.django_db
@@ -77,6 +77,38 @@ def test_a_result_that_was_compared_with_what_is_no_more_is_compared_anew(one: F
 
     assert storing.store(one, kept, late, minutes(6)) is Stored.AGAIN
     assert titles() == ["old"]
+
+
+@pytest.mark.parametrize("was_fetched", [True, False])
+def test_what_is_merged_into_a_feed_while_it_is_read_is_not_there_twice(one: Feed, *, was_fetched: bool) -> None:
+    other = subscribe(f"{URL}/other", "other")
+    store(other, rss("both"))
+    if was_fetched:
+        store(one, b"<rss version='2.0'><channel><title>A feed</title></channel></rss>", minutes(-9))
+    one.refresh_from_db()
+    kept = Kept.of(one)
+    same = rss("both").replace(b">both</guid>", b">another id</guid>")
+    late = came(kept, same, minutes(5))
+    merging.merge(one.pk, [other.pk], minutes(5))
+
+    assert storing.store(one, kept, late, minutes(6)) is Stored.AGAIN
+    one.refresh_from_db()
+    kept = Kept.of(one)
+    assert storing.store(one, kept, came(kept, same, minutes(5)), minutes(6)) is Stored.STORED
+    assert titles() == ["both"]
+
+
+def test_a_feed_that_moves_to_where_another_one_is_stays_and_says_so(one: Feed) -> None:
+    there = subscribe(f"{URL}/there", "there", key_digest=addresses.read(f"{URL}/there").key_digest)
+    seen = {"url": there.url, "first_at": minutes(-9999).isoformat(), "last_at": minutes(-999).isoformat(), "times": 2}
+    Feed.objects.filter(pk=one.pk).update(moving=seen, fetched_at=minutes(-9), own_title="A feed")
+    moved = replace(head(), url=there.url, hops=(Hop(URL, 301),))
+    assert store(one, rss("one"), answer=moved) is Stored.STORED
+
+    one.refresh_from_db()
+    assert (one.url, one.moving) == (URL, seen)
+    assert "There is another feed: “there”. Merge the two." in one.reason
+    assert "It has moved" not in one.reason
 
 
 def test_what_came_from_an_earlier_address_is_not_stored(one: Feed) -> None:
