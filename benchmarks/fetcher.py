@@ -20,8 +20,8 @@ from tests.flows.stack import Stack, eventually
 
 PAGES, PAGE_BYTES = 2_000, 10_000
 DOMAINS = 100
-AT_ONCE = 80
-"""A fetcher's places in the fast lane."""
+AT_ONCE = 100
+"""A fetcher's places."""
 ROUNDS = 11
 SHARE = 0.6
 POLITE_TO_ALL = {"FETCH_DELAY_SECONDS": "0.001", "FETCH_IN_FLIGHT": "8", "FETCH_BYTES_PER_SECOND": "0"}

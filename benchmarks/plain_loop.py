@@ -23,8 +23,8 @@ from resources.fetching.keeping.models import FetchTiming  # noqa: E402
 from resources.fetching.keeping.timings import BATCH  # noqa: E402
 from retry.conf import conf  # noqa: E402
 
-AT_ONCE = 80
-"""A fetcher's places in the fast lane."""
+AT_ONCE = 100
+"""A fetcher's places."""
 KEPT_SECONDS = 7200
 LIST = "benchmark:urls"
 

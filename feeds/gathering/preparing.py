@@ -49,7 +49,7 @@ class FetchFeed:
     """Somebody subscribed to this very URL. Robots that find their own way are what robots.txt is for."""
 
     settles_waits = True
-    """A row says when its feed is fetched next, and why then."""
+    """A row says when its feed is fetched next, and why then. What is slow holds a place for as long each time."""
 
     def fetch(self, *arguments: Argument) -> Fetch | Mapping[str, Prepared]:
         """The request, with the validators of what is stored; nothing where no scan would hand it over any more.

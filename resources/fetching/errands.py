@@ -20,6 +20,7 @@ class Task(Protocol):
 
     Both methods run in a thread: they may read stores and the database, and compute. Neither talks to the outside.
     Those of a task with `at_once = True` do without one where they can: see `is_at_once`.
+    With `settles_waits = True` they are told of more failures: see that.
     Both may raise retry.errors.PreparationError. The first of the arguments is the URL.
     """
 
@@ -53,7 +54,8 @@ def is_at_once(task: Task) -> bool:
 def settles_waits(task: Task) -> bool:
     """Whether it says that it keeps itself when something is to be asked for again.
 
-    Then its `prepare` is given a failure also where the job is tried again, but later than clients wait.
+    Then its `prepare` is given a failure also where the job is tried again, but later than clients wait; and what was
+    too slow is not tried again.
     """
     return getattr(task, "settles_waits", False) is True
 

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from django.conf import settings
@@ -23,7 +24,7 @@ from ..queues.jobs import Again as QueuedAgain
 from ..queues.jobs import Claimed, Doomed, Job, More, Report, Stale, Verdict, Wish
 from ..requests import Fetch
 from ..transport.client import Slows
-from ..transport.giving_up import Again
+from ..transport.giving_up import Again, Patience
 from . import judging, planning, robots, sparing, telling
 from .asking import Asker
 from .planning import Plan
@@ -151,7 +152,7 @@ class Attendant:
             with suppress(StoreUnavailable):
                 await self._trips.run(frontier.move(job.key, "fast"))
         attempts = job.attempts + 1
-        step = judging.step_after(outcome, attempts=attempts, patience=conf.patience(), random=random.random)
+        step = judging.step_after(outcome, attempts=attempts, patience=_patience(errands), random=random.random)
         if isinstance(step, Again):
             again = TryAgain(step.delay_seconds, counts=judging.counts(outcome))
             reply = await self._report(job, judging.report_of(outcome), again)
@@ -239,6 +240,14 @@ def _again(job: Claimed, wish: Wish) -> Job:
         detail=job.detail,
         egress=job.egress,
     )
+
+
+def _patience(errands: Iterable[Errand]) -> Patience:
+    """How often it is tried, for the most patient of those who want it."""
+    patience = conf.patience()
+    if not all(settles_waits(conf.task(errand.task)) for errand in errands):
+        return patience
+    return replace(patience, slow_attempts=1)
 
 
 def _was_quick(job: Claimed, outcome: Outcome) -> bool:

@@ -31,9 +31,11 @@ class Place:
 class Slots:
     """Counts. Whoever takes a place in a lane looks first whether it is open.
 
-    A fifth of the places is kept for each lane, whatever the other one wants. The slow lane may have half of them,
-    and of the other half what the fast one has not needed of late: what is slow stays long, so that what is fast must
-    find room at once. In all there are no more than `total`, but for what has moved to the slow lane.
+    Either may have what the other leaves. But what is slow stays long, so that what is fast must find room at once:
+    the slow lane takes no more than half of the places, and of the other half what the fast one has not needed of
+    late, but for a fifth of all, which it never takes. What is fast is over soon: as long as the slow lane has less
+    than half, the next free place is its. In all there are no more than `total`, but for what has moved to the slow
+    lane.
     """
 
     def __init__(self, total: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -50,10 +52,11 @@ class Slots:
         """How many more can be taken, in each lane that is open: the one that is to come first is first."""
         fast, slow = self._taken["fast"], self._taken["slow"]
         left = self.total - fast - slow
-        fast_room = max(min(left, self.total - self._kept - fast), self._kept - fast)
-        slow_room = min(left, self.total - self._reserved() - slow)
-        lanes: list[tuple[Lane, int]] = [("fast", fast_room), ("slow", slow_room)]
-        if slow < self._half:  # what is fast is over soon, and its next place comes as soon
+        lanes: list[tuple[Lane, int]] = [
+            ("fast", max(left, self._kept - fast)),
+            ("slow", min(left, self.total - self._reserved() - slow)),
+        ]
+        if slow < self._half:
             lanes.reverse()
         return {lane: room for lane, room in lanes if room > 0}
 

@@ -17,7 +17,7 @@ from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, Peer, answer
 from tests.resources.fetching.fetcher.running import in_turn, leftovers, run
 from tests.resources.fetching.fetchers import content, ended, fetching, want
-from tests.resources.fetching.pages import QUICK, page_work
+from tests.resources.fetching.pages import QUICK, TASK, page_work
 
 pytestmark = pytest.mark.usefixtures("pages")
 
@@ -133,6 +133,26 @@ def test_what_fails_for_a_while_is_tried_again_while_clients_wait() -> None:
             found = await ended(work)
         assert isinstance(found, standings.Done)
         assert len(origin.targets) == 3
+
+    run(test)
+
+
+@pytest.mark.parametrize(("tries_again", "times"), [(True, 2), (False, 1)])
+def test_what_is_too_slow_is_tried_once_more_unless_its_task_does_not_want_that(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, *, tries_again: bool, times: int
+) -> None:
+    settings.FETCH_HEAD_SECONDS = 0.2
+    settings.FETCH_BACKOFF_BASE_SECONDS = 0.01
+    monkeypatch.setattr(TASK, "settles_waits", not tries_again, raising=False)
+
+    async def test(origin: Origin) -> None:
+        work = page_work(origin.does("/a", Peer.hang))
+        async with fetching():
+            await want(work)
+            found = await ended(work)
+        assert isinstance(found, standings.Failed)
+        assert found.status == 504
+        assert origin.targets == ["/a"] * times
 
     run(test)
 

@@ -26,7 +26,7 @@ def fill(slots: Slots, lane: Lane) -> Sequence[Place]:
 
 def test_there_is_room_for_as_many_as_each_open_lane_can_take() -> None:
     slots = Slots(5, Now())
-    assert slots.rooms == {"fast": 4, "slow": 4}
+    assert slots.rooms == {"fast": 5, "slow": 4}
     fill(slots, "slow")
     assert slots.rooms == {"fast": 1}
     slots.take("fast")
@@ -43,9 +43,9 @@ def test_the_lanes_share_what_is_left() -> None:
     assert slots.rooms == {"fast": 2, "slow": 2}
 
 
-def test_a_fifth_of_the_places_is_kept_for_either_lane() -> None:
-    assert [len(fill(Slots(total, Now()), "fast")) for total in (2, 3, 20, 100)] == [1, 2, 16, 80]
+def test_a_fifth_of_the_places_is_kept_for_what_is_fast() -> None:
     assert [len(fill(Slots(total, Now()), "slow")) for total in (2, 3, 20, 100)] == [1, 2, 16, 80]
+    assert [len(fill(Slots(total, Now()), "fast")) for total in (2, 3, 20, 100)] == [2, 3, 20, 100]
 
 
 def test_what_the_fast_lane_needed_of_late_is_kept_for_it() -> None:
@@ -54,22 +54,21 @@ def test_what_the_fast_lane_needed_of_late_is_kept_for_it() -> None:
     for place in [slots.take("fast") for _ in range(6)]:
         place.leave()
     now.seconds += LATELY_SECONDS - 1
-    assert slots.rooms == {"slow": 14, "fast": 16}
+    assert slots.rooms == {"slow": 14, "fast": 20}
     now.seconds += 2 * LATELY_SECONDS
-    assert slots.rooms == {"slow": 16, "fast": 16}
+    assert slots.rooms == {"slow": 16, "fast": 20}
 
 
-def test_half_of_the_places_is_open_to_what_is_slow_whatever_the_fast_lane_needs() -> None:
+def test_free_places_go_to_what_is_slow_first_until_it_has_half_of_them() -> None:
     slots = Slots(20, Now())
     waiting = deque(fill(slots, "fast"))
     for _ in range(40):  # what is wanted in both lanes never ends
+        waiting.popleft().leave()
         first = next(iter(slots.rooms))
         place = slots.take(first)
         if first == "fast":
             waiting.append(place)
-        if not slots.rooms:
-            waiting.popleft().leave()
-    assert (slots.taken("slow"), slots.taken("fast")) == (10, 9)
+    assert (slots.taken("slow"), slots.taken("fast")) == (10, 10)
 
 
 def test_a_lane_that_holds_more_than_its_places_is_not_open() -> None:
