@@ -26,6 +26,7 @@ from benchmarks import (
     painting,
     priority,
     redirects,
+    scan,
     single_flight,
     swallowing,
     traffic,
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "interactive": interactive.measure,
     "frontier": frontier.measure,
     "ordering": ordering.measure,
+    "scan": scan.measure,
     "mirroring": mirroring.measure,
     "feed_reading": feed_reading.measure,
 }

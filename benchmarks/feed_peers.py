@@ -1,0 +1,122 @@
+"""Others with the same feeds: PyPI's `reader`, and Scrapy with AutoThrottle, as they are by default.
+
+They are installed into an environment of their own, and are no part of the project. Each has hosts of its own, in a
+process of their own, so that all of them can be asked at the same time.
+"""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import publishing
+from benchmarks.figures import Figure, Note
+from benchmarks.publishing import Asked, Publishing
+from feeds.scheduling.fetches import Fetch
+
+HOME = Path(__file__).parent / "results" / "feed_peers"
+SCRIPTS = Path(__file__).parent / "peer_scripts"
+PACKAGES = ("reader>=3", "sgmllib3k", "Scrapy>=2.13")
+"""reader imports sgmllib, and does not say that it needs it."""
+INSTALL_SECONDS = 120
+MOST_SECONDS = 480.0
+"""After so long they are ended: what is not there by then is stated."""
+SLOTS = 20
+
+
+class NotRunningError(Exception):
+    """Its last words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Its name, and its script with arguments. `{folder}` stands for a directory of its own."""
+
+    name: str
+    script: str
+    arguments: Sequence[str]
+
+
+PEERS = (
+    Peer("reader, 20 workers", "with_reader.py", ("{folder}/reader.sqlite3", "20")),
+    Peer("reader, 4 workers", "with_reader.py", ("{folder}/reader.sqlite3", "4")),
+    Peer("Scrapy, AutoThrottle", "with_scrapy.py", (str(SLOTS),)),
+)
+
+
+def compare(feeds: Sequence[Fetch], folder: Path, ours_seconds: float) -> Iterator[Figure | Note]:
+    """How long each takes for the same feeds, and what it leaves out; ÷ our seconds."""
+    python = _python()
+    if python is None:
+        yield Note("reader and Scrapy cannot be installed here: not compared")
+        return
+    with ExitStack() as parts:
+        running = []
+        for number, peer in enumerate(PEERS):
+            try:
+                running.append((peer, *_start(parts, peer, python, folder / str(number), feeds)))
+            except NotRunningError as error:
+                yield Note(f"{peer.name} does not run here: not compared: {error}")
+        deadline = time.monotonic() + MOST_SECONDS
+        for _, _, process in running:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+        for peer, hosts, _ in running:
+            yield from _figures(peer.name, hosts.asked(), len(feeds), ours_seconds)
+
+
+def _python() -> Path | None:
+    """The interpreter of their environment, which is made if need be; None where that is not possible."""
+    python = HOME / "bin" / "python"
+    if (HOME / "complete").exists():
+        return python
+    try:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(HOME)], check=True, timeout=INSTALL_SECONDS)
+        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]
+        subprocess.run(install, check=True, timeout=INSTALL_SECONDS, capture_output=True)
+    except (subprocess.SubprocessError, OSError):
+        shutil.rmtree(HOME, ignore_errors=True)
+        return None
+    (HOME / "complete").touch()
+    return python
+
+
+def _start(
+    parts: ExitStack, peer: Peer, python: Path, folder: Path, feeds: Sequence[Fetch]
+) -> tuple[Publishing, "subprocess.Popen[str]"]:
+    """Returns when it begins to fetch. It ends with `parts` at the latest. Raises NotRunningError."""
+    folder.mkdir()
+    hosts = parts.enter_context(publishing.running(folder / "asked", feeds))
+    arguments = [each.format(folder=folder) for each in peer.arguments]
+    command = ["setpriv", "--pdeathsig", "KILL", str(python), str(SCRIPTS / peer.script), *arguments]
+    pipe = subprocess.PIPE
+    with (folder / "log").open("w") as log:
+        process = parts.enter_context(
+            subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, text=True, cwd=folder)
+        )
+    parts.callback(process.kill)
+    assert process.stdin
+    assert process.stdout
+    with suppress(BrokenPipeError), process.stdin:
+        process.stdin.write("\n".join(hosts.urls))
+    if process.stdout.readline() != "begins\n":
+        raise NotRunningError((folder / "log").read_text().strip().rpartition("\n")[-1])
+    return hosts, process
+
+
+def _figures(name: str, asked: Sequence[Asked], feeds: int, ours_seconds: float) -> Iterator[Figure]:
+    """From the first request to the last answer. A feed is lost that was not answered with its body by then."""
+    began = min((one.began for one in asked), default=0.0)
+    served = {one.feed: one.ended for one in asked if one.status == 200}
+    took = max((one.ended for one in asked), default=0.0) - began
+    yield Figure(f"{name}: makespan", took, "s")
+    yield Figure("  ÷ Tarry's, with timings", took / ours_seconds)
+    yield Figure("  mean completion, of those that came", sum(served.values()) / max(1, len(served)) - began, "s")
+    yield Figure("  feeds lost", feeds - len(served))
+    yield Figure("  refused with 429 ÷ all requests", sum(one.status == 429 for one in asked) / max(1, len(asked)))
