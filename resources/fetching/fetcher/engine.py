@@ -143,7 +143,6 @@ class Engine:
         """A download turns out slow: it goes on in the slow lane, for this fetcher and for its domain."""
         if place.lane == "fast":
             place.move("slow")
-            self._look_again()
             self._start(self._tell_slow(job))
 
     async def _tell_slow(self, job: Claimed) -> None:
@@ -164,12 +163,8 @@ class Engine:
             if self._held.get(job.key) is job:
                 del self._held[job.key]
             place.leave()
-            self._look_again()
-
-    def _look_again(self) -> None:
-        """A place is free: what is due in a lane that was not open was not asked for."""
-        if self._slots.rooms.keys() - self._asked_lanes.keys():
-            self._waking.due_in(0)
+            if self._slots.rooms.keys() - self._asked_lanes.keys():  # what is due there was not asked for
+                self._waking.due_in(0)
 
     async def _renew_forever(self) -> None:
         """Shows that this fetcher is there, and sets leases anew, every third of them."""

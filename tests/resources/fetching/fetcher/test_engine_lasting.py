@@ -85,7 +85,7 @@ def test_there_are_never_more_in_flight_than_slots(settings: Settings) -> None:
             works = [page_work(url, str(number)) for number, url in enumerate(addresses)]
             for work in works:
                 await want(work)
-            async with fetching(slots=4):
+            async with fetching(slots=3):
                 for work in works:
                     assert isinstance(await ended(work), standings.Done)
         assert most == 3
