@@ -15,46 +15,39 @@ from .. import conf
 from ..knowing import continuing, hosts, ordering, seen, tallies
 from ..knowing.found import Found, Lost, Outcome, Source, Vouched
 from ..knowing.hosts import Learnt
-from ..knowing.lanes import lane_of_contents
-from ..knowing.models import Blob, Lane, Resource, State, Step, Validator
+from ..knowing.models import Blob, Resource, State, Step, Validator
 from ..knowing.seen import Seen
 from ..storing import taking_down
 from ..storing.blobs import is_elsewhere
-
-FOUND_FIELDS = (
-    "state",
-    "blob_digest",
-    "step",
-    "vouched_by",
-    "moved_to",
-    "etag",
-    "last_modified",
-    "fetched_at",
-    "due_at",
-    "attempts",
-    "failure",
-    "status",
-    "detail",
-    "lane",
-)
-LOST_FIELDS = ("state", "step", "fetched_at", "due_at", "attempts", "failure", "status", "detail")
+from . import upserting
 
 
 def flush(batch: Sequence[Outcome], now: datetime) -> list[Outcome]:
-    """Writes it; what was written, in the same order, each with the step that settled it. Raises DatabaseError."""
+    """Writes it; what was written, in the same order, each with the step that settled it.
+
+    What nothing came of, and was stored meanwhile by a redirect of another URL, is told as that. Raises DatabaseError.
+    """
     blobs = _write_blobs([one for one in batch if isinstance(one, Found)])
     with_steps = _with_steps(batch, blobs)
     found = [one for one in with_steps if isinstance(one, Found)]
     aliases = _aliases(found)
     written = [*aliases, *found]
-    _upsert(written, FOUND_FIELDS, blobs)
-    _upsert([one for one in with_steps if isinstance(one, Lost)], LOST_FIELDS, blobs)
+    upserting.upsert_found(written, blobs)
+    lost = [one for one in with_steps if isinstance(one, Lost)]
+    overtaken = upserting.upsert_lost(lost)
     _write_validators(found, now)
-    _tell([*aliases, *with_steps], now)
+    _tell([*written, *(one for one in lost if one.source.url_digest not in overtaken)], now)
     for digest in sorted(taking_down.taken_down({one.blob_digest for one in found})):
         # Taken down meanwhile, by somebody who looked for its URLs before.
         taking_down.refuse(digest, sorted({one.source.url_digest for one in written if one.blob_digest == digest}))
-    return with_steps
+    return [_as_it_stands(one, overtaken) for one in with_steps]
+
+
+def _as_it_stands(one: Outcome, overtaken: Mapping[str, Seen]) -> Outcome:
+    stands = overtaken.get(one.source.url_digest)
+    if isinstance(one, Lost) and stands and stands.state is State.STORED:
+        return Found(one.source, stands.blob_digest, one.at, step=Step.REDIRECT)
+    return one
 
 
 def _write_blobs(found: Sequence[Found]) -> dict[str, Blob]:
@@ -152,39 +145,6 @@ def _alias(source: Source, one: Found) -> Found:
     return replace(
         one, source=source, contents=None, step=Step.REDIRECT, moved_to=moved_to, etag=etag, last_modified=last_modified
     )
-
-
-def _upsert(outcomes: Sequence[Outcome], fields: Sequence[str], blobs: Mapping[str, Blob]) -> None:
-    """The last one of each URL. What the row says of its reports stays."""
-    rows = {one.source.url_digest: _row(one, blobs.get(one.blob_digest)) for one in outcomes}
-    Resource.objects.bulk_create(
-        [rows[digest] for digest in sorted(rows)],
-        update_conflicts=True,
-        unique_fields=["url_digest"],
-        update_fields=fields,
-    )
-
-
-def _row(one: Outcome, blob: Blob | None) -> Resource:
-    row = Resource(
-        url_digest=one.source.url_digest,
-        url=one.source.url,
-        host=one.source.host,
-        wanted_at=one.at,
-        fetched_at=one.at,
-        status=one.status,
-        blob_digest=one.blob_digest,
-        step=one.step,
-        lane=lane_of_contents(blob.media_type, blob.size) if blob else Lane.FAST,
-    )
-    if isinstance(one, Lost):
-        row.state, row.failure, row.detail = one.state, one.failure, one.detail[:500]
-        row.attempts, row.due_at = one.attempts, one.due_at
-    else:
-        row.state = State.STORED
-        row.moved_to, row.etag, row.last_modified = one.moved_to, one.etag, one.last_modified
-        row.vouched_by = one.vouched_by
-    return row
 
 
 def _write_validators(found: Sequence[Found], now: datetime) -> None:
