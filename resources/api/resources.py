@@ -15,6 +15,7 @@ from resources.mirroring.knowing import rules
 from resources.mirroring.knowing.models import Blob, Resource, State
 from resources.mirroring.serving import addresses
 from resources.mirroring.storing import taking_down
+from resources.mirroring.writing import telling
 from retry import deferring
 
 from . import lists, problems, tokens
@@ -170,7 +171,7 @@ def describe_url(
         attempts=row.attempts,
         failure=row.failure or None,
         status=row.status,
-        reason=row.detail or None,
+        reason=telling.told(row.failure, row.detail) or None,
     )
 
 

@@ -25,7 +25,7 @@ from ..knowing import hosts
 from ..knowing.found import Found, Lost, Outcome
 from ..knowing.hosts import Host
 from ..knowing.models import Resource, State
-from ..writing import blocking, writer
+from ..writing import blocking, telling, writer
 from . import deciding, settling, validators
 from .asked import Asked
 from .wanted import AGAIN_SECONDS, Wanted, is_at_hand, known_at, known_by, trust_in, unreadable
@@ -56,7 +56,8 @@ class Mirror:
         if row is not None and row.state == State.STORED:  # by a redirect of another URL, say
             return _ready(wanted, row.blob_digest)
         if row is not None and row.state == State.FAILED:
-            raise PreparationError(f"{row.detail}.", retry_seconds=AGAIN_SECONDS)
+            said = _sentence(telling.told(row.failure, row.detail))
+            raise PreparationError(said, retry_seconds=AGAIN_SECONDS)
         try:
             host = hosts.as_it_was(validators.host_of(wanted.source.url))
             blocked = blocking.is_blocked(wanted.source.host)
@@ -65,7 +66,8 @@ class Mirror:
             raise unreadable() from error
         except FetchError as error:
             _write(settling.lost(wanted, error.failure.value, error.detail))
-            raise PreparationError(f"{error.detail}.", retry_seconds=AGAIN_SECONDS) from error
+            said = _sentence(telling.told(error.failure.value, error.detail))
+            raise PreparationError(said, retry_seconds=AGAIN_SECONDS) from error
         if blocked:
             _write(settling.lost(wanted, blocking.FAILURE, blocking.SAID.rstrip(".")))
             raise PreparationError(blocking.SAID, status=404, retry_seconds=AGAIN_SECONDS)
@@ -169,4 +171,9 @@ def _failure(written: Lost, outcome: Fetched | NotModified | Dropped | Failed) -
     if written.due_at is not None:
         wait_seconds = (written.due_at - datetime.now(UTC)).total_seconds()
         wait_seconds -= min(RECORD_MARGIN_SECONDS, wait_seconds / 2)
-    return PreparationError(f"{written.detail}.".capitalize(), status=status, retry_seconds=max(1.0, wait_seconds))
+    said = _sentence(telling.told(written.failure, written.detail).capitalize())
+    return PreparationError(said, status=status, retry_seconds=max(1.0, wait_seconds))
+
+
+def _sentence(text: str) -> str:
+    return f"{text.rstrip('.')}."

@@ -20,7 +20,7 @@ from resources.models import ApiToken
 
 from ..knowing import ordering
 from ..knowing.models import MOST_URL_CHARACTERS, Batch, BatchItem, Resource, State, Step
-from ..writing import wanting
+from ..writing import telling, wanting
 from ..writing.wanting import Wanted
 from .deciding import JOINED, Decision, storable
 
@@ -189,7 +189,8 @@ def _settled(ended: QuerySet[Resource], step_if_stored: Value | F) -> dict[str, 
         output_field=CharField(),
     )
     blob = Case(When(state=State.FAILED, then=Value("")), default=F("blob_digest"))
-    detail = Case(When(state=State.FAILED, then=F("detail")), default=Value(""))
+    others = [When(state=State.FAILED, failure=failure, then=Value(said)) for failure, said in telling.IN_PLACE.items()]
+    detail = Case(*others, When(state=State.FAILED, then=F("detail")), default=Value(""))
     named = {"step": step, "blob_digest": blob, "detail": detail}
     return {name: Subquery(ended.annotate(found=found).values("found")[:1]) for name, found in named.items()}
 

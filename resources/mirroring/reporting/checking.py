@@ -5,19 +5,26 @@ away just then.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from ..knowing import seen
 from ..knowing.models import Blob, State
 from ..knowing.seen import Seen
 from ..storing import losing, taking_down
+from ..writing import telling
 
 
 def checked(known: Mapping[str, Seen], now: datetime) -> dict[str, Seen]:
-    """The same, by the URLs' digests, as it is now. URLs whose file is nowhere are wanted. Raises DatabaseError."""
+    """The same, by the URLs' digests, as it is now, in words for anybody. URLs whose file is nowhere are wanted.
+
+    Raises DatabaseError.
+    """
     found = _compared(known)
     gone = known.keys() - found.keys()
-    return found | _anew(sorted(gone), now) if gone else found
+    found |= _anew(sorted(gone), now) if gone else {}
+    failed = {url: one for url, one in found.items() if one.failure in telling.IN_PLACE}
+    return found | {url: replace(one, detail=telling.IN_PLACE[one.failure]) for url, one in failed.items()}
 
 
 def _anew(urls: Sequence[str], now: datetime) -> dict[str, Seen]:

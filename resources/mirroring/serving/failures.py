@@ -8,19 +8,13 @@ from retry import responses
 from ..knowing.models import State
 from ..knowing.seen import Seen
 from ..storing.taking_down import FAILURE as TAKEN_DOWN
-from ..writing import blocking
+from ..writing import telling
 
 AGAIN_SECONDS = 3600
 """Retry-After of what hardly changes by itself."""
 GONE = "This file was taken down."
 
 _NOT_THERE = frozenset({404, 410})
-_DETAILS = {
-    Failure.OURS.value: "This site cannot reach the origin.",
-    Failure.REFUSED.value: "This is an address that this site does not fetch from.",
-    blocking.FAILURE: "This site mirrors nothing from that host.",
-}
-"""In place of what the row says: that may name addresses of a private network."""
 
 
 def refusal(known: Seen) -> HttpResponse | None:
@@ -29,7 +23,7 @@ def refusal(known: Seen) -> HttpResponse | None:
         return None
     if known.failure == TAKEN_DOWN:
         return gone()
-    detail = _DETAILS.get(known.failure, f"The origin: {known.detail.rstrip('.')}.")
+    detail = telling.IN_PLACE.get(known.failure, f"The origin: {known.detail.rstrip('.')}.")
     if known.status in _NOT_THERE or known.failure == Failure.EXPIRED.value:
         return responses.problem(404, detail, wait_seconds=AGAIN_SECONDS, keep_seconds=1)
     status = 504 if known.failure == Failure.TOO_SLOW.value else 502

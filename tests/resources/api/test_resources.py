@@ -7,8 +7,9 @@ from uuid import UUID
 import pytest
 
 from resources.api import tokens
-from resources.mirroring.knowing import rules
-from resources.mirroring.knowing.models import Blob, Resource, Rule, State
+from resources.mirroring.knowing import rules, seen
+from resources.mirroring.knowing.models import Batch, Blob, Resource, Rule, State
+from resources.mirroring.reporting import batches
 from resources.models import ApiToken
 from tests.resources.mirroring.rows import NOW, blob, content, resource, store, url
 
@@ -98,6 +99,24 @@ def test_a_url_that_was_stored_before_a_rule_is_described_after_it(reporter: Cal
     found = reporter.client.get("/api/resources", {"url": address}, headers=reporter._fields()).json()
     assert (found["url_digest"], found["digest"]) == (row.pk, content("a"))
     rules.forget()
+
+
+@pytest.mark.parametrize("failure", ["refused", "ours"])
+def test_nobody_is_told_of_addresses_of_a_private_network(reporter: Caller, failure: str) -> None:
+    send(reporter, [url("a"), url("b")])
+    why = {"failure": failure, "detail": "10.1.2.3 is in a private network"}
+    Resource.objects.update(state=State.FAILED, step="failed", **why)
+    batch = Batch.objects.get()
+    assert batches.settle_batch(batch.pk, NOW)
+    seen.forget(list(Resource.objects.values_list("pk", flat=True)))
+
+    described = reporter.client.get("/api/resources", {"url": url("a")}, headers=reporter._fields())
+    listed = reporter.get(f"/api/batches/{batch.pk}")
+    reported = send(reporter, [url("a")])
+    for answer in (described, listed, reported):
+        assert answer.status_code in (200, 202)
+        assert b"this site" in answer.content.lower()
+        assert b"10.1.2.3" not in answer.content
 
 
 def test_a_file_is_taken_down(reporter: Caller) -> None:

@@ -9,13 +9,17 @@ from django.test import Client
 from pytest_django import Settings
 
 from resources.api import tokens
+from resources.mirroring.canonical.urls import canonical
 from resources.mirroring.gathering import wanted
+from resources.mirroring.gathering.preparing import Mirror
 from resources.mirroring.knowing import seen
 from resources.mirroring.knowing.found import Contents, Found, Source
-from resources.mirroring.knowing.models import Blob, Resource
+from resources.mirroring.knowing.models import Blob, Resource, State
+from resources.mirroring.knowing.rules import current_rules
 from resources.mirroring.storing import blobs, taking_down
 from resources.mirroring.writing import blocking, flushing, refetching
 from resources.models import ApiToken
+from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
 from tests.resources.fetching.fetcher.running import in_turn, leftovers
@@ -118,6 +122,15 @@ def test_failures_are_kept_in_the_row(status: str, state: str, failure: str, att
     [found] = Resource.objects.all()
     assert (found.state, found.failure, found.attempts) == (state, failure, attempts)
     assert (found.due_at is not None) == (state == "wanted")
+
+
+def test_who_waits_is_told_of_no_address_of_a_private_network() -> None:
+    url = "https://images.example.org/a.png"
+    digest = canonical(url, current_rules()).digest
+    why = {"state": State.FAILED, "failure": "refused", "detail": "10.1.2.3 is in a private network"}
+    Resource.objects.create(url_digest=digest, url=url, host="images.example.org", wanted_at=datetime.now(UTC), **why)
+    with pytest.raises(PreparationError, match="does not fetch from"):
+        Mirror().fetch(url, digest)
 
 
 def test_what_fails_for_a_while_is_tried_again_when_it_is_due(settings: Settings) -> None:
