@@ -16,7 +16,7 @@ from resources.mirroring.knowing.models import Batch, BatchItem
 from resources.mirroring.reporting import progress, reports, signatures, webhooks
 from resources.mirroring.reporting.batches import Sent
 from resources.mirroring.reporting.deciding import Decision
-from resources.mirroring.reporting.reports import DifferentReportError, Reported, ReportError
+from resources.mirroring.reporting.reports import DifferentReportError, Reported, ReportError, UnmadeReportError
 from retry import deferring
 
 from . import lists, problems, tokens
@@ -130,6 +130,8 @@ def report_resources(
         reported = reports.report(sent, datetime.now(UTC))
     except DifferentReportError as error:
         raise Problem(422, str(error)) from error
+    except UnmadeReportError as error:
+        raise Problem(503, str(error)) from error
     except ReportError as error:
         raise Problem(422, f"{error} Nothing was taken.") from error
     answer = _reported(reported)

@@ -31,6 +31,10 @@ class DifferentReportError(ReportError):
     """The key that was sent along belongs to another list."""
 
 
+class UnmadeReportError(ReportError):
+    """The database does not take the list, and has no other of the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reported:
     """A list that was taken, now or when it was sent before, and what becomes of each of its URLs, in their order."""
@@ -51,7 +55,8 @@ def report(sent: Sent, now: datetime) -> Reported:
     batch = batches.create(sent, decisions, now)
     if batch is None:
         earlier = batches.find(sent, now)
-        assert earlier is not None, "whoever made it, made it a moment ago"
+        if earlier is None:  # its token was deleted meanwhile, say
+            raise UnmadeReportError("The list could not be taken. Send it again.")
         return _again(sent, earlier)
     _ask(batch, decisions, now)
     _count(decisions, now)

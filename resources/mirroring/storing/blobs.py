@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO
+from uuid import uuid4
 
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage, default_storage
@@ -56,7 +57,7 @@ def keep(source: Path | bytes, digest: str) -> str:
         if not _touch(target):
             _make_folder(target.parent)
             _place(source, target)
-            _sync(target.parent)
+        _sync(target.parent)  # also of what another process has placed: it may not have come so far
     return name_of(digest)
 
 
@@ -88,7 +89,7 @@ def remove_here(digest: str, *, kept_before: float | None = None) -> bool:
     It is put aside before its age is read: who keeps the same bytes from then on finds nothing, and brings them.
     """
     target = path_of(digest)
-    aside = target.with_name(target.name + ASIDE)
+    aside = target.with_name(f"{digest}.{uuid4().hex}{ASIDE}")  # of its own: others may remove it at the same time
     before = time.time() if kept_before is None else kept_before
     with remote.told():
         try:

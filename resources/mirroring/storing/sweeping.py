@@ -177,7 +177,7 @@ def _files(shelf: str, now: datetime) -> Iterator[Found]:
 
 def _remove_left_behind(path: Path) -> None:
     """A file half-written, or one that was put aside to be removed: it may be wanted again by now."""
-    digest = path.name.removesuffix(blobs.ASIDE)
+    digest = path.name.partition(".")[0]
     if path.name.endswith(blobs.ASIDE) and Blob.objects.filter(digest=digest, taken_down_at=None).exists():
         with suppress(FileExistsError):
             os.link(path, path.with_name(digest))

@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import IntegrityError, OperationalError, connection
 
 from resources.mirroring.knowing import tallies
 from resources.mirroring.knowing.models import Batch, BatchItem, Resource, State, Tally
 from resources.mirroring.reporting import batches, reports
 from resources.mirroring.reporting.batches import Sent
-from resources.mirroring.reporting.reports import DifferentReportError, ReportError
+from resources.mirroring.reporting.reports import DifferentReportError, ReportError, UnmadeReportError
 from tests.conftest import RedisServers
 from tests.resources.mirroring.reporting.lists import report, sent
 from tests.resources.mirroring.rows import HOUR, NOW, content, digest_of, fail, resource, store, url
@@ -86,6 +86,18 @@ def test_of_two_who_send_the_same_at_once_one_makes_the_list(monkeypatch: pytest
     again = report("a")
     assert (again.batch.pk, again.is_new) == (first.batch.pk, False)
     assert Batch.objects.count() == BatchItem.objects.count() == 1
+
+
+def test_a_list_that_nobody_has_and_the_database_does_not_take_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise IntegrityError("its token was deleted")
+
+    monkeypatch.setattr(batches, "_insert_items", refuse)
+    with pytest.raises(UnmadeReportError, match="Send it again"):
+        report("a")
+    assert not Batch.objects.exists()
 
 
 def test_the_id_of_a_list_is_the_same_for_all_who_send_it_at_once() -> None:

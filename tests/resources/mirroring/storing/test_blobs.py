@@ -60,6 +60,14 @@ def test_what_is_there_is_not_written_again(spooled: Path) -> None:
     assert blobs.path_of(DIGEST).stat().st_ino == first
 
 
+def test_what_another_process_has_placed_is_on_the_disk_before_a_row_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    blobs.keep(BODY, DIGEST)
+    synced = list[Path]()
+    monkeypatch.setattr(blobs, "_sync", synced.append)
+    blobs.keep(BODY, DIGEST)
+    assert blobs.path_of(DIGEST).parent in synced
+
+
 def test_many_keep_the_same_at_once(spooled: Path) -> None:
     start, errors = Barrier(8), list[Exception]()
 
@@ -107,6 +115,28 @@ def test_what_was_kept_again_is_not_removed(spooled: Path, again: str) -> None:
     assert not blobs.remove_here(DIGEST, kept_before=began)
     assert blobs.path_of(DIGEST).read_bytes() == BODY
     assert blobs.remove_here(DIGEST)
+
+
+def test_two_who_remove_at_once_take_nothing_of_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes are kept again, and the second puts them aside, while the first is about to remove the old ones."""
+    blobs.keep(BODY, DIGEST)
+    began, unlink = time.time(), Path.unlink
+
+    def the_other_then_unlinked(path: Path) -> None:
+        blobs.keep(BODY, DIGEST)
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "stat", killed)
+            with pytest.raises(RuntimeError):
+                blobs.remove_here(DIGEST, kept_before=began)
+        unlink(path)
+
+    def killed(*_: object, **__: object) -> None:
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(Path, "unlink", the_other_then_unlinked)
+    blobs.remove_here(DIGEST, kept_before=began)
+    monkeypatch.undo()
+    assert [entry.read_bytes() for entry in blobs.path_of(DIGEST).parent.iterdir()] == [BODY]
 
 
 def test_with_a_bucket_bytes_are_held_on_this_machine_first(settings: Any, tmp_path: Path) -> None:

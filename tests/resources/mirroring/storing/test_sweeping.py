@@ -72,7 +72,7 @@ def test_half_written_files_are_removed(keep: Keep) -> None:
 
 def test_a_file_that_was_put_aside_by_a_process_that_was_killed_is_put_back_if_it_has_a_row(keep: Keep) -> None:
     path = aged(blobs.path_of(keep(BODY).digest), 2 * HOUR)
-    path.rename(path.with_name(path.name + blobs.ASIDE))
+    path.rename(path.with_name(f"{path.name}.0123{blobs.ASIDE}"))
     sweep()
     assert path.read_bytes() == BODY
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
