@@ -1,7 +1,6 @@
 """Claims: the right to do a piece of work, in `state`. Each function is one call to one script."""
 
 import json
-from collections.abc import Iterator
 from itertools import takewhile
 from typing import Literal
 
@@ -56,11 +55,23 @@ def starting(work_key: str, token: int, nonce: str) -> Call:
 
     It is SKIPPED for work of a long lane that nobody has asked for in RETRY_SKIP_SECONDS.
     """
-    lease_ms, skip_ms = (int(one * 1000) for one in (conf().RETRY_LEASE_SECONDS, conf().RETRY_SKIP_SECONDS))
-    backlog_ms = conf().RETRY_SKIP_BACKLOG_SECONDS * 1000
-    keys = [_claim(work_key), _done(work_key), _CLAIMS, _LEASES, _STARTED, SWEPT]
-    arguments = (work_key, token, nonce, lease_ms, UNKNOWN_DURATION_MS, FINISHED_CHANNEL)
-    return Call("state", "start", keys, (*arguments, *_mark_ms(), skip_ms, backlog_ms, *_lanes_that_skip()))
+    return Call("state", "start", (), (starting_terms(), work_key, token, nonce))
+
+
+def starting_terms() -> str:
+    """What lua/parts/starting.lua goes by, as JSON. Scripts of other apps may start works by it, in their own step."""
+    done_ms, fence_ms = _mark_ms()
+    terms = {
+        "lease_ms": int(conf().RETRY_LEASE_SECONDS * 1000),
+        "default_ms": UNKNOWN_DURATION_MS,
+        "channel": FINISHED_CHANNEL,
+        "done_ms": done_ms,
+        "fence_ms": fence_ms,
+        "skip_ms": int(conf().RETRY_SKIP_SECONDS * 1000),
+        "backlog_ms": conf().RETRY_SKIP_BACKLOG_SECONDS * 1000,
+        "workers": {name: lane["workers"] for name, lane in conf().RETRY_LANES.items() if lane.get("skips")},
+    }
+    return json.dumps(terms)
 
 
 def _mark_ms() -> tuple[int, int]:
@@ -73,12 +84,6 @@ def _mark_ms() -> tuple[int, int]:
     return int(done * 1000), int(fence * 1000)
 
 
-def _lanes_that_skip() -> Iterator[str | int]:
-    for name, lane in conf().RETRY_LANES.items():
-        if lane.get("skips"):
-            yield from (name, lane["workers"])
-
-
 def renewing(work_key: str, token: int) -> Call:
     """The lease is set anew. The reply is 0 when the claim is somebody else's by now."""
     lease_ms = int(conf().RETRY_LEASE_SECONDS * 1000)
@@ -87,8 +92,7 @@ def renewing(work_key: str, token: int) -> Call:
 
 def requeueing(work_key: str, token: int, wait_seconds: float) -> Call:
     """Running becomes queued again: the work is not done yet, and whoever publishes it knows when its turn comes."""
-    keys = [_claim(work_key), _CLAIMS, _LEASES]
-    return Call("state", "requeue", keys, [work_key, token, int(wait_seconds * 1000), UNKNOWN_DURATION_MS])
+    return Call("state", "requeue", (), [work_key, token, int(wait_seconds * 1000), UNKNOWN_DURATION_MS])
 
 
 def abandoning(work_key: str, token: int) -> Call:

@@ -1,7 +1,8 @@
 """Lua scripts, each one atomic step, as calls that any driver can carry out. PURE.
 
 Those of the protocol are here under their own names. Another app registers a folder of its own, under
-a namespace: `claim.lua` is then called `<namespace>.claim`.
+a namespace: `claim.lua` is then called `<namespace>.claim`. Its scripts may do, in their own step, what the protocol's
+parts do: `retry.starting` is lua/parts/starting.lua here.
 """
 
 import re
@@ -17,8 +18,12 @@ Reply = object
 PARTS = "parts"
 """The folder in a folder of scripts that holds what several of them need."""
 
-_NEEDS = re.compile(r"^-- needs: ([a-z_ ]+)\n", re.MULTILINE)
+PROTOCOL = "retry"
+"""The namespace that the protocol's own parts have for other apps."""
 
+_NEEDS = re.compile(r"^-- needs: ([a-z_. ]+)\n", re.MULTILINE)
+
+_PARTS: dict[str, str] = {}
 _TEXTS: dict[str, str] = {}
 _DIGESTS: dict[str, str] = {}
 
@@ -26,14 +31,17 @@ _DIGESTS: dict[str, str] = {}
 def register(folder: Path, namespace: str = "") -> None:
     """Makes all scripts of the folder known. Loads them into no server: that happens at their first call.
 
-    A script whose first lines hold `-- needs: a b` begins with parts/a.lua and parts/b.lua, in that order.
+    A script whose first lines hold `-- needs: a b.c` begins with parts/a.lua of its own folder and parts/c.lua of the
+    one that is registered as b, in that order. Raises KeyError for a part that is not there.
     """
-    parts = {path.stem: path.read_text() for path in (folder / PARTS).glob("*.lua")}
+    own = namespace or PROTOCOL
+    _PARTS.update({f"{own}.{path.stem}": path.read_text() for path in (folder / PARTS).glob("*.lua")})
     for path in folder.glob("*.lua"):
         name = f"{namespace}.{path.stem}" if namespace else path.stem
-        own = path.read_text()
-        needed = _NEEDS.search(own)
-        _TEXTS[name] = "".join(parts[part] for part in needed[1].split()) + own if needed else own
+        text = path.read_text()
+        needed = _NEEDS.search(text)
+        parts = [part if "." in part else f"{own}.{part}" for part in needed[1].split()] if needed else []
+        _TEXTS[name] = "".join(_PARTS[part] for part in parts) + text
         _DIGESTS[name] = sha1(_TEXTS[name].encode(), usedforsecurity=False).hexdigest()
 
 

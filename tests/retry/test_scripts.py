@@ -37,6 +37,15 @@ def test_a_namespace_keeps_scripts_of_one_name_apart(folder: Path) -> None:
     assert Call("state", "tests.look", []).by_text()[1] == "return 'another look'\n"
 
 
+@pytest.mark.usefixtures("servers")
+def test_a_script_may_need_parts_of_the_protocol(folder: Path) -> None:
+    (folder / "two.lua").write_text(
+        "-- needs: one retry.starting\nreturn start_work('work:none', '1', 'x', {}) + one\n"
+    )
+    scripts.register(folder, "tests")
+    assert connections.execute(Call("state", "tests.two", [])) == 1
+
+
 def test_a_script_that_needs_a_part_which_is_not_there_is_refused(folder: Path) -> None:
     (folder / "sum.lua").write_text("-- needs: three\nreturn three\n")
     with pytest.raises(KeyError, match="three"):

@@ -76,14 +76,14 @@ class Attendant:
         failed = Failed(failure, detail, Timing(time.time(), 0))
         begun: list[Errand] = []
         try:
-            await telling.tell(self._works, await self._begin(doomed.job.wishes, begun), failed)
+            await telling.tell(self._works, await self._begin(doomed.job, begun), failed)
             await self._finish(doomed.job, failed, begun)
         finally:
             self._works.let_go(begun)
 
     async def _attend(self, job: Claimed, claimed_at: float, slows: Slows, begun: list[Errand]) -> None:
         """The same, with a list of the errands that are in hand."""
-        errands = await self._begin(job.wishes, begun)
+        errands = await self._begin(job, begun)
         fetch = await self._plan(errands)
         if fetch is None:
             await self._leave(job, begun)
@@ -124,9 +124,10 @@ class Attendant:
         await self._report(job, judging.report_of(outcome), PutBack())
         return True
 
-    async def _begin(self, wishes: Iterable[Wish], begun: list[Errand]) -> list[Errand]:
-        """Those that are still wanted. They are `begun` from now on."""
-        started = await telling.begin(self._works, telling.errands_of(wishes))
+    async def _begin(self, job: Claimed, begun: list[Errand], late: Iterable[Wish] | None = None) -> list[Errand]:
+        """Those that are still wanted, of all or of those that came late. They are `begun` from now on."""
+        wishes = job.wishes if late is None else late
+        started = await telling.begin(self._works, telling.errands_of(wishes), job.starts if late is None else {})
         begun += started
         return started
 
@@ -214,7 +215,7 @@ class Attendant:
         while isinstance(reply := await self._trips.insist(partial(frontier.finish, job, version)), More):
             late = [wish for wish in reply.wishes if wish not in told]
             if isinstance(outcome, Fetched | Failed):
-                await telling.tell(self._works, await self._begin(late, begun), outcome)
+                await telling.tell(self._works, await self._begin(job, begun, late), outcome)
             else:  # nothing that everybody can use
                 untold += late
             told.update(late)

@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
 
+from retry import claims
 from retry.errors import StoreUnavailable
 
 from ..queues import frontier
@@ -110,7 +111,8 @@ class Engine:
             await self._trips.run(frontier.put_back(self._worker, list(self._held)))
         asked_at = time.monotonic()
         most = min(MOST_CLAIMS, max(self._asked_lanes.values()))  # the lanes share what is left
-        found = await self._trips.run(frontier.claim_some(self._worker, self._machine, most, self._asked_lanes))
+        terms = claims.starting_terms()
+        found = await self._trips.run(frontier.claim_some(self._worker, self._machine, most, self._asked_lanes, terms))
         self._claims_again()
         for one in found:
             if not isinstance(one, Idle):

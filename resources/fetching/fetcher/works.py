@@ -16,6 +16,7 @@ from retry.conf import conf
 from retry.connections import Steps
 from retry.contents import Prepared
 from retry.errors import PreparationError, StoreUnavailable
+from retry.scripts import Reply
 
 from ..errands import Errand
 from .trips import Trips, asking
@@ -32,13 +33,14 @@ class Works:
         self._held: dict[str, tuple[Errand, float]] = {}
         """By work key, what is held, and until when (monotonic) it is renewed."""
 
-    async def start(self, errand: Errand) -> bool:
+    async def start(self, errand: Errand, reply: Reply = None) -> bool:
         """Queued becomes running. False: somebody else has it, it is gone, or nobody wants it any more.
 
-        Raises StoreUnavailable.
+        `reply` is what became of that where it was asked to start with its job. Raises StoreUnavailable.
         """
-        nonce = f"{self._name}-{next(self._numbers)}"
-        reply = await self._trips.insist(lambda: asking(claims.starting(errand.work_key, errand.token, nonce)))
+        if reply is None:
+            nonce = f"{self._name}-{next(self._numbers)}"
+            reply = await self._trips.insist(lambda: asking(claims.starting(errand.work_key, errand.token, nonce)))
         if reply == claims.SKIPPED:
             observing.skipped(errand.task)
         if reply != claims.STARTED:

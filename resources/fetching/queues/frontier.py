@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from retry.claims import UNKNOWN_DURATION_MS
 from retry.connections import Steps
 from retry.scripts import Call
 
@@ -89,15 +90,18 @@ def claim(worker: str, machine: str, lanes: Iterable[Lane] = LANES) -> Steps[Cla
     return (yield from claim_some(worker, machine, 1, dict.fromkeys(lanes, 1)))[0]
 
 
-def claim_some(worker: str, machine: str, most: int, rooms: Mapping[Lane, int]) -> Steps[list[Claimed | Doomed | Idle]]:
+def claim_some(
+    worker: str, machine: str, most: int, rooms: Mapping[Lane, int], starting_terms: str = ""
+) -> Steps[list[Claimed | Doomed | Idle]]:
     """The next jobs for a fetcher, so many at most, and in each lane as many as it has room for.
 
     Idle ends them when nothing more is due, unless a lane has become full: of that it says nothing.
     `machine` names what shares its ways out to the network: when the network is away through one of them (its own,
-    or an egress), one request at a time tries that way.
+    or an egress), one request at a time tries that way. With `starting_terms`, of retry.claims, the works that want the
+    jobs start in the same step: no request waits for that.
     """
     lanes = [part for lane_and_room in rooms.items() for part in lane_and_room]
-    return replies.claimed((yield call("claim", worker, machine, most, *lanes)))
+    return replies.claimed((yield call("claim", worker, machine, most, starting_terms, *lanes)))
 
 
 def report(
@@ -137,9 +141,9 @@ def renew(jobs: Iterable[Claimed]) -> Steps[set[str]]:
 def put_back(worker: str, held: Iterable[str]) -> Steps[int]:
     """Queues again what this fetcher was handed and does not hold, since it has not come there. No lapse of theirs.
 
-    `held` are the keys of the jobs that it does hold. How many it was.
+    `held` are the keys of the jobs that it does hold. How many it was. Works that started with such jobs wait again.
     """
-    return int(str((yield call("put_back", worker, *held))))
+    return int(str((yield call("put_back", worker, UNKNOWN_DURATION_MS, *held))))
 
 
 def sign_in(worker: str) -> Steps[None]:

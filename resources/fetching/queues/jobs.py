@@ -1,5 +1,6 @@
 """What waits in the frontier, and what becomes of it. PURE: values only."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from hashlib import sha256
@@ -122,6 +123,8 @@ class Claimed:
 
     `needs_robots`: this turn is for the domain's robots.txt, in place of the job: frontier.set_crawl_delay(), then
     report what came of that request, and PutBack. Nothing else is sent to the domain meanwhile.
+
+    `starts`: by their keys, the works that were asked to start with it, and what became of that (retry.claims.STARTED).
     """
 
     key: str
@@ -138,6 +141,7 @@ class Claimed:
     lapses: int
     needs_robots: bool
     wishes: tuple[Wish, ...] = field(repr=False)
+    starts: Mapping[str, int] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,9 +49,9 @@ def _claimed(how: bytes, parts: Iterator[Any]) -> Claimed | Doomed | Idle:
     """One of them, by the parts that follow."""
     if how == b"idle":
         return Idle(next(parts) / 1000)
-    token, version, record, wanted = islice(parts, 4)
-    *held, needs_robots, why = record
-    job = _job(held, int(token), int(version), needs_robots == b"1", _wishes(wanted))
+    token, version, record, wanted, starts = islice(parts, 5)
+    *held, why = record
+    job = _job(held, int(token), int(version), _wishes(wanted), starts)
     return job if how == b"claimed" else Doomed(job, why.decode())
 
 
@@ -112,8 +112,8 @@ def _wishes(flat: Reply) -> tuple[Wish, ...]:
     return tuple(Wish(name, payload, int(order)) for name, order, _, payload in parted)
 
 
-def _job(held: list[Any], token: int, version: int, needs_robots: bool, wishes: tuple[Wish, ...]) -> Claimed:
-    *texts, priority, attempts, lapses = held
+def _job(held: list[Any], token: int, version: int, wishes: tuple[Wish, ...], starts: list[int]) -> Claimed:
+    *texts, priority, attempts, lapses, needs_robots = held
     key, url, detail, scope, host, egress, lane = (text.decode() for text in texts)
     return Claimed(
         key=key,
@@ -128,6 +128,7 @@ def _job(held: list[Any], token: int, version: int, needs_robots: bool, wishes: 
         priority=Priority(priority),
         attempts=attempts,
         lapses=lapses,
-        needs_robots=needs_robots,
+        needs_robots=needs_robots == b"1",
         wishes=wishes,
+        starts={wish.id: start for wish, start in zip(wishes, starts, strict=False)},  # none are asked for robots.txt
     )

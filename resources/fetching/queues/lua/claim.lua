@@ -1,14 +1,27 @@
 -- The next jobs, so many at most, for a fetcher that has room in these lanes: those that are to fail without a request
 -- first, then among the domains that are due interactive work, flagged work, and where the most remains to be done.
--- needs: domain line job network reaping
--- ARGV: rules worker machine most | for each lane its name and room
--- -> for each "claimed"|"doomed" token version job payloads; idle wait_ms when nothing more is due, in any lane
+-- needs: domain line job network reaping retry.starting
+-- Works of the deferral protocol that want them start with them, in the same step: what they go by is `terms`, or ''.
+-- ARGV: rules worker machine most terms | for each lane its name and room
+-- -> for each "claimed"|"doomed" token version job payloads starts; idle wait_ms when nothing more is due, in any lane
+-- starts: for each that wants it what start_work says; nothing where the turn is for something else
 -- job: key url detail scope host egress lane priority attempts lapses needs_robots why
 local worker, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[4])
+local terms = ARGV[5] ~= '' and cjson.decode(ARGV[5])
 local MOST_MOVES, MOST_TRIES, LONGEST_MS = 32, 16, 60000
 local lanes, room, found, number = {}, {}, {}, 0
-for place = 5, #ARGV, 2 do
+for place = 6, #ARGV, 2 do
   lanes[#lanes + 1], room[ARGV[place]] = ARGV[place], tonumber(ARGV[place + 1])
+end
+
+local function start_works(job, wanted)
+  local starts = {}
+  if not terms or job.needs_robots == '1' then return starts end
+  for place = 1, #wanted, 2 do
+    local order = string.match(wanted[place + 1], '^(%d+) ')
+    starts[#starts + 1] = start_work(wanted[place], order, job.token, terms)
+  end
+  return starts
 end
 
 local function hand_out(how, job, state)
@@ -18,8 +31,10 @@ local function hand_out(how, job, state)
   if number == 0 then redis.call('ZREM', 'fetch:idle', worker) end
   local record = {job.key, job.url, job.detail, job.scope, job.host, job.egress, job.lane, job.priority, job.attempts,
     job.lapses, job.needs_robots or '0', job.why or ''}
-  for _, part in ipairs({how, token, string.format('%.0f', job.version), record,
-    redis.call('HGETALL', 'fetch:wanted:' .. job.key)}) do found[#found + 1] = part end
+  local wanted = redis.call('HGETALL', 'fetch:wanted:' .. job.key)
+  for _, part in ipairs({how, token, string.format('%.0f', job.version), record, wanted, start_works(job, wanted)}) do
+    found[#found + 1] = part
+  end
   number = number + 1
   room[job.lane] = (room[job.lane] or 0) - 1
 end

@@ -1,0 +1,48 @@
+-- A queued claim becomes a running one. Of several copies of the work only one wins. Where the lane
+-- is long and nobody has asked for the work in a while, it ends at once instead, as `skipped`.
+-- The nonce names the copy: one whose reply was lost may ask again.
+-- terms: lease_ms default_ms channel done_ms fence_ms skip_ms backlog_ms workers (by name, of each lane that skips)
+-- -> 1 started | 2 skipped | 0 neither
+local function start_work(work, token, nonce, terms)
+  local claim, queued = 'retry:claim:' .. work, nil
+  local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'kind', 'starter', 'asked', 'aged')
+  if held[1] ~= token then return 0 end
+  if held[2] ~= 'queued' then return held[5] == nonce and 1 or 0 end
+  local lane, kind, asked, aged = held[3], held[4], tonumber(held[6]), held[7]
+  queued = 'retry:queued:' .. lane
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+  local function whole(x) return string.format('%.0f', x) end
+  local function mean(name) return tonumber(redis.call('GET', 'retry:duration:' .. name) or terms.default_ms) end
+
+  -- Passes of the sweeper that have followed one another for as long show that this server was there
+  -- to be asked: after an outage those who wait are given the time to ask again.
+  local function could_have_been_asked()
+    local since = tonumber(redis.call('GET', 'retry:swept'))
+    return since and now - since > terms.skip_ms
+  end
+
+  local function is_unwanted()
+    local workers = terms.workers[lane]
+    return terms.skip_ms > 0 and workers and not aged and asked and now - asked > terms.skip_ms
+      and could_have_been_asked() and redis.call('ZCARD', queued) * mean(lane) / workers > terms.backlog_ms
+  end
+
+  local unwanted = is_unwanted()
+  redis.call('ZREM', queued, work)
+  redis.call('ZREM', 'retry:claims', work)
+  redis.call('HSET', 'retry:started', lane, whole(now))
+  if unwanted then
+    local done = 'retry:done:' .. work
+    redis.call('DEL', claim)
+    redis.call('HSET', done, 'token', token, 'outcome', 'skipped', 'until', whole(now + terms.done_ms))
+    redis.call('PEXPIRE', done, terms.fence_ms)
+    redis.call('PUBLISH', terms.channel, 'skipped ' .. work)
+    return 2
+  end
+  redis.call('HSET', claim, 'state', 'running', 'starter', nonce, 'since', whole(now),
+    'expected', whole(now + mean(kind)))
+  redis.call('ZADD', 'retry:leases', now + terms.lease_ms, work)
+  return 1
+end

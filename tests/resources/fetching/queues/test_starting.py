@@ -1,0 +1,98 @@
+"""Works of the deferral protocol that start with the job that they want, in one step with its claim."""
+
+from dataclasses import replace
+
+import pytest
+
+from resources.fetching.queues import frontier
+from resources.fetching.queues.jobs import Claimed, Doomed, Wish
+from retry import claims, standings
+from retry.connections import run
+from retry.work import Work
+from tests.conftest import RedisServers
+from tests.resources.fetching.asking import enqueue, job
+from tests.resources.fetching.clock import Clock
+from tests.retry.claiming import begun, finish, look, queued, start, started
+
+WORK = Work("work:page", "tests.page", "fetch.fast", "fetch.refresh", "page", ("https://a.example.com/1",))
+LATE = replace(WORK, key="work:late")
+
+
+def claim_and_start() -> Claimed | Doomed:
+    """The next job, with what wants it."""
+    [found, *_] = run(frontier.claim_some("w", "m", 1, {"fast": 1, "slow": 1}, claims.starting_terms()))
+    assert isinstance(found, Claimed | Doomed), found
+    return found
+
+
+def want(work: Work, token: int, *, obeys_robots: bool = False, expires_at: float | None = None) -> None:
+    enqueue(job("1", wish=Wish(work.key, "{}", token), obeys_robots=obeys_robots, expires_at=expires_at))
+
+
+@pytest.mark.usefixtures("clock")
+def test_works_start_with_the_job_that_they_want(servers: RedisServers) -> None:
+    tokens = {work: begun(work).token for work in (WORK, LATE)}
+    for work, token in tokens.items():
+        want(work, token)
+    found = claim_and_start()
+    assert isinstance(found, Claimed)
+    assert found.starts == {WORK.key: claims.STARTED, LATE.key: claims.STARTED}
+    assert queued(servers, "fetch.fast") == set()
+    for work, token in tokens.items():
+        assert not start(work, token)
+        assert finish(work, token)
+
+
+@pytest.mark.usefixtures("clock")
+def test_work_that_goes_on_elsewhere_or_has_ended_does_not_start_with_its_job() -> None:
+    token, ended = begun(WORK).token, begun(LATE).token
+    want(WORK, token)
+    want(LATE, ended)
+    assert start(WORK, token)
+    assert finish(LATE, ended)
+    found = claim_and_start()
+    assert isinstance(found, Claimed)
+    assert found.starts == {WORK.key: 0, LATE.key: 0}
+    assert isinstance(look(WORK), standings.Claimed)
+
+
+@pytest.mark.usefixtures("clock")
+def test_nothing_starts_with_a_turn_that_is_for_robots_txt() -> None:
+    token = begun(WORK).token
+    want(WORK, token, obeys_robots=True)
+    found = claim_and_start()
+    assert isinstance(found, Claimed)
+    assert found.needs_robots
+    assert found.starts == {}
+    assert start(WORK, token)
+
+
+def test_works_start_with_a_doomed_job(clock: Clock) -> None:
+    token = begun(WORK).token
+    want(WORK, token, expires_at=clock.unix + 1)
+    clock.pass_by(2)
+    found = claim_and_start()
+    assert isinstance(found, Doomed)
+    assert found.job.starts == {WORK.key: claims.STARTED}
+
+
+def test_what_started_with_a_job_that_never_came_to_its_worker_waits_again(clock: Clock, servers: RedisServers) -> None:
+    token = begun(WORK).token
+    want(WORK, token)
+    claim_and_start()
+    clock.pass_by(1)
+    assert run(frontier.put_back("w", [])) == 1
+    assert queued(servers, "fetch.fast") == {WORK.key}
+    found = claim_and_start()
+    assert isinstance(found, Claimed)
+    assert found.starts == {WORK.key: claims.STARTED}
+
+
+def test_work_that_had_started_elsewhere_goes_on_there_when_its_job_goes_back(clock: Clock) -> None:
+    token = begun(WORK).token
+    want(WORK, token)
+    assert start(WORK, token, "elsewhere")
+    claim_and_start()
+    clock.pass_by(1)
+    assert run(frontier.put_back("w", [])) == 1
+    assert started(WORK, token, "elsewhere") == claims.STARTED
