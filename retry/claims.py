@@ -1,6 +1,7 @@
 """Claims: the right to do a piece of work, in `state`. Each function is one call to one script."""
 
 import json
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal
 
@@ -24,6 +25,14 @@ DURATION_KEPT_SECONDS = 30 * 24 * 3600
 UNKNOWN_DURATION_MS = 1000
 
 Mode = Literal["look", "begin", "refresh"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a claim ends, and what lua/parts/finishing.lua is told of that."""
+
+    outcome: Literal["stored", "failed"]
+    arguments: tuple[str | int | float, ...]
 
 
 def looking(work_key: str) -> Call:
@@ -101,21 +110,36 @@ def abandoning(work_key: str, token: int) -> Call:
 
 
 def finishing_stored(work_key: str, token: int, duration_seconds: float) -> Call:
-    return _finish(work_key, token, "stored", duration_seconds)
+    return finishing(stored(work_key, token, duration_seconds))
 
 
 def finishing_failed(work_key: str, token: int, error: PreparationError, *, luck: float) -> Call:
+    """Leaves a failure record. `luck` is as for failed()."""
+    return finishing(failed(work_key, token, error, luck=luck))
+
+
+def finishing(ending: Ending) -> Call:
+    """The end of a claim. The reply is 0 when the claim is somebody else's by now."""
+    return Call("state", "finish", (), (finishing_terms(), *ending.arguments))
+
+
+def stored(work_key: str, token: int, duration_seconds: float) -> Ending:
+    return Ending("stored", (work_key, token, "stored", round(duration_seconds * 1000, 1)))
+
+
+def failed(work_key: str, token: int, error: PreparationError, *, luck: float) -> Ending:
     """Leaves a failure record. `luck`, uniform in [0, 1), is the jitter of the back-off."""
     base_ms, max_ms = conf().RETRY_BACKOFF_BASE_SECONDS * 1000, conf().RETRY_BACKOFF_MAX_SECONDS * 1000
     asked_ms = -1 if error.retry_seconds is None else error.retry_seconds * 1000
-    return _finish(work_key, token, "failed", 0, error.status, error.detail, base_ms, max_ms, luck, asked_ms)
+    failure = (error.status, error.detail, base_ms, max_ms, luck, asked_ms)
+    return Ending("failed", (work_key, token, "failed", 0, *failure))
 
 
-def _finish(work_key: str, token: int, outcome: str, duration_seconds: float, *failure: str | int | float) -> Call:
-    keys = [_claim(work_key), _done(work_key), _failure(work_key), _CLAIMS, _LEASES]
-    duration_ms, kept_ms = round(duration_seconds * 1000, 1), DURATION_KEPT_SECONDS * 1000
-    arguments = [work_key, token, outcome, *_mark_ms(), duration_ms, kept_ms, FINISHED_CHANNEL, *failure]
-    return Call("state", "finish", keys, arguments)
+def finishing_terms() -> str:
+    """What lua/parts/finishing.lua goes by, as JSON. Scripts of other apps may end works by it, in their own step."""
+    done_ms, fence_ms = _mark_ms()
+    kept_ms = DURATION_KEPT_SECONDS * 1000
+    return json.dumps({"done_ms": done_ms, "fence_ms": fence_ms, "kept_ms": kept_ms, "channel": FINISHED_CHANNEL})
 
 
 def sweeping(most: int) -> Call:

@@ -17,7 +17,7 @@ from .. import conf
 from ..addressing import signed_urls
 from ..errands import Errand, settles_waits
 from ..errors import FetchError
-from ..outcomes import Failed, Failure, Fetched, Outcome, Timing
+from ..outcomes import Failed, Failure, Fetched, Outcome
 from ..queues import frontier
 from ..queues.frontier import End, Hold, PutBack, TryAgain
 from ..queues.jobs import Again as QueuedAgain
@@ -30,7 +30,7 @@ from .asking import Asker
 from .planning import Plan
 from .threads import in_thread
 from .trips import Trips
-from .works import Works
+from .works import Closing, Works
 
 QUICK_SECONDS = 0.1
 """What is told to everybody in that time is reported together with its end. The domain does not wait for longer."""
@@ -39,12 +39,6 @@ LAPSING_SECONDS = 5.0
 """When to look again after work whose claim has lost its fetcher: about when the sweeper has found it."""
 
 ASKED_TO_WAIT = frozenset({Failure.THROTTLED, Failure.POSTPONED})
-
-DOOMS = {
-    "expired": (Failure.EXPIRED, "the signature in its address has run out"),
-    "stalled": (Failure.THROTTLED, "its server has let nothing through for too long"),
-    "lapsed": (Failure.OURS, "it has ended its fetcher twice"),
-}
 
 _log = logging.getLogger("tarry.fetching")
 
@@ -72,8 +66,7 @@ class Attendant:
 
     async def dismiss(self, doomed: Doomed) -> None:
         """Tells everybody of a job that has failed without a request. Raises StoreUnavailable."""
-        failure, detail = DOOMS[doomed.why]
-        failed = Failed(failure, detail, Timing(time.time(), 0))
+        failed = judging.failure_of(doomed, time.time())
         begun: list[Errand] = []
         try:
             await telling.tell(self._works, await self._begin(doomed.job, begun), failed)
@@ -149,7 +142,7 @@ class Attendant:
         return plan.fetch
 
     async def _conclude(self, job: Claimed, errands: list[Errand], outcome: Outcome, begun: list[Errand]) -> None:
-        if _was_quick(job, outcome):  # the next time it is asked for in the fast lane
+        if judging.was_quick(job, outcome, settings.FETCH_SLOW_AFTER_SECONDS):  # the next time in the fast lane
             with suppress(StoreUnavailable):
                 await self._trips.run(frontier.move(job.key, "fast"))
         attempts = job.attempts + 1
@@ -175,16 +168,25 @@ class Attendant:
 
         soon = asyncio.get_running_loop().call_later(QUICK_SECONDS, hold)
         try:
-            await telling.tell(self._works, errands, outcome)
+            left = await self._tell(errands, outcome)
             soon.cancel()
-            if held:
-                await held[0]
-                return False
-            return not isinstance(await self._report(job, report, End(job.version)), More)
+            if not held:
+                return not isinstance(await self._report_the_end(job, report, left), More)
+            if left:
+                await self._works.finish(left)
+            await held[0]
+            return False
         finally:
             soon.cancel()
             for task in held:
                 task.cancel()
+
+    async def _tell(self, errands: list[Errand], outcome: Outcome) -> Closing | None:
+        """What is left to be done for who alone wants it. Of several, the first does not wait for the last."""
+        if len(errands) == 1:
+            return await telling.keep(self._works, errands[0], outcome)
+        await telling.tell(self._works, errands, outcome)
+        return None
 
     async def _wait(self, job: Claimed, errands: list[Errand], outcome: Outcome, wait_seconds: float) -> None:
         """The job is queued again. Nobody is left to wait for longer than clients do."""
@@ -223,6 +225,16 @@ class Attendant:
         for wish in untold:
             await self._trips.run(frontier.enqueue(_again(job, wish)))
 
+    async def _report_the_end(self, job: Claimed, report: Report, left: Closing | None) -> object:
+        """Of the job, and of the work that is left to be ended, in one step."""
+        ending = left.ending if left else None
+        ended, reply = await self._trips.insist(
+            lambda: frontier.report_and_finish(job, self._machine, report, End(job.version), ending)
+        )
+        if left:
+            self._works.has_ended(left, ended=ended)
+        return reply
+
     async def _report(self, job: Claimed, report: Report, then: frontier.Next) -> object:
         return await self._trips.insist(lambda: frontier.report(job, self._machine, report, then))
 
@@ -249,9 +261,3 @@ def _patience(errands: Iterable[Errand]) -> Patience:
     if not all(settles_waits(conf.task(errand.task)) for errand in errands):
         return patience
     return replace(patience, slow_attempts=1)
-
-
-def _was_quick(job: Claimed, outcome: Outcome) -> bool:
-    """Whether a job of the slow lane does not belong there."""
-    succeeded = not isinstance(outcome, Failed)
-    return job.lane == "slow" and succeeded and outcome.timing.seconds < settings.FETCH_SLOW_AFTER_SECONDS

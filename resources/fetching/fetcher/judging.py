@@ -3,9 +3,15 @@
 from collections.abc import Callable
 
 from ..addressing.scopes import scopes
-from ..outcomes import Failed, Failure, Outcome
-from ..queues.jobs import Report, Verdict
+from ..outcomes import Failed, Failure, Outcome, Timing
+from ..queues.jobs import Claimed, Doomed, Report, Verdict
 from ..transport.giving_up import UNCOUNTED, Again, GiveUp, Patience, next_step
+
+DOOMS = {
+    "expired": (Failure.EXPIRED, "the signature in its address has run out"),
+    "stalled": (Failure.THROTTLED, "its server has let nothing through for too long"),
+    "lapsed": (Failure.OURS, "it has ended its fetcher twice"),
+}
 
 
 def report_of(outcome: Outcome) -> Report:
@@ -31,6 +37,12 @@ def was_put_off(outcome: Outcome) -> bool:
     return isinstance(outcome, Failed) and outcome.failure is Failure.POSTPONED and not outcome.hops
 
 
+def was_quick(job: Claimed, outcome: Outcome, slow_after_seconds: float) -> bool:
+    """Whether a job of the slow lane does not belong there."""
+    succeeded = not isinstance(outcome, Failed)
+    return job.lane == "slow" and succeeded and outcome.timing.seconds < slow_after_seconds
+
+
 def counts(outcome: Outcome) -> bool:
     """Whether it is an attempt of the job. What rests elsewhere, and what refuses, is not the job's failure."""
     return not isinstance(outcome, Failed) or outcome.failure not in UNCOUNTED
@@ -51,6 +63,12 @@ def step_after(
         patience=patience,
         random=random,
     )
+
+
+def failure_of(doomed: Doomed, at: float) -> Failed:
+    """What a job that has failed without a request is told to be, at that Unix time."""
+    failure, detail = DOOMS[doomed.why]
+    return Failed(failure, detail, Timing(at, 0))
 
 
 def _verdict(failed: Failed) -> Verdict:

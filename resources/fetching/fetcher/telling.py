@@ -15,7 +15,7 @@ from ..errands import Contents, Errand, SparingTask, Task, is_at_once
 from ..outcomes import Dropped, Fetched, Outcome
 from ..queues.jobs import Wish
 from .threads import in_thread
-from .works import Works
+from .works import Closing, Works, failing
 
 Result = TypeVar("Result")
 
@@ -44,17 +44,21 @@ def errands_of(wishes: Iterable[Wish]) -> list[Errand]:
     return found
 
 
-async def _tell(works: Works, errand: Errand, outcome: Outcome) -> None:
+async def keep(works: Works, errand: Errand, outcome: Outcome) -> Closing:
+    """Has the contents prepared and stored. Does not end the claim."""
     began = time.monotonic()
     try:
         prepared = await _prepared(conf.task(errand.task), outcome, errand)
     except PreparationError as error:
-        await works.fail(errand, error, outcome.timing.seconds)
+        return failing(errand, error, outcome.timing.seconds)
     except Exception:  # noqa: BLE001  the edge of a process: whatever is raised is a failed preparation
         _log.exception("preparation failed", extra={"work": errand.work_key})
-        await works.fail(errand, PreparationError("The preparation failed."), outcome.timing.seconds)
-    else:
-        await works.store(errand, prepared, outcome.timing.seconds + time.monotonic() - began)
+        return failing(errand, PreparationError("The preparation failed."), outcome.timing.seconds)
+    return await works.keep(errand, prepared, outcome.timing.seconds + time.monotonic() - began)
+
+
+async def _tell(works: Works, errand: Errand, outcome: Outcome) -> None:
+    await works.finish(await keep(works, errand, outcome))
 
 
 async def _prepared(task: Task, outcome: Outcome, errand: Errand) -> Mapping[str, Prepared]:

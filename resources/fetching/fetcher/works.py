@@ -5,6 +5,7 @@ import logging
 import random
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
 from uuid import uuid4
@@ -12,6 +13,7 @@ from uuid import uuid4
 from django.conf import settings
 
 from retry import claims, contents, observing, standings
+from retry.claims import Ending
 from retry.conf import conf
 from retry.connections import Steps
 from retry.contents import Prepared
@@ -22,6 +24,15 @@ from ..errands import Errand
 from .trips import Trips, asking
 
 _log = logging.getLogger("tarry.fetching")
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How an errand's claim is to end, and how many seconds all of it took."""
+
+    errand: Errand
+    ending: Ending
+    seconds: float
 
 
 class Works:
@@ -55,29 +66,40 @@ class Works:
 
     async def store(self, errand: Errand, prepared: Mapping[str, Prepared], seconds: float) -> None:
         """Stores the contents behind their fences, then ends the claim. `seconds` is what all of it took."""
-        try:
-            ended = await self._trips.insist(lambda: _storing(errand, prepared, seconds))
-        except StoreUnavailable as error:
-            _log.warning("refused by a store", extra={"work": errand.work_key, "error": str(error)})
-            await self.fail(errand, PreparationError("The content could not be stored."), seconds)
-        except PreparationError as error:
-            await self.fail(errand, error, seconds)
-        except Exception:  # noqa: BLE001  what a preparer gave cannot be stored: its fault alone
-            _log.exception("cannot be stored", extra={"work": errand.work_key})
-            await self.fail(errand, PreparationError("The preparation failed."), seconds)
-        else:
-            self._end(errand, "stored", ended, seconds)
+        await self.finish(await self.keep(errand, prepared, seconds))
 
     async def fail(self, errand: Errand, error: PreparationError, seconds: float) -> None:
         """Leaves a failure record."""
-        luck = random.random()
-        finishing = claims.finishing_failed(errand.work_key, errand.token, error, luck=luck)
+        await self.finish(failing(errand, error, seconds))
+
+    async def keep(self, errand: Errand, prepared: Mapping[str, Prepared], seconds: float) -> Closing:
+        """Stores the contents behind their fences. Does not end the claim."""
         try:
-            ended = await self._trips.insist(lambda: asking(finishing)) == 1
+            await self._trips.insist(lambda: _storing(errand, prepared, seconds))
+        except StoreUnavailable as error:
+            _log.warning("refused by a store", extra={"work": errand.work_key, "error": str(error)})
+            return failing(errand, PreparationError("The content could not be stored."), seconds)
+        except PreparationError as error:
+            return failing(errand, error, seconds)
+        except Exception:  # noqa: BLE001  what a preparer gave cannot be stored: its fault alone
+            _log.exception("cannot be stored", extra={"work": errand.work_key})
+            return failing(errand, PreparationError("The preparation failed."), seconds)
+        return Closing(errand, claims.stored(errand.work_key, errand.token, seconds), seconds)
+
+    async def finish(self, closing: Closing) -> None:
+        """Ends the claim."""
+        try:
+            ended = await self._trips.insist(lambda: asking(claims.finishing(closing.ending))) == 1
         except StoreUnavailable as refusal:  # the lease lapses, and the sweeper has the work done again
-            _log.error("could not finish", extra={"work": errand.work_key, "error": str(refusal)})
+            _log.error("could not finish", extra={"work": closing.errand.work_key, "error": str(refusal)})
             ended = False
-        self._end(errand, "failed", ended, seconds)
+        self.has_ended(closing, ended=ended)
+
+    def has_ended(self, closing: Closing, *, ended: bool) -> None:
+        """The claim is not in hand any more. Unless it has `ended`, it was somebody else's by then."""
+        self.let_go([closing.errand])
+        outcome = closing.ending.outcome if ended else "superseded"
+        observing.prepared(closing.errand.task, outcome, closing.seconds)
 
     async def put_back(self, errand: Errand, wait_seconds: float) -> None:
         """Running becomes queued again: its turn comes in so long."""
@@ -113,16 +135,16 @@ class Works:
     async def _renew(self, errand: Errand) -> None:
         await self._trips.run(asking(claims.renewing(errand.work_key, errand.token)))
 
-    def _end(self, errand: Errand, outcome: str, ended: bool, seconds: float) -> None:
-        self.let_go([errand])
-        observing.prepared(errand.task, outcome if ended else "superseded", seconds)
+
+def failing(errand: Errand, error: PreparationError, seconds: float) -> Closing:
+    """The end that leaves a failure record."""
+    return Closing(errand, claims.failed(errand.work_key, errand.token, error, luck=random.random()), seconds)
 
 
-def _storing(errand: Errand, prepared: Mapping[str, Prepared], seconds: float) -> Steps[bool]:
+def _storing(errand: Errand, prepared: Mapping[str, Prepared], seconds: float) -> Steps[None]:
     stored_at = datetime.now(UTC)
     for key, content in prepared.items():
         yield contents.writing(key, content, errand.token, stored_at, seconds)
-    return (yield claims.finishing_stored(errand.work_key, errand.token, seconds)) == 1
 
 
 def _longest_seconds() -> float:

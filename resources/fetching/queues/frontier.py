@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from retry.claims import UNKNOWN_DURATION_MS
+from retry.claims import UNKNOWN_DURATION_MS, Ending, finishing_terms
 from retry.connections import Steps
 from retry.scripts import Call
 
@@ -111,6 +111,13 @@ def report(
 
     A throttled job is queued again whatever `then` says, and so is one whose network is away.
     """
+    return (yield from report_and_finish(job, machine, outcome, then))[1]
+
+
+def report_and_finish(
+    job: Claimed, machine: str, outcome: Report, then: Next, ending: Ending | None = None
+) -> Steps[tuple[bool, Held | Ended | More | Again | NoBudget | Stale]]:
+    """The same, and the end of a work that wanted the job; whether it was that work's end."""
     what, version, again_seconds = "hold", -1, 0.0
     match then:
         case End(version):
@@ -121,8 +128,9 @@ def report(
             what = "back"
     latency_ms, retry_after_ms = outcome.latency_seconds * 1000, max(0.0, outcome.retry_after_seconds) * 1000
     came = (outcome.verdict.value, outcome.status, latency_ms, retry_after_ms, outcome.bytes)
+    of_work = (finishing_terms(), *ending.arguments) if ending else ()
     return replies.reported(
-        (yield call("report", machine, job.key, job.token, *came, what, version, again_seconds * 1000))
+        (yield call("report", machine, job.key, job.token, *came, what, version, again_seconds * 1000, *of_work))
     )
 
 

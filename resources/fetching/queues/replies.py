@@ -55,9 +55,13 @@ def _claimed(how: bytes, parts: Iterator[Any]) -> Claimed | Doomed | Idle:
     return job if how == b"claimed" else Doomed(job, why.decode())
 
 
-def reported(reply: Reply) -> Held | Ended | More | Again | NoBudget | Stale:
-    """Reads the answer of report.lua."""
-    parts = cast(list[Any], reply)
+def reported(reply: Reply) -> tuple[bool, Held | Ended | More | Again | NoBudget | Stale]:
+    """Reads the answer of report.lua: whether a work ended, and what became of the job."""
+    ended, *parts = cast(list[Any], reply)
+    return ended == 1, _reported(parts)
+
+
+def _reported(parts: list[Any]) -> Held | Ended | More | Again | NoBudget | Stale:
     match parts[0]:
         case b"held":
             return Held()
@@ -66,7 +70,7 @@ def reported(reply: Reply) -> Held | Ended | More | Again | NoBudget | Stale:
         case b"refused":
             return NoBudget()
         case _:
-            return finished(reply)
+            return finished(parts)
 
 
 def finished(reply: Reply) -> Ended | More | Stale:

@@ -1,15 +1,20 @@
 -- What came of a request: the domain learns from it and its place in flight is free. The job goes on
--- being held, is done, or is queued again.
--- needs: domain line job adapting network
+-- being held, is done, or is queued again. A work that wanted it may end in the same step.
+-- needs: domain line job adapting network retry.finishing
 -- ARGV: rules machine key token verdict status latency_ms retry_after_ms bytes
 --       next("hold"|"end"|"again"|"later"|"back") version again_ms
--- -> stale | held | ended | more version payloads | again wait_ms | refused
+--       | terms work token outcome duration_ms ..., as finish_work takes them
+-- -> {whether that work ended, 1 or 0} then stale | held | ended | more version payloads | again wait_ms | refused
 local machine, key, token, verdict, status = unpack(ARGV, 2, 6)
 local latency, retry_after, bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local what, version, again_ms = ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12])
 
+-- Whatever has become of the job: the work has a token of its own.
+local ended = ARGV[13]
+  and finish_work(cjson.decode(ARGV[13]), ARGV[14], ARGV[15], ARGV[16], ARGV[17], {unpack(ARGV, 18)}) or 0
+
 local job = job_of(key)
-if not job or job.token ~= token or job.state ~= 'running' then return {'stale'} end
+if not job or job.token ~= token or job.state ~= 'running' then return {ended, 'stale'} end
 local d = domain(job.scope)
 leave_flight(d, job)
 local ours = verdict == 'unsent'
@@ -129,4 +134,4 @@ else
 end
 settle(d)
 wake()
-return reply
+return {ended, unpack(reply)}

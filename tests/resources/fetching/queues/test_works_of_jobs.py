@@ -1,16 +1,18 @@
-"""Works of the deferral protocol that start with the job that they want, in one step with its claim."""
+"""Works of the deferral protocol that start and end with the job that they want, in one step with it."""
 
 from dataclasses import replace
 
 import pytest
 
 from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Claimed, Doomed, Wish
+from resources.fetching.queues.frontier import End
+from resources.fetching.queues.jobs import Claimed, Doomed, Ended, More, Stale, Wish
 from retry import claims, standings
 from retry.connections import run
+from retry.errors import PreparationError
 from retry.work import Work
 from tests.conftest import RedisServers
-from tests.resources.fetching.asking import enqueue, job
+from tests.resources.fetching.asking import OK, enqueue, job
 from tests.resources.fetching.clock import Clock
 from tests.retry.claiming import begun, finish, look, queued, start, started
 
@@ -96,3 +98,55 @@ def test_work_that_had_started_elsewhere_goes_on_there_when_its_job_goes_back(cl
     clock.pass_by(1)
     assert run(frontier.put_back("w", [])) == 1
     assert started(WORK, token, "elsewhere") == claims.STARTED
+
+
+def report_and_finish(held: Claimed, ending: claims.Ending) -> tuple[bool, object]:
+    return run(frontier.report_and_finish(held, "m", OK, End(held.version), ending))
+
+
+def claimed_for(work: Work) -> tuple[Claimed, int]:
+    """The job of a work that began, and the work's token."""
+    token = begun(work).token
+    want(work, token)
+    found = claim_and_start()
+    assert isinstance(found, Claimed)
+    return found, token
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_work_ends_with_the_report_of_its_job(servers: RedisServers) -> None:
+    held, token = claimed_for(WORK)
+    assert report_and_finish(held, claims.stored(WORK.key, token, 0.1)) == (True, Ended())
+    found = look(WORK)
+    assert isinstance(found, standings.Done)
+    assert found.outcome == "stored"
+    assert not servers.state.client.exists("retry:leases", "fetch:leases")
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_report_whose_reply_was_lost_may_be_made_again() -> None:
+    held, token = claimed_for(WORK)
+    ending = claims.failed(WORK.key, token, PreparationError("No.", status=504), luck=0.5)
+    report_and_finish(held, ending)
+    assert report_and_finish(held, ending) == (True, Stale())
+    found = look(WORK)
+    assert isinstance(found, standings.Failed)
+    assert (found.status, found.detail) == (504, "No.")
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_work_ends_while_the_job_goes_on_for_who_joined_late() -> None:
+    held, token = claimed_for(WORK)
+    want(LATE, begun(LATE).token)
+    ended, reply = report_and_finish(held, claims.stored(WORK.key, token, 0.1))
+    assert ended
+    assert isinstance(reply, More)
+    assert isinstance(look(WORK), standings.Done)
+    assert isinstance(look(LATE), standings.Claimed)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_job_ends_although_its_work_is_somebody_elses_by_now() -> None:
+    held, token = claimed_for(WORK)
+    assert report_and_finish(held, claims.stored(WORK.key, token - 1, 0.1)) == (False, Ended())
+    assert isinstance(look(WORK), standings.Claimed)
