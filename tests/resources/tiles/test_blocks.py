@@ -1,5 +1,6 @@
 """Blocks of tiles: their names, and that a tile painted in one is to the byte the tile painted alone."""
 
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ def test_a_tile_of_a_block_is_to_the_byte_the_tile_alone(  # noqa: PLR0917  # dr
     tiles = Block.around(Tile("a", zoom, u, v, scale, image_format), side).tiles(grid.WORLD, 0)
     painted = painting.paint_all(scene, tiles)
     assert list(painted) == tiles
-    for tile in tiles:
+    for tile in Random(seed).sample(tiles, min(8, len(tiles))):
         assert painted[tile] == painting.paint(scene, tile)
 
 

@@ -16,13 +16,12 @@ from tests.resources.fetching.asking import HOST, backlog, claim, claimed, enque
 run = connections.run
 
 
-async def slept(asleep_seconds: float, *acts: object, servers: RedisServers) -> float:
+async def slept(asleep_seconds: float, *acts: object) -> float:
     """How long somebody who claimed in vain slept, when this was done once it listened."""
     waking = Waking()
     listening = asyncio.create_task(waking.listen_forever())
     try:
-        while not servers.state.client.pubsub_numsub(frontier.WAKE_CHANNEL)[0][1]:
-            await asyncio.sleep(0.01)
+        await waking.sleep(20)  # it looks once more as soon as it listens
         waking.expect()
         began = time.monotonic()
         sleeping = asyncio.create_task(waking.sleep(asleep_seconds))
@@ -37,32 +36,36 @@ async def slept(asleep_seconds: float, *acts: object, servers: RedisServers) -> 
             await listening
 
 
-def test_a_new_job_wakes_who_sleeps(servers: RedisServers) -> None:
+@pytest.mark.usefixtures("servers")
+def test_a_new_job_wakes_who_sleeps() -> None:
     found = claim()
     assert isinstance(found, Idle)
-    assert asyncio.run(slept(20, lambda: enqueue(job("1")), servers=servers)) < 10
+    assert asyncio.run(slept(20, lambda: enqueue(job("1")))) < 10
     assert isinstance(claim(), Claimed)
 
 
-def test_what_an_admin_changes_wakes_who_sleeps(servers: RedisServers) -> None:
+@pytest.mark.usefixtures("servers")
+def test_what_an_admin_changes_wakes_who_sleeps() -> None:
     backlog()
     run(frontier.set_limits(HOST, Limits(paused=True)))
     idle()
-    assert asyncio.run(slept(20, lambda: run(frontier.set_limits(HOST, Limits())), servers=servers)) < 10
+    assert asyncio.run(slept(20, lambda: run(frontier.set_limits(HOST, Limits())))) < 10
 
 
-def test_a_request_that_ends_wakes_who_sleeps_when_its_host_was_full(servers: RedisServers) -> None:
+@pytest.mark.usefixtures("servers")
+def test_a_request_that_ends_wakes_who_sleeps_when_its_host_was_full() -> None:
     run(frontier.set_limits(HOST, Limits(in_flight=1, delay_seconds=0.01)))
     backlog()
     held = claimed()
     idle()
-    assert asyncio.run(slept(20, lambda: report(held), servers=servers)) < 10
+    assert asyncio.run(slept(20, lambda: report(held))) < 10
 
 
-def test_what_is_due_no_earlier_wakes_nobody(servers: RedisServers) -> None:
+@pytest.mark.usefixtures("servers")
+def test_what_is_due_no_earlier_wakes_nobody() -> None:
     idle()
     late = job("1", not_before_seconds=60)
-    assert asyncio.run(slept(0.4, lambda: enqueue(late), servers=servers)) >= 0.4
+    assert asyncio.run(slept(0.4, lambda: enqueue(late))) >= 0.4
 
 
 def test_nothing_is_published_when_nobody_sleeps(servers: RedisServers) -> None:
