@@ -1,27 +1,48 @@
-"""Feeds on the whole site: scanned, fetched and served; fetched anew without bodies; killed in the middle of a scan."""
+"""Feeds on the whole site: scanned, fetched anew without bodies, edited, slow, killed in mid-scan, managed."""
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from secrets import token_urlsafe
 
 import pytest
 import requests
+from playwright.sync_api import expect
 
 from feeds import addresses
 from feeds.opml import writing
 from feeds.opml.outlines import Subscription
 from tests.feeds.rows import NOW
 from tests.flows import feed_server
+from tests.flows.browsing import Visit
 from tests.flows.feed_server import FeedServers
 from tests.flows.stack import Stack, eventually
 
+HOT_SECONDS = 5
 FEEDS, SERVERS = 12, 4
 PATHS = [f"/{number}" for number in range(FEEDS)]
-FLAG = """
+OF_PLANET = "Feed.objects.filter(categories__slug='planet')"
+FLAG = f"""
 from datetime import UTC, datetime
 from feeds.keeping import flagging
 from feeds.models import Feed
-flagging.flag(list(Feed.objects.filter(categories__slug="planet").values_list("pk", flat=True)), datetime.now(UTC))
+flagging.flag(list({OF_PLANET}.values_list("pk", flat=True)), datetime.now(UTC))
+"""
+DUE = f"""
+from datetime import UTC, datetime
+from feeds.models import Feed
+{OF_PLANET}.update(next_check_at=datetime.now(UTC))
+"""
+KEPT = f"""
+from feeds.models import Entry, Feed
+feeds = {OF_PLANET}
+print(*Entry.objects.filter(feed__in=feeds).values_list("title", flat=True), sep=chr(10))
+print("in hand", feeds.filter(handed_over_at__isnull=False).count())
+"""
+ADMIN = """
+from django.contrib.auth.models import User
+User.objects.create_superuser("editor", password="{password}")
 """
 
 
@@ -49,9 +70,16 @@ def served(stack: Stack) -> Counter[str]:
     return Counter(item["title"] for item in answer.json()["items"]) if answer.ok else Counter()
 
 
-def expected(servers: FeedServers) -> Counter[str]:
-    """Each entry once, as the servers have it now."""
-    return Counter(f"{path}/{name} {servers.edition}" for path in PATHS for name in servers.names)
+def expected(servers: FeedServers, held: Collection[str] = (), edition: str = "") -> Counter[str]:
+    """Each entry once, as the servers have it now; those of what is `held` in an earlier edition."""
+    editions = {path: edition if path in held else servers.edition for path in PATHS}
+    return Counter(f"{path}/{name} {editions[path]}" for path in PATHS for name in servers.names)
+
+
+def kept(stack: Stack) -> tuple[Counter[str], str]:
+    """The titles of all entries in the database, how often each; and how many of their feeds are in hand."""
+    *titles, in_hand = stack.manage("shell", "-v", "0", "-c", KEPT).splitlines()
+    return Counter(titles), in_hand
 
 
 def flag(stack: Stack) -> None:
@@ -73,16 +101,92 @@ def test_what_has_not_changed_is_asked_for_without_a_body_and_what_has_is_served
     assert sorted(origin.bodies) == sorted(PATHS)
 
 
+def test_what_is_due_is_served_edited_after_one_scan_though_nobody_has_said_that_it_changed(
+    stack: Stack, origin: FeedServers
+) -> None:
+    origin.edition = "edited when it was due"
+    origin.asked.clear()
+    stack.manage("shell", "-c", DUE)
+    eventually(lambda: served(stack) == expected(origin), 30, "the edits are served")
+    assert sorted(origin.asked) == sorted(PATHS)
+
+
+def test_a_slow_host_delays_nobody_else(stack: Stack, origin: FeedServers) -> None:
+    before, origin.edition = origin.edition, "edited beside a slow host"
+    origin.held = frozenset(PATHS[::SERVERS])  # all that the first of them has
+    origin.gate.clear()
+    flag(stack)
+    eventually(lambda: served(stack) == expected(origin, origin.held, before), 20, "the others are served")
+    assert not origin.gate.is_set()
+    origin.gate.set()
+    eventually(lambda: served(stack) == expected(origin), 30, "all are served")
+
+
 def test_a_scan_whose_processes_are_killed_is_completed_with_nothing_twice_and_nothing_lost(
     stack: Stack, origin: FeedServers
 ) -> None:
-    origin.gate.clear()
     origin.edition, origin.names = "after the kill", [*origin.names, "three"]
+    origin.held = frozenset(PATHS[1::2])
+    origin.gate.clear()
     origin.asked.clear()
+    origin.bodies.clear()
     flag(stack)
-    eventually(lambda: len(origin.asked) >= SERVERS, 30, "some are asked, and none has answered")
+    eventually(lambda: origin.bodies and origin.held & {*origin.asked}, 30, "some are being stored, some do not answer")
     for name in ("fetch", "work", "beat"):
         stack.kill(name, children=True)
     origin.gate.set()
 
     eventually(lambda: served(stack) == expected(origin), 90, "all are read")
+    eventually(lambda: kept(stack) == (expected(origin), "in hand 0"), 30, "the database has each of them once")
+
+
+@pytest.mark.no_database
+def test_a_feed_is_added_changed_followed_and_removed_by_the_api_through_nginx(
+    stack: Stack, origin: FeedServers
+) -> None:
+    token = stack.manage("create_token", "feeds", "--feeds", "--user", "admin").strip()
+
+    def call(method: str, path: str = "", token: str = token, **body: object) -> requests.Response:
+        address = f"{stack.base_url}/api/feeds{path}"
+        return requests.request(method, address, json=body, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+
+    added = call("POST", url=f"{origin.urls[0]}/added", categories=[["Planet"]])
+    assert added.status_code == 201
+    at, title = f"/{added.json()['slug']}", f"/added/one {origin.edition}"
+    eventually(lambda: title in served(stack), 30, "it is served with the others")
+
+    assert call("PATCH", at, token="none", paused=True).status_code == 401
+    changed = call("PATCH", at, title="Renamed", paused=True).json()
+    assert (changed["title"], changed["standing"]) == ("Renamed", "paused")
+    eventually(lambda: title not in served(stack), HOT_SECONDS, "it is served with the others no more")
+    for method, subscribers in (("PUT", 1), ("DELETE", 0)):
+        assert call(method, f"{at}/follow").status_code == 200
+        assert requests.get(f"{stack.base_url}/api/feeds{at}", timeout=30).json()["subscribers"] == subscribers
+    assert call("DELETE", at).status_code == 200
+    assert call("DELETE", at).status_code == 404
+    assert requests.get(f"{stack.base_url}/feeds{at}.atom", timeout=30).status_code == 404
+
+
+@pytest.mark.browser
+def test_an_admin_sees_how_feeds_stand_and_has_one_fetched(stack: Stack, desktop: Visit, origin: FeedServers) -> None:
+    password = token_urlsafe(16)
+    stack.manage("shell", "-c", ADMIN.format(password=password))
+    page = desktop.page
+    page.goto(f"{stack.base_url}/admin/feeds/feed/?category=planet")
+    page.get_by_label("Username").fill("editor")
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("region", name="Health of all feeds")).to_contain_text(f"{FEEDS} well")
+    page.locator("th a", has=page.locator("span.name", has_text=re.compile("^/3$"))).click()
+    expect(page.get_by_role("heading", name="Why this time?")).to_be_visible()
+    expect(page.get_by_role("img", name="Seconds that each of the last fetches took")).to_be_visible()
+    expect(page.locator("article h3").first).to_contain_text("/3/")
+
+    origin.edition = "fetched for an admin"
+    page.get_by_role("button", name="Fetch now").click()
+    expect(page.get_by_text("Fetched as soon as their hosts allow: /3.")).to_be_visible()
+    edited = f"/3/one {origin.edition}"
+    eventually(lambda: edited in served(stack), 30, "what the admin asked for is served")
+    page.reload()
+    expect(page.get_by_role("link", name=edited).or_(page.get_by_text(edited))).to_be_visible()
+    assert (desktop.hosts, desktop.complaints) == ({stack.host}, [])

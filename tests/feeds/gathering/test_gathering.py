@@ -1,18 +1,24 @@
 """Feeds on their way from the origin to stored entries, by a real fetcher and real Redis servers."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
+from threading import Event
 
 import pytest
 from pytest_django import Settings
 
 from feeds.deciding.standing import State
+from feeds.gathering import settling
 from feeds.gathering.work import page_work, scan_work
 from feeds.keeping import credentials
 from feeds.models import Category, Entry, Feed, Move
+from feeds.readings import NoFeed, Question, Reading
+from resources.apart import Allowance
+from resources.fetching.outcomes import Body
 from retry.standings import Done, Failed
-from tests.feeds.gathered import conditional, due_again, feed, gather, gathered_from, rss, subscribe
+from tests.feeds.gathered import conditional, due_again, feed, gather, gathered_from, rss, scan, subscribe
 from tests.hostile.origin import Origin, answer, redirect
-from tests.resources.fetching.fetchers import content, ended, stands, want
+from tests.resources.fetching.fetchers import WAIT_SECONDS, content, ended, fetching, stands, want
 from tests.resources.mirroring.gathering.mirrored import in_a_thread
 
 pytestmark = pytest.mark.usefixtures("gathering")
@@ -229,3 +235,44 @@ def test_what_was_flagged_while_it_was_fetched_stays_flagged() -> None:
         assert (await in_a_thread(row)()).flagged_at == later
 
     gathered_from(test)
+
+
+def test_others_are_fetched_and_stored_while_a_feed_takes_long_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_read, goes_on, read = Event(), Event(), settling.READERS.read
+
+    def held(body: Body, question: Question, allowance: Allowance) -> Reading | NoFeed:
+        if b"long" in body.read():
+            is_read.set()
+            assert goes_on.wait(WAIT_SECONDS)
+        return read(body, question, allowance)
+
+    monkeypatch.setattr(settling.READERS, "read", held)
+
+    async def test(origin: Origin) -> None:
+        await in_a_thread(subscribe)(origin.does("/long", feed(rss("long"))), "long")
+        await gather(is_read.is_set)
+        try:
+            await in_a_thread(subscribe)(origin.does("/short", feed(rss("short"))), "short")
+            await gather(lambda: titles() == ["short"])
+        finally:
+            goes_on.set()
+        await gather(lambda: titles() == ["long", "short"])
+
+    gathered_from(test)
+
+
+def test_who_waits_for_a_feed_comes_before_a_whole_scan_of_its_host(settings: Settings) -> None:
+    settings.FETCH_IN_FLIGHT = 1
+
+    async def test() -> None:
+        async with Origin() as origin:
+            for path in ("/a", "/b", "/c"):
+                await in_a_thread(subscribe)(origin.does(path, feed(rss(path))), path[1:])
+            assert await in_a_thread(scan)() == 3
+            one = await in_a_thread(subscribe)(origin.does("/wanted", feed(rss("wanted"))), "wanted")
+            await want(page_work(f"feed:wanted:atom:@{one.pk}", 0, one.pk, one.url, "/feeds/wanted.atom"))
+            async with fetching():
+                await gather(lambda: len(titles()) == 4)
+            assert origin.targets[0] == "/wanted"
+
+    asyncio.run(test())
