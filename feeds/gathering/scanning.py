@@ -43,7 +43,7 @@ def scan(now: datetime) -> int:
             return 0
         flagging.begin_scan()
         scans.end_finished(now, bounding.least_seconds)
-        chosen = due.due(now, min(_room(), MOST))
+        chosen = due.due(now, min(room(), MOST))
         handed_over = _hand_over(ordered(chosen), lock, now) if chosen else 0
     flagging.go_on()  # whoever asked for another scan meanwhile has met the lock
     return handed_over
@@ -89,7 +89,10 @@ def _hand_over_parts(line: Sequence[tuple[Due, Fetch]], noted: Scan, lock: Lock,
     return total
 
 
-def _room() -> int:
-    """How many more feeds the fetchers take. What is put back into the lane may fill it beyond its limit."""
+def room() -> int:
+    """How many more feeds the fetchers take. What is put back into the lane may fill it beyond its limit.
+
+    Raises StoreUnavailable.
+    """
     with locks.state() as client:
         return max(0, int(retry_conf().RETRY_LANES[SCANNED]["limit"]) - client.zcard(claims.queued_name(SCANNED)))
