@@ -23,8 +23,8 @@ SITE = {"FETCH_SLOTS": str(SLOTS), "FEEDS_SCAN_SECONDS": "60"}
 """The interval of scans is that of every site. All else is as it is by default."""
 SLOWEST_SECONDS = 29.0
 """Where the population has a timeout: just before ours."""
-CACHED, CACHED_SECONDS = 10, 0.3
-REQUESTS, RATE, CONNECTIONS = 1000, 250, 25
+CACHED, CACHED_SECONDS = 4, 0.3
+REQUESTS, RATE, CONNECTIONS = 2000, 500, 25
 IDLE_ROUNDS = 5
 MOST_SECONDS = 400.0
 REFUSED, RATIO_FIRST, RATIO, P99_RATIO = 0.01, 1.3, 1.1, 1.5
