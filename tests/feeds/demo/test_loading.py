@@ -2,12 +2,17 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from feeds.composing import pages
 from feeds.demo import loading
-from feeds.models import Feed
+from feeds.models import Entry, Feed
 from feeds.parsing import reading
+from tests.feeds.gathered import gather, gathered_from
+from tests.hostile.origin import Origin, answer
+from tests.resources.mirroring.gathering.mirrored import in_a_thread
 
 pytestmark = pytest.mark.django_db
 
@@ -31,6 +36,28 @@ def test_samples_come_only_where_there_is_no_way_out(
         [] if is_online else [f"http://{ORIGIN}/{name}" for name in ("harbour.atom", "kitchen.rss", "orchard.json")]
     )
     assert Feed.objects.filter(is_sample=False).count() == 11
+
+
+@pytest.mark.usefixtures("gathering")
+def test_samples_are_read_and_served_where_there_is_no_way_out(
+    monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    monkeypatch.setattr(loading, "is_online", lambda _hosts: False)
+
+    def load(address: str) -> None:
+        loading.load(said.append, datetime.now(UTC), address)
+        Feed.objects.filter(is_sample=False).delete()  # nobody asks these in a test
+
+    async def test(origin: Origin) -> None:
+        for path in loading.SAMPLES.iterdir():
+            url = origin.does(f"/{path.name}", answer(body=path.read_bytes()))
+        await in_a_thread(load)(urlsplit(url).netloc)
+        await gather()
+
+    gathered_from(test)
+    page = next(iter(pages.prepared("/feeds/category/samples/").values())).body.decode()
+    assert all(title in page for title in loading.TITLES.values())
+    assert page.count("<article") == Entry.objects.count() > len(loading.TITLES)
 
 
 def test_what_an_admin_has_deleted_stays_deleted(
