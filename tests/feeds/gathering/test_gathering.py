@@ -112,6 +112,25 @@ def test_a_feed_that_is_too_big_is_not_read_and_said_to_be(settings: Settings) -
     assert "it is too big" in row().reason
 
 
+def test_of_a_hundred_thousand_entries_some_are_kept_and_what_is_too_large_is_refused() -> None:
+    item = "<item><guid isPermaLink='false'>{0}</guid><title>Entry {0}</title><description>{1}</description></item>"
+    many = "".join(item.format(number, "A text. " * 15) for number in range(100_000))
+    body = f"<rss version='2.0'><channel><title>Many</title>{many}</channel></rss>".encode()
+    assert 20_000_000 < len(body) < 25_000_000
+
+    async def test(origin: Origin) -> None:
+        await in_a_thread(subscribe)(origin.does("/many", feed(body)), "many")
+        await in_a_thread(subscribe)(origin.does("/large", feed(body + body)), "large")
+        await in_a_thread(subscribe)(origin.does("/short", feed(rss("short"))), "short")
+        await gather()
+
+    gathered_from(test)
+    assert Entry.objects.filter(feed__slug="many").count() == 1_000
+    assert "1,000" in " ".join(row("many").notes)
+    assert (row("large").trouble, Entry.objects.filter(feed__slug="large").count()) == ("TOO_BIG", 0)
+    assert row("short").state == row("many").state == State.ACTIVE.value
+
+
 def test_a_page_that_announces_feeds_is_replaced_by_the_first_which_is_fetched_at_the_next_scan() -> None:
     async def test(origin: Origin) -> None:
         page = b"<!doctype html><link rel=alternate type=application/rss+xml href=/feed.xml title=News>"
