@@ -3,8 +3,6 @@
 All in `state`; what it loses is healed.
 """
 
-import logging
-from collections.abc import Sequence
 from typing import cast
 
 from redis.exceptions import RedisError
@@ -14,18 +12,6 @@ from retry import connections
 from ..knowing.continuing import GOING_ON as NAMES
 
 MOST_AT_ONCE = 500
-
-_log = logging.getLogger("tarry.mirroring")
-
-
-def later(names: Sequence[str]) -> None:
-    """Leaves the names for `take`, which comes within two seconds."""
-    if not names:
-        return
-    try:
-        connections.client("state").sadd(NAMES, *names)
-    except RedisError as error:
-        _log.warning("lists are settled later", extra={"error": str(error)})
 
 
 def take() -> list[str]:

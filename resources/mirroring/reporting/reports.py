@@ -14,7 +14,7 @@ from ..knowing import continuing, rules, seen, tallies
 from ..knowing.models import MOST_URL_CHARACTERS, Batch, BatchItem, Step
 from ..writing import blocking, wanting
 from ..writing.wanting import Wanted
-from . import batches, checking, coalescing
+from . import batches, checking
 from .batches import Sent
 from .deciding import JOINED, Decision, Status, decide, read, storable
 
@@ -74,10 +74,10 @@ def _ask(batch: Batch, decisions: Sequence[Decision], now: datetime) -> None:
     """Asks for what is open, once each, and leaves word that the list waits for it."""
     open_ones = [one for one in decisions if one.status == "accepted"]
     if open_ones:
-        name = batches.name_of(batch.pk)
-        continuing.leave(list({one.url_digest for one in open_ones}), name)
+        waited_for = list({one.url_digest for one in open_ones})
+        continuing.leave(waited_for, batches.name_of(batch.pk))
         wanting.want([Wanted(one.url_digest, one.url, one.host, batch.referer, now) for one in open_ones if one.asks])
-        coalescing.later([name])  # some may have ended before the name was left
+        continuing.resume(wanting.ended(waited_for))  # before the name was left: nobody else goes on with it
     else:
         batches.finish(batch.pk, now)
         batch.refresh_from_db()

@@ -117,6 +117,12 @@ def due(lane: Lane, now: datetime, most: int, but_hosts: Iterable[str] = (), *, 
     return [Due(*row) for row in rows.values_list(*DUE)[:most]]
 
 
+def ended(url_digests: Sequence[str]) -> list[str]:
+    """Those of them that are not wanted any more. Raises DatabaseError."""
+    rows = (Resource.objects.filter(pk__in=some).exclude(state=State.WANTED) for some in _sliced(url_digests))
+    return [digest for some in rows for digest in some.values_list("pk", flat=True)]
+
+
 def look_again_at(url_digests: Sequence[str], at: datetime) -> None:
     """They are in hand: if they still wait then, somebody looks whether they are. Raises DatabaseError."""
     for some in _sliced(url_digests):

@@ -99,10 +99,20 @@ def test_progress_is_told_by_step() -> None:
     assert progress.counts_of(batch.pk) == {"": 1, "new": 1}
 
 
-def test_a_url_that_ends_while_it_is_reported_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_that_ends_while_it_is_reported_is_not_missed_and_leaves_no_mark(
+    redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It ends after it was looked up, and before the list leaves its name."""
     resource("a")
-    monkeypatch.setattr(continuing, "leave", lambda *_: store("a"))
-    batch = report("a").batch
+    leave = continuing.leave
+
+    def ended_before(url_digests: list[str], name: str) -> None:
+        store("a")
+        continuing.resume([digest_of(url("a"))])
+        leave(url_digests, name)
+
+    monkeypatch.setattr(continuing, "leave", ended_before)
+    batch = report("a", "b").batch
+    assert redis_servers.state.client.keys("mirror:after:*") == [f"mirror:after:{digest_of(url('b'))}".encode()]
     look_after_batches()
-    assert steps(batch) == ["known"]
+    assert steps(batch) == ["known", ""]
