@@ -10,11 +10,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from threading import local
 
 import aiohttp
 
 THREADS = 16
 """As many as a fetcher has for what waits."""
+_own = local()
 _TABLE = "CREATE TABLE files (url TEXT PRIMARY KEY, digest TEXT, size INTEGER)"
 
 
@@ -45,7 +47,10 @@ class Store:
             self._note(url, digest, len(body))
 
     def _note(self, *row: str | int) -> None:
-        with closing(self._connected()) as database, database:
+        """By a connection that stays, one for each thread."""
+        if getattr(_own, "directory", None) != self.directory:
+            _own.directory, _own.database = self.directory, self._connected()
+        with _own.database as database:
             database.execute("INSERT INTO files VALUES (?, ?, ?)", row)
 
     def _connected(self) -> sqlite3.Connection:

@@ -6,25 +6,32 @@ what is known is found.
 
 import itertools
 import json
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from hashlib import sha256
 from pathlib import Path
 
 from benchmarks import bare
 from benchmarks.figures import Figure, Note
 from benchmarks.reported import Reported, digest_of
 from benchmarks.running import run
+from resources.mirroring.storing.blobs import NEW
 from tests.flows.fetchers import FurtherFetcher
 from tests.flows.stack import ROOT, Stack, eventually
 from tests.hostile import corpora
 from tests.hostile.corpora import Corpus
 
 REPORTED = 20_000
+REPORTERS = 3
+"""Of what is seen first, all at once."""
+DELAY_SECONDS = 0.3
+"""An answer of an origin takes up to this, and a third of it at least: what is asked for at once meets there."""
 MOST_BODIES = 1.1
 HOSTS = [f"127.3.0.{number}" for number in range(1, 201)]
 FILES, AT_ONCE = 3_000, 80
@@ -45,11 +52,12 @@ def measure() -> Iterator[Figure | Note]:
     """The list, then the speed of what is new, then that of what is known."""
     with ExitStack() as everything:
         directory = Path(everything.enter_context(tempfile.TemporaryDirectory(prefix="tarry-corpus-")))
+        slow = everything.enter_context(corpora.running(directory / "asked-slowly", HOSTS, SECONDS, DELAY_SECONDS))
         corpus = everything.enter_context(corpora.running(directory / "asked", HOSTS, SECONDS))
         stack = everything.enter_context(Stack(**ENVIRONMENT))
         for _ in range(2):
             everything.enter_context(FurtherFetcher(stack))
-        yield from _list(stack, corpus, directory)
+        yield from _list(stack, slow, directory)
         yield from _speed(stack, corpus, directory)
         yield from _lookups(stack)
 
@@ -57,12 +65,14 @@ def measure() -> Iterator[Figure | Note]:
 def _list(stack: Stack, corpus: Corpus, directory: Path) -> Iterator[Figure | Note]:
     reported = Reported(corpus, REPORTED)
     yield Note(f"{REPORTED:,} URLs of {len(HOSTS)} hosts, three fetchers; one is killed half-way, and a worker")
-    first = _begin(stack, reported.base(), directory)
-    half = len(reported.base()) / 2
+    base = reported.base()  # one place further on, it is another list
+    everybody = [_begin(stack, base[place:] + base[:place], directory) for place in range(REPORTERS)]
+    half = len(base) / 2
     eventually(lambda: len(corpus.asked()) >= half, SECONDS, "half of it is asked for")
     stack.kill("fetch")
     stack.kill("work", children=True)
-    first.wait(SECONDS)
+    for first in everybody:
+        _end(stack, first)
     _end(stack, _begin(stack, reported.everything(), directory))
     yield from _judge(stack, corpus, reported)
 
@@ -72,11 +82,14 @@ def _judge(stack: Stack, corpus: Corpus, reported: Reported) -> Iterator[Figure]
     contents = set(expected.values())
     ended = _rows(stack)
     stored = {url: digest for url, _, digest in ended if digest}
-    bodies = sum(step in {"new", "content"} for _, step, _ in ended)
+    bodies = sum(one.sent > 0 for one in corpus.asked())
     wrong = sum(digest != digest_of(url) for url, digest in [*stored.items(), *_told(stack)])
     yield Figure("URLs that were stored or have failed, of those that had to", _share(ended, reported), at_least=1)
     yield Figure("false merges: URLs with another file's content", wrong, at_most=0)
-    yield Figure("stored blobs ÷ distinct contents", len(set(stored.values())) / len(contents), at_least=1, at_most=1)
+    blobs = set(_blobs(stack))
+    yield Figure("stored blobs ÷ distinct contents", len(blobs) / len(contents), at_least=1, at_most=1)
+    yield Figure("blobs that are no content of the origins", len(blobs - contents), at_most=0)
+    yield Figure("files that are no blob, or have other bytes than it says", _wrong_files(stack, blobs), at_most=0)
     yield Figure("bodies downloaded ÷ distinct contents", bodies / len(contents), at_most=MOST_BODIES)
     yield Figure("ingest efficiency: newly stored ÷ bodies downloaded", _count(ended, "new") / bodies)
     yield Figure("the same URL in flight at once, at most", max(one.at_once for one in corpus.asked()), at_most=1)
@@ -98,18 +111,25 @@ def _count(ended: Sequence[tuple[str, str, str]], step: str) -> int:
 def _speed(stack: Stack, corpus: Corpus, directory: Path) -> Iterator[Figure | Note]:
     numbers = itertools.count(10**6)
     mirrored, *urls = ([corpus.url(n, f"/c/{next(numbers)}/10000/a.jpg") for n in range(FILES)] for _ in range(3))
-    before = len(corpus.asked())
-    _end(stack, _begin(stack, mirrored, directory))
-    asked = corpus.asked()[before:]
-    whole = FILES / (max(one.ended for one in asked) - min(one.began for one in asked))
+    before, stored_before = len(corpus.asked()), _number_of_blobs(stack)
+    ingesting = _begin(stack, mirrored, directory)
+    eventually(lambda: _number_of_blobs(stack) >= stored_before + FILES, SECONDS, "all of it is stored")
+    stored_at = time.time()
+    _end(stack, ingesting)
+    whole = FILES / (stored_at - min(one.began for one in corpus.asked()[before:]))
     stored = run(bare.download(urls[0], AT_ONCE, bare.Store(directory / "stored", is_durable=True)))
     written = run(bare.download(urls[1], AT_ONCE, bare.Store(directory / "written", is_durable=False)))
-    yield Note(f"{FILES:,} new files of 10,000 bytes; from the first request to the last")
+    yield Note(f"{FILES:,} new files of 10,000 bytes; from the first request until the last is stored")
     yield Figure("files a second by three fetchers", whole, "/s")
     yield Figure("files a second by bare aiohttp that stores the same: on the disk, with a row", stored, "/s")
     yield Figure("files a second by bare aiohttp that writes files and waits for nothing", written, "/s")
     yield Figure("files a second, mirrored ÷ bare that stores the same", whole / stored)
     yield Figure("files a second, mirrored ÷ bare that waits for nothing", whole / written)
+
+
+def _number_of_blobs(stack: Stack) -> int:
+    with closing(sqlite3.connect(stack.data / "db.sqlite3", timeout=30)) as database:
+        return int(database.execute("SELECT count(*) FROM resources_blob").fetchone()[0])
 
 
 def _lookups(stack: Stack) -> Iterator[Figure]:
@@ -147,6 +167,24 @@ def _rows(stack: Stack) -> list[tuple[str, str, str]]:
     return [(url, step, digest) for url, step, digest in json.loads(stack.manage("shell", "--no-imports", "-c", code))]
 
 
+def _blobs(stack: Stack) -> list[str]:
+    """The digests of all."""
+    code = (
+        "import json; from resources.mirroring.knowing.models import Blob; "
+        "print(json.dumps(list(Blob.objects.values_list('pk', flat=True))))"
+    )
+    found: list[str] = json.loads(stack.manage("shell", "--no-imports", "-c", code))
+    return found
+
+
+def _wrong_files(stack: Stack, blobs: set[str]) -> int:
+    """Of the storage's files, but for what whoever was killed had half written; a blob without one counts too."""
+    found = [path for path in (stack.data / "blobs" / "mirror").rglob("*") if path.is_file()]
+    files = {path.name: path for path in found if not path.name.startswith(NEW)}
+    right = sum(name in blobs and sha256(path.read_bytes()).hexdigest() == name for name, path in files.items())
+    return len(files) + len(blobs) - 2 * right
+
+
 def _told(stack: Stack) -> list[tuple[str, str]]:
     """Each URL that was reported, in whatever spelling, with the digest that its list was told."""
     code = (
@@ -158,6 +196,6 @@ def _told(stack: Stack) -> list[tuple[str, str]]:
 
 def _marks(stack: Stack) -> int:
     """What says that something is in flight, or is to go on."""
-    names = ("retry:claim:mirror:*", "mirror:after:*", "fetch:job:*")
+    names = ("retry:claim:mirror:*", "mirror:after:*", "fetch:job:*", "fetch:wanted:*", "fetch:leases", "retry:leases")
     eventually(lambda: not stack.state.exists("mirror:unsettled"), 30, "all lists are settled")
     return sum(1 for name in names for _ in stack.state.scan_iter(name))

@@ -13,7 +13,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request, as an origin saw it: Unix seconds, bytes of the body that were taken off its hands."""
+    """One request, as an origin saw it: Unix seconds, bytes of the body that were taken off its hands.
+
+    `path` begins with the host and ends before the query. `at_once` requests for it were open then, this one included.
+    """
 
     method: str
     path: str
@@ -36,7 +39,7 @@ class Corpus:
         return f"http://{self._hosts[host % len(self._hosts)]}{path}"
 
     def asked(self) -> list[Asked]:
-        """All requests so far that have ended. Their paths begin with the host."""
+        """All requests so far that have ended."""
         if not self._log.exists():
             return []
         *lines, _ = self._log.read_text().split("\n")
@@ -44,10 +47,12 @@ class Corpus:
 
 
 @contextmanager
-def running(log: Path, hosts: Sequence[str], seconds: float) -> Iterator[Corpus]:
-    """Origins at these loopback addresses, for so long at the most."""
-    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "tests.hostile.corpus", str(log), str(seconds)]
-    process = subprocess.Popen([*command, *hosts], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+def running(log: Path, hosts: Sequence[str], seconds: float, delay: float = 0) -> Iterator[Corpus]:
+    """Origins at these loopback addresses, for so long at the most. Their answers take up to `delay` seconds."""
+    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "tests.hostile.corpus"]
+    process = subprocess.Popen(
+        [*command, str(log), str(seconds), str(delay), *hosts], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout
         yield Corpus(log, hosts, process.stdout.readline().strip())

@@ -1,4 +1,4 @@
-"""`python -m tests.hostile.corpus LOG SECONDS ADDRESS…`: origins of files made of their paths, which keep a log.
+"""`python -m tests.hostile.corpus LOG SECONDS DELAY ADDRESS…`: origins of files made of their paths, which keep a log.
 
     /c/7/1000     content 7, of 1,000 bytes, without validators; so has /c/7/1000/other.jpg
     /v/7/1000     the same with a digest as its strong ETag
@@ -6,6 +6,9 @@
     /r/7/1000     a redirect to /c/7/1000
     /loop         a redirect to itself
     /half/7/1000  half of it, then the connection breaks
+
+An answer takes up to DELAY seconds and a third of that at least, half of it before its head and half before its body:
+who abandons a body at its head is seen to.
 
 Prints the port, which is the same at all addresses. Each request is a line of the log once its answer has ended.
 """
@@ -16,6 +19,7 @@ import json
 import os
 import sys
 import time
+import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TextIO
@@ -61,7 +65,9 @@ def answer_to(path: str) -> Answer:
 
 
 class Books:
-    """The log. `at_once` counts the requests for a path that are open, the new one included."""
+    """The log. `at_once` counts the requests for a path that are open, the new one included, whatever its query: all
+    that anybody adds to these paths is parameters that track.
+    """
 
     def __init__(self, log: TextIO) -> None:
         self._log = log
@@ -77,14 +83,15 @@ class Books:
         self._log.flush()
 
 
-async def serve(books: Books, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def serve(books: Books, delay: float, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """One connection."""
     host = writer.get_extra_info("sockname")[0]
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
             method, path, _ = head.decode("latin-1").split(" ", 2)
-            if not await respond(books, writer, host, method, path):
+            pause = delay * (1 + zlib.crc32(path.encode()) % 200 / 100) / 3
+            if not await respond(books, reader, writer, f"{host}{path.partition('?')[0]}", method, pause):
                 return
     except (asyncio.IncompleteReadError, OSError):
         pass
@@ -92,15 +99,19 @@ async def serve(books: Books, reader: asyncio.StreamReader, writer: asyncio.Stre
         writer.close()
 
 
-async def respond(books: Books, writer: asyncio.StreamWriter, host: str, method: str, path: str) -> bool:
+async def respond(  # noqa: PLR0917  one request, by all that tells it from others
+    books: Books, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: str, method: str, pause: float
+) -> bool:
     """Answers; whether the connection lives on. The request is over when all is sent, or nobody takes it."""
-    answer, began, key = answer_to(path), time.time(), f"{host}{path}"
+    answer, began = answer_to(key[key.index("/") :]), time.time()
     at_once, sent = books.begin(key), 0
     fields = "".join(f"{field}\r\n" for field in answer.fields)
     body = b"" if method == "HEAD" else answer.body[: len(answer.body) // 2] if answer.is_half else answer.body
     try:
+        await asyncio.sleep(pause / 2)
         writer.write(f"HTTP/1.1 {answer.status}\r\n{fields}Content-Length: {len(answer.body)}\r\n\r\n".encode())
-        for start in range(0, len(body), BLOCK):
+        await asyncio.sleep(pause / 2)
+        for start in range(0, 0 if reader.at_eof() else len(body), BLOCK):
             writer.write(body[start : start + BLOCK])
             await writer.drain()
             sent += len(body[start : start + BLOCK])
@@ -111,11 +122,11 @@ async def respond(books: Books, writer: asyncio.StreamWriter, host: str, method:
     return not answer.is_half
 
 
-async def main(log: str, seconds: float, addresses: list[str]) -> None:
+async def main(log: str, seconds: float, delay: float, addresses: list[str]) -> None:
     with open(log, "a") as file:
         books, port = Books(file), 0
         for address in addresses:
-            server = await asyncio.start_server(lambda r, w: serve(books, r, w), address, port, backlog=1024)
+            server = await asyncio.start_server(lambda r, w: serve(books, delay, r, w), address, port, backlog=1024)
             port = server.sockets[0].getsockname()[1]
         print(port, flush=True)
         await asyncio.sleep(seconds)
@@ -123,4 +134,4 @@ async def main(log: str, seconds: float, addresses: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(main(sys.argv[1], float(sys.argv[2]), sys.argv[3:]))
+    uvloop.run(main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]))

@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from resources.mirroring.storing import blobs
 from tests.flows.fetchers import FurtherFetcher
 from tests.flows.stack import ROOT, Stack, eventually
 from tests.hostile import corpora
@@ -21,34 +24,50 @@ from tests.hostile.corpus import answer_to
 HOSTS = [f"127.3.0.{number}" for number in range(1, 61)]
 VOUCHING = 0
 """The host of all files with validators: it is known from the first few that it can be trusted."""
-BASE, VARIANTS, SAME, VALIDATED, FAILING, LARGE = 280, 60, 20, 20, 12, 8
+BASE, VARIANTS, SAME, VALIDATED, FAILING, LARGE = 280, 60, 14, 20, 12, 8
 SIZE, LARGE_SIZE = 3_000, 1_000_000
+REPORTERS, ASKED = 3, 8
 STATUSES = ("/s/404", "/s/410", "/s/403", "/loop")
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Iterator[Corpus]:
-    with corpora.running(tmp_path / "asked", HOSTS, 120) as found:
+    with corpora.running(tmp_path / "asked", HOSTS, 120, delay=0.3) as found:
         yield found
 
 
 def test_a_corpus_is_stored_once_whoever_is_killed(stack: Stack, corpus: Corpus) -> None:
     with FurtherFetcher(stack), FurtherFetcher(stack):
-        assert report(stack, base(corpus))["wanted"] == BASE
-        eventually(lambda: len(corpus.asked()) >= BASE / 2, 30, "half of it is asked for")
-        stack.kill("fetch")
-        stack.kill("work", children=True)
+        with reporting(stack, base(corpus)) as first:
+            eventually(lambda: len(corpus.asked()) >= BASE / 2, 30, "half of it is asked for")
+            killed = time.time()
+            stack.kill("fetch")
+            stack.kill("work", children=True)
+        assert sum(one["accepted"] for one in first) > BASE, "none of them was reported twice at once"
+        assert sum(one.get("asked: 200", 0) for one in first) == ASKED
         settled(stack, corpus, BASE)
-        told = report(stack, [*variants(corpus), *others(corpus)])
-        assert (told["known"], told["wanted"]) == (BASE, SAME + VALIDATED + FAILING + LARGE)
-        settled(stack, corpus, BASE + told["wanted"])
-    ended = found(stack)
-    contents = {one.digest for one in ended if one.digest}
-    steps = Counter(one.step for one in ended)
-    assert {one.url: one.digest for one in ended if one.digest} == expected([*base(corpus), *others(corpus)])
-    assert (len(contents), steps["new"], steps["failed"]) == (BASE + LARGE, BASE + LARGE, FAILING)
-    assert steps["new"] + steps["content"] <= 1.1 * len(contents)
+        with reporting(stack, [*variants(corpus), *others(corpus)]) as second:
+            pass
+        assert min(one["known"] for one in second) == BASE + VARIANTS
+        settled(stack, corpus, BASE + SAME + VALIDATED + FAILING + LARGE)
+    ended, expects = found(stack), expected([*base(corpus), *others(corpus)])
+    contents = set(expects.values())
+    steps = Counter(step for _, step, _ in ended.urls)
+    assert {url: digest for url, _, digest in ended.urls if digest} == expects
+    assert (steps["new"], steps["failed"]) == (BASE + LARGE, FAILING)
+    assert {url.partition("?")[0]: digest for url, digest in ended.told if digest} == expects
+    assert set(ended.blobs) == set(files(stack)) == contents
+    assert all(digest == sha256(body).hexdigest() for digest, body in files(stack).items())
+    bodies = Counter(one.path for one in corpus.asked() if one.sent)
+    again = {one.path for one in corpus.asked() if one.sent and one.began < killed} & asked_since(corpus, killed)
+    assert bodies.total() - len(again) <= 1.1 * len(contents)
+    assert max(number - (path in again) for path, number in bodies.items()) == 1
     assert max(one.at_once for one in corpus.asked()) == 1
+
+
+def asked_since(corpus: Corpus, moment: float) -> set[str]:
+    """The paths that were asked for since then."""
+    return {one.path for one in corpus.asked() if one.began >= moment}
 
 
 def base(corpus: Corpus) -> list[str]:
@@ -78,39 +97,64 @@ def expected(urls: Sequence[str]) -> dict[str, str]:
     return {url: sha256(body).hexdigest() for url, body in bodies.items() if body}
 
 
-def report(stack: Stack, urls: Sequence[str]) -> dict[str, int]:
-    command = [sys.executable, "-m", "tests.flows.mirror_reports", urlsplit(urls[0]).netloc]
-    done = subprocess.run(
-        command, cwd=ROOT, env=stack.environment, input="\n".join(urls), stdout=subprocess.PIPE, text=True, check=True
-    )
-    told: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
-    return told
+@contextmanager
+def reporting(stack: Stack, urls: Sequence[str]) -> Iterator[list[dict[str, int]]]:
+    """Reports the list, by several at once; what each of them is told is there at the end."""
+    command = [sys.executable, "-m", "tests.flows.mirror_reports", str(REPORTERS), urlsplit(urls[0]).netloc]
+    environment = {**stack.environment, "PUBLIC_URL": stack.base_url}
+    told: list[dict[str, int]] = []
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        process.stdin.write("\n".join(urls))
+        process.stdin.close()
+        process.stdin = None
+        yield told
+        out, _ = process.communicate(timeout=90)
+        told += json.loads(out.splitlines()[-1])
 
 
 def settled(stack: Stack, corpus: Corpus, number: int) -> None:
     """Returns when so many URLs have been asked for, and nothing is in flight."""
     eventually(lambda: len({one.path for one in corpus.asked()}) >= number, 30, "all of it is asked for")
-    eventually(lambda: not marks(stack), 30, "nothing is in flight")
+    eventually(lambda: not marks(stack), 30, "nothing is in flight, or is to go on")
+
+
+MARKS = (
+    *("retry:claim:mirror:*", "retry:queued:fetch.*", "retry:leases"),
+    *("fetch:job:*", "fetch:wanted:*", "fetch:jobs:*", "fetch:leases"),
+    *("mirror:after:*", "mirror:unsettled"),
+)
 
 
 def marks(stack: Stack) -> list[bytes]:
     """What says that something is in flight, or is to go on."""
-    return [key for name in ("retry:claim:mirror:*", "mirror:[ag]*") for key in stack.state.scan_iter(name)]
+    return [key for name in MARKS for key in stack.state.scan_iter(name)]
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A row of a URL."""
+    """Rows of URLs: URL, step, digest; the digests of blobs; URLs as they were reported, with what lists were told."""
 
-    url: str
-    step: str
-    digest: str
+    urls: list[tuple[str, str, str]]
+    blobs: list[str]
+    told: list[tuple[str, str]]
 
 
-def found(stack: Stack) -> list[Ended]:
-    """All rows."""
+def found(stack: Stack) -> Ended:
+    """All of it. Fails when a list is open."""
     code = (
-        "import json; from resources.mirroring.knowing.models import Resource; "
-        "print(json.dumps(list(Resource.objects.values_list('url', 'step', 'blob_digest'))))"
+        "import json; from resources.mirroring.knowing.models import Batch, BatchItem, Blob, Resource; "
+        "assert not Batch.objects.filter(finished_at=None); "
+        "rows = Resource.objects.values_list('url', 'step', 'blob_digest'); "
+        "items = BatchItem.objects.values_list('url', 'blob_digest'); "
+        "print(json.dumps([list(rows), list(Blob.objects.values_list('pk', flat=True)), list(items)]))"
     )
-    return [Ended(*row) for row in json.loads(stack.manage("shell", "--no-imports", "-c", code))]
+    return Ended(*json.loads(stack.manage("shell", "--no-imports", "-c", code)))
+
+
+def files(stack: Stack) -> dict[str, bytes]:
+    """What is stored, by its name, but for what whoever was killed had half written."""
+    found = [path for path in (stack.data / "blobs" / "mirror").rglob("*") if path.is_file()]
+    return {path.name: path.read_bytes() for path in found if not path.name.startswith(blobs.NEW)}
