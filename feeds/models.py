@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from .deciding.standing import State
+from .subscriptions import Hub, Subscription  # noqa: F401  # found by Django here
 
 ALL = "all"
 """The slug of the category that everything is in."""
@@ -146,6 +147,11 @@ class Feed(models.Model):
     last_seconds = models.FloatField(null=True, editable=False)
     expected_seconds = models.FloatField("expected duration (seconds)", null=True, editable=False)
 
+    linked = models.JSONField(default=dict, editable=False)
+    """What the Link fields of its last answer say: `hubs`, and its own address as `self`."""
+    offer_digest = models.CharField(max_length=64, blank=True, editable=False)
+    """Of the `discovering.Offer` that it makes; empty for none."""
+    pushed_at = models.DateTimeField("last push", null=True, editable=False)
     is_pushed = models.BooleanField("told of changes", default=False, editable=False)
     reader_count = models.PositiveIntegerField(default=0, editable=False)
     subscriber_count = models.PositiveIntegerField("subscribers", default=0, editable=False)
@@ -163,6 +169,7 @@ class Feed(models.Model):
             models.Index(fields=("handed_over_at",), condition=Q(handed_over_at__isnull=False), name="feeds_in_hand"),
             models.Index(fields=("expected_seconds",), name="feeds_by_duration"),
             models.Index(fields=("state",), name="feeds_by_state"),
+            models.Index(fields=("offer_digest",), condition=~Q(offer_digest=""), name="feeds_with_offers"),
         )
 
     def __str__(self) -> str:

@@ -1,0 +1,1 @@
+"""What hubs and clouds call: verifications and pushes."""

@@ -1,0 +1,80 @@
+"""From what a feed says of itself to where it can be subscribed. PURE."""
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from enum import Enum
+from hashlib import sha256
+from typing import Any
+
+from feeds import encoding
+from feeds.parsing.documents import Cloud
+
+XML_RPC = "xml-rpc"
+_HTTP_POST, _HTTPS_POST = "http-post", "https-post"
+_HTTPS_PORT = 443
+
+
+class Kind(Enum):
+    """By which protocol a server tells of changes."""
+
+    RSSCLOUD = "rsscloud"
+    WEBSUB = "websub"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Where a feed can be subscribed: the server's URL, and the URL by which it knows the feed.
+
+    `procedure` is what is called there by XML-RPC; empty for a form.
+    """
+
+    kind: Kind
+    server: str
+    topic: str
+    procedure: str = ""
+
+    @property
+    def digest(self) -> str:
+        """The same for what is the same. SHA-256, in hex."""
+        return _digest(self.kind.value, *astuple(self)[1:])
+
+    @property
+    def hub_digest(self) -> str:
+        """The same for what is offered by one server."""
+        return _digest(self.kind.value, self.server)
+
+
+def offer(said: Mapping[str, Any], linked: Mapping[str, Any], url: str) -> Offer | None:
+    """The best that the feed at `url` offers; None for nothing that can be used.
+
+    `said` has the fields of `documents.Feed`, `linked` what the Link fields of its last answer said: `hubs` and `self`.
+    """
+    return _cloud(said, url)
+
+
+def _cloud(said: Mapping[str, Any], url: str) -> Offer | None:
+    """<source:cloud> goes before <cloud>."""
+    feed = encoding.feed_from_json(said)
+    if feed.cloud_url:
+        return Offer(Kind.RSSCLOUD, feed.cloud_url, url)
+    return _old_cloud(feed.cloud, url) if feed.cloud else None
+
+
+def _old_cloud(cloud: Cloud, url: str) -> Offer | None:
+    """None for SOAP, and whatever else there may be."""
+    server = _address(cloud)
+    if cloud.protocol == XML_RPC:
+        return Offer(Kind.RSSCLOUD, server, url, cloud.register_procedure) if cloud.register_procedure else None
+    return Offer(Kind.RSSCLOUD, server, url) if cloud.protocol in {"", _HTTP_POST, _HTTPS_POST} else None
+
+
+def _address(cloud: Cloud) -> str:
+    scheme = "https" if cloud.protocol == _HTTPS_POST or cloud.port == _HTTPS_PORT else "http"
+    default = 443 if scheme == "https" else 80
+    host = f"[{cloud.domain}]" if ":" in cloud.domain and not cloud.domain.startswith("[") else cloud.domain
+    port = "" if cloud.port == default else f":{cloud.port}"
+    return f"{scheme}://{host}{port}/{cloud.path.removeprefix('/')}"
+
+
+def _digest(*parts: str) -> str:
+    return sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

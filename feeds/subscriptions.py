@@ -1,0 +1,87 @@
+"""Models of push: the servers that tell of changes, and what this site has asked of them."""
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from .pushing.discovering import Kind
+from .pushing.renewing import ENDED_STATES, State
+
+MOST_URL_CHARACTERS = 2000
+MOST_TOKEN_CHARACTERS = 64
+
+
+class Hub(models.Model):
+    """A server that tells of changes: a cloud of rssCloud, or a hub of WebSub. `digest` is of its kind and its URL.
+
+    `arrived` counts pushes that brought news, `missed` news that was found without one.
+    """
+
+    KINDS = [(Kind.RSSCLOUD.value, "rssCloud"), (Kind.WEBSUB.value, "WebSub")]
+
+    kind = models.CharField(max_length=10, choices=KINDS)
+    url = models.CharField("address", max_length=MOST_URL_CHARACTERS)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    arrived = models.PositiveIntegerField("pushes that arrived", default=0, editable=False)
+    missed = models.PositiveIntegerField("news found without a push", default=0, editable=False)
+    first_push_at = models.DateTimeField(null=True, editable=False)
+    last_push_at = models.DateTimeField(null=True, editable=False)
+    trusted_since = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ("url",)
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class Subscription(models.Model):
+    """What is asked of a hub for a feed. Outlives its feed, until the hub has been told.
+
+    `token` is its address here and tells nobody anything: who knows it was asked. `offer_digest` is that of the
+    `discovering.Offer` it follows, `topic` the URL that the hub knows the feed by. What was asked last, at
+    `asked_at`, is `intent` (empty: nothing is pending): only that is confirmed to a hub that verifies it. Something is
+    to be done at `due_at`, whatever that is; None: nothing.
+    """
+
+    STATES = [(state.value, state.value) for state in State]
+
+    feed = models.ForeignKey("feeds.Feed", null=True, related_name="subscriptions", on_delete=models.SET_NULL)
+    hub = models.ForeignKey(Hub, related_name="subscriptions", on_delete=models.CASCADE)
+    offer_digest = models.CharField(max_length=64, editable=False)
+    topic = models.CharField(max_length=MOST_URL_CHARACTERS, editable=False)
+    procedure = models.CharField(max_length=200, blank=True, editable=False)
+    """What is called by XML-RPC to register; empty: a form is sent."""
+    token = models.CharField(max_length=MOST_TOKEN_CHARACTERS, unique=True, editable=False)
+    sealed_secret = models.TextField(blank=True, editable=False)
+
+    state = models.CharField(max_length=10, choices=STATES, default=State.WANTED.value, editable=False)
+    intent = models.CharField(max_length=12, blank=True, editable=False)
+    by_address = models.BooleanField(default=False, editable=False)
+    """Whether a cloud is asked without a domain: it calls back the address that the request comes from."""
+    asked_at = models.DateTimeField("last asked", null=True, editable=False)
+    verified_at = models.DateTimeField("in force since", null=True, editable=False)
+    expires_at = models.DateTimeField("expires", null=True, editable=False)
+    due_at = models.DateTimeField("next request", null=True, editable=False)
+    failures = models.PositiveIntegerField("failures in a row", default=0, editable=False)
+    reason = models.TextField("how it stands", blank=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    ended_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        ordering = ("-created_at",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("feed",),
+                condition=Q(feed__isnull=False) & ~Q(state__in=ENDED_STATES),
+                name="one_subscription_of_a_feed",
+            ),
+        )
+        indexes = (
+            models.Index(fields=("due_at",), condition=Q(due_at__isnull=False), name="due_subscriptions"),
+            models.Index(fields=("ended_at",), condition=Q(ended_at__isnull=False), name="ended_subscriptions"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.topic} at {self.hub}"
