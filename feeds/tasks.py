@@ -15,6 +15,7 @@ from .composing.pages import prepared
 from .gathering import scanning
 from .keeping import alerting, credentials, pruning, readers, scans
 from .keeping.flagging import SCAN
+from .subscribing import scanning as subscribing
 
 PRUNE_SECONDS = 1.0
 
@@ -28,6 +29,15 @@ def scan() -> None:
         scanning.scan(datetime.now(UTC))
     except (StoreUnavailable, DatabaseError) as error:
         _log.warning("feeds are not handed over", extra={"error": str(error)})
+
+
+@shared_task(name="feeds.subscribe", ignore_result=True)
+def subscribe() -> None:
+    """Subscribes feeds that offer it, and renews what is about to expire. The next pass does it in an outage."""
+    try:
+        subscribing.scan(datetime.now(UTC))
+    except (StoreUnavailable, DatabaseError) as error:
+        _log.warning("hubs are not asked", extra={"error": str(error)})
 
 
 @shared_task(name="feeds.prune", ignore_result=True)

@@ -3,6 +3,7 @@
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
+from .callbacks import clouds
 from .serving import views
 
 
@@ -22,6 +23,7 @@ register_converter(AnyFeedAddress, "any_feed_address")
 register_converter(WithoutSlash, "without_slash")
 
 urlpatterns = [
+    path("rsscloud/<str:token>", clouds.rsscloud),
     path("feeds", views.with_slash),
     path("feeds/<without_slash:address>", views.with_slash),
     path("feeds/<any_feed_address:address>", views.feed, name="feeds"),

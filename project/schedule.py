@@ -21,6 +21,7 @@ ALWAYS: tuple[Entry, ...] = (
     ("fetch headers", "resources.reseal_fetch_headers", 120),
     ("feeds prune", "feeds.prune", 60),
     ("feed secrets", "feeds.reseal", 120),
+    ("subscriptions", "feeds.subscribe", 60),
     ("failing feeds", "feeds.tell_of_failing", 300),
 )
 DEMO: Entry = ("demo", "resources.vary_demo", 15)

@@ -13,6 +13,7 @@ from .brokers import FAIL_FAST, broker_url
 from .environment import Environment
 from .logs import LEVELS, logging_configuration
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
+from .reachable import may_be_reached
 from .remembering import remembered
 from .storing import storage_from
 
@@ -173,13 +174,14 @@ FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetchin
     "resources.mirror": "resources.mirroring.gathering.preparing.TASK",
     "resources.call_webhook": "resources.mirroring.reporting.webhooks.TASK",
     "feeds.fetch": "feeds.gathering.preparing.TASK",
+    "feeds.ask_hub": "feeds.subscribing.preparing.TASK",
 }
 FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100, least=2)
 SAMPLES = f"127.0.0.2:{PORT}" if DEMO else ""  # where the front serves the demo's sample feeds, and nothing else
 FETCH_ALLOW_PRIVATE: list[str] = [*env.words("FETCH_ALLOW_PRIVATE"), *filter(None, [SAMPLES])]
 FETCH_EGRESS: list[str] = env.words("FETCH_EGRESS")
 FETCH_CONTACT = env.text("FETCH_CONTACT", "")
-FETCH_PORTS: list[str] = env.words("FETCH_PORTS", ["80", "443", "8000", "8080", "8443"])
+FETCH_PORTS: list[str] = env.words("FETCH_PORTS", ["80", "443", "5337", "8000", "8080", "8443"])
 FETCH_ALLOW_DOWNGRADE = env.switch("FETCH_ALLOW_DOWNGRADE", False)
 FETCH_MAX_REDIRECTS = env.whole("FETCH_MAX_REDIRECTS", 10, least=0)
 FETCH_CONNECT_SECONDS = env.number("FETCH_CONNECT_SECONDS", 10)
@@ -239,7 +241,12 @@ FEEDS_MAX_BYTES = env.whole("FEEDS_MAX_BYTES", 25_000_000)
 FEEDS_READERS = env.whole("FEEDS_READERS", 1 if SMALL else 2)
 FEEDS_READ_BYTES = env.whole("FEEDS_READ_BYTES", 1024 * 1024 * 1024)
 FEEDS_READ_SECONDS = env.number("FEEDS_READ_SECONDS", 20)
-
+FEEDS_PUSH = env.switch("FEEDS_PUSH", may_be_reached(_public.hostname or ""))
+FEEDS_PUSH_RECENT_DAYS = env.number("FEEDS_PUSH_RECENT_DAYS", 14)
+FEEDS_PUSH_LEAST_SUBSCRIBERS = env.whole("FEEDS_PUSH_LEAST_SUBSCRIBERS", 1, least=0)
+FEEDS_PUSH_RENEW_HOURS = env.number("FEEDS_PUSH_RENEW_HOURS", 20)
+FEEDS_PUSH_SPREAD_HOURS = env.number("FEEDS_PUSH_SPREAD_HOURS", 4)
+FEEDS_PUSH_COOL_SECONDS = env.number("FEEDS_PUSH_COOL_SECONDS", 15)
 FEEDS_MAIL_AFTER_HOURS = env.number("FEEDS_MAIL_AFTER_HOURS", 24)
 
 # Mail to the admins

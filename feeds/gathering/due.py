@@ -45,7 +45,7 @@ def due(now: datetime, most: int) -> list[Due]:
 
     And some that seem lost, which have their places in line already. Raises DatabaseError.
     """
-    found = _read(_flagged().order_by("flagged_at"), most)
+    found = _read(_flagged(now).order_by("flagged_at"), most)
     if len(found) < most:
         others = _due(now).order_by("next_check_at")
         known = {one.pk for one in found}
@@ -76,10 +76,10 @@ def limits() -> Limits:
     return Limits(settings.FETCH_SLOTS, settings.FETCH_IN_FLIGHT, settings.FETCH_DELAY_SECONDS)
 
 
-def _flagged() -> QuerySet[Feed]:
+def _flagged(now: datetime) -> QuerySet[Feed]:
     """In hand is no reason to wait, if it was flagged since: it is to come before the rest."""
     not_since = Q(handed_over_at=None) | Q(handed_over_at__lt=F("flagged_at"))
-    return Feed.objects.filter(not_since, paused=False, flagged_at__isnull=False)
+    return Feed.objects.filter(not_since, paused=False, flagged_at__lte=now)
 
 
 def _due(now: datetime) -> QuerySet[Feed]:

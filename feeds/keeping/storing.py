@@ -23,6 +23,7 @@ from ..deciding.cadence import MOMENTS
 from ..deciding.checking import Decision, Finding, Unreadable
 from ..deciding.troubles import Trouble, trouble_of
 from ..models import MOST_URL_CHARACTERS, Entry, Feed
+from ..pushing import discovering
 from ..readings import Reading, Row
 from ..updating import Marks
 from . import durations, moves, pruning, standings, versions
@@ -188,6 +189,8 @@ def _store_feed(feed: Feed, came: Came, decision: Decision, now: datetime, *, is
     }
     if not isinstance(came.finding, Failed | Unreadable):
         fields |= {"fetched_at": now, **_validators(feed, came)}
+    said = feed.said if came.reading is None else came.reading.said
+    fields["offer_digest"] = offer.digest if (offer := discovering.offer(said, feed.linked, feed.url)) else ""
     if came.reading is not None:
         fields |= _said(came.reading)
     if is_changed:

@@ -1,6 +1,21 @@
 """When a subscription is asked for, asked for again, and given up, and why then. PURE."""
 
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import Enum
+
+from ..deciding import words
+
+CLOUD_LEASE = timedelta(hours=25)
+"""How long rssCloud's servers remember who registered, by convention."""
+LATEST_SHARE = 0.96
+"""Of a lease: after that there is time for a second attempt alone."""
+LONG_SHARE = 0.8
+"""When a lease is renewed that is longer than a cloud's, or too short for the rules."""
+SOON = timedelta(minutes=1)
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=10), timedelta(days=1)
+FIRST_REST, LONGEST_REST = timedelta(hours=6), timedelta(days=7)
+"""After a refusal."""
 
 
 class State(Enum):
@@ -18,3 +33,127 @@ class State(Enum):
 
 ENDED_STATES = (State.LEAVING.value, State.ENDED.value)
 """Those of subscriptions that nothing is taken from any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """It is in force from when it was asked for, for so long."""
+
+    lease: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """The request was taken. Whether it is in force will be heard by another way, within so long."""
+
+    within: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The server says no. `why` is a sentence. `otherwise`: it may like it better if it is asked in the other way."""
+
+    why: str
+    otherwise: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """The server was not reached, or not understood. `why` is a sentence."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """It was taken back."""
+
+
+Answer = Granted | Awaited | Refused | Missed | Taken
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A registration is renewed when it is so old, and up to `spread` later: not all of them at once."""
+
+    renew_after: timedelta = timedelta(hours=20)
+    spread: timedelta = timedelta(hours=4)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a subscription stands: the fields of its row. `due_at` None: nothing is to be done."""
+
+    state: State = State.WANTED
+    intent: str = ""
+    by_address: bool = False
+    asked_at: datetime | None = None
+    verified_at: datetime | None = None
+    expires_at: datetime | None = None
+    due_at: datetime | None = None
+    failures: int = 0
+    reason: str = ""
+    ended_at: datetime | None = None
+
+    def is_in_force(self, now: datetime) -> bool:
+        return self.state is State.VERIFIED and (self.expires_at is None or self.expires_at > now)
+
+
+def after(before: Standing, answer: Answer, now: datetime, luck: float, rules: Rules) -> Standing:
+    """What an answer makes of it. `luck`, from 0 to 1, spreads renewals over time."""
+    match answer:
+        case Granted(lease):
+            return granted(before, lease, luck, rules, before.asked_at or now)
+        case Awaited(within):
+            if before.verified_at is not None and before.asked_at is not None and before.verified_at >= before.asked_at:
+                return before  # it was verified before the answer was here
+            return replace(before, due_at=now + within, reason="Asked for; to be verified by the server.")
+        case Refused(_, otherwise):
+            return _refused(replace(before, by_address=before.by_address != otherwise), answer, now, luck)
+        case Missed(why):
+            return _missed(before, why, now, luck)
+        case Taken():
+            return ended(before, now, "It was taken back.")
+
+
+def granted(before: Standing, lease: timedelta, luck: float, rules: Rules, since: datetime) -> Standing:
+    """It is in force for that time, from then on."""
+    due_at = since + renewed_after(lease, luck, rules)
+    reason = f"In force for {words.span(lease)}, renewed before that: {words.moment(due_at)}."
+    fresh = replace(before, state=State.VERIFIED, intent="", failures=0, reason=reason)
+    return replace(fresh, verified_at=since, expires_at=since + lease, due_at=due_at)
+
+
+def ended(before: Standing, now: datetime, why: str) -> Standing:
+    """Nothing is taken from it, and nothing is asked for it any more."""
+    return replace(before, state=State.ENDED, intent="", due_at=None, ended_at=now, reason=why)
+
+
+def renewed_after(lease: timedelta, luck: float, rules: Rules) -> timedelta:
+    """How old a registration becomes before it is renewed: by the rules, as far as the lease allows that."""
+    earliest = rules.renew_after if lease <= CLOUD_LEASE else max(rules.renew_after, LONG_SHARE * lease)
+    if earliest > (LONG_SHARE + LATEST_SHARE) / 2 * lease:
+        earliest = LONG_SHARE * lease
+    return earliest + min(rules.spread, LATEST_SHARE * lease - earliest) * luck
+
+
+def _refused(before: Standing, refused: Refused, now: datetime, luck: float) -> Standing:
+    """The other way is tried soon, once."""
+    pause = SOON if refused.otherwise and not before.failures else _pause(FIRST_REST, LONGEST_REST, before.failures)
+    state = before.state if before.is_in_force(now) else State.DENIED
+    way = " in another way" if refused.otherwise else ""
+    reason = f"Refused: {refused.why} Asked again{way} after {words.span(pause)}."
+    due_at = now + pause * (1 - luck / 10)
+    return replace(before, state=state, intent="", failures=before.failures + 1, due_at=due_at, reason=reason)
+
+
+def _missed(before: Standing, why: str, now: datetime, luck: float) -> Standing:
+    pause = _pause(FIRST_PAUSE, LONGEST_PAUSE, before.failures)
+    state = before.state if before.state is not State.VERIFIED or before.is_in_force(now) else State.WANTED
+    reason = f"Not asked for: {why} Tried again after {words.span(pause)}."
+    due_at = now + pause * (1 - luck / 10)
+    return replace(before, state=state, intent="", failures=before.failures + 1, due_at=due_at, reason=reason)
+
+
+def _pause(first: timedelta, longest: timedelta, failures: int) -> timedelta:
+    return min(first * (1 << min(failures, 20)), longest)

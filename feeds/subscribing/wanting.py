@@ -1,0 +1,114 @@
+"""Which feeds are to be subscribed: those that offer it, that somebody reads, and that were updated of late."""
+
+import secrets
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
+from ..deciding.standing import State as FeedState
+from ..models import Entry, Feed
+from ..pushing import discovering
+from ..pushing.discovering import Kind, Offer
+from ..pushing.renewing import ENDED_STATES, State
+from ..subscriptions import MOST_URL_CHARACTERS, Hub, Subscription
+
+MOST_AT_ONCE = 500
+"""Feeds that become subscribed in one pass."""
+TOKEN_BYTES = 32
+NOT_OFFERED = "Its feed does not offer this any more."
+NOT_FETCHED = "Its feed is paused, gone or deleted."
+EXPIRED = "It has expired."
+
+
+def wanted(now: datetime) -> QuerySet[Feed]:
+    """The feeds that are to be subscribed now. What is asked for with secrets is told to nobody."""
+    since = now - timedelta(days=settings.FEEDS_PUSH_RECENT_DAYS)
+    updated = Entry.objects.filter(feed=OuterRef("pk"), happened_at__gte=since)
+    offering = Feed.objects.exclude(offer_digest="").filter(_is_fetched())
+    readable = offering.filter(user="", sealed_password="", sealed_headers="")
+    return readable.filter(Exists(updated), subscriber_count__gte=settings.FEEDS_PUSH_LEAST_SUBSCRIBERS)
+
+
+def end_unwanted(now: datetime) -> None:
+    """Ends what no feed offers any more, or a feed that is not fetched any more; and what has expired.
+
+    Raises DatabaseError.
+    """
+    live = Subscription.objects.exclude(state__in=ENDED_STATES)
+    fetched = Exists(Feed.objects.filter(_is_fetched(), pk=OuterRef("feed_id")))
+    _end(live.filter(~fetched), now, NOT_FETCHED)
+    _end(live.exclude(feed__offer_digest=F("offer_digest")), now, NOT_OFFERED)
+    expired = live.filter(state=State.VERIFIED.value, expires_at__lte=now)
+    expired.update(state=State.WANTED.value, reason=EXPIRED)
+
+
+def begin_wanted(now: datetime) -> int:
+    """Rows for feeds that are to be subscribed and are not, due at once. How many. Raises DatabaseError."""
+    live = Subscription.objects.exclude(state__in=ENDED_STATES).filter(feed=OuterRef("pk"))
+    feeds = list(wanted(now).filter(~Exists(live)).order_by("pk")[:MOST_AT_ONCE])
+    offers = {feed.pk: offer for feed in feeds if (offer := _offer(feed)) is not None}
+    if not offers:
+        return 0
+    with transaction.atomic():
+        hubs = _hubs(offers.values())
+        rows = [_row(feed_id, offer, hubs[offer.hub_digest], now) for feed_id, offer in offers.items()]
+        Subscription.objects.bulk_create(rows, ignore_conflicts=True)
+    return len(rows)
+
+
+def end_one(subscription: Subscription, why: str, now: datetime) -> None:
+    """Ends a subscription that is not asked for any more."""
+    _end(Subscription.objects.filter(pk=subscription.pk), now, why)
+
+
+def prune(before: datetime) -> None:
+    """Removes what ended before: until then its address answers that it is gone. Raises DatabaseError."""
+    Subscription.objects.filter(ended_at__lt=before).delete()
+
+
+def _is_fetched() -> Q:
+    return Q(paused=False) & ~Q(state=FeedState.GONE.value)
+
+
+def _end(rows: QuerySet[Subscription], now: datetime, why: str) -> None:
+    """Hubs are told, if they have been asked; clouds cannot be, and forget by themselves."""
+    leaving = rows.filter(hub__kind=Kind.WEBSUB.value, asked_at__isnull=False)
+    leaving.update(state=State.LEAVING.value, intent="", failures=0, due_at=now, reason=why)
+    others = rows.exclude(state=State.LEAVING.value)
+    others.update(state=State.ENDED.value, intent="", due_at=None, ended_at=now, reason=why)
+
+
+def _offer(feed: Feed) -> Offer | None:
+    """What it offers, unless that is too long to be kept."""
+    offer = discovering.offer(feed.said, feed.linked, feed.url)
+    if offer is None or max(len(offer.server), len(offer.topic)) > MOST_URL_CHARACTERS:
+        return None
+    return offer if offer.digest == feed.offer_digest else None
+
+
+def _hubs(offers: Iterable[Offer]) -> dict[str, int]:
+    """The rows of servers, by their digests."""
+    named = {offer.hub_digest: offer for offer in offers}
+    rows = [Hub(kind=offer.kind.value, url=offer.server, digest=digest) for digest, offer in named.items()]
+    Hub.objects.bulk_create(rows, ignore_conflicts=True)
+    return dict(Hub.objects.filter(digest__in=named).values_list("digest", "pk"))
+
+
+def _row(feed_id: int, offer: Offer, hub_id: int, now: datetime) -> Subscription:
+    return Subscription(
+        feed_id=feed_id,
+        hub_id=hub_id,
+        offer_digest=offer.digest,
+        topic=offer.topic,
+        procedure=offer.procedure[:_MOST_PROCEDURE],
+        token=secrets.token_urlsafe(TOKEN_BYTES),
+        due_at=now,
+        reason="About to be asked for.",
+        created_at=now,
+    )
+
+
+_MOST_PROCEDURE = 200

@@ -1,0 +1,125 @@
+"""When subscriptions are asked for again: thousands of them over simulated days."""
+
+import heapq
+import random
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from feeds.pushing.renewing import (
+    CLOUD_LEASE,
+    Awaited,
+    Granted,
+    Missed,
+    Refused,
+    Rules,
+    Standing,
+    State,
+    after,
+    renewed_after,
+)
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+RULES = Rules()
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+
+
+def asked(**fields: object) -> Standing:
+    return replace(Standing(asked_at=NOW, intent="subscribe"), **fields)  # type: ignore[arg-type]
+
+
+def in_force(**fields: object) -> Standing:
+    return after(asked(**fields), Granted(CLOUD_LEASE), NOW, 0.5, RULES)
+
+
+def test_5000_registrations_are_renewed_over_days_neither_too_early_nor_too_late_nor_together() -> None:
+    """All are asked for within the first minutes, the worst case; one answer in twenty does not come."""
+    luck = random.Random(7).random
+    line = [(NOW + number // 200 * MINUTE, number) for number in range(5000)]
+    stands = {number: Standing(due_at=at) for at, number in line}
+    granted: dict[int, list[datetime]] = {number: [] for number in stands}
+    renewals: Counter[datetime] = Counter()
+    until = NOW + timedelta(days=3)
+    while line and line[0][0] < until:
+        at, number = heapq.heappop(line)
+        before = stands[number]
+        assert before.expires_at is None or at < before.expires_at, "it has expired"
+        was_missed = luck() < 0.05
+        answer = Missed("it is away.") if was_missed else Granted(CLOUD_LEASE)
+        stands[number] = found = after(replace(before, asked_at=at), answer, at, luck(), RULES)
+        if not was_missed:
+            granted[number].append(at)
+        minute = (found.due_at or until).replace(second=0, microsecond=0) + MINUTE  # of the scan that takes it
+        heapq.heappush(line, (minute, number))
+        renewals[minute] += not was_missed
+
+    gaps = [later - earlier for times in granted.values() for earlier, later in pairwise(times)]
+    assert min(gaps) >= RULES.renew_after
+    assert min(map(len, granted.values())) > 2, "each was renewed each day"
+    first_window = [renewals[NOW + RULES.renew_after + minute * MINUTE] for minute in range(240)]
+    assert max(first_window) <= 3 * sum(first_window) / len(first_window)
+    assert max(renewals.values()) <= 3 * 5000 / 240, "nor does it bunch later"
+
+
+@pytest.mark.parametrize("luck", [0.0, 0.3, 1.0])
+def test_a_cloud_is_asked_again_after_20_hours_and_before_24(luck: float) -> None:
+    found = after(asked(), Granted(CLOUD_LEASE), NOW, luck, RULES)
+    assert (found.state, found.expires_at) == (State.VERIFIED, NOW + 25 * HOUR)
+    assert found.due_at == NOW + 20 * HOUR + luck * 4 * HOUR
+    assert (found.failures, found.intent) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("lease", "earliest", "latest"),
+    [
+        (timedelta(days=10), timedelta(days=8), timedelta(days=8) + 4 * HOUR),
+        (timedelta(days=1), 20 * HOUR, 23.04 * HOUR),
+        (HOUR, 48 * MINUTE, 57.6 * MINUTE),
+    ],
+)
+def test_granted_leases_are_renewed_late_but_before_they_end(
+    lease: timedelta, earliest: timedelta, latest: timedelta
+) -> None:
+    found = [renewed_after(lease, luck, RULES) for luck in (0.0, 1.0)]
+    assert found == [earliest, pytest.approx(latest, abs=timedelta(seconds=1))]
+
+
+def test_rules_that_leave_no_time_are_bent_before_a_registration_expires() -> None:
+    assert renewed_after(CLOUD_LEASE, 1.0, Rules(renew_after=30 * HOUR)) < CLOUD_LEASE
+    assert renewed_after(CLOUD_LEASE, 1.0, Rules(renew_after=20 * HOUR, spread=40 * HOUR)) < CLOUD_LEASE
+
+
+def test_a_refusal_is_followed_by_one_attempt_in_another_way_and_then_by_longer_and_longer_rests() -> None:
+    stands, waits, ways = asked(), [], []
+    for _ in range(6):
+        stands = after(stands, Refused("it says no.", otherwise=True), NOW, 0.0, RULES)
+        assert stands.due_at is not None
+        waits.append(stands.due_at - NOW)
+        ways.append(stands.by_address)
+    assert waits == [MINUTE, 12 * HOUR, 24 * HOUR, 48 * HOUR, 96 * HOUR, timedelta(days=7)]
+    assert ways == [True, False] * 3
+    assert stands.state is State.DENIED
+    assert "it says no" in stands.reason
+
+
+def test_a_registration_that_cannot_be_renewed_stays_in_force_until_it_expires() -> None:
+    before = in_force()
+    early = after(before, Missed("it is away."), NOW + 22 * HOUR, 0.0, RULES)
+    assert (early.state, early.due_at) == (State.VERIFIED, NOW + 22 * HOUR + 10 * MINUTE)
+    late = after(replace(early, failures=9), Missed("it is away."), NOW + 26 * HOUR, 0.0, RULES)
+    assert (late.state, late.due_at) == (State.WANTED, NOW + 50 * HOUR)
+
+
+def test_the_time_counts_from_the_request_not_from_its_answer() -> None:
+    found = after(asked(), Granted(CLOUD_LEASE), NOW + HOUR, 0.0, RULES)
+    assert found.verified_at == NOW
+
+
+def test_a_verification_that_came_before_the_answer_stands() -> None:
+    verified = in_force()
+    assert after(verified, Awaited(HOUR), NOW + MINUTE, 0.0, RULES) == verified
+    again = replace(verified, asked_at=NOW + 20 * HOUR)
+    assert after(again, Awaited(HOUR), NOW + 20 * HOUR, 0.0, RULES).due_at == NOW + 21 * HOUR

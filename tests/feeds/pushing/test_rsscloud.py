@@ -1,0 +1,118 @@
+"""What clouds are asked, and what their answers mean."""
+
+import xmlrpc.client
+from urllib.parse import parse_qs
+
+import pytest
+
+from feeds.pushing import rsscloud
+from feeds.pushing import xmlrpc as ours
+from feeds.pushing.discovering import Kind, Offer
+from feeds.pushing.renewing import CLOUD_LEASE, Granted, Missed, Refused
+from feeds.pushing.rsscloud import answer, request
+
+FEED = "https://feed.example/rss?a=1&b=2"
+REST = Offer(Kind.RSSCLOUD, "http://cloud.example:5337/pleaseNotify", FEED)
+CALLED = Offer(Kind.RSSCLOUD, "http://cloud.example/RPC2", FEED, "rssCloud.pleaseNotify")
+NAMED = {
+    "notifyProcedure": [""],
+    "registerProcedure": [""],
+    "port": ["443"],
+    "path": ["/rsscloud/token"],
+    "protocol": ["https-post"],
+    "url1": [FEED],
+}
+
+
+def form(asked: rsscloud.Request) -> dict[str, list[str]]:
+    assert asked.content_type == "application/x-www-form-urlencoded"
+    return parse_qs(asked.body.decode(), keep_blank_values=True)
+
+
+def test_a_form_names_where_to_call_and_the_domain_so_that_it_is_verified() -> None:
+    asked = form(request(REST, "https://tarry.example/rsscloud/token"))
+    assert asked == {**NAMED, "domain": ["tarry.example"]}
+
+
+def test_without_a_domain_the_address_that_asks_is_called() -> None:
+    assert form(request(REST, "https://tarry.example/rsscloud/token", by_address=True)) == NAMED
+
+
+def test_over_http_the_port_is_that_of_the_url() -> None:
+    asked = form(request(REST, "http://tarry.example:8000/rsscloud/token"))
+    assert (asked["port"], asked["protocol"]) == (["8000"], ["http-post"])
+
+
+@pytest.mark.parametrize("by_address", [False, True])
+def test_a_call_by_xml_rpc_says_the_same_in_its_order(by_address: bool) -> None:
+    asked = request(CALLED, "http://tarry.example:8000/rsscloud/token", by_address=by_address)
+    parameters, procedure = xmlrpc.client.loads(asked.body)
+    domain = () if by_address else ("tarry.example",)
+    assert procedure == "rssCloud.pleaseNotify"
+    assert parameters == ("rssCloud.notify", 8000, "/rsscloud/token", "xml-rpc", [FEED], *domain)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'<notifyResult success="true"/>',
+        b'<?xml version="1.0"?>\n<notifyResult success="TRUE" msg="Thanks."/>',
+        b'<r:notifyResult xmlns:r="urn:r" success="1"></r:notifyResult>',
+        b'{"success": true, "msg": "Thanks."}',
+    ],
+)
+def test_success_is_a_lease_of_25_hours(body: bytes) -> None:
+    assert answer(body, was_called=False) == Granted(CLOUD_LEASE)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b'<notifyResult success="false" msg="No\n such  feed."/>', "No such feed."),
+        (b'<notifyResult success="false"/>', "it gives no reason."),
+        (b'{"success": false, "msg": "No such feed"}', "No such feed."),
+    ],
+)
+def test_an_answer_that_says_false_is_a_refusal_with_its_reason(body: bytes, why: str) -> None:
+    assert answer(body, was_called=False) == Refused(why, otherwise=True)
+
+
+@pytest.mark.parametrize("body", [b"", b"OK", b"<html><body>Welcome</body></html>", b"[1]", b"{", b'{"a": 1}', b"{}"])
+def test_an_answer_that_says_neither_is_no_success(body: bytes) -> None:
+    assert isinstance(answer(body, was_called=False), Missed)
+
+
+def test_a_bomb_is_not_read() -> None:
+    bomb = b'<!DOCTYPE a [<!ENTITY b "ccc"><!ENTITY d "&b;&b;&b;">]><notifyResult success="&d;"/>'
+    assert isinstance(answer(bomb, was_called=False), Missed)
+    assert isinstance(answer(bomb.decode().encode("utf-16"), was_called=False), Missed)
+
+
+@pytest.mark.parametrize("returned", [True, 1])
+def test_a_call_that_returns_true_succeeded(returned: bool) -> None:
+    body = xmlrpc.client.dumps((returned,), methodresponse=True).encode()
+    assert answer(body, was_called=True) == Granted(CLOUD_LEASE)
+
+
+def test_a_call_that_returns_false_or_a_fault_is_a_refusal() -> None:
+    said_no = xmlrpc.client.dumps((False,), methodresponse=True).encode()
+    fault = xmlrpc.client.dumps(xmlrpc.client.Fault(4, "No such feed.")).encode()
+    assert answer(said_no, was_called=True) == Refused("it gives no reason.", otherwise=True)
+    assert answer(fault, was_called=True) == Refused("No such feed.", otherwise=True)
+    assert isinstance(answer(b"<methodCall/>", was_called=True), Missed)
+
+
+def test_the_url_of_a_ping_is_its_first_parameter() -> None:
+    assert ours.first_text(xmlrpc.client.dumps((FEED, 1), "rssCloud.notify").encode()) == FEED
+    bare = b"<methodCall><params><param><value>http://a.example/</value></param></params></methodCall>"
+    assert ours.first_text(bare) == "http://a.example/"
+    assert ours.first_text(xmlrpc.client.dumps((), "rssCloud.notify").encode()) is None
+
+
+def test_what_is_said_to_a_call_is_true() -> None:
+    assert xmlrpc.client.loads(ours.accepted()) == ((True,), None)
+
+
+def test_too_much_is_not_parsed() -> None:
+    with pytest.raises(ValueError, match="more than"):
+        ours.tree(b"<a>" + b" " * ours.MOST_BYTES + b"</a>")

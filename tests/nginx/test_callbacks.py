@@ -1,0 +1,32 @@
+"""What hubs and clouds call: bounded before main hears of it."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.nginx.conftest import RunningFront
+
+PING = "/rsscloud/a-token"
+
+
+def test_a_ping_reaches_main_and_is_never_kept(site: RunningFront) -> None:
+    assert [site.get(PING, method=method).status for method in ("POST", "GET", "GET")] == [200, 200, 200]
+    assert [asked.method for asked in site.main.asked] == ["POST", "GET", "GET"]
+
+
+def test_a_large_ping_is_refused_before_its_body(site: RunningFront) -> None:
+    refused = site.get(PING, method="POST", Content_Length="8193")
+    assert (refused.status, json.loads(refused.body)["status"]) == (413, 413)
+    assert site.main.asked == []
+
+
+def test_of_many_pings_at_one_address_main_hears_a_few(site: RunningFront) -> None:
+    with ThreadPoolExecutor(40) as pool:
+        statuses = list(pool.map(lambda _: site.get(PING, method="POST").status, range(40)))
+    assert set(statuses) == {200, 429}
+    assert len(site.main.asked) == statuses.count(200) <= 15
+
+
+def test_pings_at_many_addresses_are_all_taken_at_once(site: RunningFront) -> None:
+    with ThreadPoolExecutor(40) as pool:
+        statuses = list(pool.map(lambda each: site.get(f"{PING}{each}", method="POST").status, range(80)))
+    assert statuses == [200] * 80
