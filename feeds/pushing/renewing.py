@@ -16,6 +16,8 @@ SOON = timedelta(minutes=1)
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=10), timedelta(days=1)
 FIRST_REST, LONGEST_REST = timedelta(hours=6), timedelta(days=7)
 """After a refusal."""
+MOST_FAREWELLS = 5
+"""So often a hub is told that nothing is wanted of it any more. It forgets by itself, later."""
 
 
 class State(Enum):
@@ -108,6 +110,10 @@ def after(before: Standing, answer: Answer, now: datetime, luck: float, rules: R
             if before.verified_at is not None and before.asked_at is not None and before.verified_at >= before.asked_at:
                 return before  # it was verified before the answer was here
             return replace(before, due_at=now + within, reason="Asked for; to be verified by the server.")
+        case Refused(why) if before.state is State.LEAVING:
+            return ended(before, now, f"It cannot be taken back: {why}")
+        case Missed(why) if before.state is State.LEAVING and before.failures >= MOST_FAREWELLS:
+            return ended(before, now, f"It could not be taken back: {why}")
         case Refused(_, otherwise):
             return _refused(replace(before, by_address=before.by_address != otherwise), answer, now, luck)
         case Missed(why):

@@ -123,3 +123,11 @@ def test_a_verification_that_came_before_the_answer_stands() -> None:
     assert after(verified, Awaited(HOUR), NOW + MINUTE, 0.0, RULES) == verified
     again = replace(verified, asked_at=NOW + 20 * HOUR)
     assert after(again, Awaited(HOUR), NOW + 20 * HOUR, 0.0, RULES).due_at == NOW + 21 * HOUR
+
+
+def test_a_hub_that_does_not_hear_that_it_is_left_is_told_a_few_times() -> None:
+    stands, times = asked(state=State.LEAVING), 0
+    while stands.state is State.LEAVING:
+        stands, times = after(stands, Missed("it is away."), NOW, 0.0, RULES), times + 1
+    assert (stands.state, stands.ended_at, times) == (State.ENDED, NOW, 6)
+    assert after(asked(state=State.LEAVING), Refused("no."), NOW, 0.0, RULES).state is State.ENDED

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0003_entries_that_left'),
+        ('feeds', '0006_slugs_and_what_is_withdrawn'),
     ]
 
     operations = [

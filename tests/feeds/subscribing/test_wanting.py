@@ -1,0 +1,149 @@
+"""Which feeds are subscribed, and which no longer."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from feeds.deciding.standing import State as FeedState
+from feeds.keeping import pausing
+from feeds.models import Entry, Feed
+from feeds.parsing import documents
+from feeds.pushing import discovering
+from feeds.pushing.discovering import Kind
+from feeds.pushing.renewing import State
+from feeds.subscribing import handing, wanting
+from feeds.subscriptions import Hub, Subscription
+from tests.feeds.rows import entry, feed
+from tests.feeds.subscribed import subscription
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime.now(UTC)
+DAY = timedelta(days=1)
+SAID = documents.Feed(title="A", cloud_url="http://cloud.example/pleaseNotify")
+
+
+def offering(slug: str = "a", age: timedelta = DAY, said: documents.Feed = SAID, **fields: Any) -> Feed:
+    """A feed that somebody reads, whose last entry is of that age."""
+    row = feed(slug, entry(1, published=NOW - age), said=said, **{"subscriber_count": 1, **fields})
+    offer = discovering.offer(row.said, row.linked, row.url)
+    Feed.objects.filter(pk=row.pk).update(offer_digest=offer.digest if offer else "")
+    return Feed.objects.get(pk=row.pk)
+
+
+def subscribed() -> list[str]:
+    return list(Subscription.objects.values_list("feed__slug", flat=True))
+
+
+def test_a_feed_with_a_cloud_gets_an_address_that_nobody_guesses_and_is_due_at_once() -> None:
+    row = offering()
+    assert wanting.begin_wanted(NOW) == 1
+    found = Subscription.objects.get()
+    assert (found.feed, found.topic, found.hub.url) == (row, row.url, "http://cloud.example/pleaseNotify")
+    assert (found.state, found.due_at) == (State.WANTED.value, NOW)
+    assert len(found.token) >= 43
+    assert wanting.begin_wanted(NOW) == 0
+
+
+def test_feeds_of_one_cloud_have_one_hub_and_an_address_each() -> None:
+    for slug in ("a", "b"):
+        offering(slug)
+    wanting.begin_wanted(NOW)
+    assert Hub.objects.count() == 1
+    assert Subscription.objects.values("token").distinct().count() == 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"age": 15 * DAY},
+        {"subscriber_count": 0},
+        {"paused": True},
+        {"state": FeedState.GONE.value},
+        {"said": documents.Feed(title="A")},
+        {"user": "someone"},
+        {"sealed_headers": "sealed"},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_quiet_unread_paused_gone_and_private_feeds_and_such_without_an_offer_are_not(fields: dict[str, Any]) -> None:
+    offering(**fields)
+    assert wanting.begin_wanted(NOW) == 0
+
+
+def test_how_recent_and_how_much_read_are_settings(settings: Settings) -> None:
+    settings.FEEDS_PUSH_RECENT_DAYS, settings.FEEDS_PUSH_LEAST_SUBSCRIBERS = 2, 3
+    offering("old", age=3 * DAY, subscriber_count=3)
+    offering("unread", subscriber_count=2)
+    offering("right", subscriber_count=3)
+    wanting.begin_wanted(NOW)
+    assert subscribed() == ["right"]
+
+
+def test_a_quiet_feed_is_not_renewed_ends_when_it_expires_and_comes_back_with_its_next_entry() -> None:
+    row = offering(age=15 * DAY)
+    held = subscription(row, offer_digest=row.offer_digest, due_at=NOW)
+    handing.hand_over_due(NOW)
+    held.refresh_from_db()
+    assert (held.state, held.due_at) == (State.VERIFIED.value, held.expires_at)
+    assert held.reason == handing.QUIET
+
+    expired = NOW + 2 * DAY
+    wanting.end_unwanted(expired)
+    handing.hand_over_due(expired)
+    held.refresh_from_db()
+    assert (held.state, held.due_at) == (State.ENDED.value, None)
+
+    Entry.objects.update(happened_at=expired)
+    assert wanting.begin_wanted(expired) == 1
+
+
+def test_another_cloud_or_none_ends_it_and_another_is_subscribed_at_once() -> None:
+    row = offering()
+    wanting.begin_wanted(NOW)
+    other = documents.Feed(cloud_url="http://other.example/notify")
+    said = {"cloud_url": other.cloud_url}
+    offer = discovering.offer(said, {}, row.url)
+    assert offer is not None
+    Feed.objects.update(said=said, offer_digest=offer.digest)
+    wanting.end_unwanted(NOW)
+    wanting.begin_wanted(NOW)
+    states = dict(Subscription.objects.values_list("hub__url", "state"))
+    assert states == {SAID.cloud_url: State.ENDED.value, other.cloud_url: State.WANTED.value}
+    Feed.objects.update(said={}, offer_digest="")
+    wanting.end_unwanted(NOW)
+    assert not Subscription.objects.exclude(state=State.ENDED.value).exists()
+
+
+@pytest.mark.parametrize("what", ["pause", "remove", "gone"])
+def test_a_cloud_is_forgotten_and_a_hub_is_told_when_a_feed_is_not_fetched_any_more(what: str) -> None:
+    cloud, hub = offering("cloud"), offering("hub")
+    subscription(cloud, offer_digest=cloud.offer_digest, token="cloud")
+    subscription(hub, Kind.WEBSUB, offer_digest=hub.offer_digest, token="hub")
+    match what:
+        case "pause":
+            pausing.pause([cloud.pk, hub.pk], NOW)
+        case "remove":
+            pausing.remove([cloud.pk, hub.pk], NOW)
+        case _:
+            Feed.objects.update(state=FeedState.GONE.value)
+    wanting.end_unwanted(NOW)
+    states = dict(Subscription.objects.values_list("token", "state"))
+    assert states == {"cloud": State.ENDED.value, "hub": State.LEAVING.value}
+    assert Subscription.objects.get(token="hub").due_at == NOW
+
+
+def test_what_has_expired_is_not_in_force() -> None:
+    row = offering()
+    subscription(row, offer_digest=row.offer_digest, expires_at=NOW)
+    wanting.end_unwanted(NOW)
+    assert Subscription.objects.get().state == State.WANTED.value
+
+
+def test_what_ended_long_ago_goes() -> None:
+    subscription(offering("a"), state=State.ENDED.value, ended_at=NOW - 2 * DAY, token="a")
+    subscription(offering("b"), state=State.ENDED.value, ended_at=NOW, token="b")
+    wanting.prune(NOW - DAY)
+    assert list(Subscription.objects.values_list("token", flat=True)) == ["b"]
