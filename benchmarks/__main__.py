@@ -24,6 +24,7 @@ from benchmarks import (
     misses,
     ordering,
     painting,
+    pings,
     priority,
     redirects,
     scan,
@@ -59,6 +60,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "scan": scan.measure,
     "mirroring": mirroring.measure,
     "feed_reading": feed_reading.measure,
+    "pings": pings.measure,
 }
 
 ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {"redirects": redirects.measure}

@@ -16,8 +16,8 @@ class SiteProcess:
     It reads and writes lines of JSON.
     """
 
-    def __init__(self, stack: Stack, module: str) -> None:
-        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", module]
+    def __init__(self, stack: Stack, module: str, *arguments: str) -> None:
+        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", module, *arguments]
         self._process = subprocess.Popen(
             command, cwd=ROOT, env=stack.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

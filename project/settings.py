@@ -332,7 +332,8 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "timeout": 5,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
-    if os.environ.get("TARRY_INSTANCE") == "worker":  # a fetcher's threads would open one for each file
+    if os.environ.get("TARRY_INSTANCE") in {"main", "worker"}:
+        # To open one takes longer than most questions: a fetcher's threads would for each file, main's for each ping.
         DATABASES["default"].update(CONN_MAX_AGE=60)
 else:
     DATABASES["default"].update(CONN_MAX_AGE=60, CONN_HEALTH_CHECKS=True)

@@ -5,11 +5,12 @@ from urllib.parse import parse_qs
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from ..keeping import flagging, pushes
+from ..keeping import pushes
 from ..keeping.pushes import Pushed
 from ..pushing import xmlrpc
 from ..pushing.discovering import Kind
 from ..pushing.rsscloud import FORM, XML
+from . import debouncing
 from .refusing import NO_SUBSCRIPTION, RefusedError, body_of, callback, text
 
 MOST_BYTES = 8192
@@ -41,7 +42,7 @@ def _ping(request: HttpRequest, token: str) -> HttpResponse:
         case Pushed.UNKNOWN:
             raise RefusedError(404, NO_SUBSCRIPTION)
         case Pushed.FLAGGED:
-            flagging.ask_for_scan()
+            debouncing.SCAN.soon()
         case Pushed.ALREADY:
             pass
     return text(xmlrpc.accepted(), XML) if is_called else text("OK\n")

@@ -6,17 +6,19 @@ flagged for a moment later: no push is lost, and nobody can have it fetched agai
 
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db import connection
 
 from ..models import Feed
 from ..pushing.discovering import Kind
 from ..pushing.renewing import ENDED_STATES
-from ..subscriptions import Subscription
+from ..subscriptions import Hub, Subscription
 
 PENDING = timedelta(minutes=15)
 """For so long after it was asked for a verification is answered."""
+_ENDED = ", ".join(f"'{state}'" for state in ENDED_STATES)
 
 
 class Pushed(Enum):
@@ -29,16 +31,15 @@ class Pushed(Enum):
 
 def push(kind: Kind, token: str, topic: str, now: datetime) -> Pushed:
     """Flags the feed of that subscription, if it is for that topic. Raises DatabaseError."""
-    feeds = Feed.objects.filter(pk__in=_live(kind, token, topic).values("feed_id"), paused=False)
-    taken = Q(flagged_at=None) | Q(handed_over_at__gte=F("flagged_at"))
-    is_new = taken | Q(pushed_at=None) | Q(pushed_at__lt=F("fetch_began_at"))
-    cooling = now - timedelta(seconds=settings.FEEDS_PUSH_COOL_SECONDS)
-    just_now = Q(fetch_began_at__gt=cooling) | Q(handed_over_at__gt=cooling)
-    later = now + timedelta(seconds=settings.FEEDS_PUSH_COOL_SECONDS)
-    at = Case(When(taken & just_now, then=Value(later)), When(taken, then=Value(now)), default=F("flagged_at"))
-    if feeds.filter(is_new).update(flagged_at=at, pushed_at=now):
-        return Pushed.FLAGGED
-    return Pushed.ALREADY if feeds.exists() else Pushed.UNKNOWN
+    cool = timedelta(seconds=settings.FEEDS_PUSH_COOL_SECONDS)
+    moments = {name: _adapted(at) for name, at in (("now", now), ("cooling", now - cool), ("later", now + cool))}
+    named = {"kind": kind.value, "token": token, "topic": topic, **moments}
+    with connection.cursor() as cursor:
+        cursor.execute(_PUSH, named)
+        if cursor.rowcount:
+            return Pushed.FLAGGED
+        cursor.execute(_KNOWN, named)
+        return Pushed.UNKNOWN if cursor.fetchone() is None else Pushed.ALREADY
 
 
 def is_asked_for(kind: Kind, token: str, topic: str, now: datetime, intent: str = "subscribe") -> bool:
@@ -47,6 +48,26 @@ def is_asked_for(kind: Kind, token: str, topic: str, now: datetime, intent: str 
     return rows.filter(asked_at__gt=now - PENDING).exists()
 
 
-def _live(kind: Kind, token: str, topic: str) -> QuerySet[Subscription]:
-    live = Subscription.objects.exclude(state__in=ENDED_STATES)
-    return live.filter(token=token, topic=topic, hub__kind=kind.value)
+def _adapted(at: datetime) -> Any:
+    return connection.ops.adapt_datetimefield_value(at)
+
+
+# Written out, for composing it takes longer than doing it, and hundreds of pings may come at once. Of ours are only
+# the names of tables, columns and states.
+_FEED = f"""
+    id = (
+        SELECT s.feed_id FROM {Subscription._meta.db_table} s JOIN {Hub._meta.db_table} h ON h.id = s.hub_id
+        WHERE s.token = %(token)s AND s.topic = %(topic)s AND h.kind = %(kind)s AND s.state NOT IN ({_ENDED})
+    ) AND NOT paused
+"""  # noqa: S608  names of our own
+_TAKEN = "(flagged_at IS NULL OR handed_over_at >= flagged_at)"
+_JUST_NOW = "(fetch_began_at > %(cooling)s OR handed_over_at > %(cooling)s)"
+_PUSH = f"""
+    UPDATE {Feed._meta.db_table} SET
+        pushed_at = %(now)s,
+        flagged_at = CASE
+            WHEN {_TAKEN} AND {_JUST_NOW} THEN %(later)s WHEN {_TAKEN} THEN %(now)s ELSE flagged_at
+        END
+    WHERE {_FEED} AND ({_TAKEN} OR pushed_at IS NULL OR pushed_at < fetch_began_at)
+"""  # noqa: S608
+_KNOWN = f"SELECT 1 FROM {Feed._meta.db_table} WHERE {_FEED}"  # noqa: S608

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from feeds.callbacks import debouncing
 from feeds.gathering import due
 from feeds.keeping import flagging, pausing
 from feeds.models import Feed
@@ -27,7 +28,7 @@ LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """How often a scan was asked for."""
     asked: list[None] = []
-    monkeypatch.setattr(flagging, "ask_for_scan", lambda: asked.append(None))
+    monkeypatch.setattr(debouncing.SCAN, "soon", lambda: asked.append(None))
     return asked
 
 
