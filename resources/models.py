@@ -24,13 +24,15 @@ from .mirroring.knowing.models import (  # noqa: F401  # found by Django here
 )
 from .tiles import grid, tile
 from .tiles.errors import LayerError
-from .tiles.expirations import Expiration, Part, with_one_more
+from .tiles.expirations import PAINTING_SECONDS, Expiration, Part, with_one_more
+from .tiles.marks import Marks
 from .tiles.styling import style
+from .tiles.touched import Touched
 from .upstream import rules
 
 YEAR_SECONDS = 31_536_000
 WEEK_SECONDS = 604_800
-VERSION_FIELDS = ("version", "data_version", "expirations", "updated_at")
+VERSION_FIELDS = ("version", "data_version", "expirations", "marks", "updated_at")
 
 
 def next_version(version: int, now_seconds: float) -> int:
@@ -137,6 +139,7 @@ class Layer(models.Model):
     expirations = models.JSONField(
         default=list, editable=False, help_text="Parts of which tiles of a lower version are stale."
     )
+    marks = models.BinaryField(default=b"", editable=False, help_text="Tiles that changes have touched, packed.")
     updated_at = models.DateTimeField(auto_now=True)
 
     objects = LayerQuerySet.as_manager()
@@ -185,7 +188,7 @@ class Layer(models.Model):
     ) -> None:
         """Saves under a new version, so that tiles painted before are stale. Does not touch the files."""
         self.version = self.data_version = next_version(self.version, time.time())
-        self.expirations = []
+        self.expirations, self.marks = [], b""
         if update_fields is not None:
             update_fields = {*update_fields, *VERSION_FIELDS}
         super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
@@ -203,6 +206,16 @@ class Layer(models.Model):
             self.fresh_seconds + self.stale_seconds,
         )
         super().save(update_fields=VERSION_FIELDS)
+
+    def save_touched(self, touched: Touched, before: Self, fields: Iterable[str]) -> None:
+        """Saves fields, and makes the tiles stale that they touch, beside those that are stale in the row before."""
+        self.version = next_version(before.version, time.time())
+        outdated = self.version - int((self.fresh_seconds + PAINTING_SECONDS) * 1_000_000)
+        since = max(before.data_version, outdated)
+        marks, all_before = Marks.unpack(bytes(before.marks)).with_touched(touched, self.version, since)
+        self.data_version = all_before if all_before > since else before.data_version
+        self.expirations, self.marks = before.expirations, marks.pack()
+        super().save(update_fields={*fields, *VERSION_FIELDS})
 
 
 class ApiToken(models.Model):

@@ -26,6 +26,7 @@ from .mirroring.serving.preparing import paint_thumbnail as paint_small
 from .mirroring.storing import forgetting, pruning, sweeping, taking_down
 from .static_map.picture import Picture
 from .static_map.preparing import paint_picture
+from .tiles import refreshing
 from .tiles.blocks import Block
 from .tiles.errors import LayerError
 from .tiles.preparing import paint_block as paint
@@ -83,6 +84,15 @@ def vary_demo() -> None:
         loading.vary_speeds()
     except (DatabaseError, OSError, LayerError) as error:
         _log.warning("the demo waits", extra={"error": str(error)})
+
+
+@shared_task(name=refreshing.TASK, ignore_result=True)
+def refresh_popular(slug: str, version: int) -> None:
+    """Has popular tiles painted anew that changes from a version on have touched; else whoever asks for them has."""
+    try:
+        refreshing.refresh_popular(slug, version)
+    except (StoreUnavailable, DatabaseError) as error:
+        _log.warning("popular tiles wait to be asked for", extra={"layer": slug, "error": str(error)})
 
 
 @shared_task(name="resources.feed_mirror", ignore_result=True)

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from resources.tiles.keeping import updating
+from resources.tiles.keeping import touching, updating
 from resources.tiles.keeping.updating import Update
 
 from . import bodies, problems, tokens
@@ -72,7 +72,8 @@ def send_speeds(
     token = tokens.require_layer(request, slug)
     form = bodies.form_of(request)
     with bodies.on_disk(request) as path:
-        update = updating.update_speeds(slug, partial(updating.read_upload, path, form), replace=replace)
+        read = partial(updating.read_upload, path, form)
+        update = updating.update_speeds(slug, read, replace=replace, mark=touching.aside)
     taken = _taken(update)
     _log.info("speeds", extra={"token": token.name, "layer": slug, "rows": taken.rows, "changed": taken.changed})
     return taken

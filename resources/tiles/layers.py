@@ -22,6 +22,7 @@ from . import conf, grid
 from .blocks import read_sides, side_at
 from .errors import LayerError
 from .expirations import Expiration, lowest_fresh
+from .marks import Marks
 from .styling import style
 
 _log = logging.getLogger("tarry.layers")
@@ -49,6 +50,7 @@ class LayerView:
 
     data_version: int = 0
     expirations: tuple[Expiration, ...] = ()
+    marks: Marks = field(default_factory=Marks)
     segments: int = 0
     speeds_known: int = 0
     measured_at: datetime | None = None
@@ -61,7 +63,8 @@ class LayerView:
     order: int = 0
 
     @classmethod
-    def of(cls, layer: Layer) -> Self:
+    def of(cls, layer: Layer, marks: Marks | None = None) -> Self:
+        """The layer of a row. Painters need no marks: they look at no tile's freshness."""
         return cls(
             slug=layer.slug,
             title=layer.title or layer.slug,
@@ -79,6 +82,7 @@ class LayerView:
             padding=style.padding(layer.kind, layer.style),
             data_version=layer.data_version,
             expirations=_expirations(layer.expirations),
+            marks=marks or Marks(),
             segments=layer.segments,
             speeds_known=layer.speeds_known,
             measured_at=layer.measured_at,
@@ -101,7 +105,8 @@ class LayerView:
 
         Painted tiles have `version`, the newest.
         """
-        return lowest_fresh(self.data_version, self.expirations, (z, x, y), self.padding, side)
+        lowest = lowest_fresh(self.data_version, self.expirations, (z, x, y), self.padding, side)
+        return max(lowest, self.marks.version_of(z, x, y, side))
 
     def block_side(self, zoom: int, scale: int) -> int:
         """How many tiles wide the blocks are that are painted at once."""
@@ -141,14 +146,34 @@ def _expirations(kept: list[Any]) -> tuple[Expiration, ...]:
 
 
 def _read_layers() -> dict[str, LayerView]:
-    layers = list(Layer.objects.filter(enabled=True).with_tiles())
+    layers = list(Layer.objects.filter(enabled=True).with_tiles().defer("marks"))
+    marks = _marks.of(layers)
     views: dict[str, LayerView] = {}
     for layer in layers:
         try:
-            views[layer.slug] = LayerView.of(layer)
+            views[layer.slug] = LayerView.of(layer, marks.get(layer.pk))
         except LayerError as error:  # one bad row must not take the others along
             _log.error("left out a layer", extra={"layer": layer.slug, "error": str(error)})
     return views
 
+
+class _MarksKept:
+    """The marks of layers, read again only under another version: they are larger than the rest of the row."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[int, Marks]] = {}
+
+    def of(self, layers: list[Layer]) -> dict[int, Marks]:
+        """The marks by the layers' primary keys, or newer ones. Layers that are stale as a whole have none."""
+        versions = {layer.pk: layer.version for layer in layers if layer.version != layer.data_version}
+        known = {pk: kept for pk, kept in self._known.items() if versions.get(pk) == kept[0]}
+        missing = [pk for pk in versions if pk not in known]
+        rows = Layer.objects.filter(pk__in=missing).values_list("pk", "marks") if missing else ()
+        known.update((pk, (versions[pk], Marks.unpack(bytes(packed)))) for pk, packed in rows)
+        self._known = known
+        return {pk: marks for pk, (_, marks) in known.items()}
+
+
+_marks = _MarksKept()
 
 snapshot = Snapshot("the layers", _read_layers, conf.snapshot_seconds)

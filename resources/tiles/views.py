@@ -4,11 +4,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.cache import set_response_etag
 
 from resources import outages
-from resources.upstream.work import fetch_work
-from retry import conf, deferring, headers, methods, responses, serving, work
+from retry import conf, deferring, headers, methods, responses, serving
 
-from . import grid, layers, preparing, tilejson
-from .blocks import Block
+from . import grid, layers, preparing, tilejson, works
 from .layers import LayerView
 from .tile import Tile
 
@@ -28,8 +26,7 @@ def tile(request: HttpRequest, address: str) -> HttpResponse:
     if not grid.touches(layer.bounds, wanted.z, wanted.x, wanted.y, layer.padding):
         return _empty(request, layer, wanted)
     version = layer.version_for(wanted.z, wanted.x, wanted.y)
-    todo = fetch_work(layer.upstream, wanted, version) if layer.upstream else paint_work(layer, wanted)
-    return serving.serve_or_defer(request, wanted.content_key, todo, version=version)
+    return serving.serve_or_defer(request, wanted.content_key, works.work_for(layer, wanted), version=version)
 
 
 @methods.read_only
@@ -45,19 +42,6 @@ def describe(request: HttpRequest, slug: str, scale: int = 1) -> HttpResponse:
     for name, value in {**headers.CORS, "Cache-Status": "Tarry; fwd=bypass"}.items():
         response[name] = value
     return responses.conditional(request, response, None)
-
-
-def paint_work(layer: LayerView, wanted: Tile) -> work.Work:
-    """The work of painting a tile's block from the layer's present data: all tiles of the block share it."""
-    block = Block.around(wanted, layer.block_side(wanted.z, wanted.scale))
-    return work.Work(
-        key=block.work_key(layer.version_for(block.z, block.x, block.y, side=block.side)),
-        kind=block.kind,
-        lane="paint.now",
-        refresh_lane="paint.refresh",
-        task="resources.paint_block",
-        arguments=(block.layer, block.z, block.x, block.y, block.side, block.scale, block.format),
-    )
 
 
 def _empty(request: HttpRequest, layer: LayerView, wanted: Tile) -> HttpResponse:

@@ -39,7 +39,7 @@ class Command(BaseCommand):
             with about(path):
                 apart.check_file(path, limits, SpeedsError)
                 compiled = compiling.compile_speeds(geometry, path.read_bytes(), limits)
-            storing.replace_speeds(layer, compiled)
+            storing.replace_speeds(layer, compiled, geometry)
         self.stdout.write(f"{layer.slug}: {storing.describe_speeds(compiled)}")
 
     def _update(self, slug: str, path: Path) -> None:

@@ -22,25 +22,41 @@ class Index:
 
     geometry: Geometry
     levels: Levels
-    tree: shapely.STRtree
+    tree: shapely.STRtree | None
+    """None where all groups are near anyway."""
+
     west: float
     east: float
     """From where to where geometry reaches in unit mercator; `east` is above 1 when it crosses the antimeridian."""
 
     @classmethod
     def build(cls, geometry: Geometry) -> Self:
-        first_rows = geometry.offsets[geometry.groups[:-1]]
-        lows = np.minimum.reduceat(geometry.coordinates, first_rows, axis=0)
-        highs = np.maximum.reduceat(geometry.coordinates, first_rows, axis=0)
+        lows, highs = group_boxes(geometry)
         boxes = shapely.box(lows[:, 0], lows[:, 1], highs[:, 0], highs[:, 1])
         return cls(
             geometry, Levels(geometry), shapely.STRtree(boxes), float(lows[:, 0].min()), float(highs[:, 0].max())
         )
 
+    @classmethod
+    def of_near(cls, geometry: Geometry) -> Self:
+        """An index that takes no time to build, and finds all groups wherever it is asked."""
+        west, east = geometry.coordinates[:, 0].min(), geometry.coordinates[:, 0].max()
+        return cls(geometry, Levels(geometry), None, float(west), float(east))
+
     def groups_within(self, u0: float, v0: float, u1: float, v1: float) -> Indexes:
         """The groups whose boxes meet a box in unit mercator, in the order of the data."""
+        if self.tree is None:
+            return np.arange(len(self.geometry.features))
         found: Indexes = np.sort(self.tree.query(shapely.box(u0, v0, u1, v1)))
         return found
+
+
+def group_boxes(geometry: Geometry) -> tuple[Floats, Floats]:
+    """The corners (u0, v0) and (u1, v1) of each group's box."""
+    first_rows = geometry.offsets[geometry.groups[:-1]]
+    lows: Floats = np.minimum.reduceat(geometry.coordinates, first_rows, axis=0)
+    highs: Floats = np.maximum.reduceat(geometry.coordinates, first_rows, axis=0)
+    return lows, highs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

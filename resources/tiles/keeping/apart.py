@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from ..errors import LayerError, SpeedsError
-from ..reading import geojson
+from ..marking import changing
+from ..reading import geojson, speeds
 from ..reading.compiling import CompiledLayer, CompiledSpeeds, compile_layer, compile_speeds
 from ..reading.patching import Form, Patch, read_patch
 from ..sizing.sides import Sizing
+from ..touched import Touched
 from . import uploads
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -60,8 +62,8 @@ class LayerJob:
     sizing: Sizing | None = None
 
     def run(self) -> CompiledLayer:
-        speeds = self.speeds.read_bytes() if self.speeds else None
-        compiled = compile_layer(self.kind, self.geometry.read_bytes(), speeds, self.limits, weight=self.weight)
+        given = self.speeds.read_bytes() if self.speeds else None
+        compiled = compile_layer(self.kind, self.geometry.read_bytes(), given, self.limits, weight=self.weight)
         return self.sizing.size(compiled, time.process_time) if self.sizing else compiled
 
 
@@ -101,7 +103,22 @@ class SizingJob:
         return self.sizing.size(self.compiled, time.process_time)
 
 
-Job: TypeAlias = LayerJob | SpeedsJob | PatchJob | SizingJob
+@dataclass(frozen=True, slots=True)
+class MarkJob:
+    """Speeds before and after, for the tiles to be found that look different."""
+
+    compiled_geometry: Path
+    before: bytes | None
+    after: bytes
+    look: changing.Look
+
+    def run(self) -> Touched | None:
+        before = None if self.before is None else speeds.read_speeds(self.before)
+        after = speeds.read_speeds(self.after)
+        return changing.touched_by_speeds(self.compiled_geometry.read_bytes(), before, after, self.look)
+
+
+Job: TypeAlias = LayerJob | SpeedsJob | PatchJob | SizingJob | MarkJob
 
 
 def compile_layer_apart(job: LayerJob, allowance: Allowance) -> CompiledLayer:
@@ -127,6 +144,11 @@ def read_patch_apart(job: PatchJob, allowance: Allowance) -> Patch:
 def size_apart(job: SizingJob, allowance: Allowance) -> CompiledLayer:
     """The layer with the sides of its blocks, measured in another process. Raises LayerError."""
     return cast("CompiledLayer", run_apart(job, allowance))
+
+
+def mark_apart(job: MarkJob, allowance: Allowance) -> Touched | None:
+    """The tiles that look different, found in another process; None for all. Raises LayerError."""
+    return cast("Touched | None", run_apart(job, allowance))
 
 
 def check_file(path: Path, limits: geojson.Limits, error: Callable[[str], LayerError] = LayerError) -> None:

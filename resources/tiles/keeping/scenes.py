@@ -35,7 +35,7 @@ def load_scene(slug: str) -> tuple[LayerView, AnyScene]:
 
 def _find(slug: str) -> Layer:
     with observing.timed("database"):
-        layer = Layer.objects.filter(slug=slug, enabled=True).exclude(geometry_name="").first()
+        layer = Layer.objects.filter(slug=slug, enabled=True).exclude(geometry_name="").defer("marks").first()
     if layer is None:
         raise UnknownLayerError(f"There is no layer “{slug}”.")
     return layer

@@ -21,13 +21,15 @@ from django.db.models import Q, QuerySet
 from resources import storages
 from resources.models import Layer
 
-from .. import conf
+from .. import conf, refreshing
 from ..errors import SpeedsError, StorageError, SupersededError, UnknownLayerError
 from ..grid import Bounds
 from ..reading import compiling, geometry, speeds
 from ..reading.compiling import CompiledLayer, CompiledSpeeds
 from ..reading.geojson import Kind
 from ..sizing.sides import Sizing
+from . import touching
+from .touching import Change
 
 _log = logging.getLogger("tarry.layers")
 
@@ -104,9 +106,16 @@ def _with_fields(layers: QuerySet[Layer], slug: str, fields: Mapping[str, Any]) 
 
 
 def put_in_service(
-    layer: Layer, written: Mapping[str, Any], changed: Collection[str] | None, *, over: str | None = None
+    layer: Layer,
+    written: Mapping[str, Any],
+    changed: Collection[str] | None,
+    *,
+    over: str | None = None,
+    change: Change | None = None,
 ) -> Layer:
     """Saves a layer with files that were written for it; of the other fields only the changed, None: all.
+
+    All tiles are stale then, or where it is known what the change touches, only those.
 
     Raises SpeedsError, saving nothing, when the speeds belong to a geometry that was replaced, and
     SupersededError when the speeds in service are not those of the file `over` any more.
@@ -119,11 +128,16 @@ def put_in_service(
             _check_same_geometry(layer, current)
         if over is not None and (current is None or current.speeds_name != over):
             raise SupersededError("Other speeds came in meanwhile.")
+        touched = change.touched_in(current) if change and current else None
         for name, value in written.items():
             setattr(layer, name, value)
         layer.version = max(layer.version, current.version if current else 0)
-        layer.save(update_fields=None if changed is None else {*changed, *written})
+        if touched is None or current is None:
+            layer.save(update_fields=None if changed is None else {*changed, *written})
+        else:
+            layer.save_touched(touched, current, written)
         transaction.on_commit(partial(delete_unused, replaced), robust=True)
+        transaction.on_commit(partial(refreshing.refresh_soon, layer.slug, layer.version), robust=True)
     return layer
 
 
@@ -171,16 +185,27 @@ def write_speeds(slug: str, compiled: CompiledSpeeds) -> dict[str, Any]:
     }
 
 
-def replace_speeds(layer: Layer, compiled: CompiledSpeeds) -> Layer:
-    """Puts speeds that were compiled for the layer's geometry into service; tiles become stale."""
-    return put_in_service(layer, write_speeds(layer.slug, compiled), ())
+def replace_speeds(layer: Layer, compiled: CompiledSpeeds, geometry: bytes) -> Layer:
+    """Puts speeds that were compiled for the layer's geometry into service; tiles that they touch become stale."""
+    before = _speeds_before(layer)
+    change = touching.here(layer, geometry, before, speeds.read_speeds(compiled.data)) if before else None
+    return put_in_service(layer, write_speeds(layer.slug, compiled), (), change=change)
+
+
+def _speeds_before(layer: Layer) -> speeds.Speeds | None:
+    """The speeds in service; None where there are none, or their file is lost: these take their place."""
+    try:
+        return speeds.read_speeds(read_file(layer.speeds_name)) if layer.speeds_name else None
+    except FileNotFoundError:
+        return None
 
 
 def store_speeds(slug: str, values: Mapping[str, tuple[float, float]]) -> speeds.Report:
     """Replaces a layer's speeds by (speed, free flow) in km/h by segment id. Unknown ids are counted."""
     layer = find_layer(slug)
-    aligned, report = speeds.align(compiling.rows_of(values), segment_ids(layer))
-    replace_speeds(layer, CompiledSpeeds(speeds.write_speeds(aligned), aligned.known, report))
+    shapes = read_file(layer.geometry_name)
+    aligned, report = speeds.align(compiling.rows_of(values), geometry.read_ids(shapes))
+    replace_speeds(layer, CompiledSpeeds(speeds.write_speeds(aligned), aligned.known, report), shapes)
     return report
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from resources.models import Layer
@@ -20,8 +21,9 @@ from ..reading import patching, speeds
 from ..reading.compiling import CompiledSpeeds
 from ..reading.patching import Form, Patch
 from ..reading.speeds import Report, Speeds
-from . import allowing, apart, storing, uploads
+from . import allowing, apart, storing, touching, uploads
 from .apart import PatchJob
+from .touching import Change, Mark
 
 PATIENCE_SECONDS = 20
 """So long an update gives way to others before it gives up."""
@@ -47,20 +49,21 @@ class Update:
     changed: int
 
 
-def update_speeds(slug: str, read: Read, *, replace: bool = False) -> Update:
+def update_speeds(slug: str, read: Read, *, replace: bool = False, mark: Mark = touching.here) -> Update:
     """Puts the speeds that `read` makes of the compiled geometry over those in service, or in their place.
 
     Without a change nothing is stored, and the version stays. Raises UnknownLayerError, SpeedsError,
     NoSpeedsError for a layer that has none, SupersededError when others were always faster, StorageError.
     """
     until = time.monotonic() + PATIENCE_SECONDS
-    digest, patch = None, None
+    digest, patch, geometry = None, None, b""
     while True:
         layer = _find_lines(slug)
         try:
             if patch is None or digest != layer.geometry_digest:
-                digest, patch = layer.geometry_digest, read(storing.read_file(layer.geometry_name))
-            return _put_over(layer, patch, replace=replace)
+                digest, geometry = layer.geometry_digest, storing.read_file(layer.geometry_name)
+                patch = read(geometry)
+            return _put_over(layer, patch, partial(mark, layer, geometry), replace=replace)
         except SupersededError as error:  # losing is normal when several send speeds
             if time.monotonic() > until:
                 raise SupersededError("Others change the layer's speeds all the time. Send these again.") from error
@@ -96,7 +99,7 @@ def _find_lines(slug: str) -> Layer:
     return layer
 
 
-def _put_over(layer: Layer, patch: Patch, *, replace: bool) -> Update:
+def _put_over(layer: Layer, patch: Patch, mark: Callable[[Speeds | None, Speeds], Change], *, replace: bool) -> Update:
     before = _speeds(layer, needed=not replace)
     after = patch.over(None if replace else before)
     changed = patching.changed(before, after)
@@ -106,10 +109,11 @@ def _put_over(layer: Layer, patch: Patch, *, replace: bool) -> Update:
             Layer.objects.filter(pk=layer.pk, speeds_name=layer.speeds_name).update(measured_at=measured_at)
             layer.measured_at = measured_at
         return Update(layer, patch.report, 0)
+    change = mark(before, after) if before or not layer.speeds_name else None
     compiled = CompiledSpeeds(speeds.write_speeds(after), after.known)
     over = layer.speeds_name
     written = {**storing.write_speeds(layer.slug, compiled), "measured_at": measured_at}
-    return Update(storing.put_in_service(layer, written, (), over=over), patch.report, changed)
+    return Update(storing.put_in_service(layer, written, (), over=over, change=change), patch.report, changed)
 
 
 def _speeds(layer: Layer, *, needed: bool) -> Speeds | None:

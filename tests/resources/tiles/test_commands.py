@@ -240,7 +240,7 @@ def test_a_command_that_cannot_save_says_so(
         (DatabaseError("locked"), "database did not take it: locked", 1),
         (KeyboardInterrupt(), "^Stopped. ", 130),
     ):
-        monkeypatch.setattr(Layer, "save", Mock(side_effect=failure))
+        monkeypatch.setattr(Layer, "save_base", Mock(side_effect=failure))
         with pytest.raises(CommandError, match=said) as caught:
             run(*command.format(lines=lines, speeds=speeds).split())
         assert caught.value.returncode == code

@@ -7,7 +7,7 @@ from django.test import Client
 
 from resources import tasks
 from resources.models import Layer
-from resources.tiles import grid, layers, views
+from resources.tiles import grid, layers, works
 from resources.tiles.drawing import painting
 from resources.tiles.expirations import Part
 from resources.tiles.keeping import expiring, scenes, storing
@@ -129,7 +129,7 @@ def test_a_refresh_of_one_tile_refreshes_its_block(
     one, other = "/tiles/jams/12/2045/1361.png", "/tiles/jams/12/2046/1362.png"
     client.get(one)
     tasks.paint_block(*published[0][1:3], *published[0][3])
-    storing.store_speeds("jams", {"north": (1.0, 50.0)})
+    expiring.expire("jams")
     assert client.get(one)["Cache-Status"].endswith("detail=begun")
     assert client.get(other)["Cache-Status"].endswith("detail=claimed")
     tasks.paint_block(*published[1][1:3], *published[1][3])
@@ -181,6 +181,19 @@ def test_new_speeds_make_tiles_stale_not_absent(
     assert published[1][4] == "paint.refresh"
     tasks.paint_block(*published[1][1:3], *published[1][3])
     assert client.get(f"/tiles/jams/{LONDON}.png").content != before.content
+
+
+def test_new_speeds_leave_tiles_fresh_that_do_not_show_them(
+    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
+) -> None:
+    load()
+    shown, elsewhere = (f"/tiles/jams/12/{place}.png" for place in ("2046/1361", "2049/1361"))
+    for number, address in enumerate((shown, elsewhere)):
+        client.get(address)
+        tasks.paint_block(*published[number][1:3], *published[number][3])
+    storing.store_speeds("jams", {"north": (1.0, 50.0), "south": (5.0, 50.0)})
+    assert client.get(shown)["Server-Timing"].endswith("desc=stale")
+    assert client.get(elsewhere)["Server-Timing"].endswith("desc=hit")
 
 
 def test_a_layer_deleted_before_its_tile_is_painted_answers_404(
@@ -276,6 +289,6 @@ def test_layers_that_are_switched_off_or_without_data_are_404(client: Client, lo
 
 
 def test_work_names_the_version_that_it_paints(load: Load) -> None:
-    work = views.paint_work(LayerView.of(load()), Tile("jams", 10, 511, 340, 2, "webp"))
+    work = works.paint_work(LayerView.of(load()), Tile("jams", 10, 511, 340, 2, "webp"))
     assert work.arguments == ("jams", 10, 511, 340, 1, 2, "webp")
     assert (work.kind, work.lane, work.refresh_lane) == ("paint:jams:10:1", "paint.now", "paint.refresh")

@@ -70,10 +70,11 @@ def test_a_painter_that_misses_a_file_looks_the_layer_up_again(load: Load, monke
 
 def test_speeds_for_a_geometry_that_was_replaced_meanwhile_are_refused(load: Load) -> None:
     layer = load()
-    compiled = compiling.compile_speeds(storing.read_file(layer.geometry_name), HEADER + b"north,1,50\n")
+    geometry = storing.read_file(layer.geometry_name)
+    compiled = compiling.compile_speeds(geometry, HEADER + b"north,1,50\n")
     load(data=builders.many_lines(3))
     with pytest.raises(SpeedsError, match="Load them again"):
-        storing.replace_speeds(layer, compiled)
+        storing.replace_speeds(layer, compiled, geometry)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +108,10 @@ def test_a_file_that_was_cut_short_is_written_again(load: Load) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_writer_of_the_same_data_does_not_lose_it_to_another(load: Load) -> None:
     layer = load()
-    same = compiling.compile_speeds(storing.read_file(layer.geometry_name), HEADER + b"north,1,50\n")
+    geometry = storing.read_file(layer.geometry_name)
+    same = compiling.compile_speeds(geometry, HEADER + b"north,1,50\n")
     written = storing.write_speeds("jams", same)
-    storing.replace_speeds(layer, same)
+    storing.replace_speeds(layer, same, geometry)
     storing.store_speeds("jams", {"north": (7, 50)})  # deletes the file of the row before
     storing.put_in_service(layer, written, ())
     assert storing.read_file(Layer.objects.get().speeds_name) == same.data

@@ -1,0 +1,79 @@
+"""What a change of a layer's data touches, and whether that still holds when it is saved. Saves nothing."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from resources.models import Layer
+
+from .. import conf
+from ..errors import LayerError
+from ..marking import changing
+from ..marking.changing import Look
+from ..reading import speeds
+from ..reading.speeds import Speeds
+from ..touched import Touched
+from . import allowing, apart, uploads
+from .apart import MarkJob
+
+HERE_CHANGED = 500
+"""So many changed segments are looked at in a web process; more would hold its other threads up for a second."""
+
+HERE_BYTES = 20_000_000
+"""So large is the geometry of some 200,000 short segments; larger ones are never read in a web process."""
+
+_log = logging.getLogger("tarry.layers")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The tiles that look different, None for all; and what the layer was when that was found out."""
+
+    touched: Touched | None
+    of: tuple[object, ...]
+
+    def touched_in(self, layer: Layer) -> Touched | None:
+        """The same for the layer as it is now: all tiles where somebody else has changed it."""
+        return self.touched if self.of == _state(layer) else None
+
+
+Mark: TypeAlias = Callable[[Layer, bytes, Speeds | None, Speeds], Change]
+
+
+def here(layer: Layer, geometry: bytes, before: Speeds | None, after: Speeds) -> Change:
+    """What new speeds touch, found out in this process."""
+    return Change(changing.touched_by_speeds(geometry, before, after, _look(layer)), _state(layer))
+
+
+def aside(layer: Layer, geometry: bytes, before: Speeds | None, after: Speeds) -> Change:
+    """The same in a web process: what takes long, in a process of its own; all tiles where that has no place."""
+    if before is not None and len(geometry) < HERE_BYTES and _changed(before, after) <= HERE_CHANGED:
+        return here(layer, geometry, before, after)
+    try:
+        return Change(_apart(geometry, before, after, _look(layer)), _state(layer))
+    except LayerError as error:
+        _log.warning("marked all tiles of a layer", extra={"layer": layer.slug, "error": str(error)})
+        return Change(None, _state(layer))
+
+
+def _apart(geometry: bytes, before: Speeds | None, after: Speeds, look: Look) -> Touched | None:
+    with uploads.folder(conf.uploads()) as folder:
+        compiled = folder / "geometry.npz"
+        compiled.write_bytes(geometry)
+        old = None if before is None else speeds.write_speeds(before)
+        return apart.mark_apart(MarkJob(compiled, old, speeds.write_speeds(after), look), allowing.allowance())
+
+
+def _changed(before: Speeds, after: Speeds) -> int:
+    return int(np.count_nonzero(before.speed_kmh != after.speed_kmh))
+
+
+def _look(layer: Layer) -> Look:
+    return Look(layer.style, layer.min_zoom, layer.max_zoom)
+
+
+def _state(layer: Layer) -> tuple[object, ...]:
+    return layer.kind, layer.geometry_name, layer.speeds_name, layer.style, layer.min_zoom, layer.max_zoom

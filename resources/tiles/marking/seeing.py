@@ -1,0 +1,155 @@
+"""Which of the tiles that changed lines come upon look different: elsewhere worse classes are drawn over them. PURE.
+
+Paints what is around the changed lines, before and after. Takes bounded work: what is not looked at counts as
+different.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import zorder
+from ..arrays import Floats, Indexes
+from ..drawing import painting, scene, simplifying, strokes
+from ..drawing.scene import Index, Scene
+from ..reading.geometry import Geometry
+from ..styling.style import Style
+from ..tile import Tile
+from ..touched import Touched
+from ..window import SUPERSAMPLING, Window
+from ..zorder import Keys
+from .lines import SCALES
+
+MOST_ROWS = 8_000_000
+"""Of geometry that are painted for one change: half a second."""
+
+ROWS_OF_A_LOOK = 20_000
+"""So many rows cost as much as what is to be done for a look besides."""
+
+FEW_GROUPS = 2_000
+"""Where more are near, so many of them are tried first: at small zooms they cover all there is."""
+
+TURNS = (-1, 0, 1)
+
+Classes = NDArray[np.uint8]
+
+
+@dataclass(slots=True, eq=False)
+class Sight:
+    """Lines with their classes before and after a change. `rows_left` is the work that may still be done."""
+
+    geometry: Geometry
+    before: Classes
+    after: Classes
+    style: Style
+    lows: Floats
+    highs: Floats
+    changed: NDArray[np.bool_]
+    rows_left: int
+
+    def differs(self, z: int, x: int, y: int) -> bool:
+        """Whether a tile looks different, at any scale; True when that is too much work to find out."""
+        return any(self._differs(Tile("", z, x, y, scale)) for scale in SCALES)
+
+    def _differs(self, tile: Tile) -> bool:
+        width = strokes.odd_width(self.style.width_at(tile.z) * SUPERSAMPLING * tile.scale)
+        reach = width / 2 + 4
+        whole = Window.of(tile)
+        there = self._near(whole, reach) & self.changed
+        window = self._around(whole, np.flatnonzero(there), int(reach) + 1)
+        if window is None:
+            return False
+        near = np.flatnonzero(self._near(window, reach))
+        if len(near) > FEW_GROUPS and not self._looks_different(self._some_of(near), window, tile):
+            return False
+        return self._looks_different(near, window, tile)
+
+    def _looks_different(self, groups: Indexes, window: Window, tile: Tile) -> bool:
+        rows = int((self._ends[groups] - self._firsts[groups]).sum())
+        if self.rows_left < rows + ROWS_OF_A_LOOK:
+            return True
+        self.rows_left -= rows + ROWS_OF_A_LOOK
+        index = Index.of_near(_only(self.geometry, groups))
+        before, after = (self._paint(index, classes, window, tile) for classes in (self.before, self.after))
+        return not np.array_equal(before, after)
+
+    def _paint(self, index: Index, classes: Classes, window: Window, tile: Tile) -> NDArray[np.uint8]:
+        image = painting.draw(Scene("lines", index, classes, self.style), window, tile.z, tile.scale)
+        return np.zeros(0, np.uint8) if image is None else np.asarray(image)
+
+    def _some_of(self, groups: Indexes) -> Indexes:
+        """The changed groups and a few of the others, of those that can be drawn over changed ones."""
+        changed = self.changed[groups]
+        features = self.geometry.features[groups]
+        least = np.maximum(self.before, self.after)[features[changed]].min()
+        over = np.flatnonzero(~changed & (self.after[features] >= least))
+        return np.sort(np.concatenate((groups[changed], groups[over[:: len(over) // FEW_GROUPS + 1]])))
+
+    def _near(self, window: Window, reach: float) -> NDArray[np.bool_]:
+        """The groups whose boxes come near a window, whichever turn of the globe they are on."""
+        found = np.zeros(len(self.lows), np.bool_)
+        for turn in TURNS:
+            u0, v0, u1, v1 = window.unit_box(reach, turn)
+            found |= (
+                (self.lows[:, 0] <= u1) & (self.highs[:, 0] >= u0) & (self.lows[:, 1] <= v1) & (self.highs[:, 1] >= v0)
+            )
+        return found
+
+    def _around(self, whole: Window, groups: Indexes, reach: int) -> Window | None:
+        """What of a window some groups may be seen in; None where they pass it by."""
+        if not len(groups):
+            return None
+        globe = whole.globe
+        corners = [
+            _overlap(whole, self.lows[groups].min(axis=0) * globe, self.highs[groups].max(axis=0) * globe, turn, reach)
+            for turn in TURNS
+        ]
+        found = [corner for corner in corners if corner is not None]
+        if not found:
+            return None
+        west, north = min(each[0] for each in found), min(each[1] for each in found)
+        east, south = max(each[2] for each in found), max(each[3] for each in found)
+        return Window(whole.level, west, north, east - west, south - north)
+
+    @property
+    def _firsts(self) -> Indexes:
+        return self.geometry.offsets[self.geometry.groups[:-1]]
+
+    @property
+    def _ends(self) -> Indexes:
+        return self.geometry.offsets[self.geometry.groups[1:]]
+
+
+def seen(geometry: Geometry, before: Classes, after: Classes, style: Style, touched: Touched) -> Touched:
+    """The tiles of those that look different, as far as that is found out; those deeper than the last zoom stay."""
+    lows, highs = scene.group_boxes(geometry)
+    changed = (before != after)[geometry.features]
+    sight = Sight(geometry, before, after, style, lows, highs, changed, MOST_ROWS)
+    return Touched(tuple(_seen(sight, z, keys) for z, keys in enumerate(touched.zooms)), touched.below)
+
+
+def _seen(sight: Sight, z: int, keys: Keys) -> Keys:
+    if sight.rows_left < ROWS_OF_A_LOOK:
+        return keys
+    x, y = zorder.places_of(keys)
+    different = [sight.differs(z, column, row) for column, row in zip(x.tolist(), y.tolist(), strict=True)]
+    found: Keys = keys[np.array(different, np.bool_)]
+    return found
+
+
+def _overlap(whole: Window, low: Floats, high: Floats, turn: int, reach: int) -> tuple[int, int, int, int] | None:
+    """Where a box, in pixels, moved by turns of the globe and `reach` larger, overlaps a window."""
+    west = max(whole.x, int(low[0]) + turn * whole.globe - reach)
+    east = min(whole.x + whole.width, int(high[0]) + turn * whole.globe + reach + 1)
+    north, south = max(whole.y, int(low[1]) - reach), min(whole.y + whole.height, int(high[1]) + reach + 1)
+    return (west, north, east, south) if west < east and north < south else None
+
+
+def _only(geometry: Geometry, groups: Indexes) -> Geometry:
+    """Some groups of a geometry. The features' numbers stay."""
+    parts, of_group = simplifying.gather(geometry.groups, groups)
+    rows, offsets = simplifying.gather(geometry.offsets, parts)
+    return Geometry(
+        geometry.coordinates[rows], offsets, geometry.rings[parts], of_group, geometry.features[groups], geometry.bounds
+    )

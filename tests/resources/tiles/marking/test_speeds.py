@@ -1,0 +1,146 @@
+"""What new speeds touch, against the pixels: the same layer painted before and after."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from resources.tiles.arrays import Floats
+from resources.tiles.drawing import painting, scene
+from resources.tiles.drawing.scene import Index, Scene
+from resources.tiles.marking import changing, lines, seeing
+from resources.tiles.marking.changing import Look
+from resources.tiles.reading import compiling, geometry, speeds
+from resources.tiles.reading.compiling import CompiledLayer
+from resources.tiles.reading.speeds import Speeds
+from resources.tiles.styling.style import parse_style
+from resources.tiles.touched import Touched
+from resources.tiles.window import LATTICE_PIXELS, Window
+
+from .. import builders
+
+ZOOMS = range(15)
+FAR = 160
+TOWN = compiling.compile_layer("lines", builders.many_lines(4000))
+
+
+def with_speed(before: Speeds, places: list[int], share: float) -> Speeds:
+    """Some segments at a share of the free flow of 50 km/h."""
+    speed, free = before.speed_kmh.copy(), before.free_flow_kmh.copy()
+    speed[places], free[places] = 50 * share, 50
+    return Speeds(speed, free)
+
+
+def marked(layer: CompiledLayer, after: Speeds, style: Mapping[str, Any], largest: int = 18) -> Touched:
+    before = speeds.read_speeds(layer.speeds.data)
+    found = changing.touched_by_speeds(layer.geometry, before, after, Look(style, 0, largest))
+    assert found is not None
+    return found
+
+
+def different(layer: CompiledLayer, after: Speeds, style: Mapping[str, Any], zoom: int) -> set[tuple[int, int]]:
+    """The tiles of a zoom whose pixels differ at either scale."""
+    index = Index.build(geometry.read_geometry(layer.geometry))
+    parsed = parse_style("lines", style)
+    scenes = [scene.compose("lines", index, each, parsed) for each in (speeds.read_speeds(layer.speeds.data), after)]
+    groups = np.flatnonzero((scenes[0].classes != scenes[1].classes)[index.geometry.features])
+    lows, highs = scene.group_boxes(index.geometry)
+    low, high = lows[groups].min(axis=0), highs[groups].max(axis=0)
+    found = (_differing(scenes, zoom, scale, low, high) for scale in (1, 2))
+    return {(column % 2**zoom, row) for each in found for column, row in each if 0 <= row < 2**zoom}
+
+
+def _differing(scenes: list[Scene], zoom: int, scale: int, low: Floats, high: Floats) -> set[tuple[int, int]]:
+    """Columns and rows of the tiles that have differing pixels, as far round a box as strokes reach and more."""
+    level, size = zoom + scale - 1, LATTICE_PIXELS * scale
+    west, north = (np.floor(low * (LATTICE_PIXELS << level)).astype(int) - FAR * scale).tolist()
+    east, south = (np.ceil(high * (LATTICE_PIXELS << level)).astype(int) + FAR * scale).tolist()
+    window = Window(level, west, north, east - west, south - north)
+    drawn = [np.asarray(painting.draw(each, window, zoom, scale)) for each in scenes]
+    rows, columns = np.nonzero(drawn[0] != drawn[1])
+    return set(zip(((columns + west) // size).tolist(), ((rows + north) // size).tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("place", "share"), [(17, 0.1), (1201, 0.9), (2501, 0.3)], ids=["standing", "free again", "heavy"]
+)
+def test_what_one_segment_marks_is_what_looks_different(place: int, share: float) -> None:
+    after = with_speed(speeds.read_speeds(TOWN.speeds.data), [place], share)
+    found, true = marked(TOWN, after, {}), [different(TOWN, after, {}, zoom) for zoom in ZOOMS]
+    assert [found.tiles(zoom) >= true[zoom] for zoom in ZOOMS] == [True] * len(ZOOMS)
+    assert sum(len(found.tiles(zoom) - true[zoom]) for zoom in ZOOMS) <= 0.1 * sum(map(len, true))
+    assert sum(map(len, true)) >= 5
+
+
+def test_what_many_segments_mark_misses_nothing_that_looks_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changing, "MOST_LOOKED_AT", 0)
+    places = list(range(0, 4000, 400))
+    after = with_speed(speeds.read_speeds(TOWN.speeds.data), places, 0.1)
+    found = marked(TOWN, after, {})
+    for zoom in (2, 5, 8, 10):
+        assert found.tiles(zoom) >= different(TOWN, after, {}, zoom)
+
+
+@pytest.mark.parametrize(
+    ("positions", "style"),
+    [
+        ([[179.9995, -17.0], [-179.9995, -17.0004]], {}),
+        ([[13.359375, 52.48], [13.359375, 52.483]], {"widths": {"0": 60}}),
+        ([[-0.002, 51.496], [0.0, 51.5], [0.0021, 51.496]], {"widths": {"10": 1, "14": 40, "18": 64}}),
+        ([[2.0, 85.049], [2.003, 85.0505]], {}),
+    ],
+    ids=["over the antimeridian", "wide, along the edge of tiles", "wider deeper down", "at the edge of the map"],
+)
+def test_a_line_alone_marks_what_its_width_reaches(positions: Any, style: dict[str, Any]) -> None:
+    layer = compiling.compile_layer("lines", builders.collection(builders.line("a", positions, speed=50, free_flow=50)))
+    after = with_speed(speeds.read_speeds(layer.speeds.data), [0], 0.1)
+    found = marked(layer, after, style, 17)
+    for zoom in (0, 1, 5, 9, 12, 14):
+        assert found.tiles(zoom) == different(layer, after, style, zoom)
+    deeper = different(layer, after, style, 17)
+    assert all(found.includes(17, *tile) for tile in deeper)
+
+
+def test_a_speed_of_the_same_class_marks_nothing() -> None:
+    before = speeds.read_speeds(TOWN.speeds.data)
+    after = Speeds(before.speed_kmh + np.float32(0.0001), before.free_flow_kmh)
+    assert not marked(TOWN, after, {})
+
+
+def test_segments_that_get_speeds_for_the_first_time_were_grey_before() -> None:
+    none = np.full(4000, np.nan, np.float32)
+    after = with_speed(Speeds(none, none.copy()), [5], 0.9)
+    found = changing.touched_by_speeds(TOWN.geometry, None, after, Look({}, 0, 14))
+    assert found is not None
+    assert found.tiles(14)
+
+
+def test_what_is_too_much_to_look_at_counts_as_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seeing, "MOST_ROWS", 0)
+    after = with_speed(speeds.read_speeds(TOWN.speeds.data), [17], 0.1)
+    assert marked(TOWN, after, {}).tiles(2)
+
+
+def test_more_than_can_be_told_apart_is_all_of_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changing, "MOST_CHANGED", 3)
+    after = with_speed(speeds.read_speeds(TOWN.speeds.data), [1, 2, 3, 4, 5, 6, 7, 8], 0.1)
+    assert (
+        changing.touched_by_speeds(TOWN.geometry, speeds.read_speeds(TOWN.speeds.data), after, Look({}, 0, 9)) is None
+    )
+
+
+def test_lines_that_are_too_long_to_follow_are_told_more_coarsely() -> None:
+    zigzag = [[100.0 if row % 2 else 0.0, row] for row in range(-80, 81)]
+    features = [builders.line(number, zigzag, speed=50, free_flow=50) for number in range(4)]
+    compiled = compiling.compile_layer("lines", builders.collection(*features))
+    shapes, style = geometry.read_geometry(compiled.geometry), parse_style("lines", {})
+    found = lines.touched_by(shapes, np.full(4, True), style, lines.Zooms(0, 18))
+    assert found.deepest < lines.DEEPEST
+    assert found.includes(18, *tile_at(shapes, 18))
+
+
+def tile_at(shapes: geometry.Geometry, zoom: int) -> tuple[int, int]:
+    """The tile in the middle of a layer's first edge."""
+    column, row = shapes.coordinates[:2].mean(axis=0) * 2**zoom
+    return int(column), int(row)
