@@ -62,13 +62,19 @@ def compare(feeds: Sequence[Fetch], folder: Path, ours_seconds: float) -> Iterat
             except NotRunningError as error:
                 yield Note(f"{peer.name} does not run here: not compared: {error}")
         deadline = time.monotonic() + MOST_SECONDS
-        for _, _, process in running:
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-        for peer, hosts, _ in running:
-            yield from _figures(peer.name, hosts.asked(), len(feeds), ours_seconds)
+        for peer, hosts, process in running:
+            has_ended = _has_ended(process, deadline)
+            yield from _figures(peer.name, hosts.asked(), len(feeds), ours_seconds, has_ended=has_ended)
+
+
+def _has_ended(process: "subprocess.Popen[str]", deadline: float) -> bool:
+    """Whether it has by then. It is ended in any case."""
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return False
+    return True
 
 
 def _python() -> Path | None:
@@ -110,7 +116,9 @@ def _start(
     return hosts, process
 
 
-def _figures(name: str, asked: Sequence[Asked], feeds: int, ours_seconds: float) -> Iterator[Figure]:
+def _figures(
+    name: str, asked: Sequence[Asked], feeds: int, ours_seconds: float, *, has_ended: bool
+) -> Iterator[Figure]:
     """From the first request to the last answer. A feed is lost that was not answered with its body by then."""
     began = min((one.began for one in asked), default=0.0)
     served = {one.feed: one.ended for one in asked if one.status == 200}
@@ -118,5 +126,6 @@ def _figures(name: str, asked: Sequence[Asked], feeds: int, ours_seconds: float)
     yield Figure(f"{name}: makespan", took, "s")
     yield Figure("  ÷ Tarry's, with timings", took / ours_seconds)
     yield Figure("  mean completion, of those that came", sum(served.values()) / max(1, len(served)) - began, "s")
-    yield Figure("  feeds lost", feeds - len(served))
+    lost = "  feeds lost" if has_ended else f"  feeds that had not come after {MOST_SECONDS:.0f} s, when it was ended"
+    yield Figure(lost, feeds - len(served))
     yield Figure("  refused with 429 ÷ all requests", sum(one.status == 429 for one in asked) / max(1, len(asked)))
