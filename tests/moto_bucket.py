@@ -34,6 +34,15 @@ class MotoBucket:
     def type_of(self, name: str) -> str:
         return str(self.client.head_object(Bucket=self.name, Key=f"site/{name}")["ContentType"])
 
+    def remove(self) -> None:
+        """The bucket, with all that it has: whatever is done with it fails, until it is made again."""
+        for name in self.names():
+            self.client.delete_object(Bucket=self.name, Key=f"site/{name}")
+        self.client.delete_bucket(Bucket=self.name)
+
+    def make(self) -> None:
+        self.client.create_bucket(Bucket=self.name)
+
 
 @contextmanager
 def running() -> Iterator[MotoBucket]:

@@ -35,7 +35,7 @@ SECONDS = 60
 
 
 def main(reporters: int, host: str, urls: Sequence[str]) -> None:
-    limiting.change(host, delay_seconds=0, in_flight=2)
+    limiting.change(host, delay_seconds=0, in_flight=2 * ASKED)
     connections.close_all()  # no connection is shared
     context = multiprocessing.get_context("fork")
     together, told = context.Barrier(reporters), context.SimpleQueue()

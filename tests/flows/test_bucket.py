@@ -3,12 +3,14 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Thread
 
 import pytest
+import requests
 
 from tests import moto_bucket
 from tests.flows import file_server
@@ -35,6 +37,13 @@ while not connections.client("state").exists("mirror:upload:other"):
 uploader = Uploader()
 assert uploader.run_once(0) == 1
 uploader.run_once(0)
+"""
+
+
+ANSWER = """
+from django.test import Client
+answer = Client().get({address!r}, headers={{"Host": {host!r}, "X-Front": "1"}})
+print(answer.status_code, answer["Location"])
 """
 
 
@@ -69,8 +78,7 @@ def uploaded(stack: Stack, bucket: MotoBucket, origin: FileServer) -> Path:
 
 def test_nginx_passes_on_what_the_bucket_has(crowd: Crowd, bucket: MotoBucket, uploaded: Path) -> None:
     assert bucket.body(NAME) == BODY
-    uploaded.rename(uploaded.with_name("elsewhere"))
-    try:
+    with only_there(uploaded):
         visit = crowd.visit(ADDRESS)
         assert (visit.statuses, visit.body) == ([200], BODY)
         headers = visit.answers[0].headers
@@ -82,8 +90,28 @@ def test_nginx_passes_on_what_the_bucket_has(crowd: Crowd, bucket: MotoBucket, u
         assert (part.status, part.body) == (206, BODY[-9:])
         assert crowd.visit(ADDRESS, headers={"If-None-Match": f'"{DIGEST}"'}).status == 304
         assert crowd.visit(ADDRESS, method="HEAD").status == 200
-    finally:
-        uploaded.with_name("elsewhere").rename(uploaded)
+
+
+def test_clients_are_sent_to_the_bucket_where_that_is_wanted(
+    stack: Stack, bucket: MotoBucket, uploaded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(stack.environment, "MIRROR_DELIVERY", "redirect")
+    with only_there(uploaded):
+        told = stack.manage("shell", "-c", ANSWER.format(address=ADDRESS, host=stack.host))
+    status, link = told.split()[-2:]
+    assert (status, link.startswith(f"http://{bucket.host}/{bucket.name}/site/{NAME}?")) == ("302", True)
+    answer = requests.get(link, timeout=20)
+    assert (answer.status_code, answer.content) == (200, BODY)
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    assert answer.headers["Content-Disposition"].startswith("attachment")
+
+
+@contextmanager
+def only_there(uploaded: Path) -> Iterator[None]:
+    """As after the time for which what was uploaded is held."""
+    elsewhere = uploaded.rename(uploaded.with_name("elsewhere"))
+    yield
+    elsewhere.rename(uploaded)
 
 
 def test_what_another_machine_holds_is_uploaded_while_the_client_waits(
@@ -103,3 +131,22 @@ def test_what_another_machine_holds_is_uploaded_while_the_client_waits(
 
     eventually(is_waited_for, 30, "the other machine uploads it")
     assert NAME in bucket.names()
+
+
+def test_a_bucket_that_fails_is_tried_again_and_the_file_served_from_here_meanwhile(
+    stack: Stack, crowd: Crowd, bucket: MotoBucket, origin: FileServer
+) -> None:
+    body = origin.files["/later"] = os.urandom(1000)
+    digest = sha256(body).hexdigest()
+    name = f"mirror/{digest[:2]}/{digest[2:4]}/{digest}"
+    bucket.remove()
+    [signed] = stack.manage("sign_url", f"{origin.url}/later").split()
+    assert crowd.visit(signed).body == body
+    log = stack.data / "logs" / "fetch.log"
+    eventually(lambda: f'"digest": "{digest}"' in log.read_text(), 20, "its upload has failed")
+    assert "could not be uploaded" in log.read_text()
+    assert crowd.visit(f"/resources/{digest}").body == body
+
+    bucket.make()
+    eventually(lambda: name in bucket.names(), 30, "it is uploaded")
+    assert bucket.body(name) == body

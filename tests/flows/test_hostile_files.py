@@ -3,11 +3,14 @@
 import io
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, BrowserContext
 
+from tests.flows import file_server
 from tests.flows.crowd import Crowd
 from tests.flows.stack import Stack, eventually
 from tests.hostile import files, showing
@@ -20,33 +23,26 @@ TAKEN_DOWN = files.picture("PNG", (41, 31))
 LARGE = files.picture("JPEG", (1200, 800))
 ALL = {**HOSTILE, **SHOWN, "sound.wav": files.wave(), "taken down.png": TAKEN_DOWN, "large.jpeg": LARGE}
 
-STORE = """
-from datetime import UTC, datetime
-from hashlib import sha256
-from pathlib import Path
-from resources.mirroring import conf
-from resources.mirroring.contents.types import recognise
-from resources.mirroring.storing import blobs
-from resources.mirroring.knowing.models import Blob
-now = datetime.now(UTC)
-for path in Path({directory!r}).iterdir():
-    body, kind = path.read_bytes(), recognise(path)
-    digest = sha256(body).hexdigest()
-    Blob.objects.create(
-        digest=digest, size=len(body), name=blobs.keep(path, digest), holder=conf.machine(), stored_at=now,
-        accessed_at=now, media_type=kind.media_type, width=kind.width, height=kind.height,
-    )
+MOST_MEMORY_BYTES = 512_000_000
+
+INGEST = """
+from django.core.management import call_command
+from resources.fetching.keeping import limiting
+limiting.change({host!r}, delay_seconds=0, in_flight=8)
+call_command("ingest", {file!r})
 """
 
 
 @pytest.fixture(scope="module")
 def mirrored(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """The addresses of all files, by their names."""
-    directory = tmp_path_factory.mktemp("files")
-    for number, body in enumerate(ALL.values()):
-        (directory / str(number)).write_bytes(body)
-    stack.manage("shell", "-c", STORE.format(directory=str(directory)))
-    return {name: f"{stack.base_url}/resources/{sha256(body).hexdigest()}" for name, body in ALL.items()}
+    """The addresses of all files, by their names. They were fetched from an origin that calls all of them HTML."""
+    bodies = {**ALL, **files.BOMBS}
+    listed = tmp_path_factory.mktemp("files") / "urls"
+    with file_server.running() as origin:
+        origin.files = {f"/{number}": body for number, body in enumerate(bodies.values())}
+        listed.write_text("".join(f"{origin.url}{path}\n" for path in origin.files))
+        stack.manage("shell", "-c", INGEST.format(host=urlsplit(origin.url).netloc, file=str(listed)))
+    return {name: f"{stack.base_url}/resources/{sha256(body).hexdigest()}" for name, body in bodies.items()}
 
 
 @pytest.fixture
@@ -157,6 +153,24 @@ def test_a_thumbnail_is_painted_once_for_all_who_wait_and_each_fit_is_another(
     assert again.answers[-1].headers["Content-Security-Policy"].startswith("sandbox;")
     eventually(lambda: painted(stack) - before >= 2, 5, "both are counted")
     assert painted(stack) - before == 2
+
+
+@pytest.mark.no_database
+def test_what_takes_much_memory_elsewhere_takes_little_of_fetchers_and_painters(
+    stack: Stack, crowd: Crowd, mirrored: Mapping[str, str]
+) -> None:
+    bombs = [mirrored[name].removeprefix(stack.base_url) for name in files.BOMBS]
+    assert {crowd.visit(address).status for address in bombs} == {200}
+    small = {crowd.visit(f"{address}/20x20.webp").status for address in bombs}
+    assert small <= {200, 415, 422, 502}
+    peaks = [peak_bytes(pid) for name in ("fetch", "paint-now", "main") for pid in stack.pids(name)]
+    assert max(peaks) < MOST_MEMORY_BYTES
+
+
+def peak_bytes(pid: int) -> int:
+    """The most memory that a process had at a time."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
 def painted(stack: Stack) -> float:

@@ -50,6 +50,7 @@ def test_a_corpus_is_stored_once_whoever_is_killed(stack: Stack, corpus: Corpus)
             pass
         assert min(one["known"] for one in second) == BASE + VARIANTS
         settled(stack, corpus, BASE + SAME + VALIDATED + FAILING + LARGE)
+    assert max(one.at_once for one in corpus.asked()) == 1
     ended, expects = found(stack), expected([*base(corpus), *others(corpus)])
     contents = set(expects.values())
     steps = Counter(step for _, step, _ in ended.urls)
@@ -62,7 +63,6 @@ def test_a_corpus_is_stored_once_whoever_is_killed(stack: Stack, corpus: Corpus)
     again = {one.path for one in corpus.asked() if one.sent and one.began < killed} & asked_since(corpus, killed)
     assert bodies.total() - len(again) <= 1.1 * len(contents)
     assert max(number - (path in again) for path, number in bodies.items()) == 1
-    assert max(one.at_once for one in corpus.asked()) == 1
 
 
 def asked_since(corpus: Corpus, moment: float) -> set[str]:
