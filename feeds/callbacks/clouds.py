@@ -38,13 +38,10 @@ def _ping(request: HttpRequest, token: str) -> HttpResponse:
     body = body_of(request, (FORM, *XMLS), MOST_BYTES)
     is_called = (request.content_type or "").lower() in XMLS
     url = _called(body) if is_called else _sent(body)
-    match pushes.push(Kind.RSSCLOUD, token, url, timezone.now()):
-        case Pushed.UNKNOWN:
-            raise RefusedError(404, NO_SUBSCRIPTION)
-        case Pushed.FLAGGED:
-            debouncing.SCAN.soon()
-        case Pushed.ALREADY:
-            pass
+    pushed = pushes.push(Kind.RSSCLOUD, token, url, timezone.now())
+    if pushed is Pushed.UNKNOWN:
+        raise RefusedError(404, NO_SUBSCRIPTION)
+    debouncing.ask_for_scan(pushed)
     return text(xmlrpc.accepted(), XML) if is_called else text("OK\n")
 
 

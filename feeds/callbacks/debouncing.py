@@ -6,7 +6,10 @@ In a thread, so that no request waits for it. What dies with its process, the ne
 from collections.abc import Callable
 from threading import Lock, Timer
 
+from django.conf import settings
+
 from ..keeping import flagging
+from ..keeping.pushes import Pushed
 
 DELAY_SECONDS = 0.2
 
@@ -19,7 +22,7 @@ class Debounced:
         self._lock, self._is_pending = Lock(), False
 
     def soon(self) -> None:
-        """Has it made soon. Waits for nothing."""
+        """Has it made. Waits for nothing."""
         with self._lock:
             if self._is_pending:
                 return
@@ -35,3 +38,13 @@ class Debounced:
 
 
 SCAN = Debounced(flagging.ask_for_scan, DELAY_SECONDS)
+LATER = Debounced(flagging.ask_for_scan, settings.FEEDS_PUSH_COOL_SECONDS + DELAY_SECONDS)
+
+
+def ask_for_scan(pushed: Pushed) -> None:
+    """Has a scan begin when what was pushed can be taken."""
+    match pushed:
+        case Pushed.FLAGGED:
+            SCAN.soon()
+        case Pushed.LATER:
+            LATER.soon()

@@ -25,6 +25,7 @@ class Pushed(Enum):
     """What became of a push."""
 
     FLAGGED = "flagged"
+    LATER = "flagged for a moment later"
     ALREADY = "flagged already"
     UNKNOWN = "no such subscription"
 
@@ -36,8 +37,8 @@ def push(kind: Kind, token: str, topic: str, now: datetime) -> Pushed:
     named = {"kind": kind.value, "token": token, "topic": topic, **moments}
     with connection.cursor() as cursor:
         cursor.execute(_PUSH, named)
-        if cursor.rowcount:
-            return Pushed.FLAGGED
+        if (flagged := cursor.fetchone()) is not None:
+            return Pushed.LATER if flagged[0] else Pushed.FLAGGED
         cursor.execute(_KNOWN, named)
         return Pushed.UNKNOWN if cursor.fetchone() is None else Pushed.ALREADY
 
@@ -69,5 +70,6 @@ _PUSH = f"""
             WHEN {_TAKEN} AND {_JUST_NOW} THEN %(later)s WHEN {_TAKEN} THEN %(now)s ELSE flagged_at
         END
     WHERE {_FEED} AND ({_TAKEN} OR pushed_at IS NULL OR pushed_at < fetch_began_at)
+    RETURNING flagged_at > %(now)s
 """  # noqa: S608
 _KNOWN = f"SELECT 1 FROM {Feed._meta.db_table} WHERE {_FEED}"  # noqa: S608

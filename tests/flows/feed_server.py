@@ -20,6 +20,8 @@ class FeedServers:
     urls: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=lambda: ["one", "two"])
     edition: str = "first"
+    more: str = ""
+    """What else a feed says of itself."""
     gate: threading.Event = field(default_factory=threading.Event)
     """Requests are held while it is not set: of `held` alone, if that names any paths. It is set at first."""
     held: frozenset[str] = frozenset()
@@ -31,7 +33,7 @@ class FeedServers:
             f"<item><guid isPermaLink='false'>{path}/{name}</guid><title>{path}/{name} {self.edition}</title></item>"
             for name in self.names
         )
-        return f"<rss version='2.0'><channel><title>{path}</title>{items}</channel></rss>".encode()
+        return f"<rss version='2.0'><channel><title>{path}</title>{self.more}{items}</channel></rss>".encode()
 
 
 @contextmanager

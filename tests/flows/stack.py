@@ -274,6 +274,8 @@ def _environment(stack: Stack, more: dict[str, str]) -> dict[str, str]:
         "DEMO": "0",
         "FETCH_ALLOW_PRIVATE": "127.0.0.0/8",
         "FEEDS_SCAN_SECONDS": "1",
+        "FEEDS_PUSH": "1",  # though nobody else can reach this address
+        "FEEDS_PUSH_COOL_SECONDS": "0",
         "RETRY_REDIS_TIMEOUT": "1",  # a busy machine is no outage
         "DJANGO_SETTINGS_MODULE": "tests.flows.settings",
         "PYTHONUNBUFFERED": "1",

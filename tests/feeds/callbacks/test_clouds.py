@@ -25,10 +25,11 @@ LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
-def scans(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """How often a scan was asked for."""
-    asked: list[None] = []
-    monkeypatch.setattr(debouncing.SCAN, "soon", lambda: asked.append(None))
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which scans were asked for."""
+    asked: list[str] = []
+    monkeypatch.setattr(debouncing.SCAN, "soon", lambda: asked.append("soon"))
+    monkeypatch.setattr(debouncing.LATER, "soon", lambda: asked.append("later"))
     return asked
 
 
@@ -48,7 +49,7 @@ def flagged() -> bool:
 
 
 def test_a_ping_flags_the_feed_in_one_statement_and_asks_for_a_scan(
-    client: Client, row: Feed, scans: list[None], django_assert_num_queries: DjangoAssertNumQueries
+    client: Client, row: Feed, scans: list[str], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
         answer = ping(client, row.url)
@@ -57,17 +58,17 @@ def test_a_ping_flags_the_feed_in_one_statement_and_asks_for_a_scan(
     found = Feed.objects.get()
     assert found.flagged_at is not None
     assert found.pushed_at == found.flagged_at
-    assert scans == [None]
+    assert scans == ["soon"]
     assert [one.pk for one in due.due(datetime.now(UTC), 10)] == [row.pk]
 
 
-def test_a_feed_that_is_flagged_already_stays_as_it_is(client: Client, row: Feed, scans: list[None]) -> None:
+def test_a_feed_that_is_flagged_already_stays_as_it_is(client: Client, row: Feed, scans: list[str]) -> None:
     ping(client, row.url)
     first = Feed.objects.get()
     assert ping(client, row.url).status_code == 200
     again = Feed.objects.get()
     assert (again.flagged_at, again.pushed_at) == (first.flagged_at, first.pushed_at)
-    assert scans == [None]
+    assert scans == ["soon"]
 
 
 def test_a_ping_while_the_feed_is_in_hand_has_it_fetched_once_more_and_not_at_once(
@@ -81,12 +82,15 @@ def test_a_ping_while_the_feed_is_in_hand_has_it_fetched_once_more_and_not_at_on
     assert [one.pk for one in due.due(later, 10)] == [row.pk]
 
 
-def test_pings_do_not_have_a_feed_fetched_again_and_again(client: Client, row: Feed, settings: Settings) -> None:
+def test_pings_do_not_have_a_feed_fetched_again_and_again(
+    client: Client, row: Feed, settings: Settings, scans: list[str]
+) -> None:
     Feed.objects.update(fetch_began_at=datetime.now(UTC))
     assert ping(client, row.url).status_code == 200
     assert due.due(datetime.now(UTC), 10) == []
     later = datetime.now(UTC) + timedelta(seconds=settings.FEEDS_PUSH_COOL_SECONDS)
     assert [one.pk for one in due.due(later, 10)] == [row.pk]
+    assert scans == ["later"]
 
 
 def test_a_ping_does_not_put_off_what_an_admin_wants_fetched(client: Client, row: Feed) -> None:
@@ -115,7 +119,7 @@ def test_a_call_by_xml_rpc_flags_it_too_and_is_told_true(client: Client, row: Fe
     ],
 )
 def test_a_ping_that_was_not_registered_is_404_and_flags_nothing(
-    client: Client, row: Feed, path: str, url: str, scans: list[None]
+    client: Client, row: Feed, path: str, url: str, scans: list[str]
 ) -> None:
     assert ping(client, url, path).status_code == 404
     assert not flagged()

@@ -1,0 +1,124 @@
+"""Pushes by a cloud, on the whole site: registered, verified, pinged, fetched; forged; and with processes killed."""
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import requests
+
+from feeds import addresses
+from feeds.opml import writing
+from feeds.opml.outlines import Subscription
+from tests.feeds.rows import NOW
+from tests.flows import cloud_server, feed_server
+from tests.flows.cloud_server import Cloud, Subscriber
+from tests.flows.feed_server import FeedServers
+from tests.flows.stack import Stack, eventually
+
+PATHS = [f"/told/{number}" for number in range(6)]
+READER = "from django.contrib.auth.models import User; User.objects.get_or_create(username='told')"
+SUBSCRIBE = """
+from datetime import UTC, datetime
+from feeds.subscribing import scanning
+scanning.scan(datetime.now(UTC))
+"""
+REMOVE = """
+from datetime import UTC, datetime
+from feeds.keeping import pausing
+from feeds.models import Feed
+pausing.remove(list(Feed.objects.filter(url__contains="/told/").values_list("pk", flat=True)), datetime.now(UTC))
+"""
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[Cloud]:
+    with cloud_server.running() as cloud:
+        yield cloud
+
+
+@pytest.fixture(scope="module")
+def origin(stack: Stack, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FeedServers]:
+    """The servers of feeds that are read, and registered at the cloud that they name."""
+    with feed_server.running(2) as servers:
+        servers.more = cloud_server.element(cloud)
+        stack.manage("shell", "-c", READER)
+        stack.manage("import_opml", str(listed(servers, tmp_path_factory.mktemp("told"))), "--follow", "told")
+        eventually(lambda: served(stack) == expected(servers), 60, "all feeds are read and served")
+        stack.manage("shell", "-c", SUBSCRIBE)
+        eventually(lambda: set(subscribers(cloud)) == set(urls(servers)), 60, "all are registered and verified")
+        yield servers
+        stack.manage("shell", "-c", REMOVE)
+
+
+def urls(servers: FeedServers) -> list[str]:
+    return [f"{servers.urls[number % len(servers.urls)]}{path}" for number, path in enumerate(PATHS)]
+
+
+def listed(servers: FeedServers, directory: Path) -> Path:
+    rows = [Subscription(addresses.read(url), categories=(("Told",),)) for url in urls(servers)]
+    file = directory / "told.opml"
+    file.write_bytes(writing.write(rows, "Told", NOW))
+    return file
+
+
+def subscribers(cloud: Cloud) -> dict[str, Subscriber]:
+    """Who is told of which feed."""
+    return dict(cloud.registered)
+
+
+def served(stack: Stack) -> Counter[str]:
+    answer = requests.get(f"{stack.base_url}/feeds/category/told.json?limit=200", timeout=60)
+    return Counter(item["title"] for item in answer.json()["items"]) if answer.ok else Counter()
+
+
+def expected(servers: FeedServers) -> Counter[str]:
+    return Counter(f"{path}/{name} {servers.edition}" for path in PATHS for name in servers.names)
+
+
+def ping_all(cloud: Cloud, servers: FeedServers) -> list[bool]:
+    """All of them at once."""
+    with ThreadPoolExecutor(len(PATHS)) as pool:
+        return [taken for each in pool.map(cloud.ping, urls(servers)) for taken in each]
+
+
+def test_pings_at_once_have_each_feed_fetched_once_and_served_fresh(
+    stack: Stack, cloud: Cloud, origin: FeedServers
+) -> None:
+    origin.asked.clear()
+    origin.edition = "told"
+    assert ping_all(cloud, origin) == [True] * len(PATHS)
+    eventually(lambda: served(stack) == expected(origin), 30, "what they told of is served")
+    assert sorted(origin.asked) == PATHS
+
+
+def test_a_ping_that_was_taken_outlives_the_processes_that_act_on_it(
+    stack: Stack, cloud: Cloud, origin: FeedServers
+) -> None:
+    origin.edition = "told before the kill"
+    assert ping_all(cloud, origin) == [True] * len(PATHS)
+    for name in ("main", "work", "beat", "fetch"):
+        stack.kill(name, children=True)
+    eventually(lambda: served(stack) == expected(origin), 90, "what they told of is served")
+
+
+def test_forged_and_late_pings_are_refused_and_nothing_is_fetched(
+    stack: Stack, cloud: Cloud, origin: FeedServers
+) -> None:
+    first, second, *_ = urls(origin)
+    to_us = subscribers(cloud)[first].url
+    origin.asked.clear()
+    origin.edition = "never told"
+    forged = [
+        (requests.post(to_us, data={"url": second}, timeout=10), 404),
+        (requests.post(f"{to_us}x", data={"url": first}, timeout=10), 404),
+        (requests.get(to_us, params={"url": second, "challenge": "forged"}, timeout=10), 404),
+        (requests.post(to_us, data={"url": first, "more": "a" * 9000}, timeout=10), 413),
+        (requests.post(to_us, json={"url": first}, timeout=10), 415),
+    ]
+    stack.manage("shell", "-c", REMOVE)
+    forged.append((requests.post(to_us, data={"url": first}, timeout=10), 404))
+    assert [answer.status_code for answer, _ in forged] == [status for _, status in forged]
+    assert {answer.headers["Content-Type"] for answer, _ in forged} == {"application/problem+json"}
+    assert origin.asked == []
