@@ -3,6 +3,8 @@
 -- The nonce names the copy: one whose reply was lost may ask again.
 -- terms: lease_ms default_ms channel done_ms fence_ms skip_ms backlog_ms workers (by name, of each lane that skips)
 -- -> 1 started | 2 skipped | 0 neither
+local lanes_started, means = {}, {}  -- what has been noted, and read, in this step
+
 local function start_work(work, token, nonce, terms)
   local claim, queued = 'retry:claim:' .. work, nil
   local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'kind', 'starter', 'asked', 'aged')
@@ -14,7 +16,10 @@ local function start_work(work, token, nonce, terms)
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
   local function whole(x) return string.format('%.0f', x) end
-  local function mean(name) return tonumber(redis.call('GET', 'retry:duration:' .. name) or terms.default_ms) end
+  local function mean(name)
+    means[name] = means[name] or tonumber(redis.call('GET', 'retry:duration:' .. name) or terms.default_ms)
+    return means[name]
+  end
 
   -- Passes of the sweeper that have followed one another for as long show that this server was there
   -- to be asked: after an outage those who wait are given the time to ask again.
@@ -32,7 +37,8 @@ local function start_work(work, token, nonce, terms)
   local unwanted = is_unwanted()
   redis.call('ZREM', queued, work)
   redis.call('ZREM', 'retry:claims', work)
-  redis.call('HSET', 'retry:started', lane, whole(now))
+  if not lanes_started[lane] then redis.call('HSET', 'retry:started', lane, whole(now)) end
+  lanes_started[lane] = true
   if unwanted then
     local done = 'retry:done:' .. work
     redis.call('DEL', claim)

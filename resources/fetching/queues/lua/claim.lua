@@ -24,10 +24,11 @@ local function start_works(job, wanted)
   return starts
 end
 
-local function hand_out(how, job, state)
+-- `...`: what else is noted of the job, names and values in turn.
+local function hand_out(how, job, state, ...)
   local token = new_token()
-  set_job(job, 'state', state, 'token', token, 'worker', worker, 'claimed', now)
-  redis.call('ZADD', 'fetch:leases', now + rules.lease_ms, job.key)
+  set_job(job, 'state', state, 'token', token, 'worker', worker, 'claimed', now, ...)
+  redis.call('ZADD', 'fetch:leases', whole(now + rules.lease_ms), job.key)
   if number == 0 then redis.call('ZREM', 'fetch:idle', worker) end
   local record = {job.key, job.url, job.detail, job.scope, job.host, job.egress, job.lane, job.priority, job.attempts,
     job.lapses, job.needs_robots or '0', job.why or ''}
@@ -59,26 +60,52 @@ local function find_ways()
   end
 end
 
+-- Domains of which this call knows that they are due, by line: they are put there at its end, unless one of their
+-- jobs is handed out. And the lines in which there is nobody else.
+local brought, found_empty = {}, {}
+
+local function bring_due(lane, priority, egress)
+  local line = line_of('due', lane, priority, egress)
+  if brought[line] then return line end
+  brought[line] = {}
+  for _, scope in ipairs(due(line_of('waiting', lane, priority, egress), MOST_MOVES)) do
+    local d = domain(scope)
+    place(d)
+    table.insert(brought[line], d)
+  end
+  return line
+end
+
+-- The first of the line as Redis has it, what has changed in this call included.
+local function first_there(line)
+  while not found_empty[line] do
+    local one = redis.call('ZREVRANGE', line, 0, 0, 'WITHSCORES')
+    local d = loaded[one[1] or '']
+    if not (d and d.moved) then
+      found_empty[line] = not one[1]
+      return one[1], tonumber(one[2])
+    end
+    save(d)
+    found_empty = {}
+  end
+end
+
 -- The domain with the most left of those that are due, whichever way its requests go.
 local function first_due(lane, priority)
-  local first, left = nil, -1
+  local first, most_left = nil, -1
   for _, egress in ipairs(open) do
-    local one = redis.call('ZREVRANGE', line_of('due', lane, priority, egress), 0, 0, 'WITHSCORES')
-    if one[1] and tonumber(one[2]) > left then first, left = one[1], tonumber(one[2]) end
+    local line = bring_due(lane, priority, egress)
+    local scope, left = first_there(line)
+    if scope and left > most_left then first, most_left = scope, left end
+    for _, d in ipairs(brought[line]) do
+      left = d.moved and d['at_' .. lane] == line and d['score_' .. lane] or -1
+      if left > most_left then first, most_left = d.scope, left end
+    end
   end
   return first
 end
 
-local brought = {}
-
-local function bring_due(lane, priority)
-  if brought[lane .. priority] then return end
-  brought[lane .. priority] = true
-  for _, egress in ipairs(open) do
-    for _, scope in ipairs(due(line_of('waiting', lane, priority, egress), MOST_MOVES)) do place(domain(scope)) end
-  end
-end
-
+-- The next job of a domain, and what is to be noted of it; nothing when its address has just expired.
 local function request_of(d, lane)
   local priority = best_priority(d, lane)
   local key = redis.call('ZRANGE', 'fetch:jobs:' .. d.scope .. ':' .. lane .. ':' .. priority, 0, 0)[1]
@@ -96,15 +123,19 @@ local function request_of(d, lane)
   -- Only who keeps asking learns how fast it may: an idle domain's success says nothing of its rate.
   local paced = d.next > 0 and gap == gap_ms(d) and now - allowed_at(d) <= math.max(gap, 20)
   local before = d.next
-  d.next = now + gap * (0.9 + 0.2 * rules.luck)
+  d.next = whole(now + gap * (0.9 + 0.2 * rules.luck))
   d.in_flight = d.in_flight + 1
   if lane == 'slow' then d.slow_in_flight = d.slow_in_flight + 1 end
-  d.asked_at = now
+  d.asked_at = whole(now)
   d.budget = math.min(rules.retry_budget, d.budget + rules.retry_share)
-  set_job(job, 'slot_before', before, 'slot_next', d.next, 'paced', paced and '1' or '0',
-    'needs_robots', needs_robots and '1' or '0')
   place(d)
-  return job
+  job.needs_robots = needs_robots and '1' or '0'
+  return job, {'slot_before', before, 'slot_next', d.next, 'paced', paced and '1' or '0', 'needs_robots', job.needs_robots}
+end
+
+-- Once for each domain, however often its place in line has changed.
+local function settle_all()
+  for _, d in pairs(loaded) do save(d) end
 end
 
 local function earliest(set, floor)
@@ -135,17 +166,16 @@ end
 
 -- Hands out one of the lane and priority that is due. Adds to `tries`, the domains whose first job had just expired.
 local function hand_out_due(lane, priority, tries)
-  bring_due(lane, priority)
   local scope = first_due(lane, priority)
   while scope and tries < MOST_TRIES do
     local d = domain(scope)
-    local job = request_of(d, lane)
+    local job, notes = request_of(d, lane)
     if job then
       if away[d.egress] then
         redis.call('HSET', network_name(machine, d.egress), 'try_at', now + rules.outage_try_ms)
         find_ways()
       end
-      hand_out('claimed', job, 'running')
+      hand_out('claimed', job, 'running', unpack(notes))
       return true, tries
     end
     tries = tries + 1
@@ -163,6 +193,7 @@ local function hand_out_next()
       if done then return true end
     end
   end
+  settle_all()
   return false, tries > 0 and 0 or math.min(next_try, next_event()) - now
 end
 
@@ -182,7 +213,9 @@ end
 find_ways()
 local more, wait_ms = true, 0
 while more and number < most do more, wait_ms = hand_out_next() end
-for _, d in pairs(loaded) do write(d) end  -- once, however often its place in line has changed
+settle_all()
+keep_last_token()
+count_queued()
 wake()
 if not more and is_room_left() then idle(wait_ms) end
 return found

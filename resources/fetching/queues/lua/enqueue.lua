@@ -75,6 +75,7 @@ if found then
   improve(d, found)
   excuse(found)
   settle(d)
+  count_queued()
   wake()
   return {'joined', found.state, expected_wait(d), closed_for(d)}
 end
@@ -91,7 +92,7 @@ end
 
 d.arrived = math.max(d.arrived + 0.001, now)
 local job = {key = key}
-set_job(job, 'key', key, 'scope', d.scope, 'counted', scope, 'egress', egress, 'host', host, 'site', site, 'path', path,
+set_job(job, 'scope', d.scope, 'counted', scope, 'egress', egress, 'host', host, 'site', site, 'path', path,
   'lane', lane, 'priority', priority, 'expected', tonumber(expected) or math.floor(d.took > 0 and d.took or rules.expected_ms), 'order', place_in_line(d.arrived),
   'expires', tonumber(expires), 'robots', robots, 'url', url, 'detail', detail, 'arrived', d.arrived,
   'attempts', 0, 'lapses', 0, 'version', 0)
@@ -106,5 +107,6 @@ end
 settle(d)
 redis.call('ZADD', 'fetch:domains', now, d.scope)
 redis.call('ZREMRANGEBYSCORE', 'fetch:domains', '-inf', now - rules.kept_ms)
+count_queued()
 wake()
 return {'queued', d.scope, wait, closed_for(d)}

@@ -17,5 +17,6 @@ end
 set_job(job, 'lane', lane, 'priority', priority, 'learnt', lane ~= job.lane and '1' or job.learnt or '0')
 if state == 'queued' then put(d, job) end
 settle(d)
+count_queued()
 wake()
 return 1

@@ -30,5 +30,6 @@ end
 for _, key in ipairs(redis.call('ZRANGE', 'fetch:leases', 0, -1)) do
   if not held[key] and redis.call('HGET', job_name(key), 'worker') == ARGV[2] then put_back(job_of(key)) end
 end
+count_queued()
 wake()
 return back

@@ -18,4 +18,5 @@ else
   return 'in_flight'
 end
 forget(job)
+count_queued()
 return 'removed'

@@ -13,7 +13,9 @@ local what, version, again_ms = ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12])
 local ended = ARGV[13]
   and finish_work(cjson.decode(ARGV[13]), ARGV[14], ARGV[15], ARGV[16], ARGV[17], {unpack(ARGV, 18)}) or 0
 
-local job = job_of(key)
+local goes_on = verdict == 'throttled' or verdict == 'unsent' or verdict == 'away' or verdict == 'unreachable'
+local of_key = (goes_on or (what ~= 'end' and what ~= 'hold')) and job_of or job_at_its_end
+local job = of_key(key)
 if not job or job.token ~= token or job.state ~= 'running' then return {ended, 'stale'} end
 local d = domain(job.scope)
 leave_flight(d, job)
@@ -133,5 +135,6 @@ else
   reply = {'held'}
 end
 settle(d)
+count_queued()
 wake()
 return {ended, unpack(reply)}

@@ -5,7 +5,7 @@ from pytest_django import Settings
 
 from resources.fetching.queues import frontier
 from resources.fetching.queues.frontier import TryAgain
-from resources.fetching.queues.jobs import Again, Claimed, Ended, Enqueued, Full, Idle, Joined, Priority, Wish
+from resources.fetching.queues.jobs import Again, Claimed, Ended, Enqueued, Full, Idle, Joined, Limits, Priority, Wish
 from retry import connections
 from tests.conftest import RedisServers
 from tests.resources.fetching.asking import HOST, OK, UNSENT, claim, claimed, doomed, enqueue, idle, job, record, report
@@ -207,3 +207,30 @@ def test_jobs_that_are_done_leave_only_what_was_learnt(clock: Clock, servers: Re
     left = set(servers.state.client.keys("fetch:*"))
     assert left == {f"fetch:domain:{HOST}".encode(), b"fetch:domains", b"fetch:queued", b"fetch:token"}
     assert servers.state.client.get("fetch:queued") == b"0"
+
+
+def test_what_was_learnt_is_kept_for_a_month_and_what_an_admin_has_set_for_good(
+    clock: Clock, servers: RedisServers
+) -> None:
+    name, almost_a_month = f"fetch:domain:{HOST}", 29 * 86400
+    enqueue(job("1"), job("2"))
+    claimed()
+    assert servers.state.client.ttl(name) > almost_a_month
+    run(frontier.set_limits(HOST, Limits(in_flight=2)))
+    assert servers.state.client.ttl(name) == -1
+    run(frontier.set_limits(HOST, Limits()))
+    assert servers.state.client.ttl(name) > almost_a_month
+    servers.state.client.expire(name, 1000)
+    clock.pass_by(3600)
+    claimed()
+    assert servers.state.client.ttl(name) > almost_a_month
+
+
+def test_those_that_became_due_come_in_turn_with_those_that_were(clock: Clock) -> None:
+    enqueue(*(job(str(number), f"{host}.example.com") for host in "abc" for number in range(ord(host) - 96)))
+    assert claimed().host == "c.example.com"  # the most is left there; the others stay due
+    clock.pass_by(1)
+    enqueue(job("4", "c.example.com"), job("5", "c.example.com"), job("6", "c.example.com"))
+    found = run(frontier.claim_some("w", "m", 3, {"fast": 3}))
+    assert [one.host for one in found if isinstance(one, Claimed)] == [f"{host}.example.com" for host in "cba"]
+    assert isinstance(claim(), Idle)

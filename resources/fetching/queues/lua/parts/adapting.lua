@@ -58,7 +58,7 @@ end
 
 -- A success. It speeds the domain up only where it was sent as soon as it was allowed.
 local function on_success(d, job)
-  d.ok, d.ok_at, d.throttles = d.ok + 1, now, 0
+  d.ok, d.ok_at, d.throttles = d.ok + 1, whole(now), 0
   forgive(d)
   if job.claimed <= d.cut_at then return end  -- sent at a rate that was refused since
   if job.paced == '1' and d.set_delay == '' then

@@ -3,6 +3,9 @@ local rules = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
 local now = rules.now or time[1] * 1000 + time[2] / 1000  -- rules.now: a test's clock
 
+-- Numbers without fractions are written in a quarter of the time.
+local function whole(x) return math.floor(x + 0.5) end
+
 local LANES = {'fast', 'slow'}
 local DEFAULTS = {
   -- politeness, learnt: gap between requests, its mean of late, what was refused last, when it was cut, what was
@@ -29,14 +32,17 @@ local DEFAULTS = {
 }
 
 -- Fields that are text, whatever they look like.
-local TEXTS = {egress = 1, robots_job = 1}
+local TEXTS = {egress = 1, robots_job = 1, status = 1}
 
 -- The name under which limits count for requests that go out by that way.
 local function via(name, egress) return egress == '' and name or name .. ' via ' .. egress end
 
 local loaded = {}
 
--- The domain's record, one table for each in a script. Only settle() writes it.
+local WITH_DEFAULTS = {__index = DEFAULTS}
+
+-- The domain's record, one table for each in a script. It has what is set here; behind it is what Redis holds, and
+-- behind that are the defaults. Only settle() and save() write it.
 local function domain(scope)
   if loaded[scope] then return loaded[scope] end
   local flat, held = redis.call('HGETALL', 'fetch:domain:' .. scope), {}
@@ -44,11 +50,8 @@ local function domain(scope)
     local name, value = flat[place], flat[place + 1]
     held[name] = TEXTS[name] and value or tonumber(value) or value
   end
-  local d = {scope = scope, held = held}
-  for name, default in pairs(DEFAULTS) do
-    d[name] = held[name]
-    if d[name] == nil then d[name] = default end
-  end
+  setmetatable(held, WITH_DEFAULTS)
+  local d = setmetatable({scope = scope, held = held}, {__index = held})
   loaded[scope] = d
   return d
 end
@@ -65,23 +68,30 @@ local function domain_by_way(scope, egress)
   return d
 end
 
+local LIMITS = {set_delay = 1, set_cap = 1, set_bytes = 1, set_paused = 1}
+
+-- What an admin has set is kept for good, the rest for long: that is said anew once in an hour.
+local function keep(d, is_freed)
+  local key = 'fetch:domain:' .. d.scope
+  if d.set_delay ~= '' or d.set_cap ~= '' or d.set_bytes ~= '' or d.set_paused == 1 then
+    redis.call('PERSIST', key)
+  elseif is_freed or math.floor(d.held.asked_at / 3600000) ~= math.floor(now / 3600000) then
+    redis.call('PEXPIRE', key, rules.kept_ms)
+  end
+end
+
 local function write(d)
-  local changed, key = {}, 'fetch:domain:' .. d.scope
-  for name, default in pairs(DEFAULTS) do
-    local before = d.held[name]
-    if before == nil then before = default end
-    if d[name] ~= before then
-      changed[#changed + 1], changed[#changed + 2] = name, d[name]
-      d.held[name] = d[name]
+  local changed, held, is_freed = {}, d.held, false
+  for name, value in pairs(d) do
+    if DEFAULTS[name] ~= nil and value ~= held[name] then
+      changed[#changed + 1], changed[#changed + 2] = name, value
+      is_freed = is_freed or LIMITS[name]
     end
   end
   if #changed == 0 then return end
-  redis.call('HSET', key, unpack(changed))
-  if d.set_delay ~= '' or d.set_cap ~= '' or d.set_bytes ~= '' or d.set_paused == 1 then
-    redis.call('PERSIST', key)
-  else
-    redis.call('PEXPIRE', key, rules.kept_ms)
-  end
+  redis.call('HSET', 'fetch:domain:' .. d.scope, unpack(changed))
+  keep(d, is_freed)
+  for place = 1, #changed, 2 do held[changed[place]] = changed[place + 1] end
 end
 
 local function gap_ms(d) return d.set_delay ~= '' and d.set_delay or d.delay end

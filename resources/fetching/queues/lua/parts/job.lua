@@ -15,6 +15,19 @@ local function job_of(key)
   return job
 end
 
+-- What is needed of a job whose request has come to an end with it, as nearly all do.
+local LAST = {'token', 'state', 'scope', 'lane', 'claimed', 'paced', 'version'}
+
+local function job_at_its_end(key)
+  local job, values = {key = key}, redis.call('HMGET', job_name(key), unpack(LAST))
+  if not values[1] then return nil end
+  for place, name in ipairs(LAST) do
+    local value = values[place]
+    job[name] = NUMBERS[name] and tonumber(value) or value
+  end
+  return job
+end
+
 local function set_job(job, ...)
   local given = {...}
   for place = 1, #given, 2 do job[given[place]] = given[place + 1] end
@@ -23,13 +36,21 @@ end
 
 local function queue_of(job) return 'fetch:jobs:' .. job.scope .. ':' .. job.lane .. ':' .. job.priority end
 
+local queued_more = 0
+
+-- What has been put into queues, and taken out of them, is counted once.
+local function count_queued()
+  if queued_more ~= 0 then redis.call('INCRBY', 'fetch:queued', queued_more) end
+  queued_more = 0
+end
+
 -- Into its queue, at its place: what arrived earlier, and what expires soon, is ahead.
 local function put(d, job)
   redis.call('ZADD', queue_of(job), job.order, job.key)
   local count, sum = job.lane .. '_' .. job.priority, 'sum_' .. job.lane
   d[count], d[sum] = d[count] + 1, d[sum] + job.expected
   if job.expires > 0 then redis.call('ZADD', 'fetch:expiring', job.expires, job.key) end
-  redis.call('INCR', 'fetch:queued')
+  queued_more = queued_more + 1
   if job.state ~= 'queued' then set_job(job, 'state', 'queued') end
 end
 
@@ -37,7 +58,7 @@ local function put_later(d, job, due)
   redis.call('ZADD', 'fetch:later', due, job.key)
   d.later = d.later + 1
   if job.expires > 0 then redis.call('ZADD', 'fetch:expiring', job.expires, job.key) end
-  redis.call('INCR', 'fetch:queued')
+  queued_more = queued_more + 1
   set_job(job, 'state', 'later', 'due', due)
 end
 
@@ -52,7 +73,7 @@ local function take(d, job)
     d[count], d[sum] = d[count] - 1, d[sum] - job.expected
   end
   if job.expires > 0 then redis.call('ZREM', 'fetch:expiring', job.key) end
-  redis.call('DECR', 'fetch:queued')
+  queued_more = queued_more - 1
 end
 
 local function is_waiting(job) return job.state == 'queued' or job.state == 'later' end
@@ -76,9 +97,14 @@ local function forget(job)
 end
 
 -- Tokens grow even when the server lost its data.
+local last_token = nil
+
 local function new_token()
-  local last = tonumber(redis.call('GET', 'fetch:token') or 0)
-  local token = string.format('%.0f', math.max(last + 1, time[1] * 1000000 + time[2]))
-  redis.call('SET', 'fetch:token', token)
-  return token
+  last_token = last_token or tonumber(redis.call('GET', 'fetch:token') or 0)
+  last_token = math.max(last_token + 1, time[1] * 1000000 + time[2])
+  return string.format('%.0f', last_token)
+end
+
+local function keep_last_token()
+  if last_token then redis.call('SET', 'fetch:token', string.format('%.0f', last_token)) end
 end

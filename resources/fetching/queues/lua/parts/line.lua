@@ -15,7 +15,7 @@ end
 -- What is left of the domain's chain, in ms: its requests and the gaps between them.
 local function remaining(d, lane) return d['sum_' .. lane] + waiting_in(d, lane) * gap_ms(d) end
 
--- Puts the domain where it belongs. Remembers the earliest moment for which somebody may have to be woken.
+-- Says where the domain belongs. Remembers the earliest moment for which somebody may have to be woken.
 local function place(d)
   local at = allowed_at(d)
   for _, lane in ipairs(LANES) do
@@ -26,19 +26,34 @@ local function place(d)
       else
         set, score = line_of('waiting', lane, priority, d.egress), at
       end
-    end
-    if before ~= '' and before ~= set then redis.call('ZREM', before, d.scope) end
-    if set ~= '' then
-      redis.call('ZADD', set, score, d.scope)
       if before == '' or at < d['placed_' .. lane] then wake_at = math.min(wake_at or at, at) end
     end
-    d['at_' .. lane], d['placed_' .. lane] = set, set == '' and 0 or at
+    d['at_' .. lane], d['placed_' .. lane], d['score_' .. lane] = set, set == '' and 0 or at, score
   end
+  d.moved = true
+end
+
+-- Puts it there, however often that has changed meanwhile.
+local function stand(d)
+  for _, lane in ipairs(LANES) do
+    local at, placed, held = 'at_' .. lane, 'placed_' .. lane, d.held
+    local before, set = held[at], d[at]
+    if before ~= '' and before ~= set then redis.call('ZREM', before, d.scope) end
+    -- In the line of those that wait, the score is the time at which it was placed.
+    local stays = before == set and d[placed] > now and d[placed] == held[placed]
+    if set ~= '' and not stays then redis.call('ZADD', set, d['score_' .. lane], d.scope) end
+  end
+  d.moved = false
+end
+
+local function save(d)
+  if d.moved then stand(d) end
+  write(d)
 end
 
 local function settle(d)
   place(d)
-  write(d)
+  save(d)
 end
 
 -- One publish for those who sleep beyond that moment, if anybody does.
