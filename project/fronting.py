@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from . import served
 from .limits import FileLimits
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 from .waiting import Elsewhere
 
 TEMPLATES = (
     *("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "samples.conf", "proxy.conf"),
-    *("refusals.conf", "delivered.conf", "delivered_fields.conf", "bucket.conf"),
+    *("refusals.conf", "delivered.conf", "delivered_fields.conf", "bucket.conf", "served.conf", "served_maps.conf"),
 )
 UPLOADS_PER_ADDRESS = 4
 MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
@@ -59,6 +60,8 @@ class Front:
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
     public_port: int | None = None
     shelves: Path | None = None
+    served: Path | None = None
+    hot_seconds: float = 5
     bucket: Bucket | None = None
     samples: Samples | None = None
 
@@ -132,6 +135,10 @@ def _values(front: Front) -> dict[str, str]:
         "hot_max_bytes": str(front.hot_max_bytes),
         "static_parent": _quoted(front.data.static.parent),
         "shelves": _quoted(front.shelves or front.data.held, "/"),
+        **served.values(front.hot_seconds),
+        "served_root": _quoted(front.served or front.data.blobs),
+        "served_maps": f"include {runtime.nginx}/served_maps.conf;" if front.served else "",
+        "served_location": f"include {runtime.nginx}/served.conf;" if front.served else "",
         "bucket_location": f"include {runtime.nginx}/bucket.conf;" if front.bucket else "",
         "bucket_trust": _trust(front.bucket) if front.bucket else "",
     }
@@ -177,4 +184,4 @@ def _trust(bucket: Bucket) -> str:
 
 
 def _quoted(path: Path, end: str = "") -> str:
-    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + end + '"'
+    return served.quoted(f"{path}{end}")

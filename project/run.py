@@ -20,7 +20,7 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 from django.utils.crypto import salted_hmac
 
-from . import collecting, fronting, starting, storing, supervision
+from . import collecting, fronting, mounts, starting, storing, supervision
 from .limits import listen_backlog, nginx_limits, raise_file_limit
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .processes import Plan, processes
@@ -177,6 +177,8 @@ def _front(data: DataDirectory, runtime: RuntimeDirectory, waiting: Elsewhere) -
         elsewhere=waiting,
         public_port=urlsplit(settings.PUBLIC_URL).port,
         shelves=_shelves(),
+        served=_served(),
+        hot_seconds=settings.HOT_SECONDS,
         bucket=_bucket(),
         samples=_samples(),
     )
@@ -188,6 +190,15 @@ def _shelves() -> Path:
     shelves = folder / "mirror" if folder else Path(settings.MIRROR_HELD_DIRECTORY)
     starting.require_plain(shelves)
     return shelves
+
+
+def _served() -> Path | None:
+    """Where main links mirrored files for nginx to serve; None where it is not seen at once that links are gone."""
+    folder = storing.folder_of(settings.STORAGES["default"])
+    known = Path("/proc/self/mountinfo")
+    if folder and mounts.is_prompt(folder.resolve(), known.read_text() if known.exists() else ""):
+        return folder / "served"
+    return None
 
 
 def _bucket() -> fronting.Bucket | None:

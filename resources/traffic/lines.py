@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-HOT = frozenset({b"HIT", b"STALE", b"UPDATING", b"REVALIDATED"})
-"""Words of $upstream_cache_status for what nginx answered by itself."""
+HOT = frozenset({b"HIT", b"STALE", b"UPDATING", b"REVALIDATED", b"FILE"})
+"""Words of $upstream_cache_status for what nginx answered by itself, and its own for a file that it serves straight."""
 
 _MOMENT = rb"([0-9]{1,12}\.[0-9]{3})"
 _STATUS, _CACHE_STATUS, _METHOD = rb"([0-9]{3})", rb"([A-Z-]*)", rb"([A-Z_-]+)"

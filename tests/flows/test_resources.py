@@ -10,7 +10,7 @@ import requests
 from PIL import Image
 
 from tests.flows import file_server
-from tests.flows.crowd import Crowd
+from tests.flows.crowd import Answer, Crowd
 from tests.flows.file_server import FileServer
 from tests.flows.stack import Stack, eventually
 
@@ -91,6 +91,37 @@ def test_by_digest_clients_keep_it_and_nginx_answers_the_next(
     assert answer.headers.getall("Cache-Control")[0].endswith("immutable")
 
 
+def served_straight(crowd: Crowd, address: str) -> Answer:
+    """The answer of nginx by itself, as soon as it looks at the storage again."""
+    found: list[Answer] = []
+
+    def is_straight() -> bool:
+        found.append(crowd.visit(address).answers[-1])
+        return "detail=file" in found[-1].cache_status
+
+    eventually(is_straight, HOT_SECONDS, "nginx serves the file by itself")
+    return found[-1]
+
+
+@pytest.mark.parametrize("path", ["/a.png", "/big"])
+def test_straight_from_the_storage_a_file_comes_with_all_that_main_says(
+    crowd: Crowd, origin: FileServer, signed: dict[str, str], path: str
+) -> None:
+    assert crowd.visit(signed[path]).status == 200
+    address = address_of(origin.files[path])
+    mains = crowd.visit(address, headers={"If-None-Match": '"other"'}).answers[-1]
+    assert "Tarry; hit; detail=stored" in mains.cache_status
+    straight = served_straight(crowd, address)
+    of_the_way = {"Date", "Connection", "Cache-Status", "Server-Timing"}
+    of_all_of_djangos = {"X-Frame-Options", "Cross-Origin-Opener-Policy"}  # the sandbox says more
+    left_out = of_the_way | of_all_of_djangos
+    mains_fields, fields = (
+        {name: one.headers.getall(name) for name in one.headers if name not in left_out} for one in (mains, straight)
+    )
+    assert fields == mains_fields
+    assert crowd.visit(address).body == origin.files[path]
+
+
 def test_what_the_origin_does_not_have_is_not_found_and_asked_for_once(
     crowd: Crowd, origin: FileServer, signed: dict[str, str]
 ) -> None:
@@ -113,6 +144,7 @@ def test_a_download_goes_on_when_main_is_killed_and_can_be_resumed(
 ) -> None:
     body = origin.files["/big"]
     assert crowd.visit(signed["/big"]).status == 200
+    served_straight(crowd, address_of(body))
     address = stack.base_url + address_of(body)
     with requests.get(address, stream=True, timeout=20) as answer:
         first = answer.raw.read(1000)
@@ -121,12 +153,13 @@ def test_a_download_goes_on_when_main_is_killed_and_can_be_resumed(
     etag = answer.headers["ETag"]
     left = {"Range": f"bytes={BIG_BYTES // 2}-", "If-Range": etag}
 
-    def is_resumed() -> bool:
+    def resumed(address: str) -> bool:
         rest = requests.get(address, headers=left, timeout=20)
         assert rest.status_code in {206, 503}
         return rest.status_code == 206 and rest.content == body[BIG_BYTES // 2 :]
 
-    eventually(is_resumed, 20, "the rest of it")
+    assert resumed(address)
+    eventually(lambda: resumed(stack.base_url + signed["/big"]), 20, "the rest of it from what main looks up")
 
 
 def test_taken_down_it_is_gone_within_the_hot_window_and_not_fetched_again(
@@ -136,6 +169,7 @@ def test_taken_down_it_is_gone_within_the_hot_window_and_not_fetched_again(
     digest = sha256(body).hexdigest()
     for address in (signed["/b.png"], address_of(body)):
         assert crowd.visit(address).body == body
+    served_straight(crowd, address_of(body))
     token = stack.manage("create_token", "lawyer", "--take-down").strip()
     url, headers = f"{stack.base_url}/api{address_of(body)}", {"Authorization": f"Bearer {token}"}
     assert requests.delete(url, headers=headers, timeout=20).status_code == 200
@@ -146,4 +180,4 @@ def test_taken_down_it_is_gone_within_the_hot_window_and_not_fetched_again(
 
     eventually(is_gone, HOT_SECONDS, "it is gone")
     assert origin.asked.count("/b.png") == 1
-    assert not list((stack.data / "blobs" / "mirror").rglob(digest))
+    assert not list((stack.data / "blobs").rglob(f"{digest}*"))

@@ -18,6 +18,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "for every host": {"allowed_hosts": ["*"]},
     "for no host": {"allowed_hosts": []},
     "with a log of traffic": {"traffic_log": Path("/dev/null"), "counted": ("/tiles/", "/a.b~c/")},
+    "with files that it serves straight": {"served": Path("/srv/a b"), "hot_seconds": 9},
     "with the waiting instance elsewhere": {"retry_path": "/wait/here"},
 }
 

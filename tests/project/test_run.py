@@ -93,4 +93,5 @@ def test_nginx_finds_mirrored_files_where_they_are_kept(settings: Any, url: str)
     settings.STORAGES = {**settings.STORAGES, "default": storage_from(url)}
     front = run._front(DataDirectory(Path("/d")), RuntimeDirectory(Path("/r")), Elsewhere())
     assert front.shelves == blobs.shelves()
+    assert front.served == (Path("/srv/blobs/served") if url.startswith("file") else None)
     assert (front.bucket is None) == url.startswith("file")

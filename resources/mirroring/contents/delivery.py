@@ -25,8 +25,12 @@ SAFE = {
 Without the permission for all origins, a video in the sandbox could not be played: its document has none.
 """
 
+NAMED = 16
+"""Digits of its digest by which a download is named."""
+
 _IN_PLACE = ("image/", "audio/", "video/")
 _TEXT, _DRAWING = "text/plain", "image/svg+xml"
+_OTHER = "bin"
 _ENDINGS = {
     "application/gzip": "gz",
     "application/x-gzip": "gz",
@@ -72,6 +76,17 @@ _ENDINGS = {
 }
 
 
+_STRAIGHT = (
+    *("image/jpeg", "image/png", "image/webp", "image/gif", "video/mp4", "image/avif", "video/webm", "audio/mpeg"),
+    *("application/pdf", "application/zip", "application/octet-stream"),
+)
+STRAIGHT = {kind: _ENDINGS.get(kind, _OTHER) for kind in _STRAIGHT}
+"""Types of which nginx serves files straight from the storage, and the endings by which it knows them.
+
+It tries one after the other: the commonest come first, and there are no more than pay. None that it compresses.
+"""
+
+
 def delivery(media_type: str, digest: str = "") -> Mapping[str, str]:
     """The header fields of an answer with bytes of that type, as `recognise` gives it. `digest` names a download."""
     return {"Content-Type": media_type, "Content-Disposition": _disposition(media_type, digest), **SAFE}
@@ -86,7 +101,7 @@ def is_shown_in_place(media_type: str) -> bool:
 def _disposition(media_type: str, digest: str) -> str:
     """RFC 6266."""
     kind = "inline" if is_shown_in_place(media_type) else "attachment"
-    return f'{kind}; filename="{digest[:16] or "file"}.{_ENDINGS.get(_bare(media_type), "bin")}"'
+    return f'{kind}; filename="{digest[:NAMED] or "file"}.{_ENDINGS.get(_bare(media_type), _OTHER)}"'
 
 
 def _bare(media_type: str) -> str:

@@ -1,11 +1,13 @@
 """How the bytes of a blob come to the client: from main, from nginx, from the bucket, or after a wait. Looks no row up.
 
-Small ones come from main, and nginx keeps them as it keeps all content; large ones nginx reads by itself (X-Accel-
-Redirect). Without nginx, which says `X-Front`, Django streams them.
+What is asked for by its digest, and is a file, nginx is offered to serve without asking again (storing/links.py). Till
+then, and of the rest, small ones come from main, and nginx keeps them as it keeps all content; large ones nginx reads
+by itself (X-Accel-Redirect). Without nginx, which says `X-Front`, Django streams them.
 """
 
 import logging
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,7 +22,7 @@ from .. import conf
 from ..contents.delivery import SAFE
 from ..errors import StorageError
 from ..knowing.models import Blob
-from ..storing import remote, wishes
+from ..storing import links, remote, wishes
 from ..storing.places import Held, Here, Lost, Stored, whereabouts
 from . import failures, ranges
 from .fields import Caching, fields
@@ -45,10 +47,14 @@ def deliver(request: HttpRequest, blob: Blob, caching: Caching) -> HttpResponseB
     """The blob, or why it cannot be had. GET or HEAD."""
     if blob.taken_down_at is not None:
         return failures.gone()
-    known = fields(blob, caching, retry_conf().HOT_SECONDS)
-    if other := _unchanged(request, blob, known):
+    place = whereabouts(blob)
+    modified = place.modified if isinstance(place, Here) else blob.stored_at
+    known = fields(blob.media_type, blob.digest, modified, caching, retry_conf().HOT_SECONDS)
+    if isinstance(place, Here) and caching.is_for_good and _is_fronted(request):
+        links.offer(blob, place.path)
+    if other := _unchanged(request, modified, known):
         return other
-    match whereabouts(blob):
+    match place:
         case Here(path) if _is_fronted(request) and blob.size > conf.hot_bytes():
             return _handed(f"{FILES}{blob.digest[:2]}/{blob.digest[2:4]}/{blob.digest}", known)
         case Here(path):
@@ -67,10 +73,10 @@ def _is_fronted(request: HttpRequest) -> bool:
     return "X-Front" in request.headers
 
 
-def _unchanged(request: HttpRequest, blob: Blob, known: Mapping[str, str]) -> HttpResponse | None:
+def _unchanged(request: HttpRequest, modified: datetime, known: Mapping[str, str]) -> HttpResponse | None:
     """304 or 412 by the client's validators; None to send the bytes."""
     probe = HttpResponse(headers=known)
-    answer = responses.conditional(request, probe, int(blob.stored_at.timestamp()))
+    answer = responses.conditional(request, probe, int(modified.timestamp()))
     if answer is probe:
         return None
     for name in SAFE if answer.status_code == 304 else ():

@@ -1,12 +1,12 @@
-"""The header fields of answers with mirrored bytes. Does not give Content-Length."""
+"""The header fields of answers with mirrored bytes. Does not give Content-Length. PURE."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from retry import headers
 
 from ..contents.delivery import delivery
-from ..knowing.models import Blob
 from .asking import BEGINNING
 
 YEAR_SECONDS = 31_536_000
@@ -32,17 +32,18 @@ class Caching:
 BY_DIGEST, BY_URL = Caching(is_for_good=True), Caching(is_for_good=False)
 
 
-def fields(blob: Blob, caching: Caching, hot_seconds: float) -> Mapping[str, str]:
+def fields(media_type: str, digest: str, modified: datetime, caching: Caching, hot_seconds: float) -> Mapping[str, str]:
     """Of 200, 206 and 304. Nothing in them is the origin's word.
 
-    nginx reads each of them anew for every hit: there are no more than are of use.
+    nginx reads each of them anew for every hit: there are no more than are of use. Where it serves the file straight,
+    it says the same by itself (project/served.py).
     """
-    location = {} if caching.is_for_good else {"Content-Location": f"{BEGINNING}{blob.digest}"}
+    location = {} if caching.is_for_good else {"Content-Location": f"{BEGINNING}{digest}"}
     return {
-        **delivery(blob.media_type, blob.digest),
+        **delivery(media_type, digest),
         **location,
-        "ETag": f'"{blob.digest}"',
-        "Last-Modified": headers.http_date(blob.stored_at),
+        "ETag": f'"{digest}"',
+        "Last-Modified": headers.http_date(modified),
         "Cache-Control": caching.control(hot_seconds),
         "Cache-Status": "Tarry; hit; detail=stored",
         "Accept-Ranges": "bytes",

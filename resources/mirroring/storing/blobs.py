@@ -17,7 +17,7 @@ from django.conf import settings
 from django.core.files.storage import FileSystemStorage, default_storage
 
 from ..knowing.models import Blob
-from . import remote
+from . import links, remote
 
 FOLDER = "mirror"
 NEW, ASIDE = ".new-", ".aside"
@@ -86,8 +86,16 @@ def remove(blob: Blob, *, kept_before: float | None = None) -> None:
 def remove_here(digest: str, *, kept_before: float | None = None) -> bool:
     """Removes the file of this machine unless it was kept again meanwhile; whether it is gone. Raises StorageError.
 
-    It is put aside before its age is read: who keeps the same bytes from then on finds nothing, and brings them.
+    nginx serves it no more in any case: its links go last, when there is nothing that they could be made of.
     """
+    try:
+        return _remove_file(digest, kept_before)
+    finally:
+        links.withdraw(digest)
+
+
+def _remove_file(digest: str, kept_before: float | None) -> bool:
+    """It is put aside before its age is read: who keeps the same bytes from then on finds nothing, and brings them."""
     target = path_of(digest)
     aside = target.with_name(f"{digest}.{uuid4().hex}{ASIDE}")  # of its own: others may remove it at the same time
     before = time.time() if kept_before is None else kept_before

@@ -1,6 +1,8 @@
 """Where the bytes of a blob can be had: here, in the storage, or on the machine that will upload them."""
 
+import stat
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from .. import conf
@@ -10,9 +12,10 @@ from . import blobs
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """In a file of this machine."""
+    """In a file of this machine. `modified`: when it was stored, as whoever serves it says."""
 
     path: Path
+    modified: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,19 @@ Place = Here | Stored | Held | Lost
 def whereabouts(blob: Blob) -> Place:
     """Where the bytes can be had. The row is believed but for the file on this machine, which is looked at."""
     path = blobs.path_of(blob.digest)
-    if path.is_file():
-        return Here(path)
+    if modified := _modified(path):
+        return Here(path, blob.stored_at if blobs.is_elsewhere() else modified)
     if blobs.is_elsewhere() and blob.uploaded_at is not None:
         return Stored(blob.name)
     if blobs.is_elsewhere() and blob.holder != conf.machine():
         return Held(blob.holder)
     return Lost()
+
+
+def _modified(path: Path) -> datetime | None:
+    """The time of the file, which is all that nginx knows of it; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return datetime.fromtimestamp(found.st_mtime, UTC) if stat.S_ISREG(found.st_mode) else None

@@ -1,4 +1,4 @@
-"""Finds what does not belong together: bytes without a row, and rows without bytes. One shelf at a time.
+"""Finds what does not belong together: bytes without a row, rows without bytes, links to neither. A shelf at a time.
 
 A shelf is what begins with the same two digits of its digest: 256 of them, one a minute, so that all is looked at in
 about four hours. What is younger than an hour is left alone: somebody may be about to write its row.
@@ -19,7 +19,7 @@ from django.db.models import Exists, OuterRef
 from .. import conf
 from ..errors import StorageError
 from ..knowing.models import Blob, Resource, State
-from . import blobs, losing, remote, taking_down
+from . import blobs, links, losing, remote, taking_down
 
 SHELVES = 256
 YOUNG = timedelta(hours=1)
@@ -57,6 +57,7 @@ def sweep_shelf(shelf: str, now: datetime) -> None:
         found = list(_files(shelf, now))
     _remove_orphans(found, now)
     _find_lost(shelf, {one.digest for one in found}, now)
+    _remove_false_links(shelf)
     _find_dangling(shelf, now)
 
 
@@ -101,6 +102,19 @@ def _remove_orphan(one: Found) -> None:
     remote.delete(blobs.name_of(one.digest))
     # Its row may have been written, and the bytes uploaded, just before: they are held for a while, and go again.
     Blob.objects.filter(digest=one.digest).update(uploaded_at=None)
+
+
+def _remove_false_links(shelf: str) -> None:
+    """What nginx would serve without asking, and main would not, or otherwise: left by whoever was killed."""
+    found = list(links.of_shelf(shelf))
+    for start in range(0, len(found), PORTION):
+        some = found[start : start + PORTION]
+        known = Blob.objects.filter(digest__in=[one.digest for one in some], taken_down_at=None)
+        types = dict(known.values_list("digest", "media_type"))
+        for one in some:
+            if not one.is_true(types.get(one.digest), blobs.path_of(one.digest)):
+                _log.warning("a link to a file was removed", extra={"link": one.path.name})
+                one.remove()
 
 
 def _find_lost(shelf: str, there: set[str], now: datetime) -> None:

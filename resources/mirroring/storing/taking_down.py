@@ -1,8 +1,9 @@
 """Takes a blob down: it is served no more, not fetched again, and the same bytes are not stored again.
 
-The row says so first, then the URLs that gave it; what caches hold is displaced within HOT_SECONDS, because the rows
-are looked at whenever a cache asks. Then the bytes go. Copies of other machines are removed by their own sweepers,
-thumbnails by a worker; so are its URLs where there are very many. Who is killed over it leaves the rest to the sweeper.
+The row says so first, and nginx loses its link to the file; then the URLs that gave it. What caches hold is displaced
+within HOT_SECONDS, because the rows are looked at whenever a cache asks. Then the bytes go. Copies of other machines
+are removed by their own sweepers, thumbnails by a worker; so are its URLs where there are very many. Who is killed over
+it leaves the rest to the sweeper.
 """
 
 import logging
@@ -18,7 +19,7 @@ from ..errors import StorageError
 from ..knowing import ordering, seen
 from ..knowing.models import Blob, Resource, State
 from ..knowing.seen import Seen
-from . import blobs, forgetting, losing
+from . import blobs, forgetting, links, losing
 
 FAILURE = "taken down"
 DETAIL = "The file was taken down."
@@ -34,7 +35,9 @@ _log = logging.getLogger("tarry.mirroring")
 
 def take_down(digest: str) -> bool:
     """Whether there is such a blob. Once more does what is left to do. Raises DatabaseError."""
+    _withdraw(digest)  # before the row says so, too: whoever is killed right then leaves nothing that nginx serves
     Blob.objects.filter(digest=digest, taken_down_at=None).update(taken_down_at=datetime.now(UTC))
+    _withdraw(digest)
     blob = Blob.objects.filter(digest=digest).first()
     if blob is None:
         return False
@@ -48,6 +51,13 @@ def take_down(digest: str) -> bool:
     forgetting.forget_soon(digest)
     _log.warning("a file was taken down", extra={"digest": digest})
     return True
+
+
+def _withdraw(digest: str) -> None:
+    try:
+        links.withdraw(digest)
+    except StorageError as error:
+        _log.error("nginx may serve what is taken down", extra={"digest": digest, "error": str(error)})
 
 
 def refuse_urls(digest: str, seconds: float) -> bool:

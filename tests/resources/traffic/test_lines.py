@@ -62,6 +62,7 @@ def test_no_bytes_are_too_odd(data: bytes) -> None:
         (b"304", b"UPDATING", b"GET", "hot", True),
         (b"206", b"HIT", b"GET", "hot", True),
         (b"200", b"HIT", b"HEAD", "hot", True),
+        (b"206", b"FILE", b"GET", "hot", True),
         (b"200", b"MISS", b"GET", "passed", True),
         (b"304", b"EXPIRED", b"GET", "passed", True),
         (b"200", b"-", b"GET", "passed", True),

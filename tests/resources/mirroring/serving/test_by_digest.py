@@ -1,5 +1,7 @@
 """Mirrored files by digest as main answers for them, with nginx before it and without."""
 
+import os
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -11,6 +13,7 @@ from resources.mirroring.knowing.models import Blob
 from resources.mirroring.serving import addresses
 from resources.mirroring.storing import blobs
 from resources.mirroring.storing.taking_down import take_down
+from retry.headers import http_date
 from tests.conftest import RedisServers
 from tests.resources.mirroring.conftest import NOW, URL, Give, Keep
 from tests.resources.mirroring.serving.conftest import Reader
@@ -79,6 +82,38 @@ def test_nginx_reads_large_blobs_by_itself(client: Reader, keep: Keep, settings:
     assert not response.has_header("Cache-Control")
     assert response["X-Delivered-Cache-Control"].endswith("immutable")
     assert response["ETag"] == f'"{digest}"'
+
+
+def is_linked(blob: Blob) -> bool:
+    return Path(default_storage.path(f"served/{blob.digest[:2]}/{blob.digest}.png")).exists()
+
+
+@pytest.mark.parametrize("known", ["", '"{}"'])
+def test_nginx_is_offered_files_whatever_the_client_has(client: Reader, keep: Keep, known: str) -> None:
+    blob = keep(BODY)
+    client.get(f"/resources/{blob.digest}", headers={**FRONT, "If-None-Match": known.format(blob.digest)})
+    assert is_linked(blob)
+
+
+def test_only_nginx_is_offered_files_and_none_that_are_gone(client: Reader, keep: Keep, give: Give) -> None:
+    blob, gone = keep(BODY), keep(b"gone", taken_down_at=NOW)
+    give(blob)
+    client.get(f"/resources/{blob.digest}")
+    client.get(addresses.sign_url(URL), headers=FRONT)
+    client.get(f"/resources/{gone.digest}", headers=FRONT)
+    assert not is_linked(blob)
+    assert not is_linked(gone)
+
+
+def test_a_file_is_as_old_as_nginx_believes_and_what_is_held_as_old_as_its_row(
+    client: Reader, keep: Keep, settings: Any
+) -> None:
+    blob = keep(BODY)
+    os.utime(blobs.path_of(blob.digest), (0, 86_400.9))
+    assert client.get(f"/resources/{blob.digest}")["Last-Modified"] == "Fri, 02 Jan 1970 00:00:00 GMT"
+    settings.STORAGES = {**settings.STORAGES, "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"}}
+    blob = keep(b"held")
+    assert client.get(f"/resources/{blob.digest}")["Last-Modified"] == http_date(blob.stored_at)
 
 
 @pytest.mark.parametrize("address", [UNKNOWN, UNKNOWN.upper(), "", "x", f"{UNKNOWN}x", f"{UNKNOWN}/", "a/b/c"])
