@@ -1,6 +1,5 @@
 """The whole site for tests: `python -m project.run` in a directory and on a port of its own."""
 
-import json
 import os
 import shutil
 import signal
@@ -9,8 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -19,10 +16,10 @@ from xmlrpc.client import ServerProxy
 
 import psutil
 import redis
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.flows.databases import OwnDatabase
 from tests.flows.families import family, kill_family, kill_holders_of_sockets, wait_until_ended
+from tests.flows.site import Site, environment_of
 from tests.flows.slow.events import Diary
 from tests.flows.static_files import STATIC_FILES
 from tests.flows.supervisor import supervisor
@@ -31,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 180
 
 
-class Stack:
+class Stack(Site):
     """Nginx, both instances, the workers and both Redis servers, as `make run` starts them.
 
     It ends with the process that started it, even if that is killed. It never touches another run.
@@ -48,7 +45,7 @@ class Stack:
         self.output = self.directory / "output.log"
         shared = os.environ.get("DATABASE_URL", "")
         self._database = OwnDatabase(shared) if shared.startswith("postgres") else None
-        self.environment = _environment(self, environment)
+        self.environment = {**environment_of(self.data, self.runtime, self.port), **environment}
         if self._database:
             self.environment["DATABASE_URL"] = self._database.url
         self.state = _client(self.runtime / "state.sock")
@@ -121,17 +118,6 @@ class Stack:
                 return
             time.sleep(0.1)
         raise RuntimeError(f"the stack is not healthy: {found}\n{self.logs()}")
-
-    def health(self) -> tuple[int, Any]:
-        """The status and the JSON of /healthz; 0 when nobody answers."""
-        try:
-            with urllib.request.urlopen(f"{self.base_url}/healthz", timeout=5) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode(errors="replace")
-        except OSError as error:
-            return 0, str(error)
 
     def pid(self, name: str) -> int:
         """The process of that name, as `main`, `retry`, `paint-now`, `state`, `nginx`. Waits until there is one."""
@@ -218,24 +204,8 @@ class Stack:
         for events in (self.data / "slow").glob("*.events"):
             self.open_gate(events.stem)
 
-    def metric(self, name: str, **labels: str) -> float:
-        """The sum of a metric's samples that have these labels."""
-        with urllib.request.urlopen(f"{self.base_url}/metrics", timeout=5) as answer:
-            families = list(text_string_to_metric_families(answer.read().decode()))
-        samples = [sample for family in families for sample in family.samples if sample.name == name]
-        return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
-
-    @property
-    def secret_key(self) -> str:
-        return (self.data / "secret_key").read_text().strip()
-
     def _diary(self, name: str) -> Diary:
         return Diary(self.data / "slow", name)
-
-    def logs(self, lines: int = 30) -> str:
-        """The ends of all logs."""
-        files = [self.output, *sorted((self.data / "logs").glob("*.log"))]
-        return "\n".join(f"--- {path.name}\n{_tail(path, lines)}" for path in files if path.exists())
 
     def manage(self, *arguments: str) -> str:
         """Runs a management command on the stack; returns what it printed."""
@@ -264,28 +234,5 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _environment(stack: Stack, more: dict[str, str]) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "DATABASE_URL") if name in os.environ}
-    return {
-        **kept,
-        "DATA_DIR": str(stack.data),
-        "RUNTIME_DIR": str(stack.runtime),
-        "PORT": str(stack.port),
-        "DEMO": "0",
-        "FETCH_ALLOW_PRIVATE": "127.0.0.0/8",
-        "FEEDS_SCAN_SECONDS": "1",
-        "FEEDS_PUSH": "1",  # though nobody else can reach this address
-        "FEEDS_PUSH_COOL_SECONDS": "0",
-        "RETRY_REDIS_TIMEOUT": "1",  # a busy machine is no outage
-        "DJANGO_SETTINGS_MODULE": "tests.flows.settings",
-        "PYTHONUNBUFFERED": "1",
-        **more,
-    }
-
-
 def _client(path: Path) -> "redis.Redis":
     return redis.Redis(unix_socket_path=str(path), socket_timeout=5)
-
-
-def _tail(path: Path, lines: int) -> str:
-    return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])

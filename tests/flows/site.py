@@ -1,0 +1,68 @@
+"""What a site tells of itself while it runs, to tests: its health, its metrics, its logs."""
+
+import json
+import os
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+
+class Site:
+    """A site at an address, with its data in a directory. Neither starts nor ends it."""
+
+    base_url: str
+    data: Path
+    output: Path
+
+    def health(self) -> tuple[int, Any]:
+        """The status and the JSON of /healthz; 0 when nobody answers."""
+        try:
+            with urllib.request.urlopen(f"{self.base_url}/healthz", timeout=5) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode(errors="replace")
+        except OSError as error:
+            return 0, str(error)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples that have these labels."""
+        with urllib.request.urlopen(f"{self.base_url}/metrics", timeout=5) as answer:
+            families = list(text_string_to_metric_families(answer.read().decode()))
+        samples = [sample for family in families for sample in family.samples if sample.name == name]
+        return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
+
+    @property
+    def secret_key(self) -> str:
+        return (self.data / "secret_key").read_text().strip()
+
+    def logs(self, lines: int = 30) -> str:
+        """The ends of all logs."""
+        files = [self.output, *sorted((self.data / "logs").glob("*.log"))]
+        return "\n".join(f"--- {path.name}\n{_tail(path, lines)}" for path in files if path.exists())
+
+
+def environment_of(data: Path, runtime: Path, port: int) -> dict[str, str]:
+    """What a site of tests is started with."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "DATABASE_URL") if name in os.environ}
+    return {
+        **kept,
+        "DATA_DIR": str(data),
+        "RUNTIME_DIR": str(runtime),
+        "PORT": str(port),
+        "DEMO": "0",
+        "FETCH_ALLOW_PRIVATE": "127.0.0.0/8",
+        "FEEDS_SCAN_SECONDS": "1",
+        "FEEDS_PUSH": "1",  # though nobody else can reach this address
+        "FEEDS_PUSH_COOL_SECONDS": "0",
+        "RETRY_REDIS_TIMEOUT": "1",  # a busy machine is no outage
+        "DJANGO_SETTINGS_MODULE": "tests.flows.settings",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _tail(path: Path, lines: int) -> str:
+    return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
