@@ -73,6 +73,8 @@ def why(feed: Feed, now: datetime) -> list[str]:
     """Why it is fetched when it is, the most important first."""
     if feed.paused:
         said = ["It is paused: it is not fetched, and is in no combination."]
+    elif feed.flagged_at is not None and feed.flagged_at > now:
+        said = [f"It was told of again soon after it was fetched: it is fetched {words.ago(feed.flagged_at, now)}."]
     elif feed.flagged_at is not None:
         said = [f"It was flagged, {words.ago(feed.flagged_at, now)}: the next scan takes it before the rest."]
     elif feed.handed_over_at is not None:

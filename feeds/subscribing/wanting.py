@@ -42,7 +42,7 @@ def end_unwanted(now: datetime) -> None:
     _end(live.filter(~fetched), now, NOT_FETCHED)
     _end(live.exclude(feed__offer_digest=F("offer_digest")), now, NOT_OFFERED)
     expired = live.filter(state=State.VERIFIED.value, expires_at__lte=now)
-    expired.update(state=State.WANTED.value, reason=EXPIRED)
+    _looked_up(expired).update(state=State.WANTED.value, reason=EXPIRED)
 
 
 def begin_wanted(now: datetime) -> int:
@@ -75,10 +75,17 @@ def _is_fetched() -> Q:
 
 def _end(rows: QuerySet[Subscription], now: datetime, why: str) -> None:
     """Hubs are told, if they have been asked; clouds cannot be, and forget by themselves."""
-    leaving = rows.filter(hub__kind=Kind.WEBSUB.value, asked_at__isnull=False)
+    found = _looked_up(rows)
+    leaving = found.filter(hub__kind=Kind.WEBSUB.value, asked_at__isnull=False)
     leaving.update(state=State.LEAVING.value, intent="", failures=0, due_at=now, reason=why)
-    others = rows.exclude(state=State.LEAVING.value)
+    others = found.exclude(state=State.LEAVING.value)
     others.update(state=State.ENDED.value, intent="", due_at=None, ended_at=now, reason=why)
+
+
+def _looked_up(rows: QuerySet[Subscription]) -> QuerySet[Subscription]:
+    """The same, by their ids, at most so many: on SQLite an update that looks for its rows keeps all others waiting."""
+    ids = list(rows.values_list("pk", flat=True)[:MOST_AT_ONCE])
+    return rows.filter(pk__in=ids)
 
 
 def _offer(feed: Feed) -> Offer | None:

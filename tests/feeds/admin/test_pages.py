@@ -173,7 +173,8 @@ def test_the_page_tells_why_this_time(admin_client: Client) -> None:
     ("fields", "sentence"),
     [
         ({"paused": True}, "It is paused"),
-        ({"flagged_at": NOW}, "It was flagged"),
+        ({"flagged_at": datetime.now(UTC) - timedelta(hours=1)}, "It was flagged"),
+        ({"flagged_at": datetime.now(UTC) + timedelta(hours=1)}, "It was told of again soon after it was fetched"),
         ({"handed_over_at": NOW}, "It was handed over to the fetchers"),
         ({}, "It is due since"),
     ],
