@@ -21,7 +21,6 @@ from benchmarks import bare
 from benchmarks.figures import Figure, Note
 from benchmarks.reported import Reported, digest_of
 from benchmarks.running import run
-from resources.mirroring.storing.blobs import NEW
 from tests.flows.fetchers import FurtherFetcher
 from tests.flows.stack import ROOT, Stack, eventually
 from tests.hostile import corpora
@@ -180,7 +179,7 @@ def _blobs(stack: Stack) -> list[str]:
 def _wrong_files(stack: Stack, blobs: set[str]) -> int:
     """Of the storage's files, but for what whoever was killed had half written; a blob without one counts too."""
     found = [path for path in (stack.data / "blobs" / "mirror").rglob("*") if path.is_file()]
-    files = {path.name: path for path in found if not path.name.startswith(NEW)}
+    files = {path.name: path for path in found if not path.name.startswith(".")}  # it is being written
     right = sum(name in blobs and sha256(path.read_bytes()).hexdigest() == name for name, path in files.items())
     return len(files) + len(blobs) - 2 * right
 
