@@ -73,6 +73,7 @@ def _context(layer: Layer, site: str) -> dict[str, Any]:
             "layers": [*below, described],
             "slug": layer.slug,
             "view": {"centre": [subject.latitude, subject.longitude], "zoom": subject.zoom},
+            "changes": reverse("changes"),
             "hot_seconds": settings.HOT_SECONDS,
         },
     }

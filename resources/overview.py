@@ -36,7 +36,7 @@ def map_page(request: HttpRequest) -> HttpResponse:
         "kinds": KINDS,
         "page": {
             "layers": layers,
-            "all_layers": "/api/layers",
+            "changes": reverse("changes"),
             "hot_seconds": settings.HOT_SECONDS,
             "wait_seconds": settings.DEFAULT_RETRY_TIMEOUT,
         },
@@ -60,6 +60,7 @@ def described(layer: LayerView) -> dict[str, Any]:
     return {
         "slug": layer.slug,
         "title": layer.title,
+        "version": layer.version,
         "base": layer.base,
         "order": layer.order,
         "min_zoom": layer.min_zoom,

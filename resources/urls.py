@@ -41,6 +41,7 @@ urlpatterns = [
     path("layers/<layer_slug:slug>", layer_page.with_slash),
     path("layers/<layer_slug:slug>/", layer_page.layer_page, name="layer"),
     path("layers/<any_address:address>", layer_page.missing),
+    path("changes.json", views.tell_changes, name="changes"),
     path("tiles/<layer_slug:slug>.json", views.describe, name="tilejson"),
     path("tiles/<layer_slug:slug>@2x.json", views.describe, {"scale": 2}),
     path("tiles/<any_address:address>", views.tile, name="tile"),

@@ -1,16 +1,21 @@
 """Tiles and TileJSON over HTTP. Paints nothing: serves, defers, or answers that there is nothing."""
 
+import time
+
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.cache import set_response_etag
 
 from resources import outages
 from retry import conf, deferring, headers, methods, responses, serving
 
-from . import grid, layers, preparing, tilejson, works
+from . import changes, grid, layers, preparing, tilejson, works
 from .layers import LayerView
 from .tile import Tile
 
 NOT_FOUND = "There is no such tile."
+
+STALE_FEED_SECONDS = 10
+"""While one request renews what the front has, all others get that: nobody waits, and main meets no crowd."""
 
 
 @methods.read_only
@@ -38,6 +43,18 @@ def describe(request: HttpRequest, slug: str, scale: int = 1) -> HttpResponse:
         return responses.not_found("There is no such layer.")
     response = JsonResponse(tilejson.describe(layer, deferring.public_url(request), scale=scale))
     response["Cache-Control"] = "public, max-age=1, s-maxage=1"
+    set_response_etag(response)
+    for name, value in {**headers.CORS, "Cache-Status": "Tarry; fwd=bypass"}.items():
+        response[name] = value
+    return responses.conditional(request, response, None)
+
+
+@methods.read_only
+@outages.told
+def tell_changes(request: HttpRequest) -> HttpResponse:
+    """`/changes.json`: what of all layers changed a short while ago. The front asks once a second, for everybody."""
+    response = JsonResponse(changes.feed(layers.layers_snapshot(), time.time()))
+    response["Cache-Control"] = f"public, max-age=1, s-maxage=1, stale-while-revalidate={STALE_FEED_SECONDS}"
     set_response_etag(response)
     for name, value in {**headers.CORS, "Cache-Status": "Tarry; fwd=bypass"}.items():
         response[name] = value

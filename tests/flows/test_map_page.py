@@ -2,18 +2,20 @@
 
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import expect
+import requests
+from playwright.sync_api import Request, expect
 
 from resources.demo import loading
 from tests.flows.browsing import TILES_SECONDS, Visit, imported
 from tests.flows.stack import Stack
+from tests.resources.tiles import builders
 
 pytestmark = pytest.mark.browser
 
-POLL_MILLISECONDS = 6_000
 ANSWERED_AT_ONCE = ("browser", "hot", "cache", "stale")
 CENTRAL_LONDON = "#12/51.510/-0.130"
 
@@ -28,6 +30,12 @@ SHOWS_STANDING = """() => [...document.querySelectorAll(".leaflet-overlays-pane 
   }
   return false;
 })"""
+
+
+def told(site: str, *gone: str) -> dict[str, Any]:
+    """The layers in the change feed, as if there were some no more."""
+    layers = requests.get(f"{site}/changes.json", timeout=10).json()["layers"]
+    return {slug: one for slug, one in layers.items() if slug not in gone}
 
 
 def test_the_map_fills_with_tiles_that_did_not_exist(site: str, desktop: Visit, tmp_path: Path) -> None:
@@ -174,23 +182,24 @@ def test_many_layers_with_long_titles_leave_controls_their_size_and_the_panel_in
 
 def test_a_layer_that_is_no_more_leaves_the_page(site: str, desktop: Visit) -> None:
     page = desktop.page
-    page.route("**/tiles/countries.json", lambda route: route.fulfill(status=404))
+    feed = {"layers": told(site, "countries")}
+    page.route("**/changes.json", lambda route: route.fulfill(json=feed))
     page.goto(f"{site}/{CENTRAL_LONDON}")
     expect(page.locator('[data-layer="countries"]')).to_have_count(0)
     expect(page.locator('[data-layer="jams"]')).to_be_checked()
-    page.wait_for_timeout(POLL_MILLISECONDS)
-    assert len([complaint for complaint in desktop.complaints if "404" in complaint]) == 1
+    with page.expect_response("**/changes.json"):
+        pass  # another look finds nothing to take away
+    assert desktop.complaints == []
 
 
 def test_layers_that_come_later_are_told_of_and_shown_where_one_was(site: str, desktop: Visit) -> None:
-    page, layers = desktop.page, [{"slug": "jams"}]
-    page.add_init_script("const wait = setInterval; window.setInterval = (work) => wait(work, 300)")
-    page.route("**/api/layers", lambda route: route.fulfill(json={"layers": layers}))
-    with page.expect_response("**/api/layers"):
+    page, layers = desktop.page, told(site)
+    page.route("**/changes.json", lambda route: route.fulfill(json={"layers": layers}))
+    with page.expect_response("**/changes.json"):
         page.goto(f"{site}/{CENTRAL_LONDON}/without:countries")
     button = page.get_by_role("button", name="Show them")
     expect(button).to_be_hidden()
-    layers.append({"slug": "new"})
+    layers["new"] = {"version": 1, "since": 1, "changes": []}
     expect(button).to_be_visible()
     with page.expect_navigation():
         button.click()
@@ -237,12 +246,51 @@ def test_new_speeds_show_without_touching_the_page(stack: Stack, site: str, desk
     desktop.page.goto(f"{site}/#12/51.700/-0.600")  # Amersham, where the generated speeds are high
     desktop.wait_for_tiles("overlays", at_least=1)
     assert not desktop.page.evaluate(SHOWS_STANDING)
-    desktop.page.wait_for_timeout(POLL_MILLISECONDS)  # the page has seen the version before
     standing = tmp_path / "standing.csv"
     rows = [f"{segment.key},1,{segment.free_flow_kmh}" for segment in loading.read_segments()]
     standing.write_text("\n".join(["segment_id,speed_kmh,free_flow_kmh", *rows]))
     stack.manage("load_speeds", "jams", str(standing))
     desktop.page.wait_for_function(SHOWS_STANDING, timeout=TILES_SECONDS * 1000)
+    assert desktop.complaints == []
+
+
+def load_two_lines(stack: Stack, slug: str, directory: Path) -> Path:
+    """Loads a layer of two lines; answers the file with another speed for that which is near the equator."""
+    lines = [builders.line(name, [[-60, y], [60, y]], speed=50, free_flow=50) for name, y in (("near", 3), ("far", 40))]
+    layer, changed = directory / "lines.geojson", directory / "changed.csv"
+    layer.write_bytes(builders.collection(*lines))
+    changed.write_text("segment_id,speed_kmh,free_flow_kmh\nnear,5,50\n")
+    stack.manage("load_layer", slug, "--lines", str(layer), "--style", '{"widths": {"0": 12}}')
+    return changed
+
+
+def test_only_what_a_change_touches_is_marked_stale_and_asked_for_again(
+    stack: Stack, site: str, desktop: Visit, tmp_path: Path
+) -> None:
+    file, others = load_two_lines(stack, "crossing", tmp_path), "land,countries,jams,earthquakes,london"
+    page, asked = desktop.page, list[str]()
+    page.goto(f"{site}/#4/20.000/0.000/without:{others}")
+    desktop.wait_for_tiles("overlays", at_least=6)
+    desktop.wait_until_filled()
+
+    def note(request: Request) -> None:
+        if "/tiles/" in request.url:
+            asked.append(urlsplit(request.url).path)
+
+    page.on("request", note)
+    stack.freeze("paint-refresh", children=True)
+    try:
+        stack.manage("load_speeds", "crossing", "--update", str(file))
+        expect(page.locator("[data-stale]")).to_contain_text("stale", timeout=TILES_SECONDS * 1000)
+        marked = page.locator("img.stale").count()
+        assert 0 < marked < page.locator(".leaflet-overlays-pane img").count()
+    finally:
+        stack.thaw("paint-refresh", children=True)
+    desktop.page.wait_for_function(SHOWS_STANDING, timeout=TILES_SECONDS * 1000)
+    expect(page.locator("img.stale")).to_have_count(0, timeout=TILES_SECONDS * 1000)
+    expect(page.locator("[data-stale]")).to_be_empty()
+    assert {path.split("/")[2] for path in asked} == {"crossing"}
+    assert {path.split("/")[5] for path in asked} == {"7.png"}  # the row of the line that changed
     assert desktop.complaints == []
 
 

@@ -2,7 +2,7 @@
 
 import { addCopyButtons } from "./copying.js";
 import { Credits } from "./credits.js";
-import { createPanes, credited, deepestZoomOf, entries, layersFrom } from "./layers.js";
+import { createPanes, credited, deepestZoomOf, layersFrom } from "./layers.js";
 import { Live } from "./live.js";
 
 const LIMIT_SECONDS = 10;
@@ -44,7 +44,7 @@ function start() {
     if (slug === page.slug) sayGone();
   };
   const changed = (slug) => slug === page.slug && renewState();
-  new Live(entries(page, layers), gone, changed).start();
+  new Live(page, layers, { gone, changed }).start();
 }
 
 addCopyButtons(document.querySelectorAll(".copied"), document.querySelector("[data-announcement]"));

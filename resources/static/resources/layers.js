@@ -47,8 +47,3 @@ export function layersFrom({ layers, hot_seconds: hotSeconds }, deepestZoom) {
 export function credited({ layers: described }, layers) {
   return described.map((it) => ({ layer: layers.get(it.slug), limits: limitsOf(it.bounds), text: it.attribution }));
 }
-
-/** What to look at for changes, for Live. */
-export function entries({ layers: described }, layers) {
-  return described.map((it) => ({ slug: it.slug, layer: layers.get(it.slug), tilejson: it.tilejson }));
-}

@@ -1,14 +1,22 @@
-// Asks each visible layer's TileJSON whether its data changed, while somebody looks at the page.
+// Follows what changes on the server, while somebody looks at the page: one answer for all layers, which the
+// front keeps for a second, however many pages are open.
 
-const POLL_SECONDS = 5;
+import { everyTile, touchedSince } from "./touched.js";
+
+const POLL_SECONDS = 2;
 const LIMIT_SECONDS = 10;
 
 export class Live {
-  constructor(entries, gone, changed = () => {}) {
-    this.entries = entries; // {slug, layer, tilejson}
-    this.gone = gone; // called with the slug of a layer that is no more
-    this.changed = changed; // called with the slug of a layer whose TileJSON is another
-    this.known = new Map();
+  /**
+   * `layers` are those of the page, by their slugs, and as the page describes them. Calls back `gone` with the slug of a layer that is no more,
+   * `changed` with that of one which is another now, and `others` once there are layers that the page never had.
+   */
+  constructor({ changes, layers: described }, layers, { gone, changed = () => {}, others = () => {} }) {
+    this.address = changes;
+    this.layers = new Map(layers);
+    this.mine = new Set(layers.keys());
+    this.callbacks = { gone, changed, others };
+    this.versions = new Map(described.map(({ slug, version }) => [slug, version]));
   }
 
   start() {
@@ -17,25 +25,26 @@ export class Live {
     this.poll();
   }
 
+  /** One look. Where the server is busy or away, the next one will tell. */
   async poll() {
-    const shown = this.entries.filter(({ layer }) => layer._map);
-    await Promise.allSettled(shown.map((entry) => this.compare(entry)));
+    const signal = AbortSignal.timeout(LIMIT_SECONDS * 1000);
+    const response = await fetch(this.address, { signal, cache: "no-cache" }).catch(() => undefined);
+    if (!response?.ok) return;
+    const { layers: told } = await response.json();
+    for (const [slug, layer] of this.layers) {
+      if (told[slug]) this.compare(slug, layer, told[slug]);
+      else if (this.layers.delete(slug)) this.callbacks.gone(slug);
+    }
+    if (Object.keys(told).some((slug) => !this.mine.has(slug))) this.callbacks.others();
   }
 
-  /** Refreshes a layer whose TileJSON is another one than before: it carries the data's version. */
-  async compare(entry) {
-    const { slug, layer, tilejson } = entry;
-    const signal = AbortSignal.timeout(LIMIT_SECONDS * 1000);
-    const response = await fetch(tilejson, { signal, cache: "no-cache" });
-    if (response.status === 404 && this.entries.includes(entry)) {
-      this.entries = this.entries.filter((other) => other !== entry);
-      this.gone(slug);
-    }
-    if (!response.ok) return; // the server is busy or away: the next poll will tell
-    const text = await response.text();
-    const before = this.known.get(tilejson);
-    this.known.set(tilejson, text);
-    if (before === undefined || before === text) return;
-    await Promise.allSettled([layer.refresh(), this.changed(slug)]);
+  /** Refreshes what changed since the last look; all of a layer where that is too long ago to be told. */
+  compare(slug, layer, told) {
+    const known = this.versions.get(slug);
+    this.versions.set(slug, told.version);
+    if (known === told.version) return;
+    const touched = known < told.since ? everyTile : touchedSince(told.changes, known);
+    if (layer._map && touched) layer.refresh(touched);
+    this.callbacks.changed(slug);
   }
 }

@@ -1,9 +1,8 @@
 // Puts the map together: layers from the page's data, the switches, the panel, the address.
 
 import { Credits } from "./credits.js";
-import { createPanes, credited, deepestZoomOf, entries, layersFrom, limitsOf } from "./layers.js";
+import { createPanes, credited, deepestZoomOf, layersFrom, limitsOf } from "./layers.js";
 import { Live } from "./live.js";
-import { Newcomers } from "./newcomers.js";
 import { Panel } from "./panel.js";
 import { format, parse } from "./permalink.js";
 import { watchTiles } from "./watching.js";
@@ -127,10 +126,9 @@ function start() {
     layers.delete(slug);
     switchOf(slug).closest(".layer").remove();
   };
-  new Live(entries(page, layers), takeAway).start();
-
   const news = document.querySelector("[data-news]");
-  new Newcomers(page.all_layers, (slug) => layers.has(slug), () => (news.hidden = false)).start();
+  new Live(page, layers, { gone: takeAway, others: () => (news.hidden = false) }).start();
+  for (const layer of layers.values()) layer.on("freshness", () => panel.tellStale(layers.values()));
   news.querySelector("button").addEventListener("click", () => window.location.reload()); // the address has the view
 }
 

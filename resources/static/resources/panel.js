@@ -29,6 +29,7 @@ export class Panel {
     this.counts = Object.fromEntries(KINDS.map((kind) => [kind, 0]));
     this.strip = root.querySelector("[data-strip]");
     this.last = root.querySelector("[data-last]");
+    this.stale = root.querySelector("[data-stale]");
     this.announcement = root.querySelector("[data-announcement]");
     this.pending = null;
     this.drawing = 0;
@@ -46,6 +47,13 @@ export class Panel {
   explain(answer) {
     this.last.textContent = `The last cold tile ${sentenceOf(answer, this.waitSeconds)}.`;
     this.pending ??= setTimeout(() => this.announce(), ANNOUNCE_SECONDS * 1000);
+  }
+
+  /** How many of the tiles in sight show what was before a change. */
+  tellStale(layers) {
+    const stale = [...layers].reduce((sum, layer) => sum + layer.staleTiles(), 0);
+    const tiles = stale === 1 ? "1 tile in sight is" : `${stale} tiles in sight are`;
+    this.stale.textContent = stale ? `${tiles} stale: being painted anew.` : "";
   }
 
   /** Tells a screen reader, now and then: each tile would be a torrent. */

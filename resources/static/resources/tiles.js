@@ -7,8 +7,9 @@ const MOST_ATTEMPTS = 9;
 const FIRST_PAUSE_SECONDS = 1;
 const LONGEST_PAUSE_SECONDS = 20;
 const REQUEST_LIMIT_SECONDS = 90; // two waits of the waiting instance and some
-const STALE_PAUSE_SECONDS = 2;
-const REFRESH_ROUNDS = 4;
+const STALE_PAUSE_SECONDS = 1;
+const HOT_LOOKS = 4; // in the time for which the front may have what was before
+const REFRESH_ROUNDS = 10;
 const REFRESH_AT_ONCE = 4;
 
 /** Seconds to wait before the next attempt: what the server asks for, or doubling, with jitter. */
@@ -76,9 +77,9 @@ async function show(image, body) {
 }
 
 /** Seconds until it is worth asking again for an answer that may not be the newest yet, or 0. */
-function secondsUntilNewer(headers, unchanged, hotSeconds) {
+function secondsUntilNewer(headers, mayBeOlder, hotSeconds) {
   const timing = headers.get("Server-Timing") ?? "";
-  if (/front;desc="?(HIT|UPDATING|STALE)/.test(timing)) return unchanged ? hotSeconds + 1 : 0;
+  if (/front;desc="?(HIT|UPDATING|STALE)/.test(timing)) return mayBeOlder ? hotSeconds / HOT_LOOKS : 0;
   return /tarry;desc="?stale/.test(timing) ? STALE_PAUSE_SECONDS : 0;
 }
 
@@ -87,9 +88,10 @@ export const TarryLayer = L.GridLayer.extend({
 
   initialize(options) {
     L.setOptions(this, options);
-    this.states = new WeakMap(); // <img> -> {url, etag, abort}
-    this.refreshing = null;
-    this.on("tileunload", (event) => this.states.get(event.tile)?.abort.abort());
+    this.states = new WeakMap(); // <img> -> {url, coords, etag, abort, touchedAt, renewal}
+    this.waiting = new Set(); // <img>s to be asked for again
+    this.asking = 0;
+    this.on("tileunload", (event) => this.leave(event.tile));
   },
 
   createTile(coords, done) {
@@ -97,7 +99,7 @@ export const TarryLayer = L.GridLayer.extend({
     image.alt = "";
     const scale = L.Browser.retina ? "@2x" : "";
     const url = L.Util.template(this.options.url, { z: coords.z, x: coords.x, y: coords.y, r: scale });
-    const state = { url, etag: null, abort: new AbortController() };
+    const state = { url, coords, etag: null, abort: new AbortController(), touchedAt: -Infinity, renewal: null };
     this.states.set(image, state);
     this.fill(image, state).then(
       () => done(null, image),
@@ -113,7 +115,7 @@ export const TarryLayer = L.GridLayer.extend({
       const { status, headers, body } = await ask(state.url, "default", signal);
       if (status === 200) {
         state.etag = headers.get("ETag");
-        this.renewLater(image, secondsUntilNewer(headers, false, this.options.hotSeconds), signal, 0);
+        this.renewLater(image, secondsUntilNewer(headers, this.wasTouched(state), this.options.hotSeconds), signal, 0);
         return show(image, body);
       }
       if (!TRY_AGAIN.has(status)) break;
@@ -122,31 +124,47 @@ export const TarryLayer = L.GridLayer.extend({
     throw new Error(`no tile at ${state.url}`);
   },
 
-  /** Asks again for every tile in sight, gently; a newer refresh takes the place of an older. */
-  async refresh() {
-    this.refreshing?.abort();
-    const { signal } = (this.refreshing = new AbortController());
-    const waiting = Object.values(this._tiles).filter((tile) => tile.loaded && tile.current);
-    const worker = async () => {
-      while (waiting.length && !signal.aborted) {
-        await this.renew(waiting.pop().el, signal, 0).catch(() => {}); // out of sight: on with the next
-      }
-    };
-    await Promise.all(Array.from({ length: REFRESH_AT_ONCE }, worker));
+  /** Asks again for the tiles that a change has touched, gently, and marks them until they are the newest. */
+  refresh(touched) {
+    for (const { el, loaded, current } of Object.values(this._tiles)) {
+      const state = this.states.get(el);
+      if (!state || !touched(state.coords)) continue;
+      state.touchedAt = performance.now(); // what is being loaded is asked for again when it is there
+      if (!loaded || !current) continue;
+      state.renewal?.abort();
+      state.renewal = new AbortController();
+      el.classList.add("stale");
+      this.waiting.add(el);
+    }
+    this.fire("freshness");
+    while (this.asking < REFRESH_AT_ONCE && this.waiting.size) this.work();
   },
 
-  async renew(image, refreshSignal, round) {
-    const state = this.states.get(image);
-    const signal = AbortSignal.any([state.abort.signal, refreshSignal]);
-    const { status, headers, body } = await ask(state.url, "no-cache", signal);
-    if (status !== 200) return;
-    const etag = headers.get("ETag");
-    const unchanged = etag !== null && etag === state.etag;
-    if (!unchanged) {
-      await show(image, body);
-      state.etag = etag;
+  /** Renews one tile after the other, until none waits. */
+  async work() {
+    this.asking += 1;
+    for (const image of this.waiting) {
+      this.waiting.delete(image);
+      const { abort, renewal } = this.states.get(image);
+      await this.renew(image, AbortSignal.any([abort.signal, renewal.signal]), 0).catch(() => {}); // out of sight
     }
-    const seconds = secondsUntilNewer(headers, unchanged, this.options.hotSeconds);
+    this.asking -= 1;
+  },
+
+  async renew(image, signal, round) {
+    const state = this.states.get(image);
+    const { status, headers, body } = await ask(state.url, "no-cache", signal);
+    let seconds = STALE_PAUSE_SECONDS;
+    if (status === 200) {
+      const etag = headers.get("ETag");
+      const unchanged = etag !== null && etag === state.etag;
+      if (!unchanged) {
+        await show(image, body);
+        state.etag = etag;
+      }
+      seconds = secondsUntilNewer(headers, unchanged && this.wasTouched(state), this.options.hotSeconds);
+    }
+    if (!seconds || round + 1 >= REFRESH_ROUNDS) this.settle(image);
     this.renewLater(image, seconds, signal, round + 1);
   },
 
@@ -154,7 +172,29 @@ export const TarryLayer = L.GridLayer.extend({
     if (!seconds || round >= REFRESH_ROUNDS) return;
     sleep(seconds, signal)
       .then(() => this.renew(image, signal, round))
-      .catch(() => {}); // out of sight, or a newer refresh took over
+      .catch(() => {}); // out of sight, or a newer change took over
+  },
+
+  /** Whether a change has touched the tile so lately that the front may still have what was before. */
+  wasTouched({ touchedAt }) {
+    return performance.now() - touchedAt < (this.options.hotSeconds + 1) * 1000;
+  },
+
+  /** How many tiles show what was before a change. */
+  staleTiles() {
+    return Object.values(this._tiles ?? {}).filter(({ el }) => el.classList.contains("stale")).length;
+  },
+
+  settle(image) {
+    if (!image.classList.contains("stale")) return;
+    image.classList.remove("stale");
+    this.fire("freshness");
+  },
+
+  leave(image) {
+    this.states.get(image)?.abort.abort();
+    this.waiting.delete(image);
+    this.settle(image);
   },
 
   // Leaflet calls this when the zoom changes: clients that no longer want a tile hang up.

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from hashlib import sha256
 from typing import Any, cast
+from zipfile import BadZipFile
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
@@ -24,6 +25,7 @@ from resources.models import Layer
 from .. import conf, refreshing
 from ..errors import SpeedsError, StorageError, SupersededError, UnknownLayerError
 from ..grid import Bounds
+from ..marking.shapes import Data
 from ..reading import compiling, geometry, speeds
 from ..reading.compiling import CompiledLayer, CompiledSpeeds
 from ..reading.geojson import Kind
@@ -66,10 +68,29 @@ def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -
     """Creates the layer or replaces its data and the named fields. Raises ValidationError for bad fields."""
     described = _described(compiled, fields)
     _with_fields(Layer.objects.all(), slug, described).full_clean()
+    change = _change_of(slug, compiled, described)
     written = write_files(slug, compiled)
     with _discarded_on_failure(written), transaction.atomic():
         layer = _with_fields(Layer.objects.select_for_update(), slug, described)
-        return put_in_service(layer, {**written, **described}, None)
+        return put_in_service(layer, {**written, **described}, None, change=change)
+
+
+def _change_of(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> Change | None:
+    """What the data change in a layer that stays the same besides; None for all of it."""
+    layer = Layer.objects.filter(slug=slug).exclude(geometry_name="").first()
+    if layer is None or any(getattr(layer, name) != value for name, value in fields.items() if name != "bounds"):
+        return None
+    try:
+        before = Data(read_file(layer.geometry_name), read_file(layer.speeds_name))
+        return touching.by_data(layer, before, Data(compiled.geometry, compiled.speeds.data))
+    except (
+        FileNotFoundError,
+        BadZipFile,
+        ValueError,
+        KeyError,
+    ) as error:  # replacing lost files is how they are mended
+        _log.warning("a layer's files cannot be compared", extra={"layer": slug, "error": str(error)})
+        return None
 
 
 def read_layer(layer: Layer) -> CompiledLayer:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from resources.models import Layer
 
 from .. import conf
 from ..errors import LayerError
-from ..marking import changing
+from ..marking import changing, shapes
 from ..marking.changing import Look
+from ..marking.shapes import Data
 from ..reading import speeds
+from ..reading.geojson import Kind
 from ..reading.speeds import Speeds
 from ..touched import Touched
 from . import allowing, apart, uploads
@@ -46,6 +48,11 @@ Mark: TypeAlias = Callable[[Layer, bytes, Speeds | None, Speeds], Change]
 def here(layer: Layer, geometry: bytes, before: Speeds | None, after: Speeds) -> Change:
     """What new speeds touch, found out in this process."""
     return Change(changing.touched_by_speeds(geometry, before, after, _look(layer)), _state(layer))
+
+
+def by_data(layer: Layer, before: Data, after: Data) -> Change:
+    """What other data of the same kind touch, found out in this process."""
+    return Change(shapes.touched_by_data(cast(Kind, layer.kind), before, after, _look(layer)), _state(layer))
 
 
 def aside(layer: Layer, geometry: bytes, before: Speeds | None, after: Speeds) -> Change:

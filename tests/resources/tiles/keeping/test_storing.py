@@ -128,7 +128,7 @@ def test_files_are_deleted_when_putting_them_in_service_fails(
     def failing(*_: Any, **__: Any) -> None:
         raise failure
 
-    monkeypatch.setattr(Layer, "save", failing)
+    monkeypatch.setattr(Layer, "save_base", failing)
     with pytest.raises(type(failure)):
         load(data=builders.many_lines(3))
     assert files() == before

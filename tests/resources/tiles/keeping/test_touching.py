@@ -134,3 +134,20 @@ def test_the_first_speeds_of_a_layer_without_any_touch_what_they_colour(load: Lo
     before = load(data=builders.collection(builders.line("a", [[-0.3, 51.4], [-0.2, 51.4]])))
     storing.store_speeds("jams", {"a": (10, 50)})
     assert stale(before) == {"west"}
+
+
+def test_another_geometry_makes_only_those_tiles_stale_that_it_touches(load: Load) -> None:
+    lines = {
+        "west": builders.line("west", [[-0.3, 51.4], [-0.2, 51.4]]),
+        "south": builders.line("south", [[0.0, 51.6], [0.2, 51.4]]),
+    }
+    before = load(data=builders.collection(*lines.values()))
+    load(data=builders.collection(lines["south"]))
+    assert stale(before) == {"west"}
+    assert Layer.objects.get().segments == 1
+
+
+def test_all_is_stale_where_more_than_the_data_changed(load: Load) -> None:
+    before = load()
+    load(title="Other")
+    assert stale(before) == {"west", "south"}

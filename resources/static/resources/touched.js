@@ -1,0 +1,25 @@
+// Which tiles a change has touched, as the change feed tells it.
+
+export const everyTile = () => true;
+
+function addressesOf(zoom, places) {
+  const addresses = [];
+  for (let i = 0; i < places.length; i += 2) addresses.push(`${zoom}/${places[i]}/${places[i + 1]}`);
+  return addresses;
+}
+
+/** Deeper than the deepest zoom that is told, a tile is touched with the one that covers it. */
+function touchedBy({ deepest, zooms, below }) {
+  const told = new Set(Object.entries(zooms).flatMap(([zoom, places]) => addressesOf(zoom, places)));
+  const covering = new Set(addressesOf(deepest, below));
+  return ({ z, x, y }) => {
+    const up = 2 ** Math.max(0, z - deepest);
+    return up === 1 ? told.has(`${z}/${x}/${y}`) : covering.has(`${deepest}/${Math.floor(x / up)}/${Math.floor(y / up)}`);
+  };
+}
+
+/** Tells of a tile whether changes after a version have touched it; undefined where there are none. */
+export function touchedSince(changes, version) {
+  const each = changes.filter((change) => change.version > version).map(touchedBy);
+  return each.length ? (coords) => each.some((touches) => touches(coords)) : undefined;
+}
