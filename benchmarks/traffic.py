@@ -76,6 +76,7 @@ def _front(*, logs: bool) -> Iterator[RunningFront]:
             proxy_timeout_seconds=40,
             admin_timeout_seconds=120,
             upload_max_bytes=100_000,
+            delivery_max_bytes=2_000_000,
             hot_max_bytes=10_000_000,
             backlog=1024,
             limits=FileLimits(files=1024, connections=512),

@@ -28,14 +28,15 @@ class Category(models.Model):
     """A combination of feeds: those in it, and in the categories below it. The one named ALL has every feed.
 
     `version`, in microseconds since 1970, grows with each change of its output; `least_version` is that since which
-    nothing has left it: older pages show what is gone.
+    nothing has left it: older pages show what is gone; `announced_version` the last that this site's hub was told of.
     """
 
     slug = models.CharField(max_length=MOST_SLUG_CHARACTERS, unique=True, validators=[_slug])
     title = models.CharField(max_length=200)
     parent = models.ForeignKey("self", null=True, blank=True, related_name="children", on_delete=models.CASCADE)
-    version = models.BigIntegerField(default=0, editable=False)
+    version = models.BigIntegerField(default=0, editable=False, db_index=True)
     least_version = models.BigIntegerField(default=0, editable=False)
+    announced_version = models.BigIntegerField(default=0, editable=False)
 
     class Meta:
         ordering = ("title",)
@@ -155,7 +156,8 @@ class Feed(models.Model):
     is_pushed = models.BooleanField("told of changes", default=False, editable=False)
     reader_count = models.PositiveIntegerField(default=0, editable=False)
     subscriber_count = models.PositiveIntegerField("subscribers", default=0, editable=False)
-    version = models.BigIntegerField(default=0, editable=False)
+    version = models.BigIntegerField(default=0, editable=False, db_index=True)
+    announced_version = models.BigIntegerField(default=0, editable=False)
     mailed_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -88,10 +88,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class NoFeed:
-    """Why it is none, in a sentence; and the feeds that it announces, if it is a web page."""
+    """Why it is none, in a sentence; if it is a web page, the feeds that it announces, its hubs, its own address."""
 
     why: str
     announced: tuple[FeedAddress, ...] = ()
+    hubs: tuple[str, ...] = ()
+    itself: str = ""
 
 
 def read(body: bytes, question: Question) -> Reading | NoFeed:
@@ -100,7 +102,7 @@ def read(body: bytes, question: Question) -> Reading | NoFeed:
         parsed = reading.parse(body, question.content_type, question.url, question.fetched_at)
     except ParseError as error:
         found = discovery.discover(body, question.url, question.content_type)
-        return NoFeed(str(error), tuple(found))
+        return NoFeed(str(error), tuple(found), *discovery.hubs(body, question.url, question.content_type))
     update = updating.compare(question.kept, parsed.entries, question.fetched_at)
     differing: tuple[New | Changed, ...] = (*update.new, *update.changed)
     places = {id(entry): place for place, entry in enumerate(parsed.entries)}

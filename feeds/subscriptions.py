@@ -14,7 +14,8 @@ MOST_TOKEN_CHARACTERS = 64
 class Hub(models.Model):
     """A server that tells of changes: a cloud of rssCloud, or a hub of WebSub. `digest` is of its kind and its URL.
 
-    `arrived` counts pushes that brought news, `missed` news that was found without one.
+    `arrived` counts pushes that brought news, `missed` news that was found without one; `share` is what arrived of
+    late, as `trusting.Score` has it. The first push is the first that brought news.
     """
 
     KINDS = [(Kind.RSSCLOUD.value, "rssCloud"), (Kind.WEBSUB.value, "WebSub")]
@@ -24,6 +25,7 @@ class Hub(models.Model):
     digest = models.CharField(max_length=64, unique=True, editable=False)
     arrived = models.PositiveIntegerField("pushes that arrived", default=0, editable=False)
     missed = models.PositiveIntegerField("news found without a push", default=0, editable=False)
+    share = models.FloatField("share that arrived of late", default=0.0, editable=False)
     first_push_at = models.DateTimeField(null=True, editable=False)
     last_push_at = models.DateTimeField(null=True, editable=False)
     trusted_since = models.DateTimeField(null=True, editable=False)
@@ -42,7 +44,7 @@ class Subscription(models.Model):
     `token` is its address here and tells nobody anything: who knows it was asked. `offer_digest` is that of the
     `discovering.Offer` it follows, `topic` the URL that the hub knows the feed by. What was asked last, at
     `asked_at`, is `intent` (empty: nothing is pending): only that is confirmed to a hub that verifies it. Something is
-    to be done at `due_at`, whatever that is; None: nothing.
+    to be done at `due_at`, whatever that is; None: nothing. How its pushes come is as `trusting.Record` has it.
     """
 
     STATES = [(state.value, state.value) for state in State]
@@ -66,6 +68,11 @@ class Subscription(models.Model):
     due_at = models.DateTimeField("next request", null=True, editable=False)
     failures = models.PositiveIntegerField("failures in a row", default=0, editable=False)
     reason = models.TextField("how it stands", blank=True, editable=False)
+    arrived = models.PositiveIntegerField("pushes that arrived", default=0, editable=False)
+    missed = models.PositiveIntegerField("news found without a push", default=0, editable=False)
+    in_a_row = models.PositiveIntegerField("arrived in a row", default=0, editable=False)
+    before_miss = models.PositiveIntegerField(default=0, editable=False)
+    missed_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     ended_at = models.DateTimeField(null=True, editable=False)
 

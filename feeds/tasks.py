@@ -11,6 +11,7 @@ from django.db import Error as DatabaseError
 from retry import preparing
 from retry.errors import StoreUnavailable
 
+from .announcing import scanning as announcing
 from .composing.pages import prepared
 from .gathering import scanning
 from .keeping import alerting, credentials, pruning, readers, scans
@@ -38,6 +39,15 @@ def subscribe() -> None:
         subscribing.scan(datetime.now(UTC))
     except (StoreUnavailable, DatabaseError) as error:
         _log.warning("hubs are not asked", extra={"error": str(error)})
+
+
+@shared_task(name="feeds.tell_hub", ignore_result=True)
+def tell_hub() -> None:
+    """Has the site's own hub told of what has changed. The next pass does it in an outage."""
+    try:
+        announcing.scan(datetime.now(UTC))
+    except (StoreUnavailable, DatabaseError) as error:
+        _log.warning("the hub is not told of changes", extra={"error": str(error)})
 
 
 @shared_task(name="feeds.prune", ignore_result=True)

@@ -3,7 +3,7 @@
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
-from .callbacks import clouds
+from .callbacks import clouds, hubs
 from .serving import views
 
 
@@ -24,6 +24,7 @@ register_converter(WithoutSlash, "without_slash")
 
 urlpatterns = [
     path("rsscloud/<str:token>", clouds.rsscloud),
+    path("websub/<str:token>", hubs.hub),
     path("feeds", views.with_slash),
     path("feeds/<without_slash:address>", views.with_slash),
     path("feeds/<any_feed_address:address>", views.feed, name="feeds"),

@@ -15,6 +15,7 @@ TEMPLATES = (
     *("refusals.conf", "delivered.conf", "delivered_fields.conf", "bucket.conf", "served.conf", "served_maps.conf"),
 )
 UPLOADS_PER_ADDRESS = 4
+DELIVERIES_PER_ADDRESS = 16
 MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
 
 
@@ -48,6 +49,7 @@ class Front:
     proxy_timeout_seconds: float
     admin_timeout_seconds: float
     upload_max_bytes: int
+    delivery_max_bytes: int
     hot_max_bytes: int
     backlog: int
     limits: FileLimits
@@ -128,6 +130,8 @@ def _values(front: Front) -> dict[str, str]:
         "proxy_timeout": _seconds(front.proxy_timeout_seconds),
         "admin_timeout": _seconds(front.admin_timeout_seconds),
         "upload_max_bytes": str(front.upload_max_bytes),
+        "delivery_max_bytes": str(front.delivery_max_bytes),
+        "deliveries_per_address": str(DELIVERIES_PER_ADDRESS),
         "ports": _ports(front),
         "uploads_per_address": str(UPLOADS_PER_ADDRESS),
         "hot": _quoted(front.data.hot),

@@ -165,6 +165,7 @@ def _front(data: DataDirectory, runtime: RuntimeDirectory, waiting: Elsewhere) -
         proxy_timeout_seconds=settings.PROXY_TIMEOUT,
         admin_timeout_seconds=settings.ADMIN_TIMEOUT,
         upload_max_bytes=settings.UPLOAD_MAX_BYTES,
+        delivery_max_bytes=settings.FEEDS_PUSH_MAX_BYTES,
         hot_max_bytes=settings.HOT_MAX_BYTES,
         backlog=listen_backlog(),
         limits=nginx_limits(files, settings.RETRY_MAX_CLIENTS),

@@ -27,6 +27,7 @@ ALWAYS: tuple[Entry, ...] = (
 DEMO: Entry = ("demo", "resources.vary_demo", 15)
 PRUNING: Entry = ("prune blobs", "resources.prune_blobs", 300)
 TRAFFIC: Entry = ("traffic", "resources.read_traffic", 2)
+HUB: Entry = ("hub", "feeds.tell_hub", 5)
 READERS: Entry = ("feed readers", "feeds.count_readers", 60)
 
 

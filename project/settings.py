@@ -175,6 +175,7 @@ FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetchin
     "resources.call_webhook": "resources.mirroring.reporting.webhooks.TASK",
     "feeds.fetch": "feeds.gathering.preparing.TASK",
     "feeds.ask_hub": "feeds.subscribing.preparing.TASK",
+    "feeds.announce": "feeds.announcing.preparing.TASK",
 }
 FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100, least=2)
 SAMPLES = f"127.0.0.2:{PORT}" if DEMO else ""  # where the front serves the demo's sample feeds, and nothing else
@@ -246,7 +247,11 @@ FEEDS_PUSH_RECENT_DAYS = env.number("FEEDS_PUSH_RECENT_DAYS", 14)
 FEEDS_PUSH_LEAST_SUBSCRIBERS = env.whole("FEEDS_PUSH_LEAST_SUBSCRIBERS", 1, least=0)
 FEEDS_PUSH_RENEW_HOURS = env.number("FEEDS_PUSH_RENEW_HOURS", 20)
 FEEDS_PUSH_SPREAD_HOURS = env.number("FEEDS_PUSH_SPREAD_HOURS", 4)
+FEEDS_PUSH_LEASE_DAYS = env.number("FEEDS_PUSH_LEASE_DAYS", 10)
+FEEDS_PUSH_MAX_BYTES = env.whole("FEEDS_PUSH_MAX_BYTES", 2_000_000)
 FEEDS_PUSH_COOL_SECONDS = env.number("FEEDS_PUSH_COOL_SECONDS", 15)
+FEEDS_HUB = env.text("FEEDS_HUB", "")
+FEEDS_HUB_SECONDS = env.whole("FEEDS_HUB_SECONDS", 60)
 FEEDS_MAIL_AFTER_HOURS = env.number("FEEDS_MAIL_AFTER_HOURS", 24)
 
 # Mail to the admins
@@ -379,6 +384,7 @@ CELERY_BEAT_SCHEDULE = schedule.schedule(
     ("feeds scan", "feeds.scan", FEEDS_SCAN_SECONDS),
     *((schedule.DEMO,) if DEMO else ()),
     *((schedule.PRUNING,) if MIRROR_MAX_BYTES or MIRROR_KEEP_DAYS else ()),
+    *((schedule.HUB,) if FEEDS_HUB else ()),
     *((schedule.TRAFFIC, schedule.READERS) if OBSERVE else ()),
 )
 

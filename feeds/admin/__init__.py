@@ -1,3 +1,3 @@
 """The admin of feeds."""
 
-from . import categories, feeds, follows, scans  # noqa: F401  # they register themselves
+from . import categories, feeds, follows, hubs, scans  # noqa: F401  # they register themselves

@@ -73,6 +73,12 @@ def site() -> str:
     return settings.PUBLIC_URL or f"http://127.0.0.1:{settings.PORT}"
 
 
+def hubs(asked: Asked) -> tuple[str, ...]:
+    """The hub that is told when this page changes: searches and later pages have none, nor have those for people."""
+    is_told_of = asked.format != "html" and asked.address == asked.path
+    return (settings.FEEDS_HUB,) if settings.FEEDS_HUB and is_told_of else ()
+
+
 def _page(asked: Asked, subject: Feed | Category, selection: Selection) -> Page:
     here = site()
     is_alone = isinstance(subject, Feed)
@@ -85,6 +91,7 @@ def _page(asked: Asked, subject: Feed | Category, selection: Selection) -> Page:
         first_address=f"{here}{asked.first().address}",
         previous_address=f"{here}{asked.newer_than(selection.newer).address}" if selection.newer else "",
         next_address=f"{here}{asked.older_than(selection.older).address}" if selection.older else "",
+        hubs=hubs(asked),
     )
 
 

@@ -69,7 +69,8 @@ def _read(child: Child, body: Body, question: Question, allowance: Allowance) ->
     held = json.loads(answer.body)
     if answer.said["is_feed"]:
         return Reading.from_json(held)
-    return NoFeed(held["why"], tuple(FeedAddress(**one) for one in held["announced"]))
+    announced = tuple(FeedAddress(**one) for one in held["announced"])
+    return NoFeed(held["why"], announced, tuple(held["hubs"]), held["itself"])
 
 
 def _answer(order: Message) -> Message:

@@ -25,7 +25,8 @@ from ..composing.lacking import lack
 from ..errors import FeedError
 from ..keeping import credentials
 from ..models import Entry, Feed
-from . import settling
+from . import delivered, settling
+from .apart import BusyError
 from .work import asked_url
 
 AGAIN_SECONDS = 5.0
@@ -54,7 +55,7 @@ class FetchFeed:
     def fetch(self, *arguments: Argument) -> Fetch | Mapping[str, Prepared]:
         """The request, with the validators of what is stored; nothing where no scan would hand it over any more.
 
-        Raises PreparationError.
+        Nothing either where its hub has delivered what there is: that is stored here. Raises PreparationError.
         """
         url, feed_id, page = str(arguments[0]), int(arguments[1]), str(arguments[2])
         try:
@@ -63,9 +64,15 @@ class FetchFeed:
                 raise _gone()
             if page and feed.checked_at is not None and feed.next_check_at > datetime.now(UTC):
                 return _page(feed_id, page)  # somebody else's fetch came first, good or not
-            return _request(feed) if _is_wanted(feed, url, page) else {}
+            if not _is_wanted(feed, url, page):
+                return {}
+            if delivered.take(feed_id, feed.url):
+                return _page(feed_id, page) if page else {}
+            return _request(feed)
         except DatabaseError as error:
             raise _unreadable() from error
+        except BusyError as error:
+            raise PreparationError(str(error), status=503, retry_seconds=AGAIN_SECONDS) from error
         except (UnreadableSealError, ValueError) as error:
             _settle(feed_id, url, _ours(str(error)))
             raise PreparationError("The feed's secrets cannot be read.", retry_seconds=AGAIN_SECONDS) from error

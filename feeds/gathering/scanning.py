@@ -17,7 +17,7 @@ from ..models import Scan
 from ..scheduling import simulating
 from ..scheduling.fetches import Fetch
 from ..scheduling.orders import Order
-from . import bounding, due, handing
+from . import bounding, delivered, due, handing
 from .due import Due
 from .handing import Tray
 from .work import SCANNED
@@ -83,6 +83,8 @@ def _hand_over_parts(line: Sequence[tuple[Due, Fetch]], noted: Scan, lock: Lock,
         total.handed_over += tray.handed_over
         total.again += tray.again
         total.ending += tray.ending
+        unasked = tray.postponed.keys() | tray.refused.keys()
+        delivered.take_all([one.pk for one, _ in part if one.is_flagged and one.pk in unasked], until)
         if tray.full:
             break
         lock.keep()

@@ -1,6 +1,6 @@
 """What becomes of an answer: read where it has to be, compared with what is kept, stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
@@ -13,7 +13,8 @@ from ..deciding.standing import Hints
 from ..keeping import adding, flagging, storing
 from ..keeping.storing import Came, Kept, Stored
 from ..models import Feed
-from ..parsing.discovery import FeedAddress
+from ..pushing import discovering
+from ..pushing.websub import Linked
 from ..readings import NoFeed, Question, Reading
 from .apart import Readers
 
@@ -32,38 +33,41 @@ def settle(feed_id: int, url: str, outcome: Fetched | NotModified | Failed, now:
         if feed is None or feed.url != url:
             return Stored.GONE
         kept = Kept.of(feed) if isinstance(outcome, Fetched) else Kept({}, frozenset())
-        came, announced = _came(feed, kept, outcome)
+        came, page = _came(feed, kept, outcome)
         stored = storing.store(feed, kept, came, now)
-        if stored is Stored.STORED and announced and not isinstance(outcome, Failed):
-            _discover(feed, announced, outcome.head.url, now)
+        if stored is Stored.STORED and page is not None and not isinstance(outcome, Failed):
+            _discover(feed, page, outcome.head.url, now)
         if stored is not Stored.AGAIN:
             return stored
     return Stored.OVERTAKEN
 
 
-def _discover(feed: Feed, announced: Sequence[FeedAddress], page_url: str, now: datetime) -> None:
-    if adding.discovered(feed.pk, announced, page_url, now):
+def _discover(feed: Feed, page: NoFeed, page_url: str, now: datetime) -> None:
+    """The hubs of the page are those of a feed that has none of its own."""
+    if page.announced and adding.discovered(feed.pk, page.announced, page_url, now):
+        linked = Linked(page.hubs, page.itself or page_url).to_json() if page.hubs else {}
+        Feed.objects.filter(pk=feed.pk).update(linked={discovering.PAGE: linked})
         flagging.ask_for_scan()
 
 
-def _came(feed: Feed, kept: Kept, outcome: Fetched | NotModified | Failed) -> tuple[Came, Sequence[FeedAddress]]:
-    """What it is, and the feeds that it announces if it is a web page."""
+def _came(feed: Feed, kept: Kept, outcome: Fetched | NotModified | Failed) -> tuple[Came, NoFeed | None]:
+    """What it is, and the web page that it may be."""
     began_at = datetime.fromtimestamp(outcome.timing.started_at, UTC)
     match outcome:
         case Failed():
-            return Came(outcome, outcome, began_at), ()
+            return Came(outcome, outcome, began_at), None
         case NotModified(head):
-            return Came(outcome, Unchanged(head), began_at), ()
+            return Came(outcome, Unchanged(head), began_at), None
         case Fetched(head, body) if kept.marks and feed.body_digest == body.digest:
-            return Came(outcome, Unchanged(head), began_at), ()
+            return Came(outcome, Unchanged(head), began_at), None
         case Fetched(head, body):
             question = Question(head.content_type, head.url, began_at, tuple(kept.marks.values()))
             match READERS.read(body, question, Allowance(settings.FEEDS_READ_BYTES, settings.FEEDS_READ_SECONDS)):
                 case Reading() as reading:
                     found = Read(head, _asked(reading.said), reading.is_same)
-                    return Came(outcome, found, began_at, reading), ()
-                case NoFeed(why, announced):
-                    return Came(outcome, Unreadable(why), began_at), announced
+                    return Came(outcome, found, began_at, reading), None
+                case NoFeed(why) as page:
+                    return Came(outcome, Unreadable(why), began_at), page
 
 
 def _asked(said: Mapping[str, object]) -> Hints:

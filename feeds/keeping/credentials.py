@@ -11,6 +11,7 @@ from resources.fetching.errors import UnreadableSealError
 from resources.fetching.keeping import sealing
 
 from ..models import Feed, Move
+from ..subscriptions import Subscription
 
 SEALED = ("sealed_password", "sealed_headers")
 """The fields that hold secrets."""
@@ -33,7 +34,12 @@ def is_private(feed: Feed) -> bool:
 
 def password_of(feed: Feed) -> str:
     """Raises UnreadableSealError: the key that sealed it is gone."""
-    return sealing.unseal(feed.sealed_password) if feed.sealed_password else ""
+    return unsealed(feed.sealed_password)
+
+
+def unsealed(sealed: str) -> str:
+    """What `sealed_password` sealed. Raises UnreadableSealError."""
+    return sealing.unseal(sealed) if sealed else ""
 
 
 def headers_of(feed: Feed) -> dict[str, str]:
@@ -71,6 +77,10 @@ def reseal() -> None:
         again = {name: _resealed(value) if name in SEALED else value for name, value in kept.items()}
         if again != kept:
             Move.objects.filter(pk=move.pk).update(left_behind=again)
+    for pk, before in Subscription.objects.exclude(sealed_secret="").values_list("pk", "sealed_secret"):
+        after = _resealed(before)
+        if after != before:
+            Subscription.objects.filter(pk=pk, sealed_secret=before).update(sealed_secret=after)
 
 
 def _resealed(sealed: str) -> str:

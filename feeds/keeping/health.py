@@ -11,6 +11,7 @@ from resources.mirroring.admin import words
 from ..deciding.standing import State
 from ..deciding.troubles import Trouble
 from ..models import Feed, Scan
+from . import pushed
 
 SLOW_SECONDS = 5.0
 """A feed that is expected to take longer is shown as slow."""
@@ -130,7 +131,7 @@ def facts(feed: Feed, now: datetime) -> Iterator[tuple[str, str]]:
         "Subscribers",
         f"{feed.subscriber_count - feed.reader_count:,} followers, {feed.reader_count:,} readers",
     )
-    yield "Told of changes", "by its hub" if feed.is_pushed else "no"
+    yield "Told of changes", " ".join(pushed.of_feed(feed, now))
     yield "Asks the server whether it has changed", _validators(feed)
 
 

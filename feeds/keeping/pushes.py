@@ -43,6 +43,11 @@ def push(kind: Kind, token: str, topic: str, now: datetime) -> Pushed:
         return Pushed.UNKNOWN if cursor.fetchone() is None else Pushed.ALREADY
 
 
+def delivered(feed_id: int, now: datetime) -> bool:
+    """Flags a feed of which its hub has delivered what there is. False where it is paused. Raises DatabaseError."""
+    return bool(Feed.objects.filter(pk=feed_id, paused=False).update(flagged_at=now, pushed_at=now))
+
+
 def is_asked_for(kind: Kind, token: str, topic: str, now: datetime, intent: str = "subscribe") -> bool:
     """Whether that is what was asked of the server just now. Raises DatabaseError."""
     rows = Subscription.objects.filter(token=token, topic=topic, hub__kind=kind.value, intent=intent)

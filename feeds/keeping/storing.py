@@ -22,15 +22,13 @@ from ..deciding import checking
 from ..deciding.cadence import MOMENTS
 from ..deciding.checking import Decision, Finding, Unreadable
 from ..deciding.troubles import Trouble, trouble_of
-from ..models import MOST_URL_CHARACTERS, Entry, Feed
-from ..pushing import discovering
+from ..models import Entry, Feed
 from ..readings import Reading, Row
 from ..updating import Marks
-from . import durations, moves, pruning, standings, versions
+from . import answers, durations, moves, pruning, standings, trust, versions
 
 SEEN_MOMENTS = 10 * MOMENTS
 """So many of the last entries tell how often a feed publishes: entries that came together are one publication."""
-_OWN_TITLE = 2000
 _MARKS = ("identity", "likeness", "content", "dates")
 _WORDS = ("title", "link", "text", "data")
 
@@ -75,15 +73,12 @@ class Came:
 
 def store(feed: Feed, kept: Kept, came: Came, now: datetime) -> Stored:
     """Stores what came for a feed as it was read, with its entries, before. Raises DatabaseError."""
-    with _turn(), transaction.atomic():
-        stands = Feed.objects.select_for_update().filter(pk=feed.pk).values("fetch_began_at", "url").first()
-        if stands is None or stands["url"] != feed.url:
-            return Stored.GONE
-        if stands["fetch_began_at"] != feed.fetch_began_at:
-            newer = stands["fetch_began_at"]
-            return Stored.OVERTAKEN if newer is not None and newer >= came.began_at else Stored.AGAIN
+    with turn(), transaction.atomic():
+        if (missed := missed_turn(feed, came.began_at)) is not None:
+            return missed
         if came.reading is not None:
-            _store_entries(feed, kept, came.reading, now)
+            store_entries(feed, kept, came.reading, now, is_whole=True)
+        feed.is_pushed = trust.note(feed, came.began_at, has_news=has_news(feed, came.reading))
         decision = _decide(feed, came, now)
         is_changed = came.reading is not None and _changes_output(feed, came.reading)
         _store_feed(feed, came, decision, now, is_changed=is_changed)
@@ -94,8 +89,24 @@ def store(feed: Feed, kept: Kept, came: Came, now: datetime) -> Stored:
     return Stored.STORED
 
 
+def missed_turn(feed: Feed, began_at: datetime) -> Stored | None:
+    """Locks the row; why what began then is not stored, None where it is."""
+    stands = Feed.objects.select_for_update().filter(pk=feed.pk).values("fetch_began_at", "url").first()
+    if stands is None or stands["url"] != feed.url:
+        return Stored.GONE
+    newer = stands["fetch_began_at"]
+    if newer == feed.fetch_began_at:
+        return None
+    return Stored.OVERTAKEN if newer is not None and newer >= began_at else Stored.AGAIN
+
+
+def has_news(feed: Feed, reading: Reading | None) -> bool:
+    """Whether there are entries that were not there before. All of a feed's first ones are none."""
+    return reading is not None and feed.fetched_at is not None and any(not row.was for row in reading.rows)
+
+
 @contextmanager
-def _turn() -> Iterator[None]:
+def turn() -> Iterator[None]:
     """SQLite lets one write at a time and has no queue: of many threads that try again and again, some never come."""
     if connection.vendor != "sqlite":
         yield
@@ -104,13 +115,14 @@ def _turn() -> Iterator[None]:
         yield
 
 
-def _store_entries(feed: Feed, kept: Kept, reading: Reading, now: datetime) -> None:
+def store_entries(feed: Feed, kept: Kept, reading: Reading, now: datetime, *, is_whole: bool) -> None:
+    """Stores what is new or changed; and what is not in the document any more, if that is the whole of the feed."""
     ids = {marks.identity: pk for pk, marks in kept.marks.items()}
     new = [_entry(feed, row, now) for row in reading.rows if not row.was]
     Entry.objects.bulk_create(new, ignore_conflicts=True, batch_size=200)
     _store_changed(feed, [row for row in reading.rows if row.was], ids, now)
-    here = {ids[identity] for identity in reading.here if identity in ids}
-    _mark_left(feed, kept, here, now)
+    if is_whole:
+        _mark_left(feed, kept, {ids[identity] for identity in reading.here if identity in ids}, now)
     pruning.prune_feed(feed.pk, len(kept.marks) + len(new))
 
 
@@ -180,19 +192,18 @@ def _store_feed(feed: Feed, came: Came, decision: Decision, now: datetime, *, is
     fields: dict[str, Any] = {
         **standings.fields_of(decision),
         "trouble": _trouble(came.finding),
-        "fetch_began_at": came.began_at,
         "checked_at": now,
         "last_seconds": came.outcome.timing.seconds,
         "expected_seconds": durations.expected_seconds(feed.url, came.outcome, came.began_at),
-        "handed_over_at": None,
-        "flagged_at": Case(When(flagged_at__gt=came.began_at, then=F("flagged_at")), default=None),
+        "is_pushed": feed.is_pushed,
+        **taken_up(came.began_at),
     }
     if not isinstance(came.finding, Failed | Unreadable):
-        fields |= {"fetched_at": now, **_validators(feed, came)}
-    said = feed.said if came.reading is None else came.reading.said
-    fields["offer_digest"] = offer.digest if (offer := discovering.offer(said, feed.linked, feed.url)) else ""
+        assert not isinstance(came.outcome, Failed)
+        fields |= {"fetched_at": now, **answers.validators(feed, came.outcome)}
+        fields |= answers.offered(feed, came.outcome, came.reading)
     if came.reading is not None:
-        fields |= _said(came.reading)
+        fields |= answers.said(came.reading)
     if is_changed:
         fields |= {"changed_at": now, "version": versions.raised(now)}
     Feed.objects.filter(pk=feed.pk).update(**fields)
@@ -209,31 +220,10 @@ def _move(feed: Feed, url: str, decision: Decision, now: datetime) -> None:
     Feed.objects.filter(pk=feed.pk).update(reason=reason, moving=feed.moving)
 
 
-def _validators(feed: Feed, came: Came) -> dict[str, Any]:
-    """By what is asked the next time whether anything has changed. A 304 need not repeat them."""
-    outcome = came.outcome
-    assert not isinstance(outcome, Failed)
-    if len(outcome.head.url) > MOST_URL_CHARACTERS:
-        return {"validated_url": "", "etag": "", "last_modified": "", "body_digest": ""}
-    found = {"validated_url": outcome.head.url}
-    if isinstance(outcome, Fetched):
-        validators = {"etag": outcome.head.etag or "", "last_modified": outcome.head.last_modified or ""}
-        return {**found, **validators, "body_digest": outcome.body.digest}
-    renewed = {
-        "etag": outcome.head.etag or feed.etag,
-        "last_modified": outcome.head.last_modified or feed.last_modified,
-    }
-    return {**found, **renewed}
-
-
-def _said(reading: Reading) -> dict[str, Any]:
-    site = str(reading.said.get("link", ""))
-    return {
-        "said": reading.said,
-        "own_title": str(reading.said.get("title", ""))[:_OWN_TITLE],
-        "site": site if len(site) <= MOST_URL_CHARACTERS else "",
-        "notes": list(reading.notes),
-    }
+def taken_up(began_at: datetime) -> dict[str, Any]:
+    """What began then is stored. A flag from before it is done with."""
+    flagged = Case(When(flagged_at__gt=began_at, then=F("flagged_at")), default=None)
+    return {"fetch_began_at": began_at, "handed_over_at": None, "flagged_at": flagged}
 
 
 def _trouble(finding: Finding) -> str:

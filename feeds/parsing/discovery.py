@@ -1,4 +1,4 @@
-"""Finds the feeds of a web page. PURE."""
+"""Finds the feeds of a web page, and its hubs. PURE."""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _FEED_ADDRESS = re.compile(
 )
 _MAX_BYTES = 2_000_000
 _MAX_CHARACTERS = 4_000
-_MOST = 50
+_MOST, _MOST_HUBS = 50, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,10 @@ def discover(page: bytes, url: str, content_type: str = "") -> list[FeedAddress]
 
     `url` is where the page came from, after redirects. Whether they are feeds is only known when they are fetched.
     """
-    text = decoding.decode(page[:_MAX_BYTES], content_type).replace("\0", "")
-    parser = etree.HTMLParser(recover=True, no_network=True, remove_comments=True, encoding="utf-8")
-    root = etree.fromstring(f"<!DOCTYPE html>{text}".encode("utf-8", "replace"), parser=parser)
+    root = _read(page, content_type)
     if root is None:
         return []
-    base = next((addresses.joined(url, tag.get("href", "")) for tag in root.iter("base") if tag.get("href")), url)
+    base = _base(root, url)
     found = _announced(root, base) or _linked(root, base)
     by_url: dict[str, FeedAddress] = {}
     for address in found:
@@ -51,6 +49,29 @@ def discover(page: bytes, url: str, content_type: str = "") -> list[FeedAddress]
     by_url.pop(url, None)
     # Comments are announced by many, and wanted by few.
     return sorted(by_url.values(), key=_is_of_comments)[:_MOST]
+
+
+def hubs(page: bytes, url: str, content_type: str = "") -> tuple[tuple[str, ...], str]:
+    """The hubs that a page names for itself (WebSub, 4), and its own address; empty for none."""
+    root = _read(page, content_type)
+    if root is None:
+        return (), ""
+    base, found = _base(root, url), {"hub": list[str](), "self": list[str]()}
+    for tag in root.iter("link"):
+        address = addresses.absolute(base, tag.get("href", ""), _MAX_CHARACTERS)
+        for relation in found.keys() & set(tag.get("rel", "").lower().split() if address else ()):
+            found[relation].append(address)
+    return tuple(found["hub"][:_MOST_HUBS]), next(iter(found["self"]), "")
+
+
+def _read(page: bytes, content_type: str) -> etree._Element | None:
+    text = decoding.decode(page[:_MAX_BYTES], content_type).replace("\0", "")
+    parser = etree.HTMLParser(recover=True, no_network=True, remove_comments=True, encoding="utf-8")
+    return etree.fromstring(f"<!DOCTYPE html>{text}".encode("utf-8", "replace"), parser=parser)
+
+
+def _base(root: etree._Element, url: str) -> str:
+    return next((addresses.joined(url, tag.get("href", "")) for tag in root.iter("base") if tag.get("href")), url)
 
 
 def _announced(root: etree._Element, base: str) -> list[FeedAddress]:

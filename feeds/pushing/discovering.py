@@ -9,6 +9,11 @@ from typing import Any
 from feeds import encoding
 from feeds.parsing.documents import Cloud
 
+from . import websub
+from .websub import Linked
+
+PAGE = "page"
+"""Where the hubs of the web page are kept that announces a feed: they tell of the page, when the feed has changed."""
 XML_RPC = "xml-rpc"
 _HTTP_POST, _HTTPS_POST = "http-post", "https-post"
 _HTTPS_PORT = 443
@@ -49,7 +54,13 @@ def offer(said: Mapping[str, Any], linked: Mapping[str, Any], url: str) -> Offer
 
     `said` has the fields of `documents.Feed`, `linked` what the Link fields of its last answer said: `hubs` and `self`.
     """
-    return _cloud(said, url)
+    return _hub(said, linked, url) or _cloud(said, url) or _hub({}, linked.get(PAGE, {}), url)
+
+
+def _hub(said: Mapping[str, Any], linked: Mapping[str, Any], url: str) -> Offer | None:
+    """Link fields go before the document, the first hub before the others."""
+    found = websub.announced(Linked.from_json(linked), said.get("hubs", ()), said.get("self_link", ""), url)
+    return Offer(Kind.WEBSUB, found.hubs[0], found.topic) if found else None
 
 
 def _cloud(said: Mapping[str, Any], url: str) -> Offer | None:

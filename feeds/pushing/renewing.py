@@ -106,10 +106,12 @@ def after(before: Standing, answer: Answer, now: datetime, luck: float, rules: R
     match answer:
         case Granted(lease):
             return granted(before, lease, luck, rules, before.asked_at or now)
+        case Awaited() if before.state is State.LEAVING and before.failures >= MOST_FAREWELLS:
+            return ended(before, now, "The server was asked to forget it, and does not verify that.")
         case Awaited(within):
             if before.verified_at is not None and before.asked_at is not None and before.verified_at >= before.asked_at:
                 return before  # it was verified before the answer was here
-            return replace(before, due_at=now + within, reason="Asked for; to be verified by the server.")
+            return _awaited(before, now + min(within * (1 << min(before.failures, 20)), LONGEST_PAUSE))
         case Refused(why) if before.state is State.LEAVING:
             return ended(before, now, f"It cannot be taken back: {why}")
         case Missed(why) if before.state is State.LEAVING and before.failures >= MOST_FAREWELLS:
@@ -141,6 +143,12 @@ def renewed_after(lease: timedelta, luck: float, rules: Rules) -> timedelta:
     if earliest > (LONG_SHARE + LATEST_SHARE) / 2 * lease:
         earliest = LONG_SHARE * lease
     return earliest + min(rules.spread, LATEST_SHARE * lease - earliest) * luck
+
+
+def _awaited(before: Standing, until: datetime) -> Standing:
+    """Each time that nothing is heard counts as a failure."""
+    reason = f"Asked for. Asked again if the server does not verify it until {words.moment(until)}."
+    return replace(before, failures=before.failures + 1, due_at=until, reason=reason)
 
 
 def _refused(before: Standing, refused: Refused, now: datetime, luck: float) -> Standing:

@@ -1,12 +1,13 @@
 """Pages of feeds over HTTP: serves, defers, or says what is wrong with the parameters."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 
-from feeds.composing import subjects
+from feeds.composing import pages, subjects
 from feeds.composing.asking import Asked
 from feeds.composing.errors import AskError, UnknownError
 from feeds.keeping import aliases
@@ -40,6 +41,8 @@ def feed(request: HttpRequest, address: str) -> HttpResponse:
     answer = _answer(request, asked, subject)
     if asked.format == "html" and answer.status_code in {200, 304}:
         answer["Content-Security-Policy"] = content_security_policy(settings.RETRY_AFTER_SERVER)
+    if answer.status_code in {200, 304} and (hubs := pages.hubs(asked)):
+        answer["Link"] = links(hubs, f"{pages.site()}{asked.address}")
     return answer
 
 
@@ -51,6 +54,11 @@ def _moved(asked: Asked) -> HttpResponse | None:
     answer = HttpResponsePermanentRedirect(replace(asked, slug=slug).address)
     answer["Cache-Control"] = MOVED
     return answer
+
+
+def links(hubs: Sequence[str], itself: str) -> str:
+    """The Link field by which subscribers find the hub and the topic (WebSub, 4)."""
+    return ", ".join([*(f'<{hub}>; rel="hub"' for hub in hubs), f'<{itself}>; rel="self"'])
 
 
 def _answer(request: HttpRequest, asked: Asked, subject: Feed | Category) -> HttpResponse:

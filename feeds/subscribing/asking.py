@@ -9,7 +9,7 @@ from resources.fetching.requests import Fetch
 from ..pushing.discovering import Kind
 from ..pushing.renewing import Answer
 from ..subscriptions import Subscription
-from . import clouds
+from . import clouds, hubs
 
 SUBSCRIBE, UNSUBSCRIBE = "subscribe", "unsubscribe"
 """What a row's `intent` may be: which of them is pending."""
@@ -31,4 +31,4 @@ class Asking(Protocol):
         ...
 
 
-PROTOCOLS: Mapping[str, Asking] = {Kind.RSSCLOUD.value: clouds}
+PROTOCOLS: Mapping[str, Asking] = {Kind.RSSCLOUD.value: clouds, Kind.WEBSUB.value: hubs}

@@ -128,6 +128,7 @@ def front() -> Iterator[Front]:
         proxy_timeout_seconds=40,
         admin_timeout_seconds=120,
         upload_max_bytes=100_000,
+        delivery_max_bytes=50_000,
         hot_max_bytes=10_000_000,
         backlog=128,
         limits=FileLimits(files=1024, connections=512),

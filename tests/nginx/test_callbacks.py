@@ -3,9 +3,11 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 
+import requests
+
 from tests.nginx.conftest import RunningFront
 
-PING = "/rsscloud/a-token"
+PING, DELIVERY = "/rsscloud/a-token", "/websub/a-token"
 
 
 def test_a_ping_reaches_main_and_is_never_kept(site: RunningFront) -> None:
@@ -17,6 +19,14 @@ def test_a_large_ping_is_refused_before_its_body(site: RunningFront) -> None:
     refused = site.get(PING, method="POST", Content_Length="8193")
     assert (refused.status, json.loads(refused.body)["status"]) == (413, 413)
     assert site.main.asked == []
+
+
+def test_what_hubs_deliver_may_be_larger_and_is_refused_beyond_its_limit(site: RunningFront) -> None:
+    sent = requests.post(f"http://localhost:{site.port}{DELIVERY}", data=b"x" * 50_000, timeout=10)
+    assert sent.status_code == 200
+    refused = site.get(DELIVERY, method="POST", Content_Length="50001")
+    assert (refused.status, json.loads(refused.body)["status"]) == (413, 413)
+    assert [asked.method for asked in site.main.asked] == ["POST"]
 
 
 def test_of_many_pings_at_one_address_main_hears_a_few(site: RunningFront) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from feeds.parsing.discovery import FeedAddress, discover
+from feeds.parsing.discovery import FeedAddress, discover, hubs
 
 URL = "https://site.example.org/blog/"
 
@@ -55,3 +55,13 @@ def test_an_address_is_named_once_and_the_page_itself_never() -> None:
 def test_a_page_of_any_size_is_bounded() -> None:
     links = b"".join(b'<link rel=alternate type=application/rss+xml href="/%d.xml">' % place for place in range(5_000))
     assert len(discover(links, URL)) == 50
+
+
+def test_the_hubs_of_a_page_and_its_own_address_are_found() -> None:
+    page = (
+        b"<head><base href='/blog/'><link rel='HUB' href='https://hub.example/'><link rel='hub' href='../hub'>"
+        b"<link rel='self alternate' href='./'><link rel=hub href='javascript:x'><link rel=self href=/other></head>"
+    )
+    found = hubs(page, "https://example.org/x/y")
+    assert found == (("https://hub.example/", "https://example.org/hub"), "https://example.org/blog/")
+    assert hubs(b"", "https://example.org/") == ((), "")

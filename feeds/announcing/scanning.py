@@ -1,0 +1,111 @@
+"""Hands over to the fetchers what the hub is to be told. Rows are the truth: what is lost on the way is told again.
+
+The hub asks for what has changed as soon as it is told. So pages are rendered first, and the hub is told when the
+front has no older ones any more.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from resources import locks
+from resources.fetching import publishing
+from resources.fetching.publishing import Order
+from resources.fetching.queues.jobs import Full
+from retry import claims, connections, serving, standings
+from retry.deciding import Answer, Fail, Serve
+from retry.standings import Begun
+from retry.work import Work
+
+from ..composing import subjects
+from ..serving.work import render_work
+from . import changed
+from .changed import Changed
+from .work import FORMATS, LANE, work
+
+LOCK, LOCK_SECONDS = "feeds:announcing", 30
+MOST_AT_ONCE = 50
+"""Feeds in one pass, and as many combinations: room is left for others in the lane."""
+
+
+def scan(now: datetime) -> int:
+    """One pass: how many requests were handed over. Nothing without FEEDS_HUB, or while another pass is at it.
+
+    Raises StoreUnavailable and DatabaseError.
+    """
+    if not settings.FEEDS_HUB:
+        return 0
+    with locks.held(LOCK, LOCK_SECONDS) as lock:
+        if lock is None:
+            return 0
+        return sum(_announce(one, now) for one in _rested(changed.changed(now, MOST_AT_ONCE)))
+
+
+def _rested(found: Sequence[Changed]) -> list[Changed]:
+    """Those that the hub was not told of just now: however often something changes, it is told once in a while."""
+    with locks.state() as client, client.pipeline(transaction=False) as pipeline:
+        for one in found:
+            pipeline.exists(_told_of(one))
+        rests = pipeline.execute()
+    return [one for one, is_resting in zip(found, rests, strict=True) if not is_resting]
+
+
+def _announce(one: Changed, now: datetime) -> int:
+    """What is on its way already, or has failed of late, leaves the row as it is: it comes again."""
+    answers = _pages(one)
+    if any(isinstance(answer, Fail) for answer in answers):  # there is nothing that the hub could ask for
+        changed.told(one, one.version)
+        return 0
+    version = _shown(answers, now)
+    if version is None:
+        return 0
+    with locks.state() as client:
+        client.set(_told_of(one), 1, ex=settings.FEEDS_HUB_SECONDS)
+    works = [work(settings.FEEDS_HUB, one.page.as_format(each).path, one.row) for each in FORMATS]
+    taken = _hand_over(works)
+    if taken == len(works):
+        changed.told(one, version)
+    return taken
+
+
+def _pages(one: Changed) -> list[Answer]:
+    """Its pages as they are cached. What is not there, or was announced before, is rendered."""
+    found = []
+    for each in FORMATS:
+        asked = one.page.as_format(each)
+        key = subjects.content_key(asked, one.subject)
+        found.append(serving.find_answer(key, render_work(asked, key, one.version), one.announced_version + 1))
+    return found
+
+
+def _shown(answers: Sequence[Answer], now: datetime) -> int | None:
+    """The version that everybody is shown by now; None where older pages still may be."""
+    pages = [answer.content for answer in answers if isinstance(answer, Serve) and not answer.stale]
+    hot = timedelta(seconds=settings.HOT_SECONDS)
+    if len(pages) < len(answers) or any(now - page.stored_at < hot for page in pages):
+        return None
+    return min(page.version for page in pages)
+
+
+def _hand_over(works: Sequence[Work]) -> int:
+    """How many were taken. The claims of others are taken back."""
+    replies = connections.execute_all_patiently("state", [claims.beginning(each, refresh=True) for each in works])
+    orders = [
+        Order(each.task, each.key, stands.token, each.arguments, LANE)
+        for each, stands in zip(works, map(standings.standing, replies), strict=True)
+        if isinstance(stands, Begun)
+    ]
+    refused = [
+        order
+        for order, answer in zip(orders, publishing.publish_all(orders), strict=True)
+        if answer is None or isinstance(answer, Full) or publishing.is_left_alone(answer)
+    ]
+    if refused:
+        calls = [claims.abandoning(order.work_key, order.token) for order in refused]
+        connections.execute_all_patiently("state", calls)
+    return len(orders) - len(refused)
+
+
+def _told_of(one: Changed) -> str:
+    return f"feeds:announced:{one.row}"

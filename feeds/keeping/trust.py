@@ -1,0 +1,99 @@
+"""How far hubs and clouds are trusted to tell of changes: noted with each look at a feed, on rows."""
+
+import random
+from collections.abc import Collection
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.db import transaction
+from django.db.models import F, Value
+from django.db.models.functions import Least
+
+from ..models import Feed
+from ..pushing import trusting
+from ..pushing.renewing import State
+from ..pushing.trusting import Look, Record, Score, Verdict
+from ..subscriptions import Hub, Subscription
+
+WITHIN = timedelta(hours=1)
+"""In which feeds are checked again of which nobody tells any more: not all of them at once."""
+PARTS = 12
+
+
+def note(feed: Feed, began_at: datetime, *, has_news: bool) -> bool:
+    """Notes what a look at the feed shows, that began then; whether the feed need not be polled often from now on.
+
+    `feed` is as it was before the look. In the transaction that stores what was found. Raises DatabaseError.
+    """
+    subscription = _subscription(feed)
+    if subscription is None:
+        return False
+    pushed_at = Feed.objects.values_list("pushed_at", flat=True).get(pk=feed.pk)
+    since = subscription.created_at if subscription.verified_at else None
+    record = record_of(subscription)
+    found = trusting.verdict(record, Look(began_at, has_news, feed.fetch_began_at, pushed_at, since))
+    score = score_of(subscription.hub)
+    if found is not Verdict.NOTHING:
+        record = trusting.recorded(record, found, began_at)
+        Subscription.objects.filter(pk=subscription.pk).update(**_fields(record))
+        score = _score(subscription.hub_id, found, pushed_at, began_at)
+    is_in_force = subscription.state == State.VERIFIED.value
+    return is_in_force and trusting.is_relied_on(record, score)
+
+
+def tighten(feeds: Collection[int], now: datetime) -> None:
+    """These are polled again as if nobody told of their changes, the first time soon."""
+    ids = sorted(feeds)
+    for part in range(PARTS):
+        soon = now + WITHIN * (part + random.random()) / PARTS
+        rows = Feed.objects.filter(pk__in=ids[part::PARTS], is_pushed=True)
+        rows.update(is_pushed=False, next_check_at=Least(F("next_check_at"), Value(soon)))
+
+
+def record_of(subscription: Subscription) -> Record:
+    return Record(
+        told=subscription.arrived,
+        missed=subscription.missed,
+        in_a_row=subscription.in_a_row,
+        before_miss=subscription.before_miss,
+        missed_at=subscription.missed_at,
+    )
+
+
+def score_of(hub: Hub) -> Score:
+    return Score(hub.arrived, hub.missed, hub.share)
+
+
+def _subscription(feed: Feed) -> Subscription | None:
+    """That of a feed that may have one. Most have none, and are not asked for it."""
+    if not feed.offer_digest:
+        return None
+    live = Subscription.objects.filter(feed=feed, ended_at=None).exclude(state=State.LEAVING.value)
+    return live.select_related("hub").first()
+
+
+def _fields(record: Record) -> dict[str, object]:
+    fields = asdict(record)
+    return {"arrived": fields.pop("told"), **fields}
+
+
+def _score(hub_id: int, found: Verdict, pushed_at: datetime | None, now: datetime) -> Score:
+    """The hub's score with this in it. Other feeds of one that has lost its trust are polled again."""
+    hub = Hub.objects.select_for_update().get(pk=hub_id)
+    before, after = score_of(hub), trusting.scored(score_of(hub), found)
+    was_trusted, is_trusted = trusting.is_trusted(before), trusting.is_trusted(after)
+    fields: dict[str, object] = {"arrived": after.told, "missed": after.missed, "share": after.share}
+    if found is not Verdict.MISSED:
+        fields |= {"first_push_at": hub.first_push_at or pushed_at, "last_push_at": pushed_at}
+    if was_trusted != is_trusted:
+        fields["trusted_since"] = now if is_trusted else None
+    Hub.objects.filter(pk=hub_id).update(**fields)
+    if was_trusted and not is_trusted:
+        transaction.on_commit(partial(_tighten_all, hub_id, now))  # no locks of other feeds beside this one's
+    return after
+
+
+def _tighten_all(hub_id: int, now: datetime) -> None:
+    told_of = Feed.objects.filter(subscriptions__hub=hub_id, is_pushed=True)
+    tighten(list(told_of.values_list("pk", flat=True)), now)

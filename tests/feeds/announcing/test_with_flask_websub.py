@@ -1,0 +1,78 @@
+"""A hub that others have written is told of a change, asks this site for it, and delivers it to its subscribers."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
+
+from feeds.announcing import scanning
+from feeds.keeping import versions
+from feeds.models import Feed
+from tests.feeds import rows
+from tests.feeds.gathered import gathered_from
+from tests.feeds.rows import entry
+from tests.feeds.serving.conftest import Workers
+from tests.flows import flask_hub
+from tests.flows.running_server import Handler, serving
+from tests.hostile.origin import Origin
+from tests.resources.fetching.fetchers import WAIT_SECONDS
+from tests.resources.mirroring.gathering.mirrored import in_a_thread
+
+
+@contextmanager
+def subscriber() -> Iterator[tuple[str, list[bytes]]]:
+    """Wants whatever it is asked about; its URL, and what it was delivered."""
+    delivered: list[bytes] = []
+
+    class Subscriber(Handler):
+        def do_GET(self) -> None:  # noqa: N802  as the library calls it
+            self.answer(200, parse_qs(urlsplit(self.path).query)["hub.challenge"][0].encode())
+
+        def do_POST(self) -> None:  # noqa: N802
+            delivered.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.answer(204, b"")
+
+    with serving(Subscriber) as url:
+        yield f"{url}/", delivered
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not await in_a_thread(holds)():
+            await asyncio.sleep(0.02)
+
+
+def change(workers: Workers) -> None:
+    """Something new comes, and its pages are rendered."""
+    sea = Feed.objects.get(slug="sea")
+    rows.add(sea, entry(2))
+    versions.touch([sea.pk], datetime.now(UTC))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("retry.lanes.publish", lambda *call: workers.calls.append(call))
+        scanning.scan(datetime.now(UTC))
+    workers.work()
+
+
+@pytest.mark.usefixtures("gathering")
+def test_what_changes_is_delivered_by_the_hub_to_its_subscribers(
+    live_server: LiveServer, settings: Settings, tmp_path: Path
+) -> None:
+    async def test(_: Origin) -> None:
+        topic = f"{live_server.url}/feeds/sea.atom"
+        await in_a_thread(lambda: rows.feed("sea", entry(1)))()
+        with flask_hub.running(tmp_path) as hub, subscriber() as (callback, delivered):
+            settings.PUBLIC_URL, settings.FEEDS_HUB = live_server.url, hub.url
+            await in_a_thread(hub.ask)("subscribe", topic, callback=callback)
+            await until(lambda: hub.callbacks(topic))
+            await in_a_thread(change)(Workers())
+            await in_a_thread(scanning.scan)(datetime.now(UTC) + timedelta(seconds=5))
+            await until(lambda: delivered)
+            assert b"Entry 2" in delivered[0]
+
+    gathered_from(test)

@@ -1,0 +1,218 @@
+"""What hubs send to callbacks: what is asked for is confirmed, what is signed is kept, and nothing else is."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+from pytest_django import Settings
+
+from feeds.keeping import deliveries
+from feeds.models import Feed
+from feeds.pushing.renewing import State
+from feeds.pushing.signatures import METHODS, sign
+from feeds.subscriptions import Subscription
+from tests.conftest import RedisServers
+from tests.feeds.at_hubs import SECRET, subscribed
+from tests.feeds.gathered import rss, subscribe
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+
+NOW = datetime.now(UTC)
+BODY = rss("one", "two")
+ADDRESS = "/websub/token-a"
+
+
+@pytest.fixture
+def one() -> Subscription:
+    return subscribed(subscribe("https://a.example/feed", "a", fetched_at=NOW), NOW - timedelta(days=1))
+
+
+@pytest.fixture
+def asked(one: Subscription) -> Subscription:
+    """One that was asked for just now."""
+    fields = {"state": State.WANTED.value, "intent": "subscribe", "asked_at": datetime.now(UTC), "verified_at": None}
+    Subscription.objects.update(**fields, expires_at=None)
+    return one
+
+
+def row() -> Subscription:
+    return Subscription.objects.select_related("feed").get()
+
+
+def verify(client: Client, mode: str = "subscribe", address: str = ADDRESS, **more: str) -> HttpResponse:
+    known = {"mode": mode, "topic": "https://a.example/feed", "challenge": "c0ffee", "lease_seconds": "3600"}
+    return client.get(address, {f"hub.{name}": value for name, value in {**known, **more}.items()})  # type: ignore[return-value]
+
+
+def deliver(client: Client, body: bytes = BODY, signature: str | None = None, **more: str) -> int:
+    """Signed as it should be, unless something else is said."""
+    given = {"content_type": "application/rss+xml", "address": ADDRESS, **more}
+    signed = sign(body, SECRET) if signature is None else signature
+    headers = {"X-Hub-Signature": signed} if signed else {}
+    return client.post(given["address"], body, content_type=given["content_type"], headers=headers).status_code
+
+
+def kept() -> list[bytes]:
+    return [one.body for one in deliveries.waiting(Feed.objects.get().pk)]
+
+
+def is_untouched() -> bool:
+    """Nothing is kept, and nothing will be fetched."""
+    feed = Feed.objects.get()
+    return (feed.flagged_at, feed.pushed_at, kept()) == (None, None, [])
+
+
+def test_what_was_asked_for_is_confirmed_with_the_challenge_and_in_force_for_what_is_granted(
+    client: Client, asked: Subscription
+) -> None:
+    answer = verify(client)
+    assert (answer.status_code, answer.content) == (200, b"c0ffee")
+    assert answer["Content-Type"].startswith("text/plain")
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    found = row()
+    assert (found.state, found.intent) == (State.VERIFIED.value, "")
+    assert found.verified_at is not None
+    assert found.expires_at == found.verified_at + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        pytest.param({"topic": "https://other.example/feed"}, 404, id="another topic"),
+        pytest.param({"mode": "unsubscribe"}, 404, id="an end that nobody wants"),
+        pytest.param({"address": "/websub/another"}, 404, id="another address"),
+        pytest.param({"challenge": ""}, 400, id="no challenge"),
+        pytest.param({"mode": "nonsense"}, 400, id="no mode"),
+    ],
+)
+def test_a_forged_verification_changes_nothing(
+    client: Client, asked: Subscription, more: dict[str, str], status: int
+) -> None:
+    answer = verify(client, **more)
+    assert answer.status_code == status
+    assert b"c0ffee" not in answer.content
+    assert (row().state, row().intent) == (State.WANTED.value, "subscribe")
+
+
+def test_a_verification_is_answered_once_and_not_long_after(client: Client, asked: Subscription) -> None:
+    assert verify(client).status_code == 200
+    assert verify(client).status_code == 404
+    Subscription.objects.update(intent="subscribe", asked_at=NOW - timedelta(days=2))
+    assert verify(client).status_code == 404
+
+
+def test_an_end_that_was_asked_for_is_confirmed_and_the_address_is_gone(client: Client, one: Subscription) -> None:
+    Subscription.objects.update(state=State.LEAVING.value, intent="unsubscribe", asked_at=datetime.now(UTC))
+    assert verify(client, "subscribe").status_code == 404
+    assert deliver(client) == 410
+    assert verify(client, "unsubscribe").content == b"c0ffee"
+    assert row().state == State.ENDED.value
+    assert deliver(client) == 410
+    assert is_untouched()
+
+
+def test_a_denial_of_another_topic_changes_nothing(client: Client, one: Subscription) -> None:
+    assert verify(client, "denied", topic="https://other.example/feed").status_code == 404
+    assert row().state == State.VERIFIED.value
+    assert verify(client, "denied", reason="<b>closed</b>").content == b""
+    assert row().state == State.DENIED.value
+    assert "<b>closed</b>." in row().reason
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_delivery_that_is_signed_is_kept_and_flags_the_feed(client: Client, one: Subscription, method: str) -> None:
+    assert deliver(client, signature=sign(BODY, SECRET, method)) == 200
+    assert kept() == [BODY]
+    feed = Feed.objects.get()
+    assert feed.flagged_at is not None
+    assert feed.flagged_at == feed.pushed_at == deliveries.waiting(feed.pk)[0].received_at
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        pytest.param({"signature": ""}, 403, id="no signature"),
+        pytest.param({"signature": sign(BODY, "another")}, 403, id="another secret"),
+        pytest.param({"signature": sign(BODY + b" ", SECRET)}, 403, id="another body"),
+        pytest.param({"signature": "md5=00"}, 403, id="another method"),
+        pytest.param({"address": "/websub/another"}, 404, id="another address"),
+        pytest.param({"address": "/websub/" + "x" * 2000}, 404, id="a long address"),
+        pytest.param({"content_type": "application/x-www-form-urlencoded"}, 415, id="a form"),
+        pytest.param({"content_type": "multipart/form-data; boundary=x"}, 415, id="files"),
+        pytest.param({"body": b"x" * 2001, "signature": sign(b"x" * 2001, SECRET)}, 413, id="too large"),
+    ],
+)
+def test_a_forged_or_oversized_delivery_is_refused_and_nothing_is_kept(
+    client: Client, settings: Settings, one: Subscription, given: dict[str, str], status: int
+) -> None:
+    settings.FEEDS_PUSH_MAX_BYTES = 2000
+    assert deliver(client, **given) == status  # type: ignore[arg-type]
+    assert is_untouched()
+
+
+def test_a_delivery_that_is_replayed_changes_nothing(client: Client, one: Subscription) -> None:
+    assert deliver(client) == 200
+    deliveries.done(Feed.objects.get().pk, 1)
+    Feed.objects.update(flagged_at=None, pushed_at=None)
+    assert deliver(client) == 200  # a hub that lost our answer stops then
+    assert is_untouched()
+    assert deliver(client, rss("three")) == 200
+    assert kept() == [rss("three")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        pytest.param({"state": State.WANTED.value, "verified_at": None}, 404, id="never verified"),
+        pytest.param({"state": State.DENIED.value}, 404, id="denied"),
+        pytest.param({"state": State.LEAVING.value}, 410, id="leaving"),
+        pytest.param({"state": State.ENDED.value, "feed": None}, 410, id="deleted"),
+    ],
+)
+def test_what_is_delivered_to_no_subscription_is_refused(
+    client: Client, one: Subscription, fields: dict[str, object], status: int
+) -> None:
+    Subscription.objects.update(**fields)
+    assert deliver(client) == status
+    assert is_untouched()
+
+
+def test_what_is_delivered_for_a_paused_feed_is_gone(client: Client, one: Subscription) -> None:
+    Feed.objects.update(paused=True)
+    assert deliver(client) == 410
+    assert is_untouched()
+
+
+def test_without_a_secret_a_delivery_is_a_ping_whatever_it_says(client: Client, one: Subscription) -> None:
+    Subscription.objects.update(sealed_secret="")
+    assert deliver(client) == 200
+    assert Feed.objects.get().flagged_at is not None
+    assert kept() == []
+
+
+def test_a_signed_delivery_of_nothing_is_a_ping(client: Client, one: Subscription) -> None:
+    assert deliver(client, b"") == 200
+    assert Feed.objects.get().flagged_at is not None
+    assert kept() == []
+
+
+def test_a_hub_is_asked_to_come_again_while_what_it_delivered_cannot_be_told_apart(
+    client: Client, one: Subscription, redis_servers: RedisServers
+) -> None:
+    redis_servers.state.stop()
+    assert deliver(client) == 503
+    assert (Feed.objects.get().flagged_at, kept()) == (None, [])
+
+
+def test_where_nothing_can_be_kept_the_feed_is_flagged_all_the_same(
+    client: Client, one: Subscription, redis_servers: RedisServers
+) -> None:
+    redis_servers.cache.stop()
+    assert deliver(client) == 200
+    assert Feed.objects.get().flagged_at is not None
+
+
+def test_other_methods_are_not_answered(client: Client, one: Subscription) -> None:
+    answer = client.put(ADDRESS)
+    assert (answer.status_code, answer["Allow"]) == (405, "GET, POST")

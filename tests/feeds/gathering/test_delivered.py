@@ -1,0 +1,150 @@
+"""What hubs have delivered is read in place of what the origin has; the origin is asked where that is not enough."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from feeds.keeping import deliveries
+from feeds.keeping.deliveries import MOST_WAITING, Delivery
+from feeds.models import Entry, Feed
+from feeds.subscriptions import Subscription
+from resources.fetching.queues import frontier
+from retry import connections
+from tests.conftest import RedisServers
+from tests.feeds.at_hubs import subscribed
+from tests.feeds.gathered import feed, gather, gathered_from, rss, scan, subscribe
+from tests.hostile.origin import Origin
+from tests.resources.mirroring.gathering.mirrored import in_a_thread
+
+pytestmark = pytest.mark.usefixtures("gathering")
+
+
+def row() -> Feed:
+    return Feed.objects.get(slug="a")
+
+
+def titles() -> list[str]:
+    return list(Entry.objects.order_by("title").values_list("title", flat=True))
+
+
+def deliver(body: bytes, at: datetime | None = None) -> datetime:
+    """A hub's delivery, as its callback leaves it."""
+    at = at or datetime.now(UTC)
+    deliveries.keep(row().pk, Delivery(body, "application/rss+xml", at))
+    Feed.objects.update(flagged_at=at, pushed_at=at)
+    return at
+
+
+async def read_once(origin: Origin, body: bytes) -> None:
+    """A feed that was read, is subscribed, and has been asked for once."""
+    await in_a_thread(subscribe)(origin.does("/f", feed(body, 'ETag: "v1"')), "a")
+    await gather()
+    await in_a_thread(lambda: subscribed(row(), datetime.now(UTC) - timedelta(days=1)))()
+    origin.asked.clear()
+
+
+def test_what_was_delivered_is_stored_and_the_origin_is_not_asked() -> None:
+    async def test(origin: Origin) -> None:
+        await read_once(origin, rss("one", "two"))
+        before = await in_a_thread(row)()
+        at = await in_a_thread(deliver)(rss("two edited", "three"))
+        await gather()
+        after = await in_a_thread(row)()
+        assert origin.asked == []
+        assert await in_a_thread(titles)() == ["one", "three", "two edited"]
+        assert after.version > before.version
+        assert (after.flagged_at, after.handed_over_at, after.fetch_began_at) == (None, None, at)
+        assert (after.etag, after.body_digest) == ("", "")
+        kept = ("validated_url", "next_check_at", "said", "fetched_at")
+        assert [getattr(after, name) for name in kept] == [getattr(before, name) for name in kept]
+        assert await in_a_thread(deliveries.waiting)(after.pk) == []
+
+    gathered_from(test)
+    assert not Entry.objects.filter(left_at__isnull=False).exists()
+    assert Subscription.objects.get().arrived == 1
+
+
+def test_several_are_read_in_their_order_and_the_origin_once_they_are_too_many() -> None:
+    async def test(origin: Origin) -> None:
+        await read_once(origin, rss("one"))
+        for text in ("one early", "one late"):
+            await in_a_thread(deliver)(rss(text))
+        await gather()
+        assert origin.asked == []
+        assert await in_a_thread(titles)() == ["one late"]
+
+        for number in range(MOST_WAITING + 1):
+            await in_a_thread(deliver)(rss(f"one {number}"))
+        await gather()
+        assert len(origin.asked) == 1
+
+    gathered_from(test)
+    assert titles() == ["one"]
+
+
+@pytest.mark.parametrize("body", [b"<html><p>Not a feed", b""])
+def test_where_what_was_delivered_is_no_feed_the_origin_is_asked(body: bytes) -> None:
+    async def test(origin: Origin) -> None:
+        await read_once(origin, rss("one"))
+        origin.does("/f", feed(rss("one", "two")))
+        await in_a_thread(deliver)(body)
+        await gather()
+        assert await in_a_thread(titles)() == ["one", "two"]
+
+    gathered_from(test)
+    assert row().failures == 0
+
+
+def test_what_was_evicted_is_asked_of_the_origin() -> None:
+    async def test(origin: Origin) -> None:
+        await read_once(origin, rss("one"))
+        await in_a_thread(deliver)(rss("one", "two"))
+        await in_a_thread(connections.client("cache").flushall)()
+        await gather()
+        assert len(origin.asked) == 1
+
+    gathered_from(test)
+
+
+def test_what_was_delivered_before_the_last_fetch_began_changes_nothing() -> None:
+    async def test(origin: Origin) -> None:
+        await read_once(origin, rss("one"))
+        long_ago = datetime.now(UTC) - timedelta(minutes=5)
+        await in_a_thread(deliver)(rss("one of yesterday", "two"), long_ago)
+        await in_a_thread(lambda: Feed.objects.update(flagged_at=datetime.now(UTC)))()
+        await gather()
+
+    gathered_from(test)
+    assert titles() == ["one"]
+
+
+def test_what_was_delivered_is_read_also_while_the_publisher_is_left_alone(redis_servers: RedisServers) -> None:
+    one = subscribe("https://example.org/feed", "a", fetched_at=datetime.now(UTC))
+    connections.run(frontier.block("example.org", 7200))
+    deliver(rss("one"))
+    assert scan() == 0
+    assert titles() == ["one"]
+    assert "left alone for 2 h" in Feed.objects.get(pk=one.pk).reason
+
+
+def test_what_is_delivered_for_a_paused_feed_is_not_read() -> None:
+    async def test(origin: Origin) -> None:
+        await read_once(origin, rss("one"))
+        await in_a_thread(deliver)(rss("one", "two"))
+        await in_a_thread(lambda: Feed.objects.update(paused=True))()
+        await in_a_thread(scan)()
+
+    gathered_from(test)
+    assert titles() == ["one"]
+
+
+@pytest.mark.usefixtures("redis_servers")
+def test_a_delivery_is_kept_as_it_came_and_known_again() -> None:
+    delivery = Delivery(b"a\n\x00\xff\nb", "application/atom+xml; charset=é", datetime.now(UTC))
+    deliveries.keep(7, delivery)
+    assert deliveries.waiting(7) == [delivery]
+    assert not deliveries.came_before(1, delivery)
+    deliveries.remember(1, delivery)
+    assert deliveries.came_before(1, delivery)
+    assert not deliveries.came_before(2, delivery)
+    assert not deliveries.came_before(1, Delivery(b"another", "", delivery.received_at))

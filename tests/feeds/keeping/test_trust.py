@@ -1,0 +1,140 @@
+"""Trust in hubs, as it is noted with what is stored."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from multidict import CIMultiDict
+
+from feeds import readings
+from feeds.deciding.checking import Read
+from feeds.keeping import storing, trust
+from feeds.keeping.storing import Came, Kept, Stored
+from feeds.models import Feed
+from feeds.pushing.renewing import State
+from feeds.pushing.trusting import ENOUGH
+from feeds.readings import Question, Reading
+from feeds.subscriptions import Hub, Subscription
+from resources.fetching.outcomes import Body, Fetched, Head, Timing
+from tests.feeds.at_hubs import hub, subscribed
+from tests.feeds.gathered import subscribe
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+_HUB = "<link xmlns='http://www.w3.org/2005/Atom' rel='hub' href='https://hub.example/'/>"
+_RFC822 = "%a, %d %b %Y %H:%M:%S +0000"
+
+
+def document(days: list[int]) -> bytes:
+    """A feed with a hub that published on these days."""
+    items = "".join(f"<item><guid>{day}</guid><pubDate>{NOW + day * DAY:{_RFC822}}</pubDate></item>" for day in days)
+    return f"<rss version='2.0'><channel><title>A feed</title>{_HUB}{items}</channel></rss>".encode()
+
+
+class Followed:
+    """A feed that publishes something each time it is looked at, told of or not."""
+
+    def __init__(self, name: str, **fields: object) -> None:
+        self.pk = subscribe(f"https://{name}.example/feed", name).pk
+        self.published: list[int] = []
+        self.days = 0
+        self.look()
+        subscribed(self.row(), self.now, **fields)  # type: ignore[arg-type]
+
+    @property
+    def now(self) -> datetime:
+        return NOW + self.days * DAY
+
+    def row(self) -> Feed:
+        return Feed.objects.get(pk=self.pk)
+
+    def look(self, *, news: bool = True, pushed: bool = False) -> Feed:
+        """A day later; told of a moment before, or not."""
+        self.days += 1
+        if pushed:
+            Feed.objects.filter(pk=self.pk).update(pushed_at=self.now - timedelta(seconds=2))
+        if news:
+            self.published.append(self.days)
+        feed, began_at = self.row(), self.now
+        kept, body = Kept.of(feed), document(self.published)
+        found = readings.read(body, Question("", feed.url, began_at, tuple(kept.marks.values())))
+        assert isinstance(found, Reading)
+        head = Head(200, feed.url, CIMultiDict())
+        outcome = Fetched(head, Body(len(body), "", body), Timing(began_at.timestamp(), 1))
+        assert storing.store(feed, kept, Came(outcome, Read(head), began_at, found), began_at) is Stored.STORED
+        return self.row()
+
+
+def the_hub() -> Hub:
+    return Hub.objects.get()
+
+
+def test_a_feed_is_polled_seldom_after_enough_pushes_that_brought_news_and_often_after_one_miss() -> None:
+    one = Followed("one")
+    for _ in range(ENOUGH):
+        assert not one.row().is_pushed
+        one.look(pushed=True)
+    assert one.row().is_pushed
+    assert "Its hub tells of changes" in one.row().reason
+    assert one.row().next_check_at >= one.now + one.row().most
+    assert the_hub().first_push_at == the_hub().last_push_at - (ENOUGH - 1) * DAY  # type: ignore[operator]
+
+    missed = one.look()
+    assert not missed.is_pushed
+    assert "Its hub" not in missed.reason
+    assert missed.next_check_at < one.now + missed.most
+    assert Subscription.objects.get().missed == 1
+
+
+def test_a_push_that_brings_nothing_new_is_no_reason_for_trust() -> None:
+    one = Followed("one")
+    for _ in range(ENOUGH + 2):
+        assert not one.look(news=False, pushed=True).is_pushed
+    assert the_hub().arrived == 0
+    assert the_hub().first_push_at is None
+
+
+def test_what_a_feed_had_before_it_was_subscribed_counts_for_nothing() -> None:
+    one = Followed("one")
+    Subscription.objects.update(created_at=one.now + DAY / 2)
+    one.look()
+    assert (the_hub().arrived, the_hub().missed) == (0, 0)
+
+
+def test_a_subscription_that_is_not_in_force_is_not_relied_on() -> None:
+    one = Followed("one")
+    for _ in range(ENOUGH):
+        one.look(pushed=True)
+    Subscription.objects.update(state=State.WANTED.value)
+    assert not one.look(pushed=True).is_pushed
+
+
+def test_a_hub_that_stops_telling_has_all_of_its_feeds_polled_again(
+    django_capture_on_commit_callbacks: object,
+) -> None:
+    quiet, others = Followed("quiet"), [Followed(f"other-{number}") for number in range(4)]
+    for one in (quiet, *others):
+        for _ in range(ENOUGH):
+            one.look(pushed=True)
+    elsewhere = Followed("elsewhere", url="https://another.example/")
+    Feed.objects.filter(pk=elsewhere.pk).update(is_pushed=True)
+    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]
+        for one in others:
+            one.look()
+    assert hub().trusted_since is None
+    row = quiet.row()
+    assert not row.is_pushed
+    assert row.next_check_at <= others[0].now + trust.WITHIN
+    assert elsewhere.row().is_pushed
+
+
+def test_a_push_just_after_polling_makes_good_for_the_miss() -> None:
+    one = Followed("one")
+    for _ in range(ENOUGH):
+        one.look(pushed=True)
+    one.look()
+    Subscription.objects.update(missed_at=one.now + DAY - timedelta(minutes=5))
+    assert one.look(news=False, pushed=True).is_pushed
+    assert Subscription.objects.get().missed == 0
+    assert the_hub().missed == 0

@@ -1,0 +1,134 @@
+"""A WebSub hub, by the W3C Recommendation: verifies, denies, delivers with signatures, forgets at the lease's end.
+
+In threads, on loopback. It knows nothing of the code that it is a counterpart of.
+"""
+
+import hashlib
+import hmac
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs
+
+import requests
+
+from .running_server import Handler, serving
+
+WAIT_SECONDS = 5.0
+MODES = ("subscribe", "unsubscribe")
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """Who is told of a topic, until when, and the secret that deliveries are signed with."""
+
+    topic: str
+    callback: str
+    secret: str
+    until: datetime
+
+
+@dataclass(slots=True)
+class Hub:
+    """`redirects`: by which status it sends who asks to its other address. `denies` is the reason, if it does.
+
+    `grants` is its lease, in seconds, whatever is asked for; None grants that.
+    """
+
+    url: str = ""
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    answers: int = 202
+    redirects: int = 0
+    denies: str = ""
+    grants: int | None = None
+    method: str = "sha256"
+    asked: list[dict[str, str]] = field(default_factory=list)
+    verified: list[int] = field(default_factory=list)
+    known: dict[str, Subscriber] = field(default_factory=dict)
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    def settle(self, form: dict[str, str]) -> None:
+        """Validates and verifies a request (5.2, 5.3)."""
+        if self.denies:
+            said = {"hub.mode": "denied", "hub.topic": form["hub.topic"], "hub.reason": self.denies}
+            requests.get(form["hub.callback"], params=said, timeout=WAIT_SECONDS)
+            self.known.pop(form["hub.callback"], None)
+            return
+        lease = self.grants or int(form.get("hub.lease_seconds", "864000"))
+        answer = self.verify(form["hub.callback"], form["hub.mode"], form["hub.topic"], lease)
+        if answer.ok and form["hub.mode"] == "subscribe":
+            until = self.now() + timedelta(seconds=lease)
+            known = Subscriber(form["hub.topic"], form["hub.callback"], form.get("hub.secret", ""), until)
+            self.known[known.callback] = known
+        elif answer.ok:
+            self.known.pop(form["hub.callback"], None)
+
+    def verify(self, callback: str, mode: str, topic: str, lease: int = 864000) -> requests.Response:
+        """Asks whether that is wanted. The answer counts as such only with the challenge."""
+        challenge = secrets.token_hex(10)
+        asked = {"hub.mode": mode, "hub.topic": topic, "hub.challenge": challenge, "hub.lease_seconds": str(lease)}
+        answer = requests.get(callback, params=asked, timeout=WAIT_SECONDS)
+        if answer.ok and answer.text != challenge:
+            answer.status_code = 0
+        self.verified.append(answer.status_code)
+        return answer
+
+    def deliver(self, topic: str, body: bytes, content_type: str = "application/rss+xml", **fields: str) -> list[int]:
+        """What is new at the topic, to all who want it: what they answer. Who says 410 is forgotten (7)."""
+        found = []
+        for known in [one for one in self.known.values() if one.topic == topic and one.until > self.now()]:
+            signed = {"X-Hub-Signature": signature(body, known.secret, self.method)} if known.secret else {}
+            links = f'<{self.url}>; rel="hub", <{topic}>; rel="self"'
+            headers = {"Content-Type": content_type, "Link": links, **signed, **fields}
+            status = requests.post(known.callback, data=body, headers=headers, timeout=WAIT_SECONDS).status_code
+            found.append(status)
+            if status == 410:
+                del self.known[known.callback]
+        return found
+
+    def only(self) -> Subscriber:
+        (known,) = self.known.values()
+        return known
+
+    def links(self, itself: str) -> str:
+        """A header field by which a feed names it."""
+        return f'Link: <{self.url}>; rel="hub", <{itself}>; rel="self"'
+
+    def elements(self, itself: str) -> str:
+        """The same in RSS."""
+        atom = "xmlns:atom='http://www.w3.org/2005/Atom'"
+        return f"<atom:link {atom} rel='hub' href='{self.url}'/><atom:link {atom} rel='self' href='{itself}'/>"
+
+
+def signature(body: bytes, secret: str, method: str) -> str:
+    return f"{method}={hmac.new(secret.encode(), body, getattr(hashlib, method)).hexdigest()}"
+
+
+@contextmanager
+def running(now: Callable[[], datetime] | None = None) -> Iterator[Hub]:
+    hub = Hub() if now is None else Hub(now=now)
+    with serving(_handler(hub)) as url:
+        hub.url = f"{url}/hub"
+        yield hub
+        for thread in hub.threads:
+            thread.join(WAIT_SECONDS)
+
+
+def _handler(hub: Hub) -> type[Handler]:
+    class Server(Handler):
+        def do_POST(self) -> None:  # noqa: N802  as the library calls it
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            if hub.redirects and self.path == "/hub":
+                self.answer(hub.redirects, b"", Location=f"{hub.url}/elsewhere")
+                return
+            form = {name: values[0] for name, values in parse_qs(body, keep_blank_values=True).items()}
+            hub.asked.append(form)
+            self.answer(hub.answers, b"")
+            if form["hub.mode"] in MODES and hub.answers < 300:
+                hub.threads.append(threading.Thread(target=hub.settle, args=(form,)))
+                hub.threads[-1].start()
+
+    return Server

@@ -1,0 +1,111 @@
+"""Deliveries by a hub that others have written, on the whole site: subscribed, taken, served; forged and refused."""
+
+from collections.abc import Iterator
+from email.utils import formatdate
+
+import pytest
+import requests
+
+from tests.flows import flask_hub
+from tests.flows.flask_hub import FlaskHub
+from tests.flows.running_server import Handler, serving
+from tests.flows.stack import Stack, eventually
+
+FOLLOW = """
+from datetime import UTC, datetime
+from django.contrib.auth.models import User
+from feeds import addresses
+from feeds.keeping import adding, following
+feed, _ = adding.add(addresses.read({url!r}), title="Delivered", now=datetime.now(UTC))
+following.follow(User.objects.get_or_create(username="delivered")[0].pk, [feed.pk], datetime.now(UTC))
+"""
+SUBSCRIBE = """
+from datetime import UTC, datetime
+from feeds.subscribing import scanning
+scanning.scan(datetime.now(UTC))
+"""
+REMOVE = """
+from datetime import UTC, datetime
+from feeds.keeping import pausing
+from feeds.models import Feed
+pausing.remove([Feed.objects.get(slug="delivered").pk], datetime.now(UTC))
+"""
+
+
+class Publisher:
+    """Its feed names a hub in a Link field. `asked_by` are the agents that asked for it."""
+
+    def __init__(self, hub: FlaskHub) -> None:
+        self.hub, self.url = hub.url, ""
+        self.titles = ["one"]
+        self.asked_by: list[str] = []
+
+    @property
+    def topic(self) -> str:
+        return f"{self.url}/delivered"
+
+    @property
+    def links(self) -> str:
+        return f'<{self.hub}>; rel="hub", <{self.topic}>; rel="self"'
+
+    def document(self) -> bytes:
+        date = formatdate(usegmt=True)
+        items = "".join(f"<item><guid>{each}</guid><pubDate>{date}</pubDate></item>" for each in self.titles)
+        return f"<rss version='2.0'><channel><title>Sea</title>{items}</channel></rss>".encode()
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskHub]:
+    with flask_hub.running(tmp_path_factory.mktemp("hub")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def publisher(stack: Stack, hub: FlaskHub) -> Iterator[Publisher]:
+    """One whose feed the site has read, and is subscribed to."""
+    found = Publisher(hub)
+
+    class Feed(Handler):
+        def do_GET(self) -> None:  # noqa: N802  as the library calls it
+            found.asked_by.append(self.headers["User-Agent"])
+            self.answer(200, found.document(), Link=found.links, Content_Type="application/rss+xml")
+
+    with serving(Feed) as found.url:
+        stack.manage("shell", "-c", FOLLOW.format(url=found.topic))
+        eventually(lambda: served(stack) == ["one"], 60, "the feed is read and served")
+        stack.manage("shell", "-c", SUBSCRIBE)
+        eventually(lambda: hub.callbacks(found.topic), 30, "the site is subscribed at the hub")
+        yield found
+
+
+def served(stack: Stack) -> list[str]:
+    """The ids of the entries, the last names of which are those of the publisher."""
+    answer = requests.get(f"{stack.base_url}/feeds/delivered.json", timeout=60)
+    return sorted(item["id"].rpartition("#")[2] for item in answer.json()["items"]) if answer.ok else []
+
+
+def test_what_is_told_to_the_hub_is_served_without_asking_the_publisher(
+    stack: Stack, hub: FlaskHub, publisher: Publisher
+) -> None:
+    publisher.asked_by.clear()
+    publisher.titles.append("two")
+    hub.ask("publish", publisher.topic)
+    eventually(lambda: served(stack) == ["one", "two"], 30, "what the hub has delivered is served")
+    assert [agent for agent in publisher.asked_by if "Tarry" in agent] == []
+
+
+def test_what_the_hub_has_not_signed_is_refused_and_what_comes_after_the_feed_is_gone(
+    stack: Stack, hub: FlaskHub, publisher: Publisher
+) -> None:
+    ((callback, secret),) = hub.callbacks(publisher.topic).items()
+    assert 32 <= len(secret) < 200
+    forged = publisher.document().replace(b"two", b"forged")
+    sent = requests.post(callback, data=forged, headers={"X-Hub-Signature": "sha256=00"}, timeout=10)
+    assert (sent.status_code, sent.headers["Content-Type"]) == (403, "application/problem+json")
+    assert requests.post(callback, data=b"x" * 3_000_000, timeout=10).status_code == 413
+    assert requests.post(f"{callback}x", data=forged, timeout=10).status_code == 404
+    assert served(stack) == ["one", "two"]
+
+    stack.manage("shell", "-c", REMOVE)
+    hub.ask("publish", publisher.topic)
+    eventually(lambda: not hub.callbacks(publisher.topic), 30, "the hub has been told that this is gone")
