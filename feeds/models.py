@@ -171,6 +171,7 @@ class Feed(models.Model):
             models.Index(fields=("handed_over_at",), condition=Q(handed_over_at__isnull=False), name="feeds_in_hand"),
             models.Index(fields=("expected_seconds",), name="feeds_by_duration"),
             models.Index(fields=("state",), name="feeds_by_state"),
+            models.Index(fields=("id",), condition=Q(is_pushed=True), name="feeds_told_of"),
             models.Index(fields=("offer_digest",), condition=~Q(offer_digest=""), name="feeds_with_offers"),
         )
 

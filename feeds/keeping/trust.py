@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from django.db import transaction
-from django.db.models import F, Value
+from django.db.models import Exists, F, OuterRef, Value
 from django.db.models.functions import Least
 
 from ..models import Feed
@@ -38,7 +38,11 @@ def note(feed: Feed, began_at: datetime, *, has_news: bool) -> bool:
         record = trusting.recorded(record, found, began_at)
         Subscription.objects.filter(pk=subscription.pk).update(**_fields(record))
         score = _score(subscription.hub_id, found, pushed_at, began_at)
-    is_in_force = subscription.state == State.VERIFIED.value
+    is_in_force = (
+        subscription.state == State.VERIFIED.value
+        and subscription.expires_at is not None
+        and subscription.expires_at > began_at
+    )
     return is_in_force and trusting.is_relied_on(record, score)
 
 
@@ -49,6 +53,14 @@ def tighten(feeds: Collection[int], now: datetime) -> None:
         soon = now + WITHIN * (part + random.random()) / PARTS
         rows = Feed.objects.filter(pk__in=ids[part::PARTS], is_pushed=True)
         rows.update(is_pushed=False, next_check_at=Least(F("next_check_at"), Value(soon)))
+
+
+def tighten_unsubscribed(now: datetime) -> None:
+    """The same for all whose subscription is not in force any more. Raises DatabaseError."""
+    in_force = Subscription.objects.filter(feed=OuterRef("pk"), state=State.VERIFIED.value, expires_at__gt=now)
+    lost = Feed.objects.filter(~Exists(in_force), is_pushed=True).values_list("pk", flat=True)
+    if found := list(lost):
+        tighten(found, now)
 
 
 def record_of(subscription: Subscription) -> Record:

@@ -6,6 +6,7 @@ from django.conf import settings
 
 from resources import locks
 
+from ..keeping import trust
 from . import handing, wanting
 
 LOCK, LOCK_SECONDS = "feeds:subscribing", 30
@@ -25,5 +26,6 @@ def scan(now: datetime) -> int:
             return 0
         wanting.end_unwanted(now)
         wanting.prune(now - KEPT)
+        trust.tighten_unsubscribed(now)
         wanting.begin_wanted(now)
         return handing.hand_over_due(now)

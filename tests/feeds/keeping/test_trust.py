@@ -110,6 +110,16 @@ def test_a_subscription_that_is_not_in_force_is_not_relied_on() -> None:
     assert not one.look(pushed=True).is_pushed
 
 
+def test_a_feed_whose_subscription_has_ended_is_polled_again_within_the_hour() -> None:
+    told, lost = Followed("told"), Followed("lost", url="https://another.example/")
+    Feed.objects.update(is_pushed=True, next_check_at=told.now + DAY)
+    Subscription.objects.filter(feed=lost.pk).update(expires_at=told.now - DAY)
+    trust.tighten_unsubscribed(told.now)
+    assert (told.row().is_pushed, told.row().next_check_at) == (True, told.now + DAY)
+    assert not lost.row().is_pushed
+    assert lost.row().next_check_at <= told.now + trust.WITHIN
+
+
 def test_a_hub_that_stops_telling_has_all_of_its_feeds_polled_again(
     django_capture_on_commit_callbacks: object,
 ) -> None:
