@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -52,15 +52,16 @@ class Attendant:
         self._asker = asker
         self._machine = machine
 
-    async def attend(self, job: Claimed, claimed_at: float, slows: Slows) -> None:
+    async def attend(self, job: Claimed, claimed_at: float, slows: Slows, leaves: Callable[[], None]) -> None:
         """Asks for what is wanted, and ends the job or has it queued again. Raises StoreUnavailable.
 
-        `claimed_at`: when it was asked for (monotonic). `slows` is called once if it turns out to be slow.
+        `claimed_at`: when it was asked for (monotonic). `slows` is called once if it turns out to be slow, `leaves`
+        when nothing is left to be done but to report its end: the next may be claimed in the same trip.
         """
         begun: list[Errand] = []
         try:
             if not (job.needs_robots and await self._ask_robots(job, claimed_at)):
-                await self._attend(job, claimed_at, slows, begun)
+                await self._attend(job, claimed_at, slows, leaves, begun)
         finally:
             self._works.let_go(begun)
 
@@ -74,7 +75,9 @@ class Attendant:
         finally:
             self._works.let_go(begun)
 
-    async def _attend(self, job: Claimed, claimed_at: float, slows: Slows, begun: list[Errand]) -> None:
+    async def _attend(
+        self, job: Claimed, claimed_at: float, slows: Slows, leaves: Callable[[], None], begun: list[Errand]
+    ) -> None:
         """The same, with a list of the errands that are in hand."""
         errands = await self._begin(job, begun)
         fetch = await self._plan(errands)
@@ -83,7 +86,7 @@ class Attendant:
             return
         outcome = await self._asker.ask(job, claimed_at, fetch, slows, sparing.of(errands))
         try:
-            await self._conclude(job, errands, outcome, begun)
+            await self._conclude(job, errands, outcome, leaves, begun)
         finally:
             if isinstance(outcome, Fetched):
                 outcome.body.discard()
@@ -141,7 +144,9 @@ class Attendant:
             await self._works.store(errand, prepared, 0)
         return plan.fetch
 
-    async def _conclude(self, job: Claimed, errands: list[Errand], outcome: Outcome, begun: list[Errand]) -> None:
+    async def _conclude(
+        self, job: Claimed, errands: list[Errand], outcome: Outcome, leaves: Callable[[], None], begun: list[Errand]
+    ) -> None:
         if judging.was_quick(job, outcome, settings.FETCH_SLOW_AFTER_SECONDS):  # the next time in the fast lane
             with suppress(StoreUnavailable):
                 await self._trips.run(frontier.move(job.key, "fast"))
@@ -155,11 +160,13 @@ class Attendant:
                 await self._wait(job, errands, outcome, wait_seconds)
                 return
             await telling.tell(self._works, errands, outcome)
-        elif await self._tell_and_report(job, errands, outcome):
+        elif await self._tell_and_report(job, errands, outcome, leaves):
             return
         await self._finish(job, outcome, begun)
 
-    async def _tell_and_report(self, job: Claimed, errands: list[Errand], outcome: Outcome) -> bool:
+    async def _tell_and_report(
+        self, job: Claimed, errands: list[Errand], outcome: Outcome, leaves: Callable[[], None]
+    ) -> bool:
         """Whether the job has ended with its report. When telling everybody takes long, the report does not wait."""
         report, held = judging.report_of(outcome), list[asyncio.Task[object]]()
 
@@ -171,6 +178,7 @@ class Attendant:
             left = await self._tell(errands, outcome)
             soon.cancel()
             if not held:
+                leaves()
                 return not isinstance(await self._report_the_end(job, report, left), More)
             if left:
                 await self._works.finish(left)

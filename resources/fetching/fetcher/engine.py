@@ -79,7 +79,7 @@ class Engine:
                 _log.error("a part of the fetcher has failed: it ends, to be started again")
             self.end()
             await asyncio.wait({taking}, timeout=LEAVE_SECONDS)  # what it is about to claim must not be lost
-            await self._leave()
+            await self._leave_all()
             for part in ended:
                 part.result()  # raises what a part failed of
         finally:
@@ -156,7 +156,9 @@ class Engine:
             if isinstance(found, Doomed):
                 await self._attendant.dismiss(found)
             else:
-                await self._attendant.attend(found, asked_at, partial(self._slow, job, place))
+                await self._attendant.attend(
+                    found, asked_at, partial(self._slow, job, place), partial(self._leave, place)
+                )
         except StoreUnavailable as error:  # its lease lapses, and another fetcher does it again
             _log.warning("a job is left behind", extra={"url": job.url, "error": str(error)})
         except Exception:  # noqa: BLE001  the edge of a process: one job must not take the others along
@@ -164,9 +166,12 @@ class Engine:
         finally:
             if self._held.get(job.key) is job:
                 del self._held[job.key]
-            place.leave()
-            if self._slots.rooms.keys() - self._asked_lanes.keys():  # what is due there was not asked for
-                self._waking.due_in(0)
+            self._leave(place)
+
+    def _leave(self, place: Place) -> None:
+        place.leave()
+        if self._slots.rooms.keys() - self._asked_lanes.keys():  # what is due there was not asked for
+            self._waking.due_in(0)
 
     async def _renew_forever(self) -> None:
         """Shows that this fetcher is there, and sets leases anew, every third of them."""
@@ -184,7 +189,7 @@ class Engine:
             for key in lost.intersection(self._held):  # others have ended in the same trip
                 _log.warning("a job is somebody else's by now", extra={"key": key})
 
-    async def _leave(self) -> None:
+    async def _leave_all(self) -> None:
         """Waits for what is in flight, then gives back what is not done."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LEAVE_SECONDS)

@@ -17,6 +17,7 @@ class Place:
     def __init__(self, slots: "Slots", lane: Lane) -> None:
         self.lane = lane
         self._slots = slots
+        self._is_left = False
 
     def move(self, lane: Lane) -> None:
         """Goes on in another lane. That is never refused: the place in the one before is what is wanted."""
@@ -25,7 +26,10 @@ class Place:
         self.lane = lane
 
     def leave(self) -> None:
-        self._slots.count(self.lane, -1)
+        """Does nothing the second time."""
+        if not self._is_left:
+            self._is_left = True
+            self._slots.count(self.lane, -1)
 
 
 class Slots:

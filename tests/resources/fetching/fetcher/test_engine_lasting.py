@@ -3,17 +3,19 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 from pytest_django import Settings
 
+from resources.fetching.fetcher.attending import Attendant
 from retry import connections, standings
 from retry.errors import StoreUnavailable
 from retry.scripts import Call, Server
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, Peer, answer
 from tests.resources.fetching.fetcher.running import in_turn, run
-from tests.resources.fetching.fetchers import ended, fetching, stands, want
+from tests.resources.fetching.fetchers import at_rest, ended, fetching, stands, want
 from tests.resources.fetching.pages import page_work
 
 pytestmark = pytest.mark.usefixtures("pages")
@@ -89,6 +91,37 @@ def test_there_are_never_more_in_flight_than_slots(settings: Settings) -> None:
                 for work in works:
                     assert isinstance(await ended(work), standings.Done)
         assert most == 3
+
+    run(test)
+
+
+def test_a_place_is_free_while_the_end_of_its_job_is_reported(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FETCH_IN_FLIGHT = 8
+
+    async def test(origin: Origin) -> None:
+        last_came = asyncio.Event()
+        real = Attendant._report_the_end
+
+        async def report(self: Attendant, *given: Any) -> object:
+            await asyncio.wait_for(last_came.wait(), 10)
+            return await real(self, *given)
+
+        async def last(peer: Peer) -> None:
+            last_came.set()
+            await answer(body=b"page")(peer)
+
+        monkeypatch.setattr(Attendant, "_report_the_end", report)
+        addresses = [origin.does(path, answer(body=b"page")) for path in ("/a", "/b")] + [origin.does("/c", last)]
+        works = [page_work(url, str(number)) for number, url in enumerate(addresses)]
+        async with fetching(slots=2) as fetcher:
+            for work in works:
+                await want(work)
+            for work in works:
+                assert isinstance(await ended(work), standings.Done)
+            await at_rest()
+        assert fetcher.slots.taken("fast") == 0
 
     run(test)
 

@@ -83,3 +83,11 @@ def test_what_has_moved_leaves_the_fast_lane_its_fifth() -> None:
     for _ in range(20):
         slots.take("fast").move("slow")
     assert slots.rooms == {"fast": 2}
+
+
+def test_a_place_is_left_once() -> None:
+    slots = Slots(5, Now())
+    first, _ = slots.take("fast"), slots.take("fast")
+    first.leave()
+    first.leave()
+    assert slots.taken("fast") == 1
