@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from resources.fetching.fetcher.attending import Attendant
+from resources.fetching.fetcher.concluding import Concluder
 from retry import connections, standings
 from retry.errors import StoreUnavailable
 from retry.scripts import Call, Server
@@ -102,9 +102,9 @@ def test_a_place_is_free_while_the_end_of_its_job_is_reported(
 
     async def test(origin: Origin) -> None:
         last_came = asyncio.Event()
-        real = Attendant._report_the_end
+        real = Concluder._report_the_end
 
-        async def report(self: Attendant, *given: Any) -> object:
+        async def report(self: Concluder, *given: Any) -> object:
             await asyncio.wait_for(last_came.wait(), 10)
             return await real(self, *given)
 
@@ -112,7 +112,7 @@ def test_a_place_is_free_while_the_end_of_its_job_is_reported(
             last_came.set()
             await answer(body=b"page")(peer)
 
-        monkeypatch.setattr(Attendant, "_report_the_end", report)
+        monkeypatch.setattr(Concluder, "_report_the_end", report)
         addresses = [origin.does(path, answer(body=b"page")) for path in ("/a", "/b")] + [origin.does("/c", last)]
         works = [page_work(url, str(number)) for number, url in enumerate(addresses)]
         async with fetching(slots=2) as fetcher:
