@@ -18,7 +18,7 @@ from django.db.models import Case, CharField, Exists, F, OuterRef, Q, QuerySet, 
 from resources.fetching.addressing import targets
 from resources.models import ApiToken
 
-from ..knowing import ordering
+from ..knowing import continuing, ordering
 from ..knowing.models import MOST_URL_CHARACTERS, Batch, BatchItem, Resource, State, Step
 from ..writing import telling, wanting
 from ..writing.wanting import Wanted
@@ -98,8 +98,10 @@ def settle_batch(batch_id: UUID, now: datetime) -> bool:
     """Settles what has ended of one list; whether it is finished."""
     ended = Resource.objects.filter(url_digest=OuterRef("url_digest")).exclude(state=State.WANTED)
     items = open_items(batch_id).filter(Exists(ended))
-    ordering.update(items.filter(detail=JOINED), **_settled(ended, Value(Step.KNOWN.value)))
-    ordering.update(items, **_settled(ended, F("step")))
+    if digests := list(items.values_list("url_digest", flat=True)):
+        ordering.update(items.filter(detail=JOINED), **_settled(ended, Value(Step.KNOWN.value)))
+        ordering.update(items, **_settled(ended, F("step")))
+        continuing.resume(digests)  # who ended them may have been killed before
     return finish(batch_id, now)
 
 

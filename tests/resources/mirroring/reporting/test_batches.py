@@ -29,6 +29,16 @@ def test_a_list_is_finished_when_its_last_url_has_ended() -> None:
     assert batch.finished_at == NOW + HOUR
 
 
+def test_who_was_killed_when_a_url_had_ended_leaves_no_mark_beside_it(redis_servers: RedisServers) -> None:
+    """Neither for this list nor for another one, whichever is settled first."""
+    batch, other = report("a", "b").batch, report("a").batch
+    store("a")
+    batches.settle_batch(batch.pk, NOW)
+    assert redis_servers.state.client.keys("mirror:after:*") == [f"mirror:after:{digest_of(url('b'))}".encode()]
+    look_after_batches()
+    assert (steps(batch), steps(other)) == (["new", ""], ["known"])
+
+
 def test_to_settle_again_changes_nothing() -> None:
     batch = report("a", webhook="https://example.org/told").batch
     store("a")
