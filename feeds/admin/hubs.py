@@ -23,6 +23,9 @@ class Unchanged(UncountedAdmin):
 
     list_display_links = None
 
+    class Media:
+        css = {"all": ("feeds/admin.css",)}
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
@@ -76,23 +79,24 @@ class HubAdmin(Unchanged):
 
 @admin.register(Subscription)
 class SubscriptionAdmin(Unchanged):
-    list_display = ("of_feed", "at_hub", "stands", "trust", "next_request")
+    list_display = ("of_feed", "stands", "trust", "next_request")
     list_filter = ("state", "hub__kind")
     list_select_related = ("feed", "hub")
     search_fields = ("topic", "feed__slug")
     search_help_text = "A part of a topic, or of a feed's slug."
 
-    @admin.display(description="feed", ordering="topic")
+    @admin.display(description="feed, and who tells of it", ordering="topic")
     def of_feed(self, subscription: Subscription) -> SafeString:
+        about = f"{subscription.hub.url} · {subscription.hub.get_kind_display()}"
         if subscription.feed is None:
-            return format_html('<span class="name">deleted</span><span class="quiet">{}</span>', subscription.topic)
-        there = reverse("admin:feeds_feed_change", args=[subscription.feed.pk])
-        return format_html('<a class="name" href="{}">{}</a>', there, subscription.feed.shown_title)
-
-    @admin.display(description="hub or cloud", ordering="hub__url")
-    def at_hub(self, subscription: Subscription) -> SafeString:
-        hub = subscription.hub
-        return format_html('{}<span class="quiet">{}</span>', hub.url, hub.get_kind_display())
+            there, title = "", f"{subscription.topic}, deleted"
+        else:
+            there, title = (
+                reverse("admin:feeds_feed_change", args=[subscription.feed.pk]),
+                subscription.feed.shown_title,
+            )
+        named = '<a class="name" href="{}">{}</a>' if there else '<span class="name" title="{}">{}</span>'
+        return format_html(named + '<span class="quiet">{}</span>', there, title, about)
 
     @admin.display(description="how it stands", ordering="state")
     def stands(self, subscription: Subscription) -> SafeString:
