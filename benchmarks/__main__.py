@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from benchmarks import (
     blobs,
     cached,
+    changes,
     cold,
     feed_reading,
     fetcher,
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "misses": misses.measure,
     "idle": idle.measure,
     "painting": painting.measure,
+    "changes": changes.measure,
     "traffic": traffic.measure,
     "fetching": fetching.measure,
     "fetcher": fetcher.measure,

@@ -21,16 +21,16 @@ def rates(
 ) -> list[tuple[float, float]]:
     """Requests a second of both URLs, round by round, measured sometimes in this order and sometimes in that."""
     for url in urls:
-        _rate(url, seconds, connections)
+        rate(url, seconds, connections)
     return [_pair(urls, place % 2, seconds, connections) for place in range(rounds)]
 
 
 def _pair(urls: Sequence[str], first: int, seconds: int, connections: int) -> tuple[float, float]:
-    found = {side: _rate(urls[side], seconds, connections) for side in (first, 1 - first)}
+    found = {side: rate(urls[side], seconds, connections) for side in (first, 1 - first)}
     return found[0], found[1]
 
 
-def _rate(url: str, seconds: int, connections: int) -> float:
+def rate(url: str, seconds: int, connections: int = CONNECTIONS) -> float:
     """Requests a second. Raises RuntimeError when not all are answered with 200."""
     load = ["--threads", "1", "--connections", str(connections), "--duration", f"{seconds}s"]
     command = [tool(), *load, "--timeout", f"{PATIENCE_SECONDS}s", url]

@@ -12,8 +12,9 @@ from typing import cast
 import pytest
 
 from resources.traffic import rotating
+from retry import contents
 from tests.flows.crowd import Crowd, Visit
-from tests.flows.layers import load_line
+from tests.flows.layers import colour_of, load_line, write_speeds
 from tests.flows.stack import Stack, eventually
 
 pytestmark = pytest.mark.no_database
@@ -124,3 +125,19 @@ def test_clients_of_popular_content_never_meet_its_expiry_and_others_do(stack: S
     assert waits(seldom) >= 1
     assert stack.executions(f"{name}popular") >= 2
     assert len(seldom) < POPULAR
+
+
+def test_a_popular_tile_that_changed_is_painted_anew_before_anybody_asks(
+    stack: Stack, crowd: Crowd, tmp_path: Path
+) -> None:
+    tile, key = load_line(stack, "painted", tmp_path), contents.content_name("tile:painted:1:0:0:png")
+    assert crowd.visit(tile).status == 200
+    ask_at_once(stack, tile, POPULAR)
+    eventually(lambda: counted(stack, "tile", "painted", answer="hot") >= POPULAR - 1, 10, "the requests are counted")
+
+    def painted() -> str:
+        return colour_of(cast(bytes, stack.cache.hget(key, "body")))
+
+    assert painted() == "green"
+    stack.manage("load_speeds", "painted", str(write_speeds(tmp_path, "dark_red")))
+    eventually(lambda: painted() == "dark_red", 10, "nobody asks for it, and it is painted anew")

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from resources.tiles.arrays import Floats
-from resources.tiles.drawing import painting, scene
 from resources.tiles.drawing.scene import Index, Scene
 from resources.tiles.marking import changing, lines, seeing
 from resources.tiles.marking.changing import Look
@@ -16,20 +14,12 @@ from resources.tiles.reading.compiling import CompiledLayer
 from resources.tiles.reading.speeds import Speeds
 from resources.tiles.styling.style import parse_style
 from resources.tiles.touched import Touched
-from resources.tiles.window import LATTICE_PIXELS, Window
 
 from .. import builders
+from .comparing import different, scenes_of, with_speed
 
 ZOOMS = range(15)
-FAR = 160
 TOWN = compiling.compile_layer("lines", builders.many_lines(4000))
-
-
-def with_speed(before: Speeds, places: list[int], share: float) -> Speeds:
-    """Some segments at a share of the free flow of 50 km/h."""
-    speed, free = before.speed_kmh.copy(), before.free_flow_kmh.copy()
-    speed[places], free[places] = 50 * share, 50
-    return Speeds(speed, free)
 
 
 def marked(layer: CompiledLayer, after: Speeds, style: Mapping[str, Any], largest: int = 18) -> Touched:
@@ -39,27 +29,10 @@ def marked(layer: CompiledLayer, after: Speeds, style: Mapping[str, Any], larges
     return found
 
 
-def different(layer: CompiledLayer, after: Speeds, style: Mapping[str, Any], zoom: int) -> set[tuple[int, int]]:
-    """The tiles of a zoom whose pixels differ at either scale."""
+def painted(layer: CompiledLayer, after: Speeds, style: Mapping[str, Any] | None = None) -> list[Scene]:
+    """The layer as it is and with other speeds."""
     index = Index.build(geometry.read_geometry(layer.geometry))
-    parsed = parse_style("lines", style)
-    scenes = [scene.compose("lines", index, each, parsed) for each in (speeds.read_speeds(layer.speeds.data), after)]
-    groups = np.flatnonzero((scenes[0].classes != scenes[1].classes)[index.geometry.features])
-    lows, highs = scene.group_boxes(index.geometry)
-    low, high = lows[groups].min(axis=0), highs[groups].max(axis=0)
-    found = (_differing(scenes, zoom, scale, low, high) for scale in (1, 2))
-    return {(column % 2**zoom, row) for each in found for column, row in each if 0 <= row < 2**zoom}
-
-
-def _differing(scenes: list[Scene], zoom: int, scale: int, low: Floats, high: Floats) -> set[tuple[int, int]]:
-    """Columns and rows of the tiles that have differing pixels, as far round a box as strokes reach and more."""
-    level, size = zoom + scale - 1, LATTICE_PIXELS * scale
-    west, north = (np.floor(low * (LATTICE_PIXELS << level)).astype(int) - FAR * scale).tolist()
-    east, south = (np.ceil(high * (LATTICE_PIXELS << level)).astype(int) + FAR * scale).tolist()
-    window = Window(level, west, north, east - west, south - north)
-    drawn = [np.asarray(painting.draw(each, window, zoom, scale)) for each in scenes]
-    rows, columns = np.nonzero(drawn[0] != drawn[1])
-    return set(zip(((columns + west) // size).tolist(), ((rows + north) // size).tolist(), strict=True))
+    return scenes_of(index, style or {}, speeds.read_speeds(layer.speeds.data), after)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +40,8 @@ def _differing(scenes: list[Scene], zoom: int, scale: int, low: Floats, high: Fl
 )
 def test_what_one_segment_marks_is_what_looks_different(place: int, share: float) -> None:
     after = with_speed(speeds.read_speeds(TOWN.speeds.data), [place], share)
-    found, true = marked(TOWN, after, {}), [different(TOWN, after, {}, zoom) for zoom in ZOOMS]
+    found, scenes = marked(TOWN, after, {}), painted(TOWN, after)
+    true = [different(scenes, zoom) for zoom in ZOOMS]
     assert [found.tiles(zoom) >= true[zoom] for zoom in ZOOMS] == [True] * len(ZOOMS)
     assert sum(len(found.tiles(zoom) - true[zoom]) for zoom in ZOOMS) <= 0.1 * sum(map(len, true))
     assert sum(map(len, true)) >= 5
@@ -78,8 +52,9 @@ def test_what_many_segments_mark_misses_nothing_that_looks_different(monkeypatch
     places = list(range(0, 4000, 400))
     after = with_speed(speeds.read_speeds(TOWN.speeds.data), places, 0.1)
     found = marked(TOWN, after, {})
+    scenes = painted(TOWN, after)
     for zoom in (2, 5, 8, 10):
-        assert found.tiles(zoom) >= different(TOWN, after, {}, zoom)
+        assert found.tiles(zoom) >= different(scenes, zoom)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +70,10 @@ def test_what_many_segments_mark_misses_nothing_that_looks_different(monkeypatch
 def test_a_line_alone_marks_what_its_width_reaches(positions: Any, style: dict[str, Any]) -> None:
     layer = compiling.compile_layer("lines", builders.collection(builders.line("a", positions, speed=50, free_flow=50)))
     after = with_speed(speeds.read_speeds(layer.speeds.data), [0], 0.1)
-    found = marked(layer, after, style, 17)
+    found, scenes = marked(layer, after, style, 17), painted(layer, after, style)
     for zoom in (0, 1, 5, 9, 12, 14):
-        assert found.tiles(zoom) == different(layer, after, style, zoom)
-    deeper = different(layer, after, style, 17)
+        assert found.tiles(zoom) == different(scenes, zoom)
+    deeper = different(scenes, 17)
     assert all(found.includes(17, *tile) for tile in deeper)
 
 
