@@ -1,8 +1,8 @@
-"""`python -m tests.flows.mirror_reports REPORTERS HOST < LIST`: many report a list to a stack at once, and ask for it.
+"""`python -m tests.flows.mirror_reports REPORTERS HOST AT_ONCE < LIST`: many report a list to a stack at once.
 
 Each is a process, as those of the web are. The first asks for the files of the list's beginning by signed addresses as
-well, while they are reported. The host is asked without gaps from then on. Prints, as JSON, how many URLs were known
-and how many accepted, as each was told, and with what the asking ended.
+well, while they are reported. The host is asked without gaps from then on, by so many requests at once.
+Prints, as JSON, how many URLs were known and how many accepted, as each was told, and with what the asking ended.
 """
 
 import json
@@ -34,8 +34,8 @@ ASKED = 8
 SECONDS = 60
 
 
-def main(reporters: int, host: str, urls: Sequence[str]) -> None:
-    limiting.change(host, delay_seconds=0, in_flight=2 * ASKED)
+def main(reporters: int, host: str, at_once: int, urls: Sequence[str]) -> None:
+    limiting.change(host, delay_seconds=0, in_flight=at_once)
     connections.close_all()  # no connection is shared
     context = multiprocessing.get_context("fork")
     together, told = context.Barrier(reporters), context.SimpleQueue()
@@ -61,4 +61,4 @@ def ask(url: str) -> int:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], sys.stdin.read().split())
+    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.stdin.read().split())

@@ -12,7 +12,7 @@ from ..knowing import seen
 from ..knowing.models import Blob, State
 from ..knowing.seen import Seen
 from ..storing import losing, taking_down
-from ..writing import telling
+from ..writing import telling, wanting
 
 
 def checked(known: Mapping[str, Seen], now: datetime) -> dict[str, Seen]:
@@ -21,8 +21,9 @@ def checked(known: Mapping[str, Seen], now: datetime) -> dict[str, Seen]:
     Raises DatabaseError.
     """
     found = _compared(known)
-    gone = known.keys() - found.keys()
-    found |= _anew(sorted(gone), now) if gone else {}
+    wanted = [url for url, one in known.items() if one.state is State.WANTED]
+    changed = (known.keys() - found.keys()) | set(wanting.ended(wanted))
+    found |= _anew(sorted(changed), now) if changed else {}
     failed = {url: one for url, one in found.items() if one.failure in telling.IN_PLACE}
     return found | {url: replace(one, detail=telling.IN_PLACE[one.failure]) for url, one in failed.items()}
 

@@ -54,6 +54,14 @@ def test_what_has_another_file_by_now_is_told_of_that() -> None:
     assert (decision.status, decision.blob_digest) == ("known", content("b"))
 
 
+def test_what_was_stored_by_somebody_who_did_not_say_so_is_known() -> None:
+    resource("a")
+    seen.note({digest_of(url("a")): Seen(State.WANTED)})
+    store("a")
+    [decision] = report("a").decisions
+    assert (decision.status, decision.blob_digest) == ("known", content("a"))
+
+
 def test_what_is_there_is_compared_by_one_query_for_all() -> None:
     for number in range(50):
         resource(number)
