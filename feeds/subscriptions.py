@@ -60,8 +60,8 @@ class Subscription(models.Model):
 
     state = models.CharField(max_length=10, choices=STATES, default=State.WANTED.value, editable=False)
     intent = models.CharField(max_length=12, blank=True, editable=False)
-    by_address = models.BooleanField(default=False, editable=False)
-    """Whether a cloud is asked without a domain: it calls back the address that the request comes from."""
+    way = models.PositiveSmallIntegerField(default=0, editable=False)
+    """In which of the ways that there are it is asked for (`rsscloud.ways`)."""
     asked_at = models.DateTimeField("last asked", null=True, editable=False)
     verified_at = models.DateTimeField("in force since", null=True, editable=False)
     expires_at = models.DateTimeField("expires", null=True, editable=False)

@@ -5,6 +5,7 @@ from dataclasses import astuple, dataclass
 from enum import Enum
 from hashlib import sha256
 from typing import Any
+from urllib.parse import urlsplit
 
 from feeds import encoding
 from feeds.parsing.documents import Cloud
@@ -64,11 +65,12 @@ def _hub(said: Mapping[str, Any], linked: Mapping[str, Any], url: str) -> Offer 
 
 
 def _cloud(said: Mapping[str, Any], url: str) -> Offer | None:
-    """<source:cloud> goes before <cloud>."""
+    """<source:cloud> goes before <cloud>. A cloud knows the feed by what it calls itself, if that is at its host."""
     feed = encoding.feed_from_json(said)
+    known_as = feed.self_link if feed.self_link and _host(feed.self_link) == _host(url) else url
     if feed.cloud_url:
-        return Offer(Kind.RSSCLOUD, feed.cloud_url, url)
-    return _old_cloud(feed.cloud, url) if feed.cloud else None
+        return Offer(Kind.RSSCLOUD, feed.cloud_url, known_as)
+    return _old_cloud(feed.cloud, known_as) if feed.cloud else None
 
 
 def _old_cloud(cloud: Cloud, url: str) -> Offer | None:
@@ -85,6 +87,13 @@ def _address(cloud: Cloud) -> str:
     host = f"[{cloud.domain}]" if ":" in cloud.domain and not cloud.domain.startswith("[") else cloud.domain
     port = "" if cloud.port == default else f":{cloud.port}"
     return f"{scheme}://{host}{port}/{cloud.path.removeprefix('/')}"
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
 
 
 def _digest(*parts: str) -> str:

@@ -53,10 +53,10 @@ class Awaited:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The server says no. `why` is a sentence. `otherwise`: it may like it better if it is asked in the other way."""
+    """The server says no. `why` is a sentence. In so many `ways` it can be asked: it may like another one better."""
 
     why: str
-    otherwise: bool = False
+    ways: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Standing:
 
     state: State = State.WANTED
     intent: str = ""
-    by_address: bool = False
+    way: int = 0
     asked_at: datetime | None = None
     verified_at: datetime | None = None
     expires_at: datetime | None = None
@@ -116,8 +116,8 @@ def after(before: Standing, answer: Answer, now: datetime, luck: float, rules: R
             return ended(before, now, f"It cannot be taken back: {why}")
         case Missed(why) if before.state is State.LEAVING and before.failures >= MOST_FAREWELLS:
             return ended(before, now, f"It could not be taken back: {why}")
-        case Refused(_, otherwise):
-            return _refused(replace(before, by_address=before.by_address != otherwise), answer, now, luck)
+        case Refused():
+            return _refused(before, answer, now, luck)
         case Missed(why):
             return _missed(before, why, now, luck)
         case Taken():
@@ -152,13 +152,14 @@ def _awaited(before: Standing, until: datetime) -> Standing:
 
 
 def _refused(before: Standing, refused: Refused, now: datetime, luck: float) -> Standing:
-    """The other way is tried soon, once."""
-    pause = SOON if refused.otherwise and not before.failures else _pause(FIRST_REST, LONGEST_REST, before.failures)
+    """Each other way is tried soon, once."""
+    failures = before.failures + 1
+    pause = SOON if failures < refused.ways else _pause(FIRST_REST, LONGEST_REST, failures - refused.ways)
     state = before.state if before.is_in_force(now) else State.DENIED
-    way = " in another way" if refused.otherwise else ""
-    reason = f"Refused: {refused.why} Asked again{way} after {words.span(pause)}."
-    due_at = now + pause * (1 - luck / 10)
-    return replace(before, state=state, intent="", failures=before.failures + 1, due_at=due_at, reason=reason)
+    other = " in another way" if refused.ways > 1 else ""
+    reason = f"Refused: {refused.why} Asked again{other} after {words.span(pause)}."
+    stands = replace(before, state=state, intent="", way=(before.way + 1) % refused.ways, failures=failures)
+    return replace(stands, due_at=now + pause * (1 - luck / 10), reason=reason)
 
 
 def _missed(before: Standing, why: str, now: datetime, luck: float) -> Standing:

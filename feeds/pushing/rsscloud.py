@@ -27,40 +27,59 @@ class Request:
     body: bytes
 
 
-def request(offer: Offer, callback: str, *, by_address: bool = False) -> Request:
-    """Asks the cloud to call `callback`, an absolute URL, when the feed changes.
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a cloud is asked to call. With a domain it verifies that by a challenge.
 
-    With a domain the cloud verifies that by a challenge. `by_address`: without one, so that it calls back the address
-    that the request comes from, and tries that with a first call.
+    Without one it calls back the address that the request comes from, and tries that with a first call.
+    """
+
+    scheme: str
+    port: int
+    is_named: bool
+
+
+def ways(callback: str) -> tuple[Way, ...]:
+    """In which ways a cloud can be asked to call that URL, the best first.
+
+    Many clouds know no https: they are given port 80, from where the front, or what is before it, sends them on.
     """
     address = urlsplit(callback)
-    scheme, domain = address.scheme, address.hostname or ""
-    port = address.port or _PORTS[scheme]
+    port = address.port or _PORTS[address.scheme]
+    if address.scheme == "https":
+        return Way("https", port, True), Way("http", _PORTS["http"], True), Way("http", _PORTS["http"], False)
+    return Way("http", port, True), Way("http", port, False)
+
+
+def request(offer: Offer, callback: str, way: int = 0) -> Request:
+    """Asks the cloud to call `callback`, an absolute URL, when the feed changes, in that of the ways."""
+    address, every = urlsplit(callback), ways(callback)
+    chosen = every[way % len(every)]
+    domain = (address.hostname or "") if chosen.is_named else ""
     if offer.procedure:
-        named = [] if by_address else [domain]
-        given: list[xmlrpc.Value] = [NOTIFY_PROCEDURE, port, address.path, XML_RPC, [offer.topic], *named]
-        return Request(XML, xmlrpc.call(offer.procedure, given))
+        given: list[xmlrpc.Value] = [NOTIFY_PROCEDURE, chosen.port, address.path, XML_RPC, [offer.topic]]
+        return Request(XML, xmlrpc.call(offer.procedure, [*given, domain] if domain else given))
     fields = {
         "notifyProcedure": "",
         "registerProcedure": "",
-        "port": str(port),
+        "port": str(chosen.port),
         "path": address.path,
-        "protocol": f"{scheme}-post",
+        "protocol": f"{chosen.scheme}-post",
         "url1": offer.topic,
     }
-    named_fields = {} if by_address else {"domain": domain}
-    return Request(FORM, urlencode({**fields, **named_fields}).encode())
+    named = {"domain": domain} if domain else {}
+    return Request(FORM, urlencode({**fields, **named}).encode())
 
 
-def answer(body: bytes, *, was_called: bool) -> Answer:
-    """What a cloud's answer of 2xx says. `was_called`: by XML-RPC."""
+def answer(body: bytes, *, was_called: bool, ways: int = 1) -> Answer:
+    """What a cloud's answer of 2xx says. `was_called`: by XML-RPC. It can be asked in so many ways."""
     said = _called(body) if was_called else _noted(body)
     if said is None:
         return Missed("its answer says neither success nor failure.")
     success, why = said
     if success:
         return Granted(CLOUD_LEASE)
-    return Refused(f"{why[:MOST_WHY].rstrip('.')}." if why else "it gives no reason.", otherwise=True)
+    return Refused(f"{why[:MOST_WHY].rstrip('.')}." if why else "it gives no reason.", ways)
 
 
 def _called(body: bytes) -> tuple[bool, str] | None:

@@ -25,8 +25,7 @@ def request(subscription: Subscription) -> Fetch:
     """Raises ValueError for what cannot be sent."""
     hub = subscription.hub
     offer = Offer(Kind.RSSCLOUD, hub.url, subscription.topic, subscription.procedure)
-    address = callback.url(Kind.RSSCLOUD.value, subscription.token)
-    asked = rsscloud.request(offer, address, by_address=subscription.by_address)
+    asked = rsscloud.request(offer, _callback(subscription), subscription.way)
     return Fetch(
         hub.url,
         kind="cloud",
@@ -40,7 +39,12 @@ def request(subscription: Subscription) -> Fetch:
 def answer(subscription: Subscription, outcome: Fetched | NotModified | Failed) -> Answer:
     match outcome:
         case Fetched(_, body):
-            return rsscloud.answer(body.read(), was_called=bool(subscription.procedure))
+            ways = len(rsscloud.ways(_callback(subscription)))
+            return rsscloud.answer(body.read(), was_called=bool(subscription.procedure), ways=ways)
         case Failed(_, detail):
             return Missed(f"{detail.rstrip('.')}.")
     return Missed("it answered 304.")
+
+
+def _callback(subscription: Subscription) -> str:
+    return callback.url(Kind.RSSCLOUD.value, subscription.token)

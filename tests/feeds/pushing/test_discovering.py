@@ -44,6 +44,21 @@ def test_what_cannot_be_spoken_is_no_offer(cloud: Cloud) -> None:
     assert offered(Feed(cloud=cloud)) is None
 
 
+@pytest.mark.parametrize(
+    ("calls_itself", "known_as"),
+    [
+        ("http://feed.example/rss/", "http://feed.example/rss/"),
+        ("https://elsewhere.example/rss", URL),
+        ("", URL),
+    ],
+)
+def test_a_cloud_knows_a_feed_by_what_it_calls_itself_unless_that_is_elsewhere(
+    calls_itself: str, known_as: str
+) -> None:
+    found = offered(Feed(cloud_url="https://c.example/notify", self_link=calls_itself))
+    assert found == Offer(Kind.RSSCLOUD, "https://c.example/notify", known_as)
+
+
 def test_a_feed_that_says_nothing_offers_nothing() -> None:
     assert offered(Feed()) is None
 

@@ -92,15 +92,15 @@ def test_rules_that_leave_no_time_are_bent_before_a_registration_expires() -> No
     assert renewed_after(CLOUD_LEASE, 1.0, Rules(renew_after=20 * HOUR, spread=40 * HOUR)) < CLOUD_LEASE
 
 
-def test_a_refusal_is_followed_by_one_attempt_in_another_way_and_then_by_longer_and_longer_rests() -> None:
+def test_a_refusal_is_followed_by_the_other_ways_soon_and_then_by_longer_and_longer_rests() -> None:
     stands, waits, ways = asked(), [], []
-    for _ in range(6):
-        stands = after(stands, Refused("it says no.", otherwise=True), NOW, 0.0, RULES)
+    for _ in range(7):
+        stands = after(stands, Refused("it says no.", ways=3), NOW, 0.0, RULES)
         assert stands.due_at is not None
         waits.append(stands.due_at - NOW)
-        ways.append(stands.by_address)
-    assert waits == [MINUTE, 12 * HOUR, 24 * HOUR, 48 * HOUR, 96 * HOUR, timedelta(days=7)]
-    assert ways == [True, False] * 3
+        ways.append(stands.way)
+    assert waits == [MINUTE, MINUTE, 6 * HOUR, 12 * HOUR, 24 * HOUR, 48 * HOUR, 96 * HOUR]
+    assert ways == [1, 2, 0, 1, 2, 0, 1]
     assert stands.state is State.DENIED
     assert "it says no" in stands.reason
 

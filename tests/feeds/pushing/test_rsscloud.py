@@ -9,7 +9,7 @@ from feeds.pushing import rsscloud
 from feeds.pushing import xmlrpc as ours
 from feeds.pushing.discovering import Kind, Offer
 from feeds.pushing.renewing import CLOUD_LEASE, Granted, Missed, Refused
-from feeds.pushing.rsscloud import answer, request
+from feeds.pushing.rsscloud import answer, request, ways
 
 FEED = "https://feed.example/rss?a=1&b=2"
 REST = Offer(Kind.RSSCLOUD, "http://cloud.example:5337/pleaseNotify", FEED)
@@ -34,20 +34,25 @@ def test_a_form_names_where_to_call_and_the_domain_so_that_it_is_verified() -> N
     assert asked == {**NAMED, "domain": ["tarry.example"]}
 
 
-def test_without_a_domain_the_address_that_asks_is_called() -> None:
-    assert form(request(REST, "https://tarry.example/rsscloud/token", by_address=True)) == NAMED
+def test_clouds_that_know_no_https_are_given_port_80_and_those_that_know_no_domain_none() -> None:
+    callback = "https://tarry.example/rsscloud/token"
+    assert len(ways(callback)) == 3
+    plain = {**NAMED, "port": ["80"], "protocol": ["http-post"]}
+    assert form(request(REST, callback, 1)) == {**plain, "domain": ["tarry.example"]}
+    assert form(request(REST, callback, 2)) == plain
 
 
 def test_over_http_the_port_is_that_of_the_url() -> None:
-    asked = form(request(REST, "http://tarry.example:8000/rsscloud/token"))
-    assert (asked["port"], asked["protocol"]) == (["8000"], ["http-post"])
+    callback = "http://tarry.example:8000/rsscloud/token"
+    first, second = (form(request(REST, callback, way)) for way in range(len(ways(callback))))
+    assert (first["port"], first["protocol"]) == (["8000"], ["http-post"])
+    assert first == {**second, "domain": ["tarry.example"]}
 
 
-@pytest.mark.parametrize("by_address", [False, True])
-def test_a_call_by_xml_rpc_says_the_same_in_its_order(by_address: bool) -> None:
-    asked = request(CALLED, "http://tarry.example:8000/rsscloud/token", by_address=by_address)
+@pytest.mark.parametrize(("way", "domain"), [(0, ("tarry.example",)), (1, ())])
+def test_a_call_by_xml_rpc_says_the_same_in_its_order(way: int, domain: tuple[str, ...]) -> None:
+    asked = request(CALLED, "http://tarry.example:8000/rsscloud/token", way)
     parameters, procedure = xmlrpc.client.loads(asked.body)
-    domain = () if by_address else ("tarry.example",)
     assert procedure == "rssCloud.pleaseNotify"
     assert parameters == ("rssCloud.notify", 8000, "/rsscloud/token", "xml-rpc", [FEED], *domain)
 
@@ -74,7 +79,7 @@ def test_success_is_a_lease_of_25_hours(body: bytes) -> None:
     ],
 )
 def test_an_answer_that_says_false_is_a_refusal_with_its_reason(body: bytes, why: str) -> None:
-    assert answer(body, was_called=False) == Refused(why, otherwise=True)
+    assert answer(body, was_called=False, ways=3) == Refused(why, 3)
 
 
 @pytest.mark.parametrize("body", [b"", b"OK", b"<html><body>Welcome</body></html>", b"[1]", b"{", b'{"a": 1}', b"{}"])
@@ -97,8 +102,8 @@ def test_a_call_that_returns_true_succeeded(returned: bool) -> None:
 def test_a_call_that_returns_false_or_a_fault_is_a_refusal() -> None:
     said_no = xmlrpc.client.dumps((False,), methodresponse=True).encode()
     fault = xmlrpc.client.dumps(xmlrpc.client.Fault(4, "No such feed.")).encode()
-    assert answer(said_no, was_called=True) == Refused("it gives no reason.", otherwise=True)
-    assert answer(fault, was_called=True) == Refused("No such feed.", otherwise=True)
+    assert answer(said_no, was_called=True) == Refused("it gives no reason.")
+    assert answer(fault, was_called=True) == Refused("No such feed.")
     assert isinstance(answer(b"<methodCall/>", was_called=True), Missed)
 
 

@@ -103,7 +103,7 @@ def test_a_cloud_that_refuses_is_left_alone_for_hours(cloud: Cloud, speaks_json:
     gathered_from(test)
     found = only()
     assert found.due_at is not None
-    assert found.due_at > datetime.now(UTC) + timedelta(hours=6)
+    assert found.due_at > datetime.now(UTC) + timedelta(hours=5)
     assert "The feed cannot be read." in found.reason
 
 
