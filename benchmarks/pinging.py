@@ -1,8 +1,8 @@
 """`python -m benchmarks.pinging HOST`: pings a site as clouds do, in a process of its own.
 
-Each line of its input is JSON: URLs of feeds by their tokens, how many pings in all, over how many connections. All of
-them are sent as soon as their connection is free. Each line of its output has the moment of the first, in Unix
-seconds, how often there was which status, and the seconds that the answers took: median, p99.
+Each line of its input is JSON: URLs of feeds by their tokens, how many pings in all, over how many connections, spread
+over how many seconds. Each line of its output has the moment of the first, in Unix seconds, how often there was which
+status, and the seconds that the answers took: median, p99.
 """
 
 import asyncio
@@ -23,11 +23,12 @@ HEAD = f"POST /rsscloud/{{}} HTTP/1.1\r\nHost: {{}}\r\nContent-Type: {FORM}\r\nC
 Answers = list[tuple[float, int]]
 
 
-async def ping_all(host: str, urls: dict[str, str], pings: int, connections: int) -> dict[str, object]:
-    waiting = iter([_request(host, token, url) for token, url in islice(cycle(urls.items()), pings)])
+async def ping_all(host: str, urls: dict[str, str], pings: int, connections: int, spread: float) -> dict[str, object]:
+    requests = [_request(host, token, url) for token, url in islice(cycle(urls.items()), pings)]
     name, _, port = host.partition(":")
     streams = await asyncio.gather(*(asyncio.open_connection(name, int(port)) for _ in range(connections)))
     began, answers = time.time(), Answers()
+    waiting = iter([(began + spread * place / pings, request) for place, request in enumerate(requests)])
     await asyncio.gather(*(_ping(reader, writer, waiting, answers) for reader, writer in streams))
     for _, writer in streams:
         writer.close()
@@ -37,9 +38,10 @@ async def ping_all(host: str, urls: dict[str, str], pings: int, connections: int
 
 
 async def _ping(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, waiting: Iterator[bytes], answers: Answers
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, waiting: Iterator[tuple[float, bytes]], answers: Answers
 ) -> None:
-    for request in waiting:
+    for due, request in waiting:
+        await asyncio.sleep(max(0.0, due - time.time()))
         began = time.perf_counter()
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")

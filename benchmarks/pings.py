@@ -18,7 +18,8 @@ from benchmarks.telling_origin import origin
 from benchmarks.tiles import painted_tile
 from tests.flows.stack import Stack, eventually
 
-FEEDS, HERD, HERDING = 250, 10_000, 50
+FEEDS = 250
+HERD, HERDING, HERD_SECONDS = 10_000, 50, 4.0
 ROUNDS = 5
 REQUESTS, RATE, CONNECTIONS = 2000, 500, 25
 RATIO = 2.0
@@ -64,8 +65,8 @@ class Site:
     tile: str
     entries: int = 1
 
-    def ping(self, feeds: list[PingedFeed], pings: int, connections: int) -> Any:
-        return self.cloud.tell([{feed.token: feed.url for feed in feeds}, pings, connections])
+    def ping(self, feeds: list[PingedFeed], pings: int, connections: int, spread: float = 0.0) -> Any:
+        return self.cloud.tell([{feed.token: feed.url for feed in feeds}, pings, connections, spread])
 
     def publish(self) -> None:
         """All feeds have another entry. Before, the site comes to rest."""
@@ -79,10 +80,10 @@ class Site:
             found: dict[str, int] = json.load(answer)
             return found
 
-    def beside(self, feeds: list[PingedFeed], pings: int, connections: int) -> tuple[float, Any]:
+    def beside(self, feeds: list[PingedFeed], pings: int, connections: int, spread: float = 0.0) -> tuple[float, Any]:
         """p99 of a cached tile while they are pinged, in seconds, and what the cloud says of it."""
         with ThreadPoolExecutor(1) as pool:
-            told = pool.submit(self.ping, feeds, pings, connections)
+            told = pool.submit(self.ping, feeds, pings, connections, spread)
             return self.p99(), told.result()
 
     def p99(self) -> float:
@@ -134,7 +135,7 @@ def of_one(site: Site, feed: PingedFeed) -> Iterator[Figure | Note]:
     for _ in range(ROUNDS):
         site.publish()
         idle = site.p99()
-        beside, told = site.beside([feed], HERD, HERDING)
+        beside, told = site.beside([feed], HERD, HERDING, HERD_SECONDS)
         rounds.append((beside, idle))
         answers.update(told["statuses"])
     host = feed.url.split("/")[2]

@@ -5,6 +5,7 @@ The children import nothing of Django. `python -m feeds.gathering.apart BYTES PA
 
 import io
 import json
+import os
 import sys
 from dataclasses import asdict
 from queue import Empty, LifoQueue
@@ -18,6 +19,8 @@ from ..errors import FeedError
 from ..parsing.discovery import FeedAddress
 from ..readings import NoFeed, Question, Reading
 
+NICE = 5
+"""Hundreds of feeds may come at once: whoever answers clients goes before them."""
 FATAL, TOO_LONG = "It cannot be read: the reader failed.", "It takes too long to read."
 TOO_LARGE = "It takes more memory to read than there is for one feed."
 
@@ -89,4 +92,5 @@ def _refused(why: str) -> Message:
 
 
 if __name__ == "__main__":
+    os.nice(NICE)
     apart.serve(int(sys.argv[1]), int(sys.argv[2]), _answer)
