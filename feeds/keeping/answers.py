@@ -31,8 +31,8 @@ def offered(feed: Feed, outcome: Fetched | NotModified, reading: Reading | None)
     """Where it can be subscribed by now. A 304 need not repeat Link fields."""
     fields, linked = outcome.head.headers.getall("Link", []), feed.linked
     if fields or isinstance(outcome, Fetched):
-        page = {discovering.PAGE: feed.linked[discovering.PAGE]} if discovering.PAGE in feed.linked else {}
-        linked = {**Linked.read(fields, outcome.head.url).to_json(), **page}
+        kept = {name: feed.linked[name] for name in discovering.OURS if name in feed.linked}
+        linked = {**Linked.read(fields, outcome.head.url).to_json(), **kept}
     offer = discovering.offer(feed.said if reading is None else reading.said, linked, feed.url)
     return {"linked": linked, "offer_digest": offer.digest if offer else ""}
 

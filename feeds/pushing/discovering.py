@@ -15,6 +15,10 @@ from .websub import Linked
 
 PAGE = "page"
 """Where the hubs of the web page are kept that announces a feed: they tell of the page, when the feed has changed."""
+PASSED_OVER, MOST_PASSED_OVER = "passed over", 10
+"""Where servers are kept that have been asked in vain."""
+OURS = (PAGE, PASSED_OVER)
+"""What stands beside the Link fields, and is not from them."""
 XML_RPC = "xml-rpc"
 _HTTP_POST, _HTTPS_POST = "http-post", "https-post"
 _HTTPS_PORT = 443
@@ -55,13 +59,22 @@ def offer(said: Mapping[str, Any], linked: Mapping[str, Any], url: str) -> Offer
 
     `said` has the fields of `documents.Feed`, `linked` what the Link fields of its last answer said: `hubs` and `self`.
     """
-    return _hub(said, linked, url) or _cloud(said, url) or _hub({}, linked.get(PAGE, {}), url)
+    cloud = _cloud(said, url)
+    found = [*_hubs(said, linked, url), *([cloud] if cloud else []), *_hubs({}, linked.get(PAGE, {}), url)]
+    passed_over = linked.get(PASSED_OVER, ())
+    return next((one for one in found if one.server not in passed_over), found[0] if found else None)
 
 
-def _hub(said: Mapping[str, Any], linked: Mapping[str, Any], url: str) -> Offer | None:
-    """Link fields go before the document, the first hub before the others."""
+def passing_over(linked: Mapping[str, Any], server: str) -> dict[str, Any]:
+    """The same with a server that does not take the feed: another goes before it, as long as there is one."""
+    known = [each for each in linked.get(PASSED_OVER, ()) if each != server]
+    return {**linked, PASSED_OVER: [*known, server][-MOST_PASSED_OVER:]}
+
+
+def _hubs(said: Mapping[str, Any], linked: Mapping[str, Any], url: str) -> list[Offer]:
+    """Link fields go before the document."""
     found = websub.announced(Linked.from_json(linked), said.get("hubs", ()), said.get("self_link", ""), url)
-    return Offer(Kind.WEBSUB, found.hubs[0], found.topic) if found else None
+    return [Offer(Kind.WEBSUB, hub, found.topic) for hub in found.hubs] if found else []
 
 
 def _cloud(said: Mapping[str, Any], url: str) -> Offer | None:

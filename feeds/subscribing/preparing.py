@@ -20,10 +20,12 @@ from retry.work import Argument
 from ..pushing import renewing
 from ..pushing.renewing import Answer, Missed, State
 from ..subscriptions import Subscription
-from . import standings
+from . import standings, wanting
 from .asking import PROTOCOLS, SUBSCRIBE, UNSUBSCRIBE, Asking
 
 AGAIN_SECONDS = 5.0
+IN_VAIN = 3
+"""After so many attempts another server is asked, if the feed names one."""
 
 _log = logging.getLogger("tarry.feeds")
 
@@ -65,6 +67,8 @@ def settle(subscription: Subscription, answer: Answer, now: datetime) -> None:
     after = renewing.after(before, answer, now, random.random(), standings.rules())
     same = Subscription.objects.filter(pk=subscription.pk, asked_at=subscription.asked_at, state=subscription.state)
     same.update(**standings.fields_of(after))
+    if after.state is State.DENIED or (after.state is State.WANTED and after.failures >= IN_VAIN):
+        wanting.pass_over(subscription)
 
 
 def _begun(subscription: Subscription, now: datetime) -> Fetch | Mapping[str, Prepared]:

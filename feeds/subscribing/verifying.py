@@ -11,7 +11,7 @@ from ..pushing import renewing
 from ..pushing.discovering import Kind
 from ..pushing.renewing import ENDED_STATES, Refused, Standing, State
 from ..subscriptions import Subscription
-from . import standings
+from . import standings, wanting
 from .asking import SUBSCRIBE, UNSUBSCRIBE
 
 PENDING = timedelta(days=1)
@@ -37,7 +37,8 @@ def end(token: str, topic: str, now: datetime) -> bool:
 
 def deny(token: str, topic: str, reason: str, now: datetime) -> bool:
     """There is none, or not any more: its feed is polled as before. Raises DatabaseError."""
-    row = _of(token, topic).filter(asked_at__isnull=False).exclude(state=State.ENDED.value).first()
+    asked = _of(token, topic).filter(asked_at__isnull=False).exclude(state=State.ENDED.value)
+    row = asked.select_related("hub").first()
     if row is None:
         return False
     if row.state == State.LEAVING.value:
@@ -49,6 +50,8 @@ def deny(token: str, topic: str, reason: str, now: datetime) -> bool:
     Subscription.objects.filter(pk=row.pk, state=row.state).update(**standings.fields_of(after))
     if row.feed_id is not None:
         trust.tighten([row.feed_id], now)
+    if after.state is State.DENIED:
+        wanting.pass_over(row)
     return True
 
 

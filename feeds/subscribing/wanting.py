@@ -64,6 +64,22 @@ def end_one(subscription: Subscription, why: str, now: datetime) -> None:
     _end(Subscription.objects.filter(pk=subscription.pk), now, why)
 
 
+def pass_over(subscription: Subscription) -> None:
+    """Has another server asked that its feed offers, if there is one: this one was asked in vain.
+
+    Raises DatabaseError.
+    """
+    rows = Feed.objects.only("said", "linked", "url", "offer_digest").filter(subscriptions=subscription)
+    feed = rows.first()
+    if feed is None:
+        return
+    linked = discovering.passing_over(feed.linked, subscription.hub.url)
+    found = discovering.offer(feed.said, linked, feed.url)
+    if found is not None and found.digest != feed.offer_digest:
+        unchanged = Feed.objects.filter(pk=feed.pk, offer_digest=feed.offer_digest)
+        unchanged.update(linked=linked, offer_digest=found.digest)
+
+
 def prune(before: datetime) -> None:
     """Removes what ended before: until then its address answers that it is gone. Raises DatabaseError."""
     Subscription.objects.filter(ended_at__lt=before).delete()

@@ -4,7 +4,7 @@ import pytest
 
 from feeds.encoding import feed_to_json
 from feeds.parsing.documents import Cloud, Feed
-from feeds.pushing.discovering import Kind, Offer, offer
+from feeds.pushing.discovering import Kind, Offer, offer, passing_over
 
 URL = "https://feed.example/rss"
 
@@ -71,3 +71,15 @@ def test_another_offer_has_another_digest_and_one_server_has_one() -> None:
     assert first.digest != second.digest
     assert first.hub_digest == second.hub_digest
     assert first == offer({"cloud_url": cloud, "title": "A new title"}, {}, URL)
+
+
+def test_a_hub_that_was_asked_in_vain_is_passed_over_as_long_as_there_is_another() -> None:
+    said = feed_to_json(Feed(hubs=("https://one.example/", "https://two.example/"), cloud_url="https://c.example/"))
+    linked: dict[str, object] = {}
+    asked = []
+    for _ in range(4):
+        found = offer(said, linked, URL)
+        assert found is not None
+        asked.append(found.server)
+        linked = passing_over(linked, found.server)
+    assert asked == ["https://one.example/", "https://two.example/", "https://c.example/", "https://one.example/"]

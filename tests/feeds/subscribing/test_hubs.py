@@ -15,7 +15,7 @@ from feeds.subscriptions import Subscription
 from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, Hop, Timing
 from tests.feeds.gathered import feed, gather, gathered_from, rss, subscribe
 from tests.flows.hub_server import Hub
-from tests.hostile.origin import Origin
+from tests.hostile.origin import Origin, answer
 from tests.resources.fetching.fetchers import WAIT_SECONDS
 from tests.resources.mirroring.gathering.mirrored import in_a_thread
 
@@ -139,6 +139,18 @@ def test_a_hub_that_denies_is_asked_again_after_long_and_its_reason_is_kept(hub:
     gathered_from(test)
     assert "Not for you." in only().reason
     assert only().due_at - datetime.now(UTC) > timedelta(hours=5)  # type: ignore[operator]
+
+
+def test_where_one_hub_says_no_the_next_is_asked(hub: Hub) -> None:
+    async def test(origin: Origin) -> None:
+        refusing = origin.does("/refusing", answer("403 Forbidden"))
+        links = f'Link: <{refusing}>; rel="hub", <{hub.url}>; rel="hub", <{origin.url("/f")}>; rel="self"'
+        await read(origin.does("/f", feed(rss("one"), links)))
+        await scanned(lambda: hub.known)
+        await scanned(lambda: Subscription.objects.filter(hub__url=hub.url, state=State.VERIFIED.value).exists())
+
+    gathered_from(test)
+    assert Subscription.objects.get(hub__url__endswith="/refusing").state != State.VERIFIED.value
 
 
 def test_a_hub_that_takes_a_subscription_back_has_its_feed_polled_at_once(hub: Hub) -> None:
