@@ -5,6 +5,7 @@ at all of the layer again.
 """
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 from . import zorder
@@ -13,6 +14,8 @@ from .touched import Touched
 
 TOLD_SECONDS = 30.0
 MOST_CHANGES = 8
+"""So many are told apart: of more, some are told as one, with the version of the last of them."""
+
 MOST_TILES = 400
 """So many tiles of a layer are told, in some five kilobytes."""
 
@@ -30,10 +33,12 @@ def _described(layer: LayerView, now: float) -> dict[str, Any]:
         *(each.version for each in layer.expirations),
     )
     versions = [version for version in layer.marks.versions() if version > since]
-    untold, told = versions[:-MOST_CHANGES], versions[-MOST_CHANGES:]
+    told = versions[:: min(-1, len(versions) // -MOST_CHANGES)][::-1]
     most = MOST_TILES // max(1, len(told))
-    changes = [_change(version, layer.marks.at(version).at_most(most)) for version in told]
-    return {"version": layer.version, "since": max([since, *untold]), "changes": changes}
+    changes = [
+        _change(last, layer.marks.between(after, last).at_most(most)) for after, last in pairwise([since, *told])
+    ]
+    return {"version": layer.version, "since": since, "changes": changes}
 
 
 def _change(version: int, touched: Touched) -> dict[str, Any]:

@@ -40,9 +40,9 @@ class Marked:
         kept = self.versions > version
         return type(self)(self.keys[kept], self.versions[kept])
 
-    def at(self, version: int) -> Keys:
-        """The tiles whose last version is that one."""
-        keys: Keys = self.keys[self.versions == version]
+    def between(self, after: int, last: int) -> Keys:
+        """The tiles whose last version is above one, and not above another."""
+        keys: Keys = self.keys[(self.versions > after) & (self.versions <= last)]
         return keys
 
 
@@ -96,9 +96,9 @@ class Marks:
         found: list[int] = np.unique(np.concatenate([each.versions for each in self._all()])).tolist()
         return found
 
-    def at(self, version: int) -> Touched:
-        """What was touched last at a version."""
-        return Touched(tuple(each.at(version) for each in self.zooms), self.below.at(version))
+    def between(self, after: int, last: int) -> Touched:
+        """What was touched last at a version above one, and not above another."""
+        return Touched(tuple(each.between(after, last) for each in self.zooms), self.below.between(after, last))
 
     def pack(self) -> bytes:
         """The marks as bytes; empty for none."""

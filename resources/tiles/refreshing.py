@@ -53,7 +53,7 @@ def refresh_popular(slug: str, version: int) -> int:
     with locks.state() as client:
         client.delete(_asked(slug))  # before the layer is read: a change from now on asks anew
     layer = Layer.objects.filter(slug=slug, enabled=True).with_tiles().first()
-    if layer is None:
+    if layer is None or layer.kind == Layer.Kind.UPSTREAM:  # nobody tells us when other servers' tiles change
         return 0
     view = LayerView.of(layer, Marks.unpack(bytes(layer.marks)))
     return sum(_refresh(view, wanted) for wanted in _popular_tiles(view, version))

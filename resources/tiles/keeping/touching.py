@@ -5,8 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-import numpy as np
-
 from resources.models import Layer
 
 from .. import conf
@@ -14,7 +12,7 @@ from ..errors import LayerError
 from ..marking import changing, shapes
 from ..marking.changing import Look
 from ..marking.shapes import Data
-from ..reading import speeds
+from ..reading import patching, speeds
 from ..reading.geojson import Kind
 from ..reading.speeds import Speeds
 from ..touched import Touched
@@ -57,7 +55,7 @@ def by_data(layer: Layer, before: Data, after: Data) -> Change:
 
 def aside(layer: Layer, geometry: bytes, before: Speeds | None, after: Speeds) -> Change:
     """The same in a web process: what takes long, in a process of its own; all tiles where that has no place."""
-    if before is not None and len(geometry) < HERE_BYTES and _changed(before, after) <= HERE_CHANGED:
+    if before is not None and len(geometry) < HERE_BYTES and patching.changed(before, after) <= HERE_CHANGED:
         return here(layer, geometry, before, after)
     try:
         return Change(_apart(geometry, before, after, _look(layer)), _state(layer))
@@ -72,10 +70,6 @@ def _apart(geometry: bytes, before: Speeds | None, after: Speeds, look: Look) ->
         compiled.write_bytes(geometry)
         old = None if before is None else speeds.write_speeds(before)
         return apart.mark_apart(MarkJob(compiled, old, speeds.write_speeds(after), look), allowing.allowance())
-
-
-def _changed(before: Speeds, after: Speeds) -> int:
-    return int(np.count_nonzero(before.speed_kmh != after.speed_kmh))
 
 
 def _look(layer: Layer) -> Look:

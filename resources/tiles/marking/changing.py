@@ -16,8 +16,8 @@ from . import lines, seeing
 MOST_CHANGED = 20_000
 """Features of other classes. With more, nearly every tile is touched: all of the layer counts as changed."""
 
-MOST_LOOKED_AT = 500
-"""Groups of them: with more, something of them can be seen wherever there are some."""
+MOST_LOOKED_AT = 50
+"""Groups of them: with more, something of them can be seen nearly wherever there are some."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from .lines import DEEPEST, Zooms
 
 TILE_PIXELS = 256
 SLACK_PIXELS = 2.0
+MOST_POINTS = 200_000
+"""With more, all of the layer counts as changed: to cluster them for every zoom takes longer than painting does."""
 
 Rows = NDArray[np.int64]
 """Places, and what else makes a point look as it does: x, y, …"""
@@ -27,6 +29,8 @@ Rows = NDArray[np.int64]
 
 def touched_by(old: Points, new: Points, style: PointStyle, zooms: Zooms) -> Touched | None:
     """The tiles that look different; None for all."""
+    if max(len(old.x), len(new.x)) > MOST_POINTS:
+        return None
     of = _rows_by_zoom(old, new, style)
     found: list[Keys] = []
     for zoom in range(min(zooms.largest, DEEPEST) + 1):

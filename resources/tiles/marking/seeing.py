@@ -21,8 +21,8 @@ from ..window import SUPERSAMPLING, Window
 from ..zorder import Keys
 from .lines import SCALES
 
-MOST_ROWS = 8_000_000
-"""Of geometry that are painted for one change: half a second."""
+MOST_ROWS = 3_000_000
+"""Of geometry that are painted for one change: a third of a second."""
 
 ROWS_OF_A_LOOK = 20_000
 """So many rows cost as much as what is to be done for a look besides."""

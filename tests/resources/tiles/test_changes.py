@@ -57,10 +57,13 @@ def test_what_changed_long_ago_is_not_told_any_more(load: Load) -> None:
     assert found["since"] > at(40)
 
 
-def test_of_many_changes_the_last_are_told(load: Load) -> None:
-    found = told(load(), *((20 - number, tiles((number % 8, number // 8))) for number in range(12)))
-    assert len(found["changes"]) == changes.MOST_CHANGES
-    assert found["since"] == at(17)
+@pytest.mark.parametrize("count", [8, 9, 20])
+def test_of_many_changes_some_are_told_as_one(load: Load, count: int) -> None:
+    found = told(load(), *((25 - number, tiles((number % 8, number // 8))) for number in range(count)))
+    assert count / 4 <= len(found["changes"]) <= changes.MOST_CHANGES
+    assert found["changes"][-1]["version"] == at(25 - count + 1)
+    assert sum(len(change["zooms"]["3"]) for change in found["changes"]) == 2 * count
+    assert found["since"] < at(25)
 
 
 def test_a_large_change_is_told_more_coarsely(load: Load) -> None:

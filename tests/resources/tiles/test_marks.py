@@ -69,7 +69,7 @@ def test_a_block_has_the_newest_version_of_its_tiles(z: int, side: int, data: st
 def test_marks_come_back_as_they_were_packed() -> None:
     back = Marks.unpack(TWO_CHANGES.pack())
     assert (back.count, back.versions()) == (TWO_CHANGES.count, [10, 20])
-    assert back.at(10).tiles(1) == {(0, 0)}
+    assert back.between(0, 10).tiles(1) == {(0, 0)}
     assert [back.version_of(2, x, y) for x in range(4) for y in range(4)] == [
         TWO_CHANGES.version_of(2, x, y) for x in range(4) for y in range(4)
     ]
