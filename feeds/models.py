@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from . import hiding
 from .deciding.standing import State
 from .subscriptions import Hub, Subscription  # noqa: F401  # found by Django here
 
@@ -180,7 +181,14 @@ class Feed(models.Model):
 
     @property
     def shown_title(self) -> str:
-        return self.title or self.own_title or self.host  # not its address, which may hold secrets
+        return self.title or self._unless_it_shows_the_address(self.own_title) or self.host
+
+    @property
+    def shown_site(self) -> str:
+        return "" if any(part in self.site for part in hiding.secrets_of(self.url)) else self.site
+
+    def _unless_it_shows_the_address(self, text: str) -> str:
+        return "" if text and hiding.shows(text, self.url) else text
 
     @property
     def least(self) -> timedelta:

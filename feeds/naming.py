@@ -8,9 +8,6 @@ MOST_CHARACTERS = 60
 """Of a slug's words. What tells it from others comes after them."""
 
 _NO_WORD = re.compile(r"[^a-z0-9]+")
-_SAYS_NOTHING = frozenset(
-    {"feed", "feeds", "rss", "rss2", "atom", "rdf", "json", "xml", "php", "html", "index", "posts", "default", "www"}
-)
 _LAST_NUMBER = 9
 
 
@@ -24,12 +21,8 @@ def slug_of(text: str) -> str:
 
 
 def feed_slug(title: str, url: str) -> str:
-    """By its title; where that gives nothing, by its host and what its path says. Empty only for odd hosts."""
-    if slug := slug_of(title):
-        return slug
-    parts = urlsplit(url)
-    words = [word for word in re.split(r"[/._-]+", parts.path.lower()) if word and word not in _SAYS_NOTHING]
-    return slug_of(" ".join(((parts.hostname or "").removeprefix("www."), *words)))
+    """By its title; where that gives nothing, by its host: a path may hold secrets. Empty only for odd hosts."""
+    return slug_of(title) or slug_of((urlsplit(url).hostname or "").removeprefix("www."))
 
 
 def candidates(slug: str, kind: str, digest: str) -> tuple[str, ...]:

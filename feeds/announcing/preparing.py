@@ -11,7 +11,7 @@ from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.work import Argument
 
-from ..composing import pages
+from ..composing import origins
 from ..pushing import websub
 from . import changed
 
@@ -31,7 +31,7 @@ class Announce:
             str(arguments[0]),
             kind="hub",
             method="POST",
-            body=websub.publication(f"{pages.site()}{arguments[1]}"),
+            body=websub.publication(f"{origins.site()}{arguments[1]}"),
             headers={"Content-Type": websub.FORM},
             limits=replace(fetch_conf.fast_limits(), max_body_bytes=MOST_ANSWER_BYTES),
         )

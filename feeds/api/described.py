@@ -6,7 +6,8 @@ from datetime import datetime
 from ninja import Schema
 from pydantic import Field
 
-from feeds.encoding import entry_from_json
+from feeds.composing import origins
+from feeds.composing.heads import Origin
 from feeds.keeping import health
 from feeds.models import Entry, Feed
 from feeds.opml.outlines import Path
@@ -91,8 +92,8 @@ def described(feed: Feed, categories: tuple[Path, ...], site: str, *, with_url: 
     """The feed, with addresses on this site, `site`."""
     return FeedDescribed(
         slug=feed.slug,
-        title=feed.title or feed.own_title or feed.host,
-        site=feed.site or None,
+        title=feed.shown_title,
+        site=feed.shown_site or None,
         url=feed.url if with_url else None,
         categories=[list(path) for path in categories],
         standing=health.word(feed),
@@ -104,8 +105,9 @@ def described(feed: Feed, categories: tuple[Path, ...], site: str, *, with_url: 
     )
 
 
-def described_entry(row: Entry) -> EntryDescribed:
-    entry = entry_from_json(row.data)
+def described_entry(row: Entry, origin: Origin) -> EntryDescribed:
+    """The entry of a feed."""
+    entry = origins.entry(row, origin)
     return EntryDescribed(
         id=entry.id,
         link=entry.link,

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from ninja import Query
 from pydantic import Field
 
-from feeds.composing import selecting
+from feeds.composing import origins, selecting
 from feeds.composing.asking import Asked
 from feeds.composing.errors import AskError
 from feeds.composing.selecting import Bounds
@@ -129,9 +129,9 @@ def list_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
         raise Problem(422, str(error)) from error
     assert asked is not None
     found = selecting.select(asked, feed, Bounds(SEARCHED_ENTRIES, MOST_CHARACTERS))
-    older = {**given, "before": str(found.older)}
+    older, origin = {**given, "before": str(found.older)}, origins.of(feed)
     return Entries(
-        entries=[described_entry(row) for row in found.entries],
+        entries=[described_entry(row, origin) for row in found.entries],
         next=_next(request, older) if found.older else None,
     )
 

@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 
 from django.conf import settings
 
-from feeds import encoding
-from feeds.keeping import credentials
 from feeds.models import Category, Entry, Feed
 from feeds.parsing import documents
 from feeds.rendering import atom, jsonfeed, rss
@@ -14,10 +12,9 @@ from feeds.rendering.pages import Page
 from retry.contents import Prepared
 from retry.errors import PreparationError
 
-from . import heads, people, subjects
+from . import heads, origins, people, subjects
 from .asking import Asked
 from .errors import UnknownError
-from .heads import Origin
 from .selecting import Selection, select
 
 FRESH_SECONDS = 86_400
@@ -68,11 +65,6 @@ def _rendered(asked: Asked, subject: Feed | Category) -> tuple[bytes, str]:
     return renderer.render(_page(asked, subject, selection)), renderer.MEDIA_TYPE
 
 
-def site() -> str:
-    """Where this site is, for addresses in what it writes."""
-    return settings.PUBLIC_URL or f"http://127.0.0.1:{settings.PORT}"
-
-
 def hubs(asked: Asked) -> tuple[str, ...]:
     """The hub that is told when this page changes: searches and later pages have none, nor have those for people."""
     is_told_of = asked.format != "html" and asked.address == asked.path
@@ -80,7 +72,7 @@ def hubs(asked: Asked) -> tuple[str, ...]:
 
 
 def _page(asked: Asked, subject: Feed | Category, selection: Selection) -> Page:
-    here = site()
+    here = origins.site()
     is_alone = isinstance(subject, Feed)
     entries = [_entry(entry, is_alone=is_alone) for entry in selection.entries]
     return Page(
@@ -97,20 +89,14 @@ def _page(asked: Asked, subject: Feed | Category, selection: Selection) -> Page:
 
 def _head(asked: Asked, subject: Feed | Category) -> documents.Feed:
     if isinstance(subject, Feed):
-        return heads.single(origin(subject))
-    return heads.combined(subject.title, f"{site()}{asked.as_format('html').address}", asked.words)
+        return heads.single(origins.of(subject))
+    return heads.combined(subject.title, f"{origins.site()}{asked.as_format('html').address}", asked.words)
 
 
 def _entry(entry: Entry, *, is_alone: bool) -> documents.Entry:
-    read = encoding.entry_from_json(entry.data)
-    return read if is_alone else heads.from_elsewhere(read, origin(entry.feed))
-
-
-def origin(feed: Feed) -> Origin:
-    """Where it is known to be here, in place of an address that may hold secrets: one with a query or a password."""
-    may_hold_secrets = "?" in feed.url or credentials.is_private(feed)
-    url = f"{site()}{Asked.page_of_feed(feed.slug).address}" if may_hold_secrets else feed.url
-    return Origin(url, feed.shown_title, feed.site, encoding.feed_from_json(feed.said))
+    origin = origins.of(entry.feed)
+    read = origins.entry(entry, origin)
+    return read if is_alone else heads.from_elsewhere(read, origin)
 
 
 def _updated(subject: Feed | Category) -> datetime:

@@ -9,12 +9,12 @@ from django.db.models import Value
 from django.db.models.functions import Coalesce, NullIf
 from django.template.loader import render_to_string
 
-from feeds import encoding
 from feeds.models import ALL, Category, Entry, Feed
 from feeds.parsing import documents, sanitising
 from resources.mirroring.errors import UrlError
 from resources.mirroring.serving import addresses
 
+from . import origins
 from .asking import Asked, Format
 from .selecting import Selection, feeds_of
 
@@ -90,8 +90,8 @@ def _about_feed(feed: Feed) -> dict[str, Any]:
     return {
         "is_alone": True,
         "title": feed.shown_title,
-        "subtitle": feed.said.get("subtitle", ""),
-        "site": feed.site,
+        "subtitle": origins.of(feed).said.subtitle,
+        "site": feed.shown_site,
         "is_sample": feed.is_sample,
         "categories": [_of_category(category) for category in feed.categories.all()],
     }
@@ -101,7 +101,7 @@ def _about_combination(category: Category) -> dict[str, Any]:
     """With the categories in it, of everything the outermost, and with its feeds by their titles."""
     is_all = category.slug == ALL
     inside = Category.objects.filter(parent=None).exclude(pk=category.pk) if is_all else category.children.all()
-    title = Coalesce(NullIf("title", Value("")), NullIf("own_title", Value("")), "url")
+    title = Coalesce(NullIf("title", Value("")), NullIf("own_title", Value("")), "host")
     feeds = feeds_of(category)
     named = feeds.annotate(shown=title).order_by("shown")[:MOST_FEEDS]
     count = feeds.count()
@@ -117,7 +117,7 @@ def _about_combination(category: Category) -> dict[str, Any]:
 
 
 def shown(entry: Entry, *, is_alone: bool) -> Shown:
-    read = encoding.entry_from_json(entry.data)
+    read = origins.entry(entry, origins.of(entry.feed))
     html = sanitising.with_pictures(read.content or read.summary, mirrored)
     excerpt = _cut(sanitising.text_of(read.summary or read.content), EXCERPT_CHARACTERS)
     return Shown(

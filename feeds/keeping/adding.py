@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from resources.fetching.addressing.targets import parse as parse_target
 from resources.fetching.errors import FetchError
 
-from .. import addresses, naming
+from .. import addresses, hiding, naming
 from ..addresses import Address
 from ..deciding.standing import State
 from ..errors import AddressError, FeedError
@@ -113,7 +113,7 @@ def _create(missing: Mapping[str, Subscription], now: datetime) -> None:
 def _slugs(missing: Mapping[str, Subscription]) -> dict[str, str]:
     """A free slug for each, all of them different."""
     wished = {
-        digest: naming.candidates(naming.feed_slug(each.title, each.address.url), "feed", digest[:32])
+        digest: naming.candidates(naming.feed_slug(_title(each), each.address.url), "feed", digest[:32])
         for digest, each in missing.items()
     }
     every = {slug for slugs in wished.values() for slug in slugs}
@@ -132,13 +132,19 @@ def _row(slug: str, wanted: Subscription, now: datetime) -> Feed:
         slug=slug,
         **places.fields_of(wanted.address),
         sealed_password=credentials.sealed_password(wanted.address.password),
-        title=" ".join(mending.clean(wanted.title).split())[:MOST_TITLE_CHARACTERS],
+        title=_title(wanted),
         site=_site(wanted.site),
         said={name: value for name, value in said.items() if value},
         next_check_at=now,
         reason="It was added, and never fetched before.",
         created_at=now,
     )
+
+
+def _title(wanted: Subscription) -> str:
+    """As people call it; empty where that shows its address, as in lists that have nothing else to say."""
+    title = " ".join(mending.clean(wanted.title).split())[:MOST_TITLE_CHARACTERS]
+    return "" if hiding.shows(title, wanted.address.url) else title
 
 
 def _site(url: str) -> str:

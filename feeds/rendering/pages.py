@@ -40,10 +40,15 @@ class Page:
         written = entry.id or entry.link
         if not written:
             written = f"{self.moment(entry).isoformat()} {entry.title or entry.content[:200]}"
-        elif _ABSOLUTE.fullmatch(written):
+        elif is_absolute(written):
             return written
         feed = entry.source.url if entry.source and entry.source.url else self.feed.self_link or self.address
         return f"{feed.partition('#')[0]}#{quote(written, safe='')}"
+
+
+def is_absolute(text: str) -> bool:
+    """Whether an id is an IRI with a scheme, and so may be unique everywhere."""
+    return _ABSOLUTE.fullmatch(text) is not None
 
 
 def timestamp(moment: datetime) -> str:

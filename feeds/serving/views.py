@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 
-from feeds.composing import pages, subjects
+from feeds.composing import origins, pages, subjects
 from feeds.composing.asking import Asked
 from feeds.composing.errors import AskError, UnknownError
 from feeds.keeping import aliases
@@ -42,7 +42,7 @@ def feed(request: HttpRequest, address: str) -> HttpResponse:
     if asked.format == "html" and answer.status_code in {200, 304}:
         answer["Content-Security-Policy"] = content_security_policy(settings.RETRY_AFTER_SERVER)
     if answer.status_code in {200, 304} and (hubs := pages.hubs(asked)):
-        answer["Link"] = links(hubs, f"{pages.site()}{asked.address}")
+        answer["Link"] = links(hubs, f"{origins.site()}{asked.address}")
     return answer
 
 

@@ -6,6 +6,7 @@ from pytest_django import Settings
 from feeds.composing import pages
 from feeds.models import Feed
 from feeds.parsing.documents import Feed as Feed_
+from feeds.parsing.documents import Source
 from retry.contents import Prepared
 from retry.errors import PreparationError
 from tests.feeds import rows
@@ -65,14 +66,39 @@ def test_what_is_not_there_any_more_is_told_as_such(address: str) -> None:
     assert told.value.status == 404
 
 
-@pytest.mark.parametrize("fields", [{"own_title": ""}, {"user": "me"}])
+SECRETS = {
+    "token": "https://secret.example.org/feed?token=abcdef",
+    "path": "https://secret.example.org/u/9f86d081884c7d659a2f/rss",
+    "password": "https://secret.example.org/feed",
+}
+
+
+@pytest.mark.parametrize("kind", SECRETS)
 @pytest.mark.parametrize("format_", [".atom", ".rss", ".json", "/"])
 @pytest.mark.parametrize("path", ["/feeds/secret", "/feeds/category/open"])
-def test_what_an_address_may_hide_is_on_no_page(path: str, format_: str, fields: dict[str, str]) -> None:
-    url = "https://secret.example.org/feed" if "user" in fields else "https://secret.example.org/feed?token=abcdef"
-    said = Feed_(link="https://secret.example.org/", self_link=url)
-    row = rows.feed("secret", entry(1, id="7"), entry(2, id="8"), said=said, url=url, **fields)
+def test_what_an_address_may_hide_is_on_no_page(path: str, format_: str, kind: str) -> None:
+    url = SECRETS[kind]
+    said = Feed_(id=url, title=url, link=url if kind == "path" else "https://secret.example.org/", self_link=url)
+    entries = [
+        entry(1, id="7"),
+        entry(
+            2, id=f"{url}/8" if kind == "path" else "8", content=f'<a href="{url}">here</a>' if kind == "path" else ""
+        ),
+        entry(3, source=Source(url if kind != "password" else "", url if kind != "password" else "", "")),
+    ]
+    row = rows.feed("secret", *entries, said=said, url=url, user="me" if kind == "password" else "")
     rows.category("open", row)
     body = prepared(f"{path}{format_}").body.decode()
     assert url.partition("://")[2] not in body
     assert "abcdef" not in body
+    assert "9f86d081884c7d659a2f" not in body
+
+
+@pytest.mark.parametrize("path", ["/feeds/sea", "/feeds/all"])
+@pytest.mark.parametrize("format_", [".atom", ".rss", ".json"])
+def test_ids_stay_when_a_feed_has_moved(path: str, format_: str) -> None:
+    row = rows.feed("sea", entry(1, id="7"), entry(2, id="", link=""), url="http://sea.example.org/feed")
+    before = prepared(f"{path}{format_}").body
+    assert b"sea.example.org/feed" not in before
+    Feed.objects.filter(pk=row.pk).update(url="https://sea.example.org/other")
+    assert prepared(f"{path}{format_}").body == before

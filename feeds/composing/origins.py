@@ -1,0 +1,46 @@
+"""Feeds and their entries as pages name them: without what the address of a feed may hide, under ids that stay."""
+
+import re
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from feeds import encoding, hiding
+from feeds.models import Entry, Feed
+from feeds.parsing import documents
+
+from . import heads
+from .asking import Asked
+from .heads import Origin
+
+_NOT_IN_TAGS = re.compile(r"[^a-z0-9.-]+")
+
+
+def site() -> str:
+    """Where this site is, for addresses in what it writes."""
+    return settings.PUBLIC_URL or f"http://127.0.0.1:{settings.PORT}"
+
+
+def of(feed: Feed) -> Origin:
+    """By its row; neither its address nor another one that it had is in it."""
+    secrets = hiding.secrets_of(feed.url)
+    return Origin(
+        id=_tag("feed", feed.pk),
+        url=f"{site()}{Asked.page_of_feed(feed.slug).as_format('atom').address}",
+        title=feed.shown_title,
+        site=feed.shown_site,
+        said=encoding.feed_from_json(hiding.without(feed.said, secrets)),
+        secrets=secrets,
+    )
+
+
+def entry(row: Entry, origin: Origin) -> documents.Entry:
+    """What the entry says."""
+    read = encoding.entry_from_json(hiding.without(row.data, origin.secrets))
+    return heads.named(read, _tag("entry", row.pk))
+
+
+def _tag(kind: str, number: int) -> str:
+    """An id that follows no address (RFC 4151): a row's, by its number."""
+    host = _NOT_IN_TAGS.sub("-", urlsplit(site()).hostname or "").strip("-")
+    return f"tag:{host},2026:{kind}:{number}"
