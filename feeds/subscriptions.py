@@ -73,6 +73,7 @@ class Subscription(models.Model):
     in_a_row = models.PositiveIntegerField("arrived in a row", default=0, editable=False)
     before_miss = models.PositiveIntegerField(default=0, editable=False)
     missed_at = models.DateTimeField(null=True, editable=False)
+    vain_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     ended_at = models.DateTimeField(null=True, editable=False)
 

@@ -47,13 +47,15 @@ Finding = Read | Unchanged | Unreadable | Failed
 class Circumstances:
     """When and by what rules it is decided. `now` is aware, in UTC; `luck`, from 0 to 1, spreads feeds over time.
 
-    `is_pushed`: a hub tells of changes. `refused_moves`: addresses that people have taken back.
+    `is_pushed`: a hub tells of changes; `told_in_vain`: it has just told of one, and nothing was there yet.
+    `refused_moves`: addresses that people have taken back.
     """
 
     now: datetime
     rules: Rules = field(default_factory=Rules)
     luck: float = 0.5
     is_pushed: bool = False
+    told_in_vain: bool = False
     refused_moves: Collection[str] = ()
 
 
@@ -119,6 +121,9 @@ def _interval(hints: Hints, published: Collection[datetime], given: Circumstance
     length, reasons = found.length, [found.why]
     if given.is_pushed:
         length, reasons = rules.most, [f"Its hub tells of changes: checked every {words.span(rules.most)} besides."]
+    if given.told_in_vain:
+        why = f"It was told of, and nothing was there: looked at again in {words.span(rules.least)}."
+        length, reasons = rules.least, [why]
     for asked, who in ((hints.fresh, "Its server says that it is fresh for"), (hints.ttl, "It asks to be kept for")):
         if asked is not None and asked > length:
             length = asked

@@ -27,8 +27,9 @@ def store(feed: Feed, kept: Kept, reading: Reading, received_at: datetime, now: 
         if (missed := storing.missed_turn(feed, received_at)) is not None:
             return missed
         storing.store_entries(feed, kept, reading, now, is_whole=False)
-        relied_on = trust.note(feed, received_at, has_news=storing.has_news(feed, reading))
-        fields: dict[str, Any] = {**storing.taken_up(received_at), "is_pushed": relied_on}
+        news, changed = storing.has_news(feed, reading), bool(reading.rows)
+        reliance = trust.note(feed, received_at, has_news=news, has_changed=changed)
+        fields: dict[str, Any] = {**storing.taken_up(received_at), "is_pushed": reliance.is_relied_on}
         if not is_last:
             del fields["handed_over_at"]
         if reading.rows:

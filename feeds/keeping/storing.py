@@ -7,7 +7,7 @@ import random
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from threading import Lock
@@ -78,8 +78,10 @@ def store(feed: Feed, kept: Kept, came: Came, now: datetime) -> Stored:
             return missed
         if came.reading is not None:
             store_entries(feed, kept, came.reading, now, is_whole=True)
-        feed.is_pushed = trust.note(feed, came.began_at, has_news=has_news(feed, came.reading))
-        decision = _decide(feed, came, now)
+        news, changed = has_news(feed, came.reading), came.reading is not None and bool(came.reading.rows)
+        reliance = trust.note(feed, came.began_at, has_news=news, has_changed=changed)
+        feed.is_pushed = reliance.is_relied_on
+        decision = _decide(feed, came, now, told_in_vain=reliance.told_in_vain)
         is_changed = came.reading is not None and _changes_output(feed, came.reading)
         _store_feed(feed, came, decision, now, is_changed=is_changed)
         if is_changed:
@@ -176,9 +178,9 @@ def _among(feed: Feed, ids: Collection[int]) -> QuerySet[Entry]:
     return Entry.objects.filter(feed=feed, pk__in=ids)
 
 
-def _decide(feed: Feed, came: Came, now: datetime) -> Decision:
+def _decide(feed: Feed, came: Came, now: datetime, *, told_in_vain: bool) -> Decision:
     published = Entry.objects.filter(feed=feed).order_by("-happened_at", "-pk").values_list("happened_at", flat=True)
-    given = standings.circumstances(feed, now, random.random())
+    given = replace(standings.circumstances(feed, now, random.random()), told_in_vain=told_in_vain)
     return checking.decide(standings.standing_of(feed), came.finding, list(published[:SEEN_MOMENTS]), given)
 
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Collection
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -21,29 +21,38 @@ WITHIN = timedelta(hours=1)
 PARTS = 12
 
 
-def note(feed: Feed, began_at: datetime, *, has_news: bool) -> bool:
-    """Notes what a look at the feed shows, that began then; whether the feed need not be polled often from now on.
+@dataclass(frozen=True, slots=True)
+class Reliance:
+    """Whether a feed need not be polled often from now on; and whether it was told of, and nothing was there yet."""
+
+    is_relied_on: bool = False
+    told_in_vain: bool = False
+
+
+def note(feed: Feed, began_at: datetime, *, has_news: bool, has_changed: bool) -> Reliance:
+    """Notes what a look at the feed shows, that began then.
 
     `feed` is as it was before the look. In the transaction that stores what was found. Raises DatabaseError.
     """
     subscription = _subscription(feed)
     if subscription is None:
-        return False
+        return Reliance()
     pushed_at = Feed.objects.values_list("pushed_at", flat=True).get(pk=feed.pk)
     since = subscription.created_at if subscription.verified_at else None
     record = record_of(subscription)
-    found = trusting.verdict(record, Look(began_at, has_news, feed.fetch_began_at, pushed_at, since))
+    look = Look(began_at, has_news, feed.fetch_began_at, pushed_at, since, has_changed)
+    found = trusting.verdict(record, look)
     score = score_of(subscription.hub)
     if found is not Verdict.NOTHING:
         record = trusting.recorded(record, found, began_at)
         Subscription.objects.filter(pk=subscription.pk).update(**_fields(record))
-        score = _score(subscription.hub_id, found, pushed_at, began_at)
+        score = _score(subscription.hub_id, found, pushed_at, began_at) if found is not Verdict.VAIN else score
     is_in_force = (
         subscription.state == State.VERIFIED.value
         and subscription.expires_at is not None
         and subscription.expires_at > began_at
     )
-    return is_in_force and trusting.is_relied_on(record, score)
+    return Reliance(is_in_force and trusting.is_relied_on(record, score), found is Verdict.VAIN)
 
 
 def tighten(feeds: Collection[int], now: datetime) -> None:
@@ -70,6 +79,7 @@ def record_of(subscription: Subscription) -> Record:
         in_a_row=subscription.in_a_row,
         before_miss=subscription.before_miss,
         missed_at=subscription.missed_at,
+        vain_at=subscription.vain_at,
     )
 
 

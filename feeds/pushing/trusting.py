@@ -15,6 +15,9 @@ WEIGHT = 0.1
 LATE = timedelta(minutes=10)
 """News that polling has found may still be told of for so long: polling was quick then, and the hub not silent."""
 
+EARLY = timedelta(hours=1)
+"""News so soon after a push that seemed to be of nothing is what was told of: its server had it late."""
+
 
 class Verdict(Enum):
     """What a look at a feed says of whoever should tell of its changes."""
@@ -22,18 +25,23 @@ class Verdict(Enum):
     TOLD = "told"
     MISSED = "missed"
     LATE = "told of what polling had just found"
+    VAIN = "told of nothing, so far"
     NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """How it went with one feed. `in_a_row` is how often its news was told of since the last that was not."""
+    """How it went with one feed. `in_a_row` is how often its news was told of since the last that was not.
+
+    `vain_at`: when it was looked at for a push, and nothing had changed.
+    """
 
     told: int = 0
     missed: int = 0
     in_a_row: int = 0
     before_miss: int = 0
     missed_at: datetime | None = None
+    vain_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A feed was looked at. `has_news`: something was there that was not before.
+    """A feed was looked at. `has_news`: something was there that was not before; or `has_changed` what was there.
 
     `looked_at` is when it was looked at before this, `pushed_at` when it was last told of, `since` since when the
     subscription holds. None: never.
@@ -58,6 +66,7 @@ class Look:
     looked_at: datetime | None
     pushed_at: datetime | None
     since: datetime | None
+    has_changed: bool = False
 
 
 def verdict(before: Record, look: Look) -> Verdict:
@@ -65,25 +74,28 @@ def verdict(before: Record, look: Look) -> Verdict:
     if look.since is None or look.looked_at is None:
         return Verdict.NOTHING
     was_told = look.pushed_at is not None and look.pushed_at > look.looked_at
-    if look.has_news and was_told:
+    was_early = before.vain_at is not None and look.at - before.vain_at <= EARLY
+    if look.has_news and (was_told or was_early):
         return Verdict.TOLD
     if look.has_news:
         return Verdict.MISSED if look.since <= look.looked_at else Verdict.NOTHING
     if was_told and before.missed_at and look.pushed_at and look.pushed_at - before.missed_at <= LATE:
         return Verdict.LATE
-    return Verdict.NOTHING
+    return Verdict.VAIN if was_told and not look.has_changed else Verdict.NOTHING
 
 
 def recorded(before: Record, found: Verdict, now: datetime) -> Record:
     """The record of the feed with this verdict in it. One miss begins the count anew, at once."""
     match found:
         case Verdict.TOLD:
-            return replace(before, told=before.told + 1, in_a_row=before.in_a_row + 1, missed_at=None)
+            return replace(before, told=before.told + 1, in_a_row=before.in_a_row + 1, missed_at=None, vain_at=None)
         case Verdict.MISSED:
             return Record(before.told, before.missed + 1, 0, before.in_a_row, now)
         case Verdict.LATE:
             missed = max(before.missed - 1, 0)
             return Record(before.told + 1, missed, before.before_miss + before.in_a_row + 1)
+        case Verdict.VAIN:
+            return replace(before, vain_at=now)
         case Verdict.NOTHING:
             return before
 
@@ -99,7 +111,7 @@ def scored(before: Score, found: Verdict) -> Score:
         case Verdict.LATE:
             share = min(before.share / (1 - WEIGHT), 1.0) if before.told else 1.0
             return Score(before.told + 1, max(before.missed - 1, 0), share)
-        case Verdict.NOTHING:
+        case Verdict.VAIN | Verdict.NOTHING:
             return before
 
 

@@ -95,6 +95,19 @@ def test_a_push_that_brings_nothing_new_is_no_reason_for_trust() -> None:
     assert the_hub().first_push_at is None
 
 
+def test_a_feed_that_was_told_of_in_vain_is_looked_at_again_soon_and_what_is_there_then_counts() -> None:
+    one = Followed("one")
+    for _ in range(ENOUGH):
+        one.look(pushed=True)
+    vain = one.look(news=False, pushed=True)
+    assert vain.is_pushed
+    assert vain.next_check_at - one.now <= 1.1 * vain.least
+    assert "It was told of, and nothing was there: looked at again in 15 min." in vain.reason
+    Subscription.objects.update(vain_at=one.now + DAY - vain.least)
+    assert one.look().is_pushed
+    assert (the_hub().arrived, the_hub().missed) == (ENOUGH + 1, 0)
+
+
 def test_what_a_feed_had_before_it_was_subscribed_counts_for_nothing() -> None:
     one = Followed("one")
     Subscription.objects.update(created_at=one.now + DAY / 2)

@@ -1,5 +1,6 @@
 """Whether those who tell of changes are believed."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -27,9 +28,23 @@ def test_news_that_polling_found_first_counts_against_it() -> None:
     assert trusting.verdict(Record(), look(news=True, pushed=2 * HOUR)) is Verdict.MISSED
 
 
-def test_what_is_told_without_news_says_nothing() -> None:
-    assert trusting.verdict(Record(), look(news=False, pushed=MINUTE)) is Verdict.NOTHING
+def test_what_is_told_without_news_counts_for_nothing() -> None:
+    assert trusting.verdict(Record(), look(news=False, pushed=MINUTE)) is Verdict.VAIN
+    assert trusting.scored(Score(3, 1, 0.9), Verdict.VAIN) == Score(3, 1, 0.9)
     assert trusting.verdict(Record(), look(news=False)) is Verdict.NOTHING
+
+
+def test_a_push_of_an_edit_is_not_in_vain() -> None:
+    edited = replace(look(news=False, pushed=MINUTE), has_changed=True)
+    assert trusting.verdict(Record(), edited) is Verdict.NOTHING
+
+
+def test_news_that_a_server_has_later_than_its_hub_told_of_it_counts_for_the_hub() -> None:
+    vain = trusting.recorded(Record(told=4, in_a_row=4), Verdict.VAIN, NOW - 15 * MINUTE)
+    assert trusting.verdict(vain, look(news=True, pushed=2 * HOUR)) is Verdict.TOLD
+    assert trusting.recorded(vain, Verdict.TOLD, NOW) == Record(told=5, in_a_row=5)
+    long_ago = trusting.recorded(Record(), Verdict.VAIN, NOW - 2 * HOUR)
+    assert trusting.verdict(long_ago, look(news=True, pushed=2 * HOUR)) is Verdict.MISSED
 
 
 def test_news_that_may_be_older_than_the_subscription_is_not_held_against_it() -> None:
@@ -59,7 +74,7 @@ def test_a_push_that_comes_just_after_polling_makes_good_for_it() -> None:
     assert trusting.scored(trusting.scored(hub, Verdict.MISSED), Verdict.LATE) == Score(2, 0, 1.0)
 
     later = look(news=False, pushed=30 * MINUTE - LATE - MINUTE)
-    assert trusting.verdict(missed, later) is Verdict.NOTHING
+    assert trusting.verdict(missed, later) is Verdict.VAIN
 
 
 def test_a_hub_is_not_trusted_before_its_first_real_push() -> None:
