@@ -40,7 +40,7 @@ def touched_by_speeds(compiled_geometry: bytes, before: Speeds | None, after: Sp
     if np.count_nonzero(changed) > MOST_CHANGED:
         return None
     if not changed.any():
-        return Touched.nothing()
+        return Touched.nothing(min(look.max_zoom, lines.DEEPEST))
     shapes = geometry.read_geometry(compiled_geometry)
     touched = lines.touched_by(shapes, changed, style, lines.Zooms(look.min_zoom, look.max_zoom))
     if np.count_nonzero(changed[shapes.features]) > MOST_LOOKED_AT:

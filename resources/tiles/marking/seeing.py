@@ -24,7 +24,7 @@ from .lines import SCALES
 MOST_ROWS = 3_000_000
 """Of geometry that are painted for one change: a third of a second."""
 
-ROWS_OF_A_LOOK = 20_000
+ROWS_OF_A_LOOK = 40_000
 """So many rows cost as much as what is to be done for a look besides."""
 
 FEW_GROUPS = 2_000
@@ -45,7 +45,9 @@ class Sight:
     style: Style
     lows: Floats
     highs: Floats
-    changed: NDArray[np.bool_]
+    changed: Indexes
+    west: float
+    east: float
     rows_left: int
 
     def differs(self, z: int, x: int, y: int) -> bool:
@@ -56,8 +58,8 @@ class Sight:
         width = strokes.odd_width(self.style.width_at(tile.z) * SUPERSAMPLING * tile.scale)
         reach = width / 2 + 4
         whole = Window.of(tile)
-        there = self._near(whole, reach) & self.changed
-        window = self._around(whole, np.flatnonzero(there), int(reach) + 1)
+        there = self.changed[self._near(whole, reach, self.changed)]
+        window = self._around(whole, there, int(reach) + 1)
         if window is None:
             return False
         near = np.flatnonzero(self._near(window, reach))
@@ -80,20 +82,19 @@ class Sight:
 
     def _some_of(self, groups: Indexes) -> Indexes:
         """The changed groups and a few of the others, of those that can be drawn over changed ones."""
-        changed = self.changed[groups]
+        changed = np.isin(groups, self.changed)
         features = self.geometry.features[groups]
         least = np.maximum(self.before, self.after)[features[changed]].min()
         over = np.flatnonzero(~changed & (self.after[features] >= least))
         return np.sort(np.concatenate((groups[changed], groups[over[:: len(over) // FEW_GROUPS + 1]])))
 
-    def _near(self, window: Window, reach: float) -> NDArray[np.bool_]:
-        """The groups whose boxes come near a window, whichever turn of the globe they are on."""
-        found = np.zeros(len(self.lows), np.bool_)
-        for turn in TURNS:
+    def _near(self, window: Window, reach: float, groups: Indexes | slice = slice(None)) -> NDArray[np.bool_]:
+        """Which of the groups have boxes that come near a window, whichever turn of the globe they are on."""
+        lows, highs = self.lows[groups], self.highs[groups]
+        found = np.zeros(len(lows), np.bool_)
+        for turn in window.turns(self.west, self.east, reach):
             u0, v0, u1, v1 = window.unit_box(reach, turn)
-            found |= (
-                (self.lows[:, 0] <= u1) & (self.highs[:, 0] >= u0) & (self.lows[:, 1] <= v1) & (self.highs[:, 1] >= v0)
-            )
+            found |= (lows[:, 0] <= u1) & (highs[:, 0] >= u0) & (lows[:, 1] <= v1) & (highs[:, 1] >= v0)
         return found
 
     def _around(self, whole: Window, groups: Indexes, reach: int) -> Window | None:
@@ -124,8 +125,9 @@ class Sight:
 def seen(geometry: Geometry, before: Classes, after: Classes, style: Style, touched: Touched) -> Touched:
     """The tiles of those that look different, as far as that is found out; those deeper than the last zoom stay."""
     lows, highs = scene.group_boxes(geometry)
-    changed = (before != after)[geometry.features]
-    sight = Sight(geometry, before, after, style, lows, highs, changed, MOST_ROWS)
+    changed = np.flatnonzero((before != after)[geometry.features])
+    west, east = float(lows[:, 0].min()), float(highs[:, 0].max())
+    sight = Sight(geometry, before, after, style, lows, highs, changed, west, east, MOST_ROWS)
     return Touched(tuple(_seen(sight, z, keys) for z, keys in enumerate(touched.zooms)), touched.below)
 
 

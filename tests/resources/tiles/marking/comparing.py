@@ -32,6 +32,8 @@ def different(scenes: list[Scene], zoom: int) -> set[tuple[int, int]]:
     """The tiles of a zoom whose pixels differ at either scale between two scenes of one geometry."""
     geometry = scenes[0].index.geometry
     groups = np.flatnonzero((scenes[0].classes != scenes[1].classes)[geometry.features])
+    if not len(groups):
+        return set()
     lows, highs = scene.group_boxes(geometry)
     low, high = lows[groups].min(axis=0), highs[groups].max(axis=0)
     found = (_differing(scenes, zoom, scale, low, high) for scale in (1, 2))
