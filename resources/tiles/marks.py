@@ -82,6 +82,8 @@ class Marks:
         """
         new = touched.at_most(MOST_OF_A_CHANGE)
         old = self._above(after)
+        if not new:
+            return old, after
         deepest = min(new.deepest, old.deepest) if old.count else new.deepest
         old, new = old._as_deep_as(deepest) if old.count else type(self)._none(deepest), new.as_deep_as(deepest)
         zooms = tuple(map(_over, old.zooms, new.zooms, (version,) * (deepest + 1)))

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from celery import current_app
 from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from resources import locks
 from resources.models import Layer
-from retry import popularity, serving
+from retry import connections, popularity, serving
 from retry.conf import conf
 from retry.deciding import Serve
-from retry.errors import StoreUnavailable
 
 from . import asking
 from .layers import LayerView
@@ -37,11 +37,10 @@ _log = logging.getLogger("tarry.layers")
 def refresh_soon(slug: str, version: int) -> None:
     """Has a worker do it for a change that made this version. Never fails: else tiles are refreshed when asked for."""
     try:
-        with locks.state() as client:
-            if not client.set(_asked(slug), 1, nx=True, ex=ASKED_SECONDS):
-                return
+        if not connections.client("state").set(_asked(slug), 1, nx=True, ex=ASKED_SECONDS):
+            return
         current_app.send_task(TASK, [slug, version], queue=QUEUE, retry=False, ignore_result=True)
-    except (StoreUnavailable, OperationalError, OSError) as error:
+    except (RedisError, OperationalError, OSError) as error:
         _log.warning("popular tiles are not refreshed before they are asked for", extra={"error": str(error)})
 
 

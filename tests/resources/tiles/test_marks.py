@@ -76,6 +76,11 @@ def test_marks_come_back_as_they_were_packed() -> None:
     assert Marks.unpack(Marks().pack()).count == 0
 
 
+def test_a_change_that_touches_nothing_leaves_all_marks_as_exact_as_they_were() -> None:
+    kept, all_before = TWO_CHANGES.with_touched(Touched.nothing(), 30, 0)
+    assert (kept.count, kept.deepest, all_before) == (TWO_CHANGES.count, 1, 0)
+
+
 def test_what_was_touched_long_ago_is_forgotten() -> None:
     kept, all_before = TWO_CHANGES.with_touched(touched({(0, 0)}, {(0, 1)}), 30, 15)
     assert all_before == 15
