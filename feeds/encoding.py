@@ -3,6 +3,7 @@
 Empty fields are left out. Characters that databases do not keep (NUL, halves of surrogate pairs) go.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from datetime import datetime
@@ -26,6 +27,11 @@ def entry_to_json(entry: Entry) -> Json:
 def entry_from_json(data: Mapping[str, Any]) -> Entry:
     """The same entry. Fields of another version are passed over."""
     return Entry(**_read(data, Entry))
+
+
+def size(written: Mapping[str, Any]) -> int:
+    """How long it is as JSON, in characters."""
+    return len(json.dumps(written, ensure_ascii=False))
 
 
 def feed_to_json(feed: Feed) -> Json:

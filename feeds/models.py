@@ -73,6 +73,10 @@ class Scan(models.Model):
         return f"{self.started_at:%Y-%m-%d %H:%M:%S}: {self.feeds} feeds"
 
 
+SAID = ("said", "hints", "discovered", "notes", "refused_moves", "moving", "reason", "linked")
+"""Fields of a feed that may be long, and that nothing but its own page and its scan has a use for."""
+
+
 class Feed(models.Model):
     """A feed: where it is, what is known of it, when it is fetched next and why then.
 
@@ -203,7 +207,7 @@ class Entry(models.Model):
     """An entry of a feed. Found again by its marks (`updating.Marks`); `data` has the fields of `documents.Entry`.
 
     `happened_at` is its place in lists. `text` is what is searched. `left_at` is when it left the feed's document:
-    until then it is not pruned, or it would come as new again.
+    until then it is not pruned, or it would come as new again. `size` is what `data` has, in characters of JSON.
     """
 
     feed = models.ForeignKey(Feed, related_name="entries", on_delete=models.CASCADE)
@@ -215,6 +219,7 @@ class Entry(models.Model):
     link = models.TextField(blank=True)
     text = models.TextField(blank=True)
     data = models.JSONField()
+    size = models.PositiveIntegerField(default=0)
     happened_at = models.DateTimeField()
     first_seen_at = models.DateTimeField()
     changed_at = models.DateTimeField()

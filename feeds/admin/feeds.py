@@ -19,17 +19,14 @@ from resources.mirroring.admin import words
 
 from ..errors import MoveError
 from ..keeping import adding, credentials, editing, flagging, health, pausing, versions
-from ..models import Feed
+from ..models import SAID, Feed
 from . import feed_page, importing
 from .acting import Acting
 from .filters import CategoryFilter, HealthFilter
 from .forms import AddForm, ChangeForm
 
 SECRET = ("user", "password", "headers")
-_UNLISTED = (
-    *("said", "hints", "discovered", "notes", "refused_moves", "etag", "last_modified", "reason"),
-    *("sealed_password", "sealed_headers", "validated_url"),
-)
+_UNLISTED = (*SAID, "etag", "last_modified", "sealed_password", "sealed_headers", "validated_url")
 
 
 @admin.register(Feed)

@@ -5,7 +5,7 @@ from typing import Annotated, cast
 from django.http import HttpRequest
 from ninja import Path, Router
 
-from feeds.models import MOST_SLUG_CHARACTERS, Feed
+from feeds.models import MOST_SLUG_CHARACTERS, SAID, Feed
 from resources.api import tokens
 from resources.api.problems import Problem
 from resources.models import ApiToken
@@ -27,8 +27,8 @@ def anybody(request: HttpRequest) -> ApiToken | bool | None:
 
 
 def find_feed(slug: str) -> Feed:
-    """Raises Problem."""
-    feed = Feed.objects.filter(slug=slug).first()
+    """Without what it says, which may be much: that is read when it is asked for. Raises Problem."""
+    feed = Feed.objects.filter(slug=slug).defer(*SAID).first()
     if feed is None:
         raise Problem(404, f"There is no feed “{slug}”. /api/feeds lists those that there are.")
     return feed

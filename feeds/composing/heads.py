@@ -10,12 +10,14 @@ from feeds.rendering.pages import is_absolute
 class Origin:
     """A feed, as its entries name it: where it is here, what it is called here, and what it says of itself.
 
-    Neither `id` nor `url` is the address that it is fetched from, which may hold secrets and may change: readers take
-    entries for new ones when ids change. `secrets` are parts of that address, which `said` has not.
+    `page` is the path of its page for people. Neither `id` nor `url` is the address that it is fetched from, which may
+    hold secrets and may change: readers take entries for new ones when ids change. `secrets` are parts of that
+    address, which `said` has not.
     """
 
     id: str
     url: str
+    page: str
     title: str
     site: str
     said: Feed

@@ -1,18 +1,20 @@
 """Feeds and their entries as pages name them: without what the address of a feed may hide, under ids that stay."""
 
 import re
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from feeds import encoding, hiding
-from feeds.models import Entry, Feed
+from feeds.models import Category, Entry, Feed
 from feeds.parsing import documents
 
 from . import heads
 from .asking import Asked
 from .heads import Origin
 
+_NAMES = ("slug", "url", "host", "title", "own_title", "site", "said")
 _NOT_IN_TAGS = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -23,15 +25,24 @@ def site() -> str:
 
 def of(feed: Feed) -> Origin:
     """By its row; neither its address nor another one that it had is in it."""
-    secrets = hiding.secrets_of(feed.url)
+    secrets, asked = hiding.secrets_of(feed.url), Asked.page_of_feed(feed.slug)
     return Origin(
         id=_tag("feed", feed.pk),
-        url=f"{site()}{Asked.page_of_feed(feed.slug).as_format('atom').address}",
+        url=f"{site()}{asked.as_format('atom').address}",
+        page=asked.address,
         title=feed.shown_title,
         site=feed.shown_site,
         said=encoding.feed_from_json(hiding.without(feed.said, secrets)),
         secrets=secrets,
     )
+
+
+def of_all(subject: Feed | Category, entries: Iterable[Entry]) -> Mapping[int, Origin]:
+    """The feeds of these entries, which are on a page of `subject`, each once."""
+    if isinstance(subject, Feed):
+        return {subject.pk: of(subject)}
+    rows = Feed.objects.only(*_NAMES).in_bulk({entry.feed_id for entry in entries})
+    return {pk: of(feed) for pk, feed in rows.items()}
 
 
 def entry(row: Entry, origin: Origin) -> documents.Entry:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from django.conf import settings
 
-from feeds.models import Category, Entry, Feed
+from feeds.models import Category, Feed
 from feeds.parsing import documents
 from feeds.rendering import atom, jsonfeed, rss
 from feeds.rendering.pages import Page
@@ -74,9 +74,12 @@ def hubs(asked: Asked) -> tuple[str, ...]:
 def _page(asked: Asked, subject: Feed | Category, selection: Selection) -> Page:
     here = origins.site()
     is_alone = isinstance(subject, Feed)
-    entries = [_entry(entry, is_alone=is_alone) for entry in selection.entries]
+    by_feed = origins.of_all(subject, selection.entries)
+    found = ((row, by_feed[row.feed_id]) for row in selection.entries if row.feed_id in by_feed)
+    said = ((origins.entry(row, origin), origin) for row, origin in found)
+    entries = [read if is_alone else heads.from_elsewhere(read, origin) for read, origin in said]
     return Page(
-        feed=_head(asked, subject),
+        feed=heads.single(by_feed[subject.pk]) if isinstance(subject, Feed) else _combined(asked, subject),
         entries=entries,
         address=f"{here}{asked.address}",
         updated=_updated(subject),
@@ -87,16 +90,8 @@ def _page(asked: Asked, subject: Feed | Category, selection: Selection) -> Page:
     )
 
 
-def _head(asked: Asked, subject: Feed | Category) -> documents.Feed:
-    if isinstance(subject, Feed):
-        return heads.single(origins.of(subject))
+def _combined(asked: Asked, subject: Category) -> documents.Feed:
     return heads.combined(subject.title, f"{origins.site()}{asked.as_format('html').address}", asked.words)
-
-
-def _entry(entry: Entry, *, is_alone: bool) -> documents.Entry:
-    origin = origins.of(entry.feed)
-    read = origins.entry(entry, origin)
-    return read if is_alone else heads.from_elsewhere(read, origin)
 
 
 def _updated(subject: Feed | Category) -> datetime:

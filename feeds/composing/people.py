@@ -9,13 +9,14 @@ from django.db.models import Value
 from django.db.models.functions import Coalesce, NullIf
 from django.template.loader import render_to_string
 
-from feeds.models import ALL, Category, Entry, Feed
+from feeds.models import ALL, SAID, Category, Entry, Feed
 from feeds.parsing import documents, sanitising
 from resources.mirroring.errors import UrlError
 from resources.mirroring.serving import addresses
 
 from . import origins
 from .asking import Asked, Format
+from .heads import Origin
 from .selecting import Selection, feeds_of
 
 MEDIA_TYPE = "text/html; charset=utf-8"
@@ -75,23 +76,25 @@ class Shown:
 def render(asked: Asked, subject: Feed | Category, selection: Selection) -> bytes:
     """The page, in UTF-8."""
     is_alone = isinstance(subject, Feed)
+    by_feed = origins.of_all(subject, selection.entries)
+    found = ((row, by_feed[row.feed_id]) for row in selection.entries if row.feed_id in by_feed)
     context = {
         "asked": asked,
         "formats": [Link(asked.as_format(name).address, title, media_type) for name, title, media_type in FORMATS],
-        "entries": [shown(entry, is_alone=is_alone) for entry in selection.entries],
+        "entries": [shown(entry, origin, is_alone=is_alone) for entry, origin in found],
         "newer": asked.newer_than(selection.newer).address if selection.newer else "",
         "older": asked.older_than(selection.older).address if selection.older else "",
-        **(_about_feed(subject) if isinstance(subject, Feed) else _about_combination(subject)),
+        **(_about_feed(subject, by_feed[subject.pk]) if isinstance(subject, Feed) else _about_combination(subject)),
     }
     return render_to_string("feeds/page.html", context).encode()
 
 
-def _about_feed(feed: Feed) -> dict[str, Any]:
+def _about_feed(feed: Feed, origin: Origin) -> dict[str, Any]:
     return {
         "is_alone": True,
-        "title": feed.shown_title,
-        "subtitle": origins.of(feed).said.subtitle,
-        "site": feed.shown_site,
+        "title": origin.title,
+        "subtitle": origin.said.subtitle,
+        "site": origin.site,
         "is_sample": feed.is_sample,
         "categories": [_of_category(category) for category in feed.categories.all()],
     }
@@ -103,7 +106,7 @@ def _about_combination(category: Category) -> dict[str, Any]:
     inside = Category.objects.filter(parent=None).exclude(pk=category.pk) if is_all else category.children.all()
     title = Coalesce(NullIf("title", Value("")), NullIf("own_title", Value("")), "host")
     feeds = feeds_of(category)
-    named = feeds.annotate(shown=title).order_by("shown")[:MOST_FEEDS]
+    named = feeds.defer(*SAID).annotate(shown=title).order_by("shown")[:MOST_FEEDS]
     count = feeds.count()
     return {
         "is_all": is_all,
@@ -116,8 +119,8 @@ def _about_combination(category: Category) -> dict[str, Any]:
     }
 
 
-def shown(entry: Entry, *, is_alone: bool) -> Shown:
-    read = origins.entry(entry, origins.of(entry.feed))
+def shown(entry: Entry, origin: Origin, *, is_alone: bool) -> Shown:
+    read = origins.entry(entry, origin)
     html = sanitising.with_pictures(read.content or read.summary, mirrored)
     excerpt = _cut(sanitising.text_of(read.summary or read.content), EXCERPT_CHARACTERS)
     return Shown(
@@ -131,7 +134,7 @@ def shown(entry: Entry, *, is_alone: bool) -> Shown:
         is_longer=any(tag in html for tag in _SEEN) or sanitising.text_of(html) != excerpt,
         enclosures=[_enclosed(each) for each in read.enclosures],
         comments=read.comments,
-        source=None if is_alone else _of_feed(entry.feed),
+        source=None if is_alone else Link(origin.page, origin.title),
     )
 
 

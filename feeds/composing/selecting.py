@@ -12,13 +12,13 @@ from .places import Place
 SEARCHED_ENTRIES = 10_000
 """So many are searched for a page. A page may be short for that; the next one goes on from there."""
 MOST_CHARACTERS = 5_000_000
-"""Of the texts of a page: it ends before its limit where they are long."""
+"""Of all that a page's entries say: it ends before its limit where that is much."""
 _CHUNK = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of the work for a page: how many entries are searched, how long its texts may be."""
+    """Of the work for a page: how many entries are searched, how much they may say."""
 
     searched_entries: int
     characters: int
@@ -26,7 +26,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Entries, the newest first, with their feeds; where older ones follow, and newer ones precede."""
+    """Entries, the newest first, without what is searched of them; where older ones follow, and newer ones precede."""
 
     entries: tuple[Entry, ...]
     older: Place | None
@@ -100,18 +100,22 @@ def _newer(among: QuerySet[Entry], place: Place) -> QuerySet[Entry]:
 
 def _up_to(limit: int, entries: QuerySet[Entry], bounds: Bounds) -> tuple[list[Entry], bool]:
     """As many as a page has, and whether there are more."""
-    found: list[Entry] = []
+    chosen, is_cut = _within(limit, entries, bounds)
+    rows = Entry.objects.defer("text").in_bulk(chosen)
+    found = [rows[pk] for pk in chosen if pk in rows]  # some may be gone since
+    return found, is_cut and bool(found)
+
+
+def _within(limit: int, entries: QuerySet[Entry], bounds: Bounds) -> tuple[list[int], bool]:
+    """Their numbers. No entry is read for that."""
+    chosen: list[int] = []
     characters = 0
-    for entry in entries.select_related("feed")[: limit + 1].iterator(chunk_size=_CHUNK):
-        characters += _length(entry)
-        if len(found) == limit or (found and characters > bounds.characters):
-            return found, True
-        found.append(entry)
-    return found, False
-
-
-def _length(entry: Entry) -> int:
-    return len(entry.data.get("content", "")) + len(entry.data.get("summary", ""))
+    for pk, size in entries.values_list("pk", "size")[: limit + 1].iterator(chunk_size=_CHUNK):
+        characters += size
+        if len(chosen) == limit or (chosen and characters > bounds.characters):
+            return chosen, True
+        chosen.append(pk)
+    return chosen, False
 
 
 def _end_of_search(asked: Asked, ordered: QuerySet[Entry], bounds: Bounds) -> Place | None:

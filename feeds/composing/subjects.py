@@ -1,12 +1,10 @@
 """What a page is of: the row of a feed, or of a category."""
 
-from feeds.models import Category, Feed
+from feeds.models import SAID, Category, Feed
 from retry.popularity import GENERATION
 
 from .asking import Asked
 from .errors import UnknownError
-
-_NOT_OF_ITS_STANDING = ("said", "notes", "discovered", "refused_moves", "moving", "reason", "hints")
 
 
 def find(asked: Asked) -> Feed | Category:
@@ -18,7 +16,7 @@ def find_standing(asked: Asked) -> Feed | Category:
     """The same without what a feed says, which may be much."""
     if asked.is_combined:
         return _found(_category(asked))
-    return _found(Feed.objects.filter(slug=asked.slug).defer(*_NOT_OF_ITS_STANDING).first())
+    return _found(Feed.objects.filter(slug=asked.slug).defer(*SAID).first())
 
 
 def content_key(asked: Asked, subject: Feed | Category) -> str:

@@ -18,6 +18,7 @@ from django.db.models import Case, F, QuerySet, When
 
 from resources.fetching.outcomes import Failed, Fetched, NotModified
 
+from .. import encoding
 from ..deciding import checking
 from ..deciding.cadence import MOMENTS
 from ..deciding.checking import Decision, Finding, Unreadable
@@ -30,7 +31,8 @@ from . import answers, durations, moves, pruning, standings, trust, versions
 SEEN_MOMENTS = 10 * MOMENTS
 """So many of the last entries tell how often a feed publishes: entries that came together are one publication."""
 _MARKS = ("identity", "likeness", "content", "dates")
-_WORDS = ("title", "link", "text", "data")
+_SAID = ("data", "size")
+_WORDS = ("title", "link", "text", *_SAID)
 
 
 _WRITING = Lock()
@@ -142,7 +144,7 @@ def _store_changed(feed: Feed, rows: Collection[Row], ids: Mapping[str, int], no
 def _overwritten(row: Row) -> tuple[str, ...]:
     """What of a row that is there becomes another. One without a date keeps its place in lists."""
     if not row.is_edited:
-        return (*_MARKS, "data", "left_at")
+        return (*_MARKS, *_SAID, "left_at")
     is_dated = "published" in row.data or "updated" in row.data
     return (*_MARKS, *_WORDS, "changed_at", "left_at", *(("happened_at",) if is_dated else ()))
 
@@ -159,6 +161,7 @@ def _entry(feed: Feed, row: Row, now: datetime, pk: int | None = None) -> Entry:
         link=row.link,
         text=row.text,
         data=row.data,
+        size=encoding.size(row.data),
         happened_at=row.happened_at,
         first_seen_at=now,
         changed_at=now,

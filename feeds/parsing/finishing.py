@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from . import addresses, sanitising
-from .documents import Author, Enclosure, Entry, Feed, Source
+from .documents import Author, Category, Enclosure, Entry, Feed, Source
 from .drafts import EntryDraft, FeedDraft, Words
 from .limits import Limits
 
@@ -37,7 +37,7 @@ class Finishing:
             rights=self._text(draft.rights),
             image=self._address(base, draft.image),
             authors=self._authors(base, draft.authors),
-            categories=tuple(draft.categories[: self.limits.parts]),
+            categories=self._categories(draft.categories),
             self_link=self._address(base, draft.self_link),
             next_link=self._address(base, draft.next_link),
             new_address=self._address(base, draft.new_address),
@@ -67,7 +67,7 @@ class Finishing:
             summary=summary if summary != content else "",
             content=content,
             authors=self._authors(base, draft.authors),
-            categories=tuple(draft.categories[: self.limits.parts]),
+            categories=self._categories(draft.categories),
             enclosures=self._enclosures(base, draft.enclosures),
             image=self._address(base, draft.image),
             comments=self._address(base, draft.comments),
@@ -128,14 +128,25 @@ class Finishing:
             return None
         return moment
 
+    def _part(self, text: str) -> str:
+        return self._short(text)[: self.limits.part_characters]
+
+    def _categories(self, categories: Sequence[Category]) -> tuple[Category, ...]:
+        """A scheme is an address, mostly: one that is cut is none."""
+        most = self.limits.part_characters
+        return tuple(
+            Category(each.term[:most], each.scheme if len(each.scheme) <= most else "", each.label[:most])
+            for each in categories[: self.limits.parts]
+        )
+
     def _authors(self, base: str, authors: Sequence[Author]) -> tuple[Author, ...]:
-        found = (self._author(base, author) for author in authors[: self.limits.parts])
+        found = (self._author(base, author) for author in authors[: self.limits.people])
         return tuple(author for author in found if author != Author())
 
     def _author(self, base: str, author: Author) -> Author:
         """Formats that ask for a name get an address in its place from those who have none."""
-        name = sanitising.text_of(author.name)[: self.limits.text_characters]
-        email = self._short(author.email.removeprefix("mailto:"))
+        name = sanitising.text_of(author.name)[: self.limits.part_characters]
+        email = self._part(author.email.removeprefix("mailto:"))
         url = addresses.absolute(base, author.url, self.limits.url_characters)
         return Author("" if name in (email, url) else name, email, url)
 
@@ -146,7 +157,7 @@ class Finishing:
             url = self._address(base, enclosure.url)
             if url:
                 media_type = "" if enclosure.media_type == _MEANINGLESS_TYPE else enclosure.media_type[:200]
-                new = replace(enclosure, url=url, media_type=media_type, title=self._short(enclosure.title))
+                new = replace(enclosure, url=url, media_type=media_type, title=self._part(enclosure.title))
                 by_url[url] = _united(by_url[url], new) if url in by_url else new
         return tuple(by_url.values())
 

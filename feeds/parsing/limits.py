@@ -19,8 +19,11 @@ class Limits:
     content_characters: int = 500_000
     text_characters: int = 2_000
     url_characters: int = 4_000
+    people: int = 20
     parts: int = 100
-    """Authors, categories, enclosures and hubs: of each."""
+    """Categories, enclosures and hubs: of each."""
+    part_characters: int = 200
+    """Of a name, a category, the title of an enclosure."""
     future: timedelta = timedelta(days=1)
     """How far a date may be ahead, for clocks and time zones that are wrong. Later ones count as none."""
 

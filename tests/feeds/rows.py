@@ -38,13 +38,15 @@ def feed(slug: str, *entries: documents.Entry, said: documents.Feed | None = Non
 
 
 def add(to: Feed, entry: documents.Entry) -> Entry:
+    data = encoding.entry_to_json(entry)
     return Entry.objects.create(
         feed=to,
         identity=sha256(entry.id.encode()).hexdigest()[:32],
         title=entry.title,
         link=entry.link,
         text=searching.folded(f"{entry.title} {entry.content}"),
-        data=encoding.entry_to_json(entry),
+        data=data,
+        size=encoding.size(data),
         happened_at=entry.published or NOW,
         first_seen_at=NOW,
         changed_at=NOW,

@@ -2,10 +2,12 @@ import itertools
 from dataclasses import replace
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from feeds.composing import selecting
 from feeds.composing.asking import Asked
 from feeds.models import Category, Entry, Feed
+from feeds.parsing import documents
 from tests.feeds import rows
 from tests.feeds.rows import NOW, entry
 
@@ -95,7 +97,7 @@ def test_since_is_when_an_entry_happened(sea: Feed) -> None:
 
 
 def test_a_page_of_long_texts_ends_early_and_goes_on(sea: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selecting, "MOST_CHARACTERS", 3 * len("<p>Text 1</p>"))
+    monkeypatch.setattr(selecting, "MOST_CHARACTERS", 3 * Entry.objects.filter(feed=sea)[0].size)
     first = selecting.select(asked(), sea)
     assert numbers(first) == [8, 7, 6]
     assert first.older is not None
@@ -112,3 +114,20 @@ def test_categories_in_a_circle_end() -> None:
     other = rows.category("other", parent=one)
     Category.objects.filter(pk=one.pk).update(parent=other)
     assert sorted(selecting.descendants(one)) == sorted((one.pk, other.pk))
+
+
+def test_all_that_an_entry_says_counts_for_the_length_of_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selecting, "MOST_CHARACTERS", 5_000)
+    tags = tuple(documents.Category(f"{name:0100}") for name in range(20))
+    tagged = rows.feed("tagged", *(entry(number, categories=tags) for number in range(3)))
+    assert numbers(selecting.select(asked(slug="tagged"), tagged)) == [2, 1]
+
+
+def test_a_page_reads_its_entries_without_their_feeds(
+    sea: Feed, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    everything = Category.objects.get(slug="all")
+    with django_assert_num_queries(2) as queries:
+        found = selecting.select(asked(slug="all"), everything)
+    assert len(found.entries) == 9
+    assert not any('"said"' in query["sql"] or '."text"' in query["sql"] for query in queries.captured_queries)
