@@ -1,4 +1,4 @@
-"""Whether this machine sees at once what another one removes from a folder that they share. PURE.
+"""Whether this machine sees at once what another one removes from a folder that they share.
 
 Network file systems remember what they were told of folders and files, NFS for up to a minute if nothing is said.
 """

@@ -1,4 +1,4 @@
-"""What nginx says of mirrored files that it serves straight from the storage: fills in nginx/served*.conf. PURE.
+"""What nginx says of mirrored files that it serves straight from the storage: fills in nginx/served*.conf.
 
 All of it is taken from what main says of such files. What nginx knows of a file by itself is left to it.
 """
