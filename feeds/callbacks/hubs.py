@@ -13,13 +13,12 @@ from retry.errors import StoreUnavailable
 
 from ..keeping import credentials, deliveries, pushes
 from ..keeping.deliveries import Delivery
-from ..keeping.pushes import Pushed
+from ..keeping.pushes import Pushed, Subscribed
 from ..pushing import signatures, websub
 from ..pushing.discovering import Kind
 from ..pushing.renewing import ENDED_STATES, State
 from ..pushing.websub import Denial, Question
 from ..subscribing import verifying
-from ..subscriptions import Subscription
 from . import debouncing
 from .refusing import NO_SUBSCRIPTION, RefusedError, body_of, callback, text
 
@@ -62,41 +61,38 @@ def _deliver(request: HttpRequest, token: str, now: datetime) -> HttpResponse:
     if secret and not signatures.holds(request.headers.get(signatures.HEADER, ""), body, secret):
         raise RefusedError(403, f"{signatures.HEADER} is missing, or not that of this body.")
     if not secret or not body:
-        return _ping(subscription, now)
+        return _ping(token, subscription, now)
     try:
         return _keep(subscription, Delivery(body, _content_type(request), now))
     except StoreUnavailable:
         return responses.not_now("Deliveries cannot be taken now.")
 
 
-def _subscription(token: str) -> Subscription:
+def _subscription(token: str) -> Subscribed:
     """Raises RefusedError where nothing is taken from it."""
-    found = Subscription.objects.select_related("feed").only(
-        "topic", "token", "state", "verified_at", "sealed_secret", "feed__paused"
-    )
-    row = found.filter(token=token, hub__kind=Kind.WEBSUB.value).first()
-    if row is None:
+    found = pushes.subscription(Kind.WEBSUB, token)
+    if found is None:
         raise RefusedError(404, NO_SUBSCRIPTION)
-    if row.state in ENDED_STATES or row.feed is None or row.feed.paused:
+    if found.state in ENDED_STATES or not found.is_fetched:
         raise RefusedError(410, "This subscription has ended.")
-    if row.verified_at is None or row.state == State.DENIED.value:
+    if not found.was_verified or found.state == State.DENIED.value:
         raise RefusedError(404, NO_SUBSCRIPTION)
-    return row
+    return found
 
 
-def _secret(subscription: Subscription) -> str:
+def _secret(subscription: Subscribed) -> str:
     try:
         return credentials.unsealed(subscription.sealed_secret)
     except UnreadableSealError as error:  # the hub gets another when the subscription is renewed
         raise RefusedError(403, "The secret of this subscription is not known any more.") from error
 
 
-def _ping(subscription: Subscription, now: datetime) -> HttpResponse:
-    debouncing.ask_for_scan(pushes.push(Kind.WEBSUB, subscription.token, subscription.topic, now))
+def _ping(token: str, subscription: Subscribed, now: datetime) -> HttpResponse:
+    debouncing.ask_for_scan(pushes.push(Kind.WEBSUB, token, subscription.topic, now))
     return text("")
 
 
-def _keep(subscription: Subscription, delivery: Delivery) -> HttpResponse:
+def _keep(subscription: Subscribed, delivery: Delivery) -> HttpResponse:
     """What came before changes nothing: hubs repeat what they believe lost. Raises StoreUnavailable."""
     assert subscription.feed_id is not None
     if deliveries.came_before(subscription.pk, delivery):

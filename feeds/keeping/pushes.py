@@ -4,6 +4,7 @@ A feed that was flagged and not taken since stays as it is. One that was fetched
 flagged for a moment later: no push is lost, and nobody can have it fetched again and again.
 """
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -30,6 +31,19 @@ class Pushed(Enum):
     UNKNOWN = "no such subscription"
 
 
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """A subscription. `was_verified`: it has been in force. `is_fetched`: its feed is there, and not paused."""
+
+    pk: int
+    feed_id: int | None
+    topic: str
+    state: str
+    sealed_secret: str
+    was_verified: bool
+    is_fetched: bool
+
+
 def push(kind: Kind, token: str, topic: str, now: datetime) -> Pushed:
     """Flags the feed of that subscription, if it is for that topic. Raises DatabaseError."""
     cool = timedelta(seconds=settings.FEEDS_PUSH_COOL_SECONDS)
@@ -45,7 +59,20 @@ def push(kind: Kind, token: str, topic: str, now: datetime) -> Pushed:
 
 def delivered(feed_id: int, now: datetime) -> bool:
     """Flags a feed of which its hub has delivered what there is. False where it is paused. Raises DatabaseError."""
-    return bool(Feed.objects.filter(pk=feed_id, paused=False).update(flagged_at=now, pushed_at=now))
+    with connection.cursor() as cursor:
+        cursor.execute(_DELIVERED, {"feed": feed_id, "now": _adapted(now)})
+        return bool(cursor.rowcount)
+
+
+def subscription(kind: Kind, token: str) -> Subscribed | None:
+    """That of an address, as far as callbacks ask of it; None for none. Raises DatabaseError."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SUBSCRIBED, {"kind": kind.value, "token": token})
+        found = cursor.fetchone()
+    if found is None:
+        return None
+    pk, feed_id, topic, state, sealed_secret, was_verified, is_fetched = found
+    return Subscribed(pk, feed_id, topic, state, sealed_secret, bool(was_verified), bool(is_fetched))
 
 
 def is_asked_for(kind: Kind, token: str, topic: str, now: datetime, intent: str = "subscribe") -> bool:
@@ -76,5 +103,15 @@ _PUSH = f"""
         END
     WHERE {_FEED} AND ({_TAKEN} OR pushed_at IS NULL OR pushed_at < fetch_began_at)
     RETURNING flagged_at > %(now)s
+"""  # noqa: S608
+_DELIVERED = (
+    f"UPDATE {Feed._meta.db_table} SET flagged_at = %(now)s, pushed_at = %(now)s "  # noqa: S608
+    "WHERE id = %(feed)s AND NOT paused"
+)
+_SUBSCRIBED = f"""
+    SELECT s.id, s.feed_id, s.topic, s.state, s.sealed_secret, s.verified_at IS NOT NULL, f.id IS NOT NULL
+    FROM {Subscription._meta.db_table} s JOIN {Hub._meta.db_table} h ON h.id = s.hub_id
+    LEFT JOIN {Feed._meta.db_table} f ON f.id = s.feed_id AND NOT f.paused
+    WHERE s.token = %(token)s AND h.kind = %(kind)s
 """  # noqa: S608
 _KNOWN = f"SELECT 1 FROM {Feed._meta.db_table} WHERE {_FEED}"  # noqa: S608
