@@ -120,6 +120,11 @@ class Feed(models.Model):
     )
 
     paused = models.BooleanField(default=False, help_text="Not fetched, and in no combination.")
+    is_hidden = models.BooleanField(
+        "kept out of what is public",
+        default=False,
+        help_text="In no combination, without pages of its own; in the API for tokens that may manage feeds alone.",
+    )
     state = models.CharField(max_length=20, choices=STATES, default=State.ACTIVE.value, editable=False)
     trouble = models.CharField(max_length=20, blank=True, editable=False)
     """The name of the `troubles.Trouble` that the last fetch met."""

@@ -9,7 +9,7 @@ from resources.fetching.keeping.models import FetchDomain, FetchTiming
 from resources.fetching.keeping.records import url_digest
 from resources.mirroring.admin import words
 
-from ..keeping import credentials, health
+from ..keeping import health
 from ..models import Entry, Feed, Move
 from ..parsing import sanitising
 from . import charting
@@ -49,7 +49,7 @@ def context(feed: Feed, now: datetime) -> dict[str, Any]:
         "elsewhere": [each for each in feed.discovered if each.get("url") != feed.url],
         "domain": FetchDomain.objects.filter(scope=feed.host).first(),
         "formats": ("atom", "rss", "json"),
-        "is_private": credentials.is_private(feed),
+        "privacy": health.privacy(feed),
     }
 
 

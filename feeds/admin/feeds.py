@@ -87,9 +87,11 @@ class FeedAdmin(Acting):
     def get_fieldsets(self, request: HttpRequest, obj: Feed | None = None) -> Any:
         often = ("How often", {"fields": (("least_seconds", "most_seconds"),)})
         if obj is None:
-            shown = ("What its server is shown", {"classes": ["collapse"], "fields": SECRET})
+            about = {"classes": ["collapse"], "description": HIDDEN, "fields": SECRET}
+            shown = ("What its server is shown", about)
             return [(None, {"fields": ("url", "title", "categories")}), shown, often]
-        shown = ("What its server is shown", {"classes": ["collapse"], "fields": (*SECRET, "forget_headers")})
+        about = {"classes": ["collapse"], "description": HIDDEN, "fields": (*SECRET, "forget_headers", "is_hidden")}
+        shown = ("What its server is shown", about)
         return [(None, {"fields": ("url", "title", "slug", "categories")}), often, shown]
 
     def get_urls(self) -> list[URLPattern]:
@@ -159,7 +161,7 @@ class FeedAdmin(Acting):
         feed, is_new = adding.add(form.place, title=cleaned["title"], now=now)
         fields: dict[str, Any] = {name: cleaned[name] for name in ("least_seconds", "most_seconds") if cleaned[name]}
         if cleaned["headers"]:
-            fields["sealed_headers"] = credentials.sealed_headers(cleaned["headers"])
+            fields |= {"sealed_headers": credentials.sealed_headers(cleaned["headers"]), "is_hidden": True}
         if is_new and fields:
             Feed.objects.filter(pk=feed.pk).update(**fields)
         obj.pk = feed.pk
@@ -195,6 +197,10 @@ class FeedAdmin(Acting):
         return super().render_change_form(request, context, *args, **options)
 
 
+HIDDEN = (
+    "What a server shows to some alone is kept out of what is public here: a feed that is given any of these is in no "
+    "combination and has no pages of its own, until its page is told otherwise."
+)
 LEFT_BEHIND = (
     "User, password and headers were left behind: they were for another server. Where this one wants them, type them."
 )

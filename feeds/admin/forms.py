@@ -121,7 +121,7 @@ class ChangeForm(FeedForm):
 
     class Meta:
         model = Feed
-        fields = ("slug", *FeedForm.Meta.fields)
+        fields = ("slug", *FeedForm.Meta.fields, "is_hidden")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -158,7 +158,7 @@ class ChangeForm(FeedForm):
         """What is to be changed."""
         cleaned = self.cleaned_data
         headers = cleaned["headers"] or ({} if cleaned["forget_headers"] else None)
-        plain = ("slug", "title", "least_seconds", "most_seconds")
+        plain = ("slug", "title", "least_seconds", "most_seconds", "is_hidden")
         fields = {name: cleaned[name] for name in plain if name in self.changed_data}
         return Edit(self.place, headers, fields)
 

@@ -13,6 +13,7 @@ SINCE = timedelta(days=1)
 
 MODELS: dict[str, type[Feed] | type[Category]] = {"feed": Feed, "category": Category}
 
+_PUBLIC: dict[str, dict[str, bool]] = {"feed": {"is_hidden": False}, "category": {}}
 _ALSO = {"feed": (), "category": ("least_version",)}
 
 
@@ -36,7 +37,7 @@ def changed(now: datetime, most: int) -> list[Changed]:
     since = round((now - SINCE).timestamp() * 1_000_000)
     found = []
     for kind, model in MODELS.items():
-        rows = model._default_manager.filter(version__gte=since, version__gt=F("announced_version"))
+        rows = model._default_manager.filter(version__gte=since, version__gt=F("announced_version"), **_PUBLIC[kind])
         for row in rows.only("slug", "version", "announced_version", *_ALSO[kind]).order_by("version")[:most]:
             page = Asked.page_of_feed(row.slug) if kind == "feed" else Asked.page_of_category(row.slug)
             found.append(Changed(kind, row, row.version, row.announced_version, page))

@@ -22,6 +22,9 @@ class FeedDescribed(Schema):
     url: str | None = Field(description="Its address, for tokens that may manage feeds; null for others.")
     categories: list[list[str]] = Field(description="Each with those around it, the outermost first.")
     standing: str = Field(description="well, failing, gone, throttled, new, or paused.")
+    hidden: bool = Field(
+        description="Kept out of what is public: it has no output, and is shown to those tokens alone."
+    )
     subscribers: int
     changed_at: datetime | None = Field(description="When something in it was last new.")
     checked_at: datetime | None
@@ -97,6 +100,7 @@ def described(feed: Feed, categories: tuple[Path, ...], site: str, *, with_url: 
         url=feed.url if with_url else None,
         categories=[list(path) for path in categories],
         standing=health.word(feed),
+        hidden=feed.is_hidden,
         subscribers=feed.subscriber_count,
         changed_at=feed.changed_at,
         checked_at=feed.checked_at,

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from ninja import Schema, Status
 from pydantic import ConfigDict, Field
 
-from feeds import addresses
+from feeds import addresses, encoding
 from feeds.errors import AddressError, FeedError
 from feeds.keeping import adding, flagging, following, pausing, versions
 from feeds.models import LEAST_INTERVAL_SECONDS, MOST_INTERVAL_SECONDS, Feed
@@ -18,7 +18,7 @@ from resources.api.problems import Problem
 
 from .described import FeedDescribed
 from .reading import one_described
-from .routing import Slug, find_feed, require_managing, require_user, router
+from .routing import Slug, find_feed, find_readable, require_managing, require_user, router
 
 MOST_CATEGORIES, MOST_DEPTH = 20, 10
 Title = Annotated[str, Field(max_length=500)]
@@ -51,6 +51,7 @@ class ToChange(Schema):
 
     title: Title | None = None
     paused: bool | None = None
+    hidden: bool | None = Field(default=None, description="Whether it is kept out of what is public.")
     least_seconds: Interval | None = Field(default=None, description="The least time between two checks.")
     most_seconds: Interval | None = Field(default=None, description="The most time between two checks.")
 
@@ -96,13 +97,13 @@ def add_feed(request: HttpRequest, wanted: ToAdd) -> Status[FeedDescribed]:
     openapi_extra=problems.described(400, 401, 403, 404, 422, 429, 503),
 )
 def change_feed(request: HttpRequest, slug: Slug, wanted: ToChange) -> FeedDescribed:
-    """Changes how a feed is called, how often it is checked, and whether it is fetched at all."""
+    """Changes how a feed is called, how often it is checked, whether it is fetched at all, and whether it is public."""
     require_managing(request)
     feed, now = find_feed(slug), datetime.now(UTC)
     given = wanted.dict(exclude_unset=True)
-    paused = given.pop("paused", None)
-    if given.get("title", "") is None:
-        given["title"] = ""
+    paused, hidden = given.pop("paused", None), given.pop("hidden", None)
+    if "title" in given:
+        given["title"] = encoding.clean(given["title"] or "")
     least = given.get("least_seconds", feed.least_seconds)
     most = given.get("most_seconds", feed.most_seconds)
     if least and most and least > most:
@@ -113,6 +114,8 @@ def change_feed(request: HttpRequest, slug: Slug, wanted: ToChange) -> FeedDescr
             versions.touch([feed.pk], now)
         if paused is not None:
             (pausing.pause if paused else pausing.resume)([feed.pk], now)
+        if hidden is not None:
+            (pausing.hide if hidden else pausing.show)([feed.pk], now)
     return one_described(request, find_feed(slug))
 
 
@@ -159,7 +162,7 @@ def fetch_feed(request: HttpRequest, slug: Slug) -> Status[Done]:
 def follow_feed(request: HttpRequest, slug: Slug) -> Done:
     """The user whose token it is follows the feed."""
     user_id = require_user(request)
-    following.follow(user_id, [find_feed(slug).pk], datetime.now(UTC))
+    following.follow(user_id, [find_readable(request, slug).pk], datetime.now(UTC))
     return Done(slug=slug, detail="It is followed.")
 
 

@@ -22,7 +22,7 @@ from resources.fetching.keeping.models import FetchTiming
 from retry import deferring
 
 from .described import Entries, FeedDescribed, Feeds, Health, Timing, described, described_entry
-from .routing import PUBLIC, Slug, anybody, find_feed, may_manage, router
+from .routing import PUBLIC, Slug, anybody, find_readable, may_manage, router
 
 MOST_FEEDS, MOST_ENTRIES, MOST_TIMINGS = 200, 200, 20
 SEARCHED_ENTRIES, MOST_CHARACTERS = 500, 500_000
@@ -48,6 +48,8 @@ def list_feeds(
 ) -> Feeds:
     """The feeds that there are, in the order of their slugs."""
     rows = Feed.objects.filter(slug__gt=_plain(after)).order_by("slug").defer(*SAID)
+    if not may_manage(request):
+        rows = rows.filter(is_hidden=False)
     if category is not None:
         ids = categories.with_those_below(category)
         if not ids:
@@ -73,7 +75,7 @@ def list_feeds(
 )
 def describe_feed(request: HttpRequest, slug: Slug) -> FeedDescribed:
     """What is known of a feed."""
-    return one_described(request, find_feed(slug))
+    return one_described(request, find_readable(request, slug))
 
 
 @router.get(
@@ -86,7 +88,7 @@ def describe_feed(request: HttpRequest, slug: Slug) -> FeedDescribed:
 )
 def feed_health(request: HttpRequest, slug: Slug) -> Health:
     """How a feed stands, when it is fetched next, and why then."""
-    feed = find_feed(slug)
+    feed = find_readable(request, slug)
     timings = FetchTiming.objects.filter(url_digest=sha256(feed.url.encode()).hexdigest()).order_by("-started_at")
     return Health(
         slug=feed.slug,
@@ -122,10 +124,10 @@ def list_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
     limit: Annotated[int, Field(ge=1, le=MOST_ENTRIES)] = 50,
 ) -> Entries:
     """What is kept of a feed's entries, newest first."""
-    feed = find_feed(slug)
+    feed = find_readable(request, slug)
     given = {"q": q, "since": since, "before": before, "limit": str(limit)}
     try:
-        asked = Asked.read(f"/feeds/{slug}.json", {name: [value] for name, value in given.items() if value})
+        asked = Asked.read(f"/feeds/{feed.slug}.json", {name: [value] for name, value in given.items() if value})
     except AskError as error:
         raise Problem(422, str(error)) from error
     assert asked is not None

@@ -5,6 +5,7 @@ from typing import Annotated, cast
 from django.http import HttpRequest
 from ninja import Path, Router
 
+from feeds.keeping import aliases
 from feeds.models import MOST_SLUG_CHARACTERS, SAID, Feed
 from resources.api import tokens
 from resources.api.problems import Problem
@@ -27,8 +28,28 @@ def anybody(request: HttpRequest) -> ApiToken | bool | None:
 
 
 def find_feed(slug: str) -> Feed:
-    """Without what it says, which may be much: that is read when it is asked for. Raises Problem."""
+    """The feed that has this slug now: what is changed or removed is no other. Raises Problem.
+
+    Without what it says, which may be much: that is read when it is asked for.
+    """
     feed = Feed.objects.filter(slug=slug).defer(*SAID).first()
+    if feed is None:
+        now_called = aliases.current(slug, also_hidden=True)
+        hint = f"It is “{now_called}” now." if now_called else "/api/feeds lists those that there are."
+        raise Problem(404, f"There is no feed “{slug}”. {hint}")
+    return feed
+
+
+def find_readable(request: HttpRequest, slug: str) -> Feed:
+    """The feed that has this slug, or had it, or has taken over the one that had. Raises Problem.
+
+    Those that are hidden are there for tokens that may manage feeds alone.
+    """
+    may_see_all = may_manage(request)
+    slugs = [slug] if (there := aliases.current(slug, also_hidden=may_see_all)) is None else [slug, there]
+    feeds = Feed.objects.filter(slug__in=slugs).defer(*SAID)
+    found = {feed.slug: feed for feed in (feeds if may_see_all else feeds.filter(is_hidden=False))}
+    feed = found.get(slug) or found.get(slugs[-1])
     if feed is None:
         raise Problem(404, f"There is no feed “{slug}”. /api/feeds lists those that there are.")
     return feed

@@ -59,7 +59,7 @@ def descendants(category: Category) -> list[int]:
 
 def feeds_of(category: Category) -> QuerySet[Feed]:
     """Those of which entries stand in a combination."""
-    playing = Feed.objects.filter(paused=False)
+    playing = Feed.objects.filter(paused=False, is_hidden=False)
     if category.slug == ALL:
         return playing
     members = Feed.categories.through.objects.filter(category__in=descendants(category))
@@ -70,7 +70,7 @@ def _among(asked: Asked, subject: Feed | Category) -> QuerySet[Entry]:
     if isinstance(subject, Feed):
         entries = Entry.objects.filter(feed=subject)
     elif subject.slug == ALL:
-        entries = Entry.objects.filter(feed__paused=False)
+        entries = Entry.objects.filter(feed__paused=False, feed__is_hidden=False)
     else:
         entries = Entry.objects.filter(feed__in=feeds_of(subject))
     return entries.filter(happened_at__gte=asked.since) if asked.since else entries

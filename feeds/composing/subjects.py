@@ -9,14 +9,14 @@ from .errors import UnknownError
 
 def find(asked: Asked) -> Feed | Category:
     """The feed or the category. Raises UnknownError, DatabaseError."""
-    return _found(_category(asked) if asked.is_combined else Feed.objects.filter(slug=asked.slug).first())
+    return _found(_category(asked) if asked.is_combined else _feed(asked))
 
 
 def find_standing(asked: Asked) -> Feed | Category:
     """The same without what a feed says, which may be much."""
     if asked.is_combined:
         return _found(_category(asked))
-    return _found(Feed.objects.filter(slug=asked.slug).defer(*SAID).first())
+    return _found(_feed(asked, *SAID))
 
 
 def content_key(asked: Asked, subject: Feed | Category) -> str:
@@ -26,6 +26,10 @@ def content_key(asked: Asked, subject: Feed | Category) -> str:
     """
     which = str(subject.pk) if isinstance(subject, Feed) else f"{subject.pk}.{subject.least_version}"
     return f"{asked.key}{GENERATION}{which}"
+
+
+def _feed(asked: Asked, *without: str) -> Feed | None:
+    return Feed.objects.filter(slug=asked.slug, is_hidden=False).defer(*without).first()
 
 
 def _category(asked: Asked) -> Category | None:

@@ -135,6 +135,7 @@ def _row(slug: str, wanted: Subscription, now: datetime) -> Feed:
         title=_title(wanted),
         site=_site(wanted.site),
         said={name: value for name, value in said.items() if value},
+        is_hidden=bool(wanted.address.user or wanted.address.password),
         next_check_at=now,
         reason="It was added, and never fetched before.",
         created_at=now,

@@ -17,9 +17,11 @@ def take_over(kept_id: int, other_id: int) -> None:
     remember(list(Feed.objects.filter(pk=other_id).values_list("slug", flat=True)), kept_id)
 
 
-def current(slug: str) -> str | None:
+def current(slug: str, *, also_hidden: bool = False) -> str | None:
     """The slug of the feed that had this one; None where there is none. Raises DatabaseError."""
-    return FormerSlug.objects.filter(slug=slug).values_list("feed__slug", flat=True).first()
+    found = FormerSlug.objects.filter(slug=slug)
+    found = found if also_hidden else found.filter(feed__is_hidden=False)
+    return found.values_list("feed__slug", flat=True).first()
 
 
 def taken(slugs: Collection[str]) -> set[str]:

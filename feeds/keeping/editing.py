@@ -8,7 +8,7 @@ from django.db import transaction
 
 from ..addresses import Address
 from ..models import Feed
-from . import aliases, credentials, moves, places, versions
+from . import aliases, credentials, moves, pausing, places, versions
 
 MOVED = "It was given another address. It is fetched at once."
 SHOWN = "What its server is shown was changed. It is fetched at once."
@@ -30,7 +30,8 @@ class Edit:
 def edit(feed_id: int, wanted: Edit, now: datetime) -> bool:
     """Changes the feed; whether it is asked otherwise from now on, and therefore fetched at once.
 
-    Another address is a move that can be taken back. Raises MoveError, and Feed.DoesNotExist.
+    Another address is a move that can be taken back. One whose server is shown secrets from now on is hidden, unless
+    `fields` say otherwise. Raises MoveError, and Feed.DoesNotExist.
     """
     with transaction.atomic():
         feed = Feed.objects.select_for_update().get(pk=feed_id)
@@ -45,9 +46,17 @@ def edit(feed_id: int, wanted: Edit, now: datetime) -> bool:
             moves.put(feed, place, {**shown, **_NO_VALIDATORS, **due}, now)
         if wanted.fields.get("slug", feed.slug) != feed.slug:
             aliases.remember([feed.slug], feed_id)
-        Feed.objects.filter(pk=feed_id).update(**wanted.fields)
+        fields = dict(wanted.fields)
+        becomes_private = not credentials.is_private(feed) and _gives_secrets(shown)
+        is_hidden = bool(fields.pop("is_hidden", feed.is_hidden or becomes_private))
+        Feed.objects.filter(pk=feed_id).update(**fields)
         versions.touch([feed_id], now)
+        (pausing.hide if is_hidden else pausing.show)([feed_id], now)
     return moves_on or bool(shown)
+
+
+def _gives_secrets(shown: Mapping[str, str]) -> bool:
+    return any(shown.get(name) for name in ("user", *credentials.SEALED))
 
 
 def _shown(feed: Feed, wanted: Edit) -> dict[str, str]:

@@ -11,7 +11,7 @@ from resources.mirroring.admin import words
 from ..deciding.standing import State
 from ..deciding.troubles import Trouble
 from ..models import Feed, Scan
-from . import pushed
+from . import credentials, pushed
 
 SLOW_SECONDS = 5.0
 """A feed that is expected to take longer is shown as slow."""
@@ -32,6 +32,7 @@ CHOICES = {
     "slow": Q(expected_seconds__gte=SLOW_SECONDS),
     "pushed": Q(is_pushed=True),
     "moving": ~Q(moving={}),
+    "hidden": Q(is_hidden=True),
 }
 """What the list can be narrowed to. The first six are all feeds, each in one of them."""
 LABELS = {"new": "never read", "moving": "redirecting for good"}
@@ -85,6 +86,15 @@ def why(feed: Feed, now: datetime) -> list[str]:
     else:
         said = [f"It is fetched {words.ago(feed.next_check_at, now)}, at {feed.next_check_at:%-d %B, %H:%M:%S} UTC."]
     return [*said, feed.reason] if feed.reason else said
+
+
+def privacy(feed: Feed) -> str:
+    """Who can read what it says, where that may surprise."""
+    if feed.is_hidden:
+        return "It is kept out of what is public: only here, and by tokens that may manage feeds, it can be read."
+    if credentials.is_private(feed):
+        return "Its server is shown a user, a password or headers, and everybody can read here what it answers."
+    return ""
 
 
 def summary(feeds: QuerySet[Feed], now: datetime) -> Summary:

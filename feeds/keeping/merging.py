@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from ..models import Entry, Feed, Follow, Move
-from . import aliases, following, versions
+from . import aliases, following, pausing, versions
 
 
 def merge(kept_id: int, merged_ids: Collection[int], now: datetime) -> int:
@@ -18,13 +18,16 @@ def merge(kept_id: int, merged_ids: Collection[int], now: datetime) -> int:
     """
     others = [feed_id for feed_id in merged_ids if feed_id != kept_id]
     with transaction.atomic():
-        rows = {feed.pk: feed for feed in Feed.objects.select_for_update().filter(pk__in=[kept_id, *others])}
+        found = Feed.objects.select_for_update().filter(pk__in=[kept_id, *others]).order_by("pk")
+        rows = {feed.pk: feed for feed in found}
         if kept_id not in rows or len(rows) < 2:
             return 0
         versions.touch(list(rows), now)  # while they are still in their categories
         for other_id in others:
             if other_id in rows:
                 _take_over(kept_id, other_id)
+        if any(feed.is_hidden for feed in rows.values()):  # entries of one that is hidden are not for everybody
+            pausing.hide([kept_id], now)
         _compare_anew(rows[kept_id])
         following.recount([kept_id])
         versions.touch([kept_id], now)

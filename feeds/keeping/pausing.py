@@ -1,4 +1,4 @@
-"""Feeds that are neither fetched nor in any combination until people say otherwise, and such as go for good."""
+"""Feeds that are in no combination until people say otherwise, paused or hidden, and such as go for good."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -11,12 +11,22 @@ from . import versions
 
 def pause(feed_ids: Collection[int], now: datetime) -> int:
     """These are not fetched from now on. How many were before. What is being fetched just now still comes."""
-    return _set(feed_ids, True, now)
+    return _set(feed_ids, now, paused=True)
 
 
 def resume(feed_ids: Collection[int], now: datetime) -> int:
     """These are fetched again, when they are due: those whose time has passed at once. How many were paused."""
-    return _set(feed_ids, False, now)
+    return _set(feed_ids, now, paused=False)
+
+
+def hide(feed_ids: Collection[int], now: datetime) -> int:
+    """These go on being fetched, and are in nothing that is public. How many were before."""
+    return _set(feed_ids, now, is_hidden=True)
+
+
+def show(feed_ids: Collection[int], now: datetime) -> int:
+    """What these say is public, whatever their servers are shown. How many were hidden."""
+    return _set(feed_ids, now, is_hidden=False)
 
 
 def remove(feed_ids: Collection[int], now: datetime) -> int:
@@ -27,9 +37,12 @@ def remove(feed_ids: Collection[int], now: datetime) -> int:
     return by_model.get(Feed._meta.label, 0)
 
 
-def _set(feed_ids: Collection[int], paused: bool, now: datetime) -> int:
+def _set(feed_ids: Collection[int], now: datetime, **field: bool) -> int:
+    """Sets the one field."""
+    ((name, value),) = field.items()
     with transaction.atomic():
-        changed = list(Feed.objects.filter(pk__in=feed_ids, paused=not paused).values_list("pk", flat=True))
-        Feed.objects.filter(pk__in=changed).update(paused=paused)
-        (versions.withdraw if paused else versions.touch)(changed, now)
+        rows = Feed.objects.select_for_update().filter(pk__in=feed_ids, **{name: not value})
+        changed = list(rows.order_by("pk").values_list("pk", flat=True))  # in one order, as everybody locks them
+        Feed.objects.filter(pk__in=changed).update(**field)
+        (versions.withdraw if value else versions.touch)(changed, now)
     return len(changed)

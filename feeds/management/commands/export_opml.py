@@ -46,7 +46,8 @@ def _chosen(category: str | None, user: str | None) -> QuerySet[Feed]:
         ids = categories.with_those_below(category)
         if not ids:
             raise CommandError(f"There is no category “{category}”.")
-        chosen = chosen.filter(categories__in=ids).distinct()
+        members = Feed.categories.through.objects.filter(category__in=ids)
+        chosen = chosen.filter(pk__in=members.values("feed"))
     if user is not None:
         chosen = chosen.filter(follows__user__username=user)
         if not chosen.exists():

@@ -599,3 +599,10 @@ def test_moves_are_listed_with_what_was_taken_back(admin_client: Client) -> None
     assert "It has moved." in page
     assert "22 Nov 2026 12:00" in page
     assert "Take back" not in page
+
+
+def test_a_feeds_page_says_who_can_read_it(admin_client: Client) -> None:
+    feed = rows.feed("one", user="me")
+    assert b"everybody can read here what it answers" in admin_client.get(page_of(feed)).content
+    Feed.objects.update(is_hidden=True)
+    assert b"kept out of what is public" in admin_client.get(page_of(feed)).content

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from feeds.keeping import aliases
 from feeds.models import Category, Feed, Follow
 from tests.feeds.rows import category, feed
 from tests.resources.api.conftest import Caller, problem
@@ -103,6 +104,23 @@ def test_a_feed_is_followed_once_and_no_more(follower: Caller, ann: User) -> Non
     assert send(follower, "DELETE", "/api/feeds/blog/follow").status_code == 200
     assert not Follow.objects.exists()
     assert Feed.objects.get().subscriber_count == 0
+
+
+def test_a_title_has_what_databases_keep(manager: Caller) -> None:
+    feed("blog")
+    answer = send(manager, "PATCH", "/api/feeds/blog", {"title": "A\0 blog"})
+    assert (answer.status_code, answer.json()["title"]) == (200, "A blog")
+
+
+def test_a_former_slug_is_read_and_never_changed(manager: Caller, anybody: Caller) -> None:
+    row = feed("kept")
+    aliases.remember(["merged"], row.pk)
+    for path in ("", "/health", "/entries"):
+        assert anybody.get(f"/api/feeds/merged{path}").status_code == 200
+    assert anybody.get("/api/feeds/merged").json()["slug"] == "kept"
+    assert "“kept” now" in problem(send(manager, "DELETE", "/api/feeds/merged"), 404)
+    problem(send(manager, "PATCH", "/api/feeds/merged", {"title": "x"}), 404)
+    assert Feed.objects.get().title != "x"
 
 
 CALLS = [
