@@ -22,7 +22,7 @@ from ..keeping import adding, credentials, editing, flagging, health, pausing, v
 from ..models import SAID, Feed
 from . import feed_page, importing
 from .acting import Acting
-from .filters import CategoryFilter, HealthFilter
+from .filters import TWICE, CategoryFilter, HealthFilter
 from .forms import AddForm, ChangeForm
 
 SECRET = ("user", "password", "headers")
@@ -80,6 +80,10 @@ class FeedAdmin(Acting):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Feed]:
         return super().get_queryset(request).defer(*_UNLISTED).prefetch_related("categories")
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """Likely duplicates stand together."""
+        return health.TOGETHER if request.GET.get("health") == TWICE else super().get_ordering(request)
 
     def get_form(self, request: HttpRequest, obj: Feed | None = None, change: bool = False, **options: Any) -> Any:
         return super().get_form(request, obj, change, **{**options, "form": AddForm if obj is None else ChangeForm})

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 
 from feeds import addresses, encoding
 from feeds.errors import AddressError, FeedError
-from feeds.keeping import adding, flagging, following, pausing, versions
+from feeds.keeping import adding, editing, flagging, following, pausing, versions
 from feeds.models import LEAST_INTERVAL_SECONDS, MOST_INTERVAL_SECONDS, Feed
 from resources.api import problems, tokens
 from resources.api.problems import Problem
@@ -81,8 +81,8 @@ def add_feed(request: HttpRequest, wanted: ToAdd) -> Status[FeedDescribed]:
         raise Problem(422, f"url: {error}") from error
     except FeedError as error:
         raise Problem(503, str(error), 1) from error
-    versions.touch([feed.pk], now)
-    if is_new:
+    if is_new:  # one that was there and is in more categories now was touched with them
+        versions.touch([feed.pk], now)
         flagging.flag([feed.pk], now)
         _log.info("feed added", extra={"token": token.name, "feed": feed.slug})
     return Status(201 if is_new else 200, one_described(request, feed))
@@ -111,6 +111,7 @@ def change_feed(request: HttpRequest, slug: Slug, wanted: ToChange) -> FeedDescr
     with transaction.atomic():
         if given:
             Feed.objects.filter(pk=feed.pk).update(**given)
+            editing.keep_bounds(feed.pk, given, now)
             versions.touch([feed.pk], now)
         if paused is not None:
             (pausing.pause if paused else pausing.resume)([feed.pk], now)

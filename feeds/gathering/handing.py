@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from django.db import transaction
+
 from resources.fetching import publishing
 from resources.fetching.publishing import Order
 from resources.fetching.queues.jobs import Enqueued, Full, Joined, Priority
@@ -16,7 +18,7 @@ from retry.scripts import Call, Reply
 from retry.standings import Begun, Claimed, Promoted, Standing
 from retry.work import Work
 
-from ..keeping import postponing
+from ..keeping import locking, postponing
 from ..models import Feed, Scan
 from .due import Due
 from .work import SCANNED, scan_work
@@ -114,14 +116,15 @@ def _mark(begun: Mapping[int, Due], claimed: set[int], scan: Scan | None, now: d
     A row is written before its claim ends: what has a new claim was not stored since, or its row says so. What was
     lost on its way is still waited for by the scan that took it first.
     """
-    done: set[int] = set()
-    if begun:
+    if not begun and not claimed:
+        return set()
+    with transaction.atomic():
+        locking.lock(Feed.objects.filter(pk__in={*begun, *claimed}))
         rows = Feed.objects.filter(pk__in=begun)
         done = set(rows.filter(checked_at__gte=now).values_list("pk", flat=True))
         again = {pk for pk, one in begun.items() if one.was_in_hand}
         rows.filter(pk__in=again - done).update(handed_over_at=now)
         rows.exclude(pk__in=again | done).update(handed_over_at=now, scan=scan)
-    if claimed:
         Feed.objects.filter(pk__in=claimed, handed_over_at__lt=now).update(handed_over_at=now)
     return done
 

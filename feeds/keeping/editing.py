@@ -7,11 +7,13 @@ from datetime import datetime
 from django.db import transaction
 
 from ..addresses import Address
+from ..deciding.standing import State
 from ..models import Feed
 from . import aliases, credentials, moves, pausing, places, versions
 
 MOVED = "It was given another address. It is fetched at once."
 SHOWN = "What its server is shown was changed. It is fetched at once."
+BOUNDED = "The times between two checks were changed: it is checked within them."
 _NO_VALIDATORS = {"etag": "", "last_modified": "", "validated_url": "", "body_digest": ""}
 
 
@@ -50,9 +52,23 @@ def edit(feed_id: int, wanted: Edit, now: datetime) -> bool:
         becomes_private = not credentials.is_private(feed) and _gives_secrets(shown)
         is_hidden = bool(fields.pop("is_hidden", feed.is_hidden or becomes_private))
         Feed.objects.filter(pk=feed_id).update(**fields)
+        if not moves_on and not shown:
+            keep_bounds(feed_id, fields, now)
         versions.touch([feed_id], now)
         (pausing.hide if is_hidden else pausing.show)([feed_id], now)
     return moves_on or bool(shown)
+
+
+def keep_bounds(feed_id: int, changed: Mapping[str, object], now: datetime) -> None:
+    """Has the next check be within the bounds of a feed whose fields were changed. Failures wait as they are to."""
+    if not {"least_seconds", "most_seconds"} & changed.keys():
+        return
+    feed = Feed.objects.filter(pk=feed_id, state=State.ACTIVE.value, checked_at__isnull=False).first()
+    if feed is None or feed.checked_at is None:
+        return
+    at = min(max(feed.next_check_at, feed.checked_at + feed.least), feed.checked_at + feed.most)
+    if at != feed.next_check_at:
+        Feed.objects.filter(pk=feed_id).update(next_check_at=max(at, now), reason=BOUNDED)
 
 
 def _gives_secrets(shown: Mapping[str, str]) -> bool:

@@ -13,6 +13,7 @@ from resources import locks
 from retry import connections
 
 from ..models import Feed
+from . import locking
 
 SCAN = "feeds.scan"
 ASKED, ASKED_SECONDS = "feeds:scan-asked", 10
@@ -26,9 +27,13 @@ def flag(feeds: Collection[int], now: datetime) -> int:
 
     Paused ones are not fetched. In a transaction the scan is asked for at its end: it would not see them before.
     """
-    flagged = Feed.objects.filter(pk__in=feeds, paused=False).update(flagged_at=now)
-    if flagged:
-        transaction.on_commit(ask_for_scan)
+    with transaction.atomic():
+        rows = Feed.objects.filter(pk__in=feeds, paused=False)
+        if len(feeds) > 1:
+            rows = Feed.objects.filter(pk__in=locking.lock(rows))
+        flagged = rows.update(flagged_at=now)
+        if flagged:
+            transaction.on_commit(ask_for_scan)
     return flagged
 
 

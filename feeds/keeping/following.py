@@ -8,6 +8,7 @@ from django.db.models import Count, F, IntegerField, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
 from ..models import Feed, Follow
+from . import locking
 
 
 def follow(user_id: int, feed_ids: Collection[int], now: datetime) -> int:
@@ -33,4 +34,6 @@ def recount(feed_ids: Collection[int]) -> None:
     """Counts the subscribers of these feeds anew, with the readers that are known."""
     of_feed = Follow.objects.filter(feed_id=OuterRef("pk")).order_by().values("feed_id")
     followers = Subquery(of_feed.annotate(number=Count("pk")).values("number"), output_field=IntegerField())
-    Feed.objects.filter(pk__in=feed_ids).update(subscriber_count=F("reader_count") + Coalesce(followers, 0))
+    with transaction.atomic():
+        locked = locking.lock(Feed.objects.filter(pk__in=feed_ids))
+        Feed.objects.filter(pk__in=locked).update(subscriber_count=F("reader_count") + Coalesce(followers, 0))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from resources.mirroring.admin import words
 
@@ -160,8 +160,12 @@ def _validators(feed: Feed) -> str:
     return f"by {' and '.join(found)}" if found else "no: it gives nothing to ask by"
 
 
+TOGETHER = ("body_digest", "-subscriber_count")
+"""The order in which likely duplicates stand side by side."""
+
+
 def likely_duplicates(feeds: QuerySet[Feed]) -> QuerySet[Feed]:
     """Those whose last body was, byte for byte, that of another feed."""
     read = Feed.objects.exclude(body_digest="").order_by().values("body_digest")
     twice = read.annotate(number=Count("pk")).filter(number__gt=1).values("body_digest")
-    return feeds.filter(body_digest__in=twice).order_by("body_digest", F("subscriber_count").desc())
+    return feeds.filter(body_digest__in=twice)

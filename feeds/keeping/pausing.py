@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db import transaction
 
 from ..models import Feed
-from . import versions
+from . import locking, versions
 
 
 def pause(feed_ids: Collection[int], now: datetime) -> int:
@@ -32,6 +32,7 @@ def show(feed_ids: Collection[int], now: datetime) -> int:
 def remove(feed_ids: Collection[int], now: datetime) -> int:
     """Deletes feeds with all that is kept of them. How many there were."""
     with transaction.atomic():
+        locking.lock(Feed.objects.filter(pk__in=feed_ids))
         versions.withdraw(feed_ids, now)  # while they are still in their categories
         _, by_model = Feed.objects.filter(pk__in=feed_ids).delete()
     return by_model.get(Feed._meta.label, 0)
@@ -41,8 +42,7 @@ def _set(feed_ids: Collection[int], now: datetime, **field: bool) -> int:
     """Sets the one field."""
     ((name, value),) = field.items()
     with transaction.atomic():
-        rows = Feed.objects.select_for_update().filter(pk__in=feed_ids, **{name: not value})
-        changed = list(rows.order_by("pk").values_list("pk", flat=True))  # in one order, as everybody locks them
+        changed = locking.lock(Feed.objects.filter(pk__in=feed_ids, **{name: not value}))
         Feed.objects.filter(pk__in=changed).update(**field)
         (versions.withdraw if value else versions.touch)(changed, now)
     return len(changed)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
+from django.db import transaction
 from django.db.models import F
 from redis.exceptions import RedisError
 
@@ -14,7 +15,7 @@ from retry import connections
 from retry.errors import StoreUnavailable
 
 from ..models import Feed
-from . import following
+from . import following, locking
 
 DAYS = 14
 PORTION = 2000
@@ -79,8 +80,8 @@ def _in_turn(now: datetime) -> list[int]:
     return list(found.values_list("pk", flat=True))
 
 
-def _count(ids: Iterable[int], now: datetime) -> int:
-    feeds = list(Feed.objects.filter(pk__in=ids).only("reader_count"))
+def _count(feed_ids: Iterable[int], now: datetime) -> int:
+    feeds = list(Feed.objects.filter(pk__in=feed_ids).only("reader_count"))
     with connections.patient_client("state").pipeline(transaction=False) as pipeline:
         for feed in feeds:
             pipeline.pfcount(*(_name(feed.pk, now - timedelta(days=day)) for day in range(DAYS)))
@@ -88,8 +89,11 @@ def _count(ids: Iterable[int], now: datetime) -> int:
     changed = [(feed, number) for feed, number in zip(feeds, numbers, strict=True) if number != feed.reader_count]
     for feed, number in changed:
         feed.reader_count = number
-    Feed.objects.bulk_update([feed for feed, _ in changed], ["reader_count"])
-    following.recount([feed.pk for feed, _ in changed])
+    ids = [feed.pk for feed, _ in changed]
+    with transaction.atomic():
+        locking.lock(Feed.objects.filter(pk__in=ids))
+        Feed.objects.bulk_update([feed for feed, _ in changed], ["reader_count"])
+        following.recount(ids)
     return len(feeds)
 
 

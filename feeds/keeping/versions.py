@@ -11,6 +11,7 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Greatest
 
 from ..models import ALL, Category, Feed
+from . import locking
 
 
 def touch(feeds: Collection[int], now: datetime) -> None:
@@ -38,16 +39,15 @@ def touch_combinations(feeds: Collection[int], now: datetime, *, withdrawn: bool
         Category.objects.filter(slug=ALL).update(**fields)
         return
     with transaction.atomic():
-        rows = Category.objects.select_for_update().filter(Q(pk__in=own | _around(own)) | Q(slug=ALL))
-        # In one order: else two of them could wait for each other.
-        locked = list(rows.order_by("pk").values_list("pk", flat=True))
+        locked = locking.lock(Category.objects.filter(Q(pk__in=own | _around(own)) | Q(slug=ALL)))
         Category.objects.filter(pk__in=locked).update(**fields)
 
 
 def touch_categories(categories: Collection[int], now: datetime, *, withdrawn: bool = False) -> None:
     """Raises the versions of these, and of those that they stand in, which they leave if they are `withdrawn`."""
-    rows = Category.objects.filter(pk__in={*categories, *_around(categories)})
-    rows.update(**_raised(now, withdrawn=withdrawn))
+    with transaction.atomic():
+        locked = locking.lock(Category.objects.filter(pk__in={*categories, *_around(categories)}))
+        Category.objects.filter(pk__in=locked).update(**_raised(now, withdrawn=withdrawn))
 
 
 def raised(now: datetime) -> Greatest:

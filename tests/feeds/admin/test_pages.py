@@ -125,6 +125,14 @@ def test_feeds_that_gave_the_same_bytes_are_likely_duplicates(admin_client: Clie
     assert "other.example" not in page
 
 
+def test_likely_duplicates_stand_side_by_side(admin_client: Client) -> None:
+    for name, digest in (("a", "b"), ("b", "a"), ("c", "b"), ("d", "a")):
+        rows.feed(name, body_digest=digest * 64)
+    page = text(admin_client.get(LIST, {"health": "twice"}))
+    places = [page.index(f"{name}.example") for name in "dbca"]
+    assert places == sorted(places)
+
+
 def test_the_list_is_narrowed_by_a_category_and_those_below_it(admin_client: Client) -> None:
     wanted = rows.feed("wanted")
     rows.feed("other")

@@ -1,6 +1,7 @@
 """Managing feeds by the API."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -150,3 +151,26 @@ def test_managing_needs_a_token_that_may(follower: Caller, method: str, path: st
 def test_following_needs_a_token_of_somebody(manager: Caller) -> None:
     feed("blog")
     assert "nobody" in problem(send(manager, "PUT", "/api/feeds/blog/follow"), 403)
+
+
+def test_narrower_bounds_hold_for_the_next_check(manager: Caller) -> None:
+    now = datetime.now(UTC)
+    feed("blog", checked_at=now, next_check_at=now + timedelta(days=1))
+    send(manager, "PATCH", "/api/feeds/blog", {"most_seconds": 3600})
+    assert Feed.objects.get().next_check_at == now + timedelta(hours=1)
+    send(manager, "PATCH", "/api/feeds/blog", {"least_seconds": 7200, "most_seconds": None})
+    assert Feed.objects.get().next_check_at == now + timedelta(hours=2)
+
+
+def test_bounds_change_nothing_of_how_long_a_failure_is_left_alone(manager: Caller) -> None:
+    later = datetime.now(UTC) + timedelta(days=3)
+    feed("blog", state="failing", next_check_at=later)
+    send(manager, "PATCH", "/api/feeds/blog", {"most_seconds": 3600})
+    assert Feed.objects.get().next_check_at == later
+
+
+def test_adding_what_is_there_makes_nothing_anew(manager: Caller) -> None:
+    send(manager, "POST", "/api/feeds", {"url": "https://blog.example/feed"})
+    before = Feed.objects.get().version
+    send(manager, "POST", "/api/feeds", {"url": "https://blog.example/feed"})
+    assert Feed.objects.get().version == before
