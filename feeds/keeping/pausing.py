@@ -8,6 +8,9 @@ from django.db import transaction
 from ..models import Feed
 from . import locking, versions
 
+PORTION = 20
+"""Feeds that are deleted in one transaction: each may have thousands of entries."""
+
 
 def pause(feed_ids: Collection[int], now: datetime) -> int:
     """These are not fetched from now on. How many were before. What is being fetched just now still comes."""
@@ -30,7 +33,12 @@ def show(feed_ids: Collection[int], now: datetime) -> int:
 
 
 def remove(feed_ids: Collection[int], now: datetime) -> int:
-    """Deletes feeds with all that is kept of them. How many there were."""
+    """Deletes feeds with all that is kept of them, some at a time. How many there were."""
+    ids = sorted(feed_ids)
+    return sum(_remove(ids[place : place + PORTION], now) for place in range(0, len(ids), PORTION))
+
+
+def _remove(feed_ids: Collection[int], now: datetime) -> int:
     with transaction.atomic():
         locking.lock(Feed.objects.filter(pk__in=feed_ids))
         versions.withdraw(feed_ids, now)  # while they are still in their categories
