@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Avg, F, Q, QuerySet
 
+from ..keeping import durations
 from ..models import Feed
 from ..scheduling.expecting import UNKNOWN_SECONDS, Expectations
 from ..scheduling.fetches import Fetch, Limits
@@ -59,10 +60,19 @@ def every() -> list[Due]:
     return _read(Feed.objects.filter(paused=False).order_by("next_check_at"), EVERY)
 
 
-def took(chosen: Sequence[Due]) -> dict[str, float]:
-    """How long the last fetch of each really took, as far as there was one, by its key. Raises DatabaseError."""
-    known = dict(Feed.objects.filter(last_seconds__isnull=False).values_list("pk", "last_seconds"))
-    return {one.key: known[one.pk] or 0.0 for one in chosen if one.pk in known}
+def took(chosen: Sequence[Due], rounds: int) -> list[dict[str, float]]:
+    """How long the last fetch of each really took, by its key; then the one before; up to so many.
+
+    Of what was fetched less often there is nothing in the later rounds. Of a feed without records, its row knows the
+    last. There is always one round. Raises DatabaseError.
+    """
+    records = durations.recorded([one.url for one in chosen], rounds)
+    last = dict(Feed.objects.filter(last_seconds__isnull=False).values_list("pk", "last_seconds"))
+    known = {
+        one.key: records.get(one.url) or [last[one.pk] or 0.0] for one in chosen if one.url in records or one.pk in last
+    }
+    number = max((len(seconds) for seconds in known.values()), default=1)
+    return [{key: seconds[nth] for key, seconds in known.items() if nth < len(seconds)} for nth in range(number)]
 
 
 def fetches(chosen: Sequence[Due]) -> list[Fetch]:

@@ -2,11 +2,14 @@
 
 import io
 import re
+from datetime import UTC, datetime
 
 import pytest
 from django.core.management import call_command
 
 from feeds.models import Feed
+from resources.fetching.keeping.models import FetchTiming
+from resources.fetching.keeping.records import url_digest
 from tests.feeds.gathered import subscribe
 
 pytestmark = pytest.mark.django_db
@@ -43,6 +46,35 @@ def test_a_replay_goes_by_what_was_expected_and_takes_what_it_took() -> None:
 
     assert re.search(r"^ +1 +20\.00s +1\.00s +0\.0s  https://h7\.example/$", said, re.MULTILINE)
     assert re.search(r"this order: +3\.0 s, 1\.000 × the bound", said)
+
+
+@pytest.mark.usefixtures("worked_example")
+def test_a_replay_has_a_round_for_each_recorded_fetch() -> None:
+    one = Feed.objects.get(url="https://h7.example/")
+    for day, seconds, outcome in ((1, 40.0, "fetched"), (2, 30.0, "not modified"), (3, 99.0, "throttled")):
+        FetchTiming.objects.create(
+            started_at=datetime(2026, 1, day, tzinfo=UTC),
+            url_digest=url_digest(one.url),
+            host=one.host,
+            scope=one.host,
+            kind="feed",
+            lane="fast",
+            seconds=seconds,
+            wire_bytes=1,
+            outcome=outcome,
+        )
+    said = planned("--simulate")
+
+    assert re.search(
+        r"^ +1 +20\.00s +30\.00s +0\.0s  https://h7\.example/$", said, re.MULTILINE
+    )  # not what was cut off
+    assert "2 rounds of recorded fetches" in said
+    assert "rounds" not in planned("--simulate", "--rounds", "1")
+
+
+@pytest.mark.usefixtures("worked_example")
+def test_a_plan_says_what_is_expected_in_all() -> None:
+    assert "Expected in all: 80.0 s of fetching." in planned()
 
 
 def test_only_what_is_due_is_planned_unless_all_are_wanted() -> None:

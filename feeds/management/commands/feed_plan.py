@@ -1,8 +1,10 @@
 """`manage.py feed_plan`: what a scan would fetch now, in which order, and how long that would take. Fetches nothing."""
 
 from argparse import ArgumentTypeError
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from statistics import mean
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -10,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from feeds.gathering import due
 from feeds.gathering.due import Due
 from feeds.scheduling import planning
+from feeds.scheduling.expecting import TIMINGS
 from feeds.scheduling.fetches import Limits
 from feeds.scheduling.planning import Plan
 from feeds.scheduling.simulating import Replay, Run
@@ -38,7 +41,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--all", action="store_true", help="as if all feeds were due that are not paused")
         parser.add_argument(
-            "--simulate", action="store_true", help="replay how long each feed's last fetch really took"
+            "--simulate", action="store_true", help="replay how long the recorded fetches of each feed really took"
+        )
+        parser.add_argument(
+            "--rounds", type=_at_least_one, default=TIMINGS, help="so many of the last fetches of each (%(default)s)"
         )
         parser.add_argument("--slots", type=_at_least_one, help="fetches at once, and feeds in a batch (FETCH_SLOTS)")
         parser.add_argument("--in-flight", type=_at_least_one, help="fetches at once from a host (FETCH_IN_FLIGHT)")
@@ -49,10 +55,12 @@ class Command(BaseCommand):
         with failing_clearly():
             chosen = due.every() if options["all"] else due.due(datetime.now(UTC), due.EVERY)
             fetches = due.fetches(chosen)
-            took = due.took(chosen) if options["simulate"] else None
-        plan = planning.plan(fetches, limits, took)
+            rounds = due.took(chosen, options["rounds"]) if options["simulate"] else [None]
+        plan = planning.plan(fetches, limits, rounds[0])
         self._list(plan, {one.key: one for one in chosen}, simulated=options["simulate"])
         self._sum_up(plan, limits)
+        if len(rounds) > 1 and fetches:
+            self._compare([plan, *(planning.plan(fetches, limits, took) for took in rounds[1:])])
 
     def _list(self, plan: Plan, by_key: dict[str, Due], *, simulated: bool) -> None:
         took = f"{'took':>9}" if simulated else ""
@@ -68,6 +76,8 @@ class Command(BaseCommand):
         self.stdout.write(f"\n{number:,} feeds, {limits.slots} at once, {gaps}.")
         if not number:
             return
+        expected = sum(run.fetch.seconds for run in plan.replay.runs)
+        self.stdout.write(f"Expected in all: {expected:,.1f} s of fetching.")
         self.stdout.write(f"Lower bound: {bound.seconds:,.1f} s, since {bound.why}.")
         for name, replay in (
             ("this order", plan.replay),
@@ -76,6 +86,17 @@ class Command(BaseCommand):
             (f"batches of {limits.slots}, as given", plan.batches),
         ):
             self.stdout.write(_line(name, replay, plan.ratio(replay)))
+
+    def _compare(self, plans: Sequence[Plan]) -> None:
+        """How the orders went with each of the recorded fetches, the latest of each feed being the first round."""
+        self.stdout.write(f"\n{len(plans)} rounds of recorded fetches, makespan ÷ the bound:")
+        for name, ratios in (
+            ("this order", [plan.ratio(plan.replay) for plan in plans]),
+            ("shortest first", [plan.ratio(plan.shortest_first) for plan in plans]),
+            ("batches, shortest first", [plan.ratio(plan.ordered_batches) for plan in plans]),
+            ("batches, as given", [plan.ratio(plan.batches) for plan in plans]),
+        ):
+            self.stdout.write(f"{name + ':':<32} {mean(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}")
 
 
 def _limits(options: dict[str, Any]) -> Limits:
