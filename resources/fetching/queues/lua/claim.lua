@@ -105,6 +105,15 @@ local function first_due(lane, priority)
   return first
 end
 
+-- A domain that is still due may be in another line now. There it is looked for as Redis has it.
+local function place_again(d, lane)
+  local before = d['at_' .. lane]
+  place(d)
+  if d['at_' .. lane] == '' or d['at_' .. lane] == before or allowed_at(d) > now then return end
+  save(d)
+  found_empty = {}
+end
+
 -- The next job of a domain, and what is to be noted of it; nothing when its address has just expired.
 local function request_of(d, lane)
   local priority = best_priority(d, lane)
@@ -113,7 +122,7 @@ local function request_of(d, lane)
   take(d, job)
   if job.expires > 0 and job.expires <= now then
     doom(job, 'expired')
-    place(d)
+    place_again(d, lane)
     return nil
   end
   local gap, obeys = gap_ms(d), job.robots == '1' and d.set_delay == ''
@@ -128,7 +137,7 @@ local function request_of(d, lane)
   if lane == 'slow' then d.slow_in_flight = d.slow_in_flight + 1 end
   d.asked_at = whole(now)
   d.budget = math.min(rules.retry_budget, d.budget + rules.retry_share)
-  place(d)
+  place_again(d, lane)
   job.needs_robots = needs_robots and '1' or '0'
   return job, {'slot_before', before, 'slot_next', d.next, 'paced', paced and '1' or '0', 'needs_robots', job.needs_robots}
 end
@@ -152,7 +161,7 @@ local function next_event()
       end
     end
   end
-  for _, set in ipairs({'fetch:leases', 'fetch:later', 'fetch:expiring', 'fetch:stalls'}) do
+  for _, set in ipairs({'fetch:doomed', 'fetch:leases', 'fetch:later', 'fetch:expiring', 'fetch:stalls'}) do
     at = math.min(at, earliest(set, now))
   end
   return at
@@ -164,8 +173,10 @@ local function idle(wait_ms)
   found[#found + 1], found[#found + 2] = 'idle', wait_ms
 end
 
--- Hands out one of the lane and priority that is due. Adds to `tries`, the domains whose first job had just expired.
-local function hand_out_due(lane, priority, tries)
+local tries = 0  -- domains whose first job had just expired
+
+-- Hands out one of the lane and priority that is due, if there is one.
+local function hand_out_due(lane, priority)
   local scope = first_due(lane, priority)
   while scope and tries < MOST_TRIES do
     local d = domain(scope)
@@ -176,25 +187,23 @@ local function hand_out_due(lane, priority, tries)
         find_ways()
       end
       hand_out('claimed', job, 'running', unpack(notes))
-      return true, tries
+      return true
     end
     tries = tries + 1
     scope = first_due(lane, priority)
   end
-  return false, tries
+  return false
 end
 
 -- Whether there was one; if not, when to ask again.
 local function hand_out_next()
-  local tries, done = 0, false
   for priority = 1, 3 do
     for _, lane in ipairs(lanes) do
-      if room[lane] > 0 then done, tries = hand_out_due(lane, priority, tries) end
-      if done then return true end
+      if room[lane] > 0 and hand_out_due(lane, priority) then return true end
     end
   end
   settle_all()
-  return false, tries > 0 and 0 or math.min(next_try, next_event()) - now
+  return false, math.min(next_try, next_event()) - now
 end
 
 -- Of a lane that has become full nobody knows what is due: whoever has room there again asks again.

@@ -3,9 +3,9 @@
 import pytest
 
 from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Claimed, Doomed, Idle, Lane, Priority
+from resources.fetching.queues.jobs import Claimed, Doomed, Idle, Lane, Limits, Priority
 from retry import connections
-from tests.resources.fetching.asking import OK, claimed, enqueue, idle, job, record, report
+from tests.resources.fetching.asking import HOST, OK, claimed, enqueue, idle, job, record, report
 from tests.resources.fetching.clock import Clock
 
 
@@ -66,3 +66,29 @@ def test_what_is_to_fail_comes_first_and_takes_room_too(clock: Clock) -> None:
     found = claim_some(most=2)
     assert [one.why for one in found if isinstance(one, Doomed)] == ["expired", "expired"]
     assert urls(claim_some()) == ["new"]
+
+
+@pytest.mark.parametrize("lane", ["fast", "slow"])
+def test_a_domain_whose_time_has_come_gives_all_that_it_has_room_for(clock: Clock, lane: Lane) -> None:
+    connections.run(frontier.set_limits(HOST, Limits(delay_seconds=0, in_flight=8)))
+    connections.run(frontier.block(HOST, 5))
+    enqueue(*(job(priority.name, priority=priority, lane=lane) for priority in Priority))
+    assert idle() == 5
+    clock.pass_by(5)
+    assert urls(claim_some()) == ["INTERACTIVE", "FLAGGED", "ORDINARY"]
+
+
+def test_a_domain_is_still_due_after_a_job_that_has_just_expired(clock: Clock) -> None:
+    connections.run(frontier.set_limits(HOST, Limits(delay_seconds=0, in_flight=8)))
+    connections.run(frontier.block(HOST, 5))
+    enqueue(job("other", "b.example.com"), job("now"))
+    enqueue(job("old", priority=Priority.FLAGGED, expires_at=clock.unix + 5))
+    enqueue(*(job("older", f"{number}.example.com", expires_at=clock.unix + 4) for number in range(16)))
+    clock.pass_by(5)
+    found = claim_some(most=40, fast=40)  # which reaps the 16 that have expired first
+    assert [one.job.host for one in found if isinstance(one, Doomed)].count(HOST) == 0
+    assert urls(found) == ["other", "now"]
+    assert found[-1] == Idle(0)
+    [failed, *_] = claim_some()
+    assert isinstance(failed, Doomed)
+    assert failed.job.host == HOST
