@@ -11,7 +11,8 @@ from django.conf import settings
 from ..keeping import flagging
 from ..keeping.pushes import Pushed
 
-DELAY_SECONDS = 0.2
+DELAY_SECONDS = 0.6
+"""As long as the front takes to let a few hundred pings through: what they tell of is not stored between them."""
 
 
 class Debounced:

@@ -4,13 +4,16 @@ A feed that was flagged and not taken since stays as it is. One that was fetched
 flagged for a moment later: no push is lost, and nobody can have it fetched again and again.
 """
 
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import OperationalError, connection
+from django.db.backends.utils import CursorWrapper
 
 from ..models import Feed
 from ..pushing.discovering import Kind
@@ -20,6 +23,10 @@ from ..subscriptions import Hub, Subscription
 PENDING = timedelta(minutes=15)
 """For so long after it was asked for a verification is answered."""
 _ENDED = ", ".join(f"'{state}'" for state in ENDED_STATES)
+
+
+LOOK_MILLISECONDS, PATIENCE_SECONDS = 8, 4.0
+"""How long one attempt waits for others that write, and all of them together."""
 
 
 class Pushed(Enum):
@@ -50,7 +57,7 @@ def push(kind: Kind, token: str, topic: str, now: datetime) -> Pushed:
     moments = {name: _adapted(at) for name, at in (("now", now), ("cooling", now - cool), ("later", now + cool))}
     named = {"kind": kind.value, "token": token, "topic": topic, **moments}
     with connection.cursor() as cursor:
-        cursor.execute(_PUSH, named)
+        _write(cursor, _PUSH, named)
         if (flagged := cursor.fetchone()) is not None:
             return Pushed.LATER if flagged[0] else Pushed.FLAGGED
         cursor.execute(_KNOWN, named)
@@ -60,7 +67,7 @@ def push(kind: Kind, token: str, topic: str, now: datetime) -> Pushed:
 def delivered(feed_id: int, now: datetime) -> bool:
     """Flags a feed of which its hub has delivered what there is. False where it is paused. Raises DatabaseError."""
     with connection.cursor() as cursor:
-        cursor.execute(_DELIVERED, {"feed": feed_id, "now": _adapted(now)})
+        _write(cursor, _DELIVERED, {"feed": feed_id, "now": _adapted(now)})
         return bool(cursor.rowcount)
 
 
@@ -79,6 +86,35 @@ def is_asked_for(kind: Kind, token: str, topic: str, now: datetime, intent: str 
     """Whether that is what was asked of the server just now. Raises DatabaseError."""
     rows = Subscription.objects.filter(token=token, topic=topic, hub__kind=kind.value, intent=intent)
     return rows.filter(asked_at__gt=now - PENDING).exists()
+
+
+def _write(cursor: CursorWrapper, statement: str, named: Mapping[str, Any]) -> None:
+    """Raises DatabaseError.
+
+    On SQLite, which lets one write at a time, it looks again every few milliseconds: left alone, it would soon look ten
+    times a second, and find another one writing each time.
+    """
+    if connection.vendor != "sqlite":
+        cursor.execute(statement, named)
+        return
+    until, usual = time.monotonic() + PATIENCE_SECONDS, settings.DATABASES["default"]["OPTIONS"]["timeout"]
+    connection.connection.execute(f"PRAGMA busy_timeout = {LOOK_MILLISECONDS}")
+    try:
+        while not _was_written(cursor, statement, named, until):
+            pass  # it has waited, in SQLite
+    finally:
+        connection.connection.execute(f"PRAGMA busy_timeout = {usual * 1000:.0f}")
+
+
+def _was_written(cursor: CursorWrapper, statement: str, named: Mapping[str, Any], until: float) -> bool:
+    """False: somebody else is writing. Raises DatabaseError when that goes on for too long."""
+    try:
+        cursor.execute(statement, named)
+    except OperationalError as error:
+        if "locked" not in str(error) or time.monotonic() > until:
+            raise
+        return False
+    return True
 
 
 def _adapted(at: datetime) -> Any:
