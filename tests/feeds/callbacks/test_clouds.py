@@ -9,7 +9,6 @@ from django.http import HttpResponse
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from feeds.callbacks import debouncing
 from feeds.gathering import due
 from feeds.keeping import flagging, pausing
 from feeds.models import Feed
@@ -22,15 +21,6 @@ pytestmark = pytest.mark.django_db
 PATH = f"/rsscloud/{TOKEN}"
 FORM = "application/x-www-form-urlencoded"
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture(autouse=True)
-def scans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Which scans were asked for."""
-    asked: list[str] = []
-    monkeypatch.setattr(debouncing.SCAN, "soon", lambda: asked.append("soon"))
-    monkeypatch.setattr(debouncing.LATER, "soon", lambda: asked.append("later"))
-    return asked
 
 
 @pytest.fixture
