@@ -1,7 +1,7 @@
 """`python -m benchmarks.pinged_feeds`: feeds with subscriptions in force, and how they stand, in a site's environment.
 
-Each line of its input is JSON: how many there are to be and the origin's port, which makes them; or a number of
-entries, which waits until all have so many. Each line of its output is JSON.
+Each line of its input is JSON: how many there are to be and the origin's port, which makes them; a number of entries,
+which waits until all have so many; or "flag", which flags all of them. Each line of its output is JSON.
 """
 
 import json
@@ -55,5 +55,7 @@ if __name__ == "__main__":
         match json.loads(line):
             case [number, port]:
                 print(json.dumps(make(number, port)), flush=True)
+            case "flag":
+                print(flagging.flag(list(Feed.objects.values_list("pk", flat=True)), datetime.now(UTC)), flush=True)
             case entries:
                 print(json.dumps(wait_for(entries)), flush=True)
