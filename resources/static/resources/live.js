@@ -16,6 +16,7 @@ export class Live {
     this.layers = new Map(layers);
     this.mine = new Set(layers.keys());
     this.callbacks = { gone, changed, others };
+    this.doubted = new Set(); // what the last look has found otherwise than the page: the front may tell what was
     this.versions = new Map(described.map(({ slug, version }) => [slug, version]));
   }
 
@@ -31,18 +32,22 @@ export class Live {
     const response = await fetch(this.address, { signal, cache: "no-cache" }).catch(() => undefined);
     if (!response?.ok) return;
     const { layers: told } = await response.json();
-    for (const [slug, layer] of this.layers) {
-      if (told[slug]) this.compare(slug, layer, told[slug]);
-      else if (this.layers.delete(slug)) this.callbacks.gone(slug);
+    const gone = [...this.layers.keys()].filter((slug) => !told[slug]);
+    const others = Object.keys(told).filter((slug) => !this.mine.has(slug));
+    for (const slug of gone.filter((each) => this.doubted.has(each))) {
+      this.layers.delete(slug);
+      this.callbacks.gone(slug);
     }
-    if (Object.keys(told).some((slug) => !this.mine.has(slug))) this.callbacks.others();
+    if (others.some((slug) => this.doubted.has(slug))) this.callbacks.others();
+    this.doubted = new Set([...gone, ...others]);
+    for (const [slug, layer] of this.layers) if (told[slug]) this.compare(slug, layer, told[slug]);
   }
 
   /** Refreshes what changed since the last look; all of a layer where that is too long ago to be told. */
   compare(slug, layer, told) {
     const known = this.versions.get(slug);
+    if (told.version <= known) return;
     this.versions.set(slug, told.version);
-    if (known === told.version) return;
     const touched = known < told.since ? everyTile : touchedSince(told.changes, known);
     if (layer._map && touched) layer.refresh(touched);
     this.callbacks.changed(slug);

@@ -1,9 +1,8 @@
 """What a change of a layer's data touches, and whether that still holds when it is saved. Saves nothing."""
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Protocol, cast
 
 from resources.models import Layer
 
@@ -40,12 +39,17 @@ class Change:
         return self.touched if self.of == _state(layer) else None
 
 
-Mark: TypeAlias = Callable[[Layer, bytes, Speeds | None, Speeds], Change]
+class Mark(Protocol):
+    """Finds out what new speeds touch."""
+
+    def __call__(
+        self, layer: Layer, geometry: bytes, before: Speeds | None, after: Speeds, closely: bool = ...
+    ) -> Change: ...
 
 
-def here(layer: Layer, geometry: bytes, before: Speeds | None, after: Speeds) -> Change:
-    """What new speeds touch, found out in this process."""
-    return Change(changing.touched_by_speeds(geometry, before, after, _look(layer)), _state(layer))
+def here(layer: Layer, geometry: bytes, before: Speeds | None, after: Speeds, closely: bool = True) -> Change:
+    """What new speeds touch, found out in this process; a little more when it need not be `closely`."""
+    return Change(changing.touched_by_speeds(geometry, before, after, _look(layer, closely)), _state(layer))
 
 
 def by_data(layer: Layer, before: Data, after: Data) -> Change:
@@ -53,12 +57,12 @@ def by_data(layer: Layer, before: Data, after: Data) -> Change:
     return Change(shapes.touched_by_data(cast(Kind, layer.kind), before, after, _look(layer)), _state(layer))
 
 
-def aside(layer: Layer, geometry: bytes, before: Speeds | None, after: Speeds) -> Change:
+def aside(layer: Layer, geometry: bytes, before: Speeds | None, after: Speeds, closely: bool = True) -> Change:
     """The same in a web process: what takes long, in a process of its own; all tiles where that has no place."""
     if before is not None and len(geometry) < HERE_BYTES and patching.changed(before, after) <= HERE_CHANGED:
-        return here(layer, geometry, before, after)
+        return here(layer, geometry, before, after, closely)
     try:
-        return Change(_apart(geometry, before, after, _look(layer)), _state(layer))
+        return Change(_apart(geometry, before, after, _look(layer, closely)), _state(layer))
     except LayerError as error:
         _log.warning("marked all tiles of a layer", extra={"layer": layer.slug, "error": str(error)})
         return Change(None, _state(layer))
@@ -72,8 +76,8 @@ def _apart(geometry: bytes, before: Speeds | None, after: Speeds, look: Look) ->
         return apart.mark_apart(MarkJob(compiled, old, speeds.write_speeds(after), look), allowing.allowance())
 
 
-def _look(layer: Layer) -> Look:
-    return Look(layer.style, layer.min_zoom, layer.max_zoom)
+def _look(layer: Layer, closely: bool = True) -> Look:
+    return Look(layer.style, layer.min_zoom, layer.max_zoom, closely)
 
 
 def _state(layer: Layer) -> tuple[object, ...]:

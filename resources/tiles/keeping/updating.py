@@ -56,15 +56,17 @@ def update_speeds(slug: str, read: Read, *, replace: bool = False, mark: Mark = 
     NoSpeedsError for a layer that has none, SupersededError when others were always faster, StorageError.
     """
     until = time.monotonic() + PATIENCE_SECONDS
-    digest, patch, geometry = None, None, b""
+    digest, patch, geometry, closely = None, None, b"", True
     while True:
         layer = _find_lines(slug)
         try:
             if patch is None or digest != layer.geometry_digest:
                 digest, geometry = layer.geometry_digest, storing.read_file(layer.geometry_name)
                 patch = read(geometry)
-            return _put_over(layer, patch, partial(mark, layer, geometry), replace=replace)
+            mark_them = partial(mark, layer, geometry, closely=closely)
+            return _put_over(layer, patch, mark_them, replace=replace)
         except SupersededError as error:  # losing is normal when several send speeds
+            closely = False  # who takes longer loses again
             if time.monotonic() > until:
                 raise SupersededError("Others change the layer's speeds all the time. Send these again.") from error
         except FileNotFoundError as error:

@@ -27,6 +27,8 @@ class Look:
     style: Mapping[str, Any]
     min_zoom: int
     max_zoom: int
+    closely: bool = True
+    """Whether it is looked at what can be seen of few changed lines; else whatever they come upon is touched."""
 
 
 def touched_by_speeds(compiled_geometry: bytes, before: Speeds | None, after: Speeds, look: Look) -> Touched | None:
@@ -43,6 +45,6 @@ def touched_by_speeds(compiled_geometry: bytes, before: Speeds | None, after: Sp
         return Touched.nothing(min(look.max_zoom, lines.DEEPEST))
     shapes = geometry.read_geometry(compiled_geometry)
     touched = lines.touched_by(shapes, changed, style, lines.Zooms(look.min_zoom, look.max_zoom))
-    if np.count_nonzero(changed[shapes.features]) > MOST_LOOKED_AT:
+    if not look.closely or np.count_nonzero(changed[shapes.features]) > MOST_LOOKED_AT:
         return touched
     return seeing.seen(shapes, old, new, style, touched)

@@ -67,8 +67,8 @@ def test_other_speeds_of_the_same_class_make_nothing_stale(load: Load) -> None:
 def test_all_is_stale_where_the_layer_was_changed_meanwhile(load: Load, saved: dict[str, Any]) -> None:
     before = load()
 
-    def meanwhile(layer: Layer, *given: Any) -> touching.Change:
-        change = touching.here(layer, *given)
+    def meanwhile(layer: Layer, *given: Any, **named: Any) -> touching.Change:
+        change = touching.here(layer, *given, **named)
         Layer.objects.filter(pk=layer.pk).update(**saved)
         return change
 
