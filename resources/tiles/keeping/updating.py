@@ -7,11 +7,13 @@ speeds are still those that were read, and saves, or all is done again. Whatever
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from threading import Lock
 
 from resources.models import Layer
 
@@ -36,6 +38,8 @@ MOST_GEOMETRY_BYTES = 20_000_000
 """So large is the geometry of some 200,000 short segments; larger ones are never read in this process."""
 
 _log = logging.getLogger("tarry.layers")
+
+_turns: dict[str, Lock] = {}
 
 Read = Callable[[bytes], Patch]
 
@@ -63,8 +67,9 @@ def update_speeds(slug: str, read: Read, *, replace: bool = False, mark: Mark = 
             if patch is None or digest != layer.geometry_digest:
                 digest, geometry = layer.geometry_digest, storing.read_file(layer.geometry_name)
                 patch = read(geometry)
-            mark_them = partial(mark, layer, geometry, closely=closely)
-            return _put_over(layer, patch, mark_them, replace=replace)
+            with _turn(slug, until) as at_once:
+                layer, closely = _find_same(layer), closely and at_once
+                return _put_over(layer, patch, partial(mark, layer, geometry, closely=closely), replace=replace)
         except SupersededError as error:  # losing is normal when several send speeds
             closely = False  # who takes longer loses again
             if time.monotonic() > until:
@@ -72,6 +77,30 @@ def update_speeds(slug: str, read: Read, *, replace: bool = False, mark: Mark = 
         except FileNotFoundError as error:
             _check_replaced(layer, error)
         time.sleep(random.uniform(0, PAUSE_SECONDS))
+
+
+@contextmanager
+def _turn(slug: str, until: float) -> Iterator[bool]:
+    """Lets the threads of this process change a layer one after the other: they would only supersede each other.
+
+    Answers whether nobody was before. Who waits for too long goes on without, as other processes do.
+    """
+    turn = _turns.setdefault(slug, Lock())
+    at_once = turn.acquire(blocking=False)
+    ours = at_once or turn.acquire(timeout=max(0.0, until - time.monotonic()))
+    try:
+        yield at_once
+    finally:
+        if ours:
+            turn.release()
+
+
+def _find_same(layer: Layer) -> Layer:
+    """The layer as it is by now. Raises SupersededError where its geometry is another."""
+    now = _find_lines(layer.slug)
+    if now.geometry_digest != layer.geometry_digest:
+        raise SupersededError("The layer was replaced meanwhile.")
+    return now
 
 
 def describe(update: Update) -> str:
