@@ -127,9 +127,7 @@ def at_once(site: Site, feeds: list[PingedFeed]) -> Iterator[Figure | Note]:
         took.append(told["seconds"])
     after = site.in_main()
     for one in rounds:
-        yield Note(
-            "p99 {:.2f} ms beside pings, {:.2f} unpinged, {:.2f} idle".format(*(1000 * p for p in one))
-        )
+        yield Note("p99 {:.2f} ms beside pings, {:.2f} unpinged, {:.2f} idle".format(*(1000 * p for p in one)))
     yield Figure(f"{FEEDS} pings in one instant: not taken", statuses.total() - statuses["200"], at_most=0)
     yield Figure("feeds that were then not fetched exactly once", asked.total() - asked[1], at_most=0)
     share = (after[1] - before[1]) / (after[0] - before[0])

@@ -6,7 +6,6 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0010_sizes_of_entries'),
         ('feeds', '0010_ways'),
     ]
 

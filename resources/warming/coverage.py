@@ -130,7 +130,7 @@ class _Counting:
     def _estimate(self) -> int:
         """From its size, and half of its edge."""
         geometry = self._region.geometry
-        return round(geometry.area * 4**self._level + geometry.length * 2**self._level / 2)
+        return round(float(geometry.area) * 4.0**self._level + float(geometry.length) * 2.0**self._level / 2)
 
     def _in(self, z: int, x: int, y: int) -> int:
         self._visited += 1

@@ -13,7 +13,7 @@ def hide(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0010_sizes_of_entries'),
+        ('feeds', '0012_sizes_of_entries'),
     ]
 
     operations = [
