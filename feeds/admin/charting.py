@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from resources import words
 from resources.charts import Bar, nice_top, standing
-from resources.mirroring.admin import words
 
 MOST = 60
 """Fetches in a chart. Each has as much room as one of so many, however few there are."""

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from resources import words
 from resources.fetching.admin import domain_page
 from resources.fetching.keeping.models import FetchDomain, FetchTiming
 from resources.fetching.keeping.records import url_digest
-from resources.mirroring.admin import words
 
 from ..keeping import health
 from ..models import Entry, Feed, Move

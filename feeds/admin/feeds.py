@@ -15,7 +15,7 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from resources.mirroring.admin import words
+from resources import words
 
 from ..errors import MoveError
 from ..keeping import adding, credentials, editing, flagging, health, pausing, versions

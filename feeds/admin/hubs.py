@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from resources import words
 from resources.listing import UncountedAdmin
-from resources.mirroring.admin import words
 
 from ..keeping import pushed
 from ..pushing.renewing import State

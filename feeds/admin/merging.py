@@ -9,7 +9,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from resources.mirroring.admin import words
+from resources import words
 
 from ..keeping import health, merging
 from ..models import Entry, Feed

@@ -6,8 +6,8 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
+from resources import words
 from resources.listing import UncountedAdmin
-from resources.mirroring.admin import words
 
 from ..models import Scan
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
@@ -19,6 +18,7 @@ from feeds.models import SAID, Feed
 from resources.api import problems
 from resources.api.problems import Problem
 from resources.fetching.keeping.models import FetchTiming
+from resources.fetching.keeping.records import url_digest
 from retry import deferring
 
 from .described import Entries, FeedDescribed, Feeds, Health, Timing, described, described_entry
@@ -89,7 +89,7 @@ def describe_feed(request: HttpRequest, slug: Slug) -> FeedDescribed:
 def feed_health(request: HttpRequest, slug: Slug) -> Health:
     """How a feed stands, when it is fetched next, and why then."""
     feed = find_readable(request, slug)
-    timings = FetchTiming.objects.filter(url_digest=sha256(feed.url.encode()).hexdigest()).order_by("-started_at")
+    timings = FetchTiming.objects.filter(url_digest=url_digest(feed.url)).order_by("-started_at")
     return Health(
         slug=feed.slug,
         standing=health.word(feed),

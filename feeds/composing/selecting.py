@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
+from feeds.keeping import categories
 from feeds.models import Category, Entry, Feed
 
 from .asking import ALL, Asked
@@ -49,20 +50,12 @@ def select(asked: Asked, subject: Feed | Category, bounds: Bounds | None = None)
     return Selection(tuple(found), older, newer=_place(found[0]) if found and asked.before else None)
 
 
-def descendants(category: Category) -> list[int]:
-    """The numbers of the category and of all below it. A query for each level."""
-    found, level = [category.pk], [category.pk]
-    while level := list(Category.objects.filter(parent__in=level).exclude(pk__in=found).values_list("pk", flat=True)):
-        found += level
-    return found
-
-
 def feeds_of(category: Category) -> QuerySet[Feed]:
     """Those of which entries stand in a combination."""
     playing = Feed.objects.filter(paused=False, is_hidden=False)
     if category.slug == ALL:
         return playing
-    members = Feed.categories.through.objects.filter(category__in=descendants(category))
+    members = Feed.categories.through.objects.filter(category__in=categories.with_those_below(category.slug))
     return playing.filter(pk__in=members.values("feed"))
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Q, QuerySet
 
-from resources.mirroring.admin import words
+from resources import words
 
 from ..deciding.standing import State
 from ..deciding.troubles import Trouble

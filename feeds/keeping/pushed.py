@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from resources.mirroring.admin import words
+from resources import words
 
 from ..models import Feed
 from ..pushing import trusting

@@ -9,9 +9,10 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from resources import words
+
 from ..knowing.models import Batch, BatchItem, Step
 from ..reporting import progress
-from . import words
 from .listing import MirroredAdmin
 
 ITEMS = 100

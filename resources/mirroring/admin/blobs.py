@@ -11,8 +11,9 @@ from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from resources import words
+
 from ..knowing.models import Blob, Resource
-from . import words
 from .listing import DIGEST, MirroredAdmin
 from .taking_down import ask_or_take_down
 

@@ -15,14 +15,16 @@ from django.utils.safestring import SafeString
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_POST
 
+from resources import words
+
 from ..canonical.urls import known_as
 from ..errors import UrlError
 from ..knowing.models import Blob, Resource
 from ..knowing.rules import current_rules
 from ..writing import refetching
-from . import words
 from .listing import DIGEST, MirroredAdmin
 from .taking_down import ask_or_take_down
+from .words import why
 
 MOST_SHOWN = 90
 
@@ -131,7 +133,7 @@ class ResourceAdmin(MirroredAdmin):
             now = datetime.now(UTC)
             blob = Blob.objects.filter(pk=row.blob_digest).first() if row.blob_digest else None
             context |= {
-                "sentences": words.why(
+                "sentences": why(
                     state=row.state,
                     step=row.step,
                     failure=row.failure,

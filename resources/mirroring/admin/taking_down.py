@@ -7,9 +7,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
+from resources import words
+
 from ..knowing.models import Blob, Resource
 from ..storing import taking_down
-from . import words
 
 SAID = "Taken down: {}. They are served no more, and not stored again."
 

@@ -1,10 +1,8 @@
 """What the admin says of URLs and files, in words. PURE."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from resources.fetching.queues.explaining import duration
-
-UNITS = ("bytes", "KB", "MB", "GB", "TB")
+from resources.words import ago
 
 _FAILURES = {
     "permanent": "It is not there, or not what it was: it is not asked for again.",
@@ -30,17 +28,6 @@ _STEPS = {
 }
 
 
-def size(number: float) -> str:
-    """Bytes in words: of what is below a thousand all, of the rest two or three figures."""
-    for unit in UNITS:
-        if number < 1000 or unit == UNITS[-1]:
-            break
-        number /= 1000
-    if unit == UNITS[0]:
-        return f"{number:,.0f} {unit}"
-    return f"{number:.{0 if number >= 100 else 1}f} {unit}"
-
-
 def why(
     *, state: str, step: str, failure: str, attempts: int, due_at: datetime | None, detail: str, now: datetime
 ) -> list[str]:
@@ -56,19 +43,6 @@ def why(
     if detail and state != "stored" and _sentence(detail) not in said:
         said.append(_sentence(detail))
     return said
-
-
-def ago(at: datetime | None, now: datetime) -> str:
-    """A moment for people, to its largest unit: lists have little room."""
-    if at is None:
-        return "never"
-    passed = now - at
-    length = " ".join(span(abs(passed)).split()[:2])
-    return f"in {length}" if passed < timedelta(0) else f"{length} ago"
-
-
-def span(time: timedelta) -> str:
-    return duration(time.total_seconds())
 
 
 def _waits(due_at: datetime | None, now: datetime) -> str:
