@@ -54,6 +54,7 @@ class Category(models.Model):
 class Scan(models.Model):
     """What one scan handed over, and how it went. Ends when the last of its feeds has.
 
+    `feeds` is 0 until the scan has handed over all: of one that was killed before, it is told by the rows of its feeds.
     `expected_seconds` is the lower bound by the durations that were expected, `bound_seconds` by those that it took.
     """
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import Count, Q, QuerySet
 
 from resources import words
@@ -108,7 +109,7 @@ def summary(feeds: QuerySet[Feed], now: datetime) -> Summary:
 
 def _last_scan(now: datetime) -> str:
     """The last scan that took something, in a sentence."""
-    scan = Scan.objects.order_by("-started_at").first()
+    scan = Scan.objects.filter(feeds__gt=0).order_by("-started_at").first()
     if scan is None:
         return ""
     said = f"The last scan that found something due, {words.ago(scan.started_at, now)}, took {_number(scan.feeds)}"
@@ -137,12 +138,15 @@ def facts(feed: Feed, now: datetime) -> Iterator[tuple[str, str]]:
     yield "Took the last time", _seconds(feed.last_seconds, "–")
     yield "Checked", f"every {words.span(feed.least)} to {words.span(feed.most)}"
     yield "Entries", f"{feed.entries.count():,}"
-    yield (
-        "Subscribers",
-        f"{feed.subscriber_count - feed.reader_count:,} followers, {feed.reader_count:,} readers",
-    )
+    yield "Subscribers", f"{feed.subscriber_count - feed.reader_count:,} followers, {_readers(feed)}"
     yield "Told of changes", " ".join(pushed.of_feed(feed, now))
     yield "Asks the server whether it has changed", _validators(feed)
+
+
+def _readers(feed: Feed) -> str:
+    """Their number is made of measured traffic."""
+    known = f"{feed.reader_count:,} readers"
+    return known if settings.OBSERVE else f"{known} as last counted: OBSERVE=0 counts none"
 
 
 def _failures(feed: Feed, now: datetime) -> str:

@@ -20,7 +20,7 @@ Bounding = Callable[[Sequence[Fetch]], float]
 def begin(fetches: Sequence[Fetch], least_seconds: float, now: datetime) -> Scan:
     """A scan that is about to hand those over. Raises DatabaseError."""
     hosts = len({fetch.host for fetch in fetches})
-    return Scan.objects.create(started_at=now, feeds=len(fetches), hosts=hosts, expected_seconds=least_seconds)
+    return Scan.objects.create(started_at=now, feeds=0, hosts=hosts, expected_seconds=least_seconds)
 
 
 def note(scan: Scan, handed_over: int) -> None:
@@ -51,10 +51,20 @@ def _end(scan: Scan, now: datetime, least_seconds: Bounding) -> None:
     fetches = [Fetch(str(pk), host, seconds or 0.0) for pk, host, seconds, _ in rows]
     ended_at = max((checked_at for *_, checked_at in rows if checked_at), default=None)
     fields: dict[str, object] = {"ended_at": ended_at or now}
+    if not scan.feeds:
+        fields |= _of_killed(scan, least_seconds)
     if ended_at is not None:
         took = (ended_at - scan.started_at).total_seconds()
         fields |= {"makespan_seconds": took, "bound_seconds": least_seconds(fetches)}
     Scan.objects.filter(pk=scan.pk).update(**fields)
+
+
+def _of_killed(scan: Scan, least_seconds: Bounding) -> dict[str, object]:
+    """What a scan that was killed had handed over by then, as far as no other has taken it since."""
+    rows = Feed.objects.filter(scan=scan).values_list("pk", "host", "expected_seconds")
+    fetches = [Fetch(str(pk), host, seconds or 0.0) for pk, host, seconds in rows]
+    hosts = len({fetch.host for fetch in fetches})
+    return {"feeds": len(fetches), "hosts": hosts, "expected_seconds": least_seconds(fetches)}
 
 
 def prune(before: datetime) -> None:

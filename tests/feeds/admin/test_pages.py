@@ -10,6 +10,7 @@ from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
 from django.test import Client
+from pytest_django import Settings
 
 from feeds import addresses
 from feeds.admin import importing
@@ -607,6 +608,13 @@ def test_moves_are_listed_with_what_was_taken_back(admin_client: Client) -> None
     assert "It has moved." in page
     assert "22 Nov 2026 12:00" in page
     assert "Take back" not in page
+
+
+def test_a_feeds_page_says_when_readers_are_not_counted(admin_client: Client, settings: Settings) -> None:
+    feed = rows.feed("one", reader_count=7, subscriber_count=7)
+    assert "0 followers, 7 readers" in text(admin_client.get(page_of(feed)))
+    settings.OBSERVE = False
+    assert "7 readers as last counted: OBSERVE=0 counts none" in text(admin_client.get(page_of(feed)))
 
 
 def test_a_feeds_page_says_who_can_read_it(admin_client: Client) -> None:

@@ -325,6 +325,19 @@ def test_a_scan_whose_feeds_never_come_back_has_no_time(gathering: RedisServers)
     assert (noted.makespan_seconds, noted.bound_seconds) == (None, None)
 
 
+def test_a_scan_that_was_killed_counts_what_it_had_handed_over() -> None:
+    began = datetime.now(UTC)
+    fetches = [Fetch(str(place), f"{place}.example", 5.0) for place in range(3)]
+    killed = scans.begin(fetches, 15.0, began)
+    one = subscribe(URL, scan=killed, expected_seconds=5.0)
+    scans.begin(fetches, 15.0, began)  # which had handed over nothing
+    came_back([one], began + timedelta(seconds=4), 2.0)
+    scans.end_finished(began + timedelta(minutes=1), lambda given: sum(each.seconds for each in given))
+    noted = Scan.objects.get(pk=killed.pk)
+    assert (noted.feeds, noted.hosts, noted.expected_seconds, noted.bound_seconds) == (1, 1, 5.0, 2.0)
+    assert Scan.objects.exclude(pk=killed.pk).get().feeds == 0
+
+
 def test_a_pass_ends_a_few_scans_and_those_that_go_on_hold_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scans, "MOST_ENDED", 2)
     now = datetime.now(UTC)
