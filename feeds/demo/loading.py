@@ -4,10 +4,13 @@ Where the machine has no way out, the front serves sample feeds at an address of
 """
 
 import socket
+import time
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from urllib.parse import urlsplit
 
 from feeds import addresses
@@ -56,11 +59,19 @@ def load(report: Callable[[str], None], now: datetime, samples: str) -> None:
 
 def is_online(hosts: Collection[str]) -> bool:
     """Whether one of these hosts can be connected to within PROBE_SECONDS. Asks them nothing."""
-    pool = ThreadPoolExecutor(len(hosts))
-    tries = [pool.submit(_connects, host) for host in hosts]
-    done, _ = wait(tries, PROBE_SECONDS)
-    pool.shutdown(wait=False, cancel_futures=True)
-    return any(each.result() for each in done)
+    answers = SimpleQueue[bool]()
+    until = time.monotonic() + PROBE_SECONDS
+    for host in hosts:  # look-ups of names have no limit of their own: no process waits for these threads at its end
+        Thread(target=_answer, args=(host, answers), daemon=True).start()
+    with suppress(Empty):
+        for _ in hosts:
+            if answers.get(timeout=max(0.0, until - time.monotonic())):
+                return True
+    return False
+
+
+def _answer(host: str, answers: SimpleQueue[bool]) -> None:
+    answers.put(_connects(host))
 
 
 def _connects(host: str) -> bool:

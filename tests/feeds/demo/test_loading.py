@@ -1,5 +1,6 @@
 """The demo's feeds."""
 
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -84,3 +85,15 @@ def test_a_sample_is_a_sound_feed_that_says_what_it_is(path: Path) -> None:
 
 def test_a_host_that_nobody_can_reach_is_no_way_out() -> None:
     assert not loading.is_online(["host.invalid"])
+
+
+def test_a_look_up_that_never_ends_keeps_no_process_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    release, before = threading.Event(), set(threading.enumerate())
+    monkeypatch.setattr(loading, "_connects", lambda _host: release.wait(60))
+    monkeypatch.setattr(loading, "PROBE_SECONDS", 0.05)
+    try:
+        assert not loading.is_online(["one.example", "two.example"])
+        hanging = set(threading.enumerate()) - before
+        assert [thread.daemon for thread in hanging] == [True, True]
+    finally:
+        release.set()
