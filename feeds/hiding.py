@@ -1,7 +1,7 @@
 """What of a feed's address may be a secret, and what a publisher says without it. PURE.
 
-Secrets are values of parameters, and parts of a path that look like tokens. What is secret without looking like it
-cannot be known: such feeds are for `Feed.is_hidden`.
+Secrets are values of parameters that are called like secrets, and what looks like a token, there or in a path. What
+is secret without looking like it cannot be known: such feeds are for `Feed.is_hidden`.
 """
 
 import re
@@ -13,10 +13,13 @@ LEFT_OUT = "…"
 LEAST_VALUE_CHARACTERS = 6
 """Of a parameter's value; shorter ones tell formats and numbers of pages."""
 
+_SECRET_NAME = re.compile(r"token|key|auth|secret|pass|pwd|sig|hash|session|code|user|login|\A\Z", re.I)
+_MIXED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z]).{8,}")
 _TOKEN = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_~.=-]{16,}")
 _TEXTS = frozenset({"title", "summary", "content", "subtitle", "rights", "name", "term", "label"})
 """Fields in which secrets are replaced. All others are addresses and the like, of no use without them: they go."""
-_NEED_ADDRESS = frozenset({"enclosures"})
+_WHOLE = frozenset({"cloud", "enclosures"})
+"""What has no use, and no meaning, without one of its fields."""
 
 
 def secrets_of(url: str) -> tuple[str, ...]:
@@ -24,8 +27,10 @@ def secrets_of(url: str) -> tuple[str, ...]:
     parts = urlsplit(url)
     found = {part for part in parts.path.split("/") if _TOKEN.fullmatch(part)}
     for pair in parts.query.split("&"):
-        value = pair.partition("=")[2] or pair
-        if len(value) >= LEAST_VALUE_CHARACTERS:
+        name, equals, value = pair.partition("=")
+        name, value = (name, value) if equals else ("", pair)
+        is_secret = _SECRET_NAME.search(name) or _MIXED.fullmatch(value)
+        if is_secret and len(value) >= LEAST_VALUE_CHARACTERS:
             found |= {pair, value} if _TOKEN.fullmatch(value) else {pair}
     found |= {unquote_plus(part) for part in found}
     return tuple(sorted(found, key=lambda part: (-len(part), part)))
@@ -56,7 +61,8 @@ def _without(name: str, value: Any, secrets: tuple[str, ...]) -> Any:
             return None if any(part in value for part in secrets) else value
         case list():
             kept = [_without(name, one, secrets) for one in value]
-            return [one for one in kept if one is not None and not (name in _NEED_ADDRESS and "url" not in one)]
+            return [one for one in kept if one is not None]
         case dict():
-            return without(value, secrets)
+            rest = without(value, secrets)
+            return None if name in _WHOLE and len(rest) < len(value) else rest
     return value

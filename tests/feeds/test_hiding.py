@@ -12,6 +12,8 @@ from feeds import hiding
         ("https://blog.example/?p=7&type=rss", ()),
         ("https://blog.example/feed?token=abcdef", ("token=abcdef",)),
         ("https://blog.example/feed?abcdef", ("abcdef",)),
+        ("https://blog.example/feed?category=technology&lang=english&since=2026-11-01", ()),  # as in links of entries
+        ("https://blog.example/feed?k=a8f93kd2", ("k=a8f93kd2",)),
         ("https://blog.example/u/9f86d081884c7d659a2f/rss", ("9f86d081884c7d659a2f",)),
         ("https://blog.example/feed?k=9f86d081884c7d659a2f", ("k=9f86d081884c7d659a2f", "9f86d081884c7d659a2f")),
     ],
@@ -28,6 +30,13 @@ def test_texts_lose_secrets_and_addresses_with_secrets_go() -> None:
         "enclosures": [{"url": "https://x.example/abcdef.mp3", "title": "Sound"}, {"url": "https://x.example/1.mp3"}],
         "published": "2026-11-01T12:00:00+00:00",
         "source": {"title": "abcdef", "url": "https://x.example/abcdef"},
+        "cloud": {
+            "domain": "x.example",
+            "port": 80,
+            "path": "/abcdef",
+            "register_procedure": "",
+            "protocol": "http-post",
+        },
     }
     assert hiding.without(said, ("abcdef",)) == {
         "title": "At …",
