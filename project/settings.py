@@ -121,6 +121,11 @@ TRAFFIC_NOTED = {
     "resource": "resources.mirroring.storing.accessing.note_urls",
     "thumbnail": "resources.mirroring.storing.accessing.note_blobs",
 }
+# By kind, the functions that name the work of popular content that is prepared before anybody asks, beside tiles
+PREWARM = {"feed": "feeds.serving.warming.piece", "feeds": "feeds.serving.warming.piece"}
+PREWARM_FRONT = RETRY_FRONT or f"unix:{_runtime.socket('front')}"
+PREWARM_SECONDS = env.number("PREWARM_SECONDS", 0)
+PREWARM_POPULAR = env.whole("PREWARM_POPULAR", 1000)
 TRAFFIC_LOG = _data.traffic
 TRAFFIC_LOG_MAX_BYTES = env.whole("TRAFFIC_LOG_MAX_BYTES", 64_000_000)
 NGINX_PID_FILE = _runtime.nginx_pid
@@ -386,6 +391,7 @@ CELERY_BEAT_SCHEDULE = schedule.schedule(
     *((schedule.PRUNING,) if MIRROR_MAX_BYTES or MIRROR_KEEP_DAYS else ()),
     *((schedule.HUB,) if FEEDS_HUB else ()),
     *((schedule.TRAFFIC, schedule.READERS) if OBSERVE else ()),
+    *((("prewarm", "resources.prewarm", PREWARM_SECONDS),) if OBSERVE and PREWARM_SECONDS else ()),
 )
 
 LOGGING = logging_configuration(env.choice("LOG_LEVEL", "INFO", LEVELS))

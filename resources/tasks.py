@@ -31,6 +31,7 @@ from .tiles.blocks import Block
 from .tiles.errors import LayerError
 from .tiles.preparing import paint_block as paint
 from .traffic import reading
+from .warming import scheduled
 
 LEARN_SECONDS = 2.0
 PRUNE_SECONDS = 1.0
@@ -93,6 +94,15 @@ def refresh_popular(slug: str, version: int) -> None:
         refreshing.refresh_popular(slug, version)
     except (StoreUnavailable, DatabaseError) as error:
         _log.warning("popular tiles wait to be asked for", extra={"layer": slug, "error": str(error)})
+
+
+@shared_task(name="resources.prewarm", ignore_result=True)
+def prewarm() -> None:
+    """Has the popular content prepared that is worth most, as much as can be painted until the next time."""
+    try:
+        scheduled.hand_over(settings.PREWARM_POPULAR, settings.PREWARM_SECONDS)
+    except (StoreUnavailable, DatabaseError) as error:
+        _log.warning("popular content is not prepared before it is asked for", extra={"error": str(error)})
 
 
 @shared_task(name="resources.feed_mirror", ignore_result=True)

@@ -54,9 +54,9 @@ def run_patiently(steps: Steps[Result]) -> Result:
     return _drive(steps, execute_patiently)
 
 
-def run_together(many: Sequence[Steps[Result]]) -> list[Result]:
+def run_together(many: Sequence[Steps[Result]], server: Server = "state") -> list[Result]:
     """Carries out many steps side by side, patiently, one round trip for all. Raises StoreUnavailable for all of them,
-    of which some may have been carried out; and what they raise themselves. They ask `state`.
+    of which some may have been carried out; and what they raise themselves. They all ask that server.
     """
     results: dict[int, Result] = {}
     replies: dict[int, Reply] = dict.fromkeys(range(len(many)))
@@ -67,7 +67,7 @@ def run_together(many: Sequence[Steps[Result]]) -> list[Result]:
                 calls[index] = many[index].send(reply)
             except StopIteration as end:
                 results[index] = cast(Result, end.value)
-        answers = execute_all_patiently("state", list(calls.values())) if calls else []
+        answers = execute_all_patiently(server, list(calls.values())) if calls else []
         replies = dict(zip(calls, answers, strict=True))
     return [results[index] for index in range(len(many))]
 

@@ -130,7 +130,7 @@ class _Counting:
     def _estimate(self) -> int:
         """From its size, and half of its edge."""
         geometry = self._region.geometry
-        return round(float(geometry.area) * 4.0**self._level + float(geometry.length) * 2.0**self._level / 2)
+        return int(geometry.area * 4**self._level + geometry.length * 2**self._level / 2)
 
     def _in(self, z: int, x: int, y: int) -> int:
         self._visited += 1
@@ -139,7 +139,7 @@ class _Counting:
         if z == self._level:
             return 1
         if self._region.holds(z, x, y):
-            return 1 << 2 * (self._level - z)
+            return 1 << (2 * (self._level - z))
         return sum(self._in(z + 1, *child) for child in _children(x, y))
 
 

@@ -1,0 +1,110 @@
+"""Pieces of work for tiles: the blocks of a layer, those of an area, those that are popular."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from resources.tiles import asking, layers
+from resources.tiles.blocks import Block
+from resources.tiles.layers import LayerView
+from resources.tiles.tile import Tile
+from resources.tiles.works import work_for
+from retry import popularity
+
+from .coverage import Coverage
+from .pieces import Piece, Wanted
+
+LANES = {"paint": "paint.warm", "fetch": "fetch.warm"}
+"""The slowest lane, by what lanes begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Which of a place's tiles: their scale and format."""
+
+    scale: int = 1
+    format: str = "png"
+
+
+def piece_of(layer: LayerView, tile: Tile, requests: float = 0.0) -> Piece:
+    """The work that prepares a tile, with all tiles that come out of it."""
+    work = work_for(layer, tile)
+    lane = LANES[work.lane.partition(".")[0]]
+    return Piece(
+        replace(work, lane=lane, refresh_lane=lane),
+        tuple(_wanted(layer, each) for each in _tiles_of(layer, tile)),
+        layer.slug,
+        tile.z,
+        requests,
+    )
+
+
+def covered(slug: str, coverage: Coverage, variants: Iterable[Variant]) -> Iterator[Piece]:
+    """The pieces of an area of a layer, zoom by zoom. Ends when the layer is gone."""
+    for zoom in coverage.zooms:
+        for variant in variants:
+            yield from _covered_zoom(slug, coverage, zoom, variant)
+
+
+def popular(most: int, coverages: Mapping[str, Coverage]) -> list[Piece]:
+    """The pieces of the layers' most popular tiles that lie in their areas. Raises StoreUnavailable."""
+    tiles: dict[str, Tile] = {}
+    requests: dict[str, float] = defaultdict(float)
+    beginning = f"{asking.KIND}:{next(iter(coverages))}:" if len(coverages) == 1 else f"{asking.KIND}:"
+    for each in popularity.most_popular(asking.KIND, most, beginning):
+        tile = tile_of(each.content_key)
+        layer = layers.layer_snapshot(tile.layer) if tile and tile.layer in coverages else None
+        if tile is None or layer is None or not _exists(layer, tile, coverages[tile.layer]):
+            continue
+        key = work_for(layer, tile).key
+        tiles.setdefault(key, tile)
+        requests[key] += each.requests
+    return [piece_of(layer, tile, requests[key]) for key, tile in tiles.items() if (layer := _layer(tile))]
+
+
+def tile_of(content_key: str) -> Tile | None:
+    """The tile of a content key; None for what is no tile's."""
+    address = asking.address_of(content_key)
+    return Tile.parse(address.removeprefix(asking.BEGINNING)) if address else None
+
+
+def side_of(layer: LayerView, zoom: int, variant: Variant) -> int:
+    """How many tiles wide a piece of work is."""
+    return 1 if layer.upstream else min(layer.block_side(zoom, variant.scale), 1 << zoom)
+
+
+def _covered_zoom(slug: str, coverage: Coverage, zoom: int, variant: Variant) -> Iterator[Piece]:
+    layer = layers.layer_snapshot(slug)
+    if layer is None or not layer.has_scale(variant.scale):
+        return
+    side = side_of(layer, zoom, variant)
+    for x, y in coverage.tiles(zoom, side):
+        layer = layers.layer_snapshot(slug)  # half a second old at most: its version may be another by now
+        if layer is None:
+            return
+        tile = Tile(slug, zoom, x * side, y * side, variant.scale, variant.format)
+        piece = piece_of(layer, tile)
+        if piece.wanted:
+            yield piece
+
+
+def _tiles_of(layer: LayerView, tile: Tile) -> list[Tile]:
+    if layer.upstream:
+        return [tile]
+    block = Block.around(tile, layer.block_side(tile.z, tile.scale))
+    return block.tiles(layer.bounds, layer.padding)
+
+
+def _wanted(layer: LayerView, tile: Tile) -> Wanted:
+    key = tile.content_key
+    address = asking.address_of(key)
+    assert address is not None
+    return Wanted(key, address, layer.version_for(tile.z, tile.x, tile.y))
+
+
+def _layer(tile: Tile) -> LayerView | None:
+    return layers.layer_snapshot(tile.layer)
+
+
+def _exists(layer: LayerView, tile: Tile, coverage: Coverage) -> bool:
+    return layer.has_zoom(tile.z) and layer.has_scale(tile.scale) and coverage.holds(tile.z, tile.x, tile.y)

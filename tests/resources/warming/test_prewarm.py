@@ -1,0 +1,204 @@
+"""`manage.py prewarm` against real Redis servers; a thread stands for the painters."""
+
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from resources import tasks
+from resources.models import Layer
+from resources.tiles import layers
+from resources.tiles.keeping import storing
+from resources.tiles.tile import Tile
+from resources.tiles.works import paint_work
+from resources.warming import interrupted
+from resources.warming.claiming import Claiming
+from retry import claims, connections, contents, lanes, popularity, standings
+from retry.errors import PreparationError
+from retry.standings import Begun
+from tests.resources.conftest import Load
+
+pytestmark = [pytest.mark.usefixtures("redis_servers"), pytest.mark.django_db(transaction=True)]
+
+
+class Painters:
+    """Paints what is published, at once, in a thread each."""
+
+    def __init__(self) -> None:
+        self.published: list[tuple[str, str]] = []
+        self._lock = Lock()
+
+    def publish(self, task: str, work_key: str, token: int, arguments: Any, lane: str) -> None:
+        with self._lock:
+            self.published.append((work_key, lane))
+        Thread(target=tasks.paint_block, args=(work_key, token, *arguments)).start()
+
+    @property
+    def zooms(self) -> list[int]:
+        return [int(key.split(":")[3]) for key, _ in self.published]
+
+
+@pytest.fixture
+def painters(monkeypatch: pytest.MonkeyPatch, settings: Any, load: Load) -> Painters:
+    load(max_zoom=12, fresh_seconds=600)
+    settings.PREWARM_FRONT = ""
+    found = Painters()
+    monkeypatch.setattr(lanes, "publish", found.publish)
+    return found
+
+
+def prewarm(*arguments: object) -> str:
+    out = StringIO()
+    call_command("prewarm", *map(str, arguments), stdout=out, stderr=out)
+    return out.getvalue()
+
+
+def popular(**wishes: float) -> None:
+    named = {f"tile:jams:{key.replace('_', ':').removeprefix('z')}:png": weight for key, weight in wishes.items()}
+    assert connections.execute(popularity.counting("here", b"", b"", [], named)) == 1
+
+
+def test_an_area_is_painted_once_in_the_slowest_lane_and_then_it_is_fresh(painters: Painters) -> None:
+    assert "0 fresh already" in prewarm("--layer", "jams", "--zoom", "0-8", "--concurrency", 1)
+    assert {lane for _, lane in painters.published} == {"paint.warm"}
+    assert painters.zooms == sorted(painters.zooms)
+    assert set(painters.zooms) == set(range(9))
+    number = len(painters.published)
+    assert f"0 pieces prepared (0 tiles), {number} fresh already" in prewarm("--layer", "jams", "--zoom", "0-8")
+    assert len(painters.published) == number
+    assert connections.run(contents.read("tile:jams:8:127:85:png")) is not None
+
+
+def test_the_most_popular_come_first_and_with_popular_alone(painters: Painters) -> None:
+    popular(z12_2046_1361=40, z9_255_170=400, z0_0_0=1, z12_1_1=900)
+    prewarm("--popular", 10, "--concurrency", 1)
+    assert painters.zooms == [9, 12, 0]
+
+
+def test_what_is_stale_is_painted_and_what_is_not_there_is_left_alone_with_expired(painters: Painters) -> None:
+    prewarm("--zoom", "0-3")
+    number = len(painters.published)
+    storing.store_speeds("jams", {"north": (1.0, 50.0), "south": (5.0, 50.0)})
+    Layer.objects.get().save()
+    prewarm("--expired")
+    assert set(painters.zooms[number:]) == {0, 1, 2, 3}
+    assert len(painters.published) == 2 * number
+
+
+def test_older_than_paints_what_is_fresh_again(painters: Painters) -> None:
+    prewarm("--zoom", "3")
+    assert "2 fresh already" in prewarm("--zoom", "3", "--older-than", "3600")
+    forget_what_was_done()
+    assert "2 pieces prepared" in prewarm("--zoom", "3", "--older-than", "0.000001")
+
+
+def test_a_run_that_was_killed_goes_on_with_what_it_has_not_done_even_where_that_has_expired(
+    painters: Painters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Layer.objects.update(fresh_seconds=0)
+    assert "No run with these options was stopped" in prewarm("--zoom", "0-4", "--continue")
+    number = len(painters.published)
+    forget_what_was_done()
+    with monkeypatch.context() as killed:
+        killed.setattr(interrupted, "end", lambda name: None)
+        prewarm("--zoom", "0-4")
+    done = len(painters.published)
+    connections.client("cache").delete(contents.content_name("tile:jams:3:3:2:png"))
+    forget_what_was_done()
+    assert f"1 pieces prepared (1 tiles), {number - 1} fresh already" in prewarm("--zoom", "0-4", "--continue")
+    assert len(painters.published) == done + 1
+    forget_what_was_done()
+    assert "0 fresh already" in prewarm("--zoom", "0-4"), "without --continue all is expired"
+
+
+def forget_what_was_done() -> None:
+    """The marks of what has ended, which are in force for ten seconds."""
+    client = connections.client("state")
+    for name in client.scan_iter("retry:done:*"):
+        client.delete(name)
+
+
+def test_what_somebody_else_has_in_hand_is_waited_for_and_not_done_again(
+    painters: Painters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer = layers.layer_snapshot("jams")
+    assert layer
+    work = replace(paint_work(layer, Tile("jams", 3, 3, 2)), lane="paint.warm")
+    claimed = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
+    assert isinstance(claimed, Begun)
+    waited_for, end = Event(), Claiming._end
+
+    async def told_end(*given: Any) -> Any:
+        waited_for.set()
+        return await end(*given)
+
+    def paint_then() -> None:
+        waited_for.wait(10)
+        painters.publish(work.task, work.key, claimed.token, work.arguments, work.lane)
+
+    monkeypatch.setattr(Claiming, "_end", told_end)
+    Thread(target=paint_then).start()
+    assert "1 pieces prepared (1 tiles), 0 fresh already, 1 by others" in prewarm("--zoom", "3")
+    assert [key for key, _ in painters.published].count(work.key) == 1
+    assert len(painters.published) == 2
+
+
+def test_failures_are_told_and_the_command_fails(painters: Painters, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise PreparationError("No paint.", status=502)
+
+    monkeypatch.setattr(tasks, "paint", fail)
+    with pytest.raises(CommandError, match="2 pieces failed") as told:
+        prewarm("--zoom", "3")
+    assert told.value.returncode == 1
+
+
+def test_a_dry_run_tells_how_much_it_is_and_does_nothing(painters: Painters) -> None:
+    said = prewarm("--zoom", "0-8", "--dry-run")
+    assert "jams, zoom 8:" in said
+    assert "To be done: 19 of 19 pieces of work (19 tiles)" in said
+    assert painters.published == []
+
+
+def test_prune_removes_what_nobody_can_be_served(painters: Painters) -> None:
+    prewarm("--zoom", "0-5")
+    Layer.objects.update(min_zoom=3)
+    assert "11 tiles in the cache, 5 removed" in prewarm("--prune")
+    assert connections.run(contents.read("tile:jams:2:1:1:png")) is None
+    Layer.objects.all().delete()
+    prewarm("--prune")
+    assert list(connections.client("cache").scan_iter("retry:content:tile:*")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--layer", "none"], "There is no layer none"),
+        (["--zoom", "8-0"], "the smallest first"),
+        (["--zoom", "x"], "not a zoom"),
+        (["--zoom", "20"], "No layer that is meant has the zooms"),
+        (["--bbox", "1,2,3"], "four numbers"),
+        (["--bbox", "1,2,3,x"], "four numbers"),
+        (["--geojson", "/nowhere.geojson"], "No such file"),
+        (["--popular", "0"], "popular"),
+        (["--rate", "-1"], "rate"),
+        (["--older-than", "nan"], "older-than"),
+        (["--concurrency", "none"], "concurrency"),
+    ],
+)
+def test_bad_options_are_told_at_once(painters: Painters, arguments: list[str], told: str) -> None:
+    with pytest.raises(CommandError, match=told):
+        prewarm(*arguments)
+
+
+def test_an_area_can_be_a_file(painters: Painters, tmp_path: Path) -> None:
+    path = tmp_path / "area.geojson"
+    path.write_text('{"type": "Polygon", "coordinates": [[[50, 0], [60, 0], [60, 9], [50, 0]]]}')
+    assert "0 pieces prepared" in prewarm("--geojson", path)
+    path.write_text("{")
+    with pytest.raises(CommandError, match="no GeoJSON of polygons"):
+        prewarm("--geojson", path)
