@@ -99,9 +99,12 @@ def renewing(work_key: str, token: int) -> Call:
     return Call("state", "renew", [_claim(work_key), _LEASES], [work_key, token, lease_ms])
 
 
-def requeueing(work_key: str, token: int, wait_seconds: float) -> Call:
-    """Running becomes queued again: the work is not done yet, and whoever publishes it knows when its turn comes."""
-    return Call("state", "requeue", (), [work_key, token, int(wait_seconds * 1000), UNKNOWN_DURATION_MS])
+def requeueing(work_key: str, token: int, wait_seconds: float, nonce: str) -> Call:
+    """Running becomes queued again: the work is not done yet, and whoever publishes it knows when its turn comes.
+
+    Only the copy of the work that started by this nonce. The reply is 0 when another runs, or none.
+    """
+    return Call("state", "requeue", (), [work_key, token, int(wait_seconds * 1000), UNKNOWN_DURATION_MS, nonce])
 
 
 def abandoning(work_key: str, token: int) -> Call:

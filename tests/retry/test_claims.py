@@ -281,8 +281,8 @@ def test_durations_are_forgotten_with_the_kinds_that_had_them(work: Work, server
 
 def test_work_that_waits_for_its_turn_again_starts_again_with_the_same_token(work: Work, servers: RedisServers) -> None:
     token = begun(work).token
-    start(work, token)
-    assert connections.execute(claims.requeueing(work.key, token, 30)) == 1
+    start(work, token, "copy")
+    assert connections.execute(claims.requeueing(work.key, token, 30, "copy")) == 1
     waiting = begin(work)
     assert isinstance(waiting, standings.Claimed)
     assert 29 < waiting.wait_seconds <= 31
@@ -293,6 +293,7 @@ def test_work_that_waits_for_its_turn_again_starts_again_with_the_same_token(wor
 
 def test_nobody_elses_work_can_be_put_back(work: Work) -> None:
     token = begun(work).token
-    assert connections.execute(claims.requeueing(work.key, token, 1)) == 0
-    start(work, token)
-    assert connections.execute(claims.requeueing(work.key, token - 1, 1)) == 0
+    assert connections.execute(claims.requeueing(work.key, token, 1, "copy")) == 0
+    start(work, token, "copy")
+    assert connections.execute(claims.requeueing(work.key, token - 1, 1, "copy")) == 0
+    assert connections.execute(claims.requeueing(work.key, token, 1, "another")) == 0

@@ -34,6 +34,7 @@ class Claim:
     token: int
     lane: str
     running: bool = False
+    nonce: str = ""
     lapses: int = 0
     wanted: bool = True
     aged: bool = False
@@ -107,7 +108,8 @@ class Claims(RuleBasedStateMachine):
 
     def _start(self, key: str, token: int, long: bool) -> None:
         self._lengthen_lanes(long)
-        reply = connections.execute(claims.starting(key, token, uuid4().hex))
+        nonce = uuid4().hex
+        reply = connections.execute(claims.starting(key, token, nonce))
         claim = self.held.get(key)
         if claim is None or claim.token != token or claim.running:
             assert reply == 0
@@ -117,7 +119,7 @@ class Claims(RuleBasedStateMachine):
             self.ended[key] = token
         else:
             assert reply == claims.STARTED
-            claim.running = True
+            claim.running, claim.nonce = True, nonce
 
     def _lengthen_lanes(self, long: bool) -> None:
         swept_for_long(self.servers)
@@ -149,12 +151,13 @@ class Claims(RuleBasedStateMachine):
         claim = self.held.get(key)
         assert renewed == bool(claim and claim.token == token and claim.running)
 
-    @rule(copy=copies)
-    def requeue(self, copy: tuple[str, int]) -> None:
+    @rule(copy=copies, by_starter=st.booleans())
+    def requeue(self, copy: tuple[str, int], by_starter: bool) -> None:
         key, token = copy
-        put_back = connections.execute(claims.requeueing(key, token, 1)) == 1
         claim = self.held.get(key)
-        assert put_back == bool(claim and claim.token == token and claim.running)
+        nonce = claim.nonce if claim and by_starter else "another"
+        put_back = connections.execute(claims.requeueing(key, token, 1, nonce)) == 1
+        assert put_back == bool(claim and claim.token == token and claim.running and by_starter)
         if claim and put_back:
             claim.running = False
 

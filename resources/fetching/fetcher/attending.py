@@ -89,9 +89,7 @@ class Attendant:
 
     async def give_back(self, job: Claimed) -> None:
         """The job is queued again as if it had not been claimed: this fetcher ends."""
-        await self._concluder.report(job, Report(Verdict.UNSENT), PutBack())
-        for errand in telling.errands_of(job.wishes):
-            await self._works.put_back(errand, 0)
+        await self._concluder.give_back(job)
 
     async def _ask_robots(self, job: Claimed, claimed_at: float) -> bool:
         """Uses the turn for the origin's robots.txt, if there can be one. The job keeps its place in line."""

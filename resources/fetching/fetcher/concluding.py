@@ -16,9 +16,9 @@ from ..addressing import signed_urls
 from ..errands import Errand, settles_waits
 from ..outcomes import Failed, Failure, Fetched, Outcome
 from ..queues import frontier
-from ..queues.frontier import End, Hold, TryAgain
+from ..queues.frontier import End, Hold, PutBack, TryAgain
 from ..queues.jobs import Again as QueuedAgain
-from ..queues.jobs import Claimed, Job, More, Report, Stale, Wish
+from ..queues.jobs import Claimed, Job, More, Report, Stale, Verdict, Wish
 from ..transport.giving_up import Again, Patience
 from . import judging, telling
 from .trips import Trips
@@ -40,10 +40,21 @@ class Concluder:
 
     async def begin(self, job: Claimed, begun: list[Errand], late: Iterable[Wish] | None = None) -> list[Errand]:
         """Those that are still wanted, of all or of those that came late. They are `begun` from now on."""
-        wishes = job.wishes if late is None else late
-        started = await telling.begin(self._works, telling.errands_of(wishes), job.starts if late is None else {})
+        if late is not None:
+            started = await telling.begin(self._works, telling.errands_of(late), job.token, {})
+        else:
+            errands = telling.errands_of(job.wishes)
+            await self._put_back_unread(job, errands)
+            started = await telling.begin(self._works, errands, job.token, job.starts)
         begun += started
         return started
+
+    async def _put_back_unread(self, job: Claimed, errands: Iterable[Errand]) -> None:
+        """Works that started with the job though this version cannot tell what they are: they wait to be swept."""
+        unread = job.starts.keys() - {errand.work_key for errand in errands}
+        for wish in job.wishes:
+            if wish.id in unread:
+                await self._works.requeue(wish.id, wish.order, job.token, 0)
 
     async def conclude(
         self, job: Claimed, errands: list[Errand], outcome: Outcome, leaves: Callable[[], None], begun: list[Errand]
@@ -57,9 +68,12 @@ class Concluder:
         if isinstance(step, Again):
             again = TryAgain(step.delay_seconds, counts=judging.counts(outcome))
             reply = await self.report(job, judging.report_of(outcome), again)
-            if isinstance(reply, QueuedAgain | Stale):  # stale: queued by a call whose reply was lost, or by a reaper
-                wait_seconds = reply.wait_seconds if isinstance(reply, QueuedAgain) else step.delay_seconds
-                await self._wait(job, errands, outcome, wait_seconds)
+            if isinstance(reply, QueuedAgain):
+                await self._wait(job, errands, outcome, reply.wait_seconds)
+                return
+            if isinstance(reply, Stale):  # queued by a call whose reply was lost, or by a reaper
+                await self._put_back(job, errands, step.delay_seconds)
+                await self._wait(job, errands, outcome, step.delay_seconds)
                 return
             await telling.tell(self._works, errands, outcome)
         elif await self._tell_and_report(job, errands, outcome, leaves):
@@ -101,8 +115,7 @@ class Concluder:
     async def _wait(self, job: Claimed, errands: list[Errand], outcome: Outcome, wait_seconds: float) -> None:
         """The job is queued again. Nobody is left to wait for longer than clients do."""
         if wait_seconds <= settings.DEFAULT_RETRY_TIMEOUT:
-            for errand in errands:
-                await self._works.put_back(errand, wait_seconds)
+            self._works.let_go(errands)
             return
         assert isinstance(outcome, Failed)
         for errand in errands:
@@ -134,6 +147,16 @@ class Concluder:
             version = reply.version
         for wish in untold:
             await self._trips.run(frontier.enqueue(_again(job, wish)))
+
+    async def give_back(self, job: Claimed) -> None:
+        """The job is queued again as if it had not been claimed."""
+        if isinstance(await self.report(job, Report(Verdict.UNSENT), PutBack()), Stale):
+            await self._put_back(job, telling.errands_of(job.wishes), 0)
+
+    async def _put_back(self, job: Claimed, errands: Iterable[Errand], wait_seconds: float) -> None:
+        """What started with a job, and does not wait with it yet."""
+        for errand in errands:
+            await self._works.put_back(errand, job.token, wait_seconds)
 
     async def _report_the_end(self, job: Claimed, report: Report, left: Closing | None) -> object:
         """Of the job, and of the work that is left to be ended, in one step."""

@@ -22,9 +22,9 @@ Result = TypeVar("Result")
 _log = logging.getLogger("tarry.fetching")
 
 
-async def begin(works: Works, errands: Sequence[Errand], starts: Mapping[str, int]) -> list[Errand]:
+async def begin(works: Works, errands: Sequence[Errand], job_token: int, starts: Mapping[str, int]) -> list[Errand]:
     """Those that are still wanted; of some it is known how they started. Raises StoreUnavailable."""
-    wanted = await _all([works.start(errand, starts.get(errand.work_key)) for errand in errands])
+    wanted = await _all([works.start(errand, job_token, starts.get(errand.work_key)) for errand in errands])
     return [errand for errand, is_wanted in zip(errands, wanted, strict=True) if is_wanted]
 
 

@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import count
-from uuid import uuid4
 
 from django.conf import settings
 
@@ -40,18 +38,17 @@ class Works:
 
     def __init__(self, trips: Trips) -> None:
         self._trips = trips
-        self._name, self._numbers = uuid4().hex, count()
         self._held: dict[str, tuple[Errand, float]] = {}
         """By work key, what is held, and until when (monotonic) it is renewed."""
 
-    async def start(self, errand: Errand, reply: Reply = None) -> bool:
-        """Queued becomes running. False: somebody else has it, it is gone, or nobody wants it any more.
+    async def start(self, errand: Errand, job_token: int, reply: Reply = None) -> bool:
+        """Queued becomes running, with that job. False: somebody else has it, it is gone, or nobody wants it any more.
 
         `reply` is what became of that where it was asked to start with its job. Raises StoreUnavailable.
         """
         if reply is None:
-            nonce = f"{self._name}-{next(self._numbers)}"
-            reply = await self._trips.insist(lambda: asking(claims.starting(errand.work_key, errand.token, nonce)))
+            starting = claims.starting(errand.work_key, errand.token, str(job_token))
+            reply = await self._trips.insist(lambda: asking(starting))
         if reply == claims.SKIPPED:
             observing.skipped(errand.task)
         if reply != claims.STARTED:
@@ -101,14 +98,18 @@ class Works:
         outcome = closing.ending.outcome if ended else "superseded"
         observing.prepared(closing.errand.task, outcome, closing.seconds)
 
-    async def put_back(self, errand: Errand, wait_seconds: float) -> None:
-        """Running becomes queued again: its turn comes in so long."""
+    async def put_back(self, errand: Errand, job_token: int, wait_seconds: float) -> None:
+        """Running becomes queued again, if it started with that job: its turn comes in so long."""
         self.let_go([errand])
-        requeueing = claims.requeueing(errand.work_key, errand.token, wait_seconds)
+        await self.requeue(errand.work_key, errand.token, job_token, wait_seconds)
+
+    async def requeue(self, work_key: str, token: int, job_token: int, wait_seconds: float) -> None:
+        """The same for work that is not in hand here."""
+        requeueing = claims.requeueing(work_key, token, wait_seconds, str(job_token))
         try:
             await self._trips.insist(lambda: asking(requeueing))
         except StoreUnavailable as error:  # the lease lapses: it is published once more, and joins its job
-            _log.warning("could not put back", extra={"work": errand.work_key, "error": str(error)})
+            _log.warning("could not put back", extra={"work": work_key, "error": str(error)})
 
     @property
     def held(self) -> int:

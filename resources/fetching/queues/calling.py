@@ -5,7 +5,7 @@ import random
 from functools import lru_cache
 from pathlib import Path
 
-from retry import scripts
+from retry import claims, scripts
 from retry.scripts import Call
 
 from .politeness import Politeness, rules
@@ -26,4 +26,4 @@ def _rules() -> str:
 
 @lru_cache(maxsize=4)
 def _numbers(given: Politeness) -> str:
-    return json.dumps(rules(given))[1:]
+    return json.dumps({**rules(given), "unknown_ms": claims.UNKNOWN_DURATION_MS})[1:]

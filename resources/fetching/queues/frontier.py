@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from retry.claims import UNKNOWN_DURATION_MS, Ending, finishing_terms
+from retry.claims import Ending, finishing_terms
 from retry.connections import Steps
 from retry.scripts import Call
 
@@ -109,7 +109,8 @@ def report(
 ) -> Steps[Held | Ended | More | Again | NoBudget | Stale]:
     """What came of the request. The domain learns from it, and its place in flight is free.
 
-    A throttled job is queued again whatever `then` says, and so is one whose network is away.
+    A throttled job is queued again whatever `then` says, and so is one whose network is away. Works that had started
+    with a job wait again when it does.
     """
     return (yield from report_and_finish(job, machine, outcome, then))[1]
 
@@ -151,7 +152,7 @@ def put_back(worker: str, held: Iterable[str]) -> Steps[int]:
 
     `held` are the keys of the jobs that it does hold. How many it was. Works that started with such jobs wait again.
     """
-    return int(str((yield call("put_back", worker, UNKNOWN_DURATION_MS, *held))))
+    return int(str((yield call("put_back", worker, *held))))
 
 
 def sign_in(worker: str) -> Steps[None]:

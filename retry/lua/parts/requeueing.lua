@@ -1,10 +1,10 @@
 -- A running claim waits for its turn again, with the same token: its work could not be done yet.
--- Where a nonce is given, only if it was that copy of the work which had started.
+-- Only the copy of the work that had started by that nonce.
 -- -> 1 | 0 (somebody else holds the claim by now)
 local function requeue_work(work, token, wait_ms, default_ms, nonce)
   local claim = 'retry:claim:' .. work
   local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'kind', 'starter')
-  if held[1] ~= token or held[2] ~= 'running' or (nonce and held[5] ~= nonce) then return 0 end
+  if held[1] ~= token or held[2] ~= 'running' or held[5] ~= nonce then return 0 end
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   local mean = tonumber(redis.call('GET', 'retry:duration:' .. held[4]) or default_ms)

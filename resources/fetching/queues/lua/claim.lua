@@ -1,6 +1,6 @@
 -- The next jobs, so many at most, for a fetcher that has room in these lanes: those that are to fail without a request
 -- first, then among the domains that are due interactive work, flagged work, and where the most remains to be done.
--- needs: domain line job network reaping retry.starting
+-- needs: domain line job network retry.requeueing works reaping retry.starting
 -- Works of the deferral protocol that want them start with them, in the same step: what they go by is `terms`, or ''.
 -- ARGV: rules worker machine most terms | for each lane its name and room
 -- -> for each "claimed"|"doomed" token version job payloads starts; idle wait_ms when nothing more is due, in any lane

@@ -1,21 +1,14 @@
 -- What a fetcher was handed, and what has not come there, goes back to its place: its lapse is nobody's fault.
 -- Works that started with it wait for their turn again.
--- needs: domain line job retry.requeueing
--- ARGV: rules worker default_ms | the keys of the jobs that it holds   -> how many went back
+-- needs: domain line job retry.requeueing works
+-- ARGV: rules worker | the keys of the jobs that it holds   -> how many went back
 local held, back = {}, 0
-for place = 4, #ARGV do held[ARGV[place]] = true end
-
-local function requeue_works(job)
-  local wanted = redis.call('HGETALL', 'fetch:wanted:' .. job.key)
-  for place = 1, #wanted, 2 do
-    requeue_work(wanted[place], string.match(wanted[place + 1], '^(%d+) '), 0, ARGV[3], job.token)
-  end
-end
+for place = 3, #ARGV do held[ARGV[place]] = true end
 
 local function put_back(job)
   local d = domain(job.scope)
   redis.call('ZREM', 'fetch:leases', job.key)
-  requeue_works(job)
+  requeue_works(job, 0)
   if job.state == 'ending' then
     doom(job, job.why)
   else

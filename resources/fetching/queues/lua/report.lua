@@ -1,6 +1,7 @@
 -- What came of a request: the domain learns from it and its place in flight is free. The job goes on
--- being held, is done, or is queued again. A work that wanted it may end in the same step.
--- needs: domain line job adapting network retry.finishing
+-- being held, is done, or is queued again; then the works that had started with it are too. A work that wanted it may
+-- end in the same step.
+-- needs: domain line job adapting network retry.finishing retry.requeueing works
 -- ARGV: rules machine key token verdict status latency_ms retry_after_ms bytes
 --       next("hold"|"end"|"again"|"later"|"back") version again_ms
 --       | terms work token outcome duration_ms ..., as finish_work takes them
@@ -134,6 +135,7 @@ else
   set_job(job, 'state', 'holding')
   reply = {'held'}
 end
+if reply[1] == 'again' then requeue_works(job, tonumber(reply[2])) end
 settle(d)
 count_queued()
 wake()

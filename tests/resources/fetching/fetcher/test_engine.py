@@ -11,13 +11,16 @@ from resources.fetching.errands import Errand
 from resources.fetching.fetcher import planning
 from resources.fetching.keeping import hosts
 from resources.fetching.queues import frontier
+from resources.fetching.queues.jobs import Job, Wish
 from resources.snapshots import Snapshot
 from retry import connections, standings
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, Peer, answer
 from tests.resources.fetching.fetcher.running import in_turn, leftovers, run
-from tests.resources.fetching.fetchers import content, ended, fetching, want
+from tests.resources.fetching.fetchers import WAIT_SECONDS, content, ended, fetching, want
+from tests.resources.fetching.handed_over import jobs
 from tests.resources.fetching.pages import QUICK, TASK, page_work
+from tests.retry.claiming import begun, queued
 
 pytestmark = pytest.mark.usefixtures("pages")
 
@@ -223,6 +226,22 @@ def test_work_that_nobody_holds_a_claim_to_is_not_fetched(servers: RedisServers)
         async with fetching():
             assert isinstance(await ended(wanted), standings.Done)
         assert origin.targets == ["/b"]
+
+    run(test)
+
+
+def test_work_that_this_version_cannot_read_waits_for_another(servers: RedisServers) -> None:
+    async def test(origin: Origin) -> None:
+        work = page_work(origin.does("/a", answer(body=b"page")))
+        token = (await asyncio.to_thread(begun, work)).token
+        url = str(work.arguments[0])
+        job = Job(url, url, Wish(work.key, '{"of": "another version"}', token))
+        await asyncio.to_thread(connections.run, frontier.enqueue(job))
+        async with fetching(), asyncio.timeout(WAIT_SECONDS):
+            while jobs(servers):
+                await asyncio.sleep(0.01)
+        assert queued(servers, "fetch.fast") == {work.key}
+        assert origin.asked == []
 
     run(test)
 

@@ -20,7 +20,7 @@ PREPARED = {"content:page": Prepared(b"page", "text/plain", 60, 600)}
 ENDS: dict[str, Callable[[Works, Errand], Awaitable[None]]] = {
     "stored": lambda works, errand: works.store(errand, PREPARED, 1),
     "failed": lambda works, errand: works.fail(errand, PreparationError("no"), 1),
-    "put back": lambda works, errand: works.put_back(errand, 5),
+    "put back": lambda works, errand: works.put_back(errand, 1, 5),
 }
 
 
@@ -34,7 +34,7 @@ def test_what_is_not_in_hand_any_more_is_not_renewed(how: str) -> None:
         try:
             works, work = Works(Trips(clients)), page_work("https://a.example.com/1")
             errand = Errand(work.task, work.key, await want(work), work.arguments)
-            assert await works.start(errand)
+            assert await works.start(errand, 1)
             assert works.held == 1
             await ENDS[how](works, errand)
             assert works.held == 0

@@ -3,16 +3,17 @@
 from dataclasses import replace
 
 import pytest
+from pytest_django import Settings
 
 from resources.fetching.queues import frontier
-from resources.fetching.queues.frontier import End
-from resources.fetching.queues.jobs import Claimed, Doomed, Ended, More, Stale, Wish
+from resources.fetching.queues.frontier import End, Next, PutBack, TryAgain
+from resources.fetching.queues.jobs import Again, Claimed, Doomed, Ended, More, Report, Stale, Wish
 from retry import claims, standings
 from retry.connections import run
 from retry.errors import PreparationError
 from retry.work import Work
 from tests.conftest import RedisServers
-from tests.resources.fetching.asking import OK, enqueue, job
+from tests.resources.fetching.asking import FAILED, OK, THROTTLED, UNSENT, enqueue, job, report
 from tests.resources.fetching.clock import Clock
 from tests.retry.claiming import begun, finish, look, queued, start, started
 
@@ -78,6 +79,17 @@ def test_works_start_with_a_doomed_job(clock: Clock) -> None:
     assert found.job.starts == {WORK.key: claims.STARTED}
 
 
+def test_works_are_told_of_a_doomed_job_whose_fetcher_dies(clock: Clock, settings: Settings) -> None:
+    token = begun(WORK).token
+    want(WORK, token, expires_at=clock.unix + 1)
+    clock.pass_by(2)
+    claim_and_start()
+    clock.pass_by(settings.FETCH_LEASE_SECONDS + 1)
+    found = claim_and_start()
+    assert isinstance(found, Doomed)
+    assert found.job.starts == {WORK.key: claims.STARTED}
+
+
 def test_what_started_with_a_job_that_never_came_to_its_worker_waits_again(clock: Clock, servers: RedisServers) -> None:
     token = begun(WORK).token
     want(WORK, token)
@@ -97,6 +109,38 @@ def test_work_that_had_started_elsewhere_goes_on_there_when_its_job_goes_back(cl
     claim_and_start()
     clock.pass_by(1)
     assert run(frontier.put_back("w", [])) == 1
+    assert started(WORK, token, "elsewhere") == claims.STARTED
+
+
+@pytest.mark.parametrize(
+    ("came", "then"),
+    [(UNSENT, PutBack()), (FAILED, TryAgain(2)), (THROTTLED, None)],
+    ids=["put back", "tried again", "throttled"],
+)
+def test_what_started_with_a_job_waits_again_in_the_step_in_which_that_does(
+    came: Report, then: Next | None, clock: Clock, servers: RedisServers
+) -> None:
+    token = begun(WORK).token
+    want(WORK, token)
+    held = claim_and_start()
+    assert isinstance(held, Claimed)
+    reply = report(held, came, then)
+    assert isinstance(reply, Again)
+    assert queued(servers, "fetch.fast") == {WORK.key}
+    clock.pass_by(max(reply.wait_seconds, 1))
+    found = claim_and_start()
+    assert isinstance(found, Claimed)
+    assert found.starts == {WORK.key: claims.STARTED}
+
+
+@pytest.mark.usefixtures("clock")
+def test_work_that_goes_on_elsewhere_does_not_wait_again_with_a_job() -> None:
+    token = begun(WORK).token
+    want(WORK, token)
+    assert start(WORK, token, "elsewhere")
+    held = claim_and_start()
+    assert isinstance(held, Claimed)
+    report(held, UNSENT, PutBack())
     assert started(WORK, token, "elsewhere") == claims.STARTED
 
 

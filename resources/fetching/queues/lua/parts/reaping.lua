@@ -20,6 +20,7 @@ local function reap_leases()
       end
       settle(d)
     elseif job then  -- nobody told those who want it that it failed
+      requeue_works(job, 0)
       doom(job, job.why)
     end
   end
