@@ -18,7 +18,7 @@ from ..outcomes import Failed, Failure, Fetched, Outcome
 from ..queues import frontier
 from ..queues.frontier import End, Hold, PutBack, TryAgain
 from ..queues.jobs import Again as QueuedAgain
-from ..queues.jobs import Claimed, Job, More, Report, Stale, Verdict, Wish
+from ..queues.jobs import Claimed, Ended, Job, More, Report, Stale, Verdict, Wish
 from ..transport.giving_up import Again, Patience
 from . import judging, telling
 from .trips import Trips
@@ -95,7 +95,7 @@ class Concluder:
             soon.cancel()
             if not held:
                 leaves()
-                return not isinstance(await self._report_the_end(job, report, left), More)
+                return isinstance(await self._report_the_end(job, report, left), Ended)
             if left:
                 await self._works.finish(left)
             await held[0]

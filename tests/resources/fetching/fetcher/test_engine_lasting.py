@@ -169,7 +169,9 @@ def test_claims_whose_replies_are_lost_are_no_lapses(
     assert said == ["nothing can be claimed", "claims are answered again"]
 
 
-def test_a_retry_whose_queueing_was_not_heard_of_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def lost_report(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
+    """The first report, once it is made: its reply does not come."""
     monkeypatch.setattr("resources.fetching.fetcher.trips.AGAIN_SECONDS", 0.01)
     execute_all, lost = connections.execute_all, list[Call]()
 
@@ -182,7 +184,10 @@ def test_a_retry_whose_queueing_was_not_heard_of_is_no_failure(monkeypatch: pyte
         return replies
 
     monkeypatch.setattr(connections, "execute_all", losing)
+    return lost
 
+
+def test_a_retry_whose_queueing_was_not_heard_of_is_no_failure(lost_report: list[Call]) -> None:
     async def test(origin: Origin) -> None:
         work = page_work(origin.does("/a", in_turn(answer("500 Internal Server Error"), answer(body=b"page"))))
         async with fetching():
@@ -191,7 +196,31 @@ def test_a_retry_whose_queueing_was_not_heard_of_is_no_failure(monkeypatch: pyte
         assert origin.targets == ["/a", "/a"]
 
     run(test)
-    assert lost
+    assert lost_report
+
+
+def test_who_joined_late_is_told_though_the_report_was_not_heard_of(lost_report: list[Call]) -> None:
+    async def test(origin: Origin) -> None:
+        arrived, go = asyncio.Event(), asyncio.Event()
+
+        async def held(peer: Peer) -> None:
+            arrived.set()
+            await go.wait()
+            await answer(body=b"page")(peer)
+
+        url = origin.does("/a", held)
+        first, late = page_work(url, "first"), page_work(url, "late")
+        async with fetching():
+            await want(first)
+            await arrived.wait()
+            await want(late)
+            go.set()
+            for work in (first, late):
+                assert isinstance(await ended(work), standings.Done)
+        assert origin.targets == ["/a"]
+
+    run(test)
+    assert lost_report
 
 
 def test_jobs_are_kept_while_they_are_in_flight(settings: Settings, servers: RedisServers) -> None:
