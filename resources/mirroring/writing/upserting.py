@@ -12,6 +12,7 @@ from ..knowing.found import Found, Lost, Outcome
 from ..knowing.lanes import lane_of_contents
 from ..knowing.models import Blob, Lane, Resource, State
 from ..knowing.seen import Seen
+from ..storing import taking_down
 
 FOUND_FIELDS = (
     "state",
@@ -57,11 +58,17 @@ def _statement(columns: Sequence[str], rows: int) -> str:
     """Django has no condition for what bulk_create changes. As SQLite and PostgreSQL have it."""
     table = Resource._meta.db_table
     places = f"({', '.join(['%s'] * len(columns))})"
-    changes = ", ".join(f"{field} = EXCLUDED.{field}" for field in LOST_FIELDS)
+    changes = ", ".join([*(f"{field} = EXCLUDED.{field}" for field in LOST_FIELDS), _its_content(table)])
     return (
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([places] * rows)} "  # noqa: S608  names of our own
         f"ON CONFLICT (url_digest) DO UPDATE SET {changes} WHERE {table}.state = '{State.WANTED}'"
     )
+
+
+def _its_content(table: str) -> str:
+    """What was stored before stays, unless there is another content now, which was taken down: that is what it has."""
+    is_other = f"EXCLUDED.failure = '{taking_down.FAILURE}'"
+    return f"blob_digest = CASE WHEN {is_other} THEN EXCLUDED.blob_digest ELSE {table}.blob_digest END"
 
 
 def _stands_otherwise(row: Resource, lost: Resource) -> bool:

@@ -84,6 +84,17 @@ def test_what_is_fetched_again_in_vain_does_not_bring_back_what_a_redirect_has_r
     assert told.blob_digest == BLOB == Resource.objects.get().blob_digest
 
 
+def test_what_is_fetched_again_and_gives_what_was_taken_down_no_longer_has_what_it_gave_before() -> None:
+    source = Source(URL, "https://example.org/c", "example.org")
+    Resource.objects.create(url_digest=URL, url=source.url, host=source.host, wanted_at=NOW, blob_digest=BLOB)
+    flushing.flush([Lost(source, State.WANTED, NOW, "transient", "reset", attempts=1, due_at=NOW)], NOW)
+    assert Resource.objects.get().blob_digest == BLOB
+
+    flushing.flush([Lost(source, State.FAILED, NOW, FAILURE, "its content was taken down", blob_digest=ALIAS)], NOW)
+    row = Resource.objects.get()
+    assert (row.state, row.failure, row.blob_digest) == (State.FAILED, FAILURE, ALIAS)
+
+
 def test_what_was_taken_down_meanwhile_is_not_tried_again() -> None:
     source = Source(URL, "https://example.org/c", "example.org")
     taken_down = {"state": State.FAILED, "failure": FAILURE, "blob_digest": BLOB}
