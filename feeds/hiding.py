@@ -5,7 +5,7 @@ is secret without looking like it cannot be known: such feeds are for `Feed.is_h
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
@@ -34,6 +34,11 @@ def secrets_of(url: str) -> tuple[str, ...]:
             found |= {pair, value} if _TOKEN.fullmatch(value) else {pair}
     found |= {unquote_plus(part) for part in found}
     return tuple(sorted(found, key=lambda part: (-len(part), part)))
+
+
+def secrets_of_all(urls: Iterable[str]) -> tuple[str, ...]:
+    """Those of several addresses, the longest first."""
+    return tuple(sorted({part for url in urls for part in secrets_of(url)}, key=lambda part: (-len(part), part)))
 
 
 def shows(text: str, url: str) -> bool:

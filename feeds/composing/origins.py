@@ -1,20 +1,20 @@
 """Feeds and their entries as pages name them: without what the address of a feed may hide, under ids that stay."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from feeds import encoding, hiding
-from feeds.models import Category, Entry, Feed
+from feeds.models import Category, Entry, Feed, Move
 from feeds.parsing import documents
 
 from . import heads
 from .asking import Asked
 from .heads import Origin
 
-_NAMES = ("slug", "url", "host", "title", "own_title", "site", "said")
+_NAMES = ("slug", "url", "validated_url", "host", "title", "own_title", "site", "said")
 _NOT_IN_TAGS = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -24,8 +24,20 @@ def site() -> str:
 
 
 def of(feed: Feed) -> Origin:
-    """By its row; neither its address nor another one that it had is in it."""
-    secrets, asked = hiding.secrets_of(feed.url), Asked.page_of_feed(feed.slug)
+    """By its row and its moves. Raises DatabaseError."""
+    return _of(feed, _addresses([feed])[feed.pk])
+
+
+def _addresses(feeds: Collection[Feed]) -> Mapping[int, set[str]]:
+    """Where each is, what that redirects to, and where it was: entries of then may repeat that."""
+    found = {feed.pk: {feed.url, feed.validated_url} for feed in feeds}
+    for feed_id, *urls in Move.objects.filter(feed__in=list(found)).values_list("feed_id", "old_url", "new_url"):
+        found[feed_id].update(urls)
+    return found
+
+
+def _of(feed: Feed, addresses: Iterable[str]) -> Origin:
+    secrets, asked = hiding.secrets_of_all(addresses), Asked.page_of_feed(feed.slug)
     return Origin(
         id=_tag("feed", feed.pk),
         url=f"{site()}{asked.as_format('atom').address}",
@@ -42,7 +54,8 @@ def of_all(subject: Feed | Category, entries: Iterable[Entry]) -> Mapping[int, O
     if isinstance(subject, Feed):
         return {subject.pk: of(subject)}
     rows = Feed.objects.only(*_NAMES).in_bulk({entry.feed_id for entry in entries})
-    return {pk: of(feed) for pk, feed in rows.items()}
+    addresses = _addresses(rows.values())
+    return {pk: _of(feed, addresses[pk]) for pk, feed in rows.items()}
 
 
 def entry(row: Entry, origin: Origin) -> documents.Entry:

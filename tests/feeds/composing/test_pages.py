@@ -4,7 +4,7 @@ import pytest
 from pytest_django import Settings
 
 from feeds.composing import pages
-from feeds.models import Feed
+from feeds.models import Feed, Move
 from feeds.parsing.documents import Feed as Feed_
 from feeds.parsing.documents import Source
 from retry.contents import Prepared
@@ -92,6 +92,19 @@ def test_what_an_address_may_hide_is_on_no_page(path: str, format_: str, kind: s
     assert url.partition("://")[2] not in body
     assert "abcdef" not in body
     assert "9f86d081884c7d659a2f" not in body
+
+
+@pytest.mark.parametrize("path", ["/feeds/sea.atom", "/feeds/all.json", "/feeds/sea/"])
+def test_what_a_former_address_hides_stays_hidden(path: str) -> None:
+    old = "https://old.example.org/9f86d081884c7d659a2f/rss"
+    row = rows.feed(
+        "sea", entry(1, id=f"{old}#1", content=f"Read {old}"), validated_url="https://x.example.org/?key=redirected"
+    )
+    rows.add(row, entry(2, content="key=redirected"))
+    Move.objects.create(feed=row, moved_at=rows.NOW, old_url=old, new_url=row.url, why="It has moved.")
+    body = prepared(path).body
+    assert b"9f86d081884c7d659a2f" not in body
+    assert b"redirected" not in body
 
 
 @pytest.mark.parametrize("path", ["/feeds/sea", "/feeds/all"])
