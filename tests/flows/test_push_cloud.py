@@ -65,7 +65,7 @@ def listed(servers: FeedServers, directory: Path) -> Path:
 
 def subscribers(cloud: Cloud) -> dict[str, Subscriber]:
     """Who is told of which feed."""
-    return dict(cloud.registered)
+    return dict(cloud.registered.keys())
 
 
 def served(stack: Stack) -> Counter[str]:
