@@ -21,7 +21,8 @@ ITEM = "<item><guid isPermaLink='false'>{0}</guid><title>{0}</title></item>"
 def origin() -> Iterator[int]:
     """An origin at all loopback addresses, in a process of its own: its port."""
     with socket.create_server(("0.0.0.0", 0), backlog=1024) as listening:
-        command = [sys.executable, "-m", "benchmarks.telling_origin", str(listening.fileno())]
+        module = [sys.executable, "-m", "benchmarks.telling_origin", str(listening.fileno())]
+        command = ["setpriv", "--pdeathsig", "KILL", *module]
         process = subprocess.Popen(command, pass_fds=[listening.fileno()])
         try:
             yield listening.getsockname()[1]
