@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Coroutine, Iterable
 from contextlib import suppress
@@ -103,7 +104,11 @@ class Engine:
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
             if isinstance(found[-1], Idle):  # the frontier knows that this fetcher sleeps only if it said so last
-                await self._waking.sleep(found[-1].wait_seconds)
+                await self._waking.sleep(min(found[-1].wait_seconds, self._opens_in()))
+
+    def _opens_in(self) -> float:
+        """Seconds until another lane may open of itself."""
+        return math.inf if "slow" in self._asked_lanes else self._slots.forgets_in
 
     async def _claim(self) -> list[Claimed | Doomed | Idle]:
         """Begins what it gets. Raises StoreUnavailable."""

@@ -64,6 +64,11 @@ class Slots:
             lanes.reverse()
         return {lane: room for lane, room in lanes if room > 0}
 
+    @property
+    def forgets_in(self) -> float:
+        """Seconds until the slow lane may open though no place is left: less is kept for the fast one then."""
+        return max(0.0, self._since + LATELY_SECONDS - self._clock())
+
     def taken(self, lane: Lane) -> int:
         return self._taken[lane]
 

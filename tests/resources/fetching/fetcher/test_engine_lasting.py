@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -122,6 +123,24 @@ def test_a_place_is_free_while_the_end_of_its_job_is_reported(
                 assert isinstance(await ended(work), standings.Done)
             await at_rest()
         assert fetcher.slots.taken("fast") == 0
+
+    run(test)
+
+
+def test_a_lane_that_opens_with_time_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.fetching.fetcher.slots.LATELY_SECONDS", 1.0)
+
+    async def test(origin: Origin) -> None:
+        work = replace(page_work(origin.does("/a", answer(body=b"page"))), lane="fetch.large")
+        async with fetching(4) as fetcher:
+            for place in [fetcher.slots.take("fast"), fetcher.slots.take("fast")]:
+                place.leave()
+            held = [fetcher.slots.take("slow"), fetcher.slots.take("slow")]
+            assert fetcher.slots.rooms.keys() == {"fast"}
+            await want(work)
+            assert isinstance(await ended(work), standings.Done)
+            for place in held:
+                place.leave()
 
     run(test)
 
