@@ -1,21 +1,26 @@
-"""The domain queues on one Redis: jobs claimed and reported, however many domains there are, and their memory."""
+"""The domain queues on one Redis: jobs claimed and ended as fetchers do, however many domains, and their memory."""
 
 import itertools
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import log
 from pathlib import Path
+from unittest.mock import patch
 
 from django.conf import settings
 
 from benchmarks.figures import Figure, Note
-from resources.fetching.queues import frontier, tuning
+from resources.fetching.queues import calling, frontier
 from resources.fetching.queues.frontier import End
-from resources.fetching.queues.jobs import Claimed, Job, Report, Verdict, Wish
-from retry import connections
+from resources.fetching.queues.jobs import Claimed, Job, Lane, Report, Verdict, Wish
+from resources.fetching.queues.politeness import Politeness
+from retry import claims, connections, standings
+from retry.conf import conf
+from retry.scripts import Reply
+from retry.work import Work
 from tests.redis_servers import RedisServer
 
 DOMAINS = (10, 1_000, 100_000)
@@ -24,6 +29,11 @@ DUE_A_SECOND = 20_000
 """So many requests a second would all domains together allow: there is always one that is due."""
 GROWTH = round(log(DOMAINS[-1]) / log(DOMAINS[1]), 2)
 """Logarithmic at worst."""
+MOST_CLAIMS = 32
+ROOMS: dict[Lane, int] = {"fast": 100, "slow": 50}
+"""As a fetcher's engine claims when all its places are free."""
+LANE = "bench"
+OK = Report(Verdict.OK, latency_seconds=0.01, status="200")
 QUEUED_DOMAINS = 10_000
 KILOBYTE = 1024
 AT_ONCE = 500
@@ -38,7 +48,7 @@ class Pace:
 
 
 def measure() -> Iterator[Figure | Note]:
-    """Each job is claimed, reported and followed by another of its domain; Redis' own time for it counts."""
+    """Each work starts with its job, ends with it, and is followed by another of its domain; Redis' own time counts."""
     with _redis() as server:
         yield _memory(server)
         paces = {}
@@ -46,67 +56,96 @@ def measure() -> Iterator[Figure | Note]:
             paces[domains] = _pace(server, domains)
             yield Figure(f"jobs claimed and reported, {domains:,} domains", paces[domains].jobs, "/s")
             yield Figure("Redis' own time for each", paces[domains].microseconds, "µs")
+    from_few = paces[DOMAINS[-1]].microseconds / paces[DOMAINS[0]].microseconds
+    yield Figure(f"the same, {DOMAINS[-1]:,} domains ÷ {DOMAINS[0]:,}", from_few)
     growth = paces[DOMAINS[-1]].microseconds / paces[DOMAINS[1]].microseconds
     yield Figure(f"the same, {DOMAINS[-1]:,} domains ÷ {DOMAINS[1]:,}", growth, at_most=GROWTH)
 
 
 def _memory(server: RedisServer) -> Figure:
     before = _used(server)
-    _fill(server, QUEUED_DOMAINS)
+    with patch.object(calling, "politeness", lambda: _politeness(0.5)):
+        for hosts in _hosts(QUEUED_DOMAINS, QUEUED_DOMAINS):
+            _enqueue(_job(_work(host), 0) for host in hosts)
     each = (_used(server) - before) / QUEUED_DOMAINS / KILOBYTE
     server.client.flushall()
     return Figure(f"memory of a domain with one queued job, {QUEUED_DOMAINS:,} domains", each, "KB")
 
 
 def _pace(server: RedisServer, domains: int) -> Pace:
-    settings.FETCH_DELAY_SECONDS = domains / DUE_A_SECOND
-    tuning.politeness.cache_clear()
     server.client.flushall()
-    _fill(server, max(domains, 2_000), over=domains)
-    server.client.config_resetstat()
-    began, done = time.monotonic(), 0
-    while time.monotonic() - began < SECONDS:
-        done += _one_job()
-    took = time.monotonic() - began
-    scripts = server.client.info("commandstats")["cmdstat_evalsha"]
-    enqueued = _enqueue_microseconds(server)
-    return Pace(done / took, scripts["usec"] / done - enqueued)
+    with patch.object(calling, "politeness", lambda: _politeness(domains / DUE_A_SECOND)):
+        for hosts in _hosts(max(domains, 2_000), domains):
+            _want(hosts)
+        server.client.config_resetstat()
+        began, done = time.monotonic(), 0
+        while time.monotonic() - began < SECONDS:
+            done += _some_jobs()
+        took = time.monotonic() - began
+        scripts = server.client.info("commandstats")["cmdstat_evalsha"]
+        return Pace(done / took, scripts["usec"] / done - _wanted_microseconds(server))
 
 
-def _one_job() -> int:
-    """Claims and reports one, and puts another in its place. 0 when none was due."""
-    held = connections.run(frontier.claim("bench", "bench"))
-    if not isinstance(held, Claimed):
-        return 0
-    connections.run(frontier.report(held, "bench", Report(Verdict.REFUSED, 0.01, "404"), End(held.version)))
-    connections.run(frontier.enqueue(_job(held.host)))
-    return 1
+def _politeness(delay: float) -> Politeness:
+    """A gap that no success makes shorter, and room for all."""
+    return Politeness(delay=delay, least_delay=delay, backlog=1_000_000, domain_backlog=1_000_000)
+
+
+def _some_jobs() -> int:
+    """Claims what is due, ends it with its works, and wants another in the place of each. How many there were."""
+    found = connections.run(frontier.claim_some("bench", "bench", MOST_CLAIMS, ROOMS, claims.starting_terms()))
+    held = [one for one in found if isinstance(one, Claimed)]
+    for job in held:
+        [wish] = job.wishes
+        stored = claims.stored(wish.id, wish.order, 0.01)
+        ended, _ = connections.run(frontier.report_and_finish(job, "bench", OK, End(job.version), stored))
+        assert ended
+        _want([job.host])
+    return len(held)
 
 
 _numbers = itertools.count()
 
 
-def _job(host: str) -> Job:
+def _want(hosts: Sequence[str]) -> None:
+    """As main does for clients: claims to works of these hosts, and their jobs."""
+    works = [_work(host) for host in hosts]
+    replies = connections.execute_all_patiently("state", [claims.beginning(work, refresh=False) for work in works])
+    _enqueue(_job(work, _token(reply)) for work, reply in zip(works, replies, strict=True))
+
+
+def _work(host: str) -> Work:
     url = f"https://{host}/{next(_numbers)}"
-    return Job(url, url, Wish("bench", '{"task": "resources.bench", "arguments": []}'))
+    return Work(f"bench:{url}", "bench", LANE, LANE, "resources.bench", (url,))
 
 
-def _fill(server: RedisServer, jobs: int, over: int | None = None) -> None:
-    """Enqueues so many, over as many domains."""
-    places = range(jobs)
+def _token(reply: Reply) -> int:
+    begun = standings.standing(reply)
+    assert isinstance(begun, standings.Begun)
+    return begun.token
+
+
+def _job(work: Work, token: int) -> Job:
+    url = str(work.arguments[0])
+    return Job(url, url, Wish(work.key, '{"task": "resources.bench", "arguments": []}', token))
+
+
+def _enqueue(jobs: Iterable[Job]) -> None:
+    connections.execute_all_patiently("state", [next(frontier.enqueue(job)) for job in jobs])
+
+
+def _hosts(jobs: int, over: int) -> Iterator[list[str]]:
+    """A host for each, of so many, in parts."""
     for start in range(0, jobs, AT_ONCE):
-        calls = [
-            next(frontier.enqueue(_job(f"d{n % (over or jobs)}.example.com"))) for n in places[start : start + AT_ONCE]
-        ]
-        connections.execute_all_patiently("state", calls)
+        yield [f"d{number % over}.example.com" for number in range(start, min(jobs, start + AT_ONCE))]
 
 
-def _enqueue_microseconds(server: RedisServer) -> float:
-    """Redis' own time to enqueue one job, as it is now."""
+def _wanted_microseconds(server: RedisServer) -> float:
+    """Redis' own time for one to be wanted, as it is now."""
     server.client.config_resetstat()
     for number in range(AT_ONCE):
-        connections.run(frontier.enqueue(_job(f"d{number}.example.com")))
-    return float(server.client.info("commandstats")["cmdstat_evalsha"]["usec_per_call"])
+        _want([f"d{number}.example.com"])
+    return float(server.client.info("commandstats")["cmdstat_evalsha"]["usec"]) / AT_ONCE
 
 
 def _used(server: RedisServer) -> int:
@@ -119,10 +158,8 @@ def _redis() -> Iterator[RedisServer]:
         server = RedisServer(Path(directory) / "state.sock", "--appendonly", "yes")
         if not settings.configured:
             settings.configure()
-        named = {"DELAY_SECONDS": 0.5, "IN_FLIGHT": 2, "BYTES_PER_SECOND": 0, "LEASE_SECONDS": 15}
-        bounds = {"STALL_SECONDS": 3600, "BACKLOG": 1_000_000, "DOMAIN_BACKLOG": 1_000_000}
-        for name, value in (named | bounds).items():
-            setattr(settings, f"FETCH_{name}", value)
+        settings.RETRY_LANES = {LANE: {"limit": 1_000_000, "workers": 1}}
+        conf.cache_clear()
         settings.REDIS_URL = f"unix://{server.socket}"
         settings.OBSERVE = False
         server.start()
