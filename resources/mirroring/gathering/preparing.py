@@ -25,10 +25,11 @@ from ..knowing import hosts
 from ..knowing.found import Found, Lost, Outcome
 from ..knowing.hosts import Host
 from ..knowing.models import Resource, State
+from ..storing import losing
 from ..writing import blocking, telling, writer
 from . import deciding, settling, validators
 from .asked import Asked
-from .wanted import AGAIN_SECONDS, Wanted, is_at_hand, known_at, known_by, trust_in, unreadable
+from .wanted import AGAIN_SECONDS, Wanted, is_at_hand, is_blob, known_at, known_by, trust_in, unreadable
 from .work import content_key
 
 READY_SECONDS = 10
@@ -51,7 +52,7 @@ class Mirror:
 
         Raises PreparationError.
         """
-        wanted = Wanted.read(arguments)
+        wanted = _as_it_is(arguments)
         row = wanted.row
         if row is not None and row.state == State.STORED:  # by a redirect of another URL, say
             return _ready(wanted, row.blob_digest)
@@ -121,6 +122,18 @@ class Mirror:
 
 
 TASK = Mirror()
+
+
+def _as_it_is(arguments: tuple[Argument, ...]) -> Wanted:
+    """As its row says, unless that points at nothing: then it is wanted again. Raises PreparationError."""
+    wanted = Wanted.read(arguments)
+    try:
+        if wanted.row is None or wanted.row.state != State.STORED or is_blob(wanted.row.blob_digest):
+            return wanted
+        losing.want_again([wanted.row.pk], datetime.now(UTC))
+    except DatabaseError as error:
+        raise unreadable() from error
+    return Wanted.read(arguments)
 
 
 def _request(wanted: Wanted, host: Host, stored: Resource | None) -> Fetch:

@@ -19,11 +19,15 @@ def lose(digests: Iterable[str], now: datetime) -> int:
 
 
 def want_again(urls: Collection[str], now: datetime) -> None:
-    """These URLs, by digest, are fetched again as soon as their turn comes."""
+    """These URLs, by digest, have no content any more, and are fetched as soon as their turn comes.
+
+    What is fetched or tried again already keeps its turn.
+    """
     for some in _portions(urls):
-        stored = Resource.objects.filter(url_digest__in=some, state=State.STORED)
+        rows = Resource.objects.filter(url_digest__in=some)
         with seen.changing(some):
-            ordering.update(stored, state=State.WANTED, blob_digest="", due_at=now, attempts=0)
+            ordering.update(rows.filter(state=State.WANTED).exclude(blob_digest=""), blob_digest="")
+            ordering.update(rows.filter(state=State.STORED), state=State.WANTED, blob_digest="", due_at=now, attempts=0)
 
 
 def forget_validators(digests: Collection[str]) -> None:
@@ -39,7 +43,7 @@ def url_digests(digests: Collection[str]) -> list[str]:
 def _lose(digests: Collection[str], now: datetime) -> int:
     lost = list(Blob.objects.filter(digest__in=digests, taken_down_at=None).values_list("digest", flat=True))
     number = 0
-    for urls in ordering.portions(Resource.objects.filter(blob_digest__in=lost, state=State.STORED)):
+    for urls in ordering.portions(Resource.objects.filter(blob_digest__in=lost).exclude(state=State.FAILED)):
         want_again(urls, now)
         number += len(urls)
     forget_validators(lost)

@@ -93,12 +93,14 @@ def _blob(found: Found) -> Blob:
 
 def _with_steps(batch: Sequence[Outcome], blobs: Mapping[str, Blob]) -> list[Outcome]:
     """A body is new if the row of its blob is the one that was just written."""
+    stayed = {one.blob_digest for one in batch if isinstance(one, Lost) and one.blob_digest}
+    there = set(Blob.objects.filter(pk__in=stayed).values_list("pk", flat=True)) if stayed else stayed
     told: list[Outcome] = []
     new = set[str]()
     for one in batch:
         blob = blobs.get(one.blob_digest) if isinstance(one, Found) else None
         if isinstance(one, Lost):
-            told.append(one)
+            told.append(one if one.state is State.FAILED or one.blob_digest in there else _without_content(one))
         elif blob is None:  # removed meanwhile: it is fetched again
             told.append(Lost(one.source, State.WANTED, one.at, "gone", "its content was removed", due_at=one.at))
         elif blob.taken_down_at is not None:
@@ -111,6 +113,13 @@ def _with_steps(batch: Sequence[Outcome], blobs: Mapping[str, Blob]) -> list[Out
                 new.add(one.blob_digest)
             told.append(replace(one, step=Step.NEW if is_new else Step.CONTENT))
     return told
+
+
+def _without_content(lost: Lost) -> Lost:
+    """What it had before, if anything, is gone: nothing stays."""
+    if lost.state is State.STORED:
+        return replace(lost, state=State.FAILED, step=Step.FAILED, blob_digest="")
+    return replace(lost, blob_digest="")
 
 
 def _taken_down(found: Found) -> Lost:

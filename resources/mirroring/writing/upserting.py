@@ -12,7 +12,6 @@ from ..knowing.found import Found, Lost, Outcome
 from ..knowing.lanes import lane_of_contents
 from ..knowing.models import Blob, Lane, Resource, State
 from ..knowing.seen import Seen
-from ..storing import taking_down
 
 FOUND_FIELDS = (
     "state",
@@ -66,9 +65,9 @@ def _statement(columns: Sequence[str], rows: int) -> str:
 
 
 def _its_content(table: str) -> str:
-    """What was stored before stays, unless there is another content now, which was taken down: that is what it has."""
-    is_other = f"EXCLUDED.failure = '{taking_down.FAILURE}'"
-    return f"blob_digest = CASE WHEN {is_other} THEN EXCLUDED.blob_digest ELSE {table}.blob_digest END"
+    """What was stored before stays while it is tried. What has failed has none, or the one that was taken down."""
+    has_failed = f"EXCLUDED.state = '{State.FAILED}'"
+    return f"blob_digest = CASE WHEN {has_failed} THEN EXCLUDED.blob_digest ELSE {table}.blob_digest END"
 
 
 def _stands_otherwise(row: Resource, lost: Resource) -> bool:

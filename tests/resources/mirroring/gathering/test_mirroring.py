@@ -9,6 +9,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from resources.api import tokens
+from resources.fetching.requests import Fetch
 from resources.mirroring.canonical.urls import canonical
 from resources.mirroring.gathering import wanted
 from resources.mirroring.gathering.preparing import Mirror
@@ -232,6 +233,16 @@ def test_a_file_that_is_nowhere_is_sent_again_when_it_is_fetched_again() -> None
         assert path.read_bytes() == b"text"
 
     mirrored_from(test)
+
+
+def test_a_url_whose_row_points_at_nothing_is_asked_for_by_whoever_wants_it_next() -> None:
+    [digest] = report("https://example.org/a")
+    Resource.objects.update(state=State.STORED, blob_digest="ab" * 32, etag='"one"')
+    asked = Mirror().fetch("https://example.org/a", digest)
+    assert isinstance(asked, Fetch)
+    assert (asked.url, asked.etag) == ("https://example.org/a", None)
+    [found] = Resource.objects.all()
+    assert (found.state, found.blob_digest) == (State.WANTED, "")
 
 
 def test_a_redirect_to_another_spelling_of_the_url_itself_says_nothing_of_its_content() -> None:

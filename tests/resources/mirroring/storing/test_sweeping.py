@@ -134,6 +134,16 @@ def test_what_is_lost_is_told_in_urls(keep: Keep, give: Give) -> None:
     assert losing.lose([blob.digest], NOW) == 2
 
 
+def test_what_is_fetched_again_when_its_bytes_are_lost_points_at_them_no_more_and_keeps_its_turn(
+    keep: Keep, give: Give
+) -> None:
+    blob = keep()
+    row = give(blob, state=State.WANTED, due_at=NOW + HOUR, attempts=2)
+    losing.lose([blob.digest], NOW)
+    row.refresh_from_db()
+    assert (row.state, row.blob_digest, row.due_at, row.attempts) == (State.WANTED, "", NOW + HOUR, 2)
+
+
 def test_what_is_stored_again_while_it_is_lost_stays(keep: Keep, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
     blob = keep()
     give(blob)

@@ -84,6 +84,16 @@ def test_what_is_fetched_again_in_vain_does_not_bring_back_what_a_redirect_has_r
     assert told.blob_digest == BLOB == Resource.objects.get().blob_digest
 
 
+def test_what_is_fetched_again_in_vain_when_its_file_is_gone_has_failed_and_points_at_nothing() -> None:
+    source = Source(URL, "https://example.org/c", "example.org")
+    Resource.objects.create(url_digest=URL, url=source.url, host=source.host, wanted_at=NOW, blob_digest=BLOB)
+    [told] = flushing.flush([Lost(source, State.STORED, NOW, "permanent", "404", 404, blob_digest=BLOB)], NOW)
+    row = Resource.objects.get()
+    assert (row.state, row.step, row.failure, row.blob_digest) == (State.FAILED, Step.FAILED, "permanent", "")
+    assert isinstance(told, Lost)
+    assert (told.state, seen.look_up([URL])[URL].state) == (State.FAILED, State.FAILED)
+
+
 def test_what_is_fetched_again_and_gives_what_was_taken_down_no_longer_has_what_it_gave_before() -> None:
     source = Source(URL, "https://example.org/c", "example.org")
     Resource.objects.create(url_digest=URL, url=source.url, host=source.host, wanted_at=NOW, blob_digest=BLOB)
