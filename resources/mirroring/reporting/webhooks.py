@@ -24,6 +24,7 @@ from retry.standings import Begun, Promoted, Unknown
 from retry.work import Argument, Work
 
 from ..knowing.models import Batch
+from ..writing import telling
 from . import progress, signatures
 
 NAME = "resources.call_webhook"
@@ -174,7 +175,9 @@ def _signed(batch: Batch, body: bytes) -> dict[str, str]:
 
 
 def _trouble(outcome: Fetched | NotModified | Failed) -> str | None:
-    """Why the webhook does not count as told; None when it does: it answered 2xx, whatever it said there."""
+    """Why the webhook does not count as told, for whoever sent the list; None when it does: it answered 2xx, whatever
+    it said there.
+    """
     hops: tuple[Hop, ...] = outcome.hops if isinstance(outcome, Failed) else outcome.head.hops
     if lost := [hop.status for hop in hops if hop.status in _WITHOUT_BODY]:
         return f"it redirects by {lost[0]}, which leaves the body behind"
@@ -182,7 +185,7 @@ def _trouble(outcome: Fetched | NotModified | Failed) -> str | None:
     if status is not None and 200 <= status < 300:
         return None
     assert isinstance(outcome, Failed)
-    return outcome.detail
+    return telling.told(outcome.failure.value, outcome.detail).rstrip(".")
 
 
 def _status(outcome: Fetched | NotModified | Failed) -> int | None:

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, Ho
 from resources.fetching.queues import frontier
 from resources.fetching.queues.jobs import Claimed
 from resources.mirroring.knowing.models import Batch
-from resources.mirroring.reporting import batches, reports, webhooks
+from resources.mirroring.reporting import batches, progress, reports, webhooks
 from resources.mirroring.reporting.batches import Sent
 from resources.mirroring.reporting.webhooks import TASK, call_due
 from resources.models import ApiToken
@@ -131,6 +132,15 @@ def test_what_is_hopeless_is_given_up_at_once(batch: Batch, outcome: Failed) -> 
     batch.refresh_from_db()
     assert batch.told_at
     assert batch.answer.startswith("given up")
+
+
+@pytest.mark.parametrize("failure", [Failure.REFUSED, Failure.OURS])
+def test_whoever_sent_the_list_is_told_of_no_address_of_a_private_network(batch: Batch, failure: Failure) -> None:
+    with suppress(PreparationError):
+        TASK.prepare(Failed(failure, "10.1.2.3 is in a private network", TIMING), *arguments(batch))
+    batch.refresh_from_db()
+    assert "10.1.2.3" not in progress.webhook_stands(batch, NOW)
+    assert "this " in progress.webhook_stands(batch, NOW).lower()
 
 
 def test_a_redirect_that_leaves_the_body_behind_is_no_call(batch: Batch) -> None:
