@@ -28,6 +28,8 @@ from .tiles import demand, grid
 from .tiles.errors import SpeedsError, UnknownLayerError
 from .tiles.keeping import expiring, storing
 from .tiles.layers import LayerView
+from .warming import layer_costs
+from .warming.advice import advise
 
 DATA, PAINTING, UPSTREAM = "Data", "Painting", "Another server's tiles"
 
@@ -43,7 +45,7 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
     search_fields = ("slug", "title")
     readonly_fields = (
         *("preview", "segments", "positions", "speeds_known", "measured_at", "version", "updated_at"),
-        *("blocks", "traffic"),
+        *("blocks", "traffic", "cost"),
     )
     fieldsets = (
         (None, {"fields": ("slug", "title", "kind", "enabled", "preview")}),
@@ -53,6 +55,7 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
         (PAINTING, {"fields": ("blocks",)}),
         ("Freshness", {"fields": ("fresh_seconds", "stale_seconds", "client_seconds", "version", "updated_at")}),
         ("Traffic", {"fields": ("traffic",)}),
+        ("Cost", {"fields": ("cost",)}),
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: Layer | None = None) -> Any:
@@ -93,11 +96,23 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
         if not settings.OBSERVE:
             return "Requests are not counted (OBSERVE=0)."
         try:
-            found = demand.demand(layer.slug, time.time())
+            found = demand.demand(layer.slug, time.time(), grid.Bounds.parse(layer.bounds))
         except errors.StoreUnavailable:
             return "Not known now: Redis does not answer."
         hours = settings.POPULARITY_HALF_LIFE_SECONDS / 3600
         return render_to_string("resources/demand.html", {"demand": found, "half_life_hours": hours})
+
+    @admin.display(description="by zoom")
+    def cost(self, layer: Layer) -> str:
+        """What it takes to prepare the layer entirely, and how much of the requests each zoom has."""
+        saved = Layer.objects.filter(pk=layer.pk).with_tiles().first()
+        if saved is None:
+            return "Load data first, or name another server's tiles."
+        try:
+            zooms = layer_costs.zoom_costs(LayerView.of(saved))
+        except errors.StoreUnavailable:
+            return "Not known now: Redis does not answer."
+        return render_to_string("resources/costs.html", {"zooms": zooms, "advice": list(advise(saved.slug, zooms))})
 
     @admin.action(description="Expire", permissions=["change"])
     def expire(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:

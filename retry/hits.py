@@ -4,7 +4,7 @@ Counts what the front's log tells (retry/popularity.py takes it in): nginx answe
 itself, and main never sees them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -50,6 +50,16 @@ def of_group(kind: str, group: str, now: float, seconds: tuple[float, ...]) -> l
         raise StoreUnavailable(f"state: {error}") from error
     held = dict(zip(numbers, recent, strict=True))
     return [ever, *(_added(held, span) for span in spans)]
+
+
+def ever(kind: str, groups: Sequence[str]) -> list[dict[str, float]]:
+    """By answer, what was ever counted for each of the groups. Raises StoreUnavailable."""
+    fields = [f"{kind} {group} {answer}" for group in groups for answer in ANSWERS]
+    try:
+        reply = cast("list[bytes | None]", connections.client("state").hmget(HITS, fields) if fields else [])
+    except RedisError as error:
+        raise StoreUnavailable(f"state: {error}") from error
+    return [_counts(reply[start : start + len(ANSWERS)]) for start in range(0, len(fields), len(ANSWERS))]
 
 
 def _counts(reply: list[bytes | None]) -> dict[str, float]:

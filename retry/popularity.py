@@ -16,7 +16,7 @@ from .conf import conf
 from .errors import StoreUnavailable
 from .scripts import Call
 
-MOST_GROUPS = 500
+MOST_GROUPS = 2000
 """Groups that are counted by name; the requests of further ones are counted under none."""
 
 GENERATION = "@"

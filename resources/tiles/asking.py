@@ -11,7 +11,7 @@ BEGINNING = "/tiles/"
 def asked(address: str) -> Asked | None:
     """The tile by its content key, under its layer; None for addresses of no tile."""
     wanted = Tile.parse(address.removeprefix(BEGINNING))
-    return None if wanted is None else Asked(KIND, wanted.layer, wanted.content_key)
+    return None if wanted is None else Asked(KIND, wanted.layer, wanted.content_key, part=str(wanted.z))
 
 
 def address_of(content_key: str) -> str | None:

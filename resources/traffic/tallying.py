@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import product
 
 from retry import decaying, periods
 
@@ -17,6 +18,9 @@ Group = tuple[str, str]
 """Kind and group."""
 
 OTHER = Asked("other")
+PARTS = "/parts"
+"""What follows a kind under which the parts of its groups are counted, as `layer/zoom`."""
+
 MAX_KEY_CHARACTERS = 500
 MAX_GROUP_CHARACTERS = 100
 
@@ -42,8 +46,8 @@ def tally(data: bytes, now: float, half_life_seconds: float, name: Name) -> Tall
     whole = Tally(unreadable=data.count(b"\n") + 1 - sum(len(moments) for moments in alike.values()))
     for (status, cache_status, method, reader, address), moments in alike.items():
         asked, answer = named(address, name), lines.answer_of(status, cache_status, method)
-        for ended in moments:
-            whole.hits[(asked.kind, asked.group), answer, periods.period(ended, now)] += 1
+        for ended, group in product(moments, _groups(asked)):
+            whole.hits[group, answer, periods.period(ended, now)] += 1
         if asked.content_key and answer.wanted:
             whole.wishes[asked.content_key] += sum(decaying.weight(now - each, half_life_seconds) for each in moments)
         if asked.noted and answer.wanted:
@@ -59,4 +63,10 @@ def named(escaped_address: bytes, name: Name) -> Asked:
         return OTHER
     group = _BLANK.sub("_", asked.group)[:MAX_GROUP_CHARACTERS]
     content_key = asked.content_key if len(asked.content_key) <= MAX_KEY_CHARACTERS else ""
-    return Asked(asked.kind, group, content_key, asked.noted)
+    return Asked(asked.kind, group, content_key, asked.noted, _BLANK.sub("_", asked.part)[:MAX_GROUP_CHARACTERS])
+
+
+def _groups(asked: Asked) -> list[Group]:
+    """What it is counted under."""
+    whole = (asked.kind, asked.group)
+    return [whole, (f"{asked.kind}{PARTS}", f"{asked.group}/{asked.part}")] if asked.part else [whole]

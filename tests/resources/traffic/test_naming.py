@@ -29,8 +29,8 @@ def _registered(settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("address", "asked"),
     [
-        ("/tiles/jams/12/2046/1361.png", Asked("tile", "jams", "tile:jams:12:2046:1361:png")),
-        ("/tiles/jams/12/2046/1361@2x.webp", Asked("tile", "jams", "tile:jams:12:2046:1361@2x:webp")),
+        ("/tiles/jams/12/2046/1361.png", Asked("tile", "jams", "tile:jams:12:2046:1361:png", part="12")),
+        ("/tiles/jams/12/2046/1361@2x.webp", Asked("tile", "jams", "tile:jams:12:2046:1361@2x:webp", part="12")),
         ("/tiles/jams/1/2/0.png", None),
         ("/tiles/jams.json", None),
         ("/tiles/", None),

@@ -37,6 +37,12 @@ def test_alike_requests_are_added_up() -> None:
     assert whole.unreadable == 0
 
 
+def test_the_parts_of_a_group_are_counted_under_a_kind_of_their_own() -> None:
+    whole = tallying.tally(line(), NOW, HALF_LIFE, lambda _: Asked("tile", "a", "tile:1", part="9"))
+    assert whole.hits == {(("tile", "a"), HOT, PERIOD): 1, (("tile/parts", "a/9"), HOT, PERIOD): 1}
+    assert whole.wishes == {"tile:1": 1}
+
+
 def test_what_is_noted_names_the_reader_where_there_is_one() -> None:
     found = [line().replace(b"GET", b"GET 000001"), line().replace(b"GET", b"GET 000002"), line()]
     noted = tallying.tally(b"\n".join([*found, *found]), NOW, HALF_LIFE, lambda _: Asked("feed", noted="sea")).noted

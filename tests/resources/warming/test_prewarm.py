@@ -1,5 +1,7 @@
 """`manage.py prewarm` against real Redis servers; a thread stands for the painters."""
 
+import os
+import signal
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -19,7 +21,9 @@ from resources.warming import interrupted
 from resources.warming.claiming import Claiming
 from retry import claims, connections, contents, lanes, popularity, standings
 from retry.errors import PreparationError
+from retry.front import Front
 from retry.standings import Begun
+from retry.work import Work
 from tests.resources.conftest import Load
 
 pytestmark = [pytest.mark.usefixtures("redis_servers"), pytest.mark.django_db(transaction=True)]
@@ -36,6 +40,10 @@ class Painters:
         with self._lock:
             self.published.append((work_key, lane))
         Thread(target=tasks.paint_block, args=(work_key, token, *arguments)).start()
+
+    def paint(self, work: Work, token: int) -> None:
+        arguments: Any = work.arguments
+        tasks.paint_block(work.key, token, *arguments)
 
     @property
     def zooms(self) -> list[int]:
@@ -202,3 +210,72 @@ def test_an_area_can_be_a_file(painters: Painters, tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(CommandError, match="no GeoJSON of polygons"):
         prewarm("--geojson", path)
+
+
+def test_an_interrupt_lets_end_what_is_in_hand_and_the_rest_can_be_continued(
+    painters: Painters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def publish_and_interrupt(*given: Any) -> None:
+        if len(painters.published) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        painters.publish(*given)
+
+    monkeypatch.setattr(lanes, "publish", publish_and_interrupt)
+    with pytest.raises(CommandError, match="--continue") as told:
+        prewarm("--zoom", "0-6", "--concurrency", 1)
+    assert told.value.returncode == 130
+    assert 6 <= len(painters.published) < 10
+    stopped = len(painters.published)
+    monkeypatch.setattr(lanes, "publish", painters.publish)
+    assert f"{stopped} fresh already" in prewarm("--zoom", "0-6", "--continue")
+    keys = [key for key, _ in painters.published]
+    assert len(keys) == len(set(keys)), "nothing was painted twice"
+
+
+def test_nothing_is_begun_while_somebody_waits(painters: Painters, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = layers.layer_snapshot("jams")
+    assert layer
+    work = paint_work(layer, Tile("jams", 12, 2046, 1361))
+    waiting = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
+    assert isinstance(waiting, Begun)
+    began: list[bool] = []
+
+    def publish(*given: Any) -> None:
+        began.append(bool(connections.client("state").zcard("retry:queued:paint.now")))
+        painters.publish(*given)
+
+    asked = Claiming.must_yield
+
+    async def must_yield(*given: Any) -> bool:
+        found = await asked(*given)
+        if found:
+            painters.paint(work, waiting.token)
+        return found
+
+    monkeypatch.setattr(lanes, "publish", publish)
+    monkeypatch.setattr(Claiming, "must_yield", must_yield)
+    assert "2 pieces prepared" in prewarm("--zoom", "3")
+    assert began == [False, False]
+
+
+def test_beat_hands_over_what_is_worth_most_as_much_as_fits(painters: Painters, settings: Any) -> None:
+    popular(z12_2046_1361=40, z9_255_170=400, z5_15_10=4)
+    settings.PREWARM_SECONDS, settings.PREWARM_POPULAR = 2.0, 100
+    tasks.prewarm()
+    assert painters.zooms == [9, 12], "a second each, as nothing is known of how long they take"
+    assert {lane for _, lane in painters.published} == {"paint.warm"}
+
+
+def test_what_was_prepared_is_asked_for_at_the_front(
+    painters: Painters, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    async def fill(self: Front, host: str, address: str) -> bool:
+        asked.append((host, address))
+        return True
+
+    monkeypatch.setattr(Front, "fill", fill)
+    settings.PREWARM_FRONT, settings.PUBLIC_URL = "unix:/nowhere/front.sock", "https://maps.example"
+    assert "2 tiles in the hot cache" in prewarm("--zoom", "3")
+    assert sorted(asked) == [("maps.example", "/tiles/jams/3/3/2.png"), ("maps.example", "/tiles/jams/3/4/2.png")]
