@@ -60,6 +60,12 @@ def queued(servers: RedisServers, lane: str) -> set[str]:
     return {str(key, "utf-8") for key in servers.state.client.zrange(claims.queued_name(lane), 0, -1)}  # type: ignore[arg-type]
 
 
+def failed_with(servers: RedisServers, work: Work) -> int | None:
+    """The status of its failure record, in force or not."""
+    status = servers.state.client.hget(f"retry:failure:{work.key}", "status")
+    return int(status) if isinstance(status, bytes) else None
+
+
 def swept_for_long(servers: RedisServers) -> None:
     servers.state.client.set(claims.SWEPT, LONG_AGO, ex=10)
 
