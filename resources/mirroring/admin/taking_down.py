@@ -1,5 +1,6 @@
 """Takes files down from the admin, after a page that asks whether that is meant: it cannot be taken back."""
 
+import time
 from collections.abc import Sequence
 
 from django.contrib import admin, messages
@@ -12,6 +13,8 @@ from resources import words
 from ..knowing.models import Blob, Resource
 from ..storing import taking_down
 
+MOST_SECONDS = 5.0
+"""For the URLs of all these files: a worker does the rest."""
 SAID = "Taken down: {}. They are served no more, and not stored again."
 
 
@@ -26,7 +29,8 @@ def ask_or_take_down(
         model_admin.message_user(request, "None of them has a file.", messages.WARNING)
         return None
     if request.POST.get("sure"):
-        done = [digest for digest in digests if taking_down.take_down(digest)]
+        until = time.monotonic() + MOST_SECONDS
+        done = [digest for digest in digests if taking_down.take_down(digest, _share(until))]
         for blob in Blob.objects.filter(digest__in=done):
             model_admin.log_change(request, blob, "Taken down.")
         model_admin.message_user(request, SAID.format(len(done)))
@@ -41,3 +45,8 @@ def ask_or_take_down(
         "urls": Resource.objects.filter(blob_digest__in=digests).count(),
     }
     return TemplateResponse(request, "admin/resources/mirroring/take_down.html", context)
+
+
+def _share(until: float) -> float:
+    """The seconds that the next file's URLs may take."""
+    return max(0.0, min(until - time.monotonic(), taking_down.AT_ONCE_SECONDS))

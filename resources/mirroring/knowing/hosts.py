@@ -115,7 +115,7 @@ def distrust(host: str, now: datetime, seconds: float) -> int:
             number += ordering.update(Resource.objects.filter(pk__in=urls, state=State.STORED), **_wanted(now))
         if time.monotonic() >= until:
             return number
-    ordering.delete_all(Validator.objects.filter(host=host))
+    ordering.delete_all(Validator.objects.filter(host=host), until)
     return number
 
 

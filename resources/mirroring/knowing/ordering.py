@@ -4,6 +4,7 @@ Whoever writes the same rows waits then, and nobody waits in a circle, as two wo
 One statement, which is a transaction of its own. With SQLite, which has one writer at a time, it is a plain statement.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -27,10 +28,13 @@ def delete(some: models.QuerySet[Row]) -> None:
         _locked(some).delete()
 
 
-def delete_all(some: models.QuerySet[Row]) -> None:
-    """The same of so many that one statement would hold others up."""
+def delete_all(some: models.QuerySet[Row], until: float | None = None) -> bool:
+    """The same of so many that one statement would hold others up, until then (monotonic); whether all are gone."""
     for keys in portions(some):
         delete(some.filter(pk__in=keys))
+        if until is not None and time.monotonic() >= until:
+            return not some.exists()
+    return True
 
 
 def portions(some: models.QuerySet[Row]) -> Iterator[list[str]]:

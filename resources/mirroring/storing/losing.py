@@ -30,9 +30,11 @@ def want_again(urls: Collection[str], now: datetime) -> None:
             ordering.update(rows.filter(state=State.STORED), state=State.WANTED, blob_digest="", due_at=now, attempts=0)
 
 
-def forget_validators(digests: Collection[str]) -> None:
-    """Nothing is taken for this content any more because of what an origin says of it."""
-    ordering.delete_all(Validator.objects.filter(blob_digest__in=digests))
+def forget_validators(digests: Collection[str], until: float | None = None) -> bool:
+    """Nothing is taken for this content any more because of what an origin says of it. Whether there was time for all
+    of it (until then, monotonic).
+    """
+    return ordering.delete_all(Validator.objects.filter(blob_digest__in=digests), until)
 
 
 def url_digests(digests: Collection[str]) -> list[str]:

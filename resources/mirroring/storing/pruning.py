@@ -78,7 +78,7 @@ def _some(retention: Retention, surplus: int, now: datetime) -> list[Blob]:
 def _remove(some: Sequence[Blob], until: float | None) -> list[Blob]:
     """Those that went. One that somebody stores or asks for in this moment stays, though its URLs may have gone.
 
-    When the time (monotonic) is up before their URLs have gone, they go the next time.
+    When the time (monotonic) is up before all that names them has gone, they go the next time.
     """
     kept_before, digests = time.time() - HANDLING.total_seconds(), [blob.digest for blob in some]
     for urls in ordering.portions(given := Resource.objects.filter(blob_digest__in=digests)):
@@ -86,7 +86,8 @@ def _remove(some: Sequence[Blob], until: float | None) -> list[Blob]:
         seen.forget(urls)
         if until is not None and time.monotonic() > until:
             return []
-    losing.forget_validators(digests)
+    if not losing.forget_validators(digests, until):
+        return []
     ordering.delete(_removable().filter(digest__in=digests, accessed_at__lte=some[-1].accessed_at))
     stayed = set(Blob.objects.filter(digest__in=digests).values_list("digest", flat=True))
     gone = [blob for blob in some if blob.digest not in stayed]

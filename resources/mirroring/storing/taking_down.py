@@ -33,17 +33,19 @@ LOOKED_UP = 5000
 _log = logging.getLogger("tarry.mirroring")
 
 
-def take_down(digest: str) -> bool:
-    """Whether there is such a blob. Once more does what is left to do. Raises DatabaseError."""
+def take_down(digest: str, seconds: float | None = None) -> bool:
+    """Whether there is such a blob. Once more does what is left to do. Raises DatabaseError.
+
+    A worker does what takes longer than so many seconds (default: AT_ONCE_SECONDS).
+    """
     _withdraw(digest)  # before the row says so, too: whoever is killed right then leaves nothing that nginx serves
     Blob.objects.filter(digest=digest, taken_down_at=None).update(taken_down_at=datetime.now(UTC))
     _withdraw(digest)
     blob = Blob.objects.filter(digest=digest).first()
     if blob is None:
         return False
-    if not refuse_urls(digest, AT_ONCE_SECONDS):
+    if not _forget(digest, AT_ONCE_SECONDS if seconds is None else seconds):
         _go_on_soon(digest)
-    losing.forget_validators([digest])
     try:
         blobs.remove(blob)
     except StorageError as error:  # it is not served all the same; the sweeper removes it later
@@ -72,9 +74,15 @@ def refuse_urls(digest: str, seconds: float) -> bool:
 
 
 def go_on(digest: str, seconds: float) -> None:
-    """Refuses more of its URLs. Leaves the rest to the next one, behind what else waits. Raises DatabaseError."""
-    if not refuse_urls(digest, seconds):
+    """Does more of it. Leaves the rest to the next one, behind what else waits. Raises DatabaseError."""
+    if not _forget(digest, seconds):
         _go_on_soon(digest)
+
+
+def _forget(digest: str, seconds: float) -> bool:
+    """Refuses its URLs, then forgets by what it was known; whether that is done."""
+    until = time.monotonic() + seconds
+    return refuse_urls(digest, seconds) and losing.forget_validators([digest], until)
 
 
 def refuse(digest: str, urls: Sequence[str]) -> None:

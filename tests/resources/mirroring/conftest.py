@@ -12,7 +12,7 @@ from pytest_django import Settings
 from resources.mirroring import conf
 from resources.mirroring.canonical.urls import canonical
 from resources.mirroring.knowing import hosts, lanes, seen
-from resources.mirroring.knowing.models import Blob, Resource, State
+from resources.mirroring.knowing.models import Blob, Resource, State, Validator
 from resources.mirroring.knowing.rules import current_rules
 from resources.mirroring.storing import accessing, blobs
 from resources.mirroring.writing import blocking, writer
@@ -71,6 +71,14 @@ def give(db: None) -> Give:
         return Resource.objects.create(url_digest=known.digest, url=url, host=known.host, **{**stored, **fields})
 
     return given
+
+
+def vouch_for(blob: Blob, times: int) -> None:
+    """Writes so many validators of a blob."""
+    Validator.objects.bulk_create(
+        Validator(key=f"{number}", host="origin.example", blob_digest=blob.digest, seen_at=NOW)
+        for number in range(times)
+    )
 
 
 @pytest.fixture

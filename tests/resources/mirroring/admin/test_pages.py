@@ -9,6 +9,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from resources.api import tokens
+from resources.mirroring.admin import listing
 from resources.mirroring.knowing import tallies
 from resources.mirroring.knowing.models import Batch, Blob, MirroredHost, Resource, State, Validator
 from resources.mirroring.reporting import batches, reports
@@ -102,6 +103,22 @@ def test_a_url_is_fetched_again_and_its_file_stays(admin_client: Client, stored:
     assert (row.state, row.blob_digest, row.attempts) == (State.WANTED, content("a"), 0)
     assert row.due_at is not None
     assert row.due_at <= datetime.now(UTC)
+
+
+@pytest.mark.parametrize("action", ["refetch", "take_down"])
+def test_what_is_chosen_for_too_many_is_refused_and_says_what_to_do(
+    admin_client: Client, stored: str, action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resource("b", state=State.FAILED)
+    monkeypatch.setattr(listing, "MOST_CHOSEN", 1)
+    keys = list(Resource.objects.values_list("pk", flat=True))
+    for chosen in ({"select_across": "1"}, {"select_across": "0"}):
+        [told] = said(choose(admin_client, URLS, action, *keys, **chosen))
+        assert "nothing was done" in told
+        assert "a filter" in told
+    assert not Resource.objects.filter(state=State.WANTED).exists()
+    narrowed = f"{URLS}?state__exact=failed"
+    assert said(choose(admin_client, narrowed, "refetch", keys[0], select_across="1")) == ["Fetched again: 1."]
 
 
 def test_what_is_blocked_or_taken_down_is_not_fetched_again(admin_client: Client, stored: str) -> None:

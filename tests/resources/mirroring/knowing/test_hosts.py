@@ -49,6 +49,17 @@ def test_of_very_much_workers_distrust_the_rest(monkeypatch: pytest.MonkeyPatch)
     assert not Validator.objects.exists()
 
 
+def test_of_very_many_validators_workers_forget_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "AT_ONCE", 2)
+    hosts.learn({LIAR: hosts.Learnt(lies=1)}, NOW)
+    for number in range(5):
+        Validator.objects.create(key=str(number), host=LIAR, blob_digest=content("one"), seen_at=NOW)
+    hosts.distrust(LIAR, NOW, 0)
+    assert Validator.objects.count() == 3
+    assert hosts.finish_distrusting(NOW, 1) == []
+    assert not Validator.objects.exists()
+
+
 def test_what_was_written_after_a_distrust_had_ended_is_found() -> None:
     hosts.learn({LIAR: hosts.Learnt(lies=1)}, NOW)
     stored("vouched", Step.VALIDATORS, "one", vouched_by=LIAR)

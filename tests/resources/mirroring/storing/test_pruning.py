@@ -16,7 +16,7 @@ from resources.mirroring.knowing.found import Found, Source
 from resources.mirroring.knowing.models import Blob, Resource, Step, Validator
 from resources.mirroring.storing import blobs, losing, pruning
 from resources.mirroring.writing import flushing
-from tests.resources.mirroring.conftest import NOW, Give, Keep
+from tests.resources.mirroring.conftest import NOW, Give, Keep, vouch_for
 
 DAY = timedelta(days=1)
 
@@ -93,14 +93,23 @@ def test_very_many_urls_go_a_portion_at_a_time(rows: list[Blob], give: Give, mon
     assert not Resource.objects.exists()
 
 
+def test_very_many_validators_go_a_portion_at_a_time(rows: list[Blob], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "AT_ONCE", 2)
+    vouch_for(rows[2], 5)
+    assert pruning.prune(Retention(keep=2.5 * DAY), NOW, seconds=0) == (0, 0)
+    assert (Validator.objects.count(), rows[2].digest in left()) == (3, True)
+    assert pruning.prune(Retention(keep=2.5 * DAY), NOW) == (1, 100)
+    assert not Validator.objects.exists()
+
+
 def test_a_blob_that_is_asked_for_or_stored_in_this_moment_stays(
     rows: list[Blob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forget = losing.forget_validators
 
-    def asked_meanwhile(digests: list[str]) -> None:
+    def asked_meanwhile(digests: list[str], until: float | None) -> bool:
         Blob.objects.filter(digest=rows[2].digest).update(accessed_at=NOW)
-        forget(digests)
+        return forget(digests, until)
 
     monkeypatch.setattr(losing, "forget_validators", asked_meanwhile)
     assert pruning.prune(Retention(keep=1.5 * DAY), NOW) == (1, 100)
@@ -134,9 +143,9 @@ def test_a_blob_that_a_url_is_found_to_have_in_this_moment_stays(
     forget = losing.forget_validators
     source = Source("ab" * 32, "https://example.org/a", "example.org")
 
-    def found_meanwhile(digests: list[str]) -> None:
+    def found_meanwhile(digests: list[str], until: float | None) -> bool:
         flushing.flush([Found(source, rows[2].digest, NOW, step=Step.VALIDATORS)], NOW)
-        forget(digests)
+        return forget(digests, until)
 
     with monkeypatch.context() as patched:
         patched.setattr(losing, "forget_validators", found_meanwhile)

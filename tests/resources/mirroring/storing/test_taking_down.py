@@ -9,7 +9,7 @@ from resources.mirroring.knowing.models import Blob, Resource, State, Validator
 from resources.mirroring.storing import blobs, remote, sweeping, taking_down
 from resources.mirroring.storing.taking_down import take_down, taken_down
 from tests.conftest import RedisServers
-from tests.resources.mirroring.conftest import NOW, Give, Keep
+from tests.resources.mirroring.conftest import NOW, Give, Keep, vouch_for
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
@@ -91,6 +91,19 @@ def test_of_very_many_urls_a_worker_refuses_the_rest(keep: Keep, give: Give, mon
     sent.clear()
     taking_down.go_on(blob.digest, 0)
     assert (left.count(), sent) == (0, [])
+
+
+def test_of_very_many_validators_a_worker_forgets_the_rest(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(current_app, "send_task", lambda name, arguments, **_: sent.append((name, arguments)))
+    monkeypatch.setattr(ordering, "AT_ONCE", 2)
+    vouch_for(blob := keep(), 5)
+    take_down(blob.digest, 0)
+    assert (Validator.objects.count(), sent[0]) == (3, (taking_down.TASK, [blob.digest]))
+    taking_down.go_on(blob.digest, 0)
+    sent.clear()
+    taking_down.go_on(blob.digest, 0)
+    assert (Validator.objects.count(), sent) == (0, [])
 
 
 def test_a_process_that_is_killed_over_it_leaves_the_urls_to_the_sweeper(
