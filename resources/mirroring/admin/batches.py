@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from resources import words
 
+from ..knowing import ordering
 from ..knowing.models import Batch, BatchItem, Step
 from ..reporting import progress
 from .listing import MirroredAdmin
@@ -86,7 +87,7 @@ class BatchAdmin(MirroredAdmin):
     @admin.action(description="Call the webhook (again)", permissions=["change"])
     def call_again(self, request: HttpRequest, queryset: QuerySet[Batch]) -> None:
         again = queryset.exclude(webhook="").exclude(finished_at=None)
-        number = again.update(told_at=None, calls=0, call_at=datetime.now(UTC), answer="")
+        number = ordering.update(again, told_at=None, calls=0, call_at=datetime.now(UTC), answer="")
         self.message_user(request, f"Called within seconds: {number}.")
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **options: Any) -> HttpResponse:

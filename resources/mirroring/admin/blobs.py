@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from resources import words
 
+from ..knowing import ordering
 from ..knowing.models import Blob, Resource
 from .listing import DIGEST, MirroredAdmin
 from .taking_down import ask_or_take_down
@@ -117,11 +118,11 @@ class BlobAdmin(MirroredAdmin):
 
     @admin.action(description="Pin: never prune", permissions=["change"])
     def pin(self, request: HttpRequest, queryset: QuerySet[Blob]) -> None:
-        self.message_user(request, f"Pinned: {queryset.filter(taken_down_at=None).update(pinned=True)}.")
+        self.message_user(request, f"Pinned: {ordering.update(queryset.filter(taken_down_at=None), pinned=True)}.")
 
     @admin.action(description="Unpin", permissions=["change"])
     def unpin(self, request: HttpRequest, queryset: QuerySet[Blob]) -> None:
-        self.message_user(request, f"No longer pinned: {queryset.update(pinned=False)}.")
+        self.message_user(request, f"No longer pinned: {ordering.update(queryset, pinned=False)}.")
 
     @admin.action(description="Take down", permissions=["change"])
     def take_down(self, request: HttpRequest, queryset: QuerySet[Blob]) -> TemplateResponse | None:
