@@ -134,6 +134,13 @@ def test_without_its_link_it_is_gone_as_soon_as_links_are_looked_at_again(site: 
     eventually(lambda: site.get(ADDRESS).status == 404, HOT_SECONDS, "it is gone")
 
 
+def test_what_is_found_and_cannot_be_read_goes_to_main_by_its_address(site: RunningFront, image: Path) -> None:
+    image.unlink()
+    os.mkfifo(image)  # as good as a file that is removed between two looks
+    assert site.get(f"{ADDRESS}?x=1").status == 404
+    assert [asked.target for asked in site.main.asked] == [ADDRESS]
+
+
 def test_a_link_is_found_as_soon_as_links_are_looked_at_again(site: RunningFront) -> None:
     assert site.get(ADDRESS).status == 404
     link(site.front, "application/octet-stream")
