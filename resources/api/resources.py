@@ -61,7 +61,7 @@ class UrlDescribed(Schema):
     state: str
     step: str | None
     digest: str | None
-    address: str | None
+    address: str | None = Field(description="Where its file is served; null when there is none, or it was taken down.")
     moved_to: str | None
     wanted_at: datetime
     due_at: datetime | None = Field(description="When it is fetched, or tried again.")
@@ -129,7 +129,7 @@ def describe_file(request: HttpRequest, digest: Digest) -> FileDescribed:
 def take_down_file(request: HttpRequest, digest: Digest) -> TakenDown:
     """Takes a file down: it is served no more, and neither its URLs nor the same bytes are stored again."""
     token = tokens.require_taking_down(request)
-    if not taking_down.take_down(digest) and not Blob.objects.filter(pk=digest).exists():
+    if not taking_down.take_down(digest):
         raise Problem(404, "There is no such file.")
     _log.info("taken down", extra={"token": token.name, "digest": digest})
     return TakenDown(digest=digest, detail="It is served no more, and will not be stored again.")
@@ -163,7 +163,7 @@ def describe_url(
         state=row.state,
         step=row.step or None,
         digest=row.blob_digest or None,
-        address=_address(request, row.blob_digest) if row.blob_digest else None,
+        address=_address(request, row.blob_digest) if _is_served(row.blob_digest) else None,
         moved_to=without_secrets(row.moved_to) or None,
         wanted_at=row.wanted_at,
         due_at=row.due_at,
@@ -201,6 +201,10 @@ def _signed(url: str, site: str) -> UrlSigned:
         return UrlSigned(url=url.encode(errors="replace").decode(), address=None, reason="The URL is not text.")
     except UrlError as error:
         return UrlSigned(url=url, address=None, reason=str(error))
+
+
+def _is_served(digest: str) -> bool:
+    return Blob.objects.filter(pk=digest, taken_down_at=None).exists()
 
 
 def _address(request: HttpRequest, digest: str) -> str:

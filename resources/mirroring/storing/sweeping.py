@@ -20,6 +20,7 @@ from .. import conf
 from ..errors import StorageError
 from ..knowing.models import Blob, Resource, State
 from . import blobs, links, losing, remote, taking_down
+from .links import Link
 
 SHELVES = 256
 YOUNG = timedelta(hours=1)
@@ -48,17 +49,17 @@ def shelf_of(now: datetime) -> str:
 
 
 def sweep_shelf(shelf: str, now: datetime) -> None:
-    """Compares one shelf of the storage with the rows. Raises DatabaseError and StorageError."""
+    """Compares one shelf of the storage with the rows. Raises DatabaseError, and StorageError at the end."""
+    _find_dangling(shelf, now)
+    _remove_false_links(shelf)  # before what a broken file may stop: nginx serves by them
     if blobs.is_elsewhere():
         if not remote.can_list():
             return
         found = list(_objects(shelf))
     else:
         found = list(_files(shelf, now))
-    _remove_orphans(found, now)
     _find_lost(shelf, {one.digest for one in found}, now)
-    _remove_false_links(shelf)
-    _find_dangling(shelf, now)
+    _remove_orphans(found, now)
 
 
 def sweep_held(now: datetime) -> None:
@@ -113,8 +114,17 @@ def _remove_false_links(shelf: str) -> None:
         types = dict(known.values_list("digest", "media_type"))
         for one in some:
             if not one.is_true(types.get(one.digest), blobs.path_of(one.digest)):
-                _log.warning("a link to a file was removed", extra={"link": one.path.name})
-                one.remove()
+                _remove_link(one)
+
+
+def _remove_link(link: Link) -> None:
+    """One that cannot be removed is left: there are others."""
+    try:
+        link.remove()
+    except StorageError as error:
+        _log.error("nginx may serve what it may not", extra={"link": link.path.name, "error": str(error)})
+    else:
+        _log.warning("a link to a file was removed", extra={"link": link.path.name})
 
 
 def _find_lost(shelf: str, there: set[str], now: datetime) -> None:
@@ -134,14 +144,17 @@ def _find_lost(shelf: str, there: set[str], now: datetime) -> None:
 
 
 def _find_dangling(shelf: str, now: datetime) -> None:
-    """Resources whose blob has no row, or was taken down: that happened while they were written, or was not ended."""
+    """Resources whose blob has no row, or was taken down: that happened while they were written, or was not ended.
+
+    Those that are fetched again, too: they stay as they are when that fails.
+    """
     beginning, end = _bounds(shelf)
     urls = Resource.objects.filter(url_digest__gte=beginning, url_digest__lt=end).order_by("url_digest")
-    stored = urls.filter(state=State.STORED, fetched_at__lt=now - YOUNG)
+    have = urls.filter(state__in=(State.STORED, State.WANTED), fetched_at__lt=now - YOUNG).exclude(blob_digest="")
     their_blobs = Blob.objects.filter(digest=OuterRef("blob_digest"), taken_down_at=None)
-    dangling = stored.exclude(Exists(their_blobs)).values_list("url_digest", "blob_digest")
+    dangling = have.exclude(Exists(their_blobs)).values_list("url_digest", "blob_digest")
     number = 0
-    while some := dict(dangling[:PORTION]):  # those of before are no longer stored
+    while some := dict(dangling[:PORTION]):  # those of before no longer have it
         down = taking_down.taken_down(set(some.values()))
         for digest in sorted(down):
             taking_down.refuse(digest, [url for url in some if some[url] == digest])

@@ -88,8 +88,8 @@ def _forget(digest: str, seconds: float) -> bool:
 def refuse(digest: str, urls: Sequence[str]) -> None:
     """These have failed for good, as far as they have this content."""
     gave = Resource.objects.filter(pk__in=urls, blob_digest=digest)
-    ordering.update(gave, state=State.FAILED, failure=FAILURE, detail=DETAIL, status=None, due_at=None)
-    seen.note(dict.fromkeys(urls, refused(digest)))
+    with seen.changing(urls):  # some may have another content by now
+        ordering.update(gave, state=State.FAILED, failure=FAILURE, detail=DETAIL, status=None, due_at=None)
 
 
 def refused(digest: str) -> Seen:

@@ -10,6 +10,7 @@ from resources.api import tokens
 from resources.mirroring.knowing import rules, seen
 from resources.mirroring.knowing.models import Batch, Blob, Resource, Rule, State
 from resources.mirroring.reporting import batches
+from resources.mirroring.storing import taking_down
 from resources.models import ApiToken
 from tests.resources.mirroring.rows import NOW, blob, content, resource, store, url
 
@@ -133,6 +134,32 @@ def test_a_file_is_taken_down(reporter: Caller) -> None:
     assert Resource.objects.get().state == "failed"
     unknown: Any = reporter.client.delete(f"/api/resources/{content('b')}", headers=reporter._fields())
     problem(unknown, 404)
+
+
+def test_a_url_whose_file_was_taken_down_has_no_address(reporter: Caller) -> None:
+    blob("a")
+    row = resource("a")
+    store("a")
+
+    def address() -> Any:
+        return reporter.client.get("/api/resources", {"url": row.url}, headers=reporter._fields()).json()["address"]
+
+    assert str(address()).endswith(content("a"))
+    Blob.objects.update(taken_down_at=NOW)
+    assert address() is None
+
+
+def test_a_file_that_comes_while_it_is_taken_down_is_not_told_as_taken_down(
+    reporter: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_early(_: str) -> bool:
+        blob("a")
+        return False
+
+    monkeypatch.setattr(taking_down, "take_down", too_early)
+    ApiToken.objects.update(may_take_down=True)
+    answer: Any = reporter.client.delete(f"/api/resources/{content('a')}", headers=reporter._fields())
+    problem(answer, 404)
 
 
 def test_urls_are_signed(reporter: Caller) -> None:

@@ -209,3 +209,17 @@ def test_the_sweeper_leaves_those_that_are_true_and_nothing_that_is_no_link(blob
     (link.parent / "x").touch()
     sweeping.sweep_shelf(blob.digest[:2], LONG_AGO)
     assert linked() == [link.name]
+
+
+def test_a_file_or_a_link_that_cannot_be_removed_keeps_no_other_link(
+    blob: Blob, link: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise StorageError("it cannot be removed")
+
+    (link.parent / "a broken link").mkdir()
+    make_false(blob, "taken down")
+    monkeypatch.setattr(blobs, "remove", fail)
+    with pytest.raises(StorageError):
+        sweeping.sweep_shelf(blob.digest[:2], NOW)
+    assert linked() == []

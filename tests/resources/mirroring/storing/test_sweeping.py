@@ -11,8 +11,8 @@ from django.db import connection
 
 from resources.mirroring.knowing.models import Blob, Resource, State
 from resources.mirroring.storing import blobs, losing, sweeping
-from resources.mirroring.storing.taking_down import take_down
-from tests.resources.mirroring.conftest import NOW, Give, Keep
+from resources.mirroring.storing.taking_down import FAILURE, take_down
+from tests.resources.mirroring.conftest import NOW, URL, Give, Keep
 
 HOUR = timedelta(hours=1)
 BODY = b"orphan"
@@ -114,6 +114,21 @@ def test_urls_whose_blob_has_no_row_are_fetched_again(give: Give) -> None:
     sweep(row.url_digest)
     row.refresh_from_db()
     assert row.state == State.WANTED
+
+
+def test_urls_that_are_fetched_again_and_gave_what_was_taken_down_or_is_gone_do_not_keep_it(
+    keep: Keep, give: Give
+) -> None:
+    blob = keep(BODY)
+    rows = [give(blob, state=State.WANTED), give(Blob(digest="ab" * 32), URL + "b", state=State.WANTED)]
+    Blob.objects.update(taken_down_at=NOW)
+    for row in rows:
+        sweep(row.url_digest)
+        row.refresh_from_db()
+    assert [(row.state, row.failure, row.blob_digest) for row in rows] == [
+        (State.FAILED, FAILURE, DIGEST),
+        (State.WANTED, "", ""),
+    ]
 
 
 def test_all_urls_of_a_shelf_whose_blobs_have_no_row_are_fetched_again(

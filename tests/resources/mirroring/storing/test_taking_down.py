@@ -45,6 +45,15 @@ def test_what_processes_know_of_its_urls_is_put_right(keep: Keep, give: Give) ->
     assert (known.state, known.blob_digest, known.failure) == (State.FAILED, blob.digest, "taken down")
 
 
+def test_a_url_that_has_another_content_by_now_stands_as_it_did(keep: Keep, give: Give) -> None:
+    blob, other = keep(b"a"), keep(b"b")
+    row = give(other)
+    taking_down.refuse(blob.digest, [row.pk])
+    seen.forget_all_here()
+    known = seen.look_up([row.pk])[row.pk]
+    assert (known.state, known.blob_digest) == (State.STORED, other.digest)
+
+
 def test_once_more_removes_what_has_come_again(keep: Keep) -> None:
     blob = keep(b"a")
     take_down(blob.digest)
