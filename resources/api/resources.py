@@ -10,7 +10,7 @@ from pydantic import Field
 
 from resources.mirroring.canonical.signatures import without_secrets
 from resources.mirroring.canonical.urls import canonical, known_as, surest
-from resources.mirroring.errors import UrlError
+from resources.mirroring.errors import StorageError, UrlError
 from resources.mirroring.knowing import rules
 from resources.mirroring.knowing.models import Blob, Resource, State
 from resources.mirroring.serving import addresses
@@ -129,7 +129,11 @@ def describe_file(request: HttpRequest, digest: Digest) -> FileDescribed:
 def take_down_file(request: HttpRequest, digest: Digest) -> TakenDown:
     """Takes a file down: it is served no more, and neither its URLs nor the same bytes are stored again."""
     token = tokens.require_taking_down(request)
-    if not taking_down.take_down(digest):
+    try:
+        is_there = taking_down.take_down(digest)
+    except StorageError as error:
+        raise Problem(503, f"{error} Send this again.") from error
+    if not is_there:
         raise Problem(404, "There is no such file.")
     _log.info("taken down", extra={"token": token.name, "digest": digest})
     return TakenDown(digest=digest, detail="It is served no more, and will not be stored again.")

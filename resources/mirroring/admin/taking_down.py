@@ -10,12 +10,14 @@ from django.template.response import TemplateResponse
 
 from resources import words
 
+from ..errors import StorageError
 from ..knowing.models import Blob, Resource
 from ..storing import taking_down
 
 MOST_SECONDS = 5.0
 """For the URLs of all these files: a worker does the rest."""
 SAID = "Taken down: {}. They are served no more, and not stored again."
+STILL_SERVED = "Their links in the storage could not be removed, so they may still be served: {}. Take them down again."
 
 
 def ask_or_take_down(
@@ -29,11 +31,12 @@ def ask_or_take_down(
         model_admin.message_user(request, "None of them has a file.", messages.WARNING)
         return None
     if request.POST.get("sure"):
-        until = time.monotonic() + MOST_SECONDS
-        done = [digest for digest in digests if taking_down.take_down(digest, _share(until))]
-        for blob in Blob.objects.filter(digest__in=done):
+        done, served = _taken_down(digests)
+        for blob in Blob.objects.filter(digest__in=done + served):
             model_admin.log_change(request, blob, "Taken down.")
         model_admin.message_user(request, SAID.format(len(done)))
+        if served:
+            model_admin.message_user(request, STILL_SERVED.format(", ".join(served)), messages.ERROR)
         return None
     blobs = Blob.objects.filter(digest__in=digests)
     context = {
@@ -45,6 +48,20 @@ def ask_or_take_down(
         "urls": Resource.objects.filter(blob_digest__in=digests).count(),
     }
     return TemplateResponse(request, "admin/resources/mirroring/take_down.html", context)
+
+
+def _taken_down(digests: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Those that were, and those that nginx may serve all the same."""
+    until = time.monotonic() + MOST_SECONDS
+    done: list[str] = []
+    served: list[str] = []
+    for digest in digests:
+        try:
+            if taking_down.take_down(digest, _share(until)):
+                done.append(digest)
+        except StorageError:
+            served.append(digest)
+    return done, served
 
 
 def _share(until: float) -> float:

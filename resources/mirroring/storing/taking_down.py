@@ -23,6 +23,7 @@ from . import blobs, forgetting, links, losing
 
 FAILURE = "taken down"
 DETAIL = "The file was taken down."
+STILL_SERVED = "It is taken down, but its link in the storage could not be removed: it may still be served by its digest."
 TASK = "resources.go_on_taking_down"
 QUEUE = "work"
 AT_ONCE_SECONDS = 0.5
@@ -36,11 +37,12 @@ _log = logging.getLogger("tarry.mirroring")
 def take_down(digest: str, seconds: float | None = None) -> bool:
     """Whether there is such a blob. Once more does what is left to do. Raises DatabaseError.
 
-    A worker does what takes longer than so many seconds (default: AT_ONCE_SECONDS).
+    A worker does what takes longer than so many seconds (default: AT_ONCE_SECONDS). Raises StorageError where all is
+    done, but nginx may serve the file for as long as its link stays: it has to be taken down once more.
     """
     _withdraw(digest)  # before the row says so, too: whoever is killed right then leaves nothing that nginx serves
     Blob.objects.filter(digest=digest, taken_down_at=None).update(taken_down_at=datetime.now(UTC))
-    _withdraw(digest)
+    is_withdrawn = _withdraw(digest)
     blob = Blob.objects.filter(digest=digest).first()
     if blob is None:
         return False
@@ -52,14 +54,19 @@ def take_down(digest: str, seconds: float | None = None) -> bool:
         _log.warning("taken down, but not removed yet", extra={"digest": digest, "error": str(error)})
     forgetting.forget_soon(digest)
     _log.warning("a file was taken down", extra={"digest": digest})
+    if not is_withdrawn and not _withdraw(digest):
+        raise StorageError(STILL_SERVED)
     return True
 
 
-def _withdraw(digest: str) -> None:
+def _withdraw(digest: str) -> bool:
+    """Whether nginx serves it no more."""
     try:
         links.withdraw(digest)
     except StorageError as error:
         _log.error("nginx may serve what is taken down", extra={"digest": digest, "error": str(error)})
+        return False
+    return True
 
 
 def refuse_urls(digest: str, seconds: float) -> bool:

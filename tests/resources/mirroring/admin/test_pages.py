@@ -10,10 +10,12 @@ from django.test import Client
 
 from resources.api import tokens
 from resources.mirroring.admin import listing
+from resources.mirroring.errors import StorageError
 from resources.mirroring.knowing import tallies
 from resources.mirroring.knowing.models import Batch, Blob, MirroredHost, Resource, State, Validator
 from resources.mirroring.reporting import batches, reports
 from resources.mirroring.reporting.batches import Sent
+from resources.mirroring.storing import taking_down
 from resources.models import ApiToken
 from tests.resources.mirroring.rows import NOW, blob, content, digest_of, fail, resource, store, url
 
@@ -138,6 +140,17 @@ def test_a_file_is_taken_down_when_that_is_meant(admin_client: Client, stored: s
     assert "Taken down: 1." in said(choose(admin_client, FILES, "take_down", content("a"), sure="yes"))[0]
     assert Blob.objects.get().taken_down_at
     assert Resource.objects.get().state == State.FAILED
+
+
+def test_an_admin_is_told_what_nginx_may_still_serve(
+    admin_client: Client, stored: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> bool:
+        raise StorageError("away")
+
+    monkeypatch.setattr(taking_down, "take_down", fail)
+    _, told = said(choose(admin_client, FILES, "take_down", content("a"), sure="yes"))
+    assert told.endswith(f"{content('a')}. Take them down again.")
 
 
 def test_what_has_no_file_cannot_be_taken_down(admin_client: Client) -> None:

@@ -9,12 +9,15 @@ import pytest
 from django.core.files.storage import default_storage
 from django.db import OperationalError
 from django.db.models import QuerySet
+from django.test import Client
 
+from resources.api import tokens
 from resources.mirroring.conf import Retention
 from resources.mirroring.contents.delivery import STRAIGHT, delivery
 from resources.mirroring.errors import StorageError
 from resources.mirroring.knowing.models import Blob
 from resources.mirroring.storing import blobs, links, pruning, sweeping, taking_down
+from resources.models import ApiToken
 from tests.resources.mirroring.conftest import LONG_AGO, NOW, Keep
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
@@ -102,6 +105,24 @@ def test_taken_down_it_has_none_before_its_urls_are_looked_for(
     monkeypatch.setattr(taking_down, "refuse_urls", look)
     taking_down.take_down(blob.digest)
     assert found == [[]]
+
+
+def test_who_takes_down_what_keeps_its_link_is_told_to_do_it_again(
+    blob: Blob, link: Path, monkeypatch: pytest.MonkeyPatch, client: Client
+) -> None:
+    def fail(_: str) -> None:
+        raise StorageError("away")
+
+    token = tokens.issue(ApiToken(name="lawyer", may_take_down=True)).text
+    with monkeypatch.context() as away:
+        away.setattr(links, "withdraw", fail)
+        away.setattr(blobs, "remove", lambda _: None)
+        answer = client.delete(f"/api/resources/{blob.digest}", headers={"Authorization": f"Bearer {token}"})
+    assert (answer.status_code, "Send this again" in answer.json()["detail"]) == (503, True)
+    blob.refresh_from_db()
+    assert blob.taken_down_at is not None
+    again = client.delete(f"/api/resources/{blob.digest}", headers={"Authorization": f"Bearer {token}"})
+    assert (again.status_code, linked()) == (200, [])
 
 
 def test_whoever_is_killed_once_the_row_says_that_it_is_taken_down_leaves_none(
