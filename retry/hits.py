@@ -28,12 +28,13 @@ class Hits:
 
 
 def totals() -> list[Hits]:
-    """All that was ever counted. Raises StoreUnavailable."""
+    """All that was ever counted, by group; not by their parts. Raises StoreUnavailable."""
     try:
         held = connections.client("state").hgetall(HITS)
     except RedisError as error:
         raise StoreUnavailable(f"state: {error}") from error
-    return list(_read(cast("dict[bytes, bytes]", held)))
+    found = _read(cast("dict[bytes, bytes]", held))
+    return [each for each in found if not each.kind.endswith(periods.PARTS)]
 
 
 def of_group(kind: str, group: str, now: float, seconds: tuple[float, ...]) -> list[dict[str, float]]:

@@ -3,6 +3,9 @@
 Times are Unix seconds. A sliding window is summed from whole periods and a share of the oldest.
 """
 
+PARTS = "/parts"
+"""What follows a kind under which the parts of its groups are counted, as `layer/zoom`."""
+
 PERIOD_SECONDS = 600
 DAY_SECONDS = 86_400
 KEPT_SECONDS = DAY_SECONDS + 2 * PERIOD_SECONDS

@@ -9,8 +9,6 @@ from prometheus_client.registry import Collector
 from retry import hits
 from retry.errors import StoreUnavailable
 
-from .tallying import PARTS
-
 
 class RequestsCollector(Collector):
     """Asks `state` for each scrape. Gives nothing when it does not answer: other figures are not held up."""
@@ -23,8 +21,6 @@ class RequestsCollector(Collector):
         text = "Requests by what they asked for and how the front answered"
         family = CounterMetricFamily("tarry_requests", text, labels=["kind", "group", "answer"])
         for one in totals:
-            if one.kind.endswith(PARTS):  # counted with their group
-                continue
             family.add_metric([one.kind, one.group, one.answer], one.number)
         if totals:
             yield family

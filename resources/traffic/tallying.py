@@ -18,9 +18,6 @@ Group = tuple[str, str]
 """Kind and group."""
 
 OTHER = Asked("other")
-PARTS = "/parts"
-"""What follows a kind under which the parts of its groups are counted, as `layer/zoom`."""
-
 MAX_KEY_CHARACTERS = 500
 MAX_GROUP_CHARACTERS = 100
 
@@ -69,4 +66,4 @@ def named(escaped_address: bytes, name: Name) -> Asked:
 def _groups(asked: Asked) -> list[Group]:
     """What it is counted under."""
     whole = (asked.kind, asked.group)
-    return [whole, (f"{asked.kind}{PARTS}", f"{asked.group}/{asked.part}")] if asked.part else [whole]
+    return [whole, (f"{asked.kind}{periods.PARTS}", f"{asked.group}/{asked.part}")] if asked.part else [whole]

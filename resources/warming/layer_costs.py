@@ -4,8 +4,7 @@ from collections import defaultdict
 
 from resources.tiles import asking
 from resources.tiles.layers import LayerView
-from resources.traffic.tallying import PARTS
-from retry import hits, popularity
+from retry import hits, periods, popularity
 
 from . import coverage, tiles
 from .advice import ZoomCost
@@ -23,7 +22,7 @@ def zoom_costs(layer: LayerView) -> list[ZoomCost]:
     covered = Coverage(coverage.of_bounds(layer.bounds), zooms, layer.padding)
     known = costs(layer, zooms, Variant())
     shares = _shares(layer.slug)
-    answers = hits.ever(f"{asking.KIND}{PARTS}", [f"{layer.slug}/{zoom}" for zoom in zooms])
+    answers = hits.ever(f"{asking.KIND}{periods.PARTS}", [f"{layer.slug}/{zoom}" for zoom in zooms])
     found = []
     for zoom, counted in zip(zooms, answers, strict=True):
         works = covered.count(zoom, tiles.side_of(layer, zoom, Variant()))
