@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-STALE_WEIGHT = 0.2
-"""What a stale answer counts beside a cold one: it comes at once, and is not what it should be."""
+STALE_WEIGHT = 0.005
+"""What a stale answer counts beside a cold one: it comes at once, and has the content refreshed for the next."""
 
 LEAST_SECONDS = 0.001
 

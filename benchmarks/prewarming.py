@@ -1,0 +1,146 @@
+"""How many requests meet a tile that is not there: without pre-warming, by zoom order, and by expected benefit.
+
+A day of requests is replayed against the rules of the protocol, in simulated time: what was prepared is fresh, then
+stale, then gone, and whoever asks for it when it is not fresh has its block prepared. Pre-warming may take the same
+painting time each way. Only the day before is known of the popularity, and what has come since.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from benchmarks.figures import Figure, Note
+from benchmarks.visits import DAY_SECONDS, MAX_ZOOM, Asked, requests
+from resources.warming import benefit
+from resources.warming.benefit import COLD, Candidate, Standing
+from retry import decaying
+
+VISITS_PER_DAY = 1000
+FRESH_SECONDS, KEPT_SECONDS = 300.0, 3600.0
+HALF_LIFE_SECONDS = 21_600.0
+ROUND_SECONDS = 600.0
+BUDGET_SHARE = 0.4
+"""Of one worker's time."""
+
+KNOWN = 20_000
+"""So many of the most popular blocks are known."""
+
+SIDE = 8
+SECONDS = {8: 64 / 109, 10: 64 / 183, 13: 64 / 136}
+"""Of a block, by zoom: those of the benchmark `painting`, and of the nearest zoom between and beyond."""
+
+AREA = (0.44, 0.29, 0.61, 0.41)
+"""In unit mercator."""
+
+Block = tuple[int, int, int]
+
+
+def measure() -> Iterator[Figure | Note]:
+    """Share of requests that meet nothing, of the second day."""
+    asked = [(each.at, block_of(each)) for each in requests(VISITS_PER_DAY)]
+    of_the_day = sum(at >= DAY_SECONDS for at, _ in asked)
+    yield Note(
+        f"{of_the_day:,} requests of a day, for {len({block for _, block in asked}):,} blocks of {SIDE} × {SIDE}"
+    )
+    shares = {name: replay(asked, name) for name in ("nothing", "zoom", "popular", "benefit")}
+    yield Figure("cold requests without pre-warming", 100 * shares["nothing"], "%")
+    yield Figure("with pre-warming by zoom order, at the same painting time", 100 * shares["zoom"], "%")
+    yield Figure("with the most popular first", 100 * shares["popular"], "%")
+    yield Figure("by expected benefit", 100 * shares["benefit"], "%")
+    yield Figure("by zoom order ÷ by benefit", shares["zoom"] / shares["benefit"], at_least=2.0)
+    yield Figure("without ÷ by benefit", shares["nothing"] / shares["benefit"])
+
+
+def block_of(asked: Asked) -> Block:
+    side = min(SIDE, 1 << asked.z)
+    return asked.z, asked.x // side, asked.y // side
+
+
+def seconds_of(block: Block) -> float:
+    return SECONDS[min(SECONDS, key=lambda zoom: abs(zoom - block[0]))]
+
+
+def zoom_order() -> Iterator[Block]:
+    """All blocks of the area in which places lie, from the smallest zoom."""
+    west, north, east, south = AREA
+    for zoom in range(MAX_ZOOM + 1):
+        blocks = max(1, 2**zoom // SIDE)
+        for y in range(int(north * blocks), int(south * blocks) + 1):
+            for x in range(int(west * blocks), int(east * blocks) + 1):
+                yield zoom, x, y
+
+
+def replay(asked: list[tuple[float, Block]], order: str) -> float:
+    """The share of the second day's requests that meet nothing."""
+    site, cold, number, next_round = _Site(), 0, 0, float(DAY_SECONDS)
+    for at, block in asked:
+        while at >= next_round:
+            site.prewarm(order, next_round)
+            next_round += ROUND_SECONDS
+        is_cold = site.ask(block, at)
+        if at >= DAY_SECONDS:
+            number, cold = number + 1, cold + is_cold
+    return cold / number
+
+
+@dataclass
+class _Site:
+    """What is in the cache, by when it was prepared, and how often it was asked for."""
+
+    prepared: dict[Block, float] = field(default_factory=dict)
+    cold_since: dict[Block, float] = field(default_factory=dict)
+    scores: dict[Block, float] = field(default_factory=lambda: defaultdict(float))
+
+    def ask(self, block: Block, at: float) -> bool:
+        """Whether it is not there. What is not fresh is prepared; who comes before that has ended waits too."""
+        self.scores[block] += 1 / decaying.weight(at, HALF_LIFE_SECONDS)
+        age = at - self.prepared.get(block, -KEPT_SECONDS)
+        if age < 0:
+            return at >= self.cold_since.get(block, at + 1)
+        if age >= FRESH_SECONDS:
+            self.prepared[block] = at + seconds_of(block)
+            if age >= KEPT_SECONDS:
+                self.cold_since[block] = at
+                return True
+            self.prepared[block] = at  # it is served meanwhile
+        return False
+
+    def prewarm(self, order: str, now: float) -> None:
+        """As much as can be painted until the next round; each block counts as prepared at its beginning."""
+        left = BUDGET_SHARE * ROUND_SECONDS
+        for block in self._ordered(order, now):
+            left -= seconds_of(block)
+            if left < 0:
+                return
+            self.prepared[block] = now
+
+    def _ordered(self, order: str, now: float) -> Iterator[Block]:
+        match order:
+            case "zoom":
+                return (block for block in zoom_order() if not self._standing(block, now).kept_seconds)
+            case "popular":
+                known = self._most_popular()
+                return (block for block in known if not self._standing(block, now).kept_seconds)
+            case "benefit":
+                return (block for block, _ in self._by_benefit(now))
+            case _:
+                return iter(())
+
+    def _by_benefit(self, now: float) -> list[tuple[Block, float]]:
+        weight = decaying.weight(now, HALF_LIFE_SECONDS)
+        candidates = (
+            (block, Candidate(self.scores[block] * weight, standing, seconds_of(block)))
+            for block in self._most_popular()
+            if (standing := self._standing(block, now)).fresh_seconds <= 0
+        )
+        return benefit.in_order(candidates, HALF_LIFE_SECONDS, ROUND_SECONDS)
+
+    def _most_popular(self) -> list[Block]:
+        return sorted(self.scores, key=lambda block: -self.scores[block])[:KNOWN]
+
+    def _standing(self, block: Block, now: float) -> Standing:
+        if block not in self.prepared:
+            return COLD
+        age = now - self.prepared[block]
+        return Standing(max(0.0, FRESH_SECONDS - age), math.inf) if age < KEPT_SECONDS else COLD
