@@ -44,15 +44,21 @@ class Plan:
         if self.others:
             found += ordering.popular_others(self.popular or USUAL_POPULAR)
         yield from ordering.by_benefit(found, self.horizon_seconds)
-        if self.popular is None and self.tiles:
+        if self.has_area:
             for slug, each in self.coverages.items():
                 yield from tiles.covered(slug, each, self.variants)
 
-    def count(self) -> int | None:
-        """How many pieces the area has, those that come first by their popularity twice; None when it is not asked."""
-        if self.popular is not None or not self.tiles:
-            return None
-        return sum(estimate.works for _, _, estimate in self.estimates())
+    @property
+    def has_area(self) -> bool:
+        """Whether all of an area is meant, popular or not."""
+        return self.popular is None and self.tiles
+
+    def counted(self) -> tuple[int, Iterator[Piece]]:
+        """How many pieces there are, and the pieces. Of an area, the popular ones come twice."""
+        if self.has_area:
+            return sum(estimate.works for _, _, estimate in self.estimates()), self.pieces()
+        found = list(self.pieces())
+        return len(found), iter(found)
 
     def estimates(self) -> Iterator[tuple[LayerView, int, Estimate]]:
         """What the area takes by layer and zoom, fresh or not. Raises StoreUnavailable."""

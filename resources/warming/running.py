@@ -54,7 +54,10 @@ class Run:
         return self._stopped.is_set()
 
     async def run(self, pieces: Iterator[Piece]) -> None:
-        """Settles the pieces until there are none, the time is up, or it is stopped. The tally has what came of it."""
+        """Settles the pieces until there are none, the time is up, or it is stopped. The tally has what came of it.
+
+        Raises what finding the pieces raises, as DatabaseError.
+        """
         began, loop = time.monotonic(), asyncio.get_running_loop()
         if self._pace.duration_seconds is not None:
             loop.call_later(self._pace.duration_seconds, self.stop)
@@ -68,11 +71,20 @@ class Run:
                         if not batch:
                             break
                         await self._begin(batch, group)
-        except* StoreUnavailable as error:
-            self.tally.broken = str(error.exceptions[0])
+        except ExceptionGroup as failed:
+            self._break(failed)
         finally:
             listening.cancel()
             await asyncio.wait({listening})
+
+    def _break(self, failed: ExceptionGroup[Exception]) -> None:
+        """Notes that a server stayed away. Raises what else was the first to go wrong."""
+        error: Exception = failed
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        if not isinstance(error, StoreUnavailable):
+            raise error
+        self.tally.broken = str(error)
 
     async def _begin(self, batch: list[Piece], group: asyncio.TaskGroup) -> None:
         now = datetime.now(UTC)

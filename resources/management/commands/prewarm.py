@@ -10,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import Error as DatabaseError
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from resources.management import parts
@@ -77,11 +78,24 @@ class Command(BaseCommand):
             for line in dry.lines(plan, rule):
                 self.stdout.write(line)
             return
+        if options["every"] is None:
+            self._once(plan, rule, options)
+        else:
+            self._repeat(options)
+
+    def _repeat(self, options: dict[str, Any]) -> None:
+        """Again and again; what goes wrong one time may go well the next."""
         while True:
             began = time.monotonic()
-            self._once(plan, rule, options)
-            if options["every"] is None:
-                return
+            try:
+                self._once(_plan(options), _rule(options), options)
+            except (DatabaseError, LayerError, StoreUnavailable) as error:
+                self.stderr.write(f"{error}. The next time it is tried again.")
+            except CommandError as error:
+                if error.returncode == INTERRUPTED:
+                    raise
+                self.stderr.write(str(error))
+            options["go_on"] = False
             time.sleep(max(0.0, options["every"] - (time.monotonic() - began)))
 
     def _once(self, plan: Plan, rule: Rule, options: dict[str, Any]) -> None:
@@ -103,7 +117,7 @@ class Command(BaseCommand):
             self.stdout.write(f"The time is up. {GO_ON}")
         else:
             interrupted.end(name)
-        if run.tally.pieces["failed"] and options["every"] is None:
+        if run.tally.pieces["failed"]:
             raise CommandError(f"{run.tally.pieces['failed']:,} pieces failed.", returncode=1)
 
     async def _run(self, plan: Plan, rule: Rule, pace: Pace) -> Run:
@@ -112,7 +126,8 @@ class Command(BaseCommand):
             "state": connections.async_client("state", patient=True),
             "cache": connections.async_client("cache", patient=True),
         }
-        progress = Progress(await asyncio.to_thread(plan.count), time.monotonic())
+        number, pieces = await asyncio.to_thread(plan.counted)
+        progress = Progress(number, time.monotonic())
         task = asyncio.current_task()
         with tqdm(total=progress.total, unit=" pieces", disable=None, leave=False) as bar:
             show = self._shower(bar, progress)
@@ -128,7 +143,7 @@ class Command(BaseCommand):
                 for number in (signal.SIGINT, signal.SIGTERM):
                     asyncio.get_running_loop().add_signal_handler(number, stop)
                 with contextlib.suppress(asyncio.CancelledError):
-                    await run.run(plan.pieces())
+                    await run.run(pieces)
         for client in clients.values():
             await client.aclose()
         return run

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -170,6 +171,35 @@ def test_a_dry_run_tells_how_much_it_is_and_does_nothing(painters: Painters) -> 
     assert "jams, zoom 8:" in said
     assert "To be done: 19 of 19 pieces of work (19 tiles)" in said
     assert painters.published == []
+
+
+def test_a_dry_run_tells_bytes_and_seconds_from_what_was_recorded(painters: Painters) -> None:
+    popular(z3_3_2=40)
+    prewarm("--zoom", "3")
+    said = prewarm("--zoom", "3", "--dry-run")
+    assert "size not known" not in said
+    assert "about 2.0 s" not in said, "a second each is for what nobody has done yet"
+    assert "To be done: 0 of 2 pieces of work (0 tiles)" in said
+
+
+def test_a_daemon_goes_on_after_what_went_wrong_and_ends_when_it_is_told(
+    painters: Painters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        rounds.append(seconds)
+        if len(rounds) == 1:
+            Layer.objects.update(enabled=False)
+        if len(rounds) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    with pytest.raises(CommandError, match="Stopped") as told:
+        prewarm("--layer", "jams", "--zoom", "3", "--every", 300)
+    assert told.value.returncode == 130
+    assert len(painters.published) == 2
+    assert all(200 < seconds <= 300 for seconds in rounds)
 
 
 def test_prune_removes_what_nobody_can_be_served(painters: Painters) -> None:
