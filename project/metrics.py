@@ -1,12 +1,13 @@
 """`/metrics`: the figures of all processes of this machine together."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from secrets import compare_digest
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest, multiprocess
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Metric, generate_latest, multiprocess
 
 from resources.traffic import collecting
 from retry import methods
@@ -32,8 +33,24 @@ def _registry() -> CollectorRegistry:
         return REGISTRY
     _forget_the_dead(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
     registry = CollectorRegistry()
-    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    _Collector(registry)  # type: ignore[no-untyped-call]
     return registry
+
+
+class _Collector(multiprocess.MultiProcessCollector):
+    """Reads what processes have written. The file of one that has just begun is empty for a moment."""
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(file) for file in Path(self._path).glob("*.db") if _is_written(file)]
+        metrics: Iterable[Metric] = self.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
+        return metrics
+
+
+def _is_written(file: Path) -> bool:
+    try:
+        return file.stat().st_size > 0
+    except FileNotFoundError:  # of a process that has just ended
+        return False
 
 
 def _forget_the_dead(directory: Path) -> None:

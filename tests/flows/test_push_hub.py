@@ -50,7 +50,9 @@ class Publisher:
 
     def document(self) -> bytes:
         date = formatdate(usegmt=True)
-        items = "".join(f"<item><guid>{each}</guid><pubDate>{date}</pubDate></item>" for each in self.titles)
+        items = "".join(
+            f"<item><guid>{each}</guid><title>{each}</title><pubDate>{date}</pubDate></item>" for each in self.titles
+        )
         return f"<rss version='2.0'><channel><title>Sea</title>{items}</channel></rss>".encode()
 
 
@@ -79,9 +81,9 @@ def publisher(stack: Stack, hub: FlaskHub) -> Iterator[Publisher]:
 
 
 def served(stack: Stack) -> list[str]:
-    """The ids of the entries, the last names of which are those of the publisher."""
+    """The titles of the entries."""
     answer = requests.get(f"{stack.base_url}/feeds/delivered.json", timeout=60)
-    return sorted(item["id"].rpartition("#")[2] for item in answer.json()["items"]) if answer.ok else []
+    return sorted(item["title"] for item in answer.json()["items"]) if answer.ok else []
 
 
 def test_what_is_told_to_the_hub_is_served_without_asking_the_publisher(

@@ -67,6 +67,14 @@ def test_the_figures_of_all_processes_are_summed(
     assert client.get("/metrics").content == b""
 
 
+def test_a_process_that_has_just_begun_to_count_hides_none(
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    (tmp_path / "counter_1.db").touch()
+    assert client.get("/metrics").status_code == 200
+
+
 def test_gauges_of_the_dead_are_forgotten(client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
     left_behind = [tmp_path / f"gauge_livesum_{pid}.db" for pid in (os.getpid(), 0)]

@@ -40,8 +40,8 @@ def test_a_corpus_is_stored_once_whoever_is_killed(stack: Stack, corpus: Corpus)
     with FurtherFetcher(stack), FurtherFetcher(stack):
         with reporting(stack, base(corpus), 2 * ASKED) as first:
             eventually(lambda: len(corpus.asked()) >= BASE / 2, 30, "half of it is asked for")
-            killed = time.time()
             stack.kill("fetch")
+            killed = time.time()  # all that the dead one has begun was begun before
             stack.kill("work", children=True)
         assert sum(one["accepted"] for one in first) > BASE, "none of them was reported twice at once"
         assert sum(one.get("asked: 200", 0) for one in first) == ASKED
