@@ -23,7 +23,7 @@ from . import blobs, forgetting, links, losing
 
 FAILURE = "taken down"
 DETAIL = "The file was taken down."
-STILL_SERVED = "It is taken down, but its link in the storage could not be removed: it may still be served by its digest."
+STILL_SERVED = "It is taken down, but its link in the storage could not be removed: it may still be served."
 TASK = "resources.go_on_taking_down"
 QUEUE = "work"
 AT_ONCE_SECONDS = 0.5
