@@ -21,7 +21,7 @@ from ..knowing.seen import Seen
 FEED_TASK = "resources.feed_mirror"
 QUEUE = "work"
 DIGESTS_AT_ONCE = 500
-"""In one statement: SQLite takes 999 variables."""
+"""In one statement that changes rows: for so long others who change them wait."""
 
 DUE = ("pk", "url", "host", "attempts", "blob_digest", "step")
 
@@ -83,7 +83,7 @@ def _row(one: Wanted, lane: Lane) -> Resource:
 def _renew(signed: Sequence[Resource]) -> None:
     """A statement for each that is there with a signature that ends before; none for those that are new."""
     there: dict[str, datetime | None] = {}
-    for some in _sliced([row.pk for row in signed]):
+    for some in _sliced([row.pk for row in signed], seen.AT_ONCE):
         there |= dict(_renewable(pk__in=some).values_list("pk", "expires_at"))
     for row in signed:
         before, until = there.get(row.pk), row.expires_at
@@ -119,8 +119,8 @@ def due(lane: Lane, now: datetime, most: int, but_hosts: Iterable[str] = (), *, 
 
 def ended(url_digests: Sequence[str]) -> list[str]:
     """Those of them that are not wanted any more. Raises DatabaseError."""
-    rows = (Resource.objects.filter(pk__in=some).exclude(state=State.WANTED) for some in _sliced(url_digests))
-    return [digest for some in rows for digest in some.values_list("pk", flat=True)]
+    found = Resource.objects.exclude(state=State.WANTED).values_list("pk", flat=True)
+    return [digest for some in _sliced(url_digests, seen.AT_ONCE) for digest in found.filter(pk__in=some)]
 
 
 def look_again_at(url_digests: Sequence[str], at: datetime) -> None:
@@ -166,6 +166,6 @@ def _expiry(seconds: float | None) -> datetime | None:
         return None
 
 
-def _sliced(digests: Sequence[str]) -> Iterable[Sequence[str]]:
+def _sliced(digests: Sequence[str], most: int = DIGESTS_AT_ONCE) -> Iterable[Sequence[str]]:
     ordered = sorted(digests)
-    return (ordered[start : start + DIGESTS_AT_ONCE] for start in range(0, len(ordered), DIGESTS_AT_ONCE))
+    return (ordered[start : start + most] for start in range(0, len(ordered), most))

@@ -7,6 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from resources.mirroring.knowing import seen
 from resources.mirroring.knowing.models import Blob, Resource, State
 from resources.mirroring.knowing.seen import Seen
+from resources.mirroring.writing import wanting
 from tests.resources.mirroring.reporting.lists import report
 from tests.resources.mirroring.rows import NOW, content, digest_of, resource, store, url
 
@@ -24,6 +25,15 @@ def test_what_was_pruned_by_somebody_who_did_not_say_so_is_wanted() -> None:
     assert (decision.status, decision.blob_digest) == ("accepted", "")
     assert Resource.objects.get().state == State.WANTED
     assert seen.look_up([digest_of(url("a"))])[digest_of(url("a"))].state is State.WANTED
+
+
+def test_whether_a_whole_list_is_still_wanted_is_one_query() -> None:
+    resource("a")
+    resource("b", state=State.FAILED)
+    keys = [*(f"{number:064}" for number in range(2000)), digest_of(url("a")), digest_of(url("b"))]
+    with CaptureQueriesContext(connection) as queries:
+        assert wanting.ended(keys) == [digest_of(url("b"))]
+    assert len(queries) == 1
 
 
 def test_a_row_whose_file_is_gone_is_wanted_again() -> None:
