@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import shapely
 import shapely.affinity
 from shapely.errors import ShapelyError
@@ -24,7 +25,7 @@ MOST_BYTES = 20_000_000
 
 MOST_POSITIONS = 200_000
 
-MOST_VISITED = 50_000
+MOST_VISITED = 20_000
 """So many tiles are visited to count an area; where that is not enough, it is told from the area's size."""
 
 _UNIT = shapely.box(0.0, 0.0, 1.0, 1.0)
@@ -87,7 +88,9 @@ class Coverage:
 
     def count(self, zoom: int, side: int = 1) -> int:
         """How many blocks those are; of areas that take too long to count, about how many."""
-        return _Counting(self._region(zoom), _level(zoom, side)).count()
+        region, level = self._region(zoom), _level(zoom, side)
+        known = _count_of_boxes(region.geometry, level)
+        return _Counting(region, level).count() if known is None else known
 
     def holds(self, z: int, x: int, y: int) -> bool:
         """Whether a tile is one of them."""
@@ -151,6 +154,23 @@ def _found(region: _Region, z: int, x: int, y: int, level: int) -> Iterator[tupl
         return
     for child in _children(x, y):
         yield from _found(region, z + 1, *child, level)
+
+
+def _count_of_boxes(geometry: BaseGeometry, level: int) -> int | None:
+    """How many tiles boxes beside one another touch, as bounds are; None for areas of other shapes."""
+    parts = shapely.get_parts(geometry)
+    boxes = shapely.bounds(parts)
+    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    are_boxes = len(boxes) and np.allclose(shapely.area(parts), areas, rtol=1e-9, atol=0)
+    if not are_boxes or np.ptp(boxes[:, 1::2], axis=0).any():
+        return None
+    first = np.clip(np.ceil(boxes[:, :2] * 2**level) - 1, 0, 2**level - 1).astype(int)
+    last = np.clip(np.floor(boxes[:, 2:] * 2**level), 0, 2**level - 1).astype(int)
+    columns, reached = 0, -1
+    for start, end in sorted(zip(first[:, 0].tolist(), last[:, 0].tolist(), strict=True)):
+        columns += max(0, end - max(start - 1, reached))
+        reached = max(reached, end)
+    return columns * int(last[0, 1] - first[0, 1] + 1)
 
 
 def _children(x: int, y: int) -> tuple[tuple[int, int], ...]:

@@ -50,8 +50,10 @@ def test_nothing_is_listed_in_advance() -> None:
 
 
 def test_what_takes_too_long_to_count_is_told_from_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    covered = Coverage(coverage.of_bounds(LONDON), range(15))
+    triangle = polygon([[-0.5, 51.3], [0.3, 51.3], [0.3, 51.7], [-0.5, 51.3]])
+    covered = Coverage(coverage.of_geojson(json.dumps(triangle)), range(15))
     exact = covered.count(14)
+    assert exact == len(list(covered.tiles(14)))
     monkeypatch.setattr(coverage, "MOST_VISITED", 20)
     assert covered.count(14) == pytest.approx(exact, rel=0.05)
 
