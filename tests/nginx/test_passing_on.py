@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from retry import headers
 from tests.nginx.conftest import RunningFront
 from tests.nginx.origin import Answer
 
@@ -57,6 +58,18 @@ def test_long_tickets_come_through(site: RunningFront) -> None:
     site.main.answer = lambda _: Answer(302, {"Location": location, "Cache-Control": "no-store"}, b"")
     assert site.get("/tiles/a").headers["Location"] == location
     assert site.get(location).status == 200
+
+
+def test_the_way_to_a_bucket_comes_through_and_is_kept_by_nobody(site: RunningFront) -> None:
+    address = f"/resources/{'ab' * 32}"
+    links = [f"https://bucket.example/site/{address}?X-Amz-Signature={letter * 1500}" for letter in "ab"]
+    said = headers.uncached("Tarry; fwd=bypass; detail=bucket")
+    answers = iter([Answer(302, {**said, "Location": link}, b"") for link in links])
+    site.main.answer = lambda _: next(answers)
+    for link in links:
+        reply = site.get(address)
+        assert (reply.status, reply.headers["Location"], reply.headers["Cache-Control"]) == (302, link, "no-store")
+    assert [asked.target for asked in site.main.asked] == [address] * 2
 
 
 def test_an_upload_that_is_too_large_is_refused_in_words(site: RunningFront) -> None:
