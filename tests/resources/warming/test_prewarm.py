@@ -20,7 +20,7 @@ from resources.tiles.tile import Tile
 from resources.tiles.works import paint_work
 from resources.warming import interrupted
 from resources.warming.claiming import Claiming
-from retry import claims, connections, contents, lanes, popularity, standings
+from retry import claims, connections, contents, lanes, popularity, standings, sweeping
 from retry.errors import PreparationError
 from retry.front import Front
 from retry.standings import Begun
@@ -154,6 +154,27 @@ def test_what_somebody_else_has_in_hand_is_waited_for_and_not_done_again(
     assert "1 pieces prepared (1 tiles), 0 fresh already, 1 by others" in prewarm("--zoom", "3")
     assert [key for key, _ in painters.published].count(work.key) == 1
     assert len(painters.published) == 2
+
+
+def test_a_painter_that_is_killed_in_the_middle_is_replaced_and_the_run_waits_for_it(
+    painters: Painters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[str] = []
+
+    def publish(task: str, work_key: str, token: int, arguments: Any, lane: str) -> None:
+        if killed:
+            painters.publish(task, work_key, token, arguments, lane)
+            return
+        killed.append(work_key)
+        assert connections.execute(claims.starting(work_key, token, "killed")) == claims.STARTED
+        connections.client("state").zadd("retry:leases", {work_key: 1})  # nobody has renewed it
+        assert sweeping.sweep() == 1
+
+    monkeypatch.setattr(lanes, "publish", publish)
+    assert "2 pieces prepared (2 tiles)" in prewarm("--zoom", "3", "--concurrency", 1)
+    assert painters.published[0] == (killed[0], "paint.warm")
+    assert connections.run(contents.read("tile:jams:3:3:2:png")) is not None
+    assert connections.run(contents.read("tile:jams:3:4:2:png")) is not None
 
 
 def test_failures_are_told_and_the_command_fails(painters: Painters, monkeypatch: pytest.MonkeyPatch) -> None:
