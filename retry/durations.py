@@ -16,7 +16,7 @@ def recorded(kinds: Collection[str]) -> dict[str, float]:
     if not asked:
         return {}
     try:
-        found = connections.patient_client("state").mget([f"{_NAME}{kind}" for kind in asked])
+        found = connections.client("state").mget([f"{_NAME}{kind}" for kind in asked])
     except RedisError as error:
         raise StoreUnavailable(f"state: {error}") from error
     return {kind: float(ms) / 1000 for kind, ms in zip(asked, found, strict=True) if ms is not None}

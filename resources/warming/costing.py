@@ -40,7 +40,7 @@ def _tile_bytes(keys: Iterable[str]) -> dict[int, float]:
 
 def _sizes(keys: list[str]) -> list[tuple[bool, int]]:
     try:
-        with connections.patient_client("cache").pipeline(transaction=False) as pipeline:
+        with connections.client("cache").pipeline(transaction=False) as pipeline:
             for key in keys:
                 pipeline.exists(contents.content_name(key))
                 pipeline.hstrlen(contents.content_name(key), "body")
