@@ -23,7 +23,7 @@ from .api.admin import ApiTokenAdmin  # noqa: F401  # it registers itself
 from .fetching.admin import domains, headers, timings  # noqa: F401  # as above
 from .forms import LayerForm
 from .mirroring.admin import batches, blobs, efficiency, hosts, resources, rules  # noqa: F401  # as above
-from .models import Layer
+from .models import Layer, whole_world
 from .tiles import demand, grid
 from .tiles.errors import SpeedsError, UnknownLayerError
 from .tiles.keeping import expiring, storing
@@ -95,8 +95,10 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
     def traffic(self, layer: Layer) -> str:
         if not settings.OBSERVE:
             return "Requests are not counted (OBSERVE=0)."
+        saved = Layer.objects.filter(pk=layer.pk).first()  # what is in the form may be no bounds
+        bounds = saved.bounds if saved else whole_world()
         try:
-            found = demand.demand(layer.slug, time.time(), grid.Bounds.parse(layer.bounds))
+            found = demand.demand(layer.slug, time.time(), grid.Bounds.parse(bounds))
         except errors.StoreUnavailable:
             return "Not known now: Redis does not answer."
         hours = settings.POPULARITY_HALF_LIFE_SECONDS / 3600

@@ -131,7 +131,8 @@ class Run:
                 self.tally.fail(piece.work.key, outcome.why)
                 self._settled(0)
                 return
-            self.tally.hot += await self._hot.fill(wanted.address for wanted in piece.wanted)
+            filled = await self._hot.fill(wanted.address for wanted in piece.wanted)
+            self.tally.hot += filled  # now: other pieces have added theirs meanwhile
             self._settle(outcome, len(piece.wanted) if outcome == "prepared" else 0)
         finally:
             self._places.release()
