@@ -13,7 +13,7 @@ from retry.work import Argument
 
 from ..composing import origins
 from ..pushing import websub
-from . import changed
+from . import changed, pages
 
 MOST_ANSWER_BYTES = 65_536
 
@@ -40,7 +40,9 @@ class Announce:
         """Nothing. Raises PreparationError where the hub did not take it: it is told again after a while."""
         if isinstance(outcome, Failed):
             _log.warning("the hub does not take what has changed", extra={"error": outcome.detail})
-            changed.untold(str(arguments[2]))
+            _, path, row = map(str, arguments)
+            changed.untold(row)
+            pages.forget(row, path)
             raise PreparationError(f"The hub: {outcome.detail}.", retry_seconds=outcome.retry_after_seconds)
         return {}
 

@@ -4,7 +4,7 @@ The hub asks for what has changed as soon as it is told. So pages are rendered f
 front has no older ones any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -20,7 +20,7 @@ from retry.work import Work
 
 from ..composing import subjects
 from ..serving.work import render_work
-from . import changed
+from . import changed, pages
 from .changed import Changed
 from .work import FORMATS, LANE, work
 
@@ -52,7 +52,7 @@ def _rested(found: Sequence[Changed]) -> list[Changed]:
 
 
 def _announce(one: Changed, now: datetime) -> int:
-    """What is on its way already, or has failed of late, leaves the row as it is: it comes again."""
+    """What is on its way already, or has failed of late, leaves the row as it is: it comes again, for that alone."""
     answers = _pages(one)
     if any(isinstance(answer, Fail) for answer in answers):  # there is nothing that the hub could ask for
         changed.told(one, one.version)
@@ -62,11 +62,8 @@ def _announce(one: Changed, now: datetime) -> int:
         return 0
     with locks.state() as client:
         client.set(_told_of(one), 1, ex=settings.FEEDS_HUB_SECONDS)
-    works = [work(settings.FEEDS_HUB, one.page.as_format(each).path, one.row) for each in FORMATS]
-    taken = _hand_over(works)
-    if taken == len(works):
-        changed.told(one, version)
-    return taken
+    paths = pages.untold(one.row, [one.page.as_format(each).path for each in FORMATS], version)
+    return _hand_over(one, {path: work(settings.FEEDS_HUB, path, one.row) for path in paths}, version)
 
 
 def _pages(one: Changed) -> list[Answer]:
@@ -81,30 +78,47 @@ def _pages(one: Changed) -> list[Answer]:
 
 def _shown(answers: Sequence[Answer], now: datetime) -> int | None:
     """The version that everybody is shown by now; None where older pages still may be."""
-    pages = [answer.content for answer in answers if isinstance(answer, Serve) and not answer.stale]
+    shown = [answer.content for answer in answers if isinstance(answer, Serve) and not answer.stale]
     hot = timedelta(seconds=settings.HOT_SECONDS)
-    if len(pages) < len(answers) or any(now - page.stored_at < hot for page in pages):
+    if len(shown) < len(answers) or any(now - page.stored_at < hot for page in shown):
         return None
-    return min(page.version for page in pages)
+    return min(page.version for page in shown)
 
 
-def _hand_over(works: Sequence[Work]) -> int:
-    """How many were taken. The claims of others are taken back."""
-    replies = connections.execute_all_patiently("state", [claims.beginning(each, refresh=True) for each in works])
-    orders = [
-        Order(each.task, each.key, stands.token, each.arguments, LANE)
-        for each, stands in zip(works, map(standings.standing, replies), strict=True)
+def _hand_over(one: Changed, works: Mapping[str, Work], version: int) -> int:
+    """How many were taken of those that are still to be told, by path. The claims of others are taken back.
+
+    What could not be told is noted after this: so what is being told is noted before it is published.
+    """
+    calls = [claims.beginning(each, refresh=True) for each in works.values()]
+    replies = connections.execute_all_patiently("state", calls)
+    orders = {
+        path: Order(each.task, each.key, stands.token, each.arguments, LANE)
+        for (path, each), stands in zip(works.items(), map(standings.standing, replies), strict=True)
         if isinstance(stands, Begun)
-    ]
+    }
+    if orders:
+        pages.note(one.row, orders, version)
+    if len(orders) == len(works):
+        changed.told(one, version)
+    refused = _publish(orders)
+    if refused:
+        changed.untold(one.row)
+        pages.forget(one.row, *refused)
+    return len(orders) - len(refused)
+
+
+def _publish(orders: Mapping[str, Order]) -> list[str]:
+    """The paths of those that were not taken."""
     refused = [
-        order
-        for order, answer in zip(orders, publishing.publish_all(orders), strict=True)
+        path
+        for path, answer in zip(orders, publishing.publish_all(list(orders.values())), strict=True)
         if answer is None or isinstance(answer, Full) or publishing.is_left_alone(answer)
     ]
     if refused:
-        calls = [claims.abandoning(order.work_key, order.token) for order in refused]
+        calls = [claims.abandoning(orders[path].work_key, orders[path].token) for path in refused]
         connections.execute_all_patiently("state", calls)
-    return len(orders) - len(refused)
+    return refused
 
 
 def _told_of(one: Changed) -> str:

@@ -1,6 +1,7 @@
 """This site's own hub: named in what is served, and told of what changes."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs
 
@@ -10,11 +11,17 @@ from pytest_django import Settings
 
 from feeds.announcing import scanning
 from feeds.announcing.checks import check_hub
+from feeds.announcing.preparing import TASK
 from feeds.keeping import versions
 from feeds.models import Category, Feed
 from feeds.parsing import reading
 from feeds.parsing.documents import Feed as Said
-from retry import connections
+from resources.fetching import publishing
+from resources.fetching.outcomes import Failed, Failure, Timing
+from resources.fetching.publishing import Order
+from resources.fetching.queues.jobs import Enqueued
+from retry import claims, connections
+from retry.errors import PreparationError
 from tests.feeds import rows
 from tests.feeds.gathered import gathered_from
 from tests.feeds.rows import NOW, entry
@@ -177,6 +184,37 @@ def test_a_hub_that_did_not_take_it_is_told_again(settings: Settings) -> None:
                 await asyncio.sleep(0.01)
 
     gathered_from(test)
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("redis_servers")
+def test_a_hub_that_refuses_one_format_is_not_told_of_the_others_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[str] = []
+
+    def taken(orders: Sequence[Order]) -> list[Enqueued]:
+        """All are taken, and done at once; but the one is refused."""
+        for order in orders:
+            handed.append(order.work_key.removeprefix("announcement:"))
+            if order.work_key.endswith("/sea.json"):
+                error = PreparationError("The hub: no.", retry_seconds=3600)
+                with pytest.raises(PreparationError):
+                    TASK.prepare(Failed(Failure.PERMANENT, "no", Timing(0, 1)), *order.arguments)
+                connections.execute(claims.finishing_failed(order.work_key, order.token, error, luck=0))
+            else:
+                connections.execute(claims.abandoning(order.work_key, order.token))
+        return [Enqueued("hub", 1)] * len(orders)
+
+    monkeypatch.setattr(publishing, "publish_all", taken)
+    sea = earth()
+    changed(sea)
+    assert scan() == 9
+    assert sorted(handed) == sorted(ALL + EARTH + SEA)
+    rested()
+    assert scan() == 0
+    connections.client("state").delete("retry:failure:announcement:/feeds/sea.json")
+    rested()
+    assert scan() == 1  # it is told of that again, when its refusal is forgotten
+    assert handed[9:] == ["/feeds/sea.json"]
 
 
 @pytest.mark.django_db
