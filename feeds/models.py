@@ -165,6 +165,8 @@ class Feed(models.Model):
     """Of the `discovering.Offer` that it makes; empty for none."""
     pushed_at = models.DateTimeField("last push", null=True, editable=False)
     is_pushed = models.BooleanField("told of changes", default=False, editable=False)
+    delivered = models.IntegerField(default=0, editable=False)
+    """How many deliveries of its hub have not been read: where fewer wait, some are lost, and the origin is asked."""
     reader_count = models.PositiveIntegerField(default=0, editable=False)
     subscriber_count = models.PositiveIntegerField("subscribers", default=0, editable=False)
     version = models.BigIntegerField(default=0, editable=False, db_index=True)

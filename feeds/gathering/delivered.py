@@ -25,12 +25,15 @@ _log = logging.getLogger("tarry.feeds")
 def take(feed_id: int, url: str) -> bool:
     """Whether what waits has told all that there is to know: the origin need not be asked.
 
-    Not where nothing waits, or something that is no feed. Raises DatabaseError and BusyError.
+    Not where nothing waits, less than was delivered, or something that is no feed. Raises DatabaseError and BusyError.
     """
     waiting = deliveries.waiting(feed_id)
-    taken = {_take(feed_id, url, one, is_last=one is waiting[-1]) for one in waiting}
-    if waiting:
-        deliveries.done(feed_id, len(waiting))
+    if not waiting:
+        return False
+    taken: set[Stored | None] = set()
+    if len(waiting) >= _delivered(feed_id):
+        taken = {_take(feed_id, url, one, is_last=one is waiting[-1]) for one in waiting}
+    deliveries.done(feed_id, len(waiting))
     return Stored.STORED in taken and not taken & {Stored.GONE, None}
 
 
@@ -48,6 +51,10 @@ def take_all(feed_ids: Iterable[int], until: float) -> None:
                 take(feed.pk, feed.url)
         except FeedError as error:  # all readers are busy: there is another scan
             _log.warning("a delivery is not read", extra={"feed": feed_id, "error": str(error)})
+
+
+def _delivered(feed_id: int) -> int:
+    return Feed.objects.filter(pk=feed_id).values_list("delivered", flat=True).first() or 0
 
 
 def _take(feed_id: int, url: str, delivery: Delivery, *, is_last: bool) -> Stored | None:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 
 from ..models import Feed
 from ..readings import Reading
@@ -30,6 +31,7 @@ def store(feed: Feed, kept: Kept, reading: Reading, received_at: datetime, now: 
         news, changed = storing.has_news(feed, reading), bool(reading.rows)
         reliance = trust.note(feed, received_at, has_news=news, has_changed=changed)
         fields: dict[str, Any] = {**storing.taken_up(received_at), "is_pushed": reliance.is_relied_on}
+        fields["delivered"] = F("delivered") - 1
         if not is_last:
             del fields["handed_over_at"]
         if reading.rows:

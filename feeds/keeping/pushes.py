@@ -141,8 +141,8 @@ _PUSH = f"""
     RETURNING flagged_at > %(now)s
 """  # noqa: S608
 _DELIVERED = (
-    f"UPDATE {Feed._meta.db_table} SET flagged_at = %(now)s, pushed_at = %(now)s "  # noqa: S608
-    "WHERE id = %(feed)s AND NOT paused"
+    f"UPDATE {Feed._meta.db_table} SET flagged_at = %(now)s, pushed_at = %(now)s, "  # noqa: S608
+    "delivered = delivered + 1 WHERE id = %(feed)s AND NOT paused"
 )
 _SUBSCRIBED = f"""
     SELECT s.id, s.feed_id, s.topic, s.state, s.sealed_secret, s.verified_at IS NOT NULL, f.id IS NOT NULL

@@ -205,7 +205,7 @@ def _store_feed(feed: Feed, came: Came, decision: Decision, now: datetime, *, is
     }
     if not isinstance(came.finding, Failed | Unreadable):
         assert not isinstance(came.outcome, Failed)
-        fields |= {"fetched_at": now, **answers.validators(feed, came.outcome)}
+        fields |= {"fetched_at": now, "delivered": _delivered(came.began_at), **answers.validators(feed, came.outcome)}
         fields |= answers.offered(feed, came.outcome, came.reading)
     if came.reading is not None:
         fields |= answers.said(came.reading)
@@ -229,6 +229,11 @@ def taken_up(began_at: datetime) -> dict[str, Any]:
     """What began then is stored. A flag from before it is done with."""
     flagged = Case(When(flagged_at__gt=began_at, then=F("flagged_at")), default=None)
     return {"fetch_began_at": began_at, "handed_over_at": None, "flagged_at": flagged}
+
+
+def _delivered(began_at: datetime) -> Case:
+    """None of the deliveries is waited for that came before the origin was asked."""
+    return Case(When(pushed_at__gt=began_at, then=F("delivered")), default=0)
 
 
 def _trouble(finding: Finding) -> str:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from feeds.keeping import deliveries
+from feeds.keeping import deliveries, pushes
 from feeds.keeping.deliveries import MOST_WAITING, Delivery
 from feeds.models import Entry, Feed
 from feeds.subscriptions import Subscription
@@ -31,7 +31,7 @@ def deliver(body: bytes, at: datetime | None = None) -> datetime:
     """A hub's delivery, as its callback leaves it."""
     at = at or datetime.now(UTC)
     deliveries.keep(row().pk, Delivery(body, "application/rss+xml", at))
-    Feed.objects.update(flagged_at=at, pushed_at=at)
+    pushes.delivered(row().pk, at)
     return at
 
 
@@ -72,6 +72,7 @@ def test_several_are_read_in_their_order_and_the_origin_once_they_are_too_many()
         await gather()
         assert origin.asked == []
         assert await in_a_thread(titles)() == ["one late"]
+        assert (await in_a_thread(row)()).delivered == 0
 
         for number in range(MOST_WAITING + 1):
             await in_a_thread(deliver)(rss(f"one {number}"))
@@ -104,6 +105,27 @@ def test_what_was_evicted_is_asked_of_the_origin() -> None:
         assert len(origin.asked) == 1
 
     gathered_from(test)
+
+
+@pytest.mark.parametrize("how", ["evicted", "too many"])
+def test_what_comes_after_deliveries_that_are_lost_has_the_origin_asked_for_all_of_them(how: str) -> None:
+    def lose() -> None:
+        for number in range(1 if how == "evicted" else MOST_WAITING + 1):
+            deliver(rss("one", f"lost {number}"))
+        if how == "evicted":
+            connections.client("cache").flushall()
+        deliver(rss("one", "late"))
+
+    async def test(origin: Origin) -> None:
+        await read_once(origin, rss("one"))
+        origin.does("/f", feed(rss("one", "lost", "late")))
+        await in_a_thread(lose)()
+        await gather()
+        assert len(origin.asked) == 1
+
+    gathered_from(test)
+    assert titles() == ["late", "lost", "one"]
+    assert row().delivered == 0
 
 
 def test_what_was_delivered_before_the_last_fetch_began_changes_nothing() -> None:
