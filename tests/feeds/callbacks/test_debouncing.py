@@ -1,6 +1,6 @@
 """Many ask, one call is made, after all of them."""
 
-from threading import Event
+from threading import Event, Semaphore
 
 from feeds.callbacks.debouncing import Debounced
 
@@ -27,3 +27,14 @@ def test_many_who_ask_at_once_have_it_called_once_and_who_asks_during_the_call_h
     go_on.set()
     assert ended.wait(WAIT_SECONDS)
     assert calls == [0, 1]
+
+
+def test_who_asks_too_late_for_the_call_has_it_made_again() -> None:
+    made = Semaphore(0)
+    debounced = Debounced(made.release, 0.3, 0.25)
+    debounced.soon()
+    assert not made.acquire(timeout=0.1)
+    debounced.soon()
+    assert made.acquire(timeout=WAIT_SECONDS)
+    assert made.acquire(timeout=WAIT_SECONDS)
+    assert not made.acquire(timeout=0.3)
