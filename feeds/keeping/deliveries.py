@@ -1,7 +1,8 @@
 """What hubs have delivered: bodies that wait in `cache` until the scan reads them in place of asking the origin.
 
 They are a saving and no more: where some are evicted, or too many, the flagged feed is fetched; how many there should
-be is on its row. Which of them came before is remembered in `state`: a delivery that is sent again, by whomever, changes nothing.
+be is on its row. Which of them came before is remembered in `state`: a delivery that is sent again, by whomever,
+changes nothing.
 """
 
 import json

@@ -50,7 +50,7 @@ class AskHub:
         """Stores what came of it. Raises PreparationError where that cannot be stored."""
         try:
             subscription = _subscription(arguments)
-            if subscription is not None and subscription.state != State.ENDED.value:
+            if subscription is not None and subscription.intent:  # else it was verified, denied or ended meanwhile
                 settle(subscription, _protocol(subscription).answer(subscription, outcome), datetime.now(UTC))
         except DatabaseError as error:
             _log.warning("an answer of a hub could not be stored", extra={"error": str(error)})
@@ -62,11 +62,11 @@ TASK = AskHub()
 
 
 def settle(subscription: Subscription, answer: Answer, now: datetime) -> None:
-    """Stores what an answer makes of the subscription, unless it was asked again since. Raises DatabaseError."""
+    """Stores what an answer makes of the subscription, unless something came since. Raises DatabaseError."""
     before = standings.standing_of(subscription)
     after = renewing.after(before, answer, now, random.random(), standings.rules())
-    same = Subscription.objects.filter(pk=subscription.pk, asked_at=subscription.asked_at, state=subscription.state)
-    same.update(**standings.fields_of(after))
+    if not standings.unchanged(subscription).update(**standings.fields_of(after)):
+        return
     if after.state is State.DENIED or (after.state is State.WANTED and after.failures >= IN_VAIN):
         wanting.pass_over(subscription)
 

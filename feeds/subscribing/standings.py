@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from ..pushing.renewing import Rules, Standing, State
 from ..subscriptions import Subscription
@@ -19,6 +20,12 @@ def standing_of(row: Subscription) -> Standing:
 def fields_of(standing: Standing) -> dict[str, Any]:
     """What a standing makes of the row."""
     return {**asdict(standing), "state": standing.state.value}
+
+
+def unchanged(row: Subscription) -> QuerySet[Subscription]:
+    """The row, unless it was asked for, verified, denied or ended since it was read."""
+    asked = {"asked_at": row.asked_at, "intent": row.intent}
+    return Subscription.objects.filter(pk=row.pk, state=row.state, verified_at=row.verified_at, **asked)
 
 
 def rules() -> Rules:

@@ -47,7 +47,8 @@ def deny(token: str, topic: str, reason: str, now: datetime) -> bool:
         before = replace(standings.standing_of(row), state=State.WANTED, expires_at=None)
         said = f"{reason.rstrip('.')}." if reason else "the hub does not say why."
         after = renewing.after(before, Refused(said), now, random.random(), standings.rules())
-    Subscription.objects.filter(pk=row.pk, state=row.state).update(**standings.fields_of(after))
+    if not standings.unchanged(row).update(**standings.fields_of(after)):
+        return True  # what it has said meanwhile stands
     if row.feed_id is not None:
         trust.tighten([row.feed_id], now)
     if after.state is State.DENIED:

@@ -1,0 +1,46 @@
+"""What a hub says by several ways at once: the latest stands, whatever comes in late."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from feeds.pushing.discovering import Kind
+from feeds.pushing.renewing import Awaited, Missed, State
+from feeds.subscribing import preparing, verifying, wanting
+from feeds.subscriptions import Subscription
+from resources.fetching.outcomes import Failed, Failure, Timing
+from tests.feeds.rows import feed
+from tests.feeds.subscribed import TOKEN, subscription
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime.now(UTC)
+WEEK = timedelta(days=7)
+
+
+@pytest.fixture
+def asked() -> Subscription:
+    """One that is in force, and is being renewed."""
+    before = NOW - WEEK
+    return subscription(feed("a"), Kind.WEBSUB, intent="subscribe", asked_at=NOW, verified_at=before, expires_at=NOW)
+
+
+@pytest.mark.parametrize("answer", [Awaited(timedelta(hours=1)), Missed("it did not answer.")])
+def test_a_verification_that_comes_while_the_answer_is_settled_stands(
+    asked: Subscription, answer: Awaited | Missed
+) -> None:
+    assert verifying.begin(TOKEN, asked.topic, WEEK, NOW)
+    preparing.settle(asked, answer, NOW)
+    asked.refresh_from_db()
+    assert (asked.state, asked.intent, asked.failures) == (State.VERIFIED.value, "", 0)
+    assert asked.expires_at == NOW + WEEK
+
+
+def test_an_answer_that_comes_after_the_feed_was_paused_is_none_to_what_the_hub_is_asked_next(
+    asked: Subscription,
+) -> None:
+    wanting.end_one(asked, "Paused.", NOW)
+    refused = Failed(Failure.PERMANENT, "it answered 404", Timing(0, 1), status=404)
+    preparing.TASK.prepare(refused, "https://hub.example/", asked.pk)
+    asked.refresh_from_db()
+    assert (asked.state, asked.due_at) == (State.LEAVING.value, NOW)
