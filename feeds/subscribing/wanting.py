@@ -1,7 +1,9 @@
 """Which feeds are to be subscribed: those that offer it, that somebody reads, and that were updated of late."""
 
+import random
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -10,10 +12,11 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from ..deciding.standing import State as FeedState
 from ..models import Entry, Feed
-from ..pushing import discovering
+from ..pushing import discovering, renewing
 from ..pushing.discovering import Kind, Offer
 from ..pushing.renewing import ENDED_STATES, State
 from ..subscriptions import MOST_URL_CHARACTERS, Hub, Subscription
+from . import standings
 
 MOST_AT_ONCE = 500
 """Feeds that become subscribed in one pass."""
@@ -54,9 +57,11 @@ def begin_wanted(now: datetime) -> int:
         return 0
     with transaction.atomic():
         hubs = _hubs(offers.values())
-        rows = [_row(feed_id, offer, hubs[offer.hub_digest], now) for feed_id, offer in offers.items()]
+        again = _in_force_again(offers, now)
+        new = {feed_id: offer for feed_id, offer in offers.items() if feed_id not in again}
+        rows = [_row(feed_id, offer, hubs[offer.hub_digest], now) for feed_id, offer in new.items()]
         Subscription.objects.bulk_create(rows, ignore_conflicts=True)
-    return len(rows)
+    return len(offers)
 
 
 def end_one(subscription: Subscription, why: str, now: datetime) -> None:
@@ -118,6 +123,20 @@ def _hubs(offers: Iterable[Offer]) -> dict[str, int]:
     rows = [Hub(kind=offer.kind.value, url=offer.server, digest=digest) for digest, offer in named.items()]
     Hub.objects.bulk_create(rows, ignore_conflicts=True)
     return dict(Hub.objects.filter(digest__in=named).values_list("digest", "pk"))
+
+
+def _in_force_again(offers: Mapping[int, Offer], now: datetime) -> set[int]:
+    """The feeds whose subscription ended, and whose cloud knows it still: it is not asked for twice."""
+    known = Subscription.objects.filter(hub__kind=Kind.RSSCLOUD.value, verified_at__isnull=False, expires_at__gt=now)
+    ended = known.filter(feed__in=offers, state=State.ENDED.value).order_by("verified_at")
+    latest = {row.feed_id: row for row in ended if row.feed_id and row.offer_digest == offers[row.feed_id].digest}
+    for row in latest.values():
+        assert row.verified_at is not None
+        assert row.expires_at is not None
+        before, lease = standings.standing_of(row), row.expires_at - row.verified_at
+        stands = renewing.granted(before, lease, random.random(), standings.rules(), row.verified_at)
+        standings.unchanged(row).update(**standings.fields_of(replace(stands, ended_at=None)))
+    return {feed_id for feed_id in latest if feed_id is not None}
 
 
 def _row(feed_id: int, offer: Offer, hub_id: int, now: datetime) -> Subscription:

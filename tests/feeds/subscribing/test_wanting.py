@@ -117,6 +117,28 @@ def test_another_cloud_or_none_ends_it_and_another_is_subscribed_at_once() -> No
     assert not Subscription.objects.exclude(state=State.ENDED.value).exists()
 
 
+def test_a_cloud_that_knows_a_feed_still_is_not_asked_again_after_a_pause_or_another_offer() -> None:
+    row = offering()
+    held = subscription(row, offer_digest=row.offer_digest, asked_at=NOW, verified_at=NOW, expires_at=NOW + DAY)
+    for fields in ({"paused": True}, {"paused": False, "offer_digest": "another"}):
+        Feed.objects.update(**fields)
+        wanting.end_unwanted(NOW)
+        held.refresh_from_db()
+        assert held.state == State.ENDED.value
+        Feed.objects.update(paused=False, offer_digest=row.offer_digest)
+        wanting.begin_wanted(NOW)
+        again = Subscription.objects.get()
+        assert (again.pk, again.token, again.state) == (held.pk, held.token, State.VERIFIED.value)
+        assert (again.expires_at, again.ended_at) == (held.expires_at, None)
+        assert again.due_at is not None
+        assert again.due_at - NOW > timedelta(hours=19)
+    Feed.objects.update(paused=True)
+    wanting.end_unwanted(NOW)
+    Feed.objects.update(paused=False)
+    wanting.begin_wanted(NOW + DAY)
+    assert Subscription.objects.exclude(pk=held.pk).get().due_at == NOW + DAY
+
+
 @pytest.mark.parametrize("what", ["pause", "remove", "gone"])
 def test_a_cloud_is_forgotten_and_a_hub_is_told_when_a_feed_is_not_fetched_any_more(what: str) -> None:
     cloud, hub = offering("cloud"), offering("hub")
