@@ -86,8 +86,12 @@ def pass_over(subscription: Subscription) -> None:
 
 
 def prune(before: datetime) -> None:
-    """Removes what ended before: until then its address answers that it is gone. Raises DatabaseError."""
+    """Removes what ended before: until then its address answers that it is gone. And servers that nothing is asked of.
+
+    Raises DatabaseError.
+    """
     Subscription.objects.filter(ended_at__lt=before).delete()
+    Hub.objects.filter(created_at__lt=before, subscriptions=None).delete()
 
 
 def _is_fetched() -> Q:

@@ -16,7 +16,7 @@ from feeds.pushing.renewing import State
 from feeds.subscribing import handing, wanting
 from feeds.subscriptions import Hub, Subscription
 from tests.feeds.rows import entry, feed
-from tests.feeds.subscribed import subscription
+from tests.feeds.subscribed import SERVER, subscription
 
 pytestmark = pytest.mark.django_db
 
@@ -169,3 +169,12 @@ def test_what_ended_long_ago_goes() -> None:
     subscription(offering("b"), state=State.ENDED.value, ended_at=NOW, token="b")
     wanting.prune(NOW - DAY)
     assert list(Subscription.objects.values_list("token", flat=True)) == ["b"]
+
+
+def test_servers_that_nothing_has_been_asked_of_for_long_go() -> None:
+    subscription(offering())
+    for number, created_at in enumerate((NOW - 2 * DAY, NOW)):
+        Hub.objects.create(kind="websub", url=f"https://{number}.example/", digest=str(number), created_at=created_at)
+    Hub.objects.filter(subscriptions__isnull=False).update(created_at=NOW - 2 * DAY)
+    wanting.prune(NOW - DAY)
+    assert set(Hub.objects.values_list("url", flat=True)) == {"https://1.example/", SERVER}
