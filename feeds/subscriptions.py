@@ -4,10 +4,9 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from .pushing.discovering import Kind
+from .pushing.discovering import MOST_URL_CHARACTERS, Kind
 from .pushing.renewing import ENDED_STATES, State
 
-MOST_URL_CHARACTERS = 2000
 MOST_TOKEN_CHARACTERS = 64
 
 

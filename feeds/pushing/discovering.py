@@ -19,6 +19,8 @@ PASSED_OVER, MOST_PASSED_OVER = "passed over", 10
 """Where servers are kept that have been asked in vain."""
 OURS = (PAGE, PASSED_OVER)
 """What stands beside the Link fields, and is not from them."""
+MOST_URL_CHARACTERS = 2000
+"""What is longer is no offer."""
 XML_RPC = "xml-rpc"
 _HTTP_POST, _HTTPS_POST = "http-post", "https-post"
 _HTTPS_PORT = 443
@@ -60,7 +62,8 @@ def offer(said: Mapping[str, Any], linked: Mapping[str, Any], url: str) -> Offer
     `said` has the fields of `documents.Feed`, `linked` what the Link fields of its last answer said: `hubs` and `self`.
     """
     cloud = _cloud(said, url)
-    found = [*_hubs(said, linked, url), *([cloud] if cloud else []), *_hubs({}, linked.get(PAGE, {}), url)]
+    offers = [*_hubs(said, linked, url), *([cloud] if cloud else []), *_hubs({}, linked.get(PAGE, {}), url)]
+    found = [one for one in offers if max(len(one.server), len(one.topic)) <= MOST_URL_CHARACTERS]
     passed_over = linked.get(PASSED_OVER, ())
     return next((one for one in found if one.server not in passed_over), found[0] if found else None)
 

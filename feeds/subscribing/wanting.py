@@ -15,7 +15,7 @@ from ..models import Entry, Feed
 from ..pushing import discovering, renewing
 from ..pushing.discovering import Kind, Offer
 from ..pushing.renewing import ENDED_STATES, State
-from ..subscriptions import MOST_URL_CHARACTERS, Hub, Subscription
+from ..subscriptions import Hub, Subscription
 from . import standings
 
 MOST_AT_ONCE = 500
@@ -114,11 +114,13 @@ def _looked_up(rows: QuerySet[Subscription]) -> QuerySet[Subscription]:
 
 
 def _offer(feed: Feed) -> Offer | None:
-    """What it offers, unless that is too long to be kept."""
+    """What it offers. Where its row says something else, that is put right: it would be in the way of others."""
     offer = discovering.offer(feed.said, feed.linked, feed.url)
-    if offer is None or max(len(offer.server), len(offer.topic)) > MOST_URL_CHARACTERS:
+    digest = offer.digest if offer else ""
+    if digest != feed.offer_digest:
+        Feed.objects.filter(pk=feed.pk, offer_digest=feed.offer_digest).update(offer_digest=digest)
         return None
-    return offer if offer.digest == feed.offer_digest else None
+    return offer
 
 
 def _hubs(offers: Iterable[Offer]) -> dict[str, int]:

@@ -171,6 +171,18 @@ def test_what_ended_long_ago_goes() -> None:
     assert list(Subscription.objects.values_list("token", flat=True)) == ["b"]
 
 
+def test_offers_that_cannot_be_used_are_in_the_way_of_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wanting, "MOST_AT_ONCE", 1)
+    cloud_url = f"http://cloud.example/{'x' * 2000}"
+    bad = offering("bad", said=documents.Feed(title="A", cloud_url=cloud_url))
+    assert bad.offer_digest == ""
+    Feed.objects.filter(pk=bad.pk).update(offer_digest="as it was before")
+    good = offering("good")
+    assert bad.pk < good.pk
+    assert [wanting.begin_wanted(NOW) for _ in range(2)] == [0, 1]
+    assert subscribed() == ["good"]
+
+
 def test_servers_that_nothing_has_been_asked_of_for_long_go() -> None:
     subscription(offering())
     for number, created_at in enumerate((NOW - 2 * DAY, NOW)):
