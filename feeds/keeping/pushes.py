@@ -1,5 +1,8 @@
 """Pushes: they flag the feed of a subscription, in one statement, and fetch nothing.
 
+That statement comes first, also for those who guess: on SQLite it takes the lock of those who write for as long as an
+index is looked up, and looking before it would cost each right ping a second statement.
+
 A feed that was flagged and not taken since stays as it is. One that was fetched, or handed over, a moment ago is
 flagged for a moment later: no push is lost, and nobody can have it fetched again and again.
 """

@@ -21,18 +21,19 @@ _GRANTED = ("intent", "failures", "reason", "verified_at", "expires_at", "due_at
 
 
 def begin(token: str, topic: str, lease: timedelta, now: datetime) -> bool:
-    """It is in force for that time, if it was asked for. One statement. Raises DatabaseError."""
+    """It is in force for that time, if it was asked for. What is forged writes nothing. Raises DatabaseError."""
     granted = asdict(renewing.granted(Standing(), lease, random.random(), standings.rules(), now))
     fields = {**{name: granted[name] for name in _GRANTED}, "state": State.VERIFIED.value}
     rows = _pending(token, topic, SUBSCRIBE, now).filter(feed__isnull=False).exclude(state__in=ENDED_STATES)
-    return bool(rows.update(**fields))
+    return rows.exists() and bool(rows.update(**fields))
 
 
 def end(token: str, topic: str, now: datetime) -> bool:
-    """It has ended, if that was asked for. One statement. Raises DatabaseError."""
+    """It has ended, if that was asked for. What is forged writes nothing. Raises DatabaseError."""
     fields = standings.fields_of(renewing.ended(Standing(), now, "It was taken back."))
     ended = {name: fields[name] for name in ("state", "intent", "due_at", "ended_at", "reason")}
-    return bool(_pending(token, topic, UNSUBSCRIBE, now).exclude(state=State.ENDED.value).update(**ended))
+    rows = _pending(token, topic, UNSUBSCRIBE, now).exclude(state=State.ENDED.value)
+    return rows.exists() and bool(rows.update(**ended))
 
 
 def deny(token: str, topic: str, reason: str, now: datetime) -> bool:

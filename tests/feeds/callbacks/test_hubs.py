@@ -3,8 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from feeds.keeping import deliveries
@@ -93,6 +95,13 @@ def test_a_forged_verification_changes_nothing(
     assert answer.status_code == status
     assert b"c0ffee" not in answer.content
     assert (row().state, row().intent) == (State.WANTED.value, "subscribe")
+
+
+@pytest.mark.parametrize("mode", ["subscribe", "unsubscribe", "denied"])
+def test_who_does_not_know_the_address_has_nothing_written(client: Client, asked: Subscription, mode: str) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        assert verify(client, mode, "/websub/guessed").status_code == 404
+    assert [query["sql"].split()[0] for query in queries] == ["SELECT"]
 
 
 def test_a_verification_is_answered_once_and_not_long_after(client: Client, asked: Subscription) -> None:
