@@ -55,7 +55,7 @@ def _deliver(request: HttpRequest, token: str, now: datetime) -> HttpResponse:
     """What is not signed with the secret of the subscription is refused; without a secret it is a ping."""
     if (request.content_type or "").lower().startswith(NO_FEEDS):
         raise RefusedError(415, "A delivery is what is at the topic, with its own Content-Type.")
-    subscription = _subscription(token)
+    subscription = _subscription(token, now)
     body = body_of(request, (), settings.FEEDS_PUSH_MAX_BYTES)
     secret = _secret(subscription)
     if secret and not signatures.holds(request.headers.get(signatures.HEADER, ""), body, secret):
@@ -68,14 +68,14 @@ def _deliver(request: HttpRequest, token: str, now: datetime) -> HttpResponse:
         return responses.not_now("Deliveries cannot be taken now.")
 
 
-def _subscription(token: str) -> Subscribed:
+def _subscription(token: str, now: datetime) -> Subscribed:
     """Raises RefusedError where nothing is taken from it."""
-    found = pushes.subscription(Kind.WEBSUB, token)
+    found = pushes.subscription(Kind.WEBSUB, token, now)
     if found is None:
         raise RefusedError(404, NO_SUBSCRIPTION)
     if found.state in ENDED_STATES or not found.is_fetched:
         raise RefusedError(410, "This subscription has ended.")
-    if not found.was_verified or found.state == State.DENIED.value:
+    if not found.is_in_force or found.state == State.DENIED.value:
         raise RefusedError(404, NO_SUBSCRIPTION)
     return found
 

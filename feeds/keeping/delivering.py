@@ -4,6 +4,7 @@ Hubs may leave out what has not changed (WebSub, 7), and what else stands in a d
 the feed, and what it says of itself and its next check stay as they are.
 """
 
+import random
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +33,8 @@ def store(feed: Feed, kept: Kept, reading: Reading, received_at: datetime, now: 
         reliance = trust.note(feed, received_at, has_news=news, has_changed=changed)
         fields: dict[str, Any] = {**storing.taken_up(received_at), "is_pushed": reliance.is_relied_on}
         fields["delivered"] = F("delivered") - 1
+        if feed.is_pushed and not reliance.is_relied_on:
+            fields |= trust.tightened(now, random.random())
         if not is_last:
             del fields["handed_over_at"]
         if reading.rows:

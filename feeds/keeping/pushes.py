@@ -43,14 +43,14 @@ class Pushed(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """A subscription. `was_verified`: it has been in force. `is_fetched`: its feed is there, and not paused."""
+    """A subscription. `is_in_force`: its lease is not over. `is_fetched`: its feed is there, and not paused."""
 
     pk: int
     feed_id: int | None
     topic: str
     state: str
     sealed_secret: str
-    was_verified: bool
+    is_in_force: bool
     is_fetched: bool
 
 
@@ -74,15 +74,15 @@ def delivered(feed_id: int, now: datetime) -> bool:
         return bool(cursor.rowcount)
 
 
-def subscription(kind: Kind, token: str) -> Subscribed | None:
+def subscription(kind: Kind, token: str, now: datetime) -> Subscribed | None:
     """That of an address, as far as callbacks ask of it; None for none. Raises DatabaseError."""
     with connection.cursor() as cursor:
-        cursor.execute(_SUBSCRIBED, {"kind": kind.value, "token": token})
+        cursor.execute(_SUBSCRIBED, {"kind": kind.value, "token": token, "now": _adapted(now)})
         found = cursor.fetchone()
     if found is None:
         return None
-    pk, feed_id, topic, state, sealed_secret, was_verified, is_fetched = found
-    return Subscribed(pk, feed_id, topic, state, sealed_secret, bool(was_verified), bool(is_fetched))
+    pk, feed_id, topic, state, sealed_secret, is_in_force, is_fetched = found
+    return Subscribed(pk, feed_id, topic, state, sealed_secret, bool(is_in_force), bool(is_fetched))
 
 
 def is_asked_for(kind: Kind, token: str, topic: str, now: datetime, intent: str = "subscribe") -> bool:
@@ -148,7 +148,8 @@ _DELIVERED = (
     "delivered = delivered + 1 WHERE id = %(feed)s AND NOT paused"
 )
 _SUBSCRIBED = f"""
-    SELECT s.id, s.feed_id, s.topic, s.state, s.sealed_secret, s.verified_at IS NOT NULL, f.id IS NOT NULL
+    SELECT s.id, s.feed_id, s.topic, s.state, s.sealed_secret,
+        s.verified_at IS NOT NULL AND s.expires_at > %(now)s, f.id IS NOT NULL
     FROM {Subscription._meta.db_table} s JOIN {Hub._meta.db_table} h ON h.id = s.hub_id
     LEFT JOIN {Feed._meta.db_table} f ON f.id = s.feed_id AND NOT f.paused
     WHERE s.token = %(token)s AND h.kind = %(kind)s

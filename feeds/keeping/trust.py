@@ -5,6 +5,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Value
@@ -59,9 +60,13 @@ def tighten(feeds: Collection[int], now: datetime) -> None:
     """These are polled again as if nobody told of their changes, the first time soon."""
     ids = sorted(feeds)
     for part in range(PARTS):
-        soon = now + WITHIN * (part + random.random()) / PARTS
         rows = Feed.objects.filter(pk__in=ids[part::PARTS], is_pushed=True)
-        rows.update(is_pushed=False, next_check_at=Least(F("next_check_at"), Value(soon)))
+        rows.update(**tightened(now, (part + random.random()) / PARTS))
+
+
+def tightened(now: datetime, luck: float) -> dict[str, Any]:
+    """Fields of a feed that is polled again as if nobody told of its changes. `luck`, from 0 to 1: how soon."""
+    return {"is_pushed": False, "next_check_at": Least(F("next_check_at"), Value(now + WITHIN * luck))}
 
 
 def tighten_unsubscribed(now: datetime) -> None:

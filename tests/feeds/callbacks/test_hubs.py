@@ -175,6 +175,7 @@ def test_a_delivery_that_is_replayed_changes_nothing(client: Client, one: Subscr
     [
         pytest.param({"state": State.WANTED.value, "verified_at": None}, 404, id="never verified"),
         pytest.param({"state": State.DENIED.value}, 404, id="denied"),
+        pytest.param({"expires_at": NOW}, 404, id="expired"),
         pytest.param({"state": State.LEAVING.value}, 410, id="leaving"),
         pytest.param({"state": State.ENDED.value, "feed": None}, 410, id="deleted"),
     ],

@@ -149,6 +149,19 @@ def test_what_was_delivered_is_read_also_while_the_publisher_is_left_alone(redis
     assert "left alone for 2 h" in Feed.objects.get(pk=one.pk).reason
 
 
+def test_a_feed_that_is_not_relied_on_any_more_when_its_delivery_is_read_is_polled_soon() -> None:
+    async def test(origin: Origin) -> None:
+        await read_once(origin, rss("one"))
+        later = datetime.now(UTC) + timedelta(days=1)
+        await in_a_thread(lambda: Feed.objects.update(is_pushed=True, next_check_at=later))()
+        await in_a_thread(deliver)(rss("one", "two"))
+        await gather()
+
+    gathered_from(test)
+    assert not row().is_pushed
+    assert row().next_check_at < datetime.now(UTC) + timedelta(hours=1)
+
+
 def test_what_is_delivered_for_a_paused_feed_is_not_read() -> None:
     async def test(origin: Origin) -> None:
         await read_once(origin, rss("one"))
