@@ -11,7 +11,7 @@ from ..pushing import xmlrpc
 from ..pushing.discovering import Kind
 from ..pushing.rsscloud import FORM, XML
 from . import debouncing
-from .refusing import NO_SUBSCRIPTION, RefusedError, body_of, callback, text
+from .refusing import NO_SUBSCRIPTION, RefusedError, body_of, callback, nameable, text
 
 MOST_BYTES = 8192
 MOST_FIELDS = 20
@@ -29,7 +29,7 @@ def _challenge(request: HttpRequest, token: str) -> HttpResponse:
     challenge = request.GET.get("challenge", "")
     if not challenge or len(challenge) > MOST_CHALLENGE_CHARACTERS:
         raise RefusedError(400, "A verification has `url` and `challenge`.")
-    if not pushes.is_asked_for(Kind.RSSCLOUD, token, request.GET.get("url", ""), timezone.now()):
+    if not pushes.is_asked_for(Kind.RSSCLOUD, token, nameable(request.GET.get("url", "")), timezone.now()):
         raise RefusedError(404, NO_SUBSCRIPTION)
     return text(challenge)
 
@@ -37,7 +37,7 @@ def _challenge(request: HttpRequest, token: str) -> HttpResponse:
 def _ping(request: HttpRequest, token: str) -> HttpResponse:
     body = body_of(request, (FORM, *XMLS), MOST_BYTES)
     is_called = (request.content_type or "").lower() in XMLS
-    url = _called(body) if is_called else _sent(body)
+    url = nameable(_called(body) if is_called else _sent(body))
     pushed = pushes.push(Kind.RSSCLOUD, token, url, timezone.now())
     if pushed is Pushed.UNKNOWN:
         raise RefusedError(404, NO_SUBSCRIPTION)

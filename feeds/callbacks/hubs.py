@@ -20,7 +20,7 @@ from ..pushing.renewing import ENDED_STATES, State
 from ..pushing.websub import Denial, Question
 from ..subscribing import verifying
 from . import debouncing
-from .refusing import NO_SUBSCRIPTION, RefusedError, body_of, callback, text
+from .refusing import NO_SUBSCRIPTION, RefusedError, body_of, callback, nameable, text
 
 NO_FEEDS = ("application/x-www-form-urlencoded", "multipart/")
 MOST_TYPE_CHARACTERS = 200
@@ -37,6 +37,7 @@ def hub(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _hear(heard: Question | Denial | None, token: str, now: datetime) -> HttpResponse:
+    nameable(heard.topic if heard else "")
     match heard:
         case Question(websub.SUBSCRIBE, topic, challenge, lease):
             is_right = verifying.begin(token, topic, websub.granted(lease), now)

@@ -38,13 +38,20 @@ def callback(*methods: str) -> Callable[[View], View]:
             if request.method not in methods:
                 return refusal(RefusedError(405, f"Only {named} are answered here.", Allow=", ".join(methods)))
             try:
-                return view(request, token)
+                return view(request, nameable(token))
             except RefusedError as error:
                 return refusal(error)
 
         return csrf_exempt(answered)
 
     return decorated
+
+
+def nameable(name: str) -> str:
+    """The same. Raises RefusedError for what databases cannot hold: nothing goes by that name."""
+    if "\0" in name:
+        raise RefusedError(404, NO_SUBSCRIPTION)
+    return name
 
 
 def refusal(error: RefusedError) -> HttpResponse:

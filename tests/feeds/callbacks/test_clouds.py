@@ -34,6 +34,15 @@ def ping(client: Client, url: str, path: str = PATH) -> HttpResponse:
     return client.post(path, f"url={url}", content_type=FORM)  # type: ignore[return-value]
 
 
+@pytest.mark.parametrize("path", [PATH, "/rsscloud/%00"])
+def test_what_no_database_holds_names_no_feed(
+    client: Client, row: Feed, path: str, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(0):
+        assert ping(client, "https://a.example/%00", path).status_code == 404
+        assert client.get(path, {"url": "\0", "challenge": "c"}).status_code == 404
+
+
 def flagged() -> bool:
     return Feed.objects.filter(flagged_at__isnull=False).exists()
 

@@ -7,7 +7,7 @@ from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from feeds.keeping import deliveries
 from feeds.models import Feed
@@ -102,6 +102,17 @@ def test_who_does_not_know_the_address_has_nothing_written(client: Client, asked
     with CaptureQueriesContext(connection) as queries:
         assert verify(client, mode, "/websub/guessed").status_code == 404
     assert [query["sql"].split()[0] for query in queries] == ["SELECT"]
+
+
+@pytest.mark.parametrize("mode", ["subscribe", "denied"])
+def test_what_no_database_holds_names_nothing(
+    client: Client, one: Subscription, mode: str, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(0):
+        assert verify(client, mode, topic="https://a.example/\0").status_code == 404
+        assert verify(client, mode, "/websub/%00").status_code == 404
+    assert verify(client, "denied", reason="no\0 more").status_code == 200
+    assert "no more." in row().reason
 
 
 def test_a_verification_is_answered_once_and_not_long_after(client: Client, asked: Subscription) -> None:
