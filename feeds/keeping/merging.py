@@ -29,6 +29,8 @@ def merge(kept_id: int, merged_ids: Collection[int], now: datetime) -> int:
         if any(feed.is_hidden for feed in rows.values()):  # entries of one that is hidden are not for everybody
             pausing.hide([kept_id], now)
         _compare_anew(rows[kept_id])
+        if any(rows[pk].flagged_at for pk in others if pk in rows):  # what they were told of is fetched all the same
+            Feed.objects.filter(pk=kept_id).update(flagged_at=now)
         following.recount([kept_id])
         versions.touch([kept_id], now)
         return Feed.objects.filter(pk__in=[pk for pk in others if pk in rows]).delete()[1].get("feeds.Feed", 0)

@@ -28,6 +28,15 @@ def test_entries_followers_categories_and_moves_of_all_are_kept_once() -> None:
     assert [category.slug for category in kept.categories.all()] == ["news"]
 
 
+def test_what_one_of_them_was_told_of_is_fetched_of_the_one_that_is_kept() -> None:
+    kept, other = rows.feed("one"), rows.feed("two")
+    merging.merge(kept.pk, [rows.feed("three").pk], NOW)
+    assert Feed.objects.get(pk=kept.pk).flagged_at is None
+    Feed.objects.filter(pk=other.pk).update(flagged_at=NOW)
+    merging.merge(kept.pk, [other.pk], NOW)
+    assert Feed.objects.get().flagged_at == NOW
+
+
 def test_an_entry_that_has_another_id_in_each_is_kept_once() -> None:
     kept, other = rows.feed("one"), rows.feed("two")
     one, same = rows.entry(kept, "by guid"), rows.entry(other, "by atom id")
