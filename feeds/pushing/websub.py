@@ -105,7 +105,8 @@ def heard(parameters: Mapping[str, str]) -> Question | Denial | None:
     """What a GET of a callback says; None for what no hub says."""
     mode, topic = parameters.get("hub.mode", ""), parameters.get("hub.topic", "")
     if mode == DENIED and topic:
-        return Denial(topic, " ".join(parameters.get("hub.reason", "").replace("\0", " ").split())[:MOST_REASON_CHARACTERS])
+        words = parameters.get("hub.reason", "").replace("\0", " ").split()
+        return Denial(topic, " ".join(words)[:MOST_REASON_CHARACTERS])
     challenge = parameters.get("hub.challenge", "")
     if mode not in {SUBSCRIBE, UNSUBSCRIBE} or not topic or not 0 < len(challenge) <= MOST_CHALLENGE_CHARACTERS:
         return None

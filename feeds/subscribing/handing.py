@@ -28,6 +28,8 @@ MOST_AT_ONCE = 200
 """In one pass: room is left for others in the lane."""
 LOOK_AGAIN = timedelta(minutes=1)
 """After which what was handed over is handed over again: it joins itself, if it is still there."""
+QUIET_FOR = timedelta(hours=1)
+"""After which it is looked whether a quiet feed was updated."""
 LEAST_WAIT = timedelta(seconds=1)
 QUIET = "Its feed has been quiet for long, or nobody reads it: not renewed."
 
@@ -51,9 +53,10 @@ def work_of(row: Subscription) -> Work:
 
 
 def _let_expire(row: Subscription, now: datetime) -> None:
-    """A quiet feed is not renewed. Until it expires, its pushes are welcome."""
+    """A quiet feed is not renewed, unless it is updated before it expires. Until then, its pushes are welcome."""
     if row.state == State.VERIFIED.value and row.expires_at is not None and row.expires_at > now:
-        Subscription.objects.filter(pk=row.pk).update(due_at=row.expires_at, reason=QUIET)
+        due_at = min(row.expires_at, now + QUIET_FOR)
+        Subscription.objects.filter(pk=row.pk).update(due_at=due_at, reason=QUIET)
     else:
         wanting.end_one(row, QUIET, now)
 

@@ -87,8 +87,14 @@ def test_a_quiet_feed_is_not_renewed_ends_when_it_expires_and_comes_back_with_it
     held = subscription(row, offer_digest=row.offer_digest, due_at=NOW)
     handing.hand_over_due(NOW)
     held.refresh_from_db()
-    assert (held.state, held.due_at) == (State.VERIFIED.value, held.expires_at)
+    assert (held.state, held.due_at) == (State.VERIFIED.value, NOW + handing.QUIET_FOR)
     assert held.reason == handing.QUIET
+    assert held.expires_at is not None
+    soon = held.expires_at - timedelta(minutes=1)
+    Subscription.objects.update(due_at=soon)
+    handing.hand_over_due(soon)
+    held.refresh_from_db()
+    assert held.due_at == held.expires_at
 
     expired = NOW + 2 * DAY
     wanting.end_unwanted(expired)
