@@ -238,6 +238,20 @@ def test_a_redirect_from_https_to_http_is_followed_only_where_it_is_allowed(cert
     fetching_from(work, lookup=names, tls=trusting(certificate), allow_downgrade=allowed)
 
 
+@pytest.mark.parametrize("status", ["307 Temporary Redirect", "308 Permanent Redirect"])
+def test_a_body_that_went_out_over_tls_goes_on_without_in_no_case(certificate: Path, status: str) -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        async with Origin(tls=served(certificate)) as secure:
+            secure.does("/", redirect(origin.does("/", answer()), status))
+            url = f"https://secure.example:{secure.port}/"
+            outcome = await timed(client, Fetch(url, method="POST", body=b"hub.secret=s", limits=LIMITS))
+            assert failure(outcome) is Failure.REFUSED
+            assert origin.asked == []
+
+    names = Names(secure_example=[["127.0.0.1"]])
+    fetching_from(work, lookup=names, tls=trusting(certificate), allow_downgrade=True)
+
+
 @pytest.mark.parametrize("host", ["secure.example", "other.example"])
 def test_a_certificate_must_be_trusted_and_name_the_host(certificate: Path, host: str) -> None:
     async def work(_: Origin, client: Client) -> None:

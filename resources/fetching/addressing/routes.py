@@ -34,11 +34,14 @@ class Route:
         return cls(fetch, targets.parse(fetch.url), fetch.method, fetch.body)
 
     def after(self, status: int, location: str | None, *, allow_downgrade: bool) -> "Route":
-        """The next step, by an answer that redirects (RFC 9110, 15.4). Raises FetchError."""
-        target = targets.next_target(self.target, location, allow_downgrade=allow_downgrade)
+        """The next step, by an answer that redirects (RFC 9110, 15.4). Raises FetchError.
+
+        A body may have a secret in it: what went out over TLS never goes on without.
+        """
         method, body = self.method, self.body
         if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
             method, body = "GET", b""
+        target = targets.next_target(self.target, location, allow_downgrade=allow_downgrade and not body)
         visited = self.visited | {(self.method, self.target.url)}
         if (method, target.url) in visited:
             raise FetchError(Failure.PERMANENT, "redirects in a circle")
