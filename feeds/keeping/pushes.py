@@ -67,11 +67,10 @@ def push(kind: Kind, token: str, topic: str, now: datetime) -> Pushed:
         return Pushed.UNKNOWN if cursor.fetchone() is None else Pushed.ALREADY
 
 
-def delivered(feed_id: int, now: datetime) -> bool:
-    """Flags a feed of which its hub has delivered what there is. False where it is paused. Raises DatabaseError."""
+def delivered(feed_id: int, now: datetime) -> None:
+    """Flags a feed of which its hub has delivered what there is, unless it is paused. Raises DatabaseError."""
     with connection.cursor() as cursor:
         _write(cursor, _DELIVERED, {"feed": feed_id, "now": _adapted(now)})
-        return bool(cursor.rowcount)
 
 
 def subscription(kind: Kind, token: str, now: datetime) -> Subscribed | None:
@@ -85,9 +84,9 @@ def subscription(kind: Kind, token: str, now: datetime) -> Subscribed | None:
     return Subscribed(pk, feed_id, topic, state, sealed_secret, bool(is_in_force), bool(is_fetched))
 
 
-def is_asked_for(kind: Kind, token: str, topic: str, now: datetime, intent: str = "subscribe") -> bool:
+def is_asked_for(kind: Kind, token: str, topic: str, now: datetime) -> bool:
     """Whether that is what was asked of the server just now. Raises DatabaseError."""
-    rows = Subscription.objects.filter(token=token, topic=topic, hub__kind=kind.value, intent=intent)
+    rows = Subscription.objects.filter(token=token, topic=topic, hub__kind=kind.value, intent="subscribe")
     return rows.filter(asked_at__gt=now - PENDING).exists()
 
 
