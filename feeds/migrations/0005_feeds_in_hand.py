@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0006_slugs_and_what_is_withdrawn'),
+        ('feeds', '0004_slugs_and_what_is_withdrawn'),
     ]
 
     operations = [

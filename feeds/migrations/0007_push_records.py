@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0007_push'),
+        ('feeds', '0006_push'),
     ]
 
     operations = [

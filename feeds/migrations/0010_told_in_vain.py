@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0010_ways'),
+        ('feeds', '0009_ways'),
     ]
 
     operations = [

@@ -13,7 +13,7 @@ def measure(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0011_told_in_vain'),
+        ('feeds', '0010_told_in_vain'),
     ]
 
     operations = [

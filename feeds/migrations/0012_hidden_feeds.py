@@ -13,7 +13,7 @@ def hide(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0012_sizes_of_entries'),
+        ('feeds', '0011_sizes_of_entries'),
     ]
 
     operations = [

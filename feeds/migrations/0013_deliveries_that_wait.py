@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0013_hidden_feeds'),
+        ('feeds', '0012_hidden_feeds'),
     ]
 
     operations = [

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0008_push_records'),
+        ('feeds', '0007_push_records'),
     ]
 
     operations = [

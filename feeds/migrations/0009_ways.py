@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0009_told_of'),
+        ('feeds', '0008_told_of'),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('feeds', '0007_feeds_in_hand'),
+        ('feeds', '0005_feeds_in_hand'),
     ]
 
     operations = [
