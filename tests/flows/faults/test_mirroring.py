@@ -55,12 +55,14 @@ def test_a_corpus_is_stored_once_whoever_is_killed(stack: Stack, corpus: Corpus)
     contents = set(expects.values())
     steps = Counter(step for _, step, _ in ended.urls)
     assert {url: digest for url, _, digest in ended.urls if digest} == expects
-    assert (steps["new"], steps["failed"]) == (BASE + LARGE, FAILING)
+    again = {one.path for one in corpus.asked() if one.sent and one.began < killed} & asked_since(corpus, killed)
+    # What the dead fetcher had stored is not new to who fetches it again.
+    assert BASE + LARGE - len(again) <= steps["new"] <= BASE + LARGE
+    assert steps["failed"] == FAILING
     assert {url.partition("?")[0]: digest for url, digest in ended.told if digest} == expects
     assert set(ended.blobs) == set(files(stack)) == contents
     assert all(digest == sha256(body).hexdigest() for digest, body in files(stack).items())
     bodies = Counter(one.path for one in corpus.asked() if one.sent)
-    again = {one.path for one in corpus.asked() if one.sent and one.began < killed} & asked_since(corpus, killed)
     assert bodies.total() - len(again) <= 1.1 * len(contents)
     assert max(number - (path in again) for path, number in bodies.items()) == 1
 
