@@ -35,6 +35,7 @@ from benchmarks import (
     swallowing,
     traffic,
     wake,
+    yielding,
 )
 from benchmarks.figures import Figure, Note
 from benchmarks.limits import raise_file_limit
@@ -56,6 +57,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "traffic": traffic.measure,
     "prewarming": prewarming.measure,
     "seeding": seeding.measure,
+    "yielding": yielding.measure,
     "fetching": fetching.measure,
     "fetcher": fetcher.measure,
     "fetchers": fetchers.measure,

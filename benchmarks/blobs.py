@@ -1,4 +1,7 @@
-"""What a mirrored file, asked for by its digest, costs more than a file: served straight, of the type found last."""
+"""What a mirrored file, asked for by its digest, costs more than a file: served straight, of the commonest type.
+
+nginx tries one type after the other; what the type that it tries last costs is stated too.
+"""
 
 import os
 import urllib.request
@@ -8,13 +11,16 @@ from pathlib import Path
 
 from benchmarks import pairs, peers
 from benchmarks.figures import Figure, Note, median
+from resources.mirroring.contents.delivery import STRAIGHT
 from tests.flows.stack import Stack, eventually
 
 ROUNDS, ROUND_SECONDS = 9, 2
 CONNECTIONS = 16
 """Of large files fewer are on their way at a time: 64 of 50 MB would measure the client's patience."""
 
+LAST_SIZES = ("10 KB", "1 MB")
 SIZES = {"10 KB": 10_000, "100 KB": 100_000, "1 MB": 1_000_000, "10 MB": 10_000_000, "50 MB": 50_000_000}
+COMMONEST, LAST = next(iter(STRAIGHT)), next(reversed(STRAIGHT))
 SHARE = 0.9
 
 _STORE = """
@@ -24,9 +30,10 @@ from pathlib import Path
 from resources.mirroring.storing import blobs
 from resources.mirroring.knowing.models import Blob
 now = datetime.now(UTC)
-for path in map(Path, {paths!r}):
+for path, media_type in {files!r}:
+    path = Path(path)
     name = blobs.keep(path, path.name)
-    given = dict(media_type="application/octet-stream", holder="", stored_at=now, uploaded_at=now, accessed_at=now)
+    given = dict(media_type=media_type, holder="", stored_at=now, uploaded_at=now, accessed_at=now)
     Blob.objects.create(digest=path.name, size=path.stat().st_size, name=name, **given)
 """
 
@@ -37,17 +44,21 @@ def measure() -> Iterator[Figure | Note]:
     with Stack() as stack:
         folder = stack.data / "static" / "files"
         folder.mkdir()
-        files = {label: _written(folder, size) for label, size in SIZES.items()}
-        stack.manage("shell", "-c", _STORE.format(paths=[str(path) for path in files.values()]))
+        files = {(label, COMMONEST): _written(folder, size) for label, size in SIZES.items()}
+        files |= {(label, LAST): _written(folder, SIZES[label]) for label in LAST_SIZES}
+        stored = [(str(path), media_type) for (_, media_type), path in files.items()]
+        stack.manage("shell", "-c", _STORE.format(files=stored))
         addresses = [f"/resources/{path.name}" for path in files.values()]
         eventually(lambda: all(_is_served_straight(stack, address) for address in addresses), 10, "nginx has them all")
         peers.serve_alike(stack, addresses[0], folder)
-        for label, path in files.items():
+        for (label, media_type), path in files.items():
             by_digest, alike, bare = (
                 f"{stack.base_url}{place}{path.name}" for place in ("/resources/", peers.PATH, "/static/files/")
             )
-            yield from _compared(f"{label} by digest ÷ nginx static with the same fields", by_digest, alike, SHARE)
-            yield from _compared(f"{label} by digest ÷ nginx static as it is", by_digest, bare, None)
+            share = SHARE if media_type == COMMONEST else None
+            name = f"{label}, {media_type}, by digest ÷ nginx static"
+            yield from _compared(f"{name} with the same fields", by_digest, alike, share)
+            yield from _compared(f"{name} as it is", by_digest, bare, None)
 
 
 def _compared(label: str, url: str, other: str, share: float | None) -> Iterator[Figure | Note]:

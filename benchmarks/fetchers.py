@@ -6,7 +6,7 @@ What the origins saw is judged, nothing else.
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count, cycle, islice
@@ -181,16 +181,20 @@ def _rates(seen: Sequence[Asked], known: Sequence[dict[str, float]], run: Run) -
     def share(domain: int, rate: float, start: float, end: float) -> float:
         return sum(one.served and one.domain == domain and start <= one.at < end for one in seen) / (end - start) / rate
 
-    shares = []
+    shares = {}
     for domain, each in enumerate(known, start=1):
         until = run.doubled if domain in DOUBLED else run.ended
-        shares.append(share(domain, each["rate"], run.began + WARM_UP_SECONDS, until))
-    yield Note(
-        "shares by rate: " + ", ".join(f"{each['rate']:g}: {one:.2f}" for each, one in zip(known, shares, strict=True))
-    )
-    yield Figure("share of its secret rate that a domain is asked for, least", min(shares), at_least=SHARE)
-    yield Figure("the same, median", median(shares), at_least=SHARE)
-    followed = [
-        share(domain, 2 * known[domain - 1]["rate"], run.doubled + FOLLOWED_SECONDS, run.ended) for domain in DOUBLED
-    ]
-    yield Figure("the same a minute after the limit has doubled, least", min(followed), at_least=SHARE)
+        shares[each["rate"]] = share(domain, each["rate"], run.began + WARM_UP_SECONDS, until)
+    yield _by_rate("shares", shares)
+    yield Figure("share of its secret rate that a domain is asked for, least", min(shares.values()), at_least=SHARE)
+    yield Figure("the same, median", median(list(shares.values())), at_least=SHARE)
+    followed = {}
+    for domain in DOUBLED:
+        rate = 2 * known[domain - 1]["rate"]
+        followed[rate] = share(domain, rate, run.doubled + FOLLOWED_SECONDS, run.ended)
+    yield _by_rate("shares a minute after the limit has doubled", followed)
+    yield Figure("the same a minute after the limit has doubled, least", min(followed.values()), at_least=SHARE)
+
+
+def _by_rate(name: str, shares: Mapping[float, float]) -> Note:
+    return Note(f"{name}, by rate: " + ", ".join(f"{rate:g}: {one:.2f}" for rate, one in shares.items()))

@@ -33,17 +33,18 @@ HOME = Path(__file__).parent / "results" / "mapproxy"
 INSTALL_SECONDS = 120
 HALF_GLOBE_METRES = 20037508.342789244
 ROUNDS = 3
+MISSING = Note("MapProxy cannot be installed here: not compared")
 
 
 def compare(scene: AnyScene, tiles: Sequence[Tile], side: int) -> Iterator[Figure | Note]:
     """Time of one request for a cold tile, which makes MapProxy fetch, cut, encode and keep its block."""
-    program = _program()
+    program = installed("mapproxy-util")
     if program is None:
-        yield Note("MapProxy cannot be installed here: not compared")
+        yield MISSING
         return
     with (
         tempfile.TemporaryDirectory() as name,
-        _source(scene) as source,
+        picturing(scene) as source,
         _running(program, Path(name), source, side) as base,
     ):
         wanted = tiles[0]
@@ -81,9 +82,9 @@ def _difference(theirs: bytes, ours: bytes) -> str:
 
 
 @cache
-def _program() -> Path | None:
-    """MapProxy's command, installed if need be; None when that fails."""
-    program = HOME / "bin" / "mapproxy-util"
+def installed(command: str) -> Path | None:
+    """A command of MapProxy's, which is installed if need be; None when that fails."""
+    program = HOME / "bin" / command
     if program.exists():
         return program
     try:
@@ -107,9 +108,9 @@ def _program() -> Path | None:
 def _running(program: Path, folder: Path, source: str, side: int) -> Iterator[str]:
     """The address of the layer's tiles at a MapProxy of its own."""
     port = free_port()
-    configuration = folder / "mapproxy.yaml"
-    configuration.write_text(json.dumps(_configuration(folder, source, side)))  # JSON is YAML
-    command = [str(program), "serve-develop", "-b", f"127.0.0.1:{port}", str(configuration)]
+    file = folder / "mapproxy.yaml"
+    file.write_text(json.dumps(configuration(folder, source, side)))  # JSON is YAML
+    command = [str(program), "serve-develop", "-b", f"127.0.0.1:{port}", str(file)]
     log = (folder / "log").open("w")
     with log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
@@ -121,7 +122,8 @@ def _running(program: Path, folder: Path, source: str, side: int) -> Iterator[st
             process.wait(10)
 
 
-def _configuration(folder: Path, source: str, side: int) -> dict[str, object]:
+def configuration(folder: Path, source: str, side: int) -> dict[str, object]:
+    """A cache of tiles in files, fetched from the source in blocks of so many by so many."""
     wms = {
         "type": "wms",
         "req": {"url": source, "layers": "roads", "transparent": True},
@@ -205,7 +207,8 @@ def _picture(scene: AnyScene, box: Sequence[float], width: int) -> bytes:
 
 
 @contextmanager
-def _source(scene: AnyScene) -> Iterator[str]:
+def picturing(scene: AnyScene) -> Iterator[str]:
+    """The address of a WMS that paints the scene, in this process."""
     Source.scene = scene
     with ThreadingHTTPServer(("127.0.0.1", 0), Source) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

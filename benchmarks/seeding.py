@@ -3,17 +3,19 @@
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
 
-from benchmarks import pieces
+from benchmarks import mapproxy, mapproxy_seed, pieces
 from benchmarks.figures import Figure, Note
-from resources.demo.loading import DATA, LAYERS
+from resources.demo import layers
 from resources.tiles.blocks import Block, side_at
 from resources.tiles.drawing import painting
 from resources.tiles.drawing.building import AnyScene
 from resources.tiles.reading import compiling
+from resources.tiles.reading.compiling import CompiledLayer
 from resources.tiles.sizing.sides import Sizing, scene_of
 from resources.tiles.styling.style import padding
 from resources.tiles.tile import Tile
@@ -27,13 +29,14 @@ SAMPLED = 50
 """So many blocks of a zoom are painted, by lot; they stand for all of it."""
 
 LOOKED_AT = 20_000
+PEER_ZOOMS, PEER_SIDE = range(7), 8
 
 
 def measure() -> Iterator[Figure | Note]:
     """CPU time of zooms 0 to 10, from a sample of each."""
-    [demo] = [each for each in LAYERS if each.slug == LAYER]
+    [demo] = [each for each in layers.LAYERS if each.slug == LAYER]
     style: dict[str, Any] = demo.fields.get("style", {})
-    compiled = compiling.compile_layer(demo.kind, (DATA / demo.file).read_bytes())
+    compiled = compiling.compile_layer(demo.kind, (layers.DATA / demo.file).read_bytes())
     compiled = Sizing(style, ZOOMS[0], ZOOMS[-1], BLOCK_SECONDS).size(compiled, time.process_time)
     scene, around = scene_of(compiled, style), padding(demo.kind, style)
     covered = Coverage(coverage.of_bounds(compiled.bounds), ZOOMS, around)
@@ -54,6 +57,38 @@ def measure() -> Iterator[Figure | Note]:
     yield Figure("a piece of work besides painting, CPU of the painter", work_seconds * 1000, "ms")
     whole = (alone + tiles * work_seconds) / (at_once + works * work_seconds)
     yield Figure("with all that a piece of work takes: pieces of work ÷ one by one", whole)
+    painted = Covered(scene, compiled, Coverage(covered.area, PEER_ZOOMS, around))
+    yield from painted.beside_mapproxy(work_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """A layer, and which of its tiles are prepared."""
+
+    scene: AnyScene
+    compiled: CompiledLayer
+    coverage: Coverage
+
+    def beside_mapproxy(self, work_seconds: float) -> Iterator[Figure | Note]:
+        """All tiles, from the data to files of their own, here and by MapProxy's seeding tool."""
+        blocks = [block for zoom in PEER_ZOOMS for block in self.blocks(zoom)]
+        shown = [block.tiles(self.compiled.bounds, self.coverage.padding) for block in blocks]
+        ours = sum(_seconds(partial(painting.paint_all, self.scene, each)) for each in shown)
+        seeded = mapproxy_seed.seed(self.scene, self.compiled.bounds.as_list(), PEER_ZOOMS, PEER_SIDE)
+        if seeded is None:
+            yield mapproxy.MISSING
+            return
+        kept, theirs = seeded
+        tiles = sum(map(len, shown))
+        yield Note(f"zoom {PEER_ZOOMS[0]} to {PEER_ZOOMS[-1]}: {tiles:,} tiles here, {kept:,} by MapProxy")
+        rate = tiles / (ours + len(blocks) * work_seconds)
+        yield Figure("those zooms with all that a piece of work takes, tiles a second and core", rate)
+        yield Figure("by MapProxy's seeding tool and an equal source, tiles a second and core", kept / theirs)
+        yield Figure("ours ÷ MapProxy's", rate / (kept / theirs))
+
+    def blocks(self, zoom: int) -> Iterator[Block]:
+        side = side_at(self.compiled.metatiles, zoom, 1)
+        return (Block(LAYER, zoom, x, y, min(side, 1 << zoom)) for x, y in self.coverage.tiles(zoom, side))
 
 
 def _lot(covered: Coverage, zoom: int, side: int) -> Sequence[tuple[int, int]]:

@@ -1,5 +1,6 @@
 """What beat publishes, and how often. Knows the tasks by their names alone."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 QUEUE = "work"
@@ -29,6 +30,10 @@ PRUNING: Entry = ("prune blobs", "resources.prune_blobs", 300)
 TRAFFIC: Entry = ("traffic", "resources.read_traffic", 2)
 HUB: Entry = ("hub", "feeds.tell_hub", 5)
 READERS: Entry = ("feed readers", "feeds.count_readers", 60)
+SCAN, SCAN_TASK = "feeds scan", "feeds.scan"
+
+_LONG_AGO = {"last_run_at": datetime(1970, 1, 1, tzinfo=UTC)}
+"""Of a new site's beat. All others it publishes for the first time when their time has passed once."""
 
 
 def schedule(*entries: Entry) -> dict[str, dict[str, Any]]:
@@ -38,6 +43,7 @@ def schedule(*entries: Entry) -> dict[str, dict[str, Any]]:
             "task": task,
             "schedule": float(seconds),
             "options": {"queue": QUEUE, "expires": max(LEAST_EXPIRY_SECONDS, seconds)},
+            **(_LONG_AGO if name == SCAN else {}),
         }
         for name, task, seconds in entries
     }

@@ -386,7 +386,7 @@ CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"  # in memory: no file that a kil
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULE = schedule.schedule(
     *schedule.ALWAYS,
-    ("feeds scan", "feeds.scan", FEEDS_SCAN_SECONDS),
+    (schedule.SCAN, schedule.SCAN_TASK, FEEDS_SCAN_SECONDS),
     *((schedule.DEMO,) if DEMO else ()),
     *((schedule.PRUNING,) if MIRROR_MAX_BYTES or MIRROR_KEEP_DAYS else ()),
     *((schedule.HUB,) if FEEDS_HUB else ()),

@@ -1,4 +1,4 @@
-"""From addresses to feeds. Fetches nothing: a feed that was never fetched is due at once.
+"""From addresses to feeds. Fetches nothing: a feed that was never fetched is due at once, and a scan is asked for.
 
 Whether there is a feed at an address is only known then. Where a web page comes, its likeliest feed takes its place.
 """
@@ -20,7 +20,7 @@ from ..models import MOST_URL_CHARACTERS, RESERVED_SLUGS, Feed, Move
 from ..opml import mending
 from ..opml.outlines import Path, Subscription
 from ..parsing.discovery import FeedAddress
-from . import aliases, credentials, merging, moves, places, versions
+from . import aliases, credentials, flagging, merging, moves, places, versions
 from . import categories as keeping_categories
 
 ATTEMPTS = 5
@@ -49,7 +49,7 @@ def add(address: Address, *, title: str = "", categories: Iterable[Path] = (), n
 
 
 def add_all(wanted: Sequence[Subscription], now: datetime) -> Added:
-    """The feeds of all these addresses: all or none of them. For some hundreds at once."""
+    """The feeds of all these addresses: all or none of them. For some hundreds at once. New ones are fetched soon."""
     with transaction.atomic():
         by_digest = {each.address.key_digest: each for each in wanted}
         before = set(Feed.objects.filter(key_digest__in=by_digest).values_list("key_digest", flat=True))
@@ -58,6 +58,8 @@ def add_all(wanted: Sequence[Subscription], now: datetime) -> Added:
         new = frozenset(feed.pk for digest, feed in rows.items() if digest not in before)
         recategorised = _categorise([(rows[digest].pk, each.categories) for digest, each in by_digest.items()]) - new
         versions.touch(recategorised, now)
+        if new:
+            transaction.on_commit(flagging.ask_for_scan)
     return Added(tuple(rows[each.address.key_digest] for each in wanted), new, recategorised)
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from celery import current_app
 from django.db import transaction
 from kombu.exceptions import OperationalError
+from redis.exceptions import ConnectionError as NotRunning
 from redis.exceptions import RedisError
 
 from resources import locks
@@ -42,6 +43,8 @@ def ask_for_scan() -> None:
     try:
         if connections.client("state").set(ASKED, 1, nx=True, ex=ASKED_SECONDS):
             _publish()
+    except NotRunning:
+        _log.debug("no scan is asked for: the site is not running")
     except (RedisError, OperationalError, OSError) as error:
         _log.warning("a scan could not be asked for", extra={"error": str(error)})
 

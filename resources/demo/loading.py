@@ -4,110 +4,18 @@ import json
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from resources.demo import speeds
+from resources.demo import layers, speeds
+from resources.demo.layers import JAMS, DemoLayer
 from resources.models import Layer
 from resources.tiles.errors import UnknownLayerError
 from resources.tiles.keeping import storing
 from resources.tiles.reading import compiling
 from resources.tiles.styling import point_style
 
-DATA = Path(__file__).parent / "data"
-JAMS = "jams"
 FIRST_LAYERS = ("countries", "jams", "land", "london")
-
-NATURAL_EARTH = "Natural Earth"
-OPENSTREETMAP = "© OpenStreetMap contributors, https://www.openstreetmap.org/copyright"
-CROWN = "Contains National Statistics and Ordnance Survey data © Crown copyright and database right 2015"
-USGS = "Earthquakes: U.S. Geological Survey, https://earthquake.usgs.gov"
-GENERATED = "The lines are real, as of 2018. The speeds are generated: nobody measured them."
-
-
-@dataclass(frozen=True, slots=True)
-class DemoLayer:
-    """A layer of the demo: its file, and its fields where they differ from the defaults."""
-
-    slug: str
-    kind: Literal["lines", "areas", "points"]
-    file: str
-    fields: dict[str, Any] = field(default_factory=dict)
-
-
-LAYERS = (
-    DemoLayer(
-        "land",
-        "areas",
-        "land.geojson",
-        {
-            "title": "Land",
-            "base": True,
-            "order": 0,
-            "style": {"colours": {"fill": "#f5f2ea", "outline": "#f5f2ea00"}},
-            "attribution": NATURAL_EARTH,
-            "fresh_seconds": 86_400,
-            "client_seconds": 300,
-        },
-    ),
-    DemoLayer(
-        "london",
-        "areas",
-        "london.geojson",
-        {
-            "title": "London boroughs",
-            "base": True,
-            "order": 10,
-            "min_zoom": 7,
-            "style": {"colours": {"fill": "#e6e2d7", "outline": "#faf8f3"}, "widths": {"8": 0.5, "12": 1.5, "16": 3}},
-            "attribution": CROWN,
-            "fresh_seconds": 86_400,
-            "client_seconds": 300,
-        },
-    ),
-    DemoLayer(
-        "countries",
-        "lines",
-        "countries.geojson",
-        {
-            "title": "Countries",
-            "base": True,
-            "order": 20,
-            "style": {"colours": {"grey": "#aaa290"}, "widths": {"2": 0.7, "6": 1.2, "12": 2}},
-            "attribution": NATURAL_EARTH,
-            "fresh_seconds": 86_400,
-            "client_seconds": 300,
-        },
-    ),
-    DemoLayer(
-        "earthquakes",
-        "points",
-        "earthquakes.geojson",
-        {
-            "title": "Earthquakes",
-            "order": 25,
-            "style": {"mode": "clusters", "weight": "mag"},
-            "attribution": USGS,
-            "note": "One week, 31 January to 7 February 2018.",
-            "fresh_seconds": 86_400,
-            "client_seconds": 300,
-        },
-    ),
-    DemoLayer(
-        JAMS,
-        "lines",
-        "tube.geojson",
-        {
-            "title": "London Underground",
-            "order": 30,
-            "style": {"widths": {"7": 1, "10": 2.5, "12": 4, "15": 8}},
-            "attribution": OPENSTREETMAP,
-            "note": GENERATED,
-            "fresh_seconds": 3600,
-        },
-    ),
-)
 
 
 def load_demo(report: Callable[[str], None], offered: Collection[str] = ()) -> int:
@@ -117,7 +25,7 @@ def load_demo(report: Callable[[str], None], offered: Collection[str] = ()) -> i
     ValidationError when a file cannot become a layer.
     """
     there = set(Layer.objects.with_tiles().values_list("slug", flat=True))
-    missing = [layer for layer in LAYERS if layer.slug not in there and layer.slug not in offered]
+    missing = [layer for layer in layers.LAYERS if layer.slug not in there and layer.slug not in offered]
     for number, layer in enumerate(missing, start=1):
         stored = load(layer)
         if layer.slug == JAMS:
@@ -132,7 +40,7 @@ def load_demo_once(report: Callable[[str], None], memory: Path) -> int:
     """Loads the layers that were never offered to this site, and remembers in a file that they were."""
     offered = read_offered(memory)
     loaded = load_demo(report, offered)
-    remembered = sorted({*offered, *(layer.slug for layer in LAYERS)})
+    remembered = sorted({*offered, *(layer.slug for layer in layers.LAYERS)})
     written = memory.with_name(f"{memory.name}.new")
     written.write_text("".join(f"{slug}\n" for slug in remembered))
     written.replace(memory)
@@ -159,14 +67,14 @@ def vary_speeds() -> None:
 
 def load(layer: DemoLayer) -> Layer:
     weight = point_style.weight_of(layer.fields.get("style"))
-    compiled = compiling.compile_layer(layer.kind, (DATA / layer.file).read_bytes(), weight=weight)
+    compiled = compiling.compile_layer(layer.kind, (layers.DATA / layer.file).read_bytes(), weight=weight)
     compiled = storing.size_blocks(layer.slug, compiled, layer.fields)
     return storing.store_layer(layer.slug, compiled, layer.fields)
 
 
 def read_segments() -> Sequence[speeds.Segment]:
     """Returns the Underground's segments, each placed at its middle point."""
-    features = json.loads((DATA / "tube.geojson").read_text())["features"]
+    features = json.loads((layers.DATA / "tube.geojson").read_text())["features"]
     return [segment_of(feature) for feature in features]
 
 

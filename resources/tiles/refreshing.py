@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from celery import current_app
 from kombu.exceptions import OperationalError
+from redis.exceptions import ConnectionError as NotRunning
 from redis.exceptions import RedisError
 
 from resources import locks
@@ -40,6 +41,8 @@ def refresh_soon(slug: str, version: int) -> None:
         if not connections.client("state").set(_asked(slug), 1, nx=True, ex=ASKED_SECONDS):
             return
         current_app.send_task(TASK, [slug, version], queue=QUEUE, retry=False, ignore_result=True)
+    except NotRunning:
+        _log.debug("no tiles are refreshed: the site is not running")
     except (RedisError, OperationalError, OSError) as error:
         _log.warning("popular tiles are not refreshed before they are asked for", extra={"error": str(error)})
 

@@ -215,6 +215,11 @@ class Stack(Site):
             raise RuntimeError(f"{' '.join(arguments)} failed:\n{done.stdout}\n{done.stderr}")
         return done.stdout
 
+    def start_command(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Starts a management command on the stack; whoever calls ends it."""
+        command = [sys.executable, "manage.py", *arguments]
+        return subprocess.Popen(command, cwd=ROOT, env=self._managed(), stdout=subprocess.PIPE, text=True)
+
     def _managed(self) -> dict[str, str]:
         return {**self.environment, "PUBLIC_URL": self.base_url}
 

@@ -1,6 +1,7 @@
 """What beat publishes: tasks that there are, for a queue that is worked on, none of them piling up."""
 
 import pytest
+from celery.beat import Scheduler
 
 from project import schedule
 from project.celery import app
@@ -23,3 +24,14 @@ def test_what_waited_until_its_next_time_is_dropped_but_not_sooner_than_ten_seco
     often, seldom = schedule.schedule(schedule.TRAFFIC, schedule.PRUNING).values()
     assert often == {"task": tasks.read_traffic.name, "schedule": 2.0, "options": {"queue": "work", "expires": 10}}
     assert (seldom["schedule"], seldom["options"]["expires"]) == (300.0, 300)
+
+
+def test_a_new_site_scans_its_feeds_at_once_and_one_that_starts_again_when_it_is_time() -> None:
+    beat = Scheduler(app, lazy=True)
+    entries = schedule.schedule((schedule.SCAN, schedule.SCAN_TASK, 60), schedule.PRUNING)
+    beat.update_from_dict(entries)
+    scan, pruning = (beat.schedule[name] for name in (schedule.SCAN, schedule.PRUNING[0]))
+    assert (scan.is_due()[0], pruning.is_due()[0]) == (True, False)
+    beat.schedule[schedule.SCAN] = next(scan)
+    beat.merge_inplace(entries)  # type: ignore[arg-type]  # as at every start
+    assert not beat.schedule[schedule.SCAN].is_due()[0]

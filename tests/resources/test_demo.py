@@ -14,7 +14,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from resources import overview, tasks
-from resources.demo import converting, loading, speeds
+from resources.demo import converting, layers, loading, speeds
 from resources.models import Layer
 from resources.tiles.keeping import storing
 from resources.tiles.reading import points
@@ -163,8 +163,8 @@ def test_a_line_without_data_has_no_speed() -> None:
 @pytest.mark.django_db
 def test_the_demo_loads_its_layers_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("demo")
-    assert set(Layer.objects.values_list("slug", flat=True)) == {layer.slug for layer in loading.LAYERS}
-    assert len(capsys.readouterr().out.splitlines()) == len(loading.LAYERS)
+    assert set(Layer.objects.values_list("slug", flat=True)) == {layer.slug for layer in layers.LAYERS}
+    assert len(capsys.readouterr().out.splitlines()) == len(layers.LAYERS)
     for layer in Layer.objects.all():
         layer.full_clean()
 
@@ -191,7 +191,7 @@ def test_the_demo_leaves_alone_what_an_admin_changed() -> None:
 def test_what_an_admin_deleted_is_not_loaded_again_when_the_site_starts(tmp_path: Path) -> None:
     memory = tmp_path / "demo_loaded"
     call_command("demo", once=memory)
-    assert Layer.objects.count() == len(loading.LAYERS)
+    assert Layer.objects.count() == len(layers.LAYERS)
     Layer.objects.filter(slug="london").delete()
     call_command("demo", once=memory)
     assert not Layer.objects.filter(slug="london").exists()
@@ -203,7 +203,7 @@ def test_a_site_that_has_the_demo_gets_layers_that_are_new_to_it(tmp_path: Path)
     memory.touch()
     call_command("demo", once=memory)
     assert list(Layer.objects.values_list("slug", flat=True)) == ["earthquakes"]
-    assert set(memory.read_text().split()) == {layer.slug for layer in loading.LAYERS}
+    assert set(memory.read_text().split()) == {layer.slug for layer in layers.LAYERS}
 
 
 @pytest.mark.django_db
@@ -236,7 +236,7 @@ def test_explosions_and_magnitudes_below_nothing_are_no_earthquakes_of_the_demo(
 @pytest.mark.django_db
 def test_the_undergrounds_layer_has_speeds_and_says_that_they_are_generated() -> None:
     call_command("demo")
-    layer = Layer.objects.get(slug=loading.JAMS)
+    layer = Layer.objects.get(slug=layers.JAMS)
     assert layer.segments - 20 < layer.speeds_known < layer.segments
     assert "generated" in layer.note
 
@@ -244,16 +244,16 @@ def test_the_undergrounds_layer_has_speeds_and_says_that_they_are_generated() ->
 @pytest.mark.django_db
 def test_new_speeds_make_a_new_version() -> None:
     call_command("demo")
-    before = Layer.objects.get(slug=loading.JAMS).version
+    before = Layer.objects.get(slug=layers.JAMS).version
     loading.store_speeds(loading.read_segments())
-    assert Layer.objects.get(slug=loading.JAMS).version > before
+    assert Layer.objects.get(slug=layers.JAMS).version > before
 
 
 @pytest.mark.django_db
 def test_every_generated_speed_belongs_to_a_segment() -> None:
     call_command("demo")
     values = speeds.with_free_flow(0, loading.read_segments())
-    assert storing.store_speeds(loading.JAMS, values).unknown == 0
+    assert storing.store_speeds(layers.JAMS, values).unknown == 0
 
 
 @pytest.mark.django_db
@@ -300,9 +300,9 @@ def test_a_waiting_instance_elsewhere_is_allowed_by_the_pages_policy() -> None:
 @pytest.mark.django_db
 def test_the_speeds_of_the_demo_vary() -> None:
     call_command("demo")
-    before = Layer.objects.get(slug=loading.JAMS).version
+    before = Layer.objects.get(slug=layers.JAMS).version
     tasks.vary_demo()
-    assert Layer.objects.get(slug=loading.JAMS).version > before
+    assert Layer.objects.get(slug=layers.JAMS).version > before
 
 
 @pytest.mark.django_db

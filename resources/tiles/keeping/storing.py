@@ -158,7 +158,8 @@ def put_in_service(
         else:
             layer.save_touched(touched, current, written)
         transaction.on_commit(partial(delete_unused, replaced), robust=True)
-        transaction.on_commit(partial(refreshing.refresh_soon, layer.slug, layer.version), robust=True)
+        if current:  # of a new layer nothing is popular
+            transaction.on_commit(partial(refreshing.refresh_soon, layer.slug, layer.version), robust=True)
     return layer
 
 

@@ -25,6 +25,7 @@ def stack() -> Iterator[Stack]:
         RETRY_MAX_PREPARE_SECONDS="60",
         HOT_SECONDS=str(HOT_SECONDS),
         PAINT_WORKERS="2",
+        LAYER_BLOCK_SECONDS="0",
         RETRY_REDIS_TIMEOUT="0.3",
     ) as running:
         yield running

@@ -63,6 +63,15 @@ def test_changes_in_quick_succession_share_one_turn(changed: int, monkeypatch: p
     assert sent[-1] == (refreshing.TASK, ["jams", 4])
 
 
+def test_a_site_that_is_not_running_is_given_its_layers_quietly(
+    redis_servers: RedisServers, load: Load, caplog: pytest.LogCaptureFixture
+) -> None:
+    redis_servers.state.stop()
+    load()
+    refreshing.refresh_soon("jams", 1)
+    assert caplog.records == []
+
+
 def test_a_redis_server_that_is_away_fails_no_change(redis_servers: RedisServers) -> None:
     redis_servers.state.stop()
     refreshing.refresh_soon("jams", 1)

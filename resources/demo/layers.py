@@ -1,0 +1,98 @@
+"""The demo's layers: their files, whose they are, how they look. PURE."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+DATA = Path(__file__).parent / "data"
+JAMS = "jams"
+
+NATURAL_EARTH = "Natural Earth"
+OPENSTREETMAP = "© OpenStreetMap contributors, https://www.openstreetmap.org/copyright"
+CROWN = "Contains National Statistics and Ordnance Survey data © Crown copyright and database right 2015"
+USGS = "Earthquakes: U.S. Geological Survey, https://earthquake.usgs.gov"
+GENERATED = "The lines are real, as of 2018. The speeds are generated: nobody measured them."
+
+
+@dataclass(frozen=True, slots=True)
+class DemoLayer:
+    """A layer of the demo: its file, and its fields where they differ from the defaults."""
+
+    slug: str
+    kind: Literal["lines", "areas", "points"]
+    file: str
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+LAYERS = (
+    DemoLayer(
+        "land",
+        "areas",
+        "land.geojson",
+        {
+            "title": "Land",
+            "base": True,
+            "order": 0,
+            "style": {"colours": {"fill": "#f5f2ea", "outline": "#f5f2ea00"}},
+            "attribution": NATURAL_EARTH,
+            "fresh_seconds": 86_400,
+            "client_seconds": 300,
+        },
+    ),
+    DemoLayer(
+        "london",
+        "areas",
+        "london.geojson",
+        {
+            "title": "London boroughs",
+            "base": True,
+            "order": 10,
+            "min_zoom": 7,
+            "style": {"colours": {"fill": "#e6e2d7", "outline": "#faf8f3"}, "widths": {"8": 0.5, "12": 1.5, "16": 3}},
+            "attribution": CROWN,
+            "fresh_seconds": 86_400,
+            "client_seconds": 300,
+        },
+    ),
+    DemoLayer(
+        "countries",
+        "lines",
+        "countries.geojson",
+        {
+            "title": "Countries",
+            "base": True,
+            "order": 20,
+            "style": {"colours": {"grey": "#aaa290"}, "widths": {"2": 0.7, "6": 1.2, "12": 2}},
+            "attribution": NATURAL_EARTH,
+            "fresh_seconds": 86_400,
+            "client_seconds": 300,
+        },
+    ),
+    DemoLayer(
+        "earthquakes",
+        "points",
+        "earthquakes.geojson",
+        {
+            "title": "Earthquakes",
+            "order": 25,
+            "style": {"mode": "clusters", "weight": "mag"},
+            "attribution": USGS,
+            "note": "One week, 31 January to 7 February 2018.",
+            "fresh_seconds": 86_400,
+            "client_seconds": 300,
+        },
+    ),
+    DemoLayer(
+        JAMS,
+        "lines",
+        "tube.geojson",
+        {
+            "title": "London Underground",
+            "order": 30,
+            "style": {"widths": {"7": 1, "10": 2.5, "12": 4, "15": 8}},
+            "attribution": OPENSTREETMAP,
+            "note": GENERATED,
+            "fresh_seconds": 3600,
+        },
+    ),
+)

@@ -1,0 +1,54 @@
+"""Pre-warming on the whole site: nginx has what was prepared, and kills leave nothing wrong."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.flows.layers import load_line
+from tests.flows.stack import Stack, eventually
+
+pytestmark = [pytest.mark.timed, pytest.mark.no_database]
+
+ZOOMS = "0-7"
+CONTENT = "retry:content:tile:{}:*"
+
+
+@pytest.fixture(scope="module")
+def calm(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A layer that nobody disturbs."""
+    load_line(stack, "calm", tmp_path_factory.mktemp("calm"))
+    assert "0 failed" in stack.manage("prewarm", "--layer", "calm", "--zoom", ZOOMS)
+    return "calm"
+
+
+def test_what_was_prepared_comes_from_nginx(stack: Stack, calm: str) -> None:
+    answer = requests.get(f"{stack.base_url}/tiles/{calm}/1/0/0.png", timeout=10)
+    assert "nginx; hit" in answer.headers["Cache-Status"]
+
+
+def test_a_run_goes_on_after_kills_of_it_and_of_painters(stack: Stack, calm: str, tmp_path: Path) -> None:
+    load_line(stack, "warm", tmp_path)
+    command = ("prewarm", "--layer", "warm", "--zoom", ZOOMS)
+    with stack.start_command(*command) as run:
+        eventually(lambda: len(_tiles(stack, "warm")) > 10, 60, "some tiles are there")
+        for pid in stack.pids("paint-warm"):
+            os.kill(pid, signal.SIGKILL)
+        run.kill()
+    assert len(_tiles(stack, "warm")) < len(_tiles(stack, calm))
+    assert "0 failed" in stack.manage(*command, "--continue")
+    tiles = _tiles(stack, calm)
+    assert _tiles(stack, "warm") == tiles
+    with requests.Session() as session:
+        for tile in tiles:
+            warm, other = (session.get(f"{stack.base_url}/tiles/{slug}/{tile}", timeout=10) for slug in ("warm", calm))
+            assert warm.content == other.content
+            assert warm.history == []
+
+
+def _tiles(stack: Stack, slug: str) -> set[str]:
+    """The addresses, within the layer, of those that are in the cache."""
+    keys = (key.decode().split(":") for key in stack.cache.scan_iter(CONTENT.format(slug)))
+    return {f"{z}/{x}/{y}.{form}" for *_, z, x, y, form in keys}
