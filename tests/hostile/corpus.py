@@ -7,8 +7,8 @@
     /loop         a redirect to itself
     /half/7/1000  half of it, then the connection breaks
 
-An answer takes up to DELAY seconds and a third of that at least, half of it before its head and half before its body:
-who abandons a body at its head is seen to.
+An answer takes up to DELAY seconds and a third of that at least, half of it before its head and half before its body,
+if it has one: who abandons a body at its head is seen to.
 
 Prints the port, which is the same at all addresses. Each request is a line of the log once its answer has ended.
 """
@@ -108,9 +108,9 @@ async def respond(  # noqa: PLR0917  one request, by all that tells it from othe
     fields = "".join(f"{field}\r\n" for field in answer.fields)
     body = b"" if method == "HEAD" else answer.body[: len(answer.body) // 2] if answer.is_half else answer.body
     try:
-        await asyncio.sleep(pause / 2)
+        await asyncio.sleep(pause / 2 if body else pause)
         writer.write(f"HTTP/1.1 {answer.status}\r\n{fields}Content-Length: {len(answer.body)}\r\n\r\n".encode())
-        await asyncio.sleep(pause / 2)
+        await asyncio.sleep(pause / 2 if body else 0)
         for start in range(0, 0 if reader.at_eof() else len(body), BLOCK):
             writer.write(body[start : start + BLOCK])
             await writer.drain()
