@@ -42,6 +42,8 @@ uploader.run_once(0)
 
 ANSWER = """
 from django.test import Client
+
+pytestmark = pytest.mark.no_database
 answer = Client().get({address!r}, headers={{"Host": {host!r}, "X-Front": "1"}})
 print(answer.status_code, answer["Location"])
 """

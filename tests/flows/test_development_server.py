@@ -121,6 +121,7 @@ def test_many_clients_of_one_process_cost_one_preparation(server: DevelopmentSer
     assert server.executions(name) == 1
 
 
+@pytest.mark.no_database
 def test_a_server_beside_the_site_uses_its_workers_and_waits_itself(beside: str, stack: Stack, name: str) -> None:
     answer = requests.get(f"{beside}/slow/{name}?seconds=0.5", timeout=30)
     assert [step.status_code for step in answer.history] == [302, 302]

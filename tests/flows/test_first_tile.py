@@ -2,10 +2,13 @@
 
 from uuid import uuid4
 
+import pytest
 import requests
 
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack
+
+pytestmark = pytest.mark.no_database
 
 
 def test_cold_content_comes_after_exactly_two_redirects(stack: Stack) -> None:

@@ -10,6 +10,8 @@ from tests.flows.layers import colour_of, load_line
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
 
+pytestmark = pytest.mark.no_database
+
 WAIT_SECONDS = 2
 MAX_WAITS = 2
 BACKLOG = 5
