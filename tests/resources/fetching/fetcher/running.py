@@ -3,8 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from retry import standings
 from tests.conftest import RedisServers
-from tests.hostile.origin import Behaviour, Origin, Peer
+from tests.hostile.origin import Behaviour, Origin, Peer, answer
+from tests.resources.fetching.fetchers import ended, fetching, want
+from tests.resources.fetching.pages import page_work
 
 
 def run(test: Callable[[Origin], Awaitable[None]]) -> None:
@@ -30,3 +33,24 @@ def leftovers(servers: RedisServers) -> list[bytes]:
     kept = (b"fetch:domain", b"fetch:token", b"fetch:idle", b"fetch:queued", b"fetch:evidence", b"retry:d")
     kept_too = (b"retry:token", b"retry:started", b"retry:failure", b"fetch:stalls", b"fetch:fetchers")
     return [key for key in servers.state.client.scan_iter() if not key.startswith(kept + kept_too)]
+
+
+async def one_joins_late(origin: Origin) -> None:
+    """Two want a page, one of them while it is in flight already: both have it, by one request."""
+    arrived, go = asyncio.Event(), asyncio.Event()
+
+    async def held(peer: Peer) -> None:
+        arrived.set()
+        await go.wait()
+        await answer(body=b"page")(peer)
+
+    url = origin.does("/a", held)
+    first, late = page_work(url, "first"), page_work(url, "late")
+    async with fetching():
+        await want(first)
+        await arrived.wait()
+        await want(late)
+        go.set()
+        for work in (first, late):
+            assert isinstance(await ended(work), standings.Done)
+    assert origin.targets == ["/a"]

@@ -16,7 +16,7 @@ from resources.snapshots import Snapshot
 from retry import connections, standings
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, Peer, answer
-from tests.resources.fetching.fetcher.running import in_turn, leftovers, run
+from tests.resources.fetching.fetcher.running import in_turn, leftovers, one_joins_late, run
 from tests.resources.fetching.fetchers import WAIT_SECONDS, content, ended, fetching, want
 from tests.resources.fetching.handed_over import jobs
 from tests.resources.fetching.pages import QUICK, TASK, page_work
@@ -105,26 +105,7 @@ def test_what_several_want_is_one_request_and_all_get_it(servers: RedisServers) 
 
 
 def test_who_joins_while_it_is_in_flight_gets_it_too() -> None:
-    async def test(origin: Origin) -> None:
-        arrived, go = asyncio.Event(), asyncio.Event()
-
-        async def held(peer: Peer) -> None:
-            arrived.set()
-            await go.wait()
-            await answer(body=b"page")(peer)
-
-        url = origin.does("/a", held)
-        first, late = page_work(url, "first"), page_work(url, "late")
-        async with fetching():
-            await want(first)
-            await arrived.wait()
-            await want(late)
-            go.set()
-            assert isinstance(await ended(first), standings.Done)
-            assert isinstance(await ended(late), standings.Done)
-        assert origin.targets == ["/a"]
-
-    run(test)
+    run(one_joins_late)
 
 
 def test_what_fails_for_a_while_is_tried_again_while_clients_wait() -> None:

@@ -15,7 +15,7 @@ from retry.errors import StoreUnavailable
 from retry.scripts import Call, Server
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, Peer, answer
-from tests.resources.fetching.fetcher.running import in_turn, run
+from tests.resources.fetching.fetcher.running import in_turn, one_joins_late, run
 from tests.resources.fetching.fetchers import at_rest, ended, fetching, stands, want
 from tests.resources.fetching.pages import page_work
 
@@ -219,26 +219,7 @@ def test_a_retry_whose_queueing_was_not_heard_of_is_no_failure(lost_report: list
 
 
 def test_who_joined_late_is_told_though_the_report_was_not_heard_of(lost_report: list[Call]) -> None:
-    async def test(origin: Origin) -> None:
-        arrived, go = asyncio.Event(), asyncio.Event()
-
-        async def held(peer: Peer) -> None:
-            arrived.set()
-            await go.wait()
-            await answer(body=b"page")(peer)
-
-        url = origin.does("/a", held)
-        first, late = page_work(url, "first"), page_work(url, "late")
-        async with fetching():
-            await want(first)
-            await arrived.wait()
-            await want(late)
-            go.set()
-            for work in (first, late):
-                assert isinstance(await ended(work), standings.Done)
-        assert origin.targets == ["/a"]
-
-    run(test)
+    run(one_joins_late)
     assert lost_report
 
 
