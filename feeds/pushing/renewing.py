@@ -66,12 +66,7 @@ class Missed:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """It was taken back."""
-
-
-Answer = Granted | Awaited | Refused | Missed | Taken
+Answer = Granted | Awaited | Refused | Missed
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +115,6 @@ def after(before: Standing, answer: Answer, now: datetime, luck: float, rules: R
             return _refused(before, answer, now, luck)
         case Missed(why):
             return _missed(before, why, now, luck)
-        case Taken():
-            return ended(before, now, "It was taken back.")
 
 
 def granted(before: Standing, lease: timedelta, luck: float, rules: Rules, since: datetime) -> Standing:

@@ -99,7 +99,7 @@ def _noted(body: bytes) -> tuple[bool, str] | None:
             held = json.loads(body)
             return _said(held.get("success"), held.get("msg"))
         root = xmlrpc.tree(body)
-    except ValueError:
+    except (ValueError, RecursionError):  # JSON may be nested deeper than can be read
         return None
     found = next((each for each in root.iter(etree.Element) if each.get("success") is not None), None)
     return None if found is None else _said(found.get("success"), found.get("msg"))

@@ -93,6 +93,13 @@ def test_a_bomb_is_not_read() -> None:
     assert isinstance(answer(bomb.decode().encode("utf-16"), was_called=False), Missed)
 
 
+def test_what_is_nested_without_end_is_no_success() -> None:
+    for opening in (b'{"a":', b"<a>"):
+        deep = opening * (ours.MOST_BYTES // len(opening))
+        assert isinstance(answer(deep, was_called=False), Missed)
+        assert isinstance(answer(deep, was_called=True), Missed)
+
+
 @pytest.mark.parametrize("returned", [True, 1])
 def test_a_call_that_returns_true_succeeded(returned: bool) -> None:
     body = xmlrpc.client.dumps((returned,), methodresponse=True).encode()
