@@ -25,7 +25,8 @@ _log = logging.getLogger("tarry.feeds")
 def take(feed_id: int, url: str) -> bool:
     """Whether what waits has told all that there is to know: the origin need not be asked.
 
-    Not where nothing waits, less than was delivered, or something that is no feed. Raises DatabaseError and BusyError.
+    Not where nothing waits, less than was delivered, or something that is no feed or older than what is stored: what
+    came late was never read. Raises DatabaseError and BusyError.
     """
     waiting = deliveries.waiting(feed_id)
     if not waiting:
@@ -34,7 +35,7 @@ def take(feed_id: int, url: str) -> bool:
     if len(waiting) >= _delivered(feed_id):
         taken = {_take(feed_id, url, one, is_last=one is waiting[-1]) for one in waiting}
     deliveries.done(feed_id, len(waiting))
-    return Stored.STORED in taken and not taken & {Stored.GONE, None}
+    return taken == {Stored.STORED}
 
 
 def take_all(feed_ids: Iterable[int], until: float) -> None:

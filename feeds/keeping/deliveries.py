@@ -82,12 +82,16 @@ def keep(feed_id: int, delivery: Delivery) -> None:
 
 
 def waiting(feed_id: int) -> list[Delivery]:
-    """Those that wait, in the order in which they came; none where `cache` is away."""
+    """Those that wait, in the order in which they came; none where `cache` is away.
+
+    Those that come at once may be kept in another order than that.
+    """
     try:
         held = connections.client("cache").lrange(_waiting(feed_id), 0, -1)
     except RedisError:
         return []
-    return [Delivery.read(one) for one in held if isinstance(one, bytes)]
+    found = [Delivery.read(one) for one in held if isinstance(one, bytes)]
+    return sorted(found, key=lambda one: one.received_at)
 
 
 def done(feed_id: int, number: int) -> None:

@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Value
+from django.db.models.functions import Greatest
 
 from ..models import Feed
 from ..readings import Reading
@@ -32,7 +33,7 @@ def store(feed: Feed, kept: Kept, reading: Reading, received_at: datetime, now: 
         news, changed = storing.has_news(feed, reading), bool(reading.rows)
         reliance = trust.note(feed, received_at, has_news=news, has_changed=changed)
         fields: dict[str, Any] = {**storing.taken_up(received_at), "is_pushed": reliance.is_relied_on}
-        fields["delivered"] = F("delivered") - 1
+        fields["delivered"] = Greatest(F("delivered") - 1, Value(0))  # one may wait that was not counted yet
         if feed.is_pushed and not reliance.is_relied_on:
             fields |= trust.tightened(now, random.random())
         if not is_last:

@@ -83,6 +83,60 @@ def test_several_are_read_in_their_order_and_the_origin_once_they_are_too_many()
     assert titles() == ["one"]
 
 
+def test_those_that_come_at_once_and_are_kept_the_other_way_round_are_all_read() -> None:
+    async def test(origin: Origin) -> None:
+        await read_once(origin, rss("one"))
+        now = datetime.now(UTC)
+        for text, at in (("three", now), ("two", now - timedelta(milliseconds=5))):
+            await in_a_thread(deliver)(rss(text), at)
+        await gather()
+        assert origin.asked == []
+
+    gathered_from(test)
+    assert titles() == ["one", "three", "two"]
+
+
+def test_one_that_is_kept_after_a_later_one_was_read_has_the_origin_asked() -> None:
+    async def test(origin: Origin) -> None:
+        await read_once(origin, rss("one"))
+        origin.does("/f", feed(rss("one", "two", "three", "four")))
+        first = datetime.now(UTC)
+        await in_a_thread(deliver)(rss("three"))
+        await gather()
+        assert origin.asked == []
+        await in_a_thread(deliver)(rss("two"), first)
+        await in_a_thread(deliver)(rss("four"))
+        await gather()
+        assert len(origin.asked) == 1
+
+    gathered_from(test)
+    assert titles() == ["four", "one", "three", "two"]
+
+
+def test_one_that_was_kept_by_a_process_that_then_died_hides_no_loss() -> None:
+    """It is read when the hub has sent it again; what is lost after that has the origin asked."""
+
+    def lose() -> None:
+        deliver(rss("one", "lost"))
+        connections.client("cache").flushall()
+        deliver(rss("one", "late"))
+
+    async def test(origin: Origin) -> None:
+        await read_once(origin, rss("one"))
+        at = datetime.now(UTC)
+        await in_a_thread(deliveries.keep)((await in_a_thread(row)()).pk, Delivery(rss("two"), "", at))
+        await in_a_thread(deliver)(rss("two"))
+        await gather()
+        assert (origin.asked, (await in_a_thread(row)()).delivered) == ([], 0)
+        origin.does("/f", feed(rss("one", "two", "lost", "late")))
+        await in_a_thread(lose)()
+        await gather()
+        assert len(origin.asked) == 1
+
+    gathered_from(test)
+    assert titles() == ["late", "lost", "one", "two"]
+
+
 @pytest.mark.parametrize("body", [b"<html><p>Not a feed", b""])
 def test_where_what_was_delivered_is_no_feed_the_origin_is_asked(body: bytes) -> None:
     async def test(origin: Origin) -> None:
