@@ -6,7 +6,7 @@ The request's intent is stored before it is sent: servers verify it while it is 
 import logging
 import random
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django.db import Error as DatabaseError
 
@@ -24,6 +24,8 @@ from . import standings, wanting
 from .asking import PROTOCOLS, SUBSCRIBE, UNSUBSCRIBE, Asking
 
 AGAIN_SECONDS = 5.0
+AHEAD = timedelta(minutes=10)
+"""What is due later than so is not asked for: it has been."""
 IN_VAIN = 3
 """After so many attempts another server is asked, if the feed names one."""
 
@@ -39,10 +41,10 @@ class AskHub:
     def fetch(self, *arguments: Argument) -> Fetch | Mapping[str, Prepared]:
         """The request; nothing where nothing is to be asked any more. Raises PreparationError."""
         try:
-            subscription = _subscription(arguments)
-            if subscription is None or subscription.state == State.ENDED.value:
+            subscription, now = _subscription(arguments), datetime.now(UTC)
+            if subscription is None or subscription.state == State.ENDED.value or _is_there(subscription, now):
                 return {}
-            return _begun(subscription, datetime.now(UTC))
+            return _begun(subscription, now)
         except DatabaseError as error:
             raise _unreadable() from error
 
@@ -69,6 +71,15 @@ def settle(subscription: Subscription, answer: Answer, now: datetime) -> None:
         return
     if after.state is State.DENIED or (after.state is State.WANTED and after.failures >= IN_VAIN):
         wanting.pass_over(subscription)
+
+
+def _is_there(subscription: Subscription, now: datetime) -> bool:
+    """Whether what is to be asked for is in force already: the work is done again whose fetcher was killed after that.
+
+    What is due by a clock that is a little behind is due.
+    """
+    stands = standings.standing_of(subscription)
+    return stands.is_in_force(now) and stands.due_at is not None and stands.due_at > now + AHEAD
 
 
 def _begun(subscription: Subscription, now: datetime) -> Fetch | Mapping[str, Prepared]:

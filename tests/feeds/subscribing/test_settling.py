@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from feeds.pushing.discovering import Kind
-from feeds.pushing.renewing import Awaited, Missed, State
+from feeds.pushing.renewing import CLOUD_LEASE, Awaited, Granted, Missed, State
 from feeds.subscribing import preparing, verifying, wanting
 from feeds.subscriptions import Subscription
 from resources.fetching.outcomes import Failed, Failure, Timing
+from resources.fetching.requests import Fetch
 from tests.feeds.rows import feed
 from tests.feeds.subscribed import TOKEN, subscription
 
@@ -44,3 +45,18 @@ def test_an_answer_that_comes_after_the_feed_was_paused_is_none_to_what_the_hub_
     preparing.TASK.prepare(refused, "https://hub.example/", asked.pk)
     asked.refresh_from_db()
     assert (asked.state, asked.due_at) == (State.LEAVING.value, NOW)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_what_was_granted_before_its_fetcher_was_killed_is_not_asked_for_twice(kind: Kind) -> None:
+    held = subscription(feed("a"), kind, due_at=NOW)
+    arguments = ("https://hub.example/", held.pk)
+    assert isinstance(preparing.TASK.fetch(*arguments), Fetch)
+    if kind is Kind.WEBSUB:
+        assert verifying.begin(TOKEN, held.topic, WEEK, NOW)
+    else:
+        held.refresh_from_db()
+        preparing.settle(held, Granted(CLOUD_LEASE), NOW)
+    before = Subscription.objects.values().get()
+    assert preparing.TASK.fetch(*arguments) == {}
+    assert Subscription.objects.values().get() == before
