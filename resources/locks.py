@@ -1,6 +1,6 @@
 """Locks in `state`, for what one process at a time is enough for. Two at once do no harm: no lock keeps them out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
@@ -41,6 +41,12 @@ def held(name: str, seconds: int) -> Iterator[Lock | None]:
         if ours:
             with state() as client:
                 client.eval(_RELEASE, 1, name, token)
+
+
+def alone(name: str, seconds: int, work: Callable[[], int]) -> int:
+    """What the work returns; 0, without it, while somebody else is at it. Raises StoreUnavailable, and what it does."""
+    with held(name, seconds) as lock:
+        return 0 if lock is None else work()
 
 
 @contextmanager

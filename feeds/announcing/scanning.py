@@ -6,6 +6,7 @@ front has no older ones any more.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 
@@ -34,12 +35,11 @@ def scan(now: datetime) -> int:
 
     Raises StoreUnavailable and DatabaseError.
     """
-    if not settings.FEEDS_HUB:
-        return 0
-    with locks.held(LOCK, LOCK_SECONDS) as lock:
-        if lock is None:
-            return 0
-        return sum(_announce(one, now) for one in _rested(changed.changed(now, MOST_AT_ONCE)))
+    return locks.alone(LOCK, LOCK_SECONDS, partial(_scan, now)) if settings.FEEDS_HUB else 0
+
+
+def _scan(now: datetime) -> int:
+    return sum(_announce(one, now) for one in _rested(changed.changed(now, MOST_AT_ONCE)))
 
 
 def _rested(found: Sequence[Changed]) -> list[Changed]:

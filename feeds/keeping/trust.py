@@ -4,10 +4,8 @@ import random
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
-from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Value
 from django.db.models.functions import Least
 
@@ -69,10 +67,14 @@ def tightened(now: datetime, luck: float) -> dict[str, Any]:
     return {"is_pushed": False, "next_check_at": Least(F("next_check_at"), Value(now + WITHIN * luck))}
 
 
-def tighten_unsubscribed(now: datetime) -> None:
-    """The same for all whose subscription is not in force any more. Raises DatabaseError."""
+def tighten_untold(now: datetime) -> None:
+    """The same for all whose subscription is not in force any more, or whose hub is not trusted any more.
+
+    Raises DatabaseError.
+    """
     in_force = Subscription.objects.filter(feed=OuterRef("pk"), state=State.VERIFIED.value, expires_at__gt=now)
-    lost = Feed.objects.filter(~Exists(in_force), is_pushed=True).values_list("pk", flat=True)
+    told = in_force.filter(hub__trusted_since__isnull=False)
+    lost = Feed.objects.filter(~Exists(told), is_pushed=True).values_list("pk", flat=True)
     if found := list(lost):
         tighten(found, now)
 
@@ -106,7 +108,7 @@ def _fields(record: Record) -> dict[str, object]:
 
 
 def _score(hub_id: int, found: Verdict, pushed_at: datetime | None, now: datetime) -> Score:
-    """The hub's score with this in it. Other feeds of one that has lost its trust are polled again."""
+    """The hub's score with this in it."""
     hub = Hub.objects.select_for_update().get(pk=hub_id)
     before, after = score_of(hub), trusting.scored(score_of(hub), found)
     was_trusted, is_trusted = trusting.is_trusted(before), trusting.is_trusted(after)
@@ -116,11 +118,4 @@ def _score(hub_id: int, found: Verdict, pushed_at: datetime | None, now: datetim
     if was_trusted != is_trusted:
         fields["trusted_since"] = now if is_trusted else None
     Hub.objects.filter(pk=hub_id).update(**fields)
-    if was_trusted and not is_trusted:
-        transaction.on_commit(partial(_tighten_all, hub_id, now))  # no locks of other feeds beside this one's
     return after
-
-
-def _tighten_all(hub_id: int, now: datetime) -> None:
-    told_of = Feed.objects.filter(subscriptions__hub=hub_id, is_pushed=True)
-    tighten(list(told_of.values_list("pk", flat=True)), now)

@@ -1,6 +1,7 @@
 """The scan of subscriptions: which there are to be, and which are due. It waits for no answer."""
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 
@@ -15,17 +16,19 @@ KEPT = timedelta(days=30)
 
 
 def scan(now: datetime) -> int:
-    """One scan: how many requests were handed over. Does nothing while another one is at it, or without FEEDS_PUSH.
+    """One scan: how many requests were handed over. Does nothing while another one is at it. Asks nobody without
+    FEEDS_PUSH.
 
     Raises StoreUnavailable and DatabaseError.
     """
+    return locks.alone(LOCK, LOCK_SECONDS, partial(_scan, now))
+
+
+def _scan(now: datetime) -> int:
+    wanting.end_unwanted(now)
+    wanting.prune(now - KEPT)
+    trust.tighten_untold(now)
     if not settings.FEEDS_PUSH:
         return 0
-    with locks.held(LOCK, LOCK_SECONDS) as lock:
-        if lock is None:
-            return 0
-        wanting.end_unwanted(now)
-        wanting.prune(now - KEPT)
-        trust.tighten_unsubscribed(now)
-        wanting.begin_wanted(now)
-        return handing.hand_over_due(now)
+    wanting.begin_wanted(now)
+    return handing.hand_over_due(now)

@@ -127,25 +127,25 @@ def test_a_feed_whose_subscription_has_ended_is_polled_again_within_the_hour() -
     told, lost = Followed("told"), Followed("lost", url="https://another.example/")
     Feed.objects.update(is_pushed=True, next_check_at=told.now + DAY)
     Subscription.objects.filter(feed=lost.pk).update(expires_at=told.now - DAY)
-    trust.tighten_unsubscribed(told.now)
+    Hub.objects.update(trusted_since=told.now)
+    trust.tighten_untold(told.now)
     assert (told.row().is_pushed, told.row().next_check_at) == (True, told.now + DAY)
     assert not lost.row().is_pushed
     assert lost.row().next_check_at <= told.now + trust.WITHIN
 
 
-def test_a_hub_that_stops_telling_has_all_of_its_feeds_polled_again(
-    django_capture_on_commit_callbacks: object,
-) -> None:
+def test_a_hub_that_stops_telling_has_all_of_its_feeds_polled_again() -> None:
     quiet, others = Followed("quiet"), [Followed(f"other-{number}") for number in range(4)]
     for one in (quiet, *others):
         for _ in range(ENOUGH):
             one.look(pushed=True)
     elsewhere = Followed("elsewhere", url="https://another.example/")
     Feed.objects.filter(pk=elsewhere.pk).update(is_pushed=True)
-    with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]
-        for one in others:
-            one.look()
+    Hub.objects.filter(subscriptions__feed=elsewhere.pk).update(trusted_since=elsewhere.now)
+    for one in others:
+        one.look()
     assert hub().trusted_since is None
+    trust.tighten_untold(others[0].now)
     row = quiet.row()
     assert not row.is_pushed
     assert row.next_check_at <= others[0].now + trust.WITHIN

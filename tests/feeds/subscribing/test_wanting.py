@@ -13,7 +13,7 @@ from feeds.parsing import documents
 from feeds.pushing import discovering
 from feeds.pushing.discovering import Kind
 from feeds.pushing.renewing import State
-from feeds.subscribing import handing, wanting
+from feeds.subscribing import handing, scanning, wanting
 from feeds.subscriptions import Hub, Subscription
 from tests.feeds.rows import entry, feed
 from tests.feeds.subscribed import SERVER, subscription
@@ -195,3 +195,14 @@ def test_servers_that_nothing_has_been_asked_of_for_long_go() -> None:
     Hub.objects.filter(subscriptions__isnull=False).update(created_at=NOW - 2 * DAY)
     wanting.prune(NOW - DAY)
     assert set(Hub.objects.values_list("url", flat=True)) == {"https://1.example/", SERVER}
+
+
+@pytest.mark.usefixtures("redis_servers")
+def test_a_site_that_subscribes_no_more_polls_what_nobody_tells_of(settings: Settings) -> None:
+    settings.FEEDS_PUSH = False
+    row = offering(is_pushed=True)
+    subscription(row, offer_digest=row.offer_digest, expires_at=NOW, due_at=NOW)
+    offering("new")
+    assert scanning.scan(NOW) == 0
+    assert not Feed.objects.filter(is_pushed=True).exists()
+    assert subscribed() == ["a"]
