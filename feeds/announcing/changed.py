@@ -33,15 +33,15 @@ class Changed:
 
 
 def changed(now: datetime, most: int) -> list[Changed]:
-    """Those that have, the longest ago first, at most so many of each kind. Raises DatabaseError."""
+    """Those that have, the latest first, at most so many of each kind. Raises DatabaseError."""
     since = round((now - SINCE).timestamp() * 1_000_000)
     found = []
     for kind, model in MODELS.items():
         rows = model._default_manager.filter(version__gte=since, version__gt=F("announced_version"), **_PUBLIC[kind])
-        for row in rows.only("slug", "version", "announced_version", *_ALSO[kind]).order_by("version")[:most]:
+        for row in rows.only("slug", "version", "announced_version", *_ALSO[kind]).order_by("-version")[:most]:
             page = Asked.page_of_feed(row.slug) if kind == "feed" else Asked.page_of_category(row.slug)
             found.append(Changed(kind, row, row.version, row.announced_version, page))
-    return found
+    return sorted(found, key=lambda one: one.version, reverse=True)
 
 
 def told(one: Changed, version: int) -> None:

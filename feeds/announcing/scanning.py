@@ -26,8 +26,10 @@ from .changed import Changed
 from .work import FORMATS, LANE, work
 
 LOCK, LOCK_SECONDS = "feeds:announcing", 30
-MOST_AT_ONCE = 50
-"""Feeds in one pass, and as many combinations: room is left for others in the lane."""
+MOST_LOOKED_AT = 1000
+"""Feeds in one pass, and as many combinations: more than rest, or have pages that the hub refuses."""
+MOST_AT_ONCE = 100
+"""Of these: room is left for others in the lane. The latest first, so that none of those is in their way."""
 
 
 def scan(now: datetime) -> int:
@@ -39,7 +41,8 @@ def scan(now: datetime) -> int:
 
 
 def _scan(now: datetime) -> int:
-    return sum(_announce(one, now) for one in _rested(changed.changed(now, MOST_AT_ONCE)))
+    found = _rested(changed.changed(now, MOST_LOOKED_AT))
+    return sum(_announce(one, now) for one in found[:MOST_AT_ONCE])
 
 
 def _rested(found: Sequence[Changed]) -> list[Changed]:

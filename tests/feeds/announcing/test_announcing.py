@@ -219,6 +219,33 @@ def test_a_hub_that_refuses_one_format_is_not_told_of_the_others_again(monkeypat
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("redis_servers")
+def test_feeds_that_rest_or_that_the_hub_refuses_are_in_the_way_of_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[str] = []
+
+    def refused(orders: Sequence[Order]) -> list[Enqueued]:
+        """Done at once, and no page of the sea or of a combination is taken."""
+        for order in orders:
+            handed.append(order.work_key.removeprefix("announcement:"))
+            if "land" not in order.work_key:
+                with pytest.raises(PreparationError):
+                    TASK.prepare(Failed(Failure.PERMANENT, "no", Timing(0, 1)), *order.arguments)
+            connections.execute(claims.abandoning(order.work_key, order.token))
+        return [Enqueued("hub", 1)] * len(orders)
+
+    monkeypatch.setattr(publishing, "publish_all", refused)
+    sea = earth()
+    changed(sea)
+    assert scan() == 9
+    monkeypatch.setattr(scanning, "MOST_AT_ONCE", 1)
+    changed(Feed.objects.get(slug="land"))
+    for rest in (lambda: None, rested):
+        rest()
+        scan()
+    assert sorted(handed[9:12]) == [f"/feeds/land.{name}" for name in FORMATS]
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("redis_servers")
 def test_without_a_hub_and_of_what_changed_long_ago_nobody_is_told(settings: Settings) -> None:
     earth()
     assert scan() == 0
