@@ -5,7 +5,7 @@ popular keys are known. Does not read logs: whoever does calls `counting`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -90,16 +90,19 @@ def requests(content_key: str) -> float:
     return float(reply)
 
 
-def most_popular(kind: str, most: int, beginning: str = "") -> list[Popular]:
+def most_popular(
+    kind: str, most: int, beginning: str = "", is_meant: Callable[[str], bool] | None = None
+) -> list[Popular]:
     """The content keys of a kind that are asked for most, the most popular first. Raises StoreUnavailable.
 
-    Of those that begin so, if that is said. Asks in many short calls: none holds `state` up.
+    Of those that begin so and are meant, if that is said. Asks in many short calls: none holds `state` up.
     """
     found: dict[str, float] = {}
     try:
         for start in range(0, conf().POPULARITY_KEYS, WINDOW):
             window = _window(kind, start)
-            found |= {key: requests for key, requests in window if key.startswith(beginning) and key not in found}
+            new = ((key, requests) for key, requests in window if key.startswith(beginning) and key not in found)
+            found |= {key: requests for key, requests in new if is_meant is None or is_meant(key)}
             if len(window) < WINDOW or len(found) >= most:
                 break
     except RedisError as error:

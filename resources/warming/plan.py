@@ -39,14 +39,21 @@ class Plan:
     horizon_seconds: float = ordering.HORIZON_SECONDS
 
     def pieces(self) -> Iterator[Piece]:
-        """The popular by their benefit; then, unless only they are meant, the whole area. Raises StoreUnavailable."""
+        """The popular by their benefit, then the whole area, or the popular that are worth nothing now.
+
+        Raises StoreUnavailable.
+        """
         found = tiles.popular(self.popular or FIRST_POPULAR, self.coverages) if self.tiles else []
         if self.others:
             found += ordering.popular_others(self.popular or USUAL_POPULAR)
-        yield from ordering.by_benefit(found, self.horizon_seconds)
+        first = ordering.by_benefit(found, self.horizon_seconds)
+        yield from first
         if self.has_area:
             for slug, each in self.coverages.items():
                 yield from tiles.covered(slug, each, self.variants)
+            return
+        had = {piece.work.key for piece in first}
+        yield from (piece for piece in found if piece.work.key not in had)
 
     @property
     def has_area(self) -> bool:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 
+from resources.threads import usable_connections
 from retry import connections, contents
 from retry.claims import FINISHED_CHANNEL
 from retry.contents import Content
@@ -67,7 +68,7 @@ class Run:
             with ThreadPoolExecutor(1, thread_name_prefix="pieces") as finding:  # one connection to the database
                 async with asyncio.TaskGroup() as group:
                     while not self.is_stopped:
-                        batch = await loop.run_in_executor(finding, lambda: list(islice(pieces, LOOKED_AT)))
+                        batch = await loop.run_in_executor(finding, _found, pieces)
                         if not batch:
                             break
                         await self._begin(batch, group)
@@ -140,3 +141,8 @@ class Run:
     def _settle(self, outcome: Outcome, tiles: int = 0) -> None:
         self.tally.count(outcome, tiles)
         self._settled(tiles)
+
+
+def _found(pieces: Iterator[Piece]) -> list[Piece]:
+    with usable_connections():  # a run may go on for hours
+        return list(islice(pieces, LOOKED_AT))

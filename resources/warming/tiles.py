@@ -47,19 +47,16 @@ def covered(slug: str, coverage: Coverage, variants: Iterable[Variant]) -> Itera
 
 
 def popular(most: int, coverages: Mapping[str, Coverage]) -> list[Piece]:
-    """The pieces of the layers' most popular tiles that lie in their areas. Raises StoreUnavailable."""
-    tiles: dict[str, Tile] = {}
+    """The pieces of the most popular of the tiles that lie in the layers' areas. Raises StoreUnavailable."""
+    pieces: dict[str, tuple[LayerView, Tile]] = {}
     requests: dict[str, float] = defaultdict(float)
     beginning = f"{asking.KIND}:{next(iter(coverages))}:" if len(coverages) == 1 else f"{asking.KIND}:"
-    for each in popularity.most_popular(asking.KIND, most, beginning):
-        tile = tile_of(each.content_key)
-        layer = layers.layer_snapshot(tile.layer) if tile and tile.layer in coverages else None
-        if tile is None or layer is None or not _exists(layer, tile, coverages[tile.layer]):
-            continue
-        key = work_for(layer, tile).key
-        tiles.setdefault(key, tile)
-        requests[key] += each.requests
-    return [piece_of(layer, tile, requests[key]) for key, tile in tiles.items() if (layer := _layer(tile))]
+    for each in popularity.most_popular(asking.KIND, most, beginning, lambda key: _meant(key, coverages) is not None):
+        if found := _meant(each.content_key, coverages):  # else its layer has just been deleted
+            key = work_for(*found).key
+            pieces.setdefault(key, found)
+            requests[key] += each.requests
+    return [piece_of(*found, requests[key]) for key, found in pieces.items()]
 
 
 def tile_of(content_key: str) -> Tile | None:
@@ -74,18 +71,26 @@ def side_of(layer: LayerView, zoom: int, variant: Variant) -> int:
 
 
 def _covered_zoom(slug: str, coverage: Coverage, zoom: int, variant: Variant) -> Iterator[Piece]:
-    layer = layers.layer_snapshot(slug)
-    if layer is None or not layer.has_scale(variant.scale):
+    """Begins anew where the layer gets blocks of another size meanwhile: what was prepared is fresh."""
+    side = _side_now(slug, zoom, variant)
+    if not side:
         return
-    side = side_of(layer, zoom, variant)
     for x, y in coverage.tiles(zoom, side):
         layer = layers.layer_snapshot(slug)  # half a second old at most: its version may be another by now
-        if layer is None:
+        if layer is None or _side_now(slug, zoom, variant) != side:
+            yield from _covered_zoom(slug, coverage, zoom, variant)
             return
         tile = Tile(slug, zoom, x * side, y * side, variant.scale, variant.format)
         piece = piece_of(layer, tile)
         if piece.wanted:
             yield piece
+
+
+def _side_now(slug: str, zoom: int, variant: Variant) -> int:
+    """How many tiles wide a layer's pieces of work are at the moment; 0 where it has no such tiles."""
+    layer = layers.layer_snapshot(slug)
+    has_tiles = layer is not None and layer.has_zoom(zoom) and layer.has_scale(variant.scale)
+    return side_of(layer, zoom, variant) if layer and has_tiles else 0
 
 
 def _tiles_of(layer: LayerView, tile: Tile) -> list[Tile]:
@@ -102,9 +107,10 @@ def _wanted(layer: LayerView, tile: Tile) -> Wanted:
     return Wanted(key, address, layer.version_for(tile.z, tile.x, tile.y))
 
 
-def _layer(tile: Tile) -> LayerView | None:
-    return layers.layer_snapshot(tile.layer)
-
-
-def _exists(layer: LayerView, tile: Tile, coverage: Coverage) -> bool:
-    return layer.has_zoom(tile.z) and layer.has_scale(tile.scale) and coverage.holds(tile.z, tile.x, tile.y)
+def _meant(content_key: str, coverages: Mapping[str, Coverage]) -> tuple[LayerView, Tile] | None:
+    """The tile of a content key, with its layer; None for what is not there, or not in the layer's area."""
+    tile = tile_of(content_key)
+    layer = layers.layer_snapshot(tile.layer) if tile and tile.layer in coverages else None
+    if tile is None or layer is None or not layer.has_zoom(tile.z) or not layer.has_scale(tile.scale):
+        return None
+    return (layer, tile) if coverages[tile.layer].holds(tile.z, tile.x, tile.y) else None

@@ -96,6 +96,7 @@ class Command(BaseCommand):
                     raise
                 self.stderr.write(str(error))
             options["go_on"] = False
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # between two runs, too, it stops as Ctrl-C does
             time.sleep(max(0.0, options["every"] - (time.monotonic() - began)))
 
     def _once(self, plan: Plan, rule: Rule, options: dict[str, Any]) -> None:

@@ -18,8 +18,9 @@ from resources.tiles import layers
 from resources.tiles.keeping import storing
 from resources.tiles.tile import Tile
 from resources.tiles.works import paint_work
-from resources.warming import interrupted
+from resources.warming import interrupted, tiles
 from resources.warming.claiming import Claiming
+from resources.warming.coverage import Coverage, of_bounds
 from retry import claims, connections, contents, lanes, popularity, standings, sweeping
 from retry.errors import PreparationError
 from retry.front import Front
@@ -86,6 +87,35 @@ def test_the_most_popular_come_first_and_with_popular_alone(painters: Painters) 
     popular(z12_2046_1361=40, z9_255_170=400, z0_0_0=1, z12_1_1=900)
     prewarm("--popular", 10, "--concurrency", 1)
     assert painters.zooms == [9, 12, 0]
+
+
+def test_of_an_area_the_most_popular_of_it_are_meant(painters: Painters) -> None:
+    popular(z12_2046_1361=40, z9_255_170=400, z0_0_0=900, z10_511_340=20)
+    prewarm("--zoom", "10-12", "--popular", 1)
+    assert painters.zooms == [12]
+
+
+def test_what_is_popular_and_fresh_for_long_is_painted_again_by_its_age(painters: Painters) -> None:
+    Layer.objects.update(fresh_seconds=90_000)
+    popular(z9_255_170=400)
+    prewarm("--popular", 10)
+    assert "1 fresh already" in prewarm("--popular", 10)
+    forget_what_was_done()
+    assert "1 pieces prepared" in prewarm("--popular", 10, "--older-than", "0.000001")
+
+
+def test_a_layer_that_gets_other_blocks_meanwhile_is_painted_whole(painters: Painters) -> None:
+    Layer.objects.update(metatiles={"12": 8})
+    layer = layers.layer_snapshot("jams")
+    assert layer
+    coverage = Coverage(of_bounds(layer.bounds), range(12, 13), layer.padding)
+    found = tiles.covered("jams", coverage, [tiles.Variant()])
+    first = next(found)
+    Layer.objects.update(metatiles={"12": 2})
+    keys = {wanted.content_key for piece in [first, *found] for wanted in piece.wanted}
+    assert keys == {f"tile:jams:12:{x}:{y}:png" for x, y in coverage.tiles(12)}
+    Layer.objects.update(max_zoom=11)
+    assert list(tiles.covered("jams", coverage, [tiles.Variant()])) == []
 
 
 def test_what_is_stale_is_painted_and_what_is_not_there_is_left_alone_with_expired(painters: Painters) -> None:
@@ -221,6 +251,22 @@ def test_a_daemon_goes_on_after_what_went_wrong_and_ends_when_it_is_told(
     assert told.value.returncode == 130
     assert len(painters.published) == 2
     assert all(200 < seconds <= 300 for seconds in rounds)
+
+
+def test_a_daemon_that_is_told_to_end_between_two_runs_ends_as_by_an_interrupt(
+    painters: Painters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sleep(seconds: float) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(CommandError, match="Stopped") as told:
+            prewarm("--zoom", "3", "--every", 300)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert told.value.returncode == 130
 
 
 def test_prune_removes_what_nobody_can_be_served(painters: Painters) -> None:
