@@ -173,7 +173,8 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
 
     def save_model(self, request: HttpRequest, obj: Layer, form: Any, change: bool) -> None:
         """Saves what was changed in the form and no more: speeds may have come in since it was opened."""
-        storing.put_in_service(obj, form.written, _model_fields(form.changed_data) if change else None)
+        changed = _model_fields(form.changed_data) if change else None
+        storing.put_in_service(obj, form.written, changed, change=form.change)
         if said := form.describe_speeds():
             self.message_user(request, said)
 

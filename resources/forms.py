@@ -15,7 +15,8 @@ from django.forms.fields import InvalidJSONInput
 from .models import WEEK_SECONDS, Layer
 from .tiles import conf
 from .tiles.errors import LayerError, SpeedsError
-from .tiles.keeping import allowing, apart, storing, uploads
+from .tiles.keeping import allowing, apart, storing, touching, uploads
+from .tiles.keeping.touching import Change
 from .tiles.reading import geojson
 from .tiles.reading.compiling import CompiledLayer, CompiledSpeeds
 from .tiles.sizing.sides import Sizing
@@ -24,6 +25,7 @@ from .upstream.storing import NO_DATA
 
 _log = logging.getLogger("tarry.layers")
 
+UPLOADS = {"geometry_file", "speeds_file"}
 MAX_JSON_LENGTH = 10_000
 MAX_JSON_BRACKETS = 100
 
@@ -76,11 +78,13 @@ def _small_json(text: str) -> Any:
 class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes take no parameters
     """A layer with files to load. They are compiled, in another process, when all else in the form is sound.
 
-    Saving is left to the admin: `written` are the fields that name and describe the new files.
+    Saving is left to the admin: `written` are the fields that name and describe the new files, `change` is what the
+    new data touch, None where that is all of the layer.
     """
 
     written: dict[str, Any]
     compiled: CompiledLayer | CompiledSpeeds | None
+    change: Change | None
 
     geometry_file = forms.FileField(
         label="GeoJSON", required=False, help_text="Replaces the data. Lines, areas or points, according to the kind."
@@ -112,7 +116,7 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
 
     def full_clean(self) -> None:
         super().full_clean()
-        self.written, self.compiled = {}, None
+        self.written, self.compiled, self.change = {}, None, None
         if self.is_bound and not self.errors:
             self._take_files(self.cleaned_data)
 
@@ -139,6 +143,7 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         field = "geometry_file" if cleaned["geometry_file"] else "speeds_file"
         try:
             self.compiled = self._compile(cleaned)
+            self.change = self._change()
             self.written = _written(cleaned["slug"], self.compiled)
             if "bounds" in self.changed_data:  # typed beside the upload
                 self.written.pop("bounds", None)
@@ -187,6 +192,19 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
             if speeds and kind != Layer.Kind.LINES:
                 raise SpeedsError("Only lines have speeds.")
             return _compile_speeds(self.instance, speeds) if speeds else None
+
+    def _change(self) -> Change | None:
+        """What uploaded data change in a layer of which nothing else was changed in the form."""
+        if self.instance.pk is None or not set(self.changed_data) <= UPLOADS:
+            return None
+        match self.compiled:
+            case CompiledLayer() as compiled:
+                return storing.change_of(self.instance.slug, compiled, {}, touching.by_data_aside)
+            case CompiledSpeeds() as compiled:
+                geometry = storing.read_file(self.instance.geometry_name)
+                return storing.change_by_speeds(self.instance, compiled, geometry, touching.aside)
+            case None:
+                return None
 
 
 def _sizing(cleaned: dict[str, Any]) -> Sizing:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from ..errors import LayerError, SpeedsError
-from ..marking import changing
+from ..marking import changing, shapes
 from ..reading import geojson, speeds
 from ..reading.compiling import CompiledLayer, CompiledSpeeds, compile_layer, compile_speeds
 from ..reading.patching import Form, Patch, read_patch
@@ -118,7 +118,20 @@ class MarkJob:
         return changing.touched_by_speeds(self.compiled_geometry.read_bytes(), before, after, self.look)
 
 
-Job: TypeAlias = LayerJob | SpeedsJob | PatchJob | SizingJob | MarkJob
+@dataclass(frozen=True, slots=True)
+class DataMarkJob:
+    """A layer's data before and after, for the same."""
+
+    kind: geojson.Kind
+    before: shapes.Data
+    after: shapes.Data
+    look: changing.Look
+
+    def run(self) -> Touched | None:
+        return shapes.touched_by_data(self.kind, self.before, self.after, self.look)
+
+
+Job: TypeAlias = LayerJob | SpeedsJob | PatchJob | SizingJob | MarkJob | DataMarkJob
 
 
 def compile_layer_apart(job: LayerJob, allowance: Allowance) -> CompiledLayer:
@@ -146,7 +159,7 @@ def size_apart(job: SizingJob, allowance: Allowance) -> CompiledLayer:
     return cast("CompiledLayer", run_apart(job, allowance))
 
 
-def mark_apart(job: MarkJob, allowance: Allowance) -> Touched | None:
+def mark_apart(job: MarkJob | DataMarkJob, allowance: Allowance) -> Touched | None:
     """The tiles that look different, found in another process; None for all. Raises LayerError."""
     return cast("Touched | None", run_apart(job, allowance))
 

@@ -31,7 +31,7 @@ from ..reading.compiling import CompiledLayer, CompiledSpeeds
 from ..reading.geojson import Kind
 from ..sizing.sides import Sizing
 from . import touching
-from .touching import Change
+from .touching import Change, Mark, MarkData
 
 _log = logging.getLogger("tarry.layers")
 
@@ -68,21 +68,23 @@ def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -
     """Creates the layer or replaces its data and the named fields. Raises ValidationError for bad fields."""
     described = _described(compiled, fields)
     _with_fields(Layer.objects.all(), slug, described).full_clean()
-    change = _change_of(slug, compiled, described)
+    change = change_of(slug, compiled, described)
     written = write_files(slug, compiled)
     with _discarded_on_failure(written), transaction.atomic():
         layer = _with_fields(Layer.objects.select_for_update(), slug, described)
         return put_in_service(layer, {**written, **described}, None, change=change)
 
 
-def _change_of(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> Change | None:
+def change_of(
+    slug: str, compiled: CompiledLayer, fields: Mapping[str, Any], mark: MarkData = touching.by_data
+) -> Change | None:
     """What the data change in a layer that stays the same besides; None for all of it."""
     layer = Layer.objects.filter(slug=slug).exclude(geometry_name="").first()
     if layer is None or any(getattr(layer, name) != value for name, value in fields.items() if name != "bounds"):
         return None
     try:
         before = Data(read_file(layer.geometry_name), read_file(layer.speeds_name))
-        return touching.by_data(layer, before, Data(compiled.geometry, compiled.speeds.data))
+        return mark(layer, before, Data(compiled.geometry, compiled.speeds.data))
     except (
         FileNotFoundError,
         BadZipFile,
@@ -209,9 +211,16 @@ def write_speeds(slug: str, compiled: CompiledSpeeds) -> dict[str, Any]:
 
 def replace_speeds(layer: Layer, compiled: CompiledSpeeds, geometry: bytes) -> Layer:
     """Puts speeds that were compiled for the layer's geometry into service; tiles that they touch become stale."""
-    before = _speeds_before(layer)
-    change = touching.here(layer, geometry, before, speeds.read_speeds(compiled.data)) if before else None
+    change = change_by_speeds(layer, compiled, geometry)
     return put_in_service(layer, write_speeds(layer.slug, compiled), (), change=change)
+
+
+def change_by_speeds(
+    layer: Layer, compiled: CompiledSpeeds, geometry: bytes, mark: Mark = touching.here
+) -> Change | None:
+    """What speeds in the place of those in service change; None for all of the layer."""
+    before = _speeds_before(layer)
+    return mark(layer, geometry, before, speeds.read_speeds(compiled.data)) if before else None
 
 
 def _speeds_before(layer: Layer) -> speeds.Speeds | None:

@@ -1,8 +1,9 @@
 """What a change of a layer's data touches, and whether that still holds when it is saved. Saves nothing."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from resources.models import Layer
 
@@ -16,7 +17,7 @@ from ..reading.geojson import Kind
 from ..reading.speeds import Speeds
 from ..touched import Touched
 from . import allowing, apart, uploads
-from .apart import MarkJob
+from .apart import DataMarkJob, MarkJob
 
 HERE_CHANGED = 500
 """So many changed segments are looked at in a web process; more would hold its other threads up for a second."""
@@ -39,6 +40,10 @@ class Change:
         return self.touched if self.of == _state(layer) else None
 
 
+MarkData: TypeAlias = Callable[[Layer, Data, Data], Change]
+"""Finds out what other data touch."""
+
+
 class Mark(Protocol):
     """Finds out what new speeds touch."""
 
@@ -57,12 +62,22 @@ def by_data(layer: Layer, before: Data, after: Data) -> Change:
     return Change(shapes.touched_by_data(cast(Kind, layer.kind), before, after, _look(layer)), _state(layer))
 
 
+def by_data_aside(layer: Layer, before: Data, after: Data) -> Change:
+    """The same in a process of its own, for a web process; all tiles where that has no place."""
+    job = DataMarkJob(cast(Kind, layer.kind), before, after, _look(layer))
+    return _aside(layer, lambda: apart.mark_apart(job, allowing.allowance()))
+
+
 def aside(layer: Layer, geometry: bytes, before: Speeds | None, after: Speeds, closely: bool = True) -> Change:
-    """The same in a web process: what takes long, in a process of its own; all tiles where that has no place."""
+    """What new speeds touch, for a web process: what takes long, in a process of its own, as above."""
     if before is not None and len(geometry) < HERE_BYTES and patching.changed(before, after) <= HERE_CHANGED:
         return here(layer, geometry, before, after, closely)
+    return _aside(layer, lambda: _apart(geometry, before, after, _look(layer, closely)))
+
+
+def _aside(layer: Layer, find: Callable[[], Touched | None]) -> Change:
     try:
-        return Change(_apart(geometry, before, after, _look(layer, closely)), _state(layer))
+        return Change(find(), _state(layer))
     except LayerError as error:
         _log.warning("marked all tiles of a layer", extra={"layer": layer.slug, "error": str(error)})
         return Change(None, _state(layer))

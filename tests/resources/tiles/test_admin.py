@@ -11,7 +11,7 @@ from django.test import Client
 
 from project.bucket import Bucket
 from resources.models import Layer
-from resources.tiles import grid
+from resources.tiles import grid, layers
 from resources.tiles.errors import SpeedsError
 from resources.tiles.keeping import apart, storing
 from resources.tiles.reading import speeds
@@ -175,10 +175,10 @@ def test_settings_are_saved_without_touching_speeds_that_came_in_meanwhile(
     layer = load()
     original = storing.put_in_service
 
-    def with_new_speeds(edited: Layer, *rest: Any) -> None:
+    def with_new_speeds(edited: Layer, *rest: Any, **named: Any) -> None:
         monkeypatch.setattr(storing, "put_in_service", original)
         storing.store_speeds("jams", {"west": (9, 50)})
-        original(edited, *rest)
+        original(edited, *rest, **named)
 
     monkeypatch.setattr(storing, "put_in_service", with_new_speeds)
     sent = form(title="Renamed", bounds=str(layer.bounds))
@@ -186,6 +186,29 @@ def test_settings_are_saved_without_touching_speeds_that_came_in_meanwhile(
     after = Layer.objects.get()
     assert (after.title, after.speeds_known) == ("Renamed", 1)
     assert after.version > layer.version
+
+
+@pytest.mark.parametrize(
+    ("sent", "stale"),
+    [
+        ({"geometry_file": LINES.replace(b"[-0.3, 51.4]", b"[-0.3, 51.41]")}, {"west"}),
+        ({"speeds_file": SPEEDS.replace(b"north,10,50", b"north,50,50\nwest,10,50")}, {"west", "south"}),
+        ({"geometry_file": LINES, "title": "Other"}, {"west", "south", "north"}),
+    ],
+)
+def test_an_upload_makes_only_those_tiles_stale_that_it_touches(
+    admin_client: Client, load: Load, sent: dict[str, Any], stale: set[str]
+) -> None:
+    before = load(stale_seconds=600)
+    given = {name: value if name == "title" else upload(value) for name, value in sent.items()}
+    same = {"bounds": str(before.bounds), "most_fresh_seconds": before.most_fresh_seconds}
+    response = admin_client.post(change(before), form(**{**same, **given}))
+    assert response.status_code == 302
+    after = layers.layer_snapshot("jams")
+    assert after
+    assert after.version > before.version
+    places = {"west": (12, 2045, 1363), "south": (12, 2049, 1362), "north": (12, 2047, 1361)}
+    assert {name for name, tile in places.items() if after.version_for(*tile) > before.version} == stale
 
 
 def test_the_form_links_to_a_preview(admin_client: Client, load: Load) -> None:
@@ -250,7 +273,7 @@ def test_a_storage_that_takes_nothing_is_told_at_the_field(
 def test_what_was_not_saved_is_not_called_a_success(
     admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def failing(*_: Any) -> None:
+    def failing(*_: Any, **__: Any) -> None:
         raise error
 
     layer = load()
