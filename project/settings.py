@@ -46,8 +46,11 @@ ALLOWED_HOSTS: list[str] = env.words(
     "ALLOWED_HOSTS", default=[host for host in (_public.hostname, "localhost", "127.0.0.1", "[::1]") if host]
 )
 TRUSTED_PROXIES = tuple(env.words("TRUSTED_PROXIES"))
+CSRF_FAILURE_VIEW = "project.unsigned.unsigned_form"
 CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"] if _public.netloc else []
 METRICS_TOKEN = env.text("METRICS_TOKEN", "")
+ADMIN_SIGN_INS = env.whole("ADMIN_SIGN_INS", 10, least=0)
+ADMIN_SIGN_INS_PER_ACCOUNT = env.whole("ADMIN_SIGN_INS_PER_ACCOUNT", 100, least=0)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _secure
 SECURE_HSTS_SECONDS = env.whole("HSTS_SECONDS", 3600, least=0) if _secure else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -4,13 +4,14 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from . import health, metrics
+from . import health, metrics, signing_in
 
 handler404 = "project.unknown.unknown_address"
 
 urlpatterns = [
     path("", include("retry.urls")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
+    path("admin/login/", signing_in.sign_in),
     path("admin/", admin.site.urls),
     path("", include("resources.api.urls")),
     path("healthz", health.healthz),

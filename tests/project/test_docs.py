@@ -66,3 +66,14 @@ def test_the_architecture_names_only_modules_that_exist(package: str) -> None:
     assert names
     missing = [name for name in names if not any((BASE_DIR / package / f"{name}{end}").exists() for end in ("", ".py"))]
     assert not missing
+
+
+def test_each_promise_of_security_is_shown_by_tests_that_exist() -> None:
+    page = (BASE_DIR / "docs" / "security.md").read_text()
+    promises = page.split("## What holds")[1].split("\n## ")[0]
+    rows = [row for row in promises.splitlines() if row.startswith("| ") and not row.startswith("| promise")]
+    assert [row for row in rows if "::" not in row] == []
+    named = [found.split("::") for found in re.findall(r"`(tests/[\w/]+\.py::\w+)`", promises)]
+    assert len(named) == promises.count("::")
+    missing = [(path, name) for path, name in named if f"def {name}(" not in (BASE_DIR / path).read_text()]
+    assert missing == []

@@ -1,0 +1,189 @@
+"""Every page of HTML runs and shows only what comes from this site, whatever is in the database."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.admin.utils import quote
+from django.db import models
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
+from lxml import html
+
+from feeds import tasks
+from feeds.serving import known
+from tests.feeds import rows
+
+BAD = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"
+NAVIGATION = {"Accept": "text/html,*/*", "Sec-Fetch-Mode": "navigate"}
+NO_PAGES = {"jsi18n", "autocomplete", "view_on_site"}  # JavaScript, JSON, redirects
+PAGES = [
+    *("/", "/feeds/", "/feeds/sea/", "/feeds/category/nowhere/", "/layers/nowhere/", "/api/docs", "/admin/login/"),
+    *(f"/{BAD}", f"/feeds/{BAD}/", f"/layers/{BAD}/", f"/tiles/{BAD}", f"/resources/{BAD}", f"/admin/{BAD}/"),
+    *(f"/feeds/?q={BAD}", f"/feeds/all.atom?since={BAD}", f"/admin/login/?next={BAD}", f"/staticmap?layers={BAD}"),
+]
+
+ADDRESSES = {"url", "site", "topic", "webhook", "referer", "moved_to", "upstream", "validated_url"}
+OF_NO_MODEL = {"index", "login", "logout", "password_change", "password_change_done", "app_list"}
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+
+
+@pytest.fixture(autouse=True)
+def _knows_nothing() -> None:
+    known.forget_all_here()
+
+
+def row(model: type[models.Model], **given: Any) -> models.Model:
+    """One with hostile words wherever words may be, and rows of its kind for all it points to."""
+    values = {field.attname: _value(field) for field in model._meta.concrete_fields if _is_needed(field)}
+    made: models.Model = model._base_manager.create(**{**values, **given})
+    return made
+
+
+def _is_needed(field: Any) -> bool:
+    return not isinstance(field, models.AutoField) and not (field.is_relation and field.null)
+
+
+def _value(field: Any) -> Any:
+    if field.is_relation:
+        return (field.related_model._base_manager.first() or row(field.related_model)).pk
+    if field.choices:
+        return field.choices[0][0]
+    if "sealed" in field.name or field.null:
+        return field.get_default()
+    match field:
+        case models.CharField() | models.TextField():
+            return _words(field.name)[: field.max_length]
+        case models.DateTimeField():
+            return timezone.now()
+        case models.IntegerField() | models.FloatField() if not field.has_default():
+            return 1
+        case _:
+            return field.get_default()
+
+
+def _words(name: str) -> str:
+    if name.endswith("digest") or name == "slug":  # of which nobody else makes anything
+        return "ab" * 32 if name != "slug" else "sea"
+    return f"https://sea.example.org/{BAD}" if name in ADDRESSES else BAD
+
+
+def names_of_the_admin(resolver: Any = None, namespace: str = "") -> Iterator[str]:
+    """The names of all its pages."""
+    for each in (resolver or get_resolver()).url_patterns:
+        if isinstance(each, URLResolver):
+            yield from names_of_the_admin(each, each.namespace or namespace)
+        elif isinstance(each, URLPattern) and namespace == "admin" and each.name and each.name not in NO_PAGES:
+            yield each.name
+
+
+def pages_of(model: type[models.Model]) -> list[str]:
+    """The addresses of the admin's pages of a model that has one row."""
+    key = model._base_manager.latest("pk").pk
+    beginning = f"{model._meta.app_label}_{model._meta.model_name}_"
+    names = sorted({name for name in NAMES if name.startswith(beginning)})
+    return [_reversed(name, key) for name in names if not name.endswith(("_act", "_refetch"))]  # they change things
+
+
+def _reversed(name: str, key: Any) -> str:
+    try:
+        return reverse(f"admin:{name}")
+    except NoReverseMatch:
+        return reverse(f"admin:{name}", args=[quote(key)])
+
+
+NAMES = frozenset(names_of_the_admin())
+
+
+def complaints(answer: Any) -> list[str]:
+    """What of a page is no page of ours, or would run or show what is not."""
+    policy = answer.get("Content-Security-Policy", "")
+    page: Any = html.fromstring(answer.content)
+    inline = page.xpath("//script[not(@src) and not(contains(@type, 'json'))] | //style | //@style | //iframe | //base")
+    handlers = page.xpath("//@*[starts-with(name(), 'on')]")
+    targets = [target for target in page.xpath("//@href | //@src | //@action | //@formaction") if _acts(target)]
+    found = [str(each) for each in (*inline, *handlers, *targets)]
+    found += [] if "default-src '" in policy and "unsafe" not in policy else [f"policy: {policy}"]
+    return found + [f"lacks {part}" for part in ("base-uri 'none'", "frame-ancestors 'none'") if part not in policy]
+
+
+def _acts(target: str) -> bool:
+    return target.strip().lower().startswith(("javascript:", "data:", "vbscript:"))
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_page_for_everybody(client: Client, address: str) -> None:
+    row(apps.get_model("feeds", "Feed"), slug="sea")
+    answer = client.get(address, headers=NAVIGATION)
+    match answer["Content-Type"].partition(";")[0]:
+        case "text/html" if answer.content:
+            assert complaints(answer) == []
+        case "text/html":
+            assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, "/admin/login/")
+        case kind:
+            assert kind == "application/problem+json"
+
+
+def test_a_page_of_feeds(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What publishers say, as rendered by a worker."""
+    handed_over: list[Any] = []
+    monkeypatch.setattr("retry.lanes.publish", lambda *call: handed_over.append(call))
+    rows.feed("sea", rows.entry(1, title=BAD, content=f"<p style='x' onclick='x'>{BAD}</p>"), own_title=BAD, title=BAD)
+    waiting = client.get("/feeds/sea/", headers=NAVIGATION)
+    [(_, work_key, token, arguments, _)] = handed_over
+    tasks.render(work_key, token, *arguments)
+    page = client.get("/feeds/sea/", headers=NAVIGATION)
+    assert b"alert(1)" in page.content
+    assert [complaints(answer) for answer in (waiting, page)] == [[], []]
+
+
+def test_a_page_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of what went wrong is told."""
+    monkeypatch.setattr("resources.overview.render", lambda *_, **__: 1 / 0)
+    answer = Client(raise_request_exception=False).get(f"/?{BAD}", headers=NAVIGATION)
+    assert (answer.status_code, b"ZeroDivision" in answer.content) == (500, False)
+    assert complaints(answer) == []
+
+
+def test_a_form_without_its_token() -> None:
+    answer = Client(enforce_csrf_checks=True).post("/admin/login/", {"username": BAD}, headers={"Referer": BAD})
+    assert (answer.status_code, answer["Content-Type"]) == (403, "text/html; charset=utf-8")
+    assert b"Reload the page" in answer.content
+    assert complaints(answer) == []
+
+
+@pytest.mark.parametrize("model", admin.site._registry, ids=lambda model: model._meta.label)
+def test_pages_of_the_admin_show_hostile_words_as_words(admin_client: Client, model: type[models.Model]) -> None:
+    row(model)
+    shown = {address: admin_client.get(address) for address in pages_of(model)}
+    pages = {address: answer for address, answer in shown.items() if answer.status_code == 200}
+    assert {answer.status_code for answer in shown.values()} <= {200, 403}
+    assert len(pages) >= 2
+    assert {address: found for address, answer in pages.items() if (found := complaints(answer))} == {}
+
+
+@pytest.mark.parametrize("name", sorted(OF_NO_MODEL - {"login", "logout", "app_list"}))
+def test_the_other_pages_of_the_admin(admin_client: Client, name: str) -> None:
+    assert complaints(admin_client.get(reverse(f"admin:{name}"))) == []
+
+
+@pytest.mark.parametrize("app", ["auth", "resources", "feeds"])
+def test_the_list_of_an_apps_pages(admin_client: Client, app: str) -> None:
+    assert complaints(admin_client.get(reverse("admin:app_list", args=[app]))) == []
+
+
+def test_no_page_of_the_admin_is_left_out() -> None:
+    beginnings = tuple(f"{model._meta.app_label}_{model._meta.model_name}_" for model in admin.site._registry)
+    assert {name for name in NAMES if not name.startswith(beginnings)} == OF_NO_MODEL
+
+
+def test_what_would_act_is_complained_of() -> None:
+    body = "<base href='/'><script>x</script><p style='x' onclick='x'><a href=' JavaScript:x'>x</a></p>"
+    answer = HttpResponse(body, headers={"Content-Security-Policy": "default-src 'self' 'unsafe-inline'"})
+    assert len(complaints(answer)) == 8
+    assert complaints(HttpResponse("<p>x</p>"))[0] == "policy: "
