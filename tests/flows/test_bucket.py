@@ -19,6 +19,8 @@ from tests.flows.file_server import FileServer
 from tests.flows.stack import Stack, eventually
 from tests.moto_bucket import MotoBucket
 
+pytestmark = pytest.mark.no_database
+
 BODY = os.urandom(200_000)
 DIGEST = sha256(BODY).hexdigest()
 NAME = f"mirror/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}"
@@ -39,11 +41,8 @@ assert uploader.run_once(0) == 1
 uploader.run_once(0)
 """
 
-
 ANSWER = """
 from django.test import Client
-
-pytestmark = pytest.mark.no_database
 answer = Client().get({address!r}, headers={{"Host": {host!r}, "X-Front": "1"}})
 print(answer.status_code, answer["Location"])
 """
