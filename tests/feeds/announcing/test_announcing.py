@@ -238,9 +238,9 @@ def test_feeds_that_rest_or_that_the_hub_refuses_are_in_the_way_of_no_others(mon
     assert scan() == 9
     monkeypatch.setattr(scanning, "MOST_AT_ONCE", 1)
     changed(Feed.objects.get(slug="land"))
-    for rest in (lambda: None, rested):
-        rest()
-        scan()
+    scan()
+    rested()
+    scan()
     assert sorted(handed[9:12]) == [f"/feeds/land.{name}" for name in FORMATS]
 
 
