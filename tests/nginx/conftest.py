@@ -53,7 +53,9 @@ class RunningFront:
         self.retry = Origin(front.runtime.socket("retry"))
         clearing = [sys.executable, "-m", "project.clearing", front.runtime.nginx_pid, front.runtime.socket("front")]
         command = [*map(str, clearing), front.listen, "--", *nginx_command(front)]
-        self._process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], stdout=subprocess.DEVNULL)
+        self.log = front.runtime.nginx / "log"
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], stdout=log, stderr=log)
         self._wait_until_it_listens()
 
     def get(self, target: str, host: str = "localhost", *, method: str = "GET", **headers: str) -> Reply:
@@ -96,7 +98,7 @@ class RunningFront:
         deadline = time.monotonic() + 10
         while self._written_pid() != self._process.pid:
             if time.monotonic() > deadline or self._process.poll() is not None:
-                raise RuntimeError("nginx did not start, its output says why")
+                raise RuntimeError(f"nginx did not start: {self.log.read_text()}")
             time.sleep(0.01)
 
     def _written_pid(self) -> int | None:

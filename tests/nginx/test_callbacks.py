@@ -5,7 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import requests
 
+from tests.flows.stack import eventually
 from tests.nginx.conftest import RunningFront
+from tests.nginx.origin import Answer, Asked
 
 PING, DELIVERY = "/rsscloud/a-token", "/websub/a-token"
 
@@ -40,3 +42,24 @@ def test_pings_at_many_addresses_are_all_taken_at_once(site: RunningFront) -> No
     with ThreadPoolExecutor(40) as pool:
         statuses = list(pool.map(lambda each: site.get(f"{PING}{each}", method="POST").status, range(80)))
     assert statuses == [200] * 80
+
+
+def test_no_log_names_an_address_that_is_a_secret_whatever_goes_wrong(site: RunningFront) -> None:
+    def fail(asked: Asked) -> Answer:
+        return Answer(500) if asked.method == "GET" else Answer(hang_up=True)
+
+    site.main.answer = fail
+    targets = (PING, DELIVERY, f"{PING}?challenge=a", f"/{PING}", "/%72sscloud/a-token", f"http://localhost{DELIVERY}")
+    statuses = [site.get(target, method=method).status for target in targets for method in ("GET", "POST")]
+    assert set(statuses) == {500, 503}
+    for target in (PING, DELIVERY):
+        assert site.get(target, method="POST", Content_Length="50001").status == 413
+    with ThreadPoolExecutor(20) as pool:
+        assert 429 in pool.map(lambda _: site.get(PING, method="POST").status, range(20))
+    site.get("/elsewhere", method="POST")
+
+    eventually(lambda: "POST /elsewhere HTTP" in site.log.read_text(), 5, "what goes wrong elsewhere is logged")
+    log = site.log.read_text()
+    assert '"request":"GET /rsscloud/..."' in log
+    assert '"request":"GET /websub/..."' in log
+    assert "a-token" not in log
