@@ -141,7 +141,8 @@ def _in_force_again(offers: Mapping[int, Offer], now: datetime) -> set[int]:
         assert row.expires_at is not None
         before, lease = standings.standing_of(row), row.expires_at - row.verified_at
         stands = renewing.granted(before, lease, random.random(), standings.rules(), row.verified_at)
-        standings.unchanged(row).update(**standings.fields_of(replace(stands, ended_at=None)))
+        fields = standings.fields_of(replace(stands, ended_at=None))
+        standings.unchanged(row).update(**fields, created_at=now)  # what came between counts against nobody
     return {feed_id for feed_id in latest if feed_id is not None}
 
 

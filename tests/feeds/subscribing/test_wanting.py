@@ -137,6 +137,7 @@ def test_a_cloud_that_knows_a_feed_still_is_not_asked_again_after_a_pause_or_ano
         assert (again.expires_at, again.ended_at) == (held.expires_at, None)
         assert again.due_at is not None
         assert again.due_at - NOW > timedelta(hours=19)
+        assert again.created_at == NOW, "what was new meanwhile would count against its cloud"
     Feed.objects.update(paused=True)
     wanting.end_unwanted(NOW)
     Feed.objects.update(paused=False)
