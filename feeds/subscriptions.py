@@ -42,8 +42,9 @@ class Subscription(models.Model):
 
     `token` is its address here and tells nobody anything: who knows it was asked. `offer_digest` is that of the
     `discovering.Offer` it follows, `topic` the URL that the hub knows the feed by. What was asked last, at
-    `asked_at`, is `intent` (empty: nothing is pending): only that is confirmed to a hub that verifies it. Something is
-    to be done at `due_at`, whatever that is; None: nothing. How its pushes come is as `trusting.Record` has it.
+    `asked_at`, is `intent`, in WebSub's words for either protocol (empty: nothing is pending): only that is confirmed
+    to a server that verifies it. Something is to be done at `due_at`, whatever that is; None: nothing. How its pushes
+    come is as `trusting.Record` has it.
     """
 
     STATES = [(state.value, state.value) for state in State]

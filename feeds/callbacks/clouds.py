@@ -29,7 +29,7 @@ def _challenge(request: HttpRequest, token: str) -> HttpResponse:
     challenge = request.GET.get("challenge", "")
     if not challenge or len(challenge) > MOST_CHALLENGE_CHARACTERS:
         raise RefusedError(400, "A verification has `url` and `challenge`.")
-    if not pushes.is_asked_for(Kind.RSSCLOUD, token, nameable(request.GET.get("url", "")), timezone.now()):
+    if not pushes.is_asked_for(token, nameable(request.GET.get("url", "")), timezone.now()):
         raise RefusedError(404, NO_SUBSCRIPTION)
     return text(challenge)
 

@@ -19,6 +19,7 @@ from django.db import OperationalError, connection
 from django.db.backends.utils import CursorWrapper
 
 from ..models import Feed
+from ..pushing import websub
 from ..pushing.discovering import Kind
 from ..pushing.renewing import ENDED_STATES
 from ..subscriptions import Hub, Subscription
@@ -84,10 +85,10 @@ def subscription(kind: Kind, token: str, now: datetime) -> Subscribed | None:
     return Subscribed(pk, feed_id, topic, state, sealed_secret, bool(is_in_force), bool(is_fetched))
 
 
-def is_asked_for(kind: Kind, token: str, topic: str, now: datetime) -> bool:
-    """Whether that is what was asked of the server just now. Raises DatabaseError."""
-    rows = Subscription.objects.filter(token=token, topic=topic, hub__kind=kind.value, intent="subscribe")
-    return rows.filter(asked_at__gt=now - PENDING).exists()
+def is_asked_for(token: str, topic: str, now: datetime) -> bool:
+    """Whether that is what a cloud was asked for just now. Raises DatabaseError."""
+    asked = Subscription.objects.filter(hub__kind=Kind.RSSCLOUD.value, intent=websub.SUBSCRIBE)
+    return asked.filter(token=token, topic=topic, asked_at__gt=now - PENDING).exists()
 
 
 def _write(cursor: CursorWrapper, statement: str, named: Mapping[str, Any]) -> None:

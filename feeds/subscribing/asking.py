@@ -11,9 +11,6 @@ from ..pushing.renewing import Answer
 from ..subscriptions import Subscription
 from . import clouds, hubs
 
-SUBSCRIBE, UNSUBSCRIBE = "subscribe", "unsubscribe"
-"""What a row's `intent` may be: which of them is pending."""
-
 
 class Asking(Protocol):
     """What a protocol's module has."""

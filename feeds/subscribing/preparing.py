@@ -17,11 +17,11 @@ from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.work import Argument
 
-from ..pushing import renewing
+from ..pushing import renewing, websub
 from ..pushing.renewing import Answer, Missed, State
 from ..subscriptions import Subscription
 from . import standings, wanting
-from .asking import PROTOCOLS, SUBSCRIBE, UNSUBSCRIBE, Asking
+from .asking import PROTOCOLS, Asking
 
 AGAIN_SECONDS = 5.0
 AHEAD = timedelta(minutes=10)
@@ -84,7 +84,8 @@ def _is_there(subscription: Subscription, now: datetime) -> bool:
 
 def _begun(subscription: Subscription, now: datetime) -> Fetch | Mapping[str, Prepared]:
     protocol = _protocol(subscription)
-    intent = UNSUBSCRIBE if subscription.state == State.LEAVING.value else SUBSCRIBE
+    is_leaving = subscription.state == State.LEAVING.value
+    intent = websub.UNSUBSCRIBE if is_leaving else websub.SUBSCRIBE
     fields = {"intent": intent, "asked_at": now, **protocol.prepared(subscription)}
     Subscription.objects.filter(pk=subscription.pk).update(**fields)
     for name, value in fields.items():

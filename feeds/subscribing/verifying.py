@@ -7,12 +7,11 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from ..keeping import trust
-from ..pushing import renewing
+from ..pushing import renewing, websub
 from ..pushing.discovering import Kind
 from ..pushing.renewing import ENDED_STATES, Refused, Standing, State
 from ..subscriptions import Subscription
 from . import standings, wanting
-from .asking import SUBSCRIBE, UNSUBSCRIBE
 
 PENDING = timedelta(days=1)
 """For so long after it was asked a hub may verify: some have queues."""
@@ -24,7 +23,7 @@ def begin(token: str, topic: str, lease: timedelta, now: datetime) -> bool:
     """It is in force for that time, if it was asked for. What is forged writes nothing. Raises DatabaseError."""
     granted = asdict(renewing.granted(Standing(), lease, random.random(), standings.rules(), now))
     fields = {**{name: granted[name] for name in _GRANTED}, "state": State.VERIFIED.value}
-    rows = _pending(token, topic, SUBSCRIBE, now).filter(feed__isnull=False).exclude(state__in=ENDED_STATES)
+    rows = _pending(token, topic, websub.SUBSCRIBE, now).filter(feed__isnull=False).exclude(state__in=ENDED_STATES)
     return rows.exists() and bool(rows.update(**fields))
 
 
@@ -32,7 +31,7 @@ def end(token: str, topic: str, now: datetime) -> bool:
     """It has ended, if that was asked for. What is forged writes nothing. Raises DatabaseError."""
     fields = standings.fields_of(renewing.ended(Standing(), now, "It was taken back."))
     ended = {name: fields[name] for name in ("state", "intent", "due_at", "ended_at", "reason")}
-    rows = _pending(token, topic, UNSUBSCRIBE, now).exclude(state=State.ENDED.value)
+    rows = _pending(token, topic, websub.UNSUBSCRIBE, now).exclude(state=State.ENDED.value)
     return rows.exists() and bool(rows.update(**ended))
 
 
