@@ -81,11 +81,9 @@ class Sight:
         return np.zeros(0, np.uint8) if image is None else np.asarray(image)
 
     def _some_of(self, groups: Indexes) -> Indexes:
-        """The changed groups and a few of the others, of those that can be drawn over changed ones."""
+        """The changed groups and a few of the others."""
         changed = np.isin(groups, self.changed)
-        features = self.geometry.features[groups]
-        least = np.maximum(self.before, self.after)[features[changed]].min()
-        over = np.flatnonzero(~changed & (self.after[features] >= least))
+        over = np.flatnonzero(~changed)
         return np.sort(np.concatenate((groups[changed], groups[over[:: len(over) // FEW_GROUPS + 1]])))
 
     def _near(self, window: Window, reach: float, groups: Indexes | slice = slice(None)) -> NDArray[np.bool_]:
@@ -124,11 +122,19 @@ class Sight:
 
 def seen(geometry: Geometry, before: Classes, after: Classes, style: Style, touched: Touched) -> Touched:
     """The tiles of those that look different, as far as that is found out; those deeper than the last zoom stay."""
-    lows, highs = scene.group_boxes(geometry)
-    changed = np.flatnonzero((before != after)[geometry.features])
+    shapes = _not_below_changes(geometry, before, after)
+    lows, highs = scene.group_boxes(shapes)
+    changed = np.flatnonzero((before != after)[shapes.features])
     west, east = float(lows[:, 0].min()), float(highs[:, 0].max())
-    sight = Sight(geometry, before, after, style, lows, highs, changed, west, east, MOST_ROWS)
+    sight = Sight(shapes, before, after, style, lows, highs, changed, west, east, MOST_ROWS)
     return Touched(tuple(_seen(sight, z, keys) for z, keys in enumerate(touched.zooms)), touched.below)
+
+
+def _not_below_changes(geometry: Geometry, before: Classes, after: Classes) -> Geometry:
+    """Without the groups that are drawn before all that changes, where they hide nothing of it."""
+    worse = np.maximum(before, after)[geometry.features]
+    changed = (before != after)[geometry.features]
+    return _only(geometry, np.flatnonzero(worse >= worse[changed].min()))
 
 
 def _seen(sight: Sight, z: int, keys: Keys) -> Keys:

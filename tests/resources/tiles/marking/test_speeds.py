@@ -97,6 +97,15 @@ def test_what_is_too_much_to_look_at_counts_as_different(monkeypatch: pytest.Mon
     assert marked(TOWN, after, {}).tiles(2)
 
 
+def test_lines_that_can_hide_nothing_of_a_change_take_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seeing, "FEW_GROUPS", 4000)
+    monkeypatch.setattr(seeing, "ROWS_OF_A_LOOK", 0)
+    monkeypatch.setattr(seeing, "MOST_ROWS", 50_000)  # those of the worst class at four zooms; all lines have more
+    after = with_speed(speeds.read_speeds(TOWN.speeds.data), [17], 0.1)
+    found = marked(TOWN, after, {})
+    assert [len(found.tiles(zoom)) for zoom in range(6)] == [0, 0, 0, 0, 1, 1]
+
+
 def test_more_than_can_be_told_apart_is_all_of_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changing, "MOST_CHANGED", 3)
     after = with_speed(speeds.read_speeds(TOWN.speeds.data), [1, 2, 3, 4, 5, 6, 7, 8], 0.1)
