@@ -2,6 +2,7 @@
 # make test    all tests; DB=postgres: those that use the database, on a private PostgreSQL
 # make check   style, types, import contracts, migrations, settings
 # make bench   benchmarks
+# make chaos   the whole site under fire, for ten minutes at the most: docs/reliability.md
 # make clean   removes what was installed or generated here, not the data
 export PORT ?= 8000
 export DATA_DIR ?= ./var
@@ -17,7 +18,7 @@ ALONE := env -u PORT -u DATA_DIR -u DEMO -u SMALL -u DATABASE_URL
 PRODUCTION := $(ALONE) SECRET_KEY=$$(head -c 48 /dev/urandom | base64 -w 0) PUBLIC_URL=https://tarry.example \
 	DATA_DIR=/nonexistent DATABASE_URL=sqlite://:memory: RUNTIME_DIR=/nonexistent
 
-.PHONY: setup run test check bench clean
+.PHONY: setup run test check bench chaos clean
 .DEFAULT_GOAL := run
 
 setup:
@@ -42,6 +43,9 @@ check: setup
 
 bench: setup
 	$(ALONE) $(python) -m benchmarks
+
+chaos: setup
+	$(ALONE) $(python) -m tests.chaos
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

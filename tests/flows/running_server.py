@@ -1,5 +1,6 @@
 """Small servers for flows: in a thread, on loopback. What they answer is the handler's."""
 
+import ssl
 import sys
 import threading
 from collections.abc import Iterator
@@ -28,17 +29,21 @@ class Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
-        if not isinstance(sys.exc_info()[1], ConnectionError):  # who goes away is no news
+        if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):  # who goes away is no news
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 @contextmanager
-def serving(handler: type[Handler]) -> Iterator[str]:
+def serving(
+    handler: type[Handler], address: tuple[str, int] = ("127.0.0.1", 0), tls: ssl.SSLContext | None = None
+) -> Iterator[str]:
     """A server that hands what it is asked to that handler, and its URL."""
-    server = _Server(("127.0.0.1", 0), handler)
+    server = _Server(address, handler)
+    if tls:  # hands are shaken in the thread of the connection
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, args=(ENDS_WITHIN_SECONDS,), daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"{'https' if tls else 'http'}://{address[0]}:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()

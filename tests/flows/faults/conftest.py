@@ -13,21 +13,23 @@ HOT_SECONDS = 3
 BOUND_SECONDS = 2 * MAX_WAITS * WAIT_SECONDS
 """No client is on its way for longer: two visits of its address, each with all its waits."""
 
+IMPATIENT = {
+    "DEFAULT_RETRY_TIMEOUT": str(WAIT_SECONDS),
+    "RETRY_MAX_WAITS": str(MAX_WAITS),
+    "RETRY_LEASE_SECONDS": str(LEASE_SECONDS),
+    "FETCH_LEASE_SECONDS": str(LEASE_SECONDS),
+    "RETRY_MAX_PREPARE_SECONDS": "60",
+    "HOT_SECONDS": str(HOT_SECONDS),
+    "PAINT_WORKERS": "2",
+    "LAYER_BLOCK_SECONDS": "0",
+    "RETRY_REDIS_TIMEOUT": "0.3",
+}
+
 
 @pytest.fixture(scope="package")
 def stack() -> Iterator[Stack]:
     """One site for all tests of faults, which leave it healthy."""
-    with Stack(
-        DEFAULT_RETRY_TIMEOUT=str(WAIT_SECONDS),
-        RETRY_MAX_WAITS=str(MAX_WAITS),
-        RETRY_LEASE_SECONDS=str(LEASE_SECONDS),
-        FETCH_LEASE_SECONDS=str(LEASE_SECONDS),
-        RETRY_MAX_PREPARE_SECONDS="60",
-        HOT_SECONDS=str(HOT_SECONDS),
-        PAINT_WORKERS="2",
-        LAYER_BLOCK_SECONDS="0",
-        RETRY_REDIS_TIMEOUT="0.3",
-    ) as running:
+    with Stack(**IMPATIENT) as running:
         yield running
 
 

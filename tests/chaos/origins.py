@@ -1,0 +1,101 @@
+"""The servers that the site fetches from: what they have is known from its address, and they can be away."""
+
+import hashlib
+import io
+import ssl
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from PIL import Image
+
+from tests.flows.running_server import Handler, serving
+
+FILE_BYTES = 3000
+ENTRIES = ("one", "two")
+
+
+def file_at(path: str) -> bytes:
+    """What is at `/files/…`: another content at each path."""
+    digest = hashlib.sha256(path.encode()).hexdigest().encode()
+    return (digest * (FILE_BYTES // len(digest) + 1))[:FILE_BYTES]
+
+
+@lru_cache(4096)
+def tile_at(path: str) -> bytes:
+    """What is at `/tiles/<z>/<x>/<y>.png`: of one colour, another at each path."""
+    red, green, blue = hashlib.sha256(path.encode()).digest()[:3]
+    file = io.BytesIO()
+    Image.new("RGB", (256, 256), (red, green, blue)).save(file, "png")
+    return file.getvalue()
+
+
+@dataclass(slots=True)
+class Origin:
+    """A server at an address of its own, with the book of what it was asked. `more` is what its feeds say besides."""
+
+    host: str
+    tls: ssl.SSLContext | None = None
+    url: str = ""
+    more: str = ""
+    is_away: bool = False
+    editions: dict[str, int] = field(default_factory=dict)
+    asked: list[tuple[float, str]] = field(default_factory=list)
+    _open: ExitStack = field(default_factory=ExitStack)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def come(self) -> None:
+        """Listens, from the second time on at the same port."""
+        self.is_away = False
+        port = self.port if self.url else 0
+        self.url = self._open.enter_context(serving(_handler(self), (self.host, port), self.tls))
+
+    def go(self) -> None:
+        """Connections are refused; who is connected is answered nothing more."""
+        self.is_away = True
+        self._open.close()
+
+    def edit(self, path: str) -> int:
+        """A feed has changed: the number of its edition."""
+        with self._lock:
+            self.editions[path] = self.editions.get(path, 0) + 1
+            return self.editions[path]
+
+    def body(self, path: str) -> bytes:
+        kind = path.split("/")[1]
+        match kind:
+            case "files":
+                return file_at(path)
+            case "tiles":
+                return tile_at(path.removeprefix("/tiles"))
+            case _:
+                return self._feed(path)
+
+    def _feed(self, path: str) -> bytes:
+        edition = self.editions.get(path, 0)
+        items = "".join(
+            f"<item><guid isPermaLink='false'>{path}/{name}</guid><title>{path} {name} {edition}</title></item>"
+            for name in ENTRIES
+        )
+        return f"<rss version='2.0'><channel><title>{path}</title>{self.more}{items}</channel></rss>".encode()
+
+
+def _handler(origin: Origin) -> type[Handler]:
+    class Everything(Handler):
+        def do_GET(self) -> None:  # noqa: N802  as the library calls it
+            origin.asked.append((time.monotonic(), self.path))
+            self.close_connection = True  # so that its name and its certificate matter each time
+            if origin.is_away:
+                return
+            body = origin.body(self.path.partition("?")[0])
+            types = {"files": "text/plain", "tiles": "image/png", "feeds": "application/rss+xml"}
+            content_type = types.get(self.path.split("/")[1], "text/plain")
+            self.answer(200, body, Content_Type=content_type, Cache_Control="max-age=3600", Connection="close")
+
+    return Everything

@@ -1,0 +1,90 @@
+"""Runs faults one after the other, with a recovery after each, and tells when what was."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tests.chaos.faults import Fault
+from tests.chaos.steady import Record
+from tests.chaos.world import World
+
+QUIET_SECONDS = 2
+"""For so long nothing may go wrong before the site counts as well."""
+PATIENCE_SECONDS = 60
+"""So long a recovery may take. What takes longer is a violation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suffered:
+    """A fault that was made, in seconds of the monotonic clock: it held from `began` to `ended`.
+
+    `recovered` is when the last visit ended that was answered badly, `ended` if none was, None when it was too late;
+    `over` when the next fault could begin. A fault that was not made has `skipped`, the reason.
+    """
+
+    fault: Fault
+    began: float = 0
+    ended: float = 0
+    recovered: float | None = None
+    over: float = 0
+    skipped: str = ""
+
+    @property
+    def seconds(self) -> float | None:
+        """From the end of the fault to the recovery."""
+        return None if self.recovered is None else self.recovered - self.ended
+
+
+def run(world: World, faults: Sequence[Fault], seconds: float, told: Callable[[str], object]) -> list[Suffered]:
+    """Makes all of them that can be made in that time."""
+    until = time.monotonic() + seconds
+    assert _recovery(world, time.monotonic()) is not None, "the site is not well, and nothing has been done to it yet"
+    suffered = []
+    for fault in faults:
+        one = _skipped(fault, until) or _suffer(world, fault)
+        told(f"{fault.name}: {one.skipped or _words(one)}")
+        suffered.append(one)
+    return suffered
+
+
+def _skipped(fault: Fault, until: float) -> Suffered | None:
+    if fault.lacks:
+        return Suffered(fault, skipped=fault.lacks)
+    if time.monotonic() + fault.seconds > until:
+        return Suffered(fault, skipped="no time was left")
+    return None
+
+
+def _suffer(world: World, fault: Fault) -> Suffered:
+    began = time.monotonic()
+    with fault.holding(world):
+        time.sleep(fault.seconds)
+    ended = time.monotonic()
+    recovered = _recovery(world, ended)
+    return Suffered(fault, began, ended, recovered, time.monotonic())
+
+
+def _words(suffered: Suffered) -> str:
+    return "not recovered" if suffered.seconds is None else f"recovered after {suffered.seconds:.1f} s"
+
+
+def _recovery(world: World, ended: float) -> float | None:
+    """Waits until the site is well again; returns when it was, None when that took too long."""
+    while time.monotonic() < ended + PATIENCE_SECONDS:
+        time.sleep(0.1)
+        bad = [record.ended for record in world.client.records if record.is_bad]
+        last = max([ended, *bad])
+        if time.monotonic() > last + QUIET_SECONDS and _is_well(world, last):
+            return last
+    return None
+
+
+def _is_well(world: World, since: float) -> bool:
+    """Whether each kind of question was asked since then, and answered, and the site calls itself healthy."""
+    answered = {record.kind for record in world.client.records if record.began >= since}
+    return answered >= set(world.client.kinds) and world.stack.health()[0] == 200
+
+
+def during(suffered: Suffered, records: Sequence[Record]) -> list[Record]:
+    """The visits that were under way between the fault's begin and the next one's."""
+    return [record for record in records if record.ended >= suffered.began and record.began < suffered.over]

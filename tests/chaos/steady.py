@@ -1,0 +1,192 @@
+"""The steady client: asks a mix of questions at an even pace and records how each ends, while the site suffers.
+
+It knows nothing of the faults, and judges each answer by its bytes alone. Every request has a connection of its own.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from threading import Thread
+from types import TracebackType
+from typing import Self
+from urllib.parse import urljoin
+
+import aiohttp
+from yarl import URL
+
+from tests.flows.crowd import MOST_REDIRECTS
+
+PATIENCE_SECONDS = 60
+HONEST = frozenset({502, 503, 504})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class End(StrEnum):
+    """How a visit ended."""
+
+    RIGHT = "right"
+    WRONG = "wrong"  # 2xx with other bytes than there are
+    REFUSED = "refused"  # 502, 503 or 504 that says when to come again
+    BROKEN = "broken"  # the connection ended before the answer
+    HUNG = "hung"  # no answer within PATIENCE_SECONDS
+    DISHONEST = "dishonest"  # any other answer
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One thing to ask for. `hears` tells whether a body is right; it notes what the site has promised by it."""
+
+    address: str
+    hears: Callable[[bytes], bool]
+    method: str = "GET"
+    data: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Questions of one kind, so many a second: the first, the second and so on."""
+
+    name: str
+    per_second: float
+    question: Callable[[int], Question]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One visit with all its redirects. Times are in seconds of the monotonic clock."""
+
+    kind: str
+    address: str
+    began: float
+    ended: float
+    statuses: tuple[int, ...]
+    slowest: float
+    end: End
+    detail: str = ""
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the client did not get what it asked for."""
+        return self.end is not End.RIGHT
+
+
+class Steady:
+    """Asks questions of all kinds, in a thread of its own, until it is left."""
+
+    def __init__(self, base_url: str, kinds: Sequence[Kind]) -> None:
+        self._base_url = base_url
+        self._kinds = kinds
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._work, name="steady", daemon=True)
+        self._stopping = asyncio.Event()
+        self.factor = 1.0
+        """How many times as often as usual."""
+        self.records: list[Record] = []
+        """In the order of their ends."""
+
+    @property
+    def kinds(self) -> list[str]:
+        return [kind.name for kind in self._kinds]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Asks nothing more, and waits until what was asked has ended."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join(MOST_REDIRECTS * PATIENCE_SECONDS)
+
+    def _work(self) -> None:
+        self._loop.run_until_complete(self._ask_all())
+        self._loop.close()
+
+    async def _ask_all(self) -> None:
+        async with self._session() as session, asyncio.TaskGroup() as visits:
+            for kind in self._kinds:
+                visits.create_task(self._ask_steadily(kind, session, visits))
+
+    def _session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            timeout=aiohttp.ClientTimeout(total=PATIENCE_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Accept-Encoding": "identity"},
+        )
+
+    async def _ask_steadily(self, kind: Kind, session: aiohttp.ClientSession, visits: asyncio.TaskGroup) -> None:
+        due, number = self._loop.time(), 0
+        while not self._stopping.is_set():
+            visits.create_task(self._visit(kind.name, kind.question(number), session))
+            number += 1
+            due = max(due + 1 / (kind.per_second * self.factor), self._loop.time() - 1)
+            await asyncio.sleep(due - self._loop.time())
+
+    async def _visit(self, kind: str, question: Question, session: aiohttp.ClientSession) -> None:
+        began = time.monotonic()
+        way = _Way()
+        try:
+            end, detail = await self._follow(question, session, way), ""
+        except TimeoutError:
+            end, detail = End.HUNG, "no answer in time"
+        except (aiohttp.ClientError, OSError) as error:
+            end, detail = End.BROKEN, f"{type(error).__name__}: {error}"
+        ended = time.monotonic()
+        slowest = max(way.slowest, ended - way.asked)
+        record = Record(kind, question.address, began, ended, tuple(way.statuses), slowest, end, detail or way.said)
+        self.records.append(record)
+
+    async def _follow(self, question: Question, session: aiohttp.ClientSession, way: "_Way") -> End:
+        url = urljoin(self._base_url, question.address)
+        while len(way.statuses) <= MOST_REDIRECTS:
+            way.begin()
+            target = URL(url, encoded=True)
+            asking = session.request(
+                question.method, target, data=question.data, headers=question.headers, allow_redirects=False
+            )
+            async with asking as response:
+                body = await response.read()
+                way.end(response.status)
+            if response.status not in REDIRECTS:
+                end = judged(response.status, response.headers.get("Retry-After", ""), body, question)
+                way.said = "" if end is End.RIGHT else f"{response.status} {body[:200]!r}"
+                return end
+            url = urljoin(url, response.headers["Location"])
+        way.said = "redirected without end"
+        return End.DISHONEST
+
+
+@dataclass(slots=True)
+class _Way:
+    """The answers to one visit so far."""
+
+    statuses: list[int] = field(default_factory=list)
+    slowest: float = 0.0
+    asked: float = 0.0
+    said: str = ""
+
+    def begin(self) -> None:
+        self.asked = time.monotonic()
+
+    def end(self, status: int) -> None:
+        self.statuses.append(status)
+        self.slowest = max(self.slowest, time.monotonic() - self.asked)
+        self.asked = time.monotonic()
+
+
+def judged(status: int, retry_after: str, body: bytes, question: Question) -> End:
+    """What the last answer of a visit is worth."""
+    if status in (200, 202):
+        return End.RIGHT if question.hears(body) else End.WRONG
+    if status in HONEST and retry_after.isascii() and retry_after.isdigit() and int(retry_after) >= 1:
+        return End.REFUSED
+    return End.DISHONEST

@@ -1,0 +1,35 @@
+"""What each fault did to the steady client, as a table in Markdown."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tests.chaos.schedule import Suffered, during
+from tests.chaos.steady import End, Record
+
+SHOWN = 160
+"""Characters of an answer."""
+COLUMNS = ("fault", "held", "visits", "refused", "broken", "longest visit", "recovered after")
+HEAD = f"| {' | '.join(COLUMNS)} |\n|---|{'---:|' * (len(COLUMNS) - 1)}"
+
+
+def table(suffered: Sequence[Suffered], records: Sequence[Record]) -> str:
+    return "\n".join([HEAD, *(_row(one, during(one, records)) for one in suffered)])
+
+
+def _row(one: Suffered, records: Sequence[Record]) -> str:
+    if one.skipped:
+        return f"| {one.fault.name} | skipped: {one.skipped} | | | | | |"
+    ends = [record.end for record in records]
+    longest = max((record.ended - record.began for record in records), default=0)
+    recovered = "not in time" if one.seconds is None else f"{one.seconds:.1f} s"
+    cells = (
+        *(one.fault.name, f"{one.ended - one.began:.0f} s" if one.fault.seconds else "", str(len(records))),
+        *(str(ends.count(End.REFUSED)), str(ends.count(End.BROKEN)), f"{longest:.1f} s", recovered),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def bad_ends(records: Sequence[Record]) -> list[str]:
+    """What went wrong how often, the most frequent first: the kind of question, the end, what was said."""
+    counted = Counter((one.kind, one.end.value, one.detail[:SHOWN]) for one in records if one.is_bad)
+    return [f"{number} x {kind}: {end}: {said}" for (kind, end, said), number in counted.most_common()]

@@ -1,0 +1,158 @@
+"""A whole site of its own with all that it rests on, and the questions that it is asked."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from feeds import addresses
+from feeds.opml import writing
+from feeds.opml.outlines import Subscription
+from tests.chaos.certificates import Certificates
+from tests.chaos.origins import ENTRIES, Origin
+from tests.chaos.promises import Promises
+from tests.chaos.questions import Questions
+from tests.chaos.steady import Steady
+from tests.flows import cloud_server
+from tests.flows.cloud_server import Cloud
+from tests.flows.faults.conftest import IMPATIENT
+from tests.flows.layers import write_speeds
+from tests.flows.stack import ROOT, Stack, eventually
+
+HOSTS = {"well": "127.9.0.1", "leaving": "127.9.0.2", "sealed": "127.9.0.3", "named": "127.9.0.4"}
+FEEDS = 6
+PREPARED_SECONDS = 90
+SETTINGS = {
+    **IMPATIENT,
+    "ADMIN_TIMEOUT": "20",
+    "MIRROR_RETRY_SECONDS": "2",
+    "MIRROR_ATTEMPTS": "20",
+    "FETCH_BACKOFF_MAX_SECONDS": "5",
+    "FETCH_ALLOW_PRIVATE": "127.0.0.0/8",
+}
+SUBSCRIBE = """
+from datetime import UTC, datetime
+from feeds.subscribing import scanning
+scanning.scan(datetime.now(UTC))
+"""
+
+
+@dataclass(slots=True)
+class World:
+    """The site under its steady client, the origins and the cloud that it deals with, and what it has promised."""
+
+    stack: Stack
+    origins: Mapping[str, Origin]
+    cloud: Cloud
+    certificates: Certificates
+    client: Steady
+    promises: Promises
+    subscribed: int = 0
+
+
+@contextmanager
+def running(stack: Stack, folder: Path, *, colds: int, named: str = "") -> Iterator[World]:
+    """Starts all of it. `colds` is how many files of each origin there are to ask for, each once.
+
+    `named` is a host below which all names lead to the origin `named`: without it that origin is asked for nothing.
+    """
+    certificates = Certificates.made(folder, HOSTS["sealed"])
+    stack.environment |= {"SSL_CERT_FILE": str(certificates.trusted)}
+    origins = {name: Origin(host, certificates.context if name == "sealed" else None) for name, host in HOSTS.items()}
+    promises = Promises()
+    with cloud_server.running() as cloud, stack:
+        for origin in origins.values():
+            origin.come()
+        origins["well"].more = cloud_server.element(cloud)
+        files = _files(origins, colds, named)
+        told = _prepared(stack, folder, origins, [url for urls in files.values() for url in urls])
+        callbacks = _subscribed(stack, cloud, origins["well"])
+        asking = Questions(stack.base_url, origins["well"], promises, told["token"], told["signed"], callbacks)
+        with Steady(stack.base_url, asking.kinds(files)) as client:
+            yield World(stack, origins, cloud, certificates, client, promises, len(callbacks))
+        for origin in origins.values():
+            origin.go()
+
+
+def _files(origins: Mapping[str, Origin], colds: int, named: str) -> dict[str, list[str]]:
+    """URLs of files by their origin."""
+    files = {
+        name: [f"{origins[name].url}/files/{name}/{number}" for number in range(colds)]
+        for name in ("well", "leaving", "sealed")
+    }
+    if named:  # each has a name of its own, which nobody has looked up before
+        port = origins["named"].port
+        files["named"] = [f"http://n{number}.{named}:{port}/files/named/{number}" for number in range(colds)]
+    return files
+
+
+def _prepared(stack: Stack, folder: Path, origins: Mapping[str, Origin], files: Sequence[str]) -> dict[str, Any]:
+    given = {
+        "origins": [origin.url for origin in origins.values()],
+        "upstream": {f"of-{name}": f"{origins[name].url}/tiles/{{z}}/{{x}}/{{y}}.png" for name in ("well", "leaving")},
+        "line": str(_line(folder)),
+        "speeds": str(write_speeds(folder, "green")),
+        "opml": str(_list_of_feeds(folder, origins["well"])),
+        "files": files,
+    }
+    command = [sys.executable, "-m", "tests.chaos.preparing"]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**stack.environment, "PUBLIC_URL": stack.base_url},
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PREPARED_SECONDS,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the site could not be prepared:\n{done.stdout}\n{done.stderr}")
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def _line(folder: Path) -> Path:
+    geometry = {"type": "LineString", "coordinates": [[-90, 0.1], [90, 0.1]]}
+    line = {"type": "Feature", "id": "a", "properties": {}, "geometry": geometry}
+    file = folder / "line.geojson"
+    file.write_text(json.dumps({"type": "FeatureCollection", "features": [line]}))
+    return file
+
+
+def _list_of_feeds(folder: Path, origin: Origin) -> Path:
+    rows = [Subscription(addresses.read(origin.url + path), categories=(("Chaos",),)) for path in paths()]
+    file = folder / "feeds.opml"
+    file.write_bytes(writing.write(rows, "Chaos", datetime.now(UTC)))
+    return file
+
+
+def paths() -> list[str]:
+    """Those of the feeds."""
+    return [f"/feeds/{number}" for number in range(FEEDS)]
+
+
+def served(stack: Stack) -> list[str]:
+    """The titles of all entries, as they are served together; nothing while they are not."""
+    answer = requests.get(f"{stack.base_url}/feeds/category/chaos.json?limit=200", timeout=60)
+    return [item["title"] for item in answer.json()["items"]] if answer.ok else []
+
+
+def _subscribed(stack: Stack, cloud: Cloud, origin: Origin) -> dict[str, str]:
+    """Waits until every feed is read and registered at the cloud; returns where each is told of."""
+    eventually(lambda: len(served(stack)) == FEEDS * len(ENTRIES), PREPARED_SECONDS, "all feeds are read and served")
+    stack.manage("shell", "-c", SUBSCRIBE)
+    eventually(lambda: len(subscriptions(cloud, origin)) == FEEDS, PREPARED_SECONDS, "all are registered")
+    return subscriptions(cloud, origin)
+
+
+def subscriptions(cloud: Cloud, origin: Origin) -> dict[str, str]:
+    """Where the cloud tells of each feed, by its path."""
+    return {url.removeprefix(origin.url): who.url for url, who in list(cloud.registered)}

@@ -1,0 +1,25 @@
+"""The short version of `make chaos`: a few faults under the steady client, and every invariant afterwards."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import faults, invariants, schedule
+from tests.chaos.table import bad_ends, table
+from tests.chaos.world import SETTINGS, running
+from tests.flows.stack import Stack
+
+pytestmark = [pytest.mark.timed, pytest.mark.no_database]
+
+CHOSEN = ("SIGKILL main worker", "SIGKILL paint child", "SIGKILL state", "SIGKILL fetch")
+SECONDS = 60
+
+
+def test_the_site_keeps_its_promises_while_its_parts_fail(tmp_path: Path) -> None:
+    with running(Stack(**SETTINGS), tmp_path, colds=150) as world:
+        chosen = [one for one in faults.kills() if one.name in CHOSEN]
+        suffered = schedule.run(world, chosen, SECONDS, print)
+        world.client.leave()
+        print(table(suffered, world.client.records), *bad_ends(world.client.records), sep="\n")
+        assert invariants.violations(world, suffered) == []
+        assert [one.fault.name for one in suffered if not one.skipped] == [one.name for one in chosen]
