@@ -133,3 +133,11 @@ def test_static_files_are_kept_for_long_when_their_names_change_with_them(site: 
     assert site.get("/static/map.js").headers["Cache-Control"] == "public, max-age=300"
     assert site.get("/static/../db.sqlite3").status == 200  # main's to answer, as any other address
     assert site.main.asked[-1].target == "/db.sqlite3"
+
+
+@pytest.mark.parametrize("beginning", ["/tiles/a", "/feeds/a?q=", "/resources/a", "/retry_after?a=", "/admin/a", "/a"])
+def test_no_address_ends_a_field_on_its_way(site: RunningFront, beginning: str) -> None:
+    answer = site.get(f"{beginning}%0d%0aX-Injected:%20yes%0d%0a%0d%0aGET%20/tiles/b%20HTTP/1.1%0d%0a%0d%0a")
+    [asked] = [*site.main.asked, *site.retry.asked]
+    assert "x-injected" not in asked.headers
+    assert "X-Injected" not in answer.headers

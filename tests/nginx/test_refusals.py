@@ -29,9 +29,10 @@ def said(answer: Reply) -> dict[str, Any]:
         ("/tiles/a?x=" + LONG, {}, 414),
         ("/tiles/a", {"X-Long": LONG}, 431),
         ("/tiles/a", {"Content-Length": "x"}, 400),
+        ("/tiles/a", {"Transfer-Encoding": "gzip"}, 400),
         ("/%00\xff%", {}, 400),
     ],
-    ids=["address", "arguments", "field", "length", "encoding"],
+    ids=["address", "arguments", "field", "length", "coding", "encoding"],
 )
 def test_what_cannot_be_read(site: RunningFront, host: str, target: str, headers: dict[str, str], status: int) -> None:
     answer = site.get(target, host, **headers)
