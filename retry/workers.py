@@ -65,9 +65,8 @@ class RetryWorker(UvicornWorker):  # type: ignore[misc]  # an untyped library
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        for name in ("uvicorn.error", "uvicorn.access"):  # they have gunicorn's handlers, which has none
-            logger = logging.getLogger(name)
-            logger.handlers, logger.propagate = [], True
+        logger = logging.getLogger("uvicorn.error")  # it has gunicorn's handlers, which has none
+        logger.handlers, logger.propagate = [], True
 
     async def _serve(self) -> None:
         self.config.app = self.wsgi

@@ -62,3 +62,14 @@ def test_an_orphan_without_a_successor_ends_in_the_end(socket_file: Path) -> Non
 def test_an_orphan_leaves_its_port_to_its_successor() -> None:
     server = ReleasingServer(Config(app), release=print, master=NOBODY, addresses=[("127.0.0.1", 8001)])
     assert ends(server)
+
+
+def test_nothing_is_logged_of_requests_whose_addresses_hold_tickets() -> None:
+    code = (
+        "import logging; from gunicorn.config import Config; from gunicorn.glogging import Logger\n"
+        "from retry.workers import RetryWorker\n"
+        "logging.basicConfig()\n"
+        "settings = Config(); worker = RetryWorker(0, 0, [], None, 1, settings, Logger(settings))\n"
+        "raise SystemExit(logging.getLogger('uvicorn.access').hasHandlers())"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
