@@ -26,6 +26,7 @@ class Plan:
     small: bool = False
     own_state: bool = True
     own_cache: bool = True
+    state_max_bytes: int = 1024 * 1024 * 1024
     cache_max_bytes: int = 256 * 1024 * 1024
     paint_workers: int = 2
     retry_timeout_seconds: float = 25
@@ -62,7 +63,8 @@ def processes(plan: Plan) -> list[Process]:
 
 def _redis_servers(plan: Plan) -> Iterator[Process]:
     if plan.own_state:
-        state = ("--maxmemory-policy", "noeviction", "--appendonly", "yes", "--appendfsync", "everysec")
+        kept = ("--appendonly", "yes", "--appendfsync", "everysec")
+        state = ("--maxmemory", str(plan.state_max_bytes), "--maxmemory-policy", "noeviction", *kept)
         yield Process("state", _redis(plan, "state", str(plan.data.state), *state), priority=10, group="stores")
     if plan.own_cache:
         limit = ("--maxmemory", str(plan.cache_max_bytes), "--maxmemory-policy", "allkeys-lru", "--appendonly", "no")

@@ -84,6 +84,12 @@ def test_claims_are_never_evicted_and_content_is() -> None:
     assert "allkeys-lru" in named(PLAN)["cache"].command
 
 
+def test_no_server_takes_more_memory_than_it_may() -> None:
+    for name, limit in (("state", PLAN.state_max_bytes), ("cache", PLAN.cache_max_bytes)):
+        command = named(PLAN)[name].command
+        assert command[command.index("--maxmemory") + 1] == str(limit)
+
+
 @pytest.mark.parametrize("small", [False, True])
 def test_what_answers_nobody_does_without_what_answers_are_made_of(small: bool) -> None:
     given = {name: process.environment for name, process in named(replace(PLAN, small=small)).items()}

@@ -1,7 +1,8 @@
-"""Each of the two Redis servers emptied, killed and frozen, while a hundred clients ask for cold content."""
+"""Each of the two Redis servers emptied, killed, frozen or full, while a hundred clients ask for cold content."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from typing import cast
 
 import pytest
 
@@ -96,4 +97,33 @@ def test_a_frozen_server_is_survived(
         stack.thaw(server)
     assert all(visit.is_honest_refusal for visit in frozen)
     assert_main_never_waited(under_way.result(BOUND_SECONDS) + frozen + returned)
+    assert_recovers(stack, crowd, name)
+
+
+@pytest.fixture
+def full_state(stack: Stack) -> Iterator[Callable[[], None]]:
+    """Takes all room from `state`. There is room again afterwards, at the latest."""
+    limit = stack.state.config_get("maxmemory")["maxmemory"] or 0
+    yield lambda: cast(None, stack.state.config_set("maxmemory", 1))
+    stack.state.config_set("maxmemory", limit)
+
+
+def test_a_full_state_refuses_new_work_and_serves_all_that_is_there_or_being_prepared(
+    stack: Stack, crowd: Crowd, name: str, full_state: Callable[[], None]
+) -> None:
+    hot, stale = f"/slow/{name}hot", f"/slow/{name}stale?behaviour=numbered&fresh=0&stale=60"
+    crowd.insist([hot, stale])
+    running = crowd.send([f"/slow/{name}running?gated=1"] * 20, patient=True)
+    stack.wait_for(f"{name}running")
+    wait_until_clients_wait(stack, 20)
+    full_state()
+    cold = send_cold(crowd, name).result(BOUND_SECONDS)
+    assert all(visit.was_turned_away and len(visit.answers) == 1 for visit in cold)
+    kept = crowd.send([hot, stale, f"{hot}?past=nginx"] * 5).result(BOUND_SECONDS)
+    assert {tuple(visit.statuses) for visit in kept} == {(200,)}
+    assert_main_never_waited(cold + kept)
+    eventually(lambda: stack.health()[0] == 503, 5, "the health check tells of it")
+    stack.open_gate(f"{name}running")
+    assert {visit.body for visit in running.result(BOUND_SECONDS)} == {Wish(f"{name}running").body}
+    stack.state.config_set("maxmemory", 0)
     assert_recovers(stack, crowd, name)
