@@ -13,7 +13,7 @@ from retry.connections import run
 from retry.errors import PreparationError
 from retry.work import Work
 from tests.conftest import RedisServers
-from tests.resources.fetching.asking import FAILED, OK, THROTTLED, UNSENT, enqueue, job, report
+from tests.resources.fetching.asking import FAILED, OK, THROTTLED, UNSENT, claimed, enqueue, job, report
 from tests.resources.fetching.clock import Clock
 from tests.retry.claiming import begun, finish, look, queued, start, started
 
@@ -87,6 +87,19 @@ def test_works_are_told_of_a_doomed_job_whose_fetcher_dies(clock: Clock, setting
     clock.pass_by(settings.FETCH_LEASE_SECONDS + 1)
     found = claim_and_start()
     assert isinstance(found, Doomed)
+    assert found.job.starts == {WORK.key: claims.STARTED}
+
+
+def test_works_are_told_at_once_of_a_job_that_has_lost_its_fetcher_twice(clock: Clock, settings: Settings) -> None:
+    token = begun(WORK).token
+    want(WORK, token)
+    claimed()  # by a fetcher that dies before it starts anything
+    clock.pass_by(settings.FETCH_LEASE_SECONDS + 1)
+    claim_and_start()
+    clock.pass_by(settings.FETCH_LEASE_SECONDS + 1)
+    found = claim_and_start()
+    assert isinstance(found, Doomed)
+    assert found.why == "lapsed"
     assert found.job.starts == {WORK.key: claims.STARTED}
 
 

@@ -14,6 +14,7 @@ local function reap_leases()
       if job.state == 'running' then leave_flight(d, job) end
       set_job(job, 'lapses', job.lapses + 1)
       if job.lapses >= rules.most_lapses then
+        requeue_works(job, 0)  -- nothing is asked for any more: who lives on all the same loses nothing by it
         doom(job, 'lapsed')
       else
         put(d, job)
