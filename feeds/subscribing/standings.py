@@ -1,6 +1,6 @@
 """How a subscription stands, between its row and the values that are decided with."""
 
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +19,7 @@ def standing_of(row: Subscription) -> Standing:
 
 def fields_of(standing: Standing) -> dict[str, Any]:
     """What a standing makes of the row."""
-    return {**asdict(standing), "state": standing.state.value}
+    return {**{name: getattr(standing, name) for name in _NAMES}, "state": standing.state.value}
 
 
 def unchanged(row: Subscription) -> QuerySet[Subscription]:

@@ -1,0 +1,106 @@
+"""5,000 registrations at one cloud, renewed by the scan: rows in the database, claims, and a clock of their own."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.db.models import Model
+from pytest_django import Settings
+
+from feeds.models import Entry, Feed
+from feeds.pushing import renewing
+from feeds.pushing.renewing import CLOUD_LEASE, Granted, Missed, Rules, Standing, State
+from feeds.subscribing import handing, preparing, scanning, standings
+from feeds.subscriptions import Hub, Subscription
+from resources.fetching import publishing
+from resources.fetching.publishing import Order
+from resources.fetching.queues.jobs import Enqueued
+from retry import claims, connections
+
+NUMBER, AT_ONCE = 5000, 200
+BEGAN = datetime(2026, 11, 1, 12, tzinfo=UTC)
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+
+
+class Cloud:
+    """Is asked for what is handed over, at once, and takes all but one in twenty."""
+
+    def __init__(self) -> None:
+        self.now, self.asked = BEGAN, 0
+        self.granted: defaultdict[int, list[datetime]] = defaultdict(list)
+        self.expired: list[int] = []
+
+    def publish_all(self, orders: Sequence[Order]) -> list[Enqueued]:
+        rows = Subscription.objects.filter(pk__in=[order.arguments[1] for order in orders])
+        rows.update(asked_at=self.now, intent="subscribe")
+        for row in rows:
+            self._answer(row)
+        connections.execute_all_patiently("state", [claims.abandoning(order.work_key, order.token) for order in orders])
+        return [Enqueued("cloud", 1)] * len(orders)
+
+    def _answer(self, row: Subscription) -> None:
+        self.asked += 1
+        if not standings.standing_of(row).is_in_force(self.now):
+            self.expired.append(row.pk)
+        if self.asked % 20:
+            self.granted[row.pk].append(self.now)
+        preparing.settle(row, Granted(CLOUD_LEASE) if self.asked % 20 else Missed("it is away."), self.now)
+
+
+def multiply(row: Model, **varied: str) -> None:
+    """Writes the row again until there are NUMBER of them, with other values, in SQL, in some of its columns."""
+    table = row._meta.db_table
+    columns = {field.column: f'"{field.column}"' for field in row._meta.local_concrete_fields} | {"id": "i"} | varied
+    names = ", ".join(f'"{name}"' for name in columns)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "WITH RECURSIVE numbers (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM numbers WHERE i < %s) "
+            f"INSERT INTO {table} ({names}) SELECT {', '.join(columns.values())} FROM numbers, {table} "
+            "WHERE id = 1",
+            [NUMBER],
+        )
+
+
+def register(cloud: Cloud) -> None:
+    """All of them as fast as scans ask for them: the worst case."""
+    hub = Hub.objects.create(kind="rsscloud", url="https://cloud.example/pleaseNotify", digest="cloud")
+    feed = Feed.objects.create(pk=1, slug="1", key_digest="1", offer_digest="offered", subscriber_count=1)
+    multiply(feed, slug="i", key_digest="i")
+    seen = {"happened_at": BEGAN, "first_seen_at": BEGAN, "changed_at": BEGAN}
+    multiply(Entry.objects.create(pk=1, feed=feed, data={}, **seen), feed_id="i")
+    rows = []
+    for pk in range(1, NUMBER + 1):
+        at = BEGAN + (pk - 1) // AT_ONCE * MINUTE
+        known = {"hub": hub, "offer_digest": "offered", "topic": f"https://{pk}.example/", "token": str(pk)}
+        stands = renewing.after(Standing(asked_at=at), Granted(CLOUD_LEASE), at, pk * 0.618 % 1, Rules())
+        rows.append(Subscription(pk=pk, feed_id=pk, **known, **standings.fields_of(stands)))
+        cloud.granted[pk].append(at)
+    Subscription.objects.bulk_create(rows, batch_size=AT_ONCE)
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("redis_servers")
+def test_5000_registrations_are_renewed_once_a_day_by_the_scan_and_not_together(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FEEDS_PUSH = True
+    cloud = Cloud()
+    monkeypatch.setattr(publishing, "publish_all", cloud.publish_all)
+    register(cloud)
+    window = [BEGAN + 20 * HOUR + minute * MINUTE for minute in range(240 + NUMBER // AT_ONCE + 30)]
+    for cloud.now in [BEGAN + hour * HOUR for hour in range(4, 20, 5)]:
+        assert scanning.scan(cloud.now) == 0
+    for minute, cloud.now in enumerate(window):
+        (handing.hand_over_due if minute % 30 else scanning.scan)(cloud.now)
+    for cloud.now in [BEGAN + hour * HOUR for hour in range(26, 40, 5)]:
+        assert scanning.scan(cloud.now) == 0
+
+    assert cloud.expired == []
+    assert not Subscription.objects.exclude(state=State.VERIFIED.value, expires_at__gt=cloud.now).exists()
+    assert {len(times) for times in cloud.granted.values()} == {2}, "each was renewed, once"
+    assert min(later - earlier for earlier, later in cloud.granted.values()) >= 20 * HOUR
+    renewals = Counter(later for _, later in cloud.granted.values())
+    in_the_window = [renewals[at] for at in window[:240]]
+    assert max(renewals.values()) <= 3 * sum(in_the_window) / len(in_the_window)
