@@ -4,35 +4,51 @@ import argparse
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
-from tests.chaos import faults, invariants, schedule
+from tests.chaos import faults, floods, invariants, means, schedule, starving
 from tests.chaos.table import bad_ends, table
-from tests.chaos.world import SETTINGS, running
+from tests.chaos.world import HOSTS, NAMED, SETTINGS, running
 from tests.flows.stack import Stack
 
+COLDS = 700
+"""Files of each origin, each of which is asked for once: ten minutes of them, and a flood."""
 SECONDS = 420
 """For the faults. Starting, settling and judging take up to three minutes more."""
 
 
 def main() -> int:
     given = _given()
+    means.move_apart(sys.argv[1:])
     began = time.monotonic()
-    chosen = [one for one in [*faults.kills(), *faults.pauses()] if not given.only or _matches(one.name, given.only)]
-    with (
-        tempfile.TemporaryDirectory(prefix="tarry-chaos-") as folder,
-        running(Stack(**SETTINGS), Path(folder), colds=700) as world,
-    ):
+    library = means.clock_library()
+    chosen = [one for one in everything(library) if not given.only or _matches(one.name, given.only)]
+    if not any("clock" in one.name for one in chosen):
+        library = ""
+    with ExitStack() as held:
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="tarry-chaos-")))
+        clock = means.clock_environment(library, folder / "clock") if library else {}
+        stack = Stack(**SETTINGS, **clock)
+        found = held.enter_context(means.running(stack.data, folder, NAMED, HOSTS["named"], library))
+        world = held.enter_context(running(stack, folder, found, colds=COLDS))
         suffered = schedule.run(world, chosen, given.seconds, lambda line: print(line, file=sys.stderr, flush=True))
         world.client.leave()
         wrong = invariants.violations(world, suffered)
         print(table(suffered, world.client.records))
-        print(*bad_ends(world.client.records), sep="\n", file=sys.stderr)
+        print(*bad_ends(suffered, world.client.records), sep="\n", file=sys.stderr)
         if wrong:
-            print(world.stack.logs(), file=sys.stderr)
+            print(stack.logs(), file=sys.stderr)
     print(f"\n{len(world.client.records):,} visits in {time.monotonic() - began:.0f} s. ", end="")
     print("Every invariant held." if not wrong else "\n\n".join(["Violated:", *wrong]))
     return bool(wrong)
+
+
+def everything(library: str) -> list[faults.Fault]:
+    """The whole schedule, what cannot be made on this machine included."""
+    apart = means.can_mount()
+    gone = [*starving.of_stores(apart), *starving.of_others(apart), *starving.of_the_clock(library)]
+    return [*faults.kills(), *gone, *floods.floods(), *faults.pauses()]
 
 
 def _given() -> argparse.Namespace:

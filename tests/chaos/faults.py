@@ -45,7 +45,7 @@ def kills() -> list[Fault]:
 
 def pauses() -> list[Fault]:
     """SIGSTOP of each process with its children."""
-    return [Fault(f"SIGSTOP {name}", partial(_paused, name), PAUSE_SECONDS) for name in PROCESSES]
+    return [Fault(f"SIGSTOP {name}", partial(paused, name), PAUSE_SECONDS) for name in PROCESSES]
 
 
 def _killed(name: str, world: World) -> AbstractContextManager[None]:
@@ -60,7 +60,8 @@ def _killed_child(name: str, world: World) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _paused(name: str, world: World) -> Iterator[None]:
+def paused(name: str, world: World) -> Iterator[None]:
+    """The process and its children, as they are at the begin."""
     pids = world.stack.pids(name)
     _signal_all(pids, signal.SIGSTOP)
     try:

@@ -13,7 +13,7 @@ from PIL import Image
 
 from tests.flows.running_server import Handler, serving
 
-FILE_BYTES = 3000
+FILE_BYTES, LARGE_BYTES = 3000, 8_000_000
 ENTRIES = ("one", "two")
 
 
@@ -74,6 +74,8 @@ class Origin:
                 return file_at(path)
             case "tiles":
                 return tile_at(path.removeprefix("/tiles"))
+            case "large":
+                return bytes(LARGE_BYTES)
             case _:
                 return self._feed(path)
 

@@ -29,7 +29,12 @@ def _row(one: Suffered, records: Sequence[Record]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def bad_ends(records: Sequence[Record]) -> list[str]:
-    """What went wrong how often, the most frequent first: the kind of question, the end, what was said."""
-    counted = Counter((one.kind, one.end.value, one.detail[:SHOWN]) for one in records if one.is_bad)
-    return [f"{number} x {kind}: {end}: {said}" for (kind, end, said), number in counted.most_common()]
+def bad_ends(suffered: Sequence[Suffered], records: Sequence[Record]) -> list[str]:
+    """What went wrong during which fault, and how often: the end, the kind of question, what was said."""
+    return [line for one in suffered if not one.skipped for line in _bad_ends(one, during(one, records))]
+
+
+def _bad_ends(suffered: Suffered, records: Sequence[Record]) -> list[str]:
+    counted = Counter((one.end.value, one.kind, one.detail[:SHOWN]) for one in records if one.is_bad)
+    lines = [f"  {number} x {end}: {kind}: {said}" for (end, kind, said), number in counted.most_common()]
+    return [f"{suffered.fault.name}:", *lines] if lines else []

@@ -16,6 +16,7 @@ from feeds import addresses
 from feeds.opml import writing
 from feeds.opml.outlines import Subscription
 from tests.chaos.certificates import Certificates
+from tests.chaos.means import Means
 from tests.chaos.origins import ENTRIES, Origin
 from tests.chaos.promises import Promises
 from tests.chaos.questions import Questions
@@ -27,6 +28,8 @@ from tests.flows.layers import write_speeds
 from tests.flows.stack import ROOT, Stack, eventually
 
 HOSTS = {"well": "127.9.0.1", "leaving": "127.9.0.2", "sealed": "127.9.0.3", "named": "127.9.0.4"}
+NAMED = "files.example"
+"""Below this host all names are those of the origin `named`."""
 FEEDS = 6
 PREPARED_SECONDS = 90
 SETTINGS = {
@@ -54,14 +57,17 @@ class World:
     certificates: Certificates
     client: Steady
     promises: Promises
-    subscribed: int = 0
+    means: Means
+    large: str
+    """The address of a large file, which is cached."""
+    subscribed: int
 
 
 @contextmanager
-def running(stack: Stack, folder: Path, *, colds: int, named: str = "") -> Iterator[World]:
+def running(stack: Stack, folder: Path, means: Means, *, colds: int) -> Iterator[World]:
     """Starts all of it. `colds` is how many files of each origin there are to ask for, each once.
 
-    `named` is a host below which all names lead to the origin `named`: without it that origin is asked for nothing.
+    The origin `named` is asked only if there is a name server.
     """
     certificates = Certificates.made(folder, HOSTS["sealed"])
     stack.environment |= {"SSL_CERT_FILE": str(certificates.trusted)}
@@ -71,12 +77,15 @@ def running(stack: Stack, folder: Path, *, colds: int, named: str = "") -> Itera
         for origin in origins.values():
             origin.come()
         origins["well"].more = cloud_server.element(cloud)
-        files = _files(origins, colds, named)
-        told = _prepared(stack, folder, origins, [url for urls in files.values() for url in urls])
+        files = _files(origins, colds, means.names.host if means.names else "")
+        large = f"{origins['well'].url}/large/file"
+        told = _prepared(stack, folder, origins, [large, *(url for urls in files.values() for url in urls)])
+        requests.get(stack.base_url + told["signed"][large], timeout=PREPARED_SECONDS).raise_for_status()
         callbacks = _subscribed(stack, cloud, origins["well"])
         asking = Questions(stack.base_url, origins["well"], promises, told["token"], told["signed"], callbacks)
         with Steady(stack.base_url, asking.kinds(files)) as client:
-            yield World(stack, origins, cloud, certificates, client, promises, len(callbacks))
+            signed = told["signed"][large]
+            yield World(stack, origins, cloud, certificates, client, promises, means, signed, len(callbacks))
         for origin in origins.values():
             origin.go()
 

@@ -31,8 +31,15 @@ class StaticFiles:
 
 
 def _copy(source: DataDirectory, target: DataDirectory) -> None:
-    shutil.copytree(source.static, target.static, copy_function=os.link)
+    shutil.copytree(source.static, target.static, copy_function=_link)
     shutil.copy2(source.collected, target.collected)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
 
 
 STATIC_FILES = StaticFiles()

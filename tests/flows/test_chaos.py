@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos import faults, invariants, schedule
+from tests.chaos.means import Means
 from tests.chaos.table import bad_ends, table
 from tests.chaos.world import SETTINGS, running
 from tests.flows.stack import Stack
@@ -16,10 +17,10 @@ SECONDS = 60
 
 
 def test_the_site_keeps_its_promises_while_its_parts_fail(tmp_path: Path) -> None:
-    with running(Stack(**SETTINGS), tmp_path, colds=150) as world:
+    with running(Stack(**SETTINGS), tmp_path, Means(), colds=150) as world:
         chosen = [one for one in faults.kills() if one.name in CHOSEN]
         suffered = schedule.run(world, chosen, SECONDS, print)
         world.client.leave()
-        print(table(suffered, world.client.records), *bad_ends(world.client.records), sep="\n")
+        print(table(suffered, world.client.records), *bad_ends(suffered, world.client.records), sep="\n")
         assert invariants.violations(world, suffered) == []
         assert [one.fault.name for one in suffered if not one.skipped] == [one.name for one in chosen]

@@ -1,0 +1,67 @@
+"""A name server of our own for one host and all below it. It can fall silent."""
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+ADDRESS = "127.9.0.53"
+PORT = 53
+TYPE_A = 1
+MOST_BYTES = 512
+SECONDS = 1
+
+
+@dataclass(slots=True)
+class Names:
+    """Answers questions for `host` and all names below it with one IPv4 address; others do not exist (RFC 1035)."""
+
+    host: str
+    address: str
+    is_silent: bool = False
+    _socket: socket.socket = field(default_factory=lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+
+    def start(self) -> None:
+        """Raises OSError where the port is not given to us."""
+        self._socket.bind((ADDRESS, PORT))
+        threading.Thread(target=self._serve, name="names", daemon=True).start()
+
+    def stop(self) -> None:
+        self._socket.close()
+
+    @property
+    def configuration(self) -> str:
+        """What has a system ask it, as resolv.conf."""
+        return f"nameserver {ADDRESS}\noptions timeout:1 attempts:2\n"
+
+    def _serve(self) -> None:
+        with suppress(OSError):  # it is closed
+            while True:
+                question, client = self._socket.recvfrom(MOST_BYTES)
+                if not self.is_silent:
+                    self._socket.sendto(self.answer(question), client)
+
+    def answer(self, question: bytes) -> bytes:
+        """To a message with one question. Additional records of it are left out."""
+        name, end = _name(question)
+        asked_type = struct.unpack(">H", question[end : end + 2])[0]
+        is_ours = name == self.host or name.endswith(f".{self.host}")
+        records = _record(self.address) if is_ours and asked_type == TYPE_A else b""
+        flags = 0x8180 | (0 if is_ours else 3)  # recursion is there; NXDOMAIN
+        head = question[:2] + struct.pack(">HHHHH", flags, 1, bool(records), 0, 0)
+        return head + question[12 : end + 4] + records
+
+
+def _name(question: bytes) -> tuple[str, int]:
+    """The name that is asked for, in lower case, and where it ends."""
+    labels, at = [], 12
+    while length := question[at]:
+        labels.append(question[at + 1 : at + 1 + length].decode("ascii").lower())
+        at += 1 + length
+    return ".".join(labels), at + 1
+
+
+def _record(address: str) -> bytes:
+    """An answer that nobody may keep, for the name of the question."""
+    return b"\xc0\x0c" + struct.pack(">HHIH", TYPE_A, 1, 0, 4) + socket.inet_aton(address)
