@@ -1,6 +1,7 @@
 # make run     the whole site on http://127.0.0.1:8000, Ctrl-C ends it
 # make test    all tests; DB=postgres: those that use the database, on a private PostgreSQL
 # make check   style, types, import contracts, migrations, settings
+# make audit   whether known weaknesses are in what is installed; asks the network
 # make bench   benchmarks
 # make chaos   the whole site under fire, for ten minutes at the most: docs/reliability.md
 # make clean   removes what was installed or generated here, not the data
@@ -18,7 +19,7 @@ ALONE := env -u PORT -u DATA_DIR -u DEMO -u SMALL -u DATABASE_URL
 PRODUCTION := $(ALONE) SECRET_KEY=$$(head -c 48 /dev/urandom | base64 -w 0) PUBLIC_URL=https://tarry.example \
 	DATA_DIR=/nonexistent DATABASE_URL=sqlite://:memory: RUNTIME_DIR=/nonexistent
 
-.PHONY: setup run test check bench chaos clean
+.PHONY: setup run test check audit bench chaos clean
 .DEFAULT_GOAL := run
 
 setup:
@@ -40,6 +41,10 @@ check: setup
 	.venv/bin/lint-imports --no-logo
 	$(PRODUCTION) $(python) manage.py makemigrations --check --dry-run
 	$(PRODUCTION) $(python) manage.py check --deploy --fail-level WARNING
+
+# What cannot be asked about is a failure: no answer is no good news.
+audit: setup
+	$(python) -m pip_audit --strict --disable-pip --no-deps --progress-spinner off -r requirements.txt -r requirements-dev.txt
 
 bench: setup
 	$(ALONE) $(python) -m benchmarks

@@ -1,0 +1,38 @@
+"""`make audit` asks about every package that may be installed. Asks nobody here."""
+
+import re
+import shlex
+import subprocess
+
+from packaging.requirements import Requirement
+
+from project.paths import BASE_DIR
+
+
+def audited() -> list[str]:
+    """The command of `make audit`, without the set-up before it."""
+    shown = subprocess.run(
+        ["make", "--dry-run", "--old-file=setup", "audit"], cwd=BASE_DIR, capture_output=True, text=True, check=True
+    )
+    return shlex.split(shown.stdout)
+
+
+def pinned() -> set[str]:
+    """What the files name for this Python."""
+    lines = [line for name in ("requirements.txt", "requirements-dev.txt") for line in _lines(name)]
+    wanted = [Requirement(line) for line in lines]
+    assert all(re.fullmatch(r"==[^*,]+", str(one.specifier)) for one in wanted)
+    return {one.name for one in wanted if one.marker is None or one.marker.evaluate()}
+
+
+def _lines(name: str) -> list[str]:
+    return (BASE_DIR / name).read_text().splitlines()
+
+
+def test_every_pin_is_asked_about() -> None:
+    done = subprocess.run([*audited(), "--dry-run"], cwd=BASE_DIR, capture_output=True, text=True, check=True)
+    assert f"would have audited {len(pinned())} packages" in done.stderr
+
+
+def test_what_cannot_be_asked_about_is_a_failure() -> None:
+    assert "--strict" in audited()
