@@ -38,7 +38,16 @@ from benchmarks import (
     yielding,
 )
 from benchmarks.figures import Figure, Note
+from benchmarks.growth import feeds as growth_feeds
+from benchmarks.growth import segments as growth_segments
+from benchmarks.growth import urls as growth_urls
+from benchmarks.growth import waiting as growth_waiting
 from benchmarks.limits import raise_file_limit
+from benchmarks.peers import cached as peers_cached
+from benchmarks.peers import cold as peers_cold
+from benchmarks.peers import files as peers_files
+from benchmarks.peers import herd as peers_herd
+from benchmarks.peers import isolation as peers_isolation
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "cached": cached.measure,
@@ -71,8 +80,19 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "pings": pings.measure,
 }
 
-ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {"redirects": redirects.measure}
-"""Run only when they are named: they need clients that are not installed here, and have no bound."""
+ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {
+    "redirects": redirects.measure,
+    "peers_cached": peers_cached.measure,
+    "peers_isolation": peers_isolation.measure,
+    "peers_herd": peers_herd.measure,
+    "peers_cold": peers_cold.measure,
+    "peers_files": peers_files.measure,
+    "growth_waiting": growth_waiting.measure,
+    "growth_segments": growth_segments.measure,
+    "growth_feeds": growth_feeds.measure,
+    "growth_urls": growth_urls.measure,
+}
+"""Run only when they are named: they need what is not installed here, or take long, and have no bound."""
 
 
 def main() -> None:

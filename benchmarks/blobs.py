@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from benchmarks import pairs, peers
+from benchmarks import pairs
 from benchmarks.figures import Figure, Note, median
+from benchmarks.peers import static
 from resources.mirroring.contents.delivery import STRAIGHT
 from tests.flows.stack import Stack, eventually
 
@@ -50,10 +51,10 @@ def measure() -> Iterator[Figure | Note]:
         stack.manage("shell", "-c", _STORE.format(files=stored))
         addresses = [f"/resources/{path.name}" for path in files.values()]
         eventually(lambda: all(_is_served_straight(stack, address) for address in addresses), 10, "nginx has them all")
-        peers.serve_alike(stack, addresses[0], folder)
+        static.serve_alike(stack, addresses[0], folder)
         for (label, media_type), path in files.items():
             by_digest, alike, bare = (
-                f"{stack.base_url}{place}{path.name}" for place in ("/resources/", peers.PATH, "/static/files/")
+                f"{stack.base_url}{place}{path.name}" for place in ("/resources/", static.PATH, "/static/files/")
             )
             share = SHARE if media_type == COMMONEST else None
             name = f"{label}, {media_type}, by digest ÷ nginx static"

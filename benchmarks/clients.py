@@ -47,7 +47,7 @@ class Client(asyncio.Protocol):
     """One connection. Asks one thing at a time."""
 
     def __init__(self, host: str) -> None:
-        self._host = host
+        self.host = host
         self._transport: asyncio.Transport | None = None
         self._received = b""
         self._answer: asyncio.Future[Answer] | None = None
@@ -78,7 +78,7 @@ class Client(asyncio.Protocol):
         self._answer = asyncio.get_running_loop().create_future()
         if self._transport.is_closing():
             self._answer.set_exception(ConnectionError("the connection is closed"))
-        self._transport.write(f"GET {path} HTTP/1.1\r\nHost: {self._host}\r\n\r\n".encode())
+        self._transport.write(f"GET {path} HTTP/1.1\r\nHost: {self.host}\r\n\r\n".encode())
         return self._answer
 
     def close(self) -> None:
@@ -105,11 +105,13 @@ async def connect(host: str) -> Client:
     return client
 
 
-async def follow(client: Client, path: str, *, redirects: int = 20, visit: Visit | None = None) -> Visit:
-    """Asks for the path and follows redirects, so many at most. Errors are part of the visit."""
+async def follow(
+    client: Client, path: str, *, redirects: int = 20, visit: Visit | None = None, seconds: float = ANSWER_SECONDS
+) -> Visit:
+    """Asks for the path and follows redirects, so many at most, for so long. Errors are part of the visit."""
     visit = visit or Visit()
     try:
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(seconds):
             while True:
                 answer = await client.ask(path)
                 visit.answers.append(answer)

@@ -43,7 +43,7 @@ def measure() -> Iterator[Figure | Note]:
         fast_origin.origins(PAGE_BYTES, addresses) as hosts,
         Stack(BACKLOG_LIMIT="100000", **POLITE_TO_ALL) as stack,
         Feeder(stack) as feeder,
-        SiteProcess(stack, "benchmarks.plain_loop") as plain,
+        SiteProcess(stack, "benchmarks.peers.plain_loop") as plain,
     ):
         asked = Pages(stack, hosts)
         ways: list[Callable[[], Round]] = [

@@ -21,15 +21,16 @@ def measure() -> Iterator[Figure | Note]:
     clients, notes = allowed_clients(CLIENTS)
     yield from notes
     with Stack(**PATIENCE) as stack:
-        run(_gathered(stack, FIRST))
+        run(gathered(stack, FIRST))
         before = memory(stack.pids("retry"))
-        grown = run(_gathered(stack, clients))
+        grown = run(gathered(stack, clients))
     own, resident = ((after - then) / clients / KILOBYTE for after, then in _pairs(grown, before))
     yield Figure(f"memory per waiting client, {clients:,} clients", own, "KB", at_most=KILOBYTES_PER_CLIENT)
     yield Figure("the same by resident set", resident, "KB")
 
 
-async def _gathered(stack: Stack, size: int) -> Memory:
+async def gathered(stack: Stack, size: int) -> Memory:
+    """What the waiting instance has with so many clients waiting in it. They leave before it returns."""
     name = uuid4().hex
     crowd = Crowd(stack, [f"/slow/{name}?gated=1"], size, redirects=1)
     try:

@@ -17,8 +17,8 @@ from contextlib import ExitStack, closing
 from hashlib import sha256
 from pathlib import Path
 
-from benchmarks import bare
 from benchmarks.figures import Figure, Note
+from benchmarks.peers import bare
 from benchmarks.reported import Reported, digest_of
 from benchmarks.running import run
 from tests.flows.fetchers import FurtherFetcher
@@ -65,14 +65,14 @@ def _list(stack: Stack, corpus: Corpus, directory: Path) -> Iterator[Figure | No
     reported = Reported(corpus, REPORTED)
     yield Note(f"{REPORTED:,} URLs of {len(HOSTS)} hosts, three fetchers; one is killed half-way, and a worker")
     base = reported.base()  # one place further on, it is another list
-    everybody = [_begin(stack, base[place:] + base[:place], directory) for place in range(REPORTERS)]
+    everybody = [begin(stack, base[place:] + base[:place], directory) for place in range(REPORTERS)]
     half = len(base) / 2
     eventually(lambda: len(corpus.asked()) >= half, SECONDS, "half of it is asked for")
     stack.kill("fetch")
     stack.kill("work", children=True)
     for first in everybody:
-        _end(stack, first)
-    _end(stack, _begin(stack, reported.everything(), directory))
+        end(stack, first)
+    end(stack, begin(stack, reported.everything(), directory))
     yield from _judge(stack, corpus, reported)
 
 
@@ -110,11 +110,11 @@ def _count(ended: Sequence[tuple[str, str, str]], step: str) -> int:
 def _speed(stack: Stack, corpus: Corpus, directory: Path) -> Iterator[Figure | Note]:
     numbers = itertools.count(10**6)
     mirrored, *urls = ([corpus.url(n, f"/c/{next(numbers)}/10000/a.jpg") for n in range(FILES)] for _ in range(3))
-    before, stored_before = len(corpus.asked()), _number_of_blobs(stack)
-    ingesting = _begin(stack, mirrored, directory)
-    eventually(lambda: _number_of_blobs(stack) >= stored_before + FILES, SECONDS, "all of it is stored")
+    before, stored_before = len(corpus.asked()), number_of_blobs(stack)
+    ingesting = begin(stack, mirrored, directory)
+    eventually(lambda: number_of_blobs(stack) >= stored_before + FILES, SECONDS, "all of it is stored")
     stored_at = time.time()
-    _end(stack, ingesting)
+    end(stack, ingesting)
     whole = FILES / (stored_at - min(one.began for one in corpus.asked()[before:]))
     stored = run(bare.download(urls[0], AT_ONCE, bare.Store(directory / "stored", is_durable=True)))
     written = run(bare.download(urls[1], AT_ONCE, bare.Store(directory / "written", is_durable=False)))
@@ -126,7 +126,8 @@ def _speed(stack: Stack, corpus: Corpus, directory: Path) -> Iterator[Figure | N
     yield Figure("files a second, mirrored ÷ bare that waits for nothing", whole / written)
 
 
-def _number_of_blobs(stack: Stack) -> int:
+def number_of_blobs(stack: Stack) -> int:
+    """Of those that are stored, by the site's database."""
     with closing(sqlite3.connect(stack.data / "db.sqlite3", timeout=30)) as database:
         return int(database.execute("SELECT count(*) FROM resources_blob").fetchone()[0])
 
@@ -143,7 +144,7 @@ def _lookups(stack: Stack) -> Iterator[Figure]:
     yield Figure("in lists of 10,000 ÷ by a query each", rates["10000"] / alone)
 
 
-def _begin(stack: Stack, urls: Sequence[str], directory: Path) -> "subprocess.Popen[bytes]":
+def begin(stack: Stack, urls: Sequence[str], directory: Path) -> "subprocess.Popen[bytes]":
     """`manage.py ingest`, which waits until all of them have ended."""
     file = directory / f"list-{time.monotonic_ns()}"
     file.write_text("".join(f"{url}\n" for url in urls))
@@ -152,7 +153,8 @@ def _begin(stack: Stack, urls: Sequence[str], directory: Path) -> "subprocess.Po
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def _end(stack: Stack, ingesting: "subprocess.Popen[bytes]") -> None:
+def end(stack: Stack, ingesting: "subprocess.Popen[bytes]") -> None:
+    """Waits for it. Raises RuntimeError when it has failed itself."""
     if ingesting.wait(SECONDS) not in {0, 1}:  # 1: something has failed, as some of it does
         raise RuntimeError(f"`ingest` failed:\n{stack.logs()}")
 

@@ -4,14 +4,9 @@ The durations are those of tests/feeds/scheduling/populations.py. Databases of u
 due, show what choosing and ordering them costs.
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
+from benchmarks import alone
 from benchmarks.figures import Figure, Note, median
 from feeds.scheduling.batches import replay_batches
 from feeds.scheduling.bounds import bound
@@ -19,8 +14,6 @@ from feeds.scheduling.fetches import Fetch, Gap, Limits
 from feeds.scheduling.orders import Order
 from feeds.scheduling.simulating import Replay, replay
 from tests.feeds.scheduling.populations import population
-from tests.flows.stack import ROOT
-from tests.redis_servers import RedisServer
 
 SEEDS = range(1, 6)
 SLOTS = 20
@@ -33,7 +26,6 @@ LIMITS = {
 STRICT = "one at a time, 1 s between"
 FEEDS = (100, 10_000, 100_000)
 DUE = 2_000
-SETTINGS = "project.settings"
 
 
 def measure() -> Iterator[Figure | Note]:
@@ -44,7 +36,7 @@ def measure() -> Iterator[Figure | Note]:
     for feeds in FEEDS:
         due = min(DUE, feeds // 2)
         at_most = 1.0 if feeds == FEEDS[-1] else None
-        chosen, whole = _growth(feeds, due)
+        chosen, whole = scanned(feeds, due)
         yield Figure(f"choosing and ordering {due:,} due of {feeds:,} feeds", chosen, "s", at_most=at_most)
         yield Figure("  with all that the scan does before it hands over", whole, "s", at_most=at_most)
 
@@ -73,23 +65,7 @@ def _replays(populations: list[list[Fetch]], limits: Limits) -> Iterator[tuple[s
         yield name, [replay_batches(fetches, limits, is_ordered=is_ordered) for fetches in populations]
 
 
-def _growth(feeds: int, due: int) -> tuple[float, float]:
+def scanned(feeds: int, due: int) -> tuple[float, float]:
     """Seconds that a scan takes to choose and to order, and in all before it hands over; with SQLite."""
-    with TemporaryDirectory() as directory, _redis(Path(directory)) as state:
-        environment = {**os.environ, "DATA_DIR": directory, "SECRET_KEY": "for this run", "DEMO": "0"}
-        environment |= {"DATABASE_URL": f"sqlite:///{directory}/feeds.sqlite3", "DJANGO_SETTINGS_MODULE": SETTINGS}
-        environment |= {"REDIS_URL": f"unix://{state.socket}"}
-        command = [sys.executable, "-m", "benchmarks.due_feeds", str(feeds), str(due)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=ROOT)
-    chosen, whole = map(float, done.stdout.split())
+    chosen, whole = map(float, alone.printed("benchmarks.due_feeds", str(feeds), str(due)).split())
     return chosen, whole
-
-
-@contextmanager
-def _redis(directory: Path) -> Iterator[RedisServer]:
-    server = RedisServer(directory / "state.sock", "--maxmemory-policy", "noeviction")
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()

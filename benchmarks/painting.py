@@ -6,8 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks import mapproxy, pieces
+from benchmarks import pieces
 from benchmarks.figures import Figure, Note
+from benchmarks.peers import mapproxy
 from resources.tiles.arrays import Samples
 from resources.tiles.blocks import Block, side_at
 from resources.tiles.drawing import encoding, painting

@@ -7,9 +7,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from benchmarks import feed_peers, publishing
+from benchmarks import publishing
 from benchmarks.feeding import SiteProcess
 from benchmarks.figures import Figure, Note, median, percentile
+from benchmarks.peers import feeds as feed_peers
 from benchmarks.publishing import Asked, Publishing
 from benchmarks.running import run
 from benchmarks.steady import ask_steadily

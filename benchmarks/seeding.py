@@ -8,8 +8,10 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from benchmarks import mapproxy, mapproxy_seed, pieces
+from benchmarks import pieces
 from benchmarks.figures import Figure, Note
+from benchmarks.peers import mapproxy_seed
+from benchmarks.peers.installing import MissingError
 from resources.demo import layers
 from resources.tiles.blocks import Block, side_at
 from resources.tiles.drawing import painting
@@ -74,11 +76,11 @@ class Covered:
         blocks = [block for zoom in PEER_ZOOMS for block in self.blocks(zoom)]
         shown = [block.tiles(self.compiled.bounds, self.coverage.padding) for block in blocks]
         ours = sum(_seconds(partial(painting.paint_all, self.scene, each)) for each in shown)
-        seeded = mapproxy_seed.seed(self.scene, self.compiled.bounds.as_list(), PEER_ZOOMS, PEER_SIDE)
-        if seeded is None:
-            yield mapproxy.MISSING
+        try:
+            kept, theirs = mapproxy_seed.seed(self.scene, self.compiled.bounds.as_list(), PEER_ZOOMS, PEER_SIDE)
+        except MissingError as missing:
+            yield Note(f"MapProxy is missing: {missing}")
             return
-        kept, theirs = seeded
         tiles = sum(map(len, shown))
         yield Note(f"zoom {PEER_ZOOMS[0]} to {PEER_ZOOMS[-1]}: {tiles:,} tiles here, {kept:,} by MapProxy")
         rate = tiles / (ours + len(blocks) * work_seconds)

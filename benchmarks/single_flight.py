@@ -1,6 +1,7 @@
 """Many clients that ask for one cold content in the same moment."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -23,7 +24,7 @@ def measure() -> Iterator[Figure | Note]:
     yield from notes
     name = uuid4().hex
     with Stack() as stack:
-        visits = run(_at_once(stack.host, f"/slow/{name}?seconds=1&size={SIZE}", clients))
+        _, visits = run(at_once(stack.host, f"/slow/{name}?seconds=1&size={SIZE}", clients))
         prepared = stack.executions(name)
     body = Wish(name, size=SIZE).body
     wrong = [visit for visit in visits if visit.status != 200 or visit.answers[-1].body != body]
@@ -32,12 +33,14 @@ def measure() -> Iterator[Figure | Note]:
     yield Figure("errors among them", len(wrong), at_most=0)
 
 
-async def _at_once(host: str, path: str, size: int) -> list[Visit]:
+async def at_once(host: str, path: str, size: int) -> tuple[float, list[Visit]]:
+    """So many clients connect, then all ask for the path: when, in Unix seconds, and what each of them met."""
     clients: list[Client] = []
     while len(clients) < size:
         some = min(CONNECTING_AT_ONCE, size - len(clients))
         clients += await asyncio.gather(*(connect(host) for _ in range(some)))
+    began = time.time()
     visits = await asyncio.gather(*(follow(client, path) for client in clients))
     for client in clients:
         client.close()
-    return visits
+    return began, visits

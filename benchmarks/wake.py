@@ -20,14 +20,15 @@ def measure() -> Iterator[Figure | Note]:
     clients, notes = allowed_clients(CLIENTS)
     yield from notes
     with Stack(**PATIENCE) as stack:
-        rounds = [run(_round(stack, clients)) for _ in range(ROUNDS)]
+        rounds = [run(woken(stack, clients)) for _ in range(ROUNDS)]
     yield Note(f"last redirected, seconds by round: {', '.join(f'{last:.2f}' for last, _ in rounds)}")
     yield Figure("clients that were not redirected", sum(errors for _, errors in rounds), at_most=0)
     last = median([last for last, _ in rounds])
     yield Figure(f"readiness to the last of {clients:,} redirected", last, "s", at_most=SECONDS)
 
 
-async def _round(stack: Stack, size: int) -> tuple[float, int]:
+async def woken(stack: Stack, size: int) -> tuple[float, int]:
+    """Seconds from readiness to the last of so many clients redirected, and how many were not."""
     name = uuid4().hex
     crowd = Crowd(stack, [f"/slow/{name}?gated=1&size=8000"], size, redirects=1)
     try:

@@ -24,6 +24,10 @@ class FurtherFetcher:
     ) -> None:
         self._end()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def kill(self) -> None:
         """SIGKILL. Another one takes its place."""
         self._end()

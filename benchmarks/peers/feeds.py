@@ -4,9 +4,7 @@ They are installed into an environment of their own, and are no part of the proj
 process of their own, so that all of them can be asked at the same time.
 """
 
-import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -15,14 +13,14 @@ from pathlib import Path
 
 from benchmarks import publishing
 from benchmarks.figures import Figure, Note
+from benchmarks.peers import installing
+from benchmarks.peers.installing import MissingError
 from benchmarks.publishing import Asked, Publishing
 from feeds.scheduling.fetches import Fetch
 
-HOME = Path(__file__).parent / "results" / "feed_peers"
-SCRIPTS = Path(__file__).parent / "peer_scripts"
+SCRIPTS = Path(__file__).parent / "scripts"
 PACKAGES = ("reader>=3", "sgmllib3k", "Scrapy>=2.13")
 """reader imports sgmllib, and does not say that it needs it."""
-INSTALL_SECONDS = 120
 MOST_SECONDS = 480.0
 """After so long they are ended: what is not there by then is stated."""
 SLOTS = 20
@@ -50,9 +48,10 @@ PEERS = (
 
 def compare(feeds: Sequence[Fetch], folder: Path, ours_seconds: float) -> Iterator[Figure | Note]:
     """How long each takes for the same feeds, and what it leaves out; ÷ our seconds."""
-    python = _python()
-    if python is None:
-        yield Note("reader and Scrapy cannot be installed here: not compared")
+    try:
+        python = installing.commands("feeds", *PACKAGES) / "python"
+    except MissingError as missing:
+        yield Note(f"reader and Scrapy are missing: {missing}")
         return
     with ExitStack() as parts:
         running = []
@@ -75,22 +74,6 @@ def _has_ended(process: "subprocess.Popen[str]", deadline: float) -> bool:
         process.kill()
         return False
     return True
-
-
-def _python() -> Path | None:
-    """The interpreter of their environment, which is made if need be; None where that is not possible."""
-    python = HOME / "bin" / "python"
-    if (HOME / "complete").exists():
-        return python
-    try:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(HOME)], check=True, timeout=INSTALL_SECONDS)
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]
-        subprocess.run(install, check=True, timeout=INSTALL_SECONDS, capture_output=True)
-    except (subprocess.SubprocessError, OSError):
-        shutil.rmtree(HOME, ignore_errors=True)
-        return None
-    (HOME / "complete").touch()
-    return python
 
 
 def _start(

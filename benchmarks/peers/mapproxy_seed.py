@@ -8,20 +8,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import mapproxy
+from benchmarks.peers import mapproxy
 from resources.tiles.drawing.building import AnyScene
 
 SEED_SECONDS = 300
 
 
-def seed(scene: AnyScene, box: Sequence[float], zooms: range, side: int) -> tuple[int, float] | None:
+def seed(scene: AnyScene, box: Sequence[float], zooms: range, side: int) -> tuple[int, float]:
     """How many tiles it has kept of a box (west, south, east, north in degrees), and the CPU time of all that did it.
 
-    That is its own, and the source's, in seconds. None: it cannot be installed here.
+    That is its own, and the source's, in seconds. Raises MissingError.
     """
     program = mapproxy.installed("mapproxy-seed")
-    if program is None:
-        return None
     with tempfile.TemporaryDirectory() as name, mapproxy.picturing(scene) as source:
         folder = Path(name)
         proxy, task = folder / "mapproxy.yaml", folder / "seed.yaml"

@@ -7,14 +7,12 @@ import io
 import json
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -23,24 +21,25 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.figures import Figure, Note, median
+from benchmarks.peers import installing
+from benchmarks.peers.installing import MissingError
 from resources.tiles.drawing import encoding, painting
 from resources.tiles.drawing.building import AnyScene
 from resources.tiles.tile import Tile
 from resources.tiles.window import Window
 from tests.flows.stack import eventually, free_port
 
-HOME = Path(__file__).parent / "results" / "mapproxy"
-INSTALL_SECONDS = 120
+PACKAGES = ("MapProxy>=4", "setuptools<81", "gunicorn>=23")
 HALF_GLOBE_METRES = 20037508.342789244
 ROUNDS = 3
-MISSING = Note("MapProxy cannot be installed here: not compared")
 
 
 def compare(scene: AnyScene, tiles: Sequence[Tile], side: int) -> Iterator[Figure | Note]:
     """Time of one request for a cold tile, which makes MapProxy fetch, cut, encode and keep its block."""
-    program = installed("mapproxy-util")
-    if program is None:
-        yield MISSING
+    try:
+        program = installed("mapproxy-util")
+    except MissingError as missing:
+        yield Note(f"MapProxy is missing: {missing}")
         return
     with (
         tempfile.TemporaryDirectory() as name,
@@ -81,27 +80,9 @@ def _difference(theirs: bytes, ours: bytes) -> str:
     return f"its picture differs from ours by {np.abs(one - other).mean():.1f} of 255 in coverage"
 
 
-@cache
-def installed(command: str) -> Path | None:
-    """A command of MapProxy's, which is installed if need be; None when that fails."""
-    program = HOME / "bin" / command
-    if program.exists():
-        return program
-    try:
-        subprocess.run([sys.executable, "-m", "venv", str(HOME)], check=True, timeout=INSTALL_SECONDS)
-        install = [
-            str(HOME / "bin" / "pip"),
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "MapProxy>=4",
-            "setuptools<81",
-        ]
-        subprocess.run(install, check=True, timeout=INSTALL_SECONDS, capture_output=True)
-    except (subprocess.SubprocessError, OSError):
-        shutil.rmtree(HOME, ignore_errors=True)
-        return None
-    return program if program.exists() else None
+def installed(command: str) -> Path:
+    """A command of MapProxy's, which is installed if need be. Raises MissingError."""
+    return installing.commands("mapproxy", *PACKAGES) / command
 
 
 @contextmanager

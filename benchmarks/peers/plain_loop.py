@@ -1,8 +1,9 @@
-"""`python -m benchmarks.plain_loop`: what a fetcher does, written down in the plainest way, in a site's environment.
+"""`python -m benchmarks.peers.plain_loop`: what a fetcher does, written down in the plainest way.
 
-A loop of aiohttp takes URLs from a Redis list, gets them, stores each body in the site's cache and writes a timing of
-each to the site's database, in batches. It waits for nobody's turn, judges no address, and what it has in hand when it
-is killed is lost. Each line of its input is a JSON list of URLs; each line of its output says how it went.
+In a site's environment, a loop of aiohttp takes URLs from a Redis list, gets them, stores each body in the site's cache
+and writes a timing of each to the site's database, in batches. It waits for nobody's turn, judges no address, and what
+it has in hand when it is killed is lost. Each line of its input is a JSON list of URLs; each line of its output says
+how it went.
 """
 
 import asyncio

@@ -1,0 +1,28 @@
+"""A module of the benchmarks in a process of its own, with an empty database and an empty Redis and nothing else."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.flows.stack import ROOT
+from tests.redis_servers import RedisServer
+
+SETTINGS = "project.settings"
+
+
+def printed(module: str, *arguments: str, **settings: str) -> str:
+    """What it prints. Raises CalledProcessError."""
+    with TemporaryDirectory() as directory:
+        state = RedisServer(Path(directory) / "state.sock", "--maxmemory-policy", "noeviction")
+        environment = {**os.environ, "DATA_DIR": directory, "SECRET_KEY": "for this run", "DEMO": "0"}
+        environment |= {"DATABASE_URL": f"sqlite:///{directory}/rows.sqlite3", "DJANGO_SETTINGS_MODULE": SETTINGS}
+        environment |= {"REDIS_URL": f"unix://{state.socket}", "CACHE_URL": f"unix://{state.socket}", **settings}
+        state.start()
+        try:
+            command = [sys.executable, "-m", module, *arguments]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=ROOT)
+        finally:
+            state.stop()
+    return done.stdout

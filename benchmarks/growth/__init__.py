@@ -1,0 +1,1 @@
+"""What work costs as there is more of it, as figures and as pictures for the documentation."""

@@ -1,0 +1,101 @@
+"""`python -m benchmarks.growth.url_rows SIZE...`: seconds of a URL, by how many are known; a line of JSON each.
+
+DATABASE_URL names an empty database, which is filled, CACHE_URL and REDIS_URL an empty Redis.
+"""
+
+import json
+import random
+import sys
+import time
+from datetime import UTC, datetime
+from hashlib import sha256
+from statistics import median
+
+import django
+
+django.setup(set_prefix=False)
+
+from django.core.management import call_command  # noqa: E402 - needs the apps
+
+from resources.mirroring.knowing import seen  # noqa: E402
+from resources.mirroring.knowing.found import Contents, Found, Source  # noqa: E402
+from resources.mirroring.knowing.models import Blob, Resource, State, Step  # noqa: E402
+from resources.mirroring.writing import flushing, writer  # noqa: E402
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+TIMED = 1_000
+"""URLs that are stored or looked up in one measurement."""
+HALF = 2
+ROUNDS = 7
+
+
+def main(sizes: list[int]) -> None:
+    call_command("migrate", verbosity=0)
+    known = 0
+    for size in sizes:
+        timed = min(TIMED, (size - known) // HALF)
+        _fill(known, size - timed)
+        stored = _store(size - timed, size)
+        known = size
+        keys = [_source(number).url_digest for number in random.sample(range(size), min(TIMED, size))]
+        rounds = [(_forgotten(keys), _looked_up(keys), _looked_up(keys)) for _ in range(ROUNDS)]
+        _, database, redis = (median(each) for each in zip(*rounds, strict=True))
+        print(json.dumps({"stored": stored, "database": database, "redis": redis}), flush=True)
+
+
+def _fill(first: int, end: int) -> None:
+    """Rows as they are of URLs that were stored, all at once."""
+    found = [_found(number) for number in range(first, end)]
+    given = {"media_type": "image/jpeg", "stored_at": NOW, "uploaded_at": NOW, "accessed_at": NOW}
+    Blob.objects.bulk_create((Blob(digest=one.blob_digest, size=1, **given) for one in found), batch_size=1000)
+    settled = {"state": State.STORED, "step": Step.NEW, "wanted_at": NOW, "fetched_at": NOW}
+    rows = (
+        Resource(
+            url_digest=one.source.url_digest,
+            url=one.source.url,
+            host=one.source.host,
+            blob_digest=one.blob_digest,
+            **settled,
+        )
+        for one in found
+    )
+    Resource.objects.bulk_create(rows, batch_size=1000)
+
+
+def _store(first: int, end: int) -> float:
+    """Seconds of one, written as the site does it."""
+    found = [_found(number) for number in range(first, end)]
+    began = time.perf_counter()
+    for start in range(0, len(found), writer.MOST_AT_ONCE):
+        flushing.flush(found[start : start + writer.MOST_AT_ONCE], NOW)
+    return (time.perf_counter() - began) / len(found)
+
+
+def _forgotten(keys: list[str]) -> float:
+    """Whoever looks them up then has to ask the database. Seconds of one."""
+    began = time.perf_counter()
+    seen.forget(keys)
+    return (time.perf_counter() - began) / len(keys)
+
+
+def _looked_up(keys: list[str]) -> float:
+    """Seconds of one, all in one list."""
+    began = time.perf_counter()
+    assert len(seen.look_up(keys)) == len(keys)
+    return (time.perf_counter() - began) / len(keys)
+
+
+def _source(number: int) -> Source:
+    host = f"{number % 200}.example"
+    url = f"https://{host}/{number}.jpg"
+    return Source(sha256(url.encode()).hexdigest(), url, host)
+
+
+def _found(number: int) -> Found:
+    digest = sha256(f"content {number}".encode()).hexdigest()
+    contents = Contents(digest, 1, "image/jpeg", None, None, f"mirror/{digest[:2]}/{digest}")
+    return Found(_source(number), digest, NOW, contents, status=200)
+
+
+if __name__ == "__main__":
+    main([int(size) for size in sys.argv[1:]])

@@ -1,0 +1,47 @@
+"""Cold content: what it takes above its preparation, one client at a time."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from benchmarks.clients import connect, follow
+from benchmarks.figures import Figure, Note, median, percentile
+from benchmarks.peers.everybody import Everybody
+from benchmarks.peers.sites import Site
+from benchmarks.running import run
+
+SECONDS = 0.3
+ROUNDS = 21
+
+
+def measure() -> Iterator[Figure | Note]:
+    """From the request to the last byte, redirects followed, less the seconds of the preparation."""
+    everybody = Everybody()
+    with ExitStack() as parts:
+        sites = dict(everybody.all_started(parts))
+        yield from everybody.notes()
+        found: dict[str, list[float]] = {name: [] for name in sites}
+        for site in sites.values():
+            run(_above(site))
+        for _ in range(ROUNDS):
+            for name, site in sites.items():
+                found[name].append(run(_above(site)))
+    ours = median(found["Tarry"])
+    yield Note(f"content of {SECONDS * 1000:g} ms, {ROUNDS} rounds")
+    for name, seconds in found.items():
+        yield Figure(f"{name}: above its preparation, median", median(seconds) * 1000, "ms")
+        yield Figure("  p95", percentile(seconds, 0.95) * 1000, "ms")
+        yield Figure("  median − Tarry's", (median(seconds) - ours) * 1000, "ms")
+
+
+async def _above(site: Site) -> float:
+    """Seconds. By a connection that is there before. Raises RuntimeError when it is refused."""
+    client = await connect(site.host)
+    try:
+        began = time.time()
+        visit = await follow(client, site.cold(SECONDS).path)
+        if visit.status != 200:
+            raise RuntimeError(f"no content from {site.host}: {visit}")
+        return visit.answers[-1].at - began - SECONDS
+    finally:
+        client.close()

@@ -1,0 +1,29 @@
+"""How long cached content takes at a steady rate, where it may not come at all."""
+
+from dataclasses import dataclass
+
+from benchmarks.figures import percentile
+from benchmarks.peers.sites import Site
+from benchmarks.steady import ask_steadily
+
+SECONDS, CONNECTIONS = 4, 25
+PATIENCE_SECONDS = 10.0
+"""What does not come in this time counts as if it had taken as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds; `lost` is the share of requests that had no 200 in time."""
+
+    p99: float
+    lost: float
+
+
+async def latency(site: Site, rate: int) -> Latency:
+    """Of its cached content, asked for so often a second."""
+    paths = [site.cached] * (rate * SECONDS)
+    asked = {"rate": rate, "connections": CONNECTIONS}
+    timed = await ask_steadily(site.host, paths, patience_seconds=PATIENCE_SECONDS, **asked)
+    came = [one.seconds for one in timed if one.visit.status == 200]
+    lost = len(timed) - len(came)
+    return Latency(percentile([*came, *[PATIENCE_SECONDS] * lost], 0.99), lost / len(timed))

@@ -1,0 +1,65 @@
+"""nginx with `proxy_cache_lock` in front of a Django project that prepares what it is asked for."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.peers import django
+from benchmarks.peers.installing import MissingError
+from benchmarks.peers.sites import Site, process
+from tests.flows.stack import free_port
+
+SECONDS = django.TIMEOUT_SECONDS
+CONFIGURATION = """
+daemon off;
+{user}
+pid {folder}/nginx.pid;
+error_log {folder}/nginx.error warn;
+worker_processes auto;
+worker_rlimit_nofile 20000;
+events {{ worker_connections 10000; multi_accept on; }}
+http {{
+    access_log off;
+    sendfile on;
+    tcp_nopush on;
+    keepalive_requests 100000;
+    open_file_cache max=1000;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    proxy_cache_path {folder}/cache keys_zone=hot:32m max_size=1g inactive=1h use_temp_path=off;
+    server {{
+        listen 127.0.0.1:{port} backlog={backlog} reuseport;
+        location / {{
+            proxy_pass http://unix:{socket}:;
+            proxy_set_header Host 127.0.0.1;
+            proxy_cache hot;
+            proxy_cache_lock on;
+            proxy_cache_lock_timeout {seconds}s;
+            proxy_cache_lock_age {seconds}s;
+            proxy_read_timeout {seconds}s;
+        }}
+    }}
+}}
+"""
+
+
+@contextmanager
+def start(folder: Path, tile: bytes) -> Iterator[Site]:
+    """One request at a time goes through for each address; others wait for what it brings."""
+    program = shutil.which("nginx")
+    if program is None:
+        raise MissingError("there is no nginx here")
+    port, socket, configuration = free_port(), folder / "django.sock", folder / "nginx.conf"
+    user = "user root;" if os.geteuid() == 0 else ""
+    values = {"folder": folder, "user": user, "port": port, "socket": socket, "seconds": SECONDS}
+    configuration.write_text(CONFIGURATION.format(**values, backlog=django.BACKLOG))
+    command = [program, "-c", str(configuration), "-e", str(folder / "nginx.error")]
+    with django.running(folder, tile, f"unix:{socket}"), process(command, folder / "nginx.log"):
+        site = Site(f"127.0.0.1:{port}", django.CACHED, folder / "slow")
+        site.wait_for_cached()
+        yield site

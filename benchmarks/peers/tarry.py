@@ -1,0 +1,18 @@
+"""Tarry itself, as it is by default."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.peers.sites import Site
+from benchmarks.tiles import painted_tile
+from tests.flows.stack import Stack
+
+
+@contextmanager
+def start(_folder: Path, _tile: bytes) -> Iterator[Site]:
+    """A whole site. It has a folder and a tile of its own."""
+    with Stack() as stack:
+        site = Site(stack.host, painted_tile(stack), stack.data / "slow")
+        site.wait_for_cached()
+        yield site
