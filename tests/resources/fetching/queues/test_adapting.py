@@ -82,6 +82,23 @@ def test_several_refusals_of_one_event_count_once(clock: Clock) -> None:
     assert gap_ms() == 800
 
 
+@pytest.mark.parametrize(("latency_seconds", "over_after_seconds"), [(0.1, 1.6), (3, 6)])
+def test_a_refusal_soon_after_another_is_the_same_event_though_it_was_sent_later(
+    clock: Clock, latency_seconds: float, over_after_seconds: float
+) -> None:
+    refused = replace(THROTTLED, latency_seconds=latency_seconds)
+    backlog()
+    report(next_claimed(clock), refused)
+    late = next_claimed(clock)
+    clock.pass_by(over_after_seconds - 1)
+    report(late, refused)
+    assert gap_ms() == 800
+    later = next_claimed(clock)
+    clock.pass_by(over_after_seconds)
+    report(later, refused)
+    assert gap_ms() > 800
+
+
 def test_what_was_refused_is_held_to_be_the_mean_gap_of_late(clock: Clock) -> None:
     backlog()
     for _ in range(20):
