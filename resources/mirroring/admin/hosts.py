@@ -14,7 +14,10 @@ from resources.fetching.errors import FetchError
 from ..knowing import hosts
 from ..knowing.models import MirroredHost
 from ..writing import blocking
+from .listing import FewChosenAdmin
 
+MOST_HOSTS = 20
+"""For one action: a block looks through the hosts of all URLs, and fails those that wait."""
 FINISH_SECONDS = 5.0
 """How long an admin waits until what hosts have vouched for is wanted again."""
 NOT_YET = "Not yet: {}. What they vouched for is still to be fetched again. Try once more in a minute."
@@ -39,7 +42,8 @@ class HostForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(MirroredHost)
-class HostAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
+class HostAdmin(FewChosenAdmin):
+    most_chosen = MOST_HOSTS
     form = HostForm
     list_display = ("host", "stands", "said", "spares", "note")
     list_filter = ("blocked",)

@@ -10,6 +10,7 @@ from django.test import Client
 
 from resources.api import tokens
 from resources.mirroring.admin import listing
+from resources.mirroring.admin.hosts import MOST_HOSTS
 from resources.mirroring.errors import StorageError
 from resources.mirroring.knowing import tallies
 from resources.mirroring.knowing.models import Batch, Blob, MirroredHost, Resource, State, Validator
@@ -112,7 +113,7 @@ def test_what_is_chosen_for_too_many_is_refused_and_says_what_to_do(
     admin_client: Client, stored: str, action: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resource("b", state=State.FAILED)
-    monkeypatch.setattr(listing, "MOST_CHOSEN", 1)
+    monkeypatch.setattr(listing.MirroredAdmin, "most_chosen", 1)
     keys = list(Resource.objects.values_list("pk", flat=True))
     for chosen in ({"select_across": "1"}, {"select_across": "0"}):
         [told] = said(choose(admin_client, URLS, action, *keys, **chosen))
@@ -186,6 +187,19 @@ def test_a_host_is_blocked_and_unblocked(admin_client: Client) -> None:
     choose(admin_client, HOSTS, "unblock", row.pk)
     row.refresh_from_db()
     assert not row.blocked
+
+
+@pytest.mark.parametrize("action", ["block", "unblock", "forgive"])
+def test_an_action_is_for_few_hosts_at_a_time(admin_client: Client, action: str) -> None:
+    given = {"blocked": action == "unblock", "lies": 1}
+    rows = [MirroredHost(host=f"{number}.example", **given) for number in range(MOST_HOSTS + 1)]
+    keys = [row.pk for row in MirroredHost.objects.bulk_create(rows)]
+    for chosen in ({"select_across": "1"}, {"select_across": "0"}):
+        [told] = said(choose(admin_client, HOSTS, action, *keys, **chosen))
+        assert f"More than {MOST_HOSTS} are chosen: nothing was done." in told
+    assert MirroredHost.objects.filter(**given).count() == MOST_HOSTS + 1
+    choose(admin_client, HOSTS, action, *keys[1:])
+    assert list(MirroredHost.objects.filter(**given)) == rows[:1]
 
 
 @pytest.mark.parametrize("host", ["", "https://a.example/", "a.example/x", "a.example:8080", "a b", "127.1"])
