@@ -4,23 +4,19 @@ Web processes fail fast, behind one circuit breaker per process and server; work
 because what they hold has been paid for.
 """
 
-import asyncio
-import math
 import time
 from collections.abc import Callable, Generator, Sequence
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
-import hiredis
 import redis
 import redis.asyncio
-from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import ExponentialBackoff, NoBackoff
-from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import NoScriptError, RedisError
 from redis.retry import Retry
 
-from . import observing
+from . import observing, pipelining
 from .circuit import Breaker
 from .conf import conf
 from .errors import StoreUnavailable
@@ -31,9 +27,6 @@ Steps = Generator[Call, Reply, Result]
 
 PATIENT_TIMEOUT_SECONDS = 5
 PATIENT_RETRIES = 6  # 0.5 + 1 + 2 + 2 + 2 + 2 s: longer than a restart of the server
-
-REPLIES_IN_TIME = 50
-"""So many replies of one trip come within the time that a single one has."""
 
 Clients = dict[Server, "redis.asyncio.Redis"]
 
@@ -158,10 +151,10 @@ async def execute_all(
         raise StoreUnavailable(f"{server} did not answer a moment ago")
     try:
         with observing.timed(f"redis.{server}"):
-            replies = await _pipelined(client, [call.by_digest() for call in calls])
+            replies = await pipelining.replies(client, [call.by_digest() for call in calls])
             if unknown := _unknown(replies):
                 texts = [calls[place].by_text() for place in unknown]
-                replies = _completed(replies, unknown, await _pipelined(client, texts))
+                replies = _completed(replies, unknown, await pipelining.replies(client, texts))
         if all(isinstance(reply, RedisError) for reply in replies):
             _none_refused(replies)
     except (RedisError, OSError) as error:
@@ -198,20 +191,8 @@ def async_client(server: Server, *, patient: bool = False) -> "redis.asyncio.Red
         url(server), socket_timeout=timeout, socket_connect_timeout=timeout, retry=AsyncRetry(NoBackoff(), 0)
     )
     pool = client.connection_pool
-    pool.connection_class = _packing(pool.connection_class)  # type: ignore[arg-type]  # a class can be hashed
+    pool.connection_class = pipelining.packing(pool.connection_class)  # type: ignore[arg-type]  # a class can be hashed
     return client
-
-
-@cache
-def _packing(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """The kind of connection, with commands packed by hiredis, in a tenth of the time: redis-py only unpacks by it."""
-
-    def pack_command(self: AbstractConnection, *args: Any) -> list[bytes]:
-        if " " in args[0]:  # a name of two words
-            return list(kind.pack_command(self, *args))
-        return [hiredis.pack_command(args)]
-
-    return type(kind.__name__, (kind,), {"pack_command": pack_command})
 
 
 def _drive(steps: Steps[Result], execute_one: Callable[[Call], Reply]) -> Result:
@@ -256,30 +237,3 @@ def _pipelined_patiently(server: Server, commands: Sequence[tuple[object, ...]])
         for command in commands:
             pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
         return list(pipeline.execute(raise_on_error=False))
-
-
-async def _pipelined(server_client: "redis.asyncio.Redis", commands: Sequence[tuple[Any, ...]]) -> list[Reply]:
-    """In one trip, errors in their places. redis-py's own pipeline sets a timer for each reply, which costs as much
-    as all else that is done for it; here some share one.
-    """
-    pool, replies = server_client.connection_pool, list[Reply]()
-    connection = await pool.get_connection()  # type: ignore[no-untyped-call]
-    try:
-        await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
-        while len(replies) < len(commands):
-            async with asyncio.timeout(connection.socket_timeout):
-                for _ in commands[len(replies) : len(replies) + REPLIES_IN_TIME]:
-                    replies.append(await _reply(connection))
-    except TimeoutError as error:
-        raise redis.TimeoutError("no reply in time") from error
-    finally:
-        await pool.release(connection)
-    return replies
-
-
-async def _reply(connection: AbstractConnection) -> Reply:
-    """The next one. Whatever else keeps it from being read has ended the connection."""
-    try:
-        return cast(Reply, await connection.read_response(timeout=math.inf))
-    except ResponseError as error:
-        return error

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import IO, Protocol
 
 import aiohttp
+from aiohttp.hdrs import CONTENT_ENCODING
 
 from ..errors import FetchError
 from ..outcomes import Body, Failure
+from . import announced, failing
 from .decoding import Decoder
 from .pacing import Pace
 
@@ -126,16 +128,21 @@ async def receive(content: Content, decoder: Decoder, spool: Spool, pace: Pace) 
     return await spool.finish()
 
 
-def received_whole(content: aiohttp.StreamReader, pace: Pace) -> Body:
-    """A plain body that is there to its end and is small enough for memory. Raises FetchError."""
-    data = content.read_nowait()
+def at_once(response: aiohttp.ClientResponse, pace: Pace) -> Body | None:
+    """The body, if all of it came with the head, as small ones do, and nothing has to be unpacked or written.
+
+    Raises FetchError.
+    """
+    content = response.content
+    if not content.is_eof() or CONTENT_ENCODING in response.headers or content.total_bytes > pace.limits.spool_bytes:
+        return None
+    try:
+        data = content.read_nowait()
+    except aiohttp.ClientError as error:
+        raise failing.meaning(error) from error
     pace.received_whole(len(data))
     _check_size(len(data), pace)
     return Body(len(data), hashlib.sha256(data).hexdigest(), data=data)
-
-
-def too_big(max_bytes: int) -> FetchError:
-    return FetchError(Failure.TOO_BIG, f"more than {max_bytes:,} bytes")
 
 
 def _check_size(size: int, pace: Pace) -> None:
@@ -143,7 +150,7 @@ def _check_size(size: int, pace: Pace) -> None:
     if size > pace.limits.max_body_bytes:
         pace.slow_down(asyncio.get_running_loop().time())
         if size > pace.limits.max_body_bytes:
-            raise too_big(pace.limits.max_body_bytes)
+            raise announced.too_big(pace.limits.max_body_bytes)
 
 
 def _check_unpacked(size: int, received: int, pace: Pace) -> None:

@@ -23,8 +23,8 @@ from ..addressing.routes import REDIRECTS, Route
 from ..addressing.targets import Target
 from ..errors import FetchError
 from ..outcomes import Body, Dropped, Failed, Failure, Fetched, Head, Hop, NotModified, Outcome
-from ..requests import Fetch, Limits
-from . import bodies, decoding, failing, guarding, heads
+from ..requests import Fetch
+from . import announced, bodies, decoding, failing, guarding, heads
 from .exchanges import Exchanges, settle, watched
 from .giving_up import failure_of_status
 from .pacing import Pace, Watch
@@ -190,14 +190,14 @@ class Client:
         if head.status != 200:
             await _check_status(route, response, head)
         has_body = route.method != "HEAD" and head.status not in _WITHOUT_BODY
-        is_slow = has_body and _is_slow(route.fetch, head, trip.pace.seconds_so_far(loop.time()))
+        is_slow = has_body and announced.is_slow(route.fetch, head, trip.pace.seconds_so_far(loop.time()))
         if decide is not None and await _decided(decide, head):
             return Dropped(head, trip.pace.timing(loop.time()))
         if is_slow:
             trip.pace.slow_down(loop.time())
         body = NO_BODY
         if has_body:
-            body = _at_once(response, trip.pace) or await self._take(response, trip.pace)
+            body = bodies.at_once(response, trip.pace) or await self._take(response, trip.pace)
         return Fetched(head, body, trip.pace.timing(loop.time()))
 
     async def _take(self, response: aiohttp.ClientResponse, pace: Pace) -> Body:
@@ -214,20 +214,6 @@ class Client:
             raise
 
 
-def _at_once(response: aiohttp.ClientResponse, pace: Pace) -> Body | None:
-    """The body, if all of it came with the head, as small ones do, and nothing has to be unpacked or written.
-
-    Raises FetchError.
-    """
-    content = response.content
-    if not content.is_eof() or CONTENT_ENCODING in response.headers or content.total_bytes > pace.limits.spool_bytes:
-        return None
-    try:
-        return bodies.received_whole(content, pace)
-    except aiohttp.ClientError as error:
-        raise failing.meaning(error) from error
-
-
 async def _check_status(route: Route, response: aiohttp.ClientResponse, head: Head) -> None:
     """Raises FetchError for an answer that is not what was asked for."""
     if head.status == 304:
@@ -239,30 +225,6 @@ async def _check_status(route: Route, response: aiohttp.ClientResponse, head: He
     if failure is not None:
         await settle(response)
         raise FetchError(failure, f"answered {head.status}", retry_after_seconds=wait)
-
-
-def _is_slow(fetch: Fetch, head: Head, seconds_so_far: float) -> bool:
-    """Whether a body, as it is announced, needs the limits for slow ones. Raises FetchError when it is too much."""
-    if head.content_length is None:
-        return False
-    speed = fetch.limits.learnt_bytes_per_second
-    too_much = _announced(head.content_length, fetch.limits, speed, seconds_so_far)
-    if too_much is None:
-        return False
-    if fetch.slow_limits is not None:
-        too_much = _announced(head.content_length, fetch.slow_limits, speed, seconds_so_far)
-    if too_much is not None:
-        raise too_much
-    return True
-
-
-def _announced(length: int, limits: Limits, speed: float | None, seconds_so_far: float) -> FetchError | None:
-    """Why a body of so many bytes is not begun under these limits: it is too large, or not there in time."""
-    if length > limits.max_body_bytes:
-        return bodies.too_big(limits.max_body_bytes)
-    if speed and seconds_so_far + length / speed > limits.deadline_seconds:
-        return FetchError(Failure.TOO_SLOW, f"{length:,} bytes would not be there in time")
-    return None
 
 
 async def _decided(decide: Decide, head: Head) -> bool:
