@@ -2,15 +2,14 @@
 
 import time
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Self
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
 from django.db.models.base import ModelBase
 
+from .api.models import ApiToken  # noqa: F401  # found by Django here
 from .fetching.keeping.models import FetchDomain, FetchHeader, FetchTiming  # noqa: F401  # found by Django here
 from .mirroring.knowing.models import (  # noqa: F401  # found by Django here
     Batch,
@@ -216,56 +215,3 @@ class Layer(models.Model):
         self.data_version = all_before if all_before > since else before.data_version
         self.expirations, self.marks = before.expirations, marks.pack()
         super().save(update_fields={*fields, *VERSION_FIELDS})
-
-
-class ApiToken(models.Model):
-    """Who may change layers, mirror files or manage feeds by the API. Keeps a digest of the token, not the token."""
-
-    name = models.CharField(max_length=100, unique=True, help_text="Who or what uses it.")
-    prefix = models.CharField(max_length=20, editable=False, db_index=True, help_text="How the token begins.")
-    digest = models.CharField(max_length=64, editable=False)
-    layers = models.CharField(
-        max_length=2000,
-        blank=True,
-        validators=[RegexValidator(rf"\A(?:{tile.SLUG})(?: +{tile.SLUG})*\Z", "Slugs with spaces between them.")],
-        help_text="Slugs of the layers that it may change, with spaces between them. Empty: all layers.",
-    )
-    may_mirror = models.BooleanField(
-        "may mirror files",
-        default=False,
-        help_text="Reports URLs that are fetched and stored here, signs addresses for them, and sees what is known of "
-        "them.",
-    )
-    may_take_down = models.BooleanField(
-        "may take files down", default=False, help_text="Takes mirrored files down, whoever reported them: for good."
-    )
-    may_manage_feeds = models.BooleanField(
-        "may manage feeds",
-        default=False,
-        help_text="Adds, changes, fetches and removes feeds, and sees their addresses.",
-    )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        null=True,
-        blank=True,
-        related_name="+",
-        on_delete=models.CASCADE,
-        help_text="Who follows feeds by it. Empty: nobody.",
-    )
-    enabled = models.BooleanField(default=True)
-    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: never.")
-    created_at = models.DateTimeField(auto_now_add=True)
-    last_used_at = models.DateTimeField(null=True, editable=False, help_text="To the minute.")
-
-    class Meta:
-        ordering = ("name",)
-        verbose_name = "API token"
-
-    def __str__(self) -> str:
-        return self.name
-
-    def is_valid(self, now: datetime) -> bool:
-        return self.enabled and (self.expires_at is None or now < self.expires_at)
-
-    def may_change(self, slug: str) -> bool:
-        return not self.layers or slug in self.layers.split()

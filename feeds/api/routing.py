@@ -8,8 +8,8 @@ from ninja import Path, Router
 from feeds.keeping import aliases
 from feeds.models import MOST_SLUG_CHARACTERS, SAID, Feed
 from resources.api import tokens
+from resources.api.models import ApiToken
 from resources.api.problems import Problem
-from resources.models import ApiToken
 
 router = Router(tags=["feeds"])
 

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from resources.models import ApiToken
+from resources.api.models import ApiToken
 
 from . import tokens
 

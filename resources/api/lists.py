@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from ninja import Schema
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from resources.api.models import ApiToken
 from resources.mirroring.reporting.reports import MOST_URLS
-from resources.models import ApiToken
 
 from . import bodies, problems, throttling
 from .problems import Problem

@@ -10,7 +10,7 @@ from django.db import Error as DatabaseError
 from django.http import HttpRequest
 from ninja.security import HttpBearer
 
-from resources.models import ApiToken
+from resources.api.models import ApiToken
 from resources.tiles import tile
 from resources.tiles.errors import UnknownLayerError
 

@@ -11,7 +11,7 @@ from feeds.keeping import adding, aliases, credentials, editing, merging, pausin
 from feeds.keeping.editing import Edit
 from feeds.models import ALL, Category, Feed
 from resources.api import tokens
-from resources.models import ApiToken
+from resources.api.models import ApiToken
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.feeds import rows

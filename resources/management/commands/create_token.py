@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from resources.api import tokens
+from resources.api.models import ApiToken
 from resources.management.failing import failing_clearly
-from resources.models import ApiToken
 
 MOST_DAYS = 36_500
 

@@ -15,8 +15,8 @@ from uuid import UUID, uuid4
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Case, CharField, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
 
+from resources.api.models import ApiToken
 from resources.fetching.addressing import targets
-from resources.models import ApiToken
 
 from ..knowing import continuing, ordering
 from ..knowing.models import MOST_URL_CHARACTERS, Batch, BatchItem, Resource, State, Step

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 
 from feeds.models import ALL, Category
 from resources.api import tokens
-from resources.models import ApiToken
+from resources.api.models import ApiToken
 from tests.conftest import RedisServers
 from tests.resources.api.conftest import Caller
 

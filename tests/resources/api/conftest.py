@@ -10,9 +10,10 @@ from django.http import HttpResponse
 from django.test import Client
 
 from resources.api import tokens
+from resources.api.models import ApiToken
 from resources.mirroring.knowing import seen
 from resources.mirroring.writing import blocking
-from resources.models import ApiToken, Layer
+from resources.models import Layer
 from resources.tiles.keeping import storing
 from resources.tiles.reading import compiling
 from retry import connections

@@ -8,7 +8,8 @@ from django.db import OperationalError, connection
 from django.test import Client
 
 from project.bucket import Bucket
-from resources.models import ApiToken, Layer
+from resources.api.models import ApiToken
+from resources.models import Layer
 from resources.tiles import layers
 from resources.tiles.keeping import expiring
 

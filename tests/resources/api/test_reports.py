@@ -11,9 +11,9 @@ import pytest
 from django.core.management import call_command
 
 from resources.api import tokens
+from resources.api.models import ApiToken
 from resources.mirroring.knowing.models import Batch, BatchItem
 from resources.mirroring.reporting import batches, reports, webhooks
-from resources.models import ApiToken
 from tests.resources.mirroring.rows import NOW, content, fail, resource, store, url
 
 from .conftest import JSON, Caller, problem, send

@@ -7,11 +7,11 @@ from uuid import UUID
 import pytest
 
 from resources.api import tokens
+from resources.api.models import ApiToken
 from resources.mirroring.knowing import rules, seen
 from resources.mirroring.knowing.models import Batch, Blob, Resource, Rule, State
 from resources.mirroring.reporting import batches
 from resources.mirroring.storing import taking_down
-from resources.models import ApiToken
 from tests.resources.mirroring.rows import NOW, blob, content, resource, store, url
 
 from .conftest import JSON, Caller, problem, send

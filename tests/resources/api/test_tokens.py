@@ -8,7 +8,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from resources.api import secrecy, throttling, tokens
-from resources.models import ApiToken, Layer
+from resources.api.models import ApiToken
+from resources.models import Layer
 from retry import connections
 from tests.conftest import RedisServers
 

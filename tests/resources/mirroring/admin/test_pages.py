@@ -9,6 +9,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from resources.api import tokens
+from resources.api.models import ApiToken
 from resources.mirroring.admin import listing
 from resources.mirroring.admin.hosts import MOST_HOSTS
 from resources.mirroring.errors import StorageError
@@ -17,7 +18,6 @@ from resources.mirroring.knowing.models import Batch, Blob, MirroredHost, Resour
 from resources.mirroring.reporting import batches, reports
 from resources.mirroring.reporting.batches import Sent
 from resources.mirroring.storing import taking_down
-from resources.models import ApiToken
 from tests.resources.mirroring.rows import NOW, blob, content, digest_of, fail, resource, store, url
 
 pytestmark = pytest.mark.django_db

@@ -9,6 +9,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from resources.api import tokens
+from resources.api.models import ApiToken
 from resources.fetching.requests import Fetch
 from resources.mirroring.canonical.urls import canonical
 from resources.mirroring.gathering import wanted
@@ -19,7 +20,6 @@ from resources.mirroring.knowing.models import Blob, Resource, State
 from resources.mirroring.knowing.rules import current_rules
 from resources.mirroring.storing import blobs, taking_down
 from resources.mirroring.writing import blocking, flushing, refetching
-from resources.models import ApiToken
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect

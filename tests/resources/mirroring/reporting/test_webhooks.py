@@ -11,6 +11,7 @@ import pytest
 from multidict import CIMultiDict
 
 from resources.api import tokens
+from resources.api.models import ApiToken
 from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, Hop, Timing
 from resources.fetching.queues import frontier
 from resources.fetching.queues.jobs import Claimed
@@ -18,7 +19,6 @@ from resources.mirroring.knowing.models import Batch
 from resources.mirroring.reporting import batches, progress, reports, webhooks
 from resources.mirroring.reporting.batches import Sent
 from resources.mirroring.reporting.webhooks import TASK, call_due
-from resources.models import ApiToken
 from resources.tasks import look_after_batches
 from retry import connections
 from retry.errors import PreparationError

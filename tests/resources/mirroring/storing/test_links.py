@@ -12,12 +12,12 @@ from django.db.models import QuerySet
 from django.test import Client
 
 from resources.api import tokens
+from resources.api.models import ApiToken
 from resources.mirroring.conf import Retention
 from resources.mirroring.contents.delivery import STRAIGHT, delivery
 from resources.mirroring.errors import StorageError
 from resources.mirroring.knowing.models import Blob
 from resources.mirroring.storing import blobs, links, pruning, sweeping, taking_down
-from resources.models import ApiToken
 from tests.resources.mirroring.conftest import LONG_AGO, NOW, Keep
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
