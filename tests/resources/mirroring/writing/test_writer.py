@@ -202,10 +202,11 @@ def test_the_end_of_a_url_is_told_to_whoever_left_a_name(mirroring: RedisServers
     assert sorted(client.scan_iter("mirror:after:*")) == [f"mirror:after:{digest(n)}".encode() for n in (1002, 1003)]
 
 
-def test_what_is_written_is_known_at_once() -> None:
+def test_what_is_written_is_known_at_once_without_asking_the_database(django_assert_num_queries: Any) -> None:
     assert seen.look_up([digest(1001), digest(1002)]) == {}
     flushing.flush([found(1, 1), lost(2)], NOW)
-    known = seen.look_up([digest(1001), digest(1002)])
+    with django_assert_num_queries(0):
+        known = seen.look_up([digest(1001), digest(1002)])
     assert (known[digest(1001)].state, known[digest(1001)].blob_digest) == ("stored", digest(1))
     assert known[digest(1002)] == seen.Seen(State.FAILED, "", "permanent", "answered 404", 404)
 
