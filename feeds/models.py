@@ -1,4 +1,4 @@
-"""Models of feeds: what is fetched and when, the entries that came, who follows what, and how scans went."""
+"""Models of feeds: what is fetched and when, how it is combined, who follows what."""
 
 from datetime import timedelta
 
@@ -10,6 +10,8 @@ from django.utils import timezone
 
 from . import hiding
 from .deciding.standing import State
+from .entries import Entry as Entry  # noqa: PLC0414  # imported from here, as the others are
+from .scans import Scan as Scan  # noqa: PLC0414
 from .subscriptions import Hub, Subscription  # noqa: F401  # found by Django here
 
 ALL = "all"
@@ -17,7 +19,6 @@ ALL = "all"
 RESERVED_SLUGS = frozenset({ALL, "category"})
 MOST_SLUG_CHARACTERS = 100
 MOST_URL_CHARACTERS = 2000
-MARK_CHARACTERS = 32
 LEAST_INTERVAL_SECONDS, MOST_INTERVAL_SECONDS = 60, 30 * 86_400
 """Bounds of what people may set as the time between two checks of a feed."""
 
@@ -49,29 +50,6 @@ class Category(models.Model):
 
     def __str__(self) -> str:
         return self.title
-
-
-class Scan(models.Model):
-    """What one scan handed over, and how it went. Ends when the last of its feeds has.
-
-    `feeds` is 0 until the scan has handed over all: of one that was killed before, it is told by the rows of its feeds.
-    `expected_seconds` is the lower bound by the durations that were expected, `bound_seconds` by those that it took.
-    """
-
-    started_at = models.DateTimeField(db_index=True)
-    feeds = models.PositiveIntegerField()
-    hosts = models.PositiveIntegerField()
-    expected_seconds = models.FloatField("expected, at the least (seconds)")
-    bound_seconds = models.FloatField("lower bound (seconds)", null=True)
-    makespan_seconds = models.FloatField("took (seconds)", null=True)
-    ended_at = models.DateTimeField(null=True)
-
-    class Meta:
-        ordering = ("-started_at",)
-        indexes = (models.Index(fields=("started_at",), condition=Q(ended_at=None), name="unfinished_scans"),)
-
-    def __str__(self) -> str:
-        return f"{self.started_at:%Y-%m-%d %H:%M:%S}: {self.feeds} feeds"
 
 
 SAID = ("said", "hints", "discovered", "notes", "refused_moves", "moving", "reason", "linked")
@@ -209,42 +187,6 @@ class Feed(models.Model):
     @property
     def most(self) -> timedelta:
         return max(self.least, timedelta(seconds=self.most_seconds or settings.FEEDS_MOST_SECONDS))
-
-
-class Entry(models.Model):
-    """An entry of a feed. Found again by its marks (`updating.Marks`); `data` has the fields of `documents.Entry`.
-
-    `happened_at` is its place in lists. `text` is what is searched. `left_at` is when it left the feed's document:
-    until then it is not pruned, or it would come as new again. `size` is what `data` has, in characters of JSON.
-    """
-
-    feed = models.ForeignKey(Feed, related_name="entries", on_delete=models.CASCADE)
-    identity = models.CharField(max_length=MARK_CHARACTERS)
-    likeness = models.CharField(max_length=MARK_CHARACTERS)
-    content = models.CharField(max_length=MARK_CHARACTERS)
-    dates = models.CharField(max_length=MARK_CHARACTERS)
-    title = models.CharField(max_length=2000, blank=True)
-    link = models.TextField(blank=True)
-    text = models.TextField(blank=True)
-    data = models.JSONField()
-    size = models.PositiveIntegerField(default=0)
-    happened_at = models.DateTimeField()
-    first_seen_at = models.DateTimeField()
-    changed_at = models.DateTimeField()
-    left_at = models.DateTimeField(null=True)
-
-    class Meta:
-        ordering = ("-happened_at", "-id")
-        verbose_name_plural = "entries"
-        constraints = (models.UniqueConstraint(fields=("feed", "identity"), name="one_entry_of_an_identity"),)
-        indexes = (
-            models.Index(fields=("feed", "-happened_at", "-id"), name="entries_of_a_feed"),
-            models.Index(fields=("-happened_at", "-id"), name="entries_by_time"),
-            models.Index(fields=("left_at",), condition=Q(left_at__isnull=False), name="entries_that_left"),
-        )
-
-    def __str__(self) -> str:
-        return self.title or self.link or self.identity
 
 
 class FormerSlug(models.Model):
