@@ -21,6 +21,7 @@ from tests.flows.stack import Stack, eventually
 
 HOT_SECONDS = 5
 FEEDS, SERVERS = 12, 4
+MORE = ("Imported", "By hand")
 PATHS = [f"/{number}" for number in range(FEEDS)]
 OF_PLANET = "Feed.objects.filter(categories__slug='planet')"
 FLAG = f"""
@@ -42,7 +43,7 @@ print("in hand", feeds.filter(handed_over_at__isnull=False).count())
 """
 ADMIN = """
 from django.contrib.auth.models import User
-User.objects.create_superuser("editor", password="{password}")
+User.objects.create_superuser("{name}", password="{password}")
 """
 
 
@@ -168,16 +169,23 @@ def test_a_feed_is_added_changed_followed_and_removed_by_the_api_through_nginx(
     assert requests.get(f"{stack.base_url}/feeds{at}.atom", timeout=30).status_code == 404
 
 
+@pytest.fixture
+def admin(stack: Stack, desktop: Visit) -> Visit:
+    """The list of feeds, as somebody sees it who may do everything."""
+    name, password = f"editor-{token_urlsafe(4)}", token_urlsafe(16)
+    stack.manage("shell", "-c", ADMIN.format(name=name, password=password))
+    desktop.page.goto(f"{stack.base_url}/admin/feeds/feed/?category=planet")
+    desktop.page.get_by_label("Username").fill(name)
+    desktop.page.get_by_label("Password").fill(password)
+    desktop.page.get_by_role("button", name="Log in").click()
+    return desktop
+
+
 @pytest.mark.browser
-def test_an_admin_sees_how_feeds_stand_and_has_one_fetched(stack: Stack, desktop: Visit, origin: FeedServers) -> None:
-    password = token_urlsafe(16)
-    stack.manage("shell", "-c", ADMIN.format(password=password))
-    page = desktop.page
-    page.goto(f"{stack.base_url}/admin/feeds/feed/?category=planet")
-    page.get_by_label("Username").fill("editor")
-    page.get_by_label("Password").fill(password)
-    page.get_by_role("button", name="Log in").click()
+def test_an_admin_sees_how_feeds_stand_and_has_one_fetched(stack: Stack, admin: Visit, origin: FeedServers) -> None:
+    page = admin.page
     expect(page.get_by_role("region", name="Health of all feeds")).to_contain_text(f"{FEEDS} well")
+    assert page.locator(".results").evaluate("(part) => part.scrollWidth - part.clientWidth") == 0
     page.locator("th a", has=page.locator("span.name", has_text=re.compile("^/3$"))).click()
     expect(page.get_by_role("heading", name="Why this time?")).to_be_visible()
     expect(page.get_by_role("img", name="Seconds that each of the last fetches took")).to_be_visible()
@@ -190,4 +198,40 @@ def test_an_admin_sees_how_feeds_stand_and_has_one_fetched(stack: Stack, desktop
     eventually(lambda: edited in served(stack), 30, "what the admin asked for is served")
     page.reload()
     expect(page.get_by_role("link", name=edited).or_(page.get_by_text(edited))).to_be_visible()
-    assert (desktop.hosts, desktop.complaints) == ({stack.host}, [])
+    assert (admin.hosts, admin.complaints) == ({stack.host}, [])
+
+
+@pytest.mark.browser
+@pytest.mark.no_database
+def test_an_admin_imports_a_list_follows_it_and_makes_two_feeds_one(
+    stack: Stack, admin: Visit, origin: FeedServers, tmp_path: Path
+) -> None:
+    page, file = admin.page, tmp_path / "more.opml"
+    rows = [Subscription(addresses.read(f"{origin.urls[0]}/more/{name}"), name, categories=(MORE,)) for name in "ab"]
+    file.write_bytes(writing.write(rows, "More", NOW))
+    page.get_by_role("link", name="Import OPML").click()
+    page.get_by_label("List").set_input_files(file)
+    page.get_by_role("button", name="Import").click()
+    expect(page.get_by_role("region", name="Nothing was changed")).to_contain_text(rows[0].address.url)
+    page.get_by_label("List").set_input_files(file)
+    page.get_by_label("Follow all of them").check()
+    page.get_by_label("Only say what would be done").uncheck()
+    page.get_by_role("button", name="Import").click()
+    expect(page.get_by_text("Feeds added: 2")).to_be_visible()
+
+    page.goto(f"{stack.base_url}/admin/feeds/category/")
+    expect(page.get_by_role("link", name=" / ".join(MORE))).to_be_visible()
+    page.goto(f"{stack.base_url}/admin/feeds/follow/")
+    expect(page.locator("#result_list tbody tr")).to_have_count(2)
+    page.goto(f"{stack.base_url}/admin/feeds/scan/")
+    expect(page.get_by_role("columnheader", name="took ÷ bound")).to_be_visible()
+
+    page.goto(f"{stack.base_url}/admin/feeds/feed/?q=more")
+    page.get_by_role("checkbox", name=re.compile("Select all")).check()
+    page.get_by_role("combobox", name="Action").select_option("merge")
+    page.get_by_role("button", name="Go").click()
+    expect(page.get_by_text("This cannot be taken back.")).to_be_visible()
+    page.get_by_role("button", name="Merge").click()
+    expect(page.get_by_text(re.compile("Merged into “[ab]”: 1."))).to_be_visible()
+    expect(page.locator("#result_list tbody tr")).to_have_count(1)
+    assert (admin.hosts, admin.complaints) == ({stack.host}, [])
