@@ -14,44 +14,32 @@ from ..keeping.pushes import Pushed
 
 DELAY_SECONDS = 0.6
 """As long as the front takes to let a few hundred pings through: what they tell of is not stored between them."""
+MOST_PENDING = 20
+"""Calls that are to come, where they are made long after they were asked for: each has a thread."""
 
 
 class Debounced:
-    """A call that is made once for all who ask for it within `delay_seconds` of the first.
+    """A call that is made once for all who ask for it within `together_seconds` of the first, `wait_seconds` later."""
 
-    For those who ask less than `least_seconds` before it, it is made once more, when that is over.
-    """
-
-    def __init__(self, call: Callable[[], object], delay_seconds: float, least_seconds: float = 0) -> None:
-        self._call, self._delay_seconds, self._least_seconds = call, delay_seconds, least_seconds
-        self._lock, self._is_pending, self._asked_at = Lock(), False, 0.0
+    def __init__(self, call: Callable[[], object], together_seconds: float, wait_seconds: float = 0) -> None:
+        self._call, self._together_seconds, self._wait_seconds = call, together_seconds, wait_seconds
+        self._lock, self._until = Lock(), 0.0
 
     def soon(self) -> None:
-        """Has it made. Waits for nothing."""
+        """Has it made, at the earliest `wait_seconds` from now on. Waits for nothing."""
         with self._lock:
-            self._asked_at = time.monotonic()
-            if self._is_pending:
+            now = time.monotonic()
+            if now < self._until:
                 return
-            self._is_pending = True
-        self._make_in(self._delay_seconds)
-
-    def _make_in(self, seconds: float) -> None:
-        timer = Timer(seconds, self._make)
+            self._until = now + self._together_seconds
+        timer = Timer(self._together_seconds + self._wait_seconds, self._call)
         timer.daemon = True
         timer.start()
-
-    def _make(self) -> None:
-        with self._lock:  # whoever asks from now on may have come too late for this call
-            early_seconds = self._asked_at + self._least_seconds - time.monotonic()
-            self._is_pending = early_seconds > 0
-        if early_seconds > 0:
-            self._make_in(early_seconds + self._delay_seconds - self._least_seconds)
-        self._call()
 
 
 SCAN = Debounced(flagging.ask_for_scan, DELAY_SECONDS)
 _COOL_SECONDS = settings.FEEDS_PUSH_COOL_SECONDS
-LATER = Debounced(flagging.ask_for_scan, _COOL_SECONDS + DELAY_SECONDS, _COOL_SECONDS)
+LATER = Debounced(flagging.ask_for_scan, max(DELAY_SECONDS, _COOL_SECONDS / MOST_PENDING), _COOL_SECONDS)
 
 
 def ask_for_scan(pushed: Pushed) -> None:

@@ -1,7 +1,13 @@
 """Many ask, one call is made, after all of them."""
 
-from threading import Event, Semaphore
+import random
+from collections.abc import Callable
+from threading import Event
+from unittest.mock import Mock
 
+import pytest
+
+from feeds.callbacks import debouncing
 from feeds.callbacks.debouncing import Debounced
 
 WAIT_SECONDS = 10
@@ -29,12 +35,39 @@ def test_many_who_ask_at_once_have_it_called_once_and_who_asks_during_the_call_h
     assert calls == [0, 1]
 
 
-def test_who_asks_too_late_for_the_call_has_it_made_again() -> None:
-    made = Semaphore(0)
-    debounced = Debounced(made.release, 0.3, 0.25)
-    debounced.soon()
-    assert not made.acquire(timeout=0.1)
-    debounced.soon()
-    assert made.acquire(timeout=WAIT_SECONDS)
-    assert made.acquire(timeout=WAIT_SECONDS)
-    assert not made.acquire(timeout=0.3)
+class Clock:
+    """A time of its own, and the timers that are set in it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self._due: list[tuple[float, Callable[[], object]]] = []
+
+    def timer(self, seconds: float, call: Callable[[], object]) -> Mock:
+        self._due.append((self.now + seconds, call))
+        return Mock()
+
+    def to(self, now: float) -> None:
+        """Until then, what is due is called."""
+        while due := [each for each in self._due if each[0] <= now]:
+            first = min(due, key=lambda each: each[0])
+            self._due.remove(first)
+            self.now, call = first
+            call()
+        self.now = now
+
+
+def test_who_asks_during_a_cool_down_is_scanned_for_when_that_is_over_however_many_ask_after_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, luck, made = Clock(), random.Random(7), list[float]()
+    monkeypatch.setattr(debouncing, "Timer", clock.timer)
+    monkeypatch.setattr(debouncing, "time", Mock(monotonic=lambda: clock.now))
+    real = debouncing.LATER
+    later = Debounced(lambda: made.append(clock.now), real._together_seconds, real._wait_seconds)
+    asked = sorted(clock.now + luck.uniform(0, 60) for _ in range(300))
+    for at in asked:
+        clock.to(at)
+        later.soon()
+    clock.to(2000)
+    assert all(any(14.999 < call - at < 16 for call in made) for at in asked)
+    assert len(made) < 90

@@ -6,7 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db.models import F
+from pytest_django import Settings
 
+from feeds.callbacks import debouncing
 from feeds.models import Entry, Feed
 from feeds.pushing.renewing import State
 from feeds.subscribing import scanning
@@ -64,6 +67,40 @@ def test_a_feed_with_a_cloud_is_subscribed_verified_and_fetched_when_the_cloud_p
     gathered_from(test)
     assert sorted(Entry.objects.values_list("title", flat=True)) == ["one", "two"]
     assert Feed.objects.get().pushed_at is not None
+
+
+def fetched_just_now() -> None:
+    Feed.objects.update(fetch_began_at=datetime.now(UTC))
+
+
+def pass_by(time: timedelta) -> None:
+    Feed.objects.update(**{name: F(name) - time for name in ("flagged_at", "pushed_at", "fetch_began_at")})
+
+
+def test_pings_while_the_feed_cools_down_have_it_fetched_once_when_that_is_over(
+    cloud: Cloud, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FEEDS_PUSH_COOL_SECONDS = 15
+    scans: list[str] = []
+    monkeypatch.setattr(debouncing.LATER, "soon", lambda: scans.append("later"))
+
+    async def test(origin: Origin) -> None:
+        url = await offered(origin, cloud)
+        await asked(in_force)
+        origin.does("/f", feed(rss("one", "two", more=element(cloud))))
+        origin.asked.clear()
+        await in_a_thread(fetched_just_now)()
+        assert [await in_a_thread(cloud.ping)(url) for _ in range(3)] == [[True]] * 3
+        await gather()
+        assert (origin.asked, scans) == ([], ["later"])
+        await in_a_thread(pass_by)(timedelta(seconds=15))
+        for _ in range(2):
+            await gather()
+        assert len(origin.asked) == 1
+
+    gathered_from(test)
+    assert sorted(Entry.objects.values_list("title", flat=True)) == ["one", "two"]
+    assert Feed.objects.get().flagged_at is None
 
 
 def denied() -> bool:
