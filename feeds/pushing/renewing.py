@@ -61,9 +61,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """The server was not reached, or not understood. `why` is a sentence."""
+    """The server was not reached, or not understood. `why` is a sentence.
+
+    `is_open`: it may have taken the request all the same, and verify it later.
+    """
 
     why: str
+    is_open: bool = False
 
 
 Answer = Granted | Awaited | Refused | Missed
@@ -113,8 +117,8 @@ def after(before: Standing, answer: Answer, now: datetime, luck: float, rules: R
             return ended(before, now, f"It could not be taken back: {why}")
         case Refused():
             return _refused(before, answer, now, luck)
-        case Missed(why):
-            return _missed(before, why, now, luck)
+        case Missed():
+            return _missed(before, answer, now, luck)
 
 
 def granted(before: Standing, lease: timedelta, luck: float, rules: Rules, since: datetime) -> Standing:
@@ -155,12 +159,12 @@ def _refused(before: Standing, refused: Refused, now: datetime, luck: float) -> 
     return replace(stands, due_at=now + pause * (1 - luck / 10), reason=reason)
 
 
-def _missed(before: Standing, why: str, now: datetime, luck: float) -> Standing:
+def _missed(before: Standing, missed: Missed, now: datetime, luck: float) -> Standing:
     pause = _pause(FIRST_PAUSE, LONGEST_PAUSE, before.failures)
     state = before.state if before.state is not State.VERIFIED or before.is_in_force(now) else State.WANTED
-    reason = f"Not asked for: {why} Tried again after {words.span(pause)}."
-    due_at = now + pause * (1 - luck / 10)
-    return replace(before, state=state, intent="", failures=before.failures + 1, due_at=due_at, reason=reason)
+    reason = f"Not asked for: {missed.why} Tried again after {words.span(pause)}."
+    stands = replace(before, state=state, failures=before.failures + 1, reason=reason)
+    return replace(stands, intent=before.intent if missed.is_open else "", due_at=now + pause * (1 - luck / 10))
 
 
 def _pause(first: timedelta, longest: timedelta, failures: int) -> timedelta:

@@ -67,7 +67,7 @@ def answer(subscription: Subscription, outcome: Fetched | NotModified | Failed) 
             return Awaited(VERIFIED_WITHIN)
         case Failed(_, detail):
             said = f"{detail.rstrip('.')}."
-            return Refused(said) if _refused(outcome) else Missed(said)
+            return Refused(said) if _refused(outcome) else Missed(said, is_open=_is_open(outcome))
     return Missed("it answered 304.")
 
 
@@ -80,6 +80,11 @@ def _refused(outcome: Fetched | NotModified | Failed) -> bool:
     """Whether the hub has heard it, and does not want it."""
     status = outcome.status if isinstance(outcome, Failed) else None
     return status is not None and 400 <= status < 500 and status not in _NOT_NOW
+
+
+def _is_open(failed: Failed) -> bool:
+    """Whether the hub may have taken it: it was too slow for us, was cut off, or said more than is read."""
+    return failed.status is None or failed.status < 300
 
 
 def _hops(outcome: Fetched | NotModified | Failed) -> tuple[Hop, ...]:

@@ -109,6 +109,11 @@ def outcome(status: int, *hops: int) -> Fetched | Failed:
     return Failed(Failure.PERMANENT, "it answered so", timing, status=status, hops=led)
 
 
+def no_answer(status: int | None = None) -> Failed:
+    """What came of a request that the hub may have taken."""
+    return Failed(Failure.TOO_SLOW, "it did not answer", Timing(0, 1), status=status)
+
+
 def left_behind(status: int) -> Missed:
     return Missed(f"the hub redirects by {status}, which leaves the request behind.")
 
@@ -123,6 +128,8 @@ def left_behind(status: int) -> Missed:
         pytest.param(outcome(400), Refused("it answered so."), id="refused"),
         pytest.param(outcome(429), Missed("it answered so."), id="not now"),
         pytest.param(outcome(500), Missed("it answered so."), id="its failure"),
+        pytest.param(no_answer(), Missed("it did not answer.", is_open=True), id="no answer"),
+        pytest.param(no_answer(status=202), Missed("it did not answer.", is_open=True), id="half an answer"),
     ],
 )
 def test_what_a_hub_answers_is_understood(came: Fetched | Failed, expected: Answer) -> None:

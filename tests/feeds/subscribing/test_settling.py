@@ -60,3 +60,14 @@ def test_what_was_granted_before_its_fetcher_was_killed_is_not_asked_for_twice(k
     before = Subscription.objects.values().get()
     assert preparing.TASK.fetch(*arguments) == {}
     assert Subscription.objects.values().get() == before
+
+
+@pytest.mark.parametrize("status", [None, 500])
+def test_a_hub_that_took_longer_than_was_waited_for_may_verify_later_and_one_that_said_no_may_not(
+    asked: Subscription, status: int | None
+) -> None:
+    late = Failed(Failure.TOO_SLOW, "it did not answer", Timing(0, 1), status=status)
+    preparing.TASK.prepare(late, "https://hub.example/", asked.pk)
+    asked.refresh_from_db()
+    assert (asked.state, asked.failures) == (State.WANTED.value, 1)
+    assert verifying.begin(TOKEN, asked.topic, WEEK, datetime.now(UTC)) is (status is None)
