@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from feeds.keeping import deliveries, pushes
-from feeds.keeping.deliveries import MOST_WAITING, Delivery
+from feeds.keeping.deliveries import MOST_REMEMBERED, MOST_WAITING, Delivery
 from feeds.models import Entry, Feed
 from feeds.subscriptions import Subscription
 from resources.fetching.queues import frontier
@@ -237,3 +237,12 @@ def test_a_delivery_is_kept_as_it_came_and_known_again() -> None:
     assert deliveries.came_before(1, delivery)
     assert not deliveries.came_before(2, delivery)
     assert not deliveries.came_before(1, Delivery(b"another", "", delivery.received_at))
+
+
+@pytest.mark.usefixtures("redis_servers")
+def test_the_last_ones_are_known_again_and_no_more_of_them_than_there_is_room_for() -> None:
+    now = datetime.now(UTC)
+    sent = [Delivery(b"%d" % number, "", now + timedelta(seconds=number)) for number in range(MOST_REMEMBERED + 2)]
+    for one in sent:
+        deliveries.remember(1, one)
+    assert [deliveries.came_before(1, one) for one in sent] == [False] * 2 + [True] * MOST_REMEMBERED
