@@ -58,6 +58,9 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
         ("Cost", {"fields": ("cost",)}),
     )
 
+    class Media:
+        css = {"all": ("resources/fetching.css",)}
+
     def get_fieldsets(self, request: HttpRequest, obj: Layer | None = None) -> Any:
         """All of them, since the kind can be changed; those that the layer's kind has no use for are folded."""
         folded = {DATA, PAINTING} if obj and obj.kind == Layer.Kind.UPSTREAM else {UPSTREAM}

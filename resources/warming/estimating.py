@@ -58,14 +58,15 @@ def nearest(known: Mapping[int, float], zoom: int) -> float | None:
 def describe(estimate: Estimate, workers: int = 1) -> str:
     """In words: `5,461 tiles in 100 pieces of work, 38 s, 41 MB`."""
     size = "size not known" if estimate.size_bytes is None else f"about {in_bytes(estimate.size_bytes)}"
-    return (
-        f"{estimate.tiles:,} tiles in {estimate.works:,} pieces of work, "
-        f"about {in_seconds(estimate.seconds / max(1, workers))}, {size}"
-    )
+    tiles = "1 tile" if estimate.tiles == 1 else f"{estimate.tiles:,} tiles"
+    works = "1 piece" if estimate.works == 1 else f"{estimate.works:,} pieces"
+    return f"{tiles} in {works} of work, about {in_seconds(estimate.seconds / max(1, workers))}, {size}"
 
 
 def in_seconds(seconds: float) -> str:
-    """`38 s`, `12 min`, `3.4 h`, `2.1 days`."""
+    """`20 ms`, `38 s`, `12 min`, `3.4 h`, `2.1 days`."""
+    if 0 < seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
     for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if seconds < limit:
             return f"{seconds / size:.{0 if size < 3600 and seconds >= 10 else 1}f} {unit}"

@@ -75,7 +75,7 @@ def page(client: Client, load: Load) -> str:
 def test_the_layers_page_in_the_admin_shows_it(admin_client: Client, load: Load) -> None:
     count("hot", 1234, now=time.time(), tile_jams_1_0_0_png=5)
     shown = page(admin_client, load)
-    assert "<td>1234</td>" in shown
+    assert "<td>1,234</td>" in shown
     assert '<a href="/tiles/jams/1/0/0.png">' in shown
     assert "100.0 %" in shown
 

@@ -47,13 +47,15 @@ def test_the_layers_page_in_the_admin_shows_what_it_costs_and_where_it_is_popula
     layer = load(max_zoom=12)
     period = periods.period(time.time(), time.time())
     found = [
-        Hit("tile/parts", "jams/9", "hot", True, period, 150),
-        Hit("tile/parts", "jams/9", "waiting", True, period, 50),
+        Hit("tile/parts", "jams/9", "hot", True, period, 1500),
+        Hit("tile/parts", "jams/9", "waiting", True, period, 500),
     ]
     wishes = {"tile:jams:9:255:170:png": 90.0, "tile:jams:12:2046:1361:png": 30.0}
     assert connections.execute(popularity.counting("here", b"", b"", found, wishes)) == 1
     shown = admin_client.get(f"/admin/resources/layer/{layer.pk}/change/").content.decode()
     assert "75.0 %</td>" in shown
+    assert "<td>2,000</td>" in shown
+    assert "resources/fetching.css" in shown
     assert "25.0 %</td>" in shown
     assert "manage.py prewarm --layer jams --zoom 0-12 prepares all of it" in shown
     assert shown.count("° north, ") == 1

@@ -28,11 +28,12 @@ def test_estimates_add_up_and_an_unknown_size_makes_the_whole_unknown() -> None:
 def test_it_is_told_in_words() -> None:
     said = estimating.describe(Estimate(5461, 100, 76.0, 41_000_000.0), workers=2)
     assert said == "5,461 tiles in 100 pieces of work, about 38 s, about 41 MB"
-    assert "size not known" in estimating.describe(Estimate(1, 1, 1.0, None))
+    assert estimating.describe(Estimate(1, 1, 1.0, None)) == "1 tile in 1 piece of work, about 1.0 s, size not known"
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(0.25, "0.2 s"), (38, "38 s"), (720, "12 min"), (12_240, "3.4 h"), (181_440, "2.1 days")]
+    ("seconds", "said"),
+    [(0.02, "20 ms"), (0.25, "0.2 s"), (38, "38 s"), (720, "12 min"), (12_240, "3.4 h"), (181_440, "2.1 days")],
 )
 def test_times_in_words(seconds: float, said: str) -> None:
     assert estimating.in_seconds(seconds) == said
