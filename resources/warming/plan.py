@@ -61,11 +61,14 @@ class Plan:
         return self.popular is None and self.tiles
 
     def counted(self) -> tuple[int, Iterator[Piece]]:
-        """How many pieces there are, and the pieces. Of an area, the popular ones come twice."""
+        """How many pieces there are, and the pieces. Of an area, the popular ones come twice.
+
+        When its turn comes, what is left of a layer that is gone by then is passed over.
+        """
         if self.has_area:
-            return sum(estimate.works for _, _, estimate in self.estimates()), self.pieces()
+            return sum(estimate.works for _, _, estimate in self.estimates()), filter(tiles.is_there, self.pieces())
         found = list(self.pieces())
-        return len(found), iter(found)
+        return len(found), filter(tiles.is_there, found)
 
     def estimates(self) -> Iterator[tuple[LayerView, int, Estimate]]:
         """What the area takes by layer and zoom, fresh or not. Raises StoreUnavailable."""

@@ -19,6 +19,7 @@ from retry.contents import Content
 from retry.errors import StoreUnavailable
 from retry.subscribing import listen_forever
 
+from . import tiles
 from .claiming import Claiming, Ends, Failure
 from .hot import HotCache
 from .pieces import Piece, Rule, Wanted
@@ -129,14 +130,20 @@ class Run:
         try:
             outcome = await self._claiming.prepare(piece, seen)
             if isinstance(outcome, Failure):
-                self.tally.fail(piece.work.key, outcome.why)
-                self._settled(0)
+                await self._fail(piece, outcome)
                 return
             filled = await self._hot.fill(wanted.address for wanted in piece.wanted)
             self.tally.hot += filled  # now: other pieces have added theirs meanwhile
             self._settle(outcome, len(piece.wanted) if outcome == "prepared" else 0)
         finally:
             self._places.release()
+
+    async def _fail(self, piece: Piece, failure: Failure) -> None:
+        if await asyncio.to_thread(_is_there, piece):
+            self.tally.fail(piece.work.key, failure.why)
+        else:  # its layer was switched off or deleted after its turn had come
+            self.tally.count("gone")
+        self._settled(0)
 
     def _settle(self, outcome: Outcome, tiles: int = 0) -> None:
         self.tally.count(outcome, tiles)
@@ -146,3 +153,8 @@ class Run:
 def _found(pieces: Iterator[Piece]) -> list[Piece]:
     with usable_connections():  # a run may go on for hours
         return list(islice(pieces, LOOKED_AT))
+
+
+def _is_there(piece: Piece) -> bool:
+    with usable_connections():
+        return tiles.is_there(piece)

@@ -6,8 +6,8 @@ from typing import Literal
 
 MOST_EXAMPLES = 5
 
-Outcome = Literal["prepared", "fresh", "elsewhere", "failed"]
-"""`elsewhere`: another run, or somebody who asked, has had it prepared meanwhile."""
+Outcome = Literal["prepared", "fresh", "elsewhere", "gone", "failed"]
+"""`elsewhere`: another run, or somebody who asked, has had it prepared meanwhile. `gone`: so is its layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,9 @@ class Tally:
     def describe(self) -> str:
         """`12 pieces prepared (192 tiles), 3 fresh already, 1 by others, 0 failed; 192 tiles in the hot cache.`"""
         found = self.pieces
+        gone = f"{found['gone']:,} of layers that are gone, " if found["gone"] else ""
         return (
             f"{found['prepared']:,} pieces prepared ({self.tiles:,} tiles), {found['fresh']:,} fresh already, "
-            f"{found['elsewhere']:,} by others, {found['failed']:,} failed; {self.hot:,} tiles in the hot cache, "
+            f"{found['elsewhere']:,} by others, {gone}{found['failed']:,} failed; {self.hot:,} tiles in the hot cache, "
             f"{self.yielded_seconds:.1f} s left to those who waited."
         )

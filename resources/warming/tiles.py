@@ -59,6 +59,12 @@ def popular(most: int, coverages: Mapping[str, Coverage]) -> list[Piece]:
     return [piece_of(*found, requests[key]) for key, found in pieces.items()]
 
 
+def is_there(piece: Piece) -> bool:
+    """Whether its layer has such tiles, if it is a layer's: of those that are switched on."""
+    layer = layers.layer_snapshot(piece.group) if piece.zoom >= 0 else None
+    return piece.zoom < 0 or (layer is not None and layer.has_zoom(piece.zoom))
+
+
 def tile_of(content_key: str) -> Tile | None:
     """The tile of a content key; None for what is no tile's."""
     address = asking.address_of(content_key)

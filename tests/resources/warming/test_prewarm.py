@@ -18,7 +18,7 @@ from resources.tiles import layers
 from resources.tiles.keeping import storing
 from resources.tiles.tile import Tile
 from resources.tiles.works import paint_work
-from resources.warming import interrupted, tiles
+from resources.warming import interrupted, running, tiles
 from resources.warming.claiming import Claiming
 from resources.warming.coverage import Coverage, of_bounds
 from retry import claims, connections, contents, lanes, popularity, standings, sweeping
@@ -116,6 +116,22 @@ def test_a_layer_that_gets_other_blocks_meanwhile_is_painted_whole(painters: Pai
     assert keys == {f"tile:jams:12:{x}:{y}:png" for x, y in coverage.tiles(12)}
     Layer.objects.update(max_zoom=11)
     assert list(tiles.covered("jams", coverage, [tiles.Variant()])) == []
+
+
+def test_nothing_is_begun_for_a_layer_that_was_switched_off_meanwhile(
+    painters: Painters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def publish(task: str, work_key: str, token: int, arguments: Any, lane: str) -> None:
+        painters.published.append((work_key, lane))
+        tasks.paint_block(work_key, token, *arguments)
+        Layer.objects.update(enabled=False)
+
+    popular(z12_2046_1361=40, z9_255_170=400, z5_15_10=4, z4_7_5=4)
+    monkeypatch.setattr(lanes, "publish", publish)
+    monkeypatch.setattr(running, "LOOKED_AT", 1)
+    said = prewarm("--popular", 10, "--concurrency", 1)
+    assert "1 pieces prepared (1 tiles), 0 fresh already, 0 by others, 1 of layers that are gone, 0 failed" in said
+    assert len(painters.zooms) == 2, "what had its turn already is begun"
 
 
 def test_what_is_stale_is_painted_and_what_is_not_there_is_left_alone_with_expired(painters: Painters) -> None:
