@@ -1,6 +1,7 @@
-"""Pre-warming on the whole site: nginx has what was prepared, and kills leave nothing wrong."""
+"""Pre-warming on the whole site: nginx has what was prepared, runs share the work, and kills leave nothing wrong."""
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -12,16 +13,27 @@ from tests.flows.stack import Stack, eventually
 
 pytestmark = [pytest.mark.timed, pytest.mark.no_database]
 
-ZOOMS = "0-6"
+CALM, ZOOMS = "calm", "0-6"
 CONTENT = "retry:content:tile:{}:*"
 
 
 @pytest.fixture(scope="module")
-def calm(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A layer that nobody disturbs."""
-    load_line(stack, "calm", tmp_path_factory.mktemp("calm"))
-    assert "0 failed" in stack.manage("prewarm", "--layer", "calm", "--zoom", ZOOMS)
-    return "calm"
+def two_runs(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What two runs have said that were started together, of a layer that nobody disturbs."""
+    load_line(stack, CALM, tmp_path_factory.mktemp(CALM))
+    command = ("prewarm", "--layer", CALM, "--zoom", ZOOMS)
+    with stack.start_command(*command) as other:
+        return [stack.manage(*command), other.communicate()[0]]
+
+
+@pytest.fixture
+def calm(two_runs: list[str]) -> str:
+    return CALM
+
+
+def test_two_runs_at_once_paint_no_tile_twice(stack: Stack, two_runs: list[str]) -> None:
+    painted = [re.search(r"prepared \((\d+) tiles\).* 0 failed", said) for said in two_runs]
+    assert sum(int(found[1]) for found in painted if found) == len(_tiles(stack, CALM))
 
 
 def test_what_was_prepared_comes_from_nginx_alone(stack: Stack, calm: str) -> None:
