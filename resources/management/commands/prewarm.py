@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import signal
 import time
+from argparse import ArgumentTypeError
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ from retry.errors import StoreUnavailable
 VARIANTS = {"png": Variant(), "webp": Variant(1, "webp"), "png@2x": Variant(2), "webp@2x": Variant(2, "webp")}
 SAID_EVERY_SECONDS = 10.0
 MOST_SECONDS = 31_536_000
+MOST_TILES_A_SECOND = 1_000_000
 GO_ON = "To go on, give the same options and --continue."
 
 
@@ -51,7 +54,7 @@ class Command(BaseCommand):
         add("--expired", action="store_true", help="only what is in the cache and not fresh any more")
         add("--older-than", type=_seconds, metavar="SECONDS", help="also what is fresh but was prepared longer ago")
         add("--concurrency", type=_count, default=4, help="pieces of work in hand at a time (4)")
-        add("--rate", type=_positive, metavar="TILES", help="tiles a second at most")
+        add("--rate", type=_rate, metavar="TILES", help="tiles a second at most")
         add("--duration", type=_seconds, metavar="SECONDS", help="ends after this time")
         add("--dry-run", action="store_true", help="only tells how much it is, how long it takes, how many bytes")
         add(
@@ -176,7 +179,8 @@ def _plan(options: dict[str, Any]) -> Plan:
     part = parts.part(options["bbox"], options["zoom"])
     area = None
     if options["geojson"]:
-        area = coverage.of_geojson(Path(options["geojson"]).read_bytes())
+        with Path(options["geojson"]).open("rb") as file:
+            area = coverage.of_geojson(file.read(coverage.MOST_BYTES + 1))
     elif part and options["bbox"]:
         area = coverage.of_bounds(part.bounds)
     is_covering = part is not None or area is not None or options["expired"] or options["older_than"] is not None
@@ -209,18 +213,34 @@ def _asked(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if not 0 < number <= 1_000_000:
-        raise ValueError(text)
+    with _told("a whole number from 1 to a million"):
+        number = int(text)
+        if not 0 < number <= 1_000_000:
+            raise ValueError(text)
     return number
 
 
 def _seconds(text: str) -> float:
+    with _told("seconds, more than 0 and at most those of a year"):
+        return _up_to(text, MOST_SECONDS)
+
+
+def _rate(text: str) -> float:
+    with _told("a number above 0"):
+        return _up_to(text, MOST_TILES_A_SECOND)
+
+
+def _up_to(text: str, most: float) -> float:
     number = float(text)
-    if not 0 < number <= MOST_SECONDS:
+    if not 0 < number <= most:
         raise ValueError(text)
     return number
 
 
-def _positive(text: str) -> float:
-    return _seconds(text)
+@contextlib.contextmanager
+def _told(wanted: str) -> Iterator[None]:
+    """Has argparse say what is wanted, when a number cannot be read or is out of bounds."""
+    try:
+        yield
+    except ValueError as error:
+        raise ArgumentTypeError(f"not {wanted}") from error

@@ -305,10 +305,11 @@ def test_prune_removes_what_nobody_can_be_served(painters: Painters) -> None:
         (["--bbox", "1,2,3"], "four numbers"),
         (["--bbox", "1,2,3,x"], "four numbers"),
         (["--geojson", "/nowhere.geojson"], "No such file"),
-        (["--popular", "0"], "popular"),
-        (["--rate", "-1"], "rate"),
-        (["--older-than", "nan"], "older-than"),
-        (["--concurrency", "none"], "concurrency"),
+        (["--geojson", "/dev/zero"], "at most 20,000,000 bytes"),
+        (["--popular", "0"], "popular: not a whole number from 1 to a million"),
+        (["--rate", "-1"], "rate: not a number above 0"),
+        (["--older-than", "nan"], "older-than: not seconds, more than 0"),
+        (["--concurrency", "none"], "concurrency: not a whole number"),
     ],
 )
 def test_bad_options_are_told_at_once(painters: Painters, arguments: list[str], told: str) -> None:
