@@ -32,6 +32,7 @@ def _wait_for_the_broker(**_: Any) -> None:
         broker_connection_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        broker_channel_error_retry=True,  # a broker that refuses to write, as with a full disk, is away as well
         task_publish_retry=PATIENT.publish_retry,
     )
 

@@ -386,7 +386,7 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
-CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"  # in memory: no file that a kill could leave damaged
+CELERY_BEAT_SCHEDULER = "project.beating:Scheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 CELERY_BEAT_SCHEDULE = schedule.schedule(
     *schedule.ALWAYS,

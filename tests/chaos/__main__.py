@@ -22,15 +22,12 @@ def main() -> int:
     given = _given()
     means.move_apart(sys.argv[1:])
     began = time.monotonic()
-    library = means.clock_library()
-    chosen = [one for one in everything(library) if not given.only or _matches(one.name, given.only)]
-    if not any("clock" in one.name for one in chosen):
-        library = ""
+    chosen = [one for one in everything() if not given.only or _matches(one.name, given.only)]
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="tarry-chaos-")))
-        clock = means.clock_environment(library, folder / "clock") if library else {}
-        stack = Stack(**SETTINGS, **clock)
-        found = held.enter_context(means.running(stack.data, folder, NAMED, HOSTS["named"], library))
+        stack = Stack(**SETTINGS)
+        found = held.enter_context(means.running(stack.data, folder, NAMED, HOSTS["named"]))
+        stack.environment |= found.clock.environment if found.clock else {}
         world = held.enter_context(running(stack, folder, found, colds=COLDS))
         suffered = schedule.run(world, chosen, given.seconds, lambda line: print(line, file=sys.stderr, flush=True))
         world.client.leave()
@@ -44,10 +41,10 @@ def main() -> int:
     return bool(wrong)
 
 
-def everything(library: str) -> list[faults.Fault]:
+def everything() -> list[faults.Fault]:
     """The whole schedule, what cannot be made on this machine included."""
     apart = means.can_mount()
-    gone = [*starving.of_stores(apart), *starving.of_others(apart), *starving.of_the_clock(library)]
+    gone = [*starving.of_stores(apart), *starving.of_others(apart), *starving.of_the_clock(means.can_compile())]
     return [*faults.kills(), *gone, *floods.floods(), *faults.pauses()]
 
 

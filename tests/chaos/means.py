@@ -1,7 +1,9 @@
 """What this machine lets us break: a small disk, names, the clock. Whatever it does not has its reason."""
 
+import mmap
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,19 +15,31 @@ from tests.chaos.names import Names
 
 APART = "TARRY_CHAOS_APART"
 """Set in the process that has mounts of its own."""
-LIBRARIES = ("/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/libfaketimeMT.so.1")
+SOURCE = Path(__file__).parent / "clock.c"
 DISK_MEGABYTES = 256
 NO_MOUNTS = "file systems are mounted by root only, with unshare"
-NO_CLOCK = "libfaketime is not installed (nor named by FAKETIME_LIBRARY)"
+NO_CLOCK = "there is no C compiler (cc) for what lends processes a clock"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The clock of all processes that have this environment."""
+
+    environment: dict[str, str]
+    _ahead: mmap.mmap
+
+    def step(self, seconds: int) -> None:
+        """Puts it so far ahead of the true one, or behind it, everywhere at once."""
+        self._ahead[:] = struct.pack("@l", seconds)
 
 
 @dataclass(slots=True)
 class Means:
-    """`disk` is a small file system for the site's data, `clock` the file that sets its clock. None: there is none."""
+    """`disk` is a small file system for the site's data. None: there is none."""
 
     disk: Path | None = None
     names: Names | None = None
-    clock: Path | None = None
+    clock: Clock | None = None
 
 
 def move_apart(arguments: Sequence[str]) -> None:
@@ -39,11 +53,15 @@ def can_mount() -> bool:
     return os.environ.get(APART) == "1"
 
 
+def can_compile() -> bool:
+    return shutil.which("cc") is not None
+
+
 @contextmanager
-def running(data: Path, folder: Path, host: str, address: str, library: str) -> Iterator[Means]:
-    """All that there can be, for a site with its data there. `library` is empty if its clock is to be left alone."""
-    with _small_disk(data) as disk, _own_names(folder, host, address) as names:
-        yield Means(disk, names, folder / "clock" if library else None)
+def running(data: Path, folder: Path, host: str, address: str) -> Iterator[Means]:
+    """All that there can be, for a site with its data there."""
+    with _small_disk(data) as disk, _own_names(folder, host, address) as names, _own_clock(folder) as clock:
+        yield Means(disk, names, clock)
 
 
 @contextmanager
@@ -79,28 +97,14 @@ def _own_names(folder: Path, host: str, address: str) -> Iterator[Names | None]:
         names.stop()
 
 
-def clock_library() -> str:
-    """The library that lends processes another clock; empty where there is none."""
-    named = os.environ.get("FAKETIME_LIBRARY")
-    found = [named] if named else [str(path) for pattern in LIBRARIES for path in Path("/").glob(pattern[1:])]
-    return next((path for path in found if Path(path).exists()), "")
-
-
-def clock_environment(library: str, file: Path) -> dict[str, str]:
-    """What has processes take the time from that file, read once a second. Monotonic clocks stay as they are."""
-    step(file, 0)
-    return {
-        "LD_PRELOAD": library,
-        "FAKETIME_TIMESTAMP_FILE": str(file),
-        "FAKETIME_CACHE_DURATION": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "DONT_FAKE_MONOTONIC": "1",
-        "FAKETIME_DISABLE_SHM": "1",
-    }
-
-
-def step(file: Path, seconds: int) -> None:
-    """Puts the clock so far ahead of the true one, or behind it."""
-    new = file.with_suffix(".new")
-    new.write_text(f"{seconds:+d}\n")
-    new.replace(file)
+@contextmanager
+def _own_clock(folder: Path) -> Iterator[Clock | None]:
+    """A clock for all that is started with its environment."""
+    if not can_compile():
+        yield None
+        return
+    library, file = folder / "clock.so", folder / "clock"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, SOURCE], check=True)
+    file.write_bytes(struct.pack("@l", 0))
+    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as seconds:
+        yield Clock({"LD_PRELOAD": str(library), "CHAOS_CLOCK": str(file)}, seconds)

@@ -21,7 +21,8 @@ def of_stores(disk: bool) -> list[Fault]:
         Fault("FLUSHALL of state", lambda world: _emptied(world, "state")),
         Fault("loss of the broker's data", _queues_lost, QUEUEING_SECONDS),
         Fault("database locked", _locked, 10),
-        Fault("disk full", _full, 8, lacks="" if disk else means.NO_MOUNTS),
+        # nginx has sent the head of an answer by the time that it cannot write it down: it can only give up then.
+        Fault("disk full", _full, 8, breaks_connections=True, lacks="" if disk else means.NO_MOUNTS),
     ]
 
 
@@ -33,8 +34,8 @@ def of_others(names: bool) -> list[Fault]:
     ]
 
 
-def of_the_clock(library: str) -> list[Fault]:
-    lacks = "" if library else means.NO_CLOCK
+def of_the_clock(clock: bool) -> list[Fault]:
+    lacks = "" if clock else means.NO_CLOCK
     return [
         Fault("clock an hour ahead", partial(_stepped, HOUR), 10, lacks=lacks),
         Fault("clock an hour behind", partial(_stepped, -HOUR), 10, lacks=lacks),
@@ -114,8 +115,8 @@ def _nameless(world: World) -> Iterator[None]:
 @contextmanager
 def _stepped(seconds: int, world: World) -> Iterator[None]:
     assert world.means.clock
-    means.step(world.means.clock, seconds)
+    world.means.clock.step(seconds)
     try:
         yield
     finally:
-        means.step(world.means.clock, 0)
+        world.means.clock.step(0)

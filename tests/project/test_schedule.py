@@ -1,9 +1,12 @@
 """What beat publishes: tasks that there are, for a queue that is worked on, none of them piling up."""
 
+import time
+from datetime import timedelta
+
 import pytest
-from celery.beat import Scheduler
 
 from project import schedule
+from project.beating import Scheduler
 from project.celery import app
 from resources import tasks
 
@@ -35,3 +38,16 @@ def test_a_new_site_scans_its_feeds_at_once_and_one_that_starts_again_when_it_is
     beat.schedule[schedule.SCAN] = next(scan)
     beat.merge_inplace(entries)  # type: ignore[arg-type]  # as at every start
     assert not beat.schedule[schedule.SCAN].is_due()[0]
+
+
+def test_a_clock_that_is_set_back_keeps_nothing_from_being_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    beat = Scheduler(app, lazy=True)
+    beat.update_from_dict(schedule.schedule(("often", "a", 0.01), ("as often", "b", 0.01)))
+    published: list[str] = []
+    monkeypatch.setitem(beat.__dict__, "producer", None)  # which would connect
+    monkeypatch.setattr(beat, "apply_entry", lambda entry, producer: published.append(entry.name))
+    for entry in beat.schedule.values():  # published an hour ahead of the clock as it is now
+        entry.last_run_at += timedelta(hours=1)
+    for _ in range(100):
+        time.sleep(min(max(beat.tick(), 0), 0.01))
+    assert {*published} == {"often", "as often"}

@@ -127,3 +127,22 @@ def test_a_full_state_refuses_new_work_and_serves_all_that_is_there_or_being_pre
     assert {visit.body for visit in running.result(BOUND_SECONDS)} == {Wish(f"{name}running").body}
     stack.state.config_set("maxmemory", 0)
     assert_recovers(stack, crowd, name)
+
+
+def test_a_painter_outlives_a_broker_that_refuses_to_write(stack: Stack, crowd: Crowd, name: str) -> None:
+    painter = stack.pid("paint-now")
+    limit = stack.state.config_get("maxmemory")["maxmemory"] or 0
+    stack.freeze("paint-now", children=True)
+    try:
+        waiting = crowd.send([f"/slow/{name}"] * 10)
+        eventually(lambda: stack.metric("tarry_waiting_clients") >= 10, 20, "its work is published")
+        stack.state.config_set("maxmemory", 1)
+    finally:
+        stack.thaw("paint-now", children=True)
+    try:
+        log = stack.data / "logs" / "paint-now.log"
+        eventually(lambda: "command not allowed when used memory" in log.read_text(), 20, "the painter is refused")
+    finally:
+        stack.state.config_set("maxmemory", limit)
+    assert {visit.body for visit in waiting.result(BOUND_SECONDS)} == {Wish(name).body}
+    assert stack.pid("paint-now") == painter
