@@ -1,0 +1,216 @@
+"""Whatever strangers send, what reads it reads it or refuses it as it says it does, and soon.
+
+Sound samples are damaged, with what parsers of their kind have stumbled over; noise by itself gets nowhere.
+Parsers that are not here have such a test beside them.
+"""
+
+import gzip
+import io
+import json
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+import brotli
+import pytest
+from backports import zstd
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from feeds import addresses as feed_addresses
+from feeds.composing.asking import Asked
+from feeds.composing.errors import AskError
+from feeds.errors import AddressError, OpmlError, ParseError
+from feeds.opml import reading as opml
+from feeds.parsing import discovery, reading
+from feeds.pushing import links, rsscloud, signatures, xmlrpc
+from resources.fetching.addressing import scopes
+from resources.fetching.errors import FetchError
+from resources.fetching.fetcher import robots
+from resources.fetching.transport import decoding
+from resources.mirroring.canonical import clearurls
+from resources.mirroring.contents import pictures, thumbnail, types
+from resources.mirroring.contents.errors import ImageError, ThumbnailError
+from resources.mirroring.errors import RulesError
+from resources.mirroring.reporting import lines
+from resources.mirroring.serving import asking, ranges
+from resources.tiles.errors import LayerError, SpeedsError
+from resources.tiles.reading import geojson, jsonlines, point_features, speeds
+from resources.tiles.styling import style
+from tests.feeds.parsing import corpus
+from tests.hostile import files
+
+EXAMPLES = 40
+LONGEST_SECONDS = 2
+"""Of processor time, for an example."""
+
+TOKENS = [
+    *(b"<", b">", b"&", b"'", b'"', b"\\", b"/", b"?", b"#", b"%", b"%00", b"%ff", b";", b",", b"\r\n", b"\0", b"\x7f"),
+    *(b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", "\u0661".encode(), b"-", b"1e999", b"NaN", b"null", b"9" * 5000),
+    *(b"[" * 3000, b'{"a":' * 3000, b"<a>" * 500, b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"&b;", b"<![CDATA[", b"http://["),
+]
+BOX = pictures.Box(9, 9, "contain", "png")
+DIGEST = "ab" * 32
+LINE = {"type": "LineString", "coordinates": [[0, 0], [1, 1.5], [2, -3]]}
+FEATURE = {"type": "Feature", "id": "a", "properties": {"speed": 5, "free_flow": 50, "weight": 2}, "geometry": LINE}
+OTHER = {**FEATURE, "id": 2}
+POINT = {**FEATURE, "geometry": {"type": "MultiPoint", "coordinates": [[0, 0], [1, 1]]}}
+PROVIDERS = {"providers": {"a": {"urlPattern": "^https?://a", "rules": ["b"], "exceptions": ["c"], "rawRules": ["d"]}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """`read` takes bytes, and may raise what is named."""
+
+    read: Callable[[bytes], object]
+    samples: tuple[bytes, ...]
+    may_raise: tuple[type[Exception], ...] = ()
+
+
+def of_text(read: Callable[[str], object]) -> Callable[[bytes], object]:
+    return lambda data: read(data.decode("utf-8", "surrogateescape"))
+
+
+def of_json(read: Callable[[Any], object]) -> Callable[[bytes], object]:
+    """Of what is JSON at all."""
+
+    def found(data: bytes) -> object:
+        with suppress(ValueError, RecursionError):
+            return read(json.loads(data))
+        return None
+
+    return found
+
+
+def page_of_feeds(text: str) -> object:
+    path, _, query = text.partition("?")
+    return Asked.read(path, parse_qs(query))
+
+
+def read_apart(text: str) -> tuple[str, dict[str, list[str]]]:
+    """The name of a thumbnail, and how it fits."""
+    name, _, fit = text.partition("?")
+    return name, {"fit": [fit]}
+
+
+def unpacked(coding: str) -> Callable[[bytes], object]:
+    def found(data: bytes) -> object:
+        decoder = decoding.decoder(coding)
+        size = sum(map(len, decoder.feed(data)))
+        decoder.finish()
+        return size
+
+    return found
+
+
+def collection(*features: Any) -> bytes:
+    return json.dumps({"type": "FeatureCollection", "features": features}).encode()
+
+
+PARSERS = {
+    "a feed": Parser(
+        lambda data: reading.parse(data, "", corpus.URL, corpus.FETCHED_AT),
+        tuple(corpus.data(name) for name in corpus.NAMES[:8]),
+        (ParseError,),
+    ),
+    "a page that names feeds": Parser(
+        lambda data: (discovery.discover(data, corpus.URL), discovery.hubs(data, corpus.URL)),
+        (b'<base href="/x/"><link rel="alternate hub self" type="application/atom+xml" href="a.atom"><a href="f">x',),
+    ),
+    "a list of feeds": Parser(
+        opml.parse,
+        (b'<opml version="2.0"><body><outline text="a" xmlUrl="http://a.example/"/></body></opml>',),
+        (OpmlError,),
+    ),
+    "the address of a feed": Parser(
+        of_text(feed_addresses.read), (b"feed://a:b@a.example:80/c?d=e#f", b"a.example/feed"), (AddressError,)
+    ),
+    "the address of a page of feeds": Parser(
+        of_text(page_of_feeds), (b"/feeds/a.atom?q=b&since=2026-01-01&limit=3", b"/feeds/"), (AskError,)
+    ),
+    "a ping of a cloud by XML-RPC": Parser(
+        xmlrpc.first_text, (xmlrpc.call("a", ["http://a.example/", 1, ["b"]]),), (ValueError,)
+    ),
+    "a cloud's answer by XML-RPC": Parser(
+        lambda data: rsscloud.answer(data, was_called=True),
+        (xmlrpc.accepted(), b"<methodResponse><fault><value><struct><member><name>faultString</name><value>a</value>"),
+    ),
+    "a cloud's answer": Parser(
+        lambda data: rsscloud.answer(data, was_called=False),
+        (b'<notifyResult success="true" msg="a"/>', b'{"success": false, "msg": "a"}'),
+    ),
+    "links of a hub": Parser(
+        of_text(lambda text: links.addresses_of("hub", [text], corpus.URL)),
+        (b'<https://hub.example/>; rel="hub self"; anchor=x, </b>; rel=hub',),
+    ),
+    "a hub's signature": Parser(
+        of_text(lambda text: signatures.holds(text, b"a", "b")), (signatures.sign(b"a", "b").encode(), b"sha1=00ff")
+    ),
+    "lines": Parser(lambda data: geojson.read_features(data, "lines"), (collection(FEATURE, OTHER),), (LayerError,)),
+    "points": Parser(lambda data: point_features.read_points(data, "weight"), (collection(POINT),), (LayerError,)),
+    "a style": Parser(
+        of_json(lambda held: [style.parse_style(kind, held) for kind in ("lines", "areas", "points")]),
+        (b'{"widths": {"10": 2.5}, "colours": {"green": "#00ff0080"}, "thresholds": [0.9, 0.5, 0.2]}',),
+        (LayerError,),
+    ),
+    "speeds as CSV": Parser(
+        speeds.read_rows,
+        (b'segment_id,speed_kmh,free_flow_kmh,measured_at\na,1.5,50,2026-01-01T00:00:00Z\n"b",2,3,\n',),
+        (SpeedsError,),
+    ),
+    "speeds as JSON lines": Parser(
+        jsonlines.read_rows,
+        (b'{"segment_id": "a", "speed_kmh": 1.5, "free_flow_kmh": 50, "measured_at": "2026-01-01T00:00:00Z"}\n\n',),
+        (SpeedsError,),
+    ),
+    "rules of ClearURLs": Parser(of_text(clearurls.read), (json.dumps(PROVIDERS).encode(),), (RulesError,)),
+    "a list of URLs": Parser(lambda data: list(lines.read(io.BytesIO(data))), (b"# a\nhttp://a.example/\n\nb\n",)),
+    "a mirrored file": Parser(types.recognise, tuple(files.PICTURES.values())),
+    "an image": Parser(
+        lambda data: pictures.paint(io.BytesIO(data), BOX, 10_000), tuple(files.PICTURES.values()), (ImageError,)
+    ),
+    "the address of a mirrored file": Parser(
+        of_text(asking.asked), (f"/resources/{DIGEST}/9x9.png".encode(), b"/resources/YWJj/aHR0cDovL2E")
+    ),
+    "the address of a thumbnail": Parser(
+        of_text(lambda text: thumbnail.Thumbnail.read(DIGEST, *read_apart(text), 2048)),
+        (b"320x240.webp?crop",),
+        (ThumbnailError,),
+    ),
+    "a range": Parser(of_text(lambda text: ranges.span(text, "", '"a"', 100)), (b"bytes=5-9", b"bytes=-7")),
+    "robots.txt": Parser(
+        lambda data: robots.parse(data, "Tarry"),
+        (b"User-agent: *\nCrawl-delay: 5\nDisallow: /a*$\nRequest-rate: 1/5",),
+    ),
+    "a host or a path of one": Parser(of_text(scopes.named), (b"a.example.com/path", b"[::1]:80"), (ValueError,)),
+    "a body packed by gzip": Parser(unpacked("gzip"), (gzip.compress(b"hello" * 99),), (FetchError,)),
+    "a body packed by deflate": Parser(unpacked("deflate"), (zlib.compress(b"hello" * 99),), (FetchError,)),
+    "a body packed by brotli": Parser(unpacked("br"), (brotli.compress(b"hello" * 99),), (FetchError,)),
+    "a body packed by zstd": Parser(unpacked("zstd"), (zstd.compress(b"hello" * 99),), (FetchError,)),
+}
+
+
+@st.composite
+def damaged(draw: st.DrawFn, samples: tuple[bytes, ...]) -> bytes:
+    data = bytearray(draw(st.sampled_from(samples)))
+    for _ in range(draw(st.integers(0, 4))):
+        place = draw(st.integers(0, len(data)))
+        end = place + draw(st.integers(0, 9))
+        data[place:end] = draw(st.sampled_from(TOKENS) | st.binary(max_size=6))
+    return bytes(data)
+
+
+@pytest.mark.parametrize("parser", PARSERS.values(), ids=PARSERS)
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_it_is_read_or_refused(parser: Parser, data: st.DataObject) -> None:
+    given_bytes = data.draw(damaged(parser.samples))
+    began = time.process_time()
+    with suppress(*parser.may_raise):
+        parser.read(given_bytes)
+    assert time.process_time() - began < LONGEST_SECONDS
