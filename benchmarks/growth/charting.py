@@ -6,7 +6,7 @@ from math import ceil, floor, log10
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 420, 300
-LEFT, RIGHT, TOP, BOTTOM = 62, 16, 34, 46
+LEFT, RIGHT, TOP, BOTTOM = 62, 34, 34, 46
 COLOURS = ("#1b5e9c", "#b3440e", "#2e7d32", "#6a3d9a")
 LINE_HEIGHT = 15
 

@@ -3,18 +3,22 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from benchmarks import memory, wake
+from benchmarks import memory, processes, wake
 from benchmarks.crowd import PATIENCE
 from benchmarks.figures import Figure, Note, median
 from benchmarks.growth.charting import Chart, Curve
 from benchmarks.growth.drawn import drawn
 from benchmarks.limits import allowed_clients
-from benchmarks.processes import MEGABYTE
+from benchmarks.processes import KILOBYTE, MEGABYTE
 from benchmarks.running import run
 from tests.flows.stack import Stack
 
 SIZES = (10, 100, 1_000, 10_000)
 ROUNDS = 3
+FEWEST = 100
+"""The memory of fewer is lost in that of the instance itself."""
+SHORTEST_SECONDS, LEAST_KILOBYTES = 0.001, 0.1
+"""No less is drawn: clocks of two processes are compared, and what one has freed meanwhile counts too."""
 
 
 def measure() -> Iterator[Figure | Note]:
@@ -25,15 +29,20 @@ def measure() -> Iterator[Figure | Note]:
 
 
 def _charts(sizes: Sequence[int]) -> list[Chart]:
-    taken, last = [], []
+    taken, each, last = [], [], []
     with Stack(**PATIENCE) as stack:
         run(memory.gathered(stack, memory.FIRST))
+        before = processes.memory(stack.pids("retry")).own
         for size in sizes:
-            taken.append((size, run(memory.gathered(stack, size)).own / MEGABYTE))
+            own = run(memory.gathered(stack, size)).own
+            taken.append((size, own / MEGABYTE))
+            if size >= FEWEST:
+                each.append((size, max(LEAST_KILOBYTES, (own - before) / KILOBYTE / size)))
             rounds = [run(wake.woken(stack, size))[0] for _ in range(ROUNDS)]
-            last.append((size, max(0.001, median(rounds))))
+            last.append((size, max(SHORTEST_SECONDS, median(rounds))))
     grows = "clients that wait"
     return [
         Chart("Memory of the waiting instance", grows, "MB", [Curve("its own, all clients in it", taken)]),
+        Chart("Memory of each client", grows, "KB", [Curve("less what it has without them", each)]),
         Chart("Waking", grows, "s", [Curve("readiness to the last one redirected", last)]),
     ]

@@ -4,7 +4,18 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from xml.etree import ElementTree
 
+import pytest
+
+from benchmarks.growth import charting
+from benchmarks.growth.charting import Chart, Curve
+from benchmarks.peers import everybody, installing
+from benchmarks.peers.everybody import Everybody
+from benchmarks.peers.installing import MissingError
+from benchmarks.peers.sites import Site
 from project.paths import BASE_DIR
 
 
@@ -15,3 +26,32 @@ def test_every_benchmark_can_be_named() -> None:
     assert run.returncode == 0, run.stderr
     documented = re.findall(r"python -m benchmarks ((?:[a-z_]+ ?)+)", (BASE_DIR / "docs/benchmarks.md").read_text())
     assert {name for names in documented for name in names.split()} <= set(re.findall(r"[a-z_]+", run.stdout))
+
+
+def test_a_site_that_is_missing_is_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_folder: Path, _tile: bytes) -> AbstractContextManager[Site]:
+        raise MissingError("nobody has packed it")
+
+    monkeypatch.setattr(everybody, "SITES", {"Squid": start})
+    beside = Everybody()
+    with ExitStack() as parts:
+        assert list(beside.all_started(parts)) == []
+    assert [str(note).strip() for note in beside.notes()] == ["Squid is missing: nobody has packed it"]
+
+
+def test_a_package_that_nobody_offers_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installing, "RESULTS", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))  # there is no apt-get
+    with pytest.raises(MissingError, match="squid cannot be installed here"):
+        installing.unpacked("squid", "squid")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_picture_of_a_curve_has_its_points_in_their_order() -> None:
+    curve = Curve("cost < benefit", [(10, 0.5), (1000, 20), (100_000, 20)])
+    picture = ElementTree.fromstring(charting.svg([Chart("Work", "pieces", "s", [curve])], "2 cores"))
+    circles = [element for element in picture.iter() if element.tag.endswith("circle")]
+    across, down = ([float(circle.attrib[name]) for circle in circles] for name in ("cx", "cy"))
+    assert across == sorted(across)
+    assert across[2] - across[1] == pytest.approx(across[1] - across[0])
+    assert down[0] > down[1] == down[2]
