@@ -10,7 +10,7 @@ import pytest
 from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified
 from resources.fetching.requests import Fetch
 from resources.fetching.transport.client import Client
-from tests.hostile.origin import Origin, Peer, answer, head, raw
+from tests.hostile.origin import Origin, Peer, answer, head, raw, redirect
 from tests.hostile.visits import LIMITS, USER_AGENT, failure, fetching_from, timed, visit
 from tests.resources.fetching.times.test_retry_after import NONSENSE
 
@@ -149,6 +149,16 @@ def test_what_has_expired_is_not_asked_for() -> None:
         outcome = await timed(client, Fetch(origin.does("/", answer()) + query, limits=LIMITS))
         assert failure(outcome) is Failure.EXPIRED
         assert not origin.asked
+
+    fetching_from(work)
+
+
+def test_what_has_expired_is_not_asked_for_behind_a_redirect_either() -> None:
+    async def work(origin: Origin, client: Client) -> None:
+        expired = origin.does("/there", answer()) + f"?Expires={int(time.time()) - 1}&Signature=x"
+        outcome = await timed(client, Fetch(origin.does("/", redirect(expired)), limits=LIMITS))
+        assert failure(outcome) is Failure.EXPIRED
+        assert origin.targets == ["/"]
 
     fetching_from(work)
 

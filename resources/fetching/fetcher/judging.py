@@ -13,6 +13,9 @@ DOOMS = {
     "lapsed": (Failure.OURS, "it has ended its fetcher twice"),
 }
 
+OF_ONE_ADDRESS = frozenset({Failure.PERMANENT, Failure.REFUSED, Failure.TOO_BIG, Failure.POSTPONED, Failure.EXPIRED})
+"""What an answer says of one address alone, or of where it leads: its host works."""
+
 
 def report_of(outcome: Outcome) -> Report:
     """What the domain learns from it. What a redirect led to says nothing of the domain that sent there."""
@@ -82,5 +85,4 @@ def _verdict(failed: Failed) -> Verdict:
         return Verdict.UNSENT
     if failed.status is None:
         return Verdict.UNREACHABLE
-    answered = failed.failure in {Failure.PERMANENT, Failure.REFUSED, Failure.TOO_BIG, Failure.POSTPONED}
-    return Verdict.REFUSED if answered else Verdict.FAILED
+    return Verdict.REFUSED if failed.failure in OF_ONE_ADDRESS else Verdict.FAILED

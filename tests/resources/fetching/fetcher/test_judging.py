@@ -26,6 +26,7 @@ HOPS = (Hop(URL, 302),)
         pytest.param(Failure.THROTTLED, 429, URL, (), Verdict.THROTTLED, id="a limit"),
         pytest.param(Failure.THROTTLED, 429, ELSEWHERE, HOPS, Verdict.REFUSED, id="a limit of another host"),
         pytest.param(Failure.POSTPONED, 302, URL, HOPS, Verdict.REFUSED, id="an answer that leads to one left alone"),
+        pytest.param(Failure.EXPIRED, 302, URL, HOPS, Verdict.REFUSED, id="an answer that leads to what has expired"),
         pytest.param(Failure.OURS, None, URL, (), Verdict.AWAY, id="our network"),
     ],
 )
