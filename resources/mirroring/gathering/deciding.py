@@ -62,12 +62,19 @@ def asks_head_first(asked: float, spared: float, lane: Lane) -> bool:
 
 def is_final(failed: Failed, attempts: int, most_attempts: int) -> bool:
     """Whether a URL has failed for good, after so many attempts, this one included."""
-    return failed.failure in _AT_ONCE or attempts >= most_attempts
+    return (failed.failure in _AT_ONCE and not _has_led_to_expired(failed)) or attempts >= most_attempts
 
 
 def failure_of(failed: Failed, *, is_signed: bool) -> Failure:
     """As what it is remembered. Origins that do not take a signature any more say 401 or 403: a new one may be."""
+    if _has_led_to_expired(failed):
+        return Failure.TRANSIENT
     return Failure.EXPIRED if is_signed and failed.status in {401, 403} else failed.failure
+
+
+def _has_led_to_expired(failed: Failed) -> bool:
+    """Whether it was redirected to a signature that has run out: the next time it may be to a newer one."""
+    return failed.failure is Failure.EXPIRED and bool(failed.hops)
 
 
 def status_of(failed: Failed) -> int:

@@ -60,8 +60,9 @@ def _impatient(settings: Settings) -> None:
         (answer("410 Gone"), "failed", "permanent", 410),
         (redirect("/a"), "failed", "permanent", 302),
         (redirect("ftp://origin.example/"), "failed", "refused", 302),
+        (redirect("/b?Expires=1000000000&Signature=x"), "wanted", "transient", 302),
     ],
-    ids=["never answers", "resets", "sends half", "breaks down", "gone", "loop", "elsewhere"],
+    ids=["never answers", "resets", "sends half", "breaks down", "gone", "loop", "elsewhere", "to what has expired"],
 )
 def test_what_an_origin_can_do(
     mirroring: RedisServers, behaviour: Behaviour, state: str, failure: str, status: int | None
