@@ -1,5 +1,6 @@
 """Which entries stand on a page. Keyset pages: how far down a page is does not matter."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
@@ -14,6 +15,8 @@ SEARCHED_ENTRIES = 10_000
 """So many are searched for a page. A page may be short for that; the next one goes on from there."""
 MOST_CHARACTERS = 5_000_000
 """Of all that a page's entries say: it ends before its limit where that is much."""
+SEARCHED_AT_ONCE = 500
+"""Entries in one question, which names them: PostgreSQL would rather search the texts of all that there are."""
 _CHUNK = 20
 
 
@@ -39,13 +42,13 @@ def select(asked: Asked, subject: Feed | Category, bounds: Bounds | None = None)
     bounds = bounds or Bounds(SEARCHED_ENTRIES, MOST_CHARACTERS)
     among = _among(asked, subject)
     if asked.after is not None:
-        found, is_cut = _up_to(asked.limit, _matching(asked, _newer(among, asked.after), bounds), bounds)
+        found, is_cut = _up_to(asked, _newer(among, asked.after), bounds)
         if is_cut:
             return Selection(tuple(found[::-1]), _place(found[0]), newer=_place(found[-1]))
     if asked.before is not None:
         among = _older(among, asked.before)
     ordered = among.order_by("-happened_at", "-pk")
-    found, is_cut = _up_to(asked.limit, _matching(asked, ordered, bounds), bounds)
+    found, is_cut = _up_to(asked, ordered, bounds)
     older = _place(found[-1]) if is_cut else _end_of_search(asked, ordered, bounds)
     return Selection(tuple(found), older, newer=_place(found[0]) if found and asked.before else None)
 
@@ -69,14 +72,19 @@ def _among(asked: Asked, subject: Feed | Category) -> QuerySet[Entry]:
     return entries.filter(happened_at__gte=asked.since) if asked.since else entries
 
 
-def _matching(asked: Asked, ordered: QuerySet[Entry], bounds: Bounds) -> QuerySet[Entry]:
-    """Those with all the words, in the same order."""
+def _matching(asked: Asked, ordered: QuerySet[Entry], bounds: Bounds) -> Iterator[tuple[int, int]]:
+    """Numbers and sizes of those with all the words, in the same order. Searches no further than it is gone through."""
     if not asked.words:
-        return ordered
-    found = Entry.objects.filter(pk__in=ordered[: bounds.searched_entries].values("pk"))
-    for word in asked.words.split():
-        found = found.filter(text__contains=word)
-    return found.order_by(*ordered.query.order_by)
+        yield from ordered.values_list("pk", "size")[: asked.limit + 1].iterator(chunk_size=_CHUNK)
+        return
+    searched = list(ordered.values_list("pk", flat=True)[: bounds.searched_entries])
+    for place in range(0, len(searched), SEARCHED_AT_ONCE):
+        part = searched[place : place + SEARCHED_AT_ONCE]
+        found = Entry.objects.filter(pk__in=part).order_by()
+        for word in asked.words.split():
+            found = found.filter(text__contains=word)
+        sizes = dict(found.values_list("pk", "size"))
+        yield from ((pk, sizes[pk]) for pk in part if pk in sizes)
 
 
 def _older(among: QuerySet[Entry], place: Place) -> QuerySet[Entry]:
@@ -91,19 +99,19 @@ def _newer(among: QuerySet[Entry], place: Place) -> QuerySet[Entry]:
     return among.filter(sooner, happened_at__gte=place.happened_at).order_by("happened_at", "pk")
 
 
-def _up_to(limit: int, entries: QuerySet[Entry], bounds: Bounds) -> tuple[list[Entry], bool]:
+def _up_to(asked: Asked, ordered: QuerySet[Entry], bounds: Bounds) -> tuple[list[Entry], bool]:
     """As many as a page has, and whether there are more."""
-    chosen, is_cut = _within(limit, entries, bounds)
+    chosen, is_cut = _within(asked.limit, _matching(asked, ordered, bounds), bounds)
     rows = Entry.objects.defer("text").in_bulk(chosen)
     found = [rows[pk] for pk in chosen if pk in rows]  # some may be gone since
     return found, is_cut and bool(found)
 
 
-def _within(limit: int, entries: QuerySet[Entry], bounds: Bounds) -> tuple[list[int], bool]:
+def _within(limit: int, entries: Iterable[tuple[int, int]], bounds: Bounds) -> tuple[list[int], bool]:
     """Their numbers. No entry is read for that."""
     chosen: list[int] = []
     characters = 0
-    for pk, size in entries.values_list("pk", "size")[: limit + 1].iterator(chunk_size=_CHUNK):
+    for pk, size in entries:
         characters += size
         if len(chosen) == limit or (chosen and characters > bounds.characters):
             return chosen, True

@@ -1,7 +1,10 @@
 import itertools
+import re
 from dataclasses import replace
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from feeds.composing import selecting
@@ -90,6 +93,18 @@ def test_a_search_goes_on_where_it_stopped(sea: Feed, monkeypatch: pytest.Monkey
             break
         page = page.older_than(selection.older)
     assert found == [[], [1], []]
+
+
+def test_no_texts_are_searched_but_those_of_entries_that_may_be_and_none_after_the_page(
+    sea: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selecting, "SEARCHED_AT_ONCE", 2)
+    for query, questions in (("q=text&limit=1", 1), ("q=text&limit=2", 2), ("q=nowhere", 5)):
+        with CaptureQueriesContext(connection) as asked_of:
+            selecting.select(asked(query), sea)
+        searching = [each["sql"] for each in asked_of.captured_queries if " LIKE " in each["sql"]]
+        assert len(searching) == questions
+        assert not any(re.search(r"IN \(\s*SELECT", sql) for sql in searching)  # PostgreSQL searches all texts then
 
 
 def test_since_is_when_an_entry_happened(sea: Feed) -> None:
