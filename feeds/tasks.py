@@ -14,7 +14,7 @@ from retry.errors import StoreUnavailable
 from .announcing import scanning as announcing
 from .composing.pages import prepared
 from .gathering import scanning
-from .keeping import alerting, credentials, pruning, readers, scans
+from .keeping import alerting, credentials, following, pruning, readers, scans
 from .keeping.flagging import SCAN
 from .subscribing import scanning as subscribing
 
@@ -52,11 +52,15 @@ def tell_hub() -> None:
 
 @shared_task(name="feeds.prune", ignore_result=True)
 def prune() -> None:
-    """Removes entries that left their feeds long ago, as many as can be removed in a second, and old scans."""
+    """Removes entries that left their feeds long ago, as many as can be removed in a second, and old scans.
+
+    Then some feeds' followers are counted anew.
+    """
     now = datetime.now(UTC)
     try:
         pruning.prune_old(now, PRUNE_SECONDS)
         scans.prune(now - timedelta(days=settings.FETCH_TIMINGS_DAYS))
+        following.recount_in_turn(now)
     except DatabaseError as error:
         _log.warning("entries could not be pruned", extra={"error": str(error)})
 

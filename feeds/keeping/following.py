@@ -10,6 +10,9 @@ from django.db.models.functions import Coalesce
 from ..models import Feed, Follow
 from . import locking
 
+TURNS = 1440
+"""Followers of each feed are counted anew once in so many passes of a minute: users may be deleted."""
+
 
 def follow(user_id: int, feed_ids: Collection[int], now: datetime) -> int:
     """The user follows these feeds from now on. How many were not followed before; those that are gone are not."""
@@ -37,3 +40,12 @@ def recount(feed_ids: Collection[int]) -> None:
     with transaction.atomic():
         locked = locking.lock(Feed.objects.filter(pk__in=feed_ids))
         Feed.objects.filter(pk__in=locked).update(subscriber_count=F("reader_count") + Coalesce(followers, 0))
+
+
+def recount_in_turn(now: datetime) -> int:
+    """The same of feeds whose turn it is, for one pass of a minute. How many. Raises DatabaseError."""
+    turn = int(now.timestamp() // 60) % TURNS
+    found = Feed.objects.filter(subscriber_count__gt=0).annotate(turn=F("pk") % TURNS).filter(turn=turn)
+    ids = list(found.order_by().values_list("pk", flat=True))
+    recount(ids)
+    return len(ids)
