@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 
 from resources import words
 
-from ..errors import MoveError
+from ..errors import FeedError
 from ..keeping import adding, credentials, editing, flagging, health, pausing, versions
 from ..models import SAID, Feed
 from . import feed_page, importing
@@ -142,7 +142,7 @@ class FeedAdmin(Acting):
     ) -> HttpResponse:
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
-        except MoveError as error:  # another feed came there since the form was checked
+        except FeedError as error:  # others came there, or are being added, since the form was checked
             self.message_user(request, f"Nothing was changed: {error}", messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 

@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from ..errors import OpmlError
-from ..keeping import flagging, lists
+from ..errors import FeedError, OpmlError
+from ..keeping import lists
 from ..keeping.lists import Imported
 from ..opml import reading
 from ..opml.outlines import FeedList, Limits
@@ -58,7 +58,10 @@ def ask_or_take_in(model_admin: admin.ModelAdmin, request: HttpRequest) -> HttpR
     }
     if request.method == "POST" and form.is_valid() and form.found is not None:
         if not form.cleaned_data["dry_run"]:
-            _take_in(model_admin, request, form.found, follows=form.cleaned_data["follow"])
+            try:
+                _take_in(model_admin, request, form.found, follows=form.cleaned_data["follow"])
+            except FeedError as error:
+                model_admin.message_user(request, f"{error} What was added stays.", messages.ERROR)
             return HttpResponseRedirect(reverse("admin:feeds_feed_changelist"))
         new, known = lists.foresee(form.found)
         context |= {"found": form.found, "new": new[:MOST_SHOWN], "new_in_all": len(new), "known": known}
@@ -74,8 +77,6 @@ def _take_in(
 ) -> None:
     follower = cast(AbstractBaseUser, request.user).pk if follows else None
     done = sum(lists.take_in(found, follower, datetime.now(UTC)), Imported())
-    if done.added:
-        flagging.ask_for_scan()
     said = f"Feeds added: {done.added:,}, there before: {done.known:,}, repeated in the list: {found.duplicates:,}."
     model_admin.message_user(request, said)
     for each in found.left_out[:MOST_SHOWN]:

@@ -229,6 +229,7 @@ def test_the_page_shows_the_last_fetches_and_entries(admin_client: Client) -> No
 
 def test_fetch_now_flags_feeds_and_asks_for_a_scan(admin_client: Client, asked: list[str]) -> None:
     feed, paused = rows.feed("one"), rows.feed("two", paused=True)
+    asked.clear()
     message = said(choose(admin_client, "fetch_now", feed, paused))
     assert "as soon as their hosts allow: one." in message
     assert "Paused, and not fetched: 1." in message
@@ -253,6 +254,7 @@ def test_a_pause_that_is_there_is_no_change(admin_client: Client) -> None:
 
 def test_a_redirect_is_adopted_and_taken_back(admin_client: Client, asked: list[str]) -> None:
     feed = rows.feed("one", moving={"url": NEW, "times": 2})
+    asked.clear()
     assert f"It redirects for good to {NEW}" in text(admin_client.get(page_of(feed)))
     assert "Given the address" in said(press(admin_client, feed, "adopt"))
     feed.refresh_from_db()
@@ -319,7 +321,7 @@ def test_a_feed_is_added_by_its_address_alone(admin_client: Client, asked: list[
     feed = Feed.objects.get(url=NEW)
     assert (feed.slug, feed.user, credentials.password_of(feed)) == ("new", "me", "pw")
     assert feed.flagged_at is not None
-    assert asked == ["scan"]
+    assert asked == ["scan"] * 2  # it is new, and it is flagged: whoever asks first has asked for both
 
 
 @pytest.mark.parametrize(
@@ -374,6 +376,7 @@ def test_secrets_are_never_shown_and_stay_where_nothing_is_typed(admin_client: C
 
 def test_another_address_is_a_move_and_leaves_secrets_behind(admin_client: Client, asked: list[str]) -> None:
     feed = rows.feed("one", user="me", sealed_password=credentials.sealed_password("secret"))
+    asked.clear()
     assert "left behind" in said(save(admin_client, feed, url=NEW))
     feed.refresh_from_db()
     assert (feed.url, feed.user, feed.sealed_password) == (NEW, "", "")
@@ -479,6 +482,7 @@ def opml(*urls: str) -> SimpleUploadedFile:
 
 def test_a_list_is_imported_after_saying_what_it_would_do(admin_client: Client, asked: list[str]) -> None:
     rows.feed("one")
+    asked.clear()
     urls = (NEW, "https://one.example/feed", "gopher://x")
     page = text(admin_client.post(f"{LIST}import/", {"file": opml(*urls), "dry_run": "on"}))
     assert NEW in page
@@ -503,6 +507,17 @@ def test_a_list_that_would_take_too_long_is_for_the_command(
     monkeypatch.setattr(importing, "MOST_FEEDS", 1)
     page = text(admin_client.post(f"{LIST}import/", {"file": opml(NEW, "https://b.example/")}))
     assert "manage.py import_opml" in page
+
+
+def test_what_is_added_while_too_many_others_are_is_said_to_be_to_try_again(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adding, "ATTEMPTS", 0)
+    adding_one = admin_client.post(f"{LIST}add/", form(url=NEW, title="", user=""), follow=True)
+    importing_some = admin_client.post(f"{LIST}import/", {"file": opml(NEW)}, follow=True)
+    for answer in (adding_one, importing_some):
+        assert "Too many feeds are being added at once. Try again." in said(answer)
+    assert not Feed.objects.exists()
 
 
 def test_categories_show_where_they_stand_and_what_they_hold(admin_client: Client) -> None:
