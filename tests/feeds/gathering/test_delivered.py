@@ -106,7 +106,7 @@ def test_one_that_is_kept_after_a_later_one_was_read_has_the_origin_asked() -> N
         assert origin.asked == []
         await in_a_thread(deliver)(rss("two"), first)
         await in_a_thread(deliver)(rss("four"))
-        await gather()
+        await gather(lambda: "two" in titles())
         assert len(origin.asked) == 1
 
     gathered_from(test)
