@@ -18,6 +18,7 @@ from ..subscriptions import Hub, Subscription
 WITHIN = timedelta(hours=1)
 """In which feeds are checked again of which nobody tells any more: not all of them at once."""
 PARTS = 12
+_SCORED = (Verdict.TOLD, Verdict.MISSED, Verdict.LATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +39,14 @@ def note(feed: Feed, began_at: datetime, *, has_news: bool, has_changed: bool) -
         return Reliance()
     pushed_at = Feed.objects.values_list("pushed_at", flat=True).get(pk=feed.pk)
     since = subscription.created_at if subscription.verified_at else None
-    record = record_of(subscription)
+    record, score = record_of(subscription), score_of(subscription.hub)
     look = Look(began_at, has_news, feed.fetch_began_at, pushed_at, since, has_changed)
-    found = trusting.verdict(record, look)
-    score = score_of(subscription.hub)
+    found, is_in_force = trusting.verdict(record, look), _is_in_force(subscription, began_at)
     if found is not Verdict.NOTHING:
         record = trusting.recorded(record, found, began_at)
         Subscription.objects.filter(pk=subscription.pk).update(**_fields(record))
-        score = _score(subscription.hub_id, found, pushed_at, began_at) if found is not Verdict.VAIN else score
-    is_in_force = (
-        subscription.state == State.VERIFIED.value
-        and subscription.expires_at is not None
-        and subscription.expires_at > began_at
-    )
+    if found in _SCORED and (is_in_force or found is not Verdict.MISSED):  # where it was not asked to, no hub tells
+        score = _score(subscription.hub_id, found, pushed_at, began_at)
     return Reliance(is_in_force and trusting.is_relied_on(record, score), found is Verdict.VAIN)
 
 
@@ -92,6 +88,11 @@ def record_of(subscription: Subscription) -> Record:
 
 def score_of(hub: Hub) -> Score:
     return Score(hub.arrived, hub.missed, hub.share)
+
+
+def _is_in_force(subscription: Subscription, at: datetime) -> bool:
+    expires_at = subscription.expires_at
+    return subscription.state == State.VERIFIED.value and expires_at is not None and expires_at > at
 
 
 def _subscription(feed: Feed) -> Subscription | None:

@@ -123,6 +123,21 @@ def test_a_subscription_that_is_not_in_force_is_not_relied_on() -> None:
     assert not one.look(pushed=True).is_pushed
 
 
+def test_news_of_a_feed_that_the_hub_does_not_take_is_not_counted_against_its_others() -> None:
+    told, denied = Followed("told"), Followed("denied")
+    for one in (told, denied):
+        for _ in range(ENOUGH):
+            one.look(pushed=True)
+    before = (the_hub().missed, the_hub().share)
+    Subscription.objects.filter(feed=denied.pk).update(state=State.DENIED.value, expires_at=None)
+    for _ in range(5):
+        assert not denied.look().is_pushed
+    assert (the_hub().missed, the_hub().share) == before
+    assert the_hub().trusted_since is not None
+    held = Subscription.objects.get(feed=denied.pk)
+    assert (held.missed, held.in_a_row) == (5, 0), "it has to be told of again before it is polled seldom"
+
+
 def test_a_feed_whose_subscription_has_ended_is_polled_again_within_the_hour() -> None:
     told, lost = Followed("told"), Followed("lost", url="https://another.example/")
     Feed.objects.update(is_pushed=True, next_check_at=told.now + DAY)
