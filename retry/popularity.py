@@ -91,19 +91,21 @@ def requests(content_key: str) -> float:
 
 
 def most_popular(
-    kind: str, most: int, beginning: str = "", is_meant: Callable[[str], bool] | None = None
+    kind: str, most: int, beginning: str = "", is_meant: Callable[[str], bool] | None = None, least: float = 0.0
 ) -> list[Popular]:
     """The content keys of a kind that are asked for most, the most popular first. Raises StoreUnavailable.
 
-    Of those that begin so and are meant, if that is said. Asks in many short calls: none holds `state` up.
+    Of those that begin so, are meant, and have `least` requests or more, if that is said. Asks in many short calls,
+    so that none holds `state` up, and in no more than it takes.
     """
     found: dict[str, float] = {}
     try:
         for start in range(0, conf().POPULARITY_KEYS, WINDOW):
             window = _window(kind, start)
-            new = ((key, requests) for key, requests in window if key.startswith(beginning) and key not in found)
+            enough = [(key, requests) for key, requests in window if requests >= least]
+            new = ((key, requests) for key, requests in enough if key.startswith(beginning) and key not in found)
             found |= {key: requests for key, requests in new if is_meant is None or is_meant(key)}
-            if len(window) < WINDOW or len(found) >= most:
+            if len(enough) < WINDOW or len(found) >= most:
                 break
     except RedisError as error:
         raise StoreUnavailable(f"state: {error}") from error

@@ -62,9 +62,9 @@ def refresh_popular(slug: str, version: int) -> int:
 
 
 def _popular_tiles(layer: LayerView, version: int) -> list[Tile]:
-    found = popularity.most_popular(asking.KIND, KNOWN_TILES, f"{asking.KIND}:{layer.slug}:")
-    popular = [each.content_key for each in found if each.requests >= conf().POPULAR_REQUESTS]
-    tiles = [tile for tile in map(_tile, popular) if tile and layer.has_zoom(tile.z)]
+    beginning, least = f"{asking.KIND}:{layer.slug}:", conf().POPULAR_REQUESTS
+    popular = popularity.most_popular(asking.KIND, KNOWN_TILES, beginning, least=least)
+    tiles = [tile for each in popular if (tile := _tile(each.content_key)) and layer.has_zoom(tile.z)]
     touched = [tile for tile in tiles if layer.version_for(tile.z, tile.x, tile.y) >= version]
     return touched[:MOST_REFRESHED]
 

@@ -63,6 +63,21 @@ def test_the_end_of_a_long_list_is_found_too(monkeypatch: pytest.MonkeyPatch) ->
     assert keys(beginning="tile:b:") == ["tile:b:1"]
 
 
+def test_what_is_asked_for_less_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(popularity, "WINDOW", 10)
+    count({f"tile:a:{number}": 100 + number for number in range(15)} | {f"tile:b:{number}": 5 for number in range(50)})
+    windows, look = list[int](), popularity._window
+
+    def window(kind: str, start: int) -> list[tuple[str, float]]:
+        windows.append(start)
+        return look(kind, start)
+
+    monkeypatch.setattr(popularity, "_window", window)
+    found = popularity.most_popular("tile", 100, least=10)
+    assert [one.content_key for one in found] == [f"tile:a:{number}" for number in reversed(range(15))]
+    assert windows == [0, 10]
+
+
 def test_popularity_halves_with_each_half_life(servers: RedisServers, settings: Settings) -> None:
     settings.POPULARITY_HALF_LIFE_SECONDS = HOUR
     count({"tile:a": 8})

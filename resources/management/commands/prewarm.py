@@ -17,6 +17,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from resources.management import parts
 from resources.management.failing import INTERRUPTED, failing_clearly
+from resources.threads import usable_connections
 from resources.tiles.errors import LayerError
 from resources.warming import coverage, dry, hot, interrupted, pruning
 from resources.warming.pieces import Rule
@@ -91,7 +92,9 @@ class Command(BaseCommand):
         while True:
             began = time.monotonic()
             try:
-                self._once(_plan(options), _rule(options), options)
+                with usable_connections():
+                    plan = _plan(options)
+                self._once(plan, _rule(options), options)
             except (DatabaseError, LayerError, StoreUnavailable) as error:
                 self.stderr.write(f"{error}. The next time it is tried again.")
             except CommandError as error:
