@@ -1,9 +1,12 @@
 """Database connections of threads that no request brings in: Django looks after those of requests only."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
-from django.db import close_old_connections, connection
+from django.db import close_old_connections, connection, connections
+
+Answer = TypeVar("Answer")
 
 
 @contextmanager
@@ -20,3 +23,11 @@ def usable_connections() -> Iterator[None]:
         yield
     finally:
         close_old_connections()
+
+
+def asked_once(ask: Callable[[], Answer]) -> Answer:
+    """What a thread asks of the database that is not to ask again: it leaves no connections behind."""
+    try:
+        return ask()
+    finally:
+        connections.close_all()

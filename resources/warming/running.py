@@ -8,11 +8,14 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 
-from resources.threads import usable_connections
+from django.db import connections as databases
+
+from resources.threads import asked_once, usable_connections
 from retry import connections, contents
 from retry.claims import FINISHED_CHANNEL
 from retry.contents import Content
@@ -66,7 +69,7 @@ class Run:
         self._next_at = began
         listening = asyncio.create_task(listen_forever(FINISHED_CHANNEL, self._ends.hear))
         try:
-            with ThreadPoolExecutor(1, thread_name_prefix="pieces") as finding:  # one connection to the database
+            with _finder() as finding:
                 async with asyncio.TaskGroup() as group:
                     while not self.is_stopped:
                         batch = await loop.run_in_executor(finding, _found, pieces)
@@ -139,7 +142,7 @@ class Run:
             self._places.release()
 
     async def _fail(self, piece: Piece, failure: Failure) -> None:
-        if await asyncio.to_thread(_is_there, piece):
+        if await asyncio.to_thread(asked_once, partial(tiles.is_there, piece)):
             self.tally.fail(piece.work.key, failure.why)
         else:  # its layer was switched off or deleted after its turn had come
             self.tally.count("gone")
@@ -150,11 +153,16 @@ class Run:
         self._settled(tiles)
 
 
+@contextmanager
+def _finder() -> Iterator[ThreadPoolExecutor]:
+    """One thread, with its own connection to the database."""
+    with ThreadPoolExecutor(1, thread_name_prefix="pieces") as finding:
+        try:
+            yield finding
+        finally:
+            finding.submit(databases.close_all)
+
+
 def _found(pieces: Iterator[Piece]) -> list[Piece]:
     with usable_connections():  # a run may go on for hours
         return list(islice(pieces, LOOKED_AT))
-
-
-def _is_there(piece: Piece) -> bool:
-    with usable_connections():
-        return tiles.is_there(piece)

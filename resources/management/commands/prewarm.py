@@ -17,7 +17,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from resources.management import parts
 from resources.management.failing import INTERRUPTED, failing_clearly
-from resources.threads import usable_connections
+from resources.threads import asked_once, usable_connections
 from resources.tiles.errors import LayerError
 from resources.warming import coverage, dry, hot, interrupted, pruning
 from resources.warming.pieces import Rule
@@ -133,7 +133,7 @@ class Command(BaseCommand):
             "state": connections.async_client("state", patient=True),
             "cache": connections.async_client("cache", patient=True),
         }
-        number, pieces = await asyncio.to_thread(plan.counted)
+        number, pieces = await asyncio.to_thread(asked_once, plan.counted)
         progress = Progress(number, time.monotonic())
         task = asyncio.current_task()
         with tqdm(total=progress.total, unit=" pieces", disable=None, leave=False) as bar:

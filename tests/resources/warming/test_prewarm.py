@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 
 from resources import tasks
 from resources.models import Layer
+from resources.threads import asked_once
 from resources.tiles import layers
 from resources.tiles.keeping import storing
 from resources.tiles.tile import Tile
@@ -31,6 +32,10 @@ from tests.resources.conftest import Load
 pytestmark = [pytest.mark.usefixtures("redis_servers"), pytest.mark.django_db(transaction=True)]
 
 
+def painted_aside(*given: Any) -> None:
+    asked_once(lambda: tasks.paint_block(*given))
+
+
 class Painters:
     """Paints what is published, at once, in a thread each."""
 
@@ -41,7 +46,7 @@ class Painters:
     def publish(self, task: str, work_key: str, token: int, arguments: Any, lane: str) -> None:
         with self._lock:
             self.published.append((work_key, lane))
-        Thread(target=tasks.paint_block, args=(work_key, token, *arguments)).start()
+        Thread(target=painted_aside, args=(work_key, token, *arguments)).start()
 
     def paint(self, work: Work, token: int) -> None:
         arguments: Any = work.arguments
@@ -123,8 +128,8 @@ def test_nothing_is_begun_for_a_layer_that_was_switched_off_meanwhile(
 ) -> None:
     def publish(task: str, work_key: str, token: int, arguments: Any, lane: str) -> None:
         painters.published.append((work_key, lane))
-        tasks.paint_block(work_key, token, *arguments)
-        Layer.objects.update(enabled=False)
+        painted_aside(work_key, token, *arguments)
+        asked_once(lambda: Layer.objects.update(enabled=False))
 
     popular(z12_2046_1361=40, z9_255_170=400, z5_15_10=4, z4_7_5=4)
     monkeypatch.setattr(lanes, "publish", publish)
