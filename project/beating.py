@@ -10,7 +10,9 @@ class Scheduler(beat.Scheduler):
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Publishes what is due. Returns seconds until something is due next."""
-        ahead = [entry for entry in self.schedule.values() if entry.last_run_at > entry.default_now()]
+        ahead = [
+            entry for entry in self.schedule.values() if entry.last_run_at and entry.last_run_at > entry.default_now()
+        ]
         for entry in ahead:
             entry.last_run_at = entry.default_now()
         if ahead:

@@ -11,6 +11,14 @@ local function due(set) return redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LI
 local function held(work, ...) return redis.call('HMGET', 'retry:claim:' .. work, 'token', 'lane', 'spec', ...) end
 local function report(what, work, claim, token) found[#found + 1] = {what, work, token, claim[2], claim[3]} end
 
+-- This server's clock was set back: what is to come later comes no later for that.
+local back = tonumber(redis.call('GET', 'retry:clock') or now) - now
+redis.call('SET', 'retry:clock', string.format('%.0f', now))
+for _, set in ipairs(back > 5000 and {claims, leases} or {}) do
+  local all = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES')
+  for place = 1, #all, 2 do redis.call('ZADD', set, tonumber(all[place + 1]) - back, all[place]) end
+end
+
 for _, work in ipairs(due(leases)) do
   local claim = held(work, 'lapses')
   if not claim[1] then
@@ -43,5 +51,6 @@ for _, work in ipairs(due(claims)) do
   end
 end
 -- Since when passes have followed one another.
-redis.call('SET', swept, redis.call('GET', swept) or string.format('%.0f', now), 'EX', 10)
+local since = math.min(now, tonumber(redis.call('GET', swept) or now))
+redis.call('SET', swept, string.format('%.0f', since), 'EX', 10)
 return found

@@ -259,6 +259,17 @@ def test_the_second_lapse_in_a_row_is_handed_back(work: Work, servers: RedisServ
     assert (what, token) == (b"lapsed", again)
 
 
+def test_a_lease_lapses_in_time_though_the_clock_was_set_back_since(work: Work, servers: RedisServers) -> None:
+    state, hour = servers.state.client, 3_600_000
+    start(work, begun(work).token)
+    assert swept() == []
+    state.zincrby("retry:leases", hour, work.key)
+    state.incrby("retry:clock", hour)
+    assert swept() == []
+    state.zincrby("retry:leases", -60_000, work.key)
+    assert [what for what, *_ in swept()] == [b"again"]
+
+
 def test_a_renewed_lease_is_not_swept(work: Work, servers: RedisServers) -> None:
     token = begun(work).token
     start(work, token)

@@ -1,6 +1,6 @@
 -- The next jobs, so many at most, for a fetcher that has room in these lanes: those that are to fail without a request
 -- first, then among the domains that are due interactive work, flagged work, and where the most remains to be done.
--- needs: domain line job network retry.requeueing works reaping retry.starting
+-- needs: domain line clock job network retry.requeueing works reaping retry.starting
 -- Works of the deferral protocol that want them start with them, in the same step: what they go by is `terms`, or ''.
 -- ARGV: rules worker machine most terms | for each lane its name and room
 -- -> for each "claimed"|"doomed" token version job payloads starts; idle wait_ms when nothing more is due, in any lane
@@ -52,7 +52,8 @@ local function find_ways()
     local network = redis.call('HMGET', network_name(machine, egress), 'since', 'try_at')
     local try_at = tonumber(network[2])
     away[egress] = network[1] and true
-    if not network[1] or now - network[1] > rules.outage_ms or try_at <= now then
+    if not network[1] or now - network[1] > rules.outage_ms or try_at <= now
+      or try_at > now + rules.outage_try_ms then  -- the clock was set back
       open[#open + 1] = egress
     else
       next_try = math.min(next_try, try_at)
@@ -214,6 +215,7 @@ local function is_room_left()
   return true
 end
 
+follow_the_clock()
 reap()
 for _, key in ipairs(redis.call('ZRANGE', 'fetch:doomed', 0, most - 1)) do
   redis.call('ZREM', 'fetch:doomed', key)

@@ -1,15 +1,31 @@
 """The frontier: jobs that are held, and workers that are lost."""
 
+from dataclasses import replace
+
 from pytest_django import Settings
 
 from resources.fetching.queues import frontier
 from resources.fetching.queues.frontier import Hold
 from resources.fetching.queues.jobs import Ended, Held, Joined, Limits, More, Stale, Wish
 from retry import connections
-from tests.resources.fetching.asking import HOST, OK, claim, claimed, doomed, enqueue, idle, job, record, report
+from tests.resources.fetching.asking import (
+    HOST,
+    OK,
+    THROTTLED,
+    claim,
+    claimed,
+    doomed,
+    enqueue,
+    idle,
+    job,
+    next_claimed,
+    record,
+    report,
+)
 from tests.resources.fetching.clock import Clock
 
 run = connections.run
+HOUR = 3600
 
 
 def test_a_held_job_keeps_no_room(clock: Clock) -> None:
@@ -78,3 +94,24 @@ def test_work_that_kills_its_worker_fails(clock: Clock, settings: Settings) -> N
     clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
     assert doomed().why == "lapsed"  # whoever was to tell died too
     assert int(record()["in_flight"]) == 0
+
+
+def test_a_clock_that_is_set_back_keeps_no_domain_and_no_lost_job_waiting(clock: Clock, settings: Settings) -> None:
+    enqueue(job("1"), job("2"), job("1", "b.example.com"))
+    lost, other = claimed(), claimed()
+    clock.pass_by(-HOUR)
+    report(other)
+    assert 0 < idle() <= settings.FETCH_LEASE_SECONDS
+    clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
+    assert {next_claimed(clock).url for _ in range(2)} == {lost.url, job("2").url}
+
+
+def test_a_host_that_asked_to_be_left_alone_is_left_alone_for_as_long_when_the_clock_is_set_back(clock: Clock) -> None:
+    enqueue(job("1"), job("2"))
+    report(claimed(), replace(THROTTLED, retry_after_seconds=60))
+    clock.pass_by(-HOUR)
+    idle()
+    clock.pass_by(50)
+    idle()
+    clock.pass_by(11)
+    claimed()

@@ -1,0 +1,26 @@
+-- A clock that was set back: all that was to come at a time would come so much later, or be taken for long past later.
+-- What time has to do with other servers, as the expiry of an address, stays.
+local MOST_BACK_MS = 5000  -- by less it is not worth the work
+local TIMES = {'next', 'block_until', 'bytes_until', 'crawl_until', 'circuit_until', 'opened_at', 'trouble_since', 'cut_at',
+  'asked_at', 'ok_at'}
+
+local function bring_forward(set, back)
+  local all = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES')
+  for place = 1, #all, 2 do redis.call('ZADD', set, tonumber(all[place + 1]) - back, all[place]) end
+end
+
+local function follow_the_clock()
+  local back = tonumber(redis.call('GET', 'fetch:clock') or now) - now
+  redis.call('SET', 'fetch:clock', whole(now))
+  if back < MOST_BACK_MS then return end
+  for _, set in ipairs({'fetch:leases', 'fetch:later', 'fetch:stalls', 'fetch:idle', 'fetch:fetchers'}) do
+    bring_forward(set, back)
+  end
+  for _, scope in ipairs(redis.call('ZRANGE', 'fetch:domains', 0, -1)) do
+    local d = domain(scope)
+    for _, name in ipairs(TIMES) do
+      if d[name] > now then d[name] = d[name] - back end
+    end
+    settle(d)
+  end
+end
