@@ -165,9 +165,10 @@ class Engine:
                     found, asked_at, partial(self._slow, job, place), partial(self._leave, place)
                 )
         except StoreUnavailable as error:  # its lease lapses, and another fetcher does it again
-            _log.warning("a job is left behind", extra={"url": job.url, "error": str(error)})
+            _log.warning("a job is left behind", extra={"host": job.host, "job": job.key, "error": str(error)})
         except Exception:  # noqa: BLE001  the edge of a process: one job must not take the others along
-            _log.exception("a job failed", extra={"url": job.url})
+            # Not its URL, which may hold secrets: the key has its digest, as the timings do.
+            _log.exception("a job failed", extra={"host": job.host, "job": job.key})
         finally:
             if self._held.get(job.key) is job:
                 del self._held[job.key]

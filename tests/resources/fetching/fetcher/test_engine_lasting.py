@@ -16,7 +16,7 @@ from retry.scripts import Call, Server
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, Peer, answer
 from tests.resources.fetching.fetcher.running import in_turn, one_joins_late, run
-from tests.resources.fetching.fetchers import at_rest, ended, fetching, stands, want
+from tests.resources.fetching.fetchers import WAIT_SECONDS, at_rest, ended, fetching, stands, want
 from tests.resources.fetching.pages import page_work
 
 pytestmark = pytest.mark.usefixtures("pages")
@@ -279,3 +279,24 @@ def test_a_download_that_was_slow_is_asked_for_in_the_slow_lane_until_it_is_quic
         assert servers.state.client.keys("fetch:slow:*") == []
 
     run(test)
+
+
+def test_a_job_that_fails_as_nobody_foresaw_is_logged_without_its_address(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("resources.fetching.fetcher.attending.Attendant.attend", broken)
+
+    async def test(origin: Origin) -> None:
+        async with fetching():
+            await want(page_work(origin.does("/a?token=secret", answer(body=b"page"))))
+            async with asyncio.timeout(WAIT_SECONDS):
+                while "a job failed" not in caplog.text:
+                    await asyncio.sleep(0.01)
+
+    run(test)
+    [record] = [record for record in caplog.records if record.message == "a job failed"]
+    assert vars(record)["host"].startswith("127.0.0.1:")
+    assert "secret" not in str(vars(record))
