@@ -46,6 +46,7 @@ ALLOWED_HOSTS: list[str] = env.words(
     "ALLOWED_HOSTS", default=[host for host in (_public.hostname, "localhost", "127.0.0.1", "[::1]") if host]
 )
 TRUSTED_PROXIES = tuple(env.words("TRUSTED_PROXIES"))
+LOGIN_REDIRECT_URL = "admin:index"  # for those who were not sent from one of its pages
 CSRF_FAILURE_VIEW = "project.unsigned.unsigned_form"
 CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"] if _public.netloc else []
 METRICS_TOKEN = env.text("METRICS_TOKEN", "")

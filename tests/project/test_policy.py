@@ -1,12 +1,15 @@
 """Every page of HTML runs and shows only what comes from this site, whatever is in the database."""
 
+import json
 from collections.abc import Iterator
+from html import escape
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.utils import quote
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import models
 from django.http import HttpResponse
 from django.test import Client
@@ -140,6 +143,24 @@ def test_a_page_of_feeds(client: Client, monkeypatch: pytest.MonkeyPatch) -> Non
     page = client.get("/feeds/sea/", headers=NAVIGATION)
     assert b"alert(1)" in page.content
     assert [complaints(answer) for answer in (waiting, page)] == [[], []]
+
+
+def test_what_an_admin_uploads_is_told_of_as_text(admin_client: Client) -> None:
+    """Files are refused with what is in them, and called as they are called."""
+    feature = {"type": "Feature", "id": BAD, "properties": {BAD: BAD}, "geometry": {"type": BAD, "coordinates": BAD}}
+    collection = json.dumps({"type": "FeatureCollection", "features": [feature]}).encode()
+    layer = {"slug": "bad", "title": BAD, "kind": "lines", "style": json.dumps({BAD: BAD}), "bounds": BAD}
+    list_ = f'<opml><body><outline text="a" xmlUrl="gopher://{escape(BAD)}"/></body></opml>'.encode()
+    forms: dict[str, dict[str, str | bytes]] = {
+        "resources_layer_add": {**layer, "geometry_file": collection, "speeds_file": f"{BAD},{BAD}\n".encode()},
+        "feeds_feed_import": {"file": list_, "dry_run": "on"},
+        "feeds_feed_add": {"address": f"https://a.example/{BAD}", "url": BAD, "slug": BAD},
+    }
+    for name, fields in forms.items():
+        sent = {key: SimpleUploadedFile(BAD, each) if isinstance(each, bytes) else each for key, each in fields.items()}
+        answer = admin_client.post(reverse(f"admin:{name}"), sent)
+        assert (answer.status_code, complaints(answer)) == (200, []), name
+        assert b"&lt;script&gt;" in answer.content or name == "feeds_feed_import"
 
 
 def test_a_page_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
