@@ -16,6 +16,7 @@ TEMPLATES = (
 )
 UPLOADS_PER_ADDRESS = 4
 DELIVERIES_PER_ADDRESS = 16
+SPARE_SECONDS = 5
 MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
 
 
@@ -127,6 +128,8 @@ def _values(front: Front) -> dict[str, str]:
         "traffic_log": _traffic_log(front.traffic_log),
         "trusted_proxies": _trusted(front.trusted_proxies),
         "main_timeout": str(MAIN_TIMEOUT_SECONDS),
+        # Whoever waits when the configuration is taken up anew, or sends a layer, is answered by the old workers.
+        "shutdown_timeout": _seconds(max(front.proxy_timeout_seconds, front.admin_timeout_seconds) + SPARE_SECONDS),
         "proxy_timeout": _seconds(front.proxy_timeout_seconds),
         "admin_timeout": _seconds(front.admin_timeout_seconds),
         "upload_max_bytes": str(front.upload_max_bytes),

@@ -8,6 +8,7 @@ from django.conf import settings
 from gunicorn.glogging import Logger
 from prometheus_client import multiprocess
 
+from project import succession
 from project.limits import listen_backlog
 from project.paths import BASE_DIR
 
@@ -31,10 +32,12 @@ if _waits:
     # Longer than the longest wait: a reload must not cut it short.
     graceful_timeout = int(settings.DEFAULT_RETRY_TIMEOUT) + 5
 else:
-    worker_class = "gthread"
+    worker_class = "project.succession.SucceededWorker"
+    post_worker_init = succession.answers
     workers = settings.MAIN_WORKERS
     threads = settings.MAIN_THREADS
-    graceful_timeout = 10
+    # A layer that is being sent while it reloads is taken in. Who ends the site does not wait as long: supervisord.
+    graceful_timeout = int(settings.ADMIN_TIMEOUT) + 5
 
 logconfig_dict = {
     **settings.LOGGING,

@@ -9,24 +9,21 @@ import secrets
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import certifi
 import django
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError
-from django.utils.crypto import salted_hmac
 
-from . import collecting, fronting, mounts, starting, storing, supervision
-from .limits import listen_backlog, nginx_limits, raise_file_limit
+from . import collecting, facing, fronting, starting, supervision
+from .limits import raise_file_limit
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .processes import Plan, processes
 from .remembering import remember
 from .starting import StartError
-from .waiting import Elsewhere, elsewhere
+from .waiting import Elsewhere
 
 
 def main() -> None:
@@ -61,7 +58,7 @@ def prepare() -> list[str]:
     starting.require_quiet(runtime)
     waiting = _elsewhere()
     _prepare_site(data)
-    fronting.write(_front(data, runtime, waiting))
+    fronting.write(facing.front(data, runtime, files=raise_file_limit(), samples=_samples()))
     plan = _plan(data, runtime, tools, waiting)
     user = "root" if os.getuid() == 0 else ""
     text = supervision.configuration(processes(plan), logs=data.logs, runtime=runtime.root, user=user)
@@ -146,68 +143,10 @@ def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str],
 
 def _elsewhere() -> Elsewhere:
     """Where clients wait, if not at the site's own address. Raises StartError."""
-    own = f"{settings.LISTEN}:{settings.PORT}"
-    found = elsewhere(settings.RETRY_AFTER_SERVER, settings.RETRY_LISTEN, settings.ALLOWED_HOSTS, own)
+    found = facing.waits()
     if found.listen:
         starting.require_free_port(*found.address, setting="RETRY_LISTEN")
     return found
-
-
-def _front(data: DataDirectory, runtime: RuntimeDirectory, waiting: Elsewhere) -> fronting.Front:
-    files = raise_file_limit()
-    return fronting.Front(
-        data=data,
-        runtime=runtime,
-        listen=f"{settings.LISTEN}:{settings.PORT}",
-        allowed_hosts=settings.ALLOWED_HOSTS,
-        public_scheme="https" if settings.PUBLIC_URL.startswith("https:") else "http",
-        retry_path=urlsplit(settings.RETRY_AFTER_SERVER).path,
-        trusted_proxies=settings.TRUSTED_PROXIES,
-        proxy_timeout_seconds=settings.PROXY_TIMEOUT,
-        admin_timeout_seconds=settings.ADMIN_TIMEOUT,
-        upload_max_bytes=settings.UPLOAD_MAX_BYTES,
-        delivery_max_bytes=settings.FEEDS_PUSH_MAX_BYTES,
-        hot_max_bytes=settings.HOT_MAX_BYTES,
-        backlog=listen_backlog(),
-        limits=nginx_limits(files, settings.RETRY_MAX_CLIENTS),
-        small=settings.SMALL,
-        is_root=os.getuid() == 0,
-        traffic_log=settings.TRAFFIC_LOG if settings.OBSERVE else None,
-        counted=tuple(settings.TRAFFIC),
-        read=settings.TRAFFIC_READERS,
-        reader_salt=salted_hmac("project.run.readers", "", algorithm="sha256").hexdigest()[:32],
-        elsewhere=waiting,
-        public_port=urlsplit(settings.PUBLIC_URL).port,
-        shelves=_shelves(),
-        served=_served(),
-        hot_seconds=settings.HOT_SECONDS,
-        bucket=_bucket(),
-        samples=_samples(),
-    )
-
-
-def _shelves() -> Path:
-    """Where this machine has mirrored files. Raises StartError for what nginx' configuration cannot hold."""
-    folder = storing.folder_of(settings.STORAGES["default"])
-    shelves = folder / "mirror" if folder else Path(settings.MIRROR_HELD_DIRECTORY)
-    starting.require_plain(shelves)
-    return shelves
-
-
-def _served() -> Path | None:
-    """Where main links mirrored files for nginx to serve; None where it is not seen at once that links are gone."""
-    folder = storing.folder_of(settings.STORAGES["default"])
-    known = Path("/proc/self/mountinfo")
-    if folder and mounts.is_prompt(folder.resolve(), known.read_text() if known.exists() else ""):
-        return folder / "served"
-    return None
-
-
-def _bucket() -> fronting.Bucket | None:
-    """How nginx reaches the bucket, if there is one."""
-    if storing.folder_of(settings.STORAGES["default"]):
-        return None
-    return fronting.Bucket(starting.nameservers(Path("/etc/resolv.conf")), Path(certifi.where()))
 
 
 def _samples() -> fronting.Samples | None:
@@ -220,7 +159,7 @@ def _samples() -> fronting.Samples | None:
     except StartError as error:
         print(f"No sample feeds are served: {error}")
         return None
-    return fronting.Samples(settings.SAMPLES, BASE_DIR / "feeds" / "demo" / "data" / "samples")
+    return facing.samples()
 
 
 def _announce(data: DataDirectory) -> None:

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from project import run, starting
+from project import facing, starting
 from project.paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from project.storing import storage_from
-from project.waiting import Elsewhere
 from resources.mirroring.storing import blobs
 from tests.flows.stack import free_port
 
@@ -91,7 +90,7 @@ def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["file:///srv/blobs", "s3://key:secret@127.0.0.1:1/bucket?region=x&tls=0"])
 def test_nginx_finds_mirrored_files_where_they_are_kept(settings: Any, url: str) -> None:
     settings.STORAGES = {**settings.STORAGES, "default": storage_from(url)}
-    front = run._front(DataDirectory(Path("/d")), RuntimeDirectory(Path("/r")), Elsewhere())
+    front = facing.front(DataDirectory(Path("/d")), RuntimeDirectory(Path("/r")), files=1024, samples=None)
     assert front.shelves == blobs.shelves()
     assert front.served == (Path("/srv/blobs/served") if url.startswith("file") else None)
     assert (front.bucket is None) == url.startswith("file")

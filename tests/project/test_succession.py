@@ -1,0 +1,78 @@
+"""When a worker of main that is told to end does."""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from gunicorn.config import Config
+
+from project import succession
+from project.succession import SucceededWorker
+
+
+@pytest.fixture
+def listening(tmp_path: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tmp_path / "main.sock"))
+        yield one
+
+
+@pytest.fixture
+def born(listening: socket.socket) -> Iterator[Callable[[int], SucceededWorker]]:
+    """Workers of that age."""
+    with ExitStack() as ends:
+
+        def make(age: int) -> SucceededWorker:
+            worker = SucceededWorker(age, 0, [listening], None, 30, Config(), None)
+            worker.method_queue.init()
+            ends.callback(worker.method_queue.close)
+            ends.callback(worker.tmp.close)
+            return worker
+
+        yield make
+
+
+@pytest.fixture
+def worker(born: Callable[[int], SucceededWorker]) -> SucceededWorker:
+    first = born(1)
+    succession._youngest[:] = bytes(8)
+    succession.answers(first)
+    return first
+
+
+def told_to_end(worker: SucceededWorker) -> bool:
+    """Whether it ends then."""
+    worker.handle_exit(15, None)
+    worker.notify()
+    return not worker.alive
+
+
+def test_a_worker_without_a_successor_goes_on(worker: SucceededWorker) -> None:
+    assert not told_to_end(worker)
+
+
+def test_it_ends_as_soon_as_a_younger_one_answers(
+    worker: SucceededWorker, born: Callable[[int], SucceededWorker]
+) -> None:
+    assert not told_to_end(worker)
+    succession.answers(born(2))
+    worker.notify()
+    assert not worker.alive
+
+
+def test_it_ends_with_its_instance(worker: SucceededWorker, listening: socket.socket) -> None:
+    Path(listening.getsockname()).unlink()
+    assert told_to_end(worker)
+
+
+def test_it_ends_when_no_successor_comes(worker: SucceededWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(succession, "PATIENCE_SECONDS", -1)
+    assert told_to_end(worker)
+
+
+def test_a_worker_that_nobody_tells_goes_on(worker: SucceededWorker, born: Callable[[int], SucceededWorker]) -> None:
+    succession.answers(born(2))
+    worker.notify()
+    assert worker.alive
