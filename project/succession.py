@@ -23,28 +23,35 @@ _youngest = mmap.mmap(-1, _AGE.size)
 
 def answers(worker: Any) -> None:
     """Notes that this worker has loaded the application."""
-    youngest = max(worker.age, _AGE.unpack(_youngest[:])[0])
-    _youngest[:] = _AGE.pack(youngest)
+    _youngest[:] = _AGE.pack(max(worker.age, _age_of_youngest()))
+
+
+def _age_of_youngest() -> int:
+    return int(_AGE.unpack(_youngest[:])[0])
 
 
 class SucceededWorker(ThreadWorker):  # type: ignore[misc]  # an untyped library
     """Told to end, it waits for a successor, unless the whole instance ends. gunicorn tells it again each second."""
 
     _told_at: float | None = None
+    _successor = 0
+    """The age of the worker that takes its place. Those that are told together go one by one, the oldest first."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._told_at = self._told_at or time.monotonic()
+        if self._told_at is None:
+            self._told_at, youngest = time.monotonic(), _age_of_youngest()
+            self._successor = youngest + max(1, self.age - youngest + self.cfg.workers)
         if self._may_end():
             super().handle_exit(sig, frame)
 
     def notify(self) -> None:
         super().notify()
-        if self.alive and self._told_at and self._may_end():
+        if self.alive and self._told_at is not None and self._may_end():
             super().handle_exit(0, None)
 
     def _may_end(self) -> bool:
         assert self._told_at is not None
-        has_successor = _AGE.unpack(_youngest[:])[0] > self.age
+        has_successor = _age_of_youngest() >= self._successor
         return has_successor or not self._is_reached() or time.monotonic() - self._told_at > PATIENCE_SECONDS
 
     def _is_reached(self) -> bool:

@@ -62,6 +62,21 @@ def test_it_ends_as_soon_as_a_younger_one_answers(
     assert not worker.alive
 
 
+def test_each_waits_for_a_successor_of_its_own(born: Callable[[int], SucceededWorker]) -> None:
+    succession._youngest[:] = bytes(8)
+    older, younger = born(3), born(4)
+    for worker in (older, younger):
+        worker.cfg.set("workers", 2)
+        succession.answers(worker)
+    assert not told_to_end(older)
+    assert not told_to_end(younger)
+    succession.answers(born(5))
+    assert told_to_end(older)
+    assert not told_to_end(younger)
+    succession.answers(born(6))
+    assert told_to_end(younger)
+
+
 def test_it_ends_with_its_instance(worker: SucceededWorker, listening: socket.socket) -> None:
     Path(listening.getsockname()).unlink()
     assert told_to_end(worker)
