@@ -37,6 +37,18 @@ def test_requests_to_one_host_keep_their_distance(clock: Clock) -> None:
     claimed()
 
 
+def test_the_distance_is_another_each_time_by_a_tenth_at_the_most(clock: Clock) -> None:
+    run(frontier.set_limits(HOST, Limits(delay_seconds=1)))
+    enqueue(*(job(str(number)) for number in range(20)))
+    waits = []
+    for _ in range(20):
+        report(claimed())
+        waits.append(idle())
+        clock.pass_by(waits[-1])
+    assert 0.9 <= min(waits[:-1]) < 0.95
+    assert 1.05 < max(waits[:-1]) <= 1.101
+
+
 def test_who_has_found_something_does_not_sleep_any_more(clock: Clock, servers: RedisServers) -> None:
     idle()
     assert servers.state.client.zcard("fetch:idle") == 1
