@@ -1,11 +1,12 @@
 import io
 import struct
 import zlib
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageFile
 
 from resources.upstream import images
 from resources.upstream.errors import ImageError
@@ -68,9 +69,18 @@ def test_what_is_no_tile_is_told(body: bytes, scale: int, said: str) -> None:
 
 
 @pytest.mark.parametrize("image_format", ["BMP", "TIFF", "PPM", "ICO"])
-def test_other_formats_are_not_even_decoded(image_format: str) -> None:
+def test_other_formats_are_not_even_opened(image_format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    body, opened = image(256, image_format), []
+    reader, accepts = Image.OPEN[image_format]
+
+    def noting(*given: Any) -> ImageFile.ImageFile:
+        opened.append(given)
+        return reader(*given)
+
+    monkeypatch.setitem(Image.OPEN, image_format, (noting, accepts))
     with pytest.raises(ImageError, match="no image"):
-        images.read(image(256, image_format), 1)
+        images.read(body, 1)
+    assert opened == []
 
 
 @pytest.mark.parametrize("body", FORMATS.values(), ids=FORMATS.keys())
