@@ -1,6 +1,7 @@
 """Nobody but the fetchers' guarded client talks to other servers: whatever is fetched goes by that one door."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from project.paths import BASE_DIR
@@ -19,9 +20,12 @@ KNOWN = {
 }
 
 
+_MAY_IMPORT = re.compile("(?:import|from) .*(?:" + "|".join({name.partition(".")[0] for name in CLIENTS}) + ")")
+
+
 def clients_of(source: str) -> Iterator[str]:
     """What a module imports that can connect."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)) if _MAY_IMPORT.search(source) else ():
         match node:
             case ast.Import(names=names):
                 yield from (each.name for each in names if each.name in CLIENTS)
