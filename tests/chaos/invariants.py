@@ -40,12 +40,13 @@ print(json.dumps({
 
 
 def violations(world: World, suffered: Sequence[Suffered]) -> list[str]:
-    """All that does not hold, in words. The client has left by then."""
+    """All that does not hold, in words. The client has left by then; what is under way has `SETTLED_SECONDS`."""
+    deadline = time.monotonic() + SETTLED_SECONDS
     return [
         *of_answers(world.client.records, suffered),
         *of_recoveries(suffered),
-        *of_promises(world),
-        *of_leftovers(world),
+        *of_promises(world, deadline),
+        *of_leftovers(world, deadline),
     ]
 
 
@@ -76,11 +77,11 @@ def of_recoveries(suffered: Sequence[Suffered]) -> Iterator[str]:
             yield f"not recovered from: {one.fault.name}"
 
 
-def of_promises(world: World) -> Iterator[str]:
+def of_promises(world: World, deadline: float) -> Iterator[str]:
     """Every URL that was accepted is stored, every feed shows what the last ping told of, every feed is registered."""
-    yield from _unless("all feeds show what they were pinged for", lambda: _behind(world))
-    yield from _unless("all lists are finished, all that was accepted is stored", lambda: _lost(world))
-    yield from _unless("all subscriptions are in force", lambda: _unsubscribed(world))
+    yield from _unless(deadline, "all feeds show what they were pinged for", lambda: _behind(world))
+    yield from _unless(deadline, "all lists are finished, all that was accepted is stored", lambda: _lost(world))
+    yield from _unless(deadline, "all subscriptions are in force", lambda: _unsubscribed(world))
 
 
 def _behind(world: World) -> list[str]:
@@ -119,18 +120,23 @@ def _kept(world: World) -> dict[str, Any]:
     return told
 
 
-def of_leftovers(world: World) -> Iterator[str]:
+def of_leftovers(world: World, deadline: float) -> Iterator[str]:
     """No claim, mark or half-written file is left, and nobody waits."""
     yield from _unless(
-        "nothing is in hand", lambda: [f"{key!r}" for name in MARKS for key in world.stack.state.scan_iter(name)]
+        deadline,
+        "nothing is in hand",
+        lambda: [f"{key!r}" for name in MARKS for key in world.stack.state.scan_iter(name)],
     )
-    yield from _unless("nobody waits", lambda: [] if world.stack.metric("tarry_waiting_clients") == 0 else ["somebody"])
-    yield from _unless("no file is half written", lambda: [str(path) for path in world.stack.data.rglob(HALF_WRITTEN)])
+    yield from _unless(
+        deadline, "nobody waits", lambda: [] if world.stack.metric("tarry_waiting_clients") == 0 else ["somebody"]
+    )
+    yield from _unless(
+        deadline, "no file is half written", lambda: [str(path) for path in world.stack.data.rglob(HALF_WRITTEN)]
+    )
 
 
-def _unless(what: str, found: Callable[[], list[str]]) -> Iterator[str]:
+def _unless(deadline: float, what: str, found: Callable[[], list[str]]) -> Iterator[str]:
     """Waits until nothing is found; says what still is when that takes too long."""
-    deadline = time.monotonic() + SETTLED_SECONDS
     while (left := found()) and time.monotonic() < deadline:
         time.sleep(0.5)
     if left:

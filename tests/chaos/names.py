@@ -10,7 +10,6 @@ ADDRESS = "127.9.0.53"
 PORT = 53
 TYPE_A = 1
 MOST_BYTES = 512
-SECONDS = 1
 
 
 @dataclass(slots=True)
@@ -40,17 +39,18 @@ class Names:
             while True:
                 question, client = self._socket.recvfrom(MOST_BYTES)
                 if not self.is_silent:
-                    self._socket.sendto(self.answer(question), client)
+                    self._socket.sendto(answer(question, self.host, self.address), client)
 
-    def answer(self, question: bytes) -> bytes:
-        """To a message with one question. Additional records of it are left out."""
-        name, end = _name(question)
-        asked_type = struct.unpack(">H", question[end : end + 2])[0]
-        is_ours = name == self.host or name.endswith(f".{self.host}")
-        records = _record(self.address) if is_ours and asked_type == TYPE_A else b""
-        flags = 0x8180 | (0 if is_ours else 3)  # recursion is there; NXDOMAIN
-        head = question[:2] + struct.pack(">HHHHH", flags, 1, bool(records), 0, 0)
-        return head + question[12 : end + 4] + records
+
+def answer(question: bytes, host: str, address: str) -> bytes:
+    """To a message with one question. Additional records of it are left out."""
+    name, end = _name(question)
+    asked_type = struct.unpack(">H", question[end : end + 2])[0]
+    is_ours = name == host or name.endswith(f".{host}")
+    records = _record(address) if is_ours and asked_type == TYPE_A else b""
+    flags = 0x8180 | (0 if is_ours else 3)  # recursion is there; NXDOMAIN
+    head = question[:2] + struct.pack(">HHHHH", flags, 1, bool(records), 0, 0)
+    return head + question[12 : end + 4] + records
 
 
 def _name(question: bytes) -> tuple[str, int]:

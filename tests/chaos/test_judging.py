@@ -1,0 +1,83 @@
+"""The judge of the chaos run: what it lets pass, and what it does not."""
+
+import socket
+import struct
+
+import pytest
+
+from tests.chaos import names
+from tests.chaos.faults import Fault, kills
+from tests.chaos.invariants import HANG_SECONDS, of_answers, of_recoveries
+from tests.chaos.schedule import Suffered
+from tests.chaos.steady import End, Question, Record, judged
+from tests.chaos.table import table
+
+ANSWER = Question("/", b"right".__eq__)
+
+
+def record(end: End, *, began: float = 10, seconds: float = 1) -> Record:
+    return Record("tile", "/tiles/a", began, began + seconds, (200,), seconds, end)
+
+
+def suffered(fault: Fault, recovered: float | None = 13) -> Suffered:
+    return Suffered(fault, began=9, ended=12, recovered=recovered, over=20)
+
+
+@pytest.mark.parametrize(
+    ("status", "retry_after", "body", "end"),
+    [
+        (200, "", b"right", End.RIGHT),
+        (202, "", b"right", End.RIGHT),
+        (200, "", b"wrong", End.WRONG),
+        (503, "1", b"", End.REFUSED),
+        (504, "30", b"", End.REFUSED),
+        (503, "", b"", End.DISHONEST),
+        (503, "0", b"", End.DISHONEST),
+        (500, "1", b"", End.DISHONEST),
+        (403, "", b"", End.DISHONEST),
+    ],
+)
+def test_an_answer_is_right_or_says_honestly_when_to_come_again(
+    status: int, retry_after: str, body: bytes, end: End
+) -> None:
+    assert judged(status, retry_after, body, ANSWER) is end
+
+
+@pytest.mark.parametrize("end", [End.WRONG, End.DISHONEST, End.HUNG, End.BROKEN])
+def test_nothing_else_is_let_pass(end: End) -> None:
+    [said] = of_answers([record(End.RIGHT), record(End.REFUSED), record(end)], [])
+    assert said.startswith(end.value)
+
+
+def test_a_connection_may_break_only_while_the_front_is_killed() -> None:
+    front, other = (Fault("a", kills()[0].holding, breaks_connections=breaks) for breaks in (True, False))
+    assert [*of_answers([record(End.BROKEN)], [suffered(front)])] == []
+    assert len([*of_answers([record(End.BROKEN)], [suffered(other)])]) == 1
+    assert len([*of_answers([record(End.BROKEN, began=30)], [suffered(front)])]) == 1
+
+
+def test_an_answer_that_takes_too_long_counts_though_it_is_right() -> None:
+    assert len([*of_answers([record(End.RIGHT, seconds=HANG_SECONDS + 1)], [])]) == 1
+
+
+def test_who_does_not_recover_is_told_and_what_was_skipped_is_not() -> None:
+    fault = kills()[0]
+    assert [*of_recoveries([suffered(fault), Suffered(fault, skipped="no root")])] == []
+    assert [*of_recoveries([suffered(fault, None)])] == [f"not recovered from: {fault.name}"]
+
+
+def test_the_table_tells_of_every_fault_what_it_cost_or_why_it_was_not_made() -> None:
+    made, not_made = Fault("made", kills()[0].holding, 3), Fault("not made", kills()[0].holding)
+    records = [record(End.RIGHT, seconds=2), record(End.REFUSED), record(End.RIGHT, began=30)]
+    lines = table([suffered(made), Suffered(not_made, skipped="no root")], records).splitlines()[2:]
+    assert lines == ["| made | 3 s | 2 | 1 | 0 | 2.0 s | 1.0 s |", "| not made | skipped: no root | | | | | |"]
+
+
+@pytest.mark.parametrize(("name", "found"), [("a.files.example", True), ("FILES.example", True), ("b.example", False)])
+def test_names_below_the_host_have_its_address_and_others_do_not_exist(name: str, found: bool) -> None:
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
+    question = b"id" + struct.pack(">HHHHH", 0x100, 1, 0, 0, 0) + labels + struct.pack(">HH", 1, 1)
+    answer = names.answer(question, "files.example", "127.9.0.4")
+    assert answer[:2] == b"id"
+    assert (answer[3] & 15, answer[7]) == ((0, 1) if found else (3, 0))
+    assert answer.endswith(socket.inet_aton("127.9.0.4")) is found
