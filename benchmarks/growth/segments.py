@@ -13,6 +13,7 @@ from resources.tiles.marking import changing
 from resources.tiles.marking.changing import Look
 from resources.tiles.reading import compiling, speeds
 from resources.tiles.reading.compiling import CompiledLayer
+from resources.tiles.reading.geojson import Limits
 from resources.tiles.sizing.density import densest_tiles
 from resources.tiles.sizing.sides import scene_of
 from resources.tiles.tile import Tile
@@ -21,6 +22,8 @@ from tests.resources.tiles.marking.comparing import with_speed
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 ZOOM = 13
+LIMITS = Limits(max_bytes=1_000_000_000)
+"""A million of them are 250 MB, more than a site takes by default."""
 Result = TypeVar("Result")
 
 
@@ -32,7 +35,7 @@ def measure() -> Iterator[Figure | Note]:
 def _charts() -> list[Chart]:
     loading, marking, first = [], [], []
     for size in SIZES:
-        seconds, compiled = _took(partial(compiling.compile_layer, "lines", builders.many_lines(size)))
+        seconds, compiled = _took(partial(_loaded, builders.many_lines(size)))
         loading.append((size, seconds))
         marking.append((size, _took(partial(_marked, compiled))[0]))
         first.append((size, _took(partial(_painted, compiled))[0]))
@@ -42,6 +45,10 @@ def _charts() -> list[Chart]:
         Curve("mark: the tiles of one changed segment, all zooms", marking),
     ]
     return [Chart("A layer of lines, CPU", "segments", "s", curves)]
+
+
+def _loaded(data: bytes) -> CompiledLayer:
+    return compiling.compile_layer("lines", data, limits=LIMITS)
 
 
 def _marked(compiled: CompiledLayer) -> None:
