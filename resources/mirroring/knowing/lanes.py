@@ -5,7 +5,10 @@ from collections.abc import Iterable
 from threading import Lock
 from urllib.parse import urlsplit
 
+from resources.fetching.addressing import egress
+from resources.fetching.addressing.scopes import scopes, via
 from resources.fetching.keeping.models import FetchTiming
+from resources.fetching.queues import tuning
 
 from .models import Lane
 
@@ -44,7 +47,7 @@ def lanes_of(urls: Iterable[tuple[str, str]]) -> list[Lane]:
     for url, host in urls:
         suffix = suffix_of(url)
         if not suffix and host not in asked and left:
-            asked[host] = _has_large_files(host)
+            asked[host] = _has_large_files(_scope_of(url))
             left -= 1
         lanes.append(Lane.LARGE if suffix in LARGE_SUFFIXES or (not suffix and asked.get(host)) else Lane.FAST)
     return lanes
@@ -56,15 +59,22 @@ def forget_all_here() -> None:
         _known.clear()
 
 
-def _has_large_files(host: str) -> bool:
+def _scope_of(url: str) -> str:
+    """The name under which its host's files are on record: that of the host, by its way out."""
+    found = scopes(url)
+    chosen = egress.choose(tuning.egresses(), found.registrable)
+    return via(found.host, chosen.name if chosen else "")
+
+
+def _has_large_files(scope: str) -> bool:
     now = time.monotonic()
-    until, found = _known.get(host, (0.0, False))
+    until, found = _known.get(scope, (0.0, False))
     if until < now:
-        last = FetchTiming.objects.filter(scope=host, kind=FetchTiming.Kind.FILE, outcome=FetchTiming.FETCHED)
+        last = FetchTiming.objects.filter(scope=scope, kind=FetchTiming.Kind.FILE, outcome=FetchTiming.FETCHED)
         sizes = list(last.order_by("-started_at").values_list("wire_bytes", flat=True)[:LAST_FILES])
         found = bool(sizes) and sum(sizes) / len(sizes) >= LARGE_BYTES
         with _lock:
             if len(_known) >= MOST_KNOWN:
                 _known.clear()
-            _known[host] = (now + KNOWN_SECONDS, found)
+            _known[scope] = (now + KNOWN_SECONDS, found)
     return found

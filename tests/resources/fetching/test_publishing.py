@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
+from resources.fetching import publishing
 from resources.fetching.queues import frontier
 from resources.fetching.queues.jobs import More, Priority
 from retry import connections, lanes, standings, sweeping
@@ -24,9 +25,7 @@ WORK = Work("fetch:layer:1", "fetch:layer", "fetch.fast", "fetch.refresh", "reso
 def _lanes(settings: Settings) -> None:
     publisher = "resources.fetching.publishing.publish"
     settings.FETCH_TASKS = {WORK.task: "tests.resources.fetching.pages.TASK"}
-    settings.RETRY_LANES = {
-        name: {"limit": 100, "workers": 10, "publisher": publisher} for name in ("fetch.fast", "fetch.refresh")
-    }
+    settings.RETRY_LANES = {name: {"limit": 100, "workers": 10, "publisher": publisher} for name in publishing.PLACES}
 
 
 def publish(work: Work, token: int, lane: str) -> None:
@@ -42,6 +41,26 @@ def test_work_of_such_a_lane_becomes_a_job_that_holds_the_call(clock: Clock) -> 
     assert (wish.id, wish.order) == (WORK.key, token)
     call = json.loads(wish.payload)
     assert call == {"task": WORK.task, "work": WORK.key, "token": token, "arguments": [URL, "layer", 1]}
+
+
+@pytest.mark.parametrize(
+    ("lane", "place"),
+    [
+        ("fetch.fast", ("fast", Priority.INTERACTIVE)),
+        ("fetch.slow", ("slow", Priority.INTERACTIVE)),
+        ("fetch.refresh", ("fast", Priority.ORDINARY)),
+        ("fetch.ingest", ("fast", Priority.ORDINARY)),
+        ("fetch.large", ("slow", Priority.ORDINARY)),
+        ("fetch.calls", ("fast", Priority.ORDINARY)),
+        ("fetch.feeds", ("fast", Priority.ORDINARY)),
+        ("fetch.warm", ("slow", Priority.ORDINARY)),
+    ],
+)
+@pytest.mark.usefixtures("clock")
+def test_what_is_large_or_slow_keeps_nobody_waiting_who_is_waited_for(lane: str, place: tuple[str, Priority]) -> None:
+    publish(WORK, begun(WORK).token, lane)
+    held = claimed()
+    assert (held.lane, held.priority) == place
 
 
 def test_promoted_work_moves_forward_and_is_not_doubled(clock: Clock) -> None:
