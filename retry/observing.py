@@ -28,6 +28,7 @@ ANSWERS = Counter("tarry_answers", "What serve_or_defer and the waiting instance
 PREPARATIONS = Counter("tarry_preparations", "Ended preparations by outcome", ["task", "outcome"])
 PREPARATION_SECONDS = Histogram("tarry_preparation_seconds", "Duration of preparations", ["task"], buckets=_BUCKETS)
 REPUBLISHED = Counter("tarry_republished", "Work that the sweeper published again, by reason", ["reason"])
+CHILDREN_LOST = Counter("tarry_children_lost", "Processes for strangers' data that ended over it", ["kind", "reason"])
 WAITING = Gauge("tarry_waiting_clients", "Clients that wait now", multiprocess_mode="livesum")
 
 _outside: ContextVar[dict[str, float] | None] = ContextVar("outside", default=None)
@@ -82,6 +83,12 @@ def skipped(task: str) -> None:
 def republished(reason: str) -> None:
     if conf().OBSERVE:
         REPUBLISHED.labels(reason).inc()
+
+
+def child_lost(kind: str, reason: str) -> None:
+    """A process that takes strangers' data apart has ended over it: it had `died`, or took `too long`."""
+    if conf().OBSERVE:
+        CHILDREN_LOST.labels(kind, reason).inc()
 
 
 def waiting(change: int) -> None:

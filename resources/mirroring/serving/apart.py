@@ -29,7 +29,11 @@ class Order:
     size: int
 
 
-class TooLongError(ImageError):
+class LostError(ImageError):
+    """The child has ended over the image."""
+
+
+class TooLongError(LostError):
     """Painting took longer than it may."""
 
 
@@ -50,7 +54,7 @@ class Painter:
         except apart.TooLongError as error:
             raise TooLongError(TOO_LONG) from error
         except apart.DiedError as error:
-            raise ImageError(FATAL) from error
+            raise LostError(FATAL) from error
         if painted.said:
             raise ImageError(painted.said["refused"])
         return painted.body

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from resources.apart import Allowance
-from retry import serving
+from retry import observing, serving
 from retry.contents import Prepared
 from retry.errors import PreparationError
 
@@ -15,7 +15,7 @@ from ..errors import StorageError
 from ..knowing.models import Blob
 from ..storing import blobs, wishes
 from ..storing.places import Held, whereabouts
-from .apart import Order, Painter, TooLongError
+from .apart import LostError, Order, Painter, TooLongError
 
 DAY_SECONDS = 86_400
 FRESH_SECONDS, STALE_SECONDS = 30 * DAY_SECONDS, 30 * DAY_SECONDS
@@ -46,8 +46,11 @@ def _painted(blob: Blob, thumbnail: Thumbnail) -> bytes:
         raise PreparationError(_not_here(blob), status=503, retry_seconds=ELSEWHERE_SECONDS) from error
     except StorageError as error:
         raise PreparationError("The file cannot be read now.", status=503) from error
-    except TooLongError as error:
-        raise PreparationError(f"The image {error}", status=504, retry_seconds=REFUSED_SECONDS) from error
+    except LostError as error:
+        is_late = isinstance(error, TooLongError)
+        observing.child_lost("thumbnail", "too long" if is_late else "died")
+        status = 504 if is_late else 502
+        raise PreparationError(f"The image {error}", status=status, retry_seconds=REFUSED_SECONDS) from error
     except ImageError as error:
         raise PreparationError(f"The image {error}", retry_seconds=REFUSED_SECONDS) from error
 

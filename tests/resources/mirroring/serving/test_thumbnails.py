@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -13,6 +15,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.test import Client
 from PIL import Image
+from prometheus_client import REGISTRY
 
 from resources import tasks
 from resources.mirroring.contents.delivery import SAFE
@@ -167,8 +170,32 @@ def test_a_broken_image_is_a_failure_that_lasts(keep: Keep) -> None:
 def test_an_image_that_takes_too_long_is_a_failure_too(keep: Keep, settings: Any) -> None:
     preparing.PAINTER.close()
     settings.THUMBNAIL_SECONDS = 0.001  # less than it takes to start a process
+    before = lost("too long")
 
     assert failure(keep(files.PICTURES["a.png"]).digest).status == 504
+    assert lost("too long") - before == 1
+
+
+class Deadly(io.BytesIO):
+    """An image that kills who is to paint it."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        assert preparing.PAINTER.pid
+        os.kill(preparing.PAINTER.pid, signal.SIGKILL)
+        return super().read(size)
+
+
+def test_a_painters_child_that_dies_of_an_image_is_counted(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = files.PICTURES["a.png"]
+    blob, before = keep(body), lost("died")
+    monkeypatch.setattr(blobs, "open_blob", lambda _: Deadly(body))
+
+    assert failure(blob.digest).status == 502
+    assert lost("died") - before == 1
+
+
+def lost(reason: str) -> float:
+    return REGISTRY.get_sample_value("tarry_children_lost_total", {"kind": "thumbnail", "reason": reason}) or 0
 
 
 @pytest.fixture
