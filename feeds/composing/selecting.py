@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from django.db.models import Q, QuerySet
 
@@ -77,9 +78,8 @@ def _matching(asked: Asked, ordered: QuerySet[Entry], bounds: Bounds) -> Iterato
     if not asked.words:
         yield from ordered.values_list("pk", "size")[: asked.limit + 1].iterator(chunk_size=_CHUNK)
         return
-    searched = list(ordered.values_list("pk", flat=True)[: bounds.searched_entries])
-    for place in range(0, len(searched), SEARCHED_AT_ONCE):
-        part = searched[place : place + SEARCHED_AT_ONCE]
+    searched = ordered.values_list("pk", flat=True)[: bounds.searched_entries].iterator(chunk_size=SEARCHED_AT_ONCE)
+    while part := list(islice(searched, SEARCHED_AT_ONCE)):
         found = Entry.objects.filter(pk__in=part).order_by()
         for word in asked.words.split():
             found = found.filter(text__contains=word)
