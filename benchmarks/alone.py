@@ -10,10 +10,11 @@ from tests.flows.stack import ROOT
 from tests.redis_servers import RedisServer
 
 SETTINGS = "project.settings"
+SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 
 
-def printed(module: str, *arguments: str, **settings: str) -> str:
-    """What it prints. Raises CalledProcessError."""
+def printed(module: str, *arguments: str, database: str = SQLITE, **settings: str) -> str:
+    """What it prints. Raises CalledProcessError, also where PostgreSQL is wanted and not installed."""
     with TemporaryDirectory() as directory:
         state = RedisServer(Path(directory) / "state.sock", "--maxmemory-policy", "noeviction")
         environment = {**os.environ, "DATA_DIR": directory, "SECRET_KEY": "for this run", "DEMO": "0"}
@@ -21,7 +22,8 @@ def printed(module: str, *arguments: str, **settings: str) -> str:
         environment |= {"REDIS_URL": f"unix://{state.socket}", "CACHE_URL": f"unix://{state.socket}", **settings}
         state.start()
         try:
-            command = [sys.executable, "-m", module, *arguments]
+            beside = ["-m", "tests.with_postgres", sys.executable] if database == POSTGRESQL else []
+            command = [sys.executable, *beside, "-m", module, *arguments]
             done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=ROOT)
         finally:
             state.stop()

@@ -5,6 +5,7 @@ due, show what choosing and ordering them costs.
 """
 
 from collections.abc import Iterator
+from subprocess import CalledProcessError
 
 from benchmarks import alone
 from benchmarks.figures import Figure, Note, median
@@ -33,10 +34,19 @@ def measure() -> Iterator[Figure | Note]:
     for name, limits in LIMITS.items():
         yield Note(f"{name}:")
         yield from _orders(limits, is_bounded=name == STRICT)
+    for database in (alone.SQLITE, alone.POSTGRESQL):
+        yield Note(f"{database}:")
+        try:
+            yield from _scans(database)
+        except CalledProcessError as error:
+            yield Note(error.stderr.strip().rpartition("\n")[2])
+
+
+def _scans(database: str) -> Iterator[Figure]:
     for feeds in FEEDS:
         due = min(DUE, feeds // 2)
         at_most = 1.0 if feeds == FEEDS[-1] else None
-        chosen, whole = scanned(feeds, due)
+        chosen, whole = scanned(feeds, due, database)
         yield Figure(f"choosing and ordering {due:,} due of {feeds:,} feeds", chosen, "s", at_most=at_most)
         yield Figure("  with all that the scan does before it hands over", whole, "s", at_most=at_most)
 
@@ -65,7 +75,8 @@ def _replays(populations: list[list[Fetch]], limits: Limits) -> Iterator[tuple[s
         yield name, [replay_batches(fetches, limits, is_ordered=is_ordered) for fetches in populations]
 
 
-def scanned(feeds: int, due: int) -> tuple[float, float]:
-    """Seconds that a scan takes to choose and to order, and in all before it hands over; with SQLite."""
-    chosen, whole = map(float, alone.printed("benchmarks.due_feeds", str(feeds), str(due)).split())
+def scanned(feeds: int, due: int, database: str = alone.SQLITE) -> tuple[float, float]:
+    """Seconds that a scan takes to choose and to order, and in all before it hands over."""
+    printed = alone.printed("benchmarks.due_feeds", str(feeds), str(due), database=database)
+    chosen, whole = map(float, printed.split())
     return chosen, whole
