@@ -2,11 +2,16 @@
 
 import asyncio
 import socket
+from datetime import timedelta
 
 import pytest
 from pytest_django import Settings
 
+from resources.fetching.outcomes import Failed, Failure, Timing
 from resources.fetching.transport.guarding import SystemLookup
+from resources.mirroring.gathering import settling
+from resources.mirroring.gathering.wanted import Wanted
+from resources.mirroring.knowing.found import Lost
 from resources.mirroring.knowing.models import Resource
 from tests.conftest import RedisServers
 from tests.hostile.origin import Behaviour, Origin, Peer, answer, redirect
@@ -117,3 +122,13 @@ def test_a_host_that_asks_to_be_left_alone_is_and_no_attempt_has_failed(status: 
 
     mirrored_from(test)
     assert Resource.objects.get().attempts == 0
+
+
+def test_what_an_origin_asks_for_is_the_least_until_the_next_attempt() -> None:
+    url = "https://origin.example/a"
+    [digest] = report(url)
+    asked = Failed(Failure.THROTTLED, "answered 429", Timing(0, 0), 429, retry_after_seconds=86_400)
+    found = settling.settled(Wanted.read((url, digest)), asked)
+    assert isinstance(found, Lost)
+    assert found.due_at
+    assert found.due_at - found.at >= timedelta(days=1) - timedelta(seconds=1)

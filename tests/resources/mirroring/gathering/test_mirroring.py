@@ -163,10 +163,11 @@ def test_what_was_taken_down_is_not_stored_again() -> None:
     async def test(origin: Origin) -> None:
         url = origin.does("/a", answer(body=b"text"))
         await mirror(url)
-        await in_a_thread(Blob.objects.update)(taken_down_at="2026-01-01T00:00:00Z")
+        await in_a_thread(taking_down.take_down)(sha256(b"text").hexdigest())
         await mirror(origin.does("/b", answer(body=b"text")))
         found = await in_a_thread(row)(origin.url("/b"))
         assert (found.state, found.failure) == ("failed", "taken down")
+        assert not blobs.path_of(sha256(b"text").hexdigest()).exists()
 
     mirrored_from(test)
 
