@@ -22,7 +22,8 @@ def merge(kept_id: int, merged_ids: Collection[int], now: datetime) -> int:
         rows = {feed.pk: feed for feed in found}
         if kept_id not in rows or len(rows) < 2:
             return 0
-        versions.touch(list(rows), now)  # while they are still in their categories
+        leave = rows[kept_id].paused  # with the one that is kept, all are in no combination any more
+        (versions.withdraw if leave else versions.touch)(list(rows), now)  # while they are still in their categories
         for other_id in others:
             if other_id in rows:
                 _take_over(kept_id, other_id)

@@ -55,6 +55,16 @@ def test_readers_see_that_output_has_changed() -> None:
     assert min(kept.version, news.version) > 0
 
 
+@pytest.mark.parametrize("paused", [True, False])
+def test_what_is_merged_into_a_paused_feed_is_shown_by_no_older_page(paused: bool) -> None:
+    kept, other = rows.feed("one", paused=paused), rows.feed("two")
+    news = Category.objects.create(slug="news", title="News")
+    other.categories.add(news)
+    merging.merge(kept.pk, [other.pk], NOW)
+    news.refresh_from_db()
+    assert (news.least_version > 0) == paused
+
+
 def test_nothing_is_merged_into_a_feed_that_is_gone() -> None:
     feed = rows.feed("one")
     assert merging.merge(0, [feed.pk], NOW) == 0
