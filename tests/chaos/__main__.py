@@ -14,8 +14,9 @@ from tests.flows.stack import Stack
 
 COLDS = 700
 """Files of each origin, each of which is asked for once: ten minutes of them, and a flood."""
-SECONDS = 420
-"""For the faults. Starting, settling and judging take up to three minutes more."""
+SECONDS = 600
+"""For all of it. Faults are begun as long as there is time to recover, to settle and to judge."""
+AFTERWARDS_SECONDS = invariants.SETTLED_SECONDS + 40
 
 
 def main() -> int:
@@ -29,7 +30,8 @@ def main() -> int:
         found = held.enter_context(means.running(stack.data, folder, NAMED, HOSTS["named"]))
         stack.environment |= found.clock.environment if found.clock else {}
         world = held.enter_context(running(stack, folder, found, colds=COLDS))
-        suffered = schedule.run(world, chosen, given.seconds, lambda line: print(line, file=sys.stderr, flush=True))
+        seconds = began + given.seconds - AFTERWARDS_SECONDS - time.monotonic()
+        suffered = schedule.run(world, chosen, seconds, lambda line: print(line, file=sys.stderr, flush=True))
         world.client.leave()
         wrong = invariants.violations(world, suffered)
         print(table(suffered, world.client.records))
@@ -50,7 +52,7 @@ def everything() -> list[faults.Fault]:
 
 def _given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long faults may take together")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long all of it may take")
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="faults whose names have one of these")
     return parser.parse_args()
 
