@@ -18,6 +18,11 @@ for _, set in ipairs(back > 5000 and {claims, leases} or {}) do
   local all = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES')
   for place = 1, #all, 2 do redis.call('ZADD', set, tonumber(all[place + 1]) - back, all[place]) end
 end
+-- Nor does anything stand for longer: marks and locks, of whoever they are.
+for _, key in ipairs(back > 5000 and redis.call('KEYS', '*') or {}) do
+  local left = redis.call('PTTL', key)
+  if left > back then redis.call('PEXPIRE', key, left - back) end
+end
 
 for _, work in ipairs(due(leases)) do
   local claim = held(work, 'lapses')

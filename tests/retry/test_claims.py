@@ -270,6 +270,17 @@ def test_a_lease_lapses_in_time_though_the_clock_was_set_back_since(work: Work, 
     assert [what for what, *_ in swept()] == [b"again"]
 
 
+def test_a_mark_stands_no_longer_though_the_clock_was_set_back_since(work: Work, servers: RedisServers) -> None:
+    state, hour = servers.state.client, 3_600_000
+    state.set("mark", 1, px=hour + 10_000)
+    state.set("new mark", 1, px=60_000)
+    assert swept() == []
+    state.incrby("retry:clock", hour)
+    assert swept() == []
+    assert 0 < state.pttl("mark") <= 10_000
+    assert 50_000 < state.pttl("new mark") <= 60_000
+
+
 def test_a_renewed_lease_is_not_swept(work: Work, servers: RedisServers) -> None:
     token = begun(work).token
     start(work, token)
