@@ -17,6 +17,7 @@ class Fault:
     """Something that goes wrong for so long. `holding` begins it, and ends it on leaving.
 
     `breaks_connections` when clients may lose their connections by it, which nothing can spare them.
+    `ages_tickets` when the tickets of clients that are being redirected are too old by it, or not issued yet.
     `lacks` says what a machine lacks to make it, if it lacks anything.
     """
 
@@ -24,6 +25,7 @@ class Fault:
     holding: Callable[[World], AbstractContextManager[None]]
     seconds: float = 0
     breaks_connections: bool = False
+    ages_tickets: bool = False
     lacks: str = ""
 
 

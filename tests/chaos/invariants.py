@@ -53,15 +53,21 @@ def violations(world: World, suffered: Sequence[Suffered]) -> list[str]:
 def of_answers(records: Sequence[Record], suffered: Sequence[Suffered]) -> Iterator[str]:
     """Of every visit: right bytes, an honest refusal, or a connection that a killed front broke. And in time."""
     excused = [one for one in suffered if one.fault.breaks_connections and not one.skipped]
+    aged = [one for one in suffered if one.fault.ages_tickets and not one.skipped]
     for end in (End.WRONG, End.DISHONEST, End.HUNG):
-        yield from _shown(end.value, [record for record in records if record.end is end])
+        found = [record for record in records if record.end is end]
+        yield from _shown(end.value, [one for one in found if not (_has_old_ticket(one) and _met_any(one, aged))])
     broken = [record for record in records if record.end is End.BROKEN]
-    yield from _shown("broken without cause", [one for one in broken if not any(_met(one, each) for each in excused)])
+    yield from _shown("broken without cause", [one for one in broken if not _met_any(one, excused)])
     yield from _shown(f"an answer above {HANG_SECONDS} s", [one for one in records if one.slowest > HANG_SECONDS])
 
 
-def _met(record: Record, suffered: Suffered) -> bool:
-    return record.ended >= suffered.began and record.began <= suffered.over
+def _has_old_ticket(record: Record) -> bool:
+    return record.statuses[-2:] == (302, 403)
+
+
+def _met_any(record: Record, suffered: Sequence[Suffered]) -> bool:
+    return any(record.ended >= one.began and record.began <= one.over for one in suffered)
 
 
 def _shown(what: str, records: Sequence[Record]) -> Iterator[str]:

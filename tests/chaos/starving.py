@@ -37,8 +37,8 @@ def of_others(names: bool) -> list[Fault]:
 def of_the_clock(clock: bool) -> list[Fault]:
     lacks = "" if clock else means.NO_CLOCK
     return [
-        Fault("clock an hour ahead", partial(_stepped, HOUR), 10, lacks=lacks),
-        Fault("clock an hour behind", partial(_stepped, -HOUR), 10, lacks=lacks),
+        Fault("clock an hour ahead", partial(_stepped, HOUR), 10, ages_tickets=True, lacks=lacks),
+        Fault("clock an hour behind", partial(_stepped, -HOUR), 10, ages_tickets=True, lacks=lacks),
     ]
 
 

@@ -2,6 +2,7 @@
 
 import socket
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -54,6 +55,14 @@ def test_a_connection_may_break_only_while_the_front_is_killed() -> None:
     assert [*of_answers([record(End.BROKEN)], [suffered(front)])] == []
     assert len([*of_answers([record(End.BROKEN)], [suffered(other)])]) == 1
     assert len([*of_answers([record(End.BROKEN, began=30)], [suffered(front)])]) == 1
+
+
+def test_a_ticket_may_be_too_old_only_while_the_clock_is_set() -> None:
+    clock, other = (Fault("a", kills()[0].holding, ages_tickets=ages) for ages in (True, False))
+    refused = replace(record(End.DISHONEST), statuses=(302, 403))
+    assert [*of_answers([refused], [suffered(clock)])] == []
+    assert len([*of_answers([refused], [suffered(other)])]) == 1
+    assert len([*of_answers([replace(refused, statuses=(403,))], [suffered(clock)])]) == 1
 
 
 def test_an_answer_that_takes_too_long_counts_though_it_is_right() -> None:
