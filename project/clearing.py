@@ -1,6 +1,7 @@
 """`python -m project.clearing PID_FILE SOCKET [ADDRESS…] -- COMMAND…`: ends what a killed nginx left, becomes nginx.
 
-The workers of a master that was killed go on listening, and its unix socket stays: a new master could not start.
+The workers of a master that was killed go on listening, and its unix socket stays: a new master could not start. What
+they had of bodies on the disk stays as well, and nginx never looks at it again.
 """
 
 import os
@@ -9,6 +10,9 @@ import sys
 from pathlib import Path
 
 from . import listening
+
+TEMPORARY = ("body", "proxy")
+"""Folders beside nginx' configuration that hold what clients send, and what is sent to them slowly."""
 
 
 def main(pid_file: str, socket: str, *rest: str) -> None:
@@ -20,9 +24,18 @@ def main(pid_file: str, socket: str, *rest: str) -> None:
         except ProcessLookupError:
             continue
     Path(socket).unlink(missing_ok=True)
+    remove_bodies(Path(pid_file).parent)
     if descriptors := listening.opened(addresses):
         os.environ[listening.VARIABLE] = descriptors
     os.execvp(command[0], command)  # noqa: S606  a list of our own
+
+
+def remove_bodies(directory: Path) -> None:
+    """Removes temporary files. Workers that still answer their clients have theirs open, and need no names."""
+    for folder in TEMPORARY:
+        for file in (directory / folder).rglob("*"):
+            if not file.is_dir():
+                file.unlink(missing_ok=True)
 
 
 def leftovers(pid_file: Path, processes: Path = Path("/proc")) -> list[int]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from project.clearing import leftovers
+from project.clearing import leftovers, remove_bodies
 
 MASTER = 100
 PROCESSES = {
@@ -42,3 +42,14 @@ def test_without_a_last_master_nothing_is_found(text: str | None, tmp_path: Path
     if text is not None:
         (tmp_path / "nginx.pid").write_text(text)
     assert leftovers(tmp_path / "nginx.pid", processes) == []
+
+
+def test_bodies_that_a_killed_nginx_left_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    left = [tmp_path / "body" / "0000000001", tmp_path / "proxy" / "1" / "02" / "0000000021"]
+    kept = tmp_path / "site.conf"
+    for file in (*left, kept):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    remove_bodies(tmp_path)
+    assert [file.exists() for file in (*left, kept)] == [False, False, True]
+    assert left[1].parent.is_dir()  # which an nginx that runs expects
