@@ -25,6 +25,7 @@ from benchmarks import (
     mirroring,
     misses,
     ordering,
+    overload,
     painting,
     pings,
     prewarming,
@@ -33,6 +34,7 @@ from benchmarks import (
     scan,
     seeding,
     single_flight,
+    soak,
     swallowing,
     traffic,
     wake,
@@ -61,6 +63,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "priority": priority.measure,
     "single_flight": single_flight.measure,
     "misses": misses.measure,
+    "overload": overload.measure,
     "idle": idle.measure,
     "painting": painting.measure,
     "changes": changes.measure,
@@ -84,6 +87,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
 
 ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {
     "redirects": redirects.measure,
+    "soak": soak.measure,
     "peers_cached": peers_cached.measure,
     "peers_isolation": peers_isolation.measure,
     "peers_herd": peers_herd.measure,
