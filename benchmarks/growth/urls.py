@@ -17,7 +17,7 @@ CURVES = {
 
 
 def measure() -> Iterator[Figure | Note]:
-    """With SQLite. No bytes: what storing them takes does not depend on how many there are."""
+    """CPU of the process that does it, with SQLite. No bytes: storing those does not depend on how many there are."""
     yield from drawn("urls", _charts)
 
 
@@ -29,4 +29,4 @@ def _charts() -> list[Chart]:
         Curve(name, [(size, one[key] * 1e6) for size, one in zip(SIZES, found, strict=True)])
         for key, name in CURVES.items()
     ]
-    return [Chart("Mirrored URLs, time of each", "URLs that are known", "µs", curves)]
+    return [Chart("Mirrored URLs, CPU of each", "URLs that are known", "µs", curves)]

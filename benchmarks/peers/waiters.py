@@ -9,7 +9,7 @@ from benchmarks.peers.sites import Content, Site
 CONTENTS = 40
 """That so many clients share at a time."""
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.3, 5.0
-ARRIVING_AT_ONCE, BETWEEN_SECONDS = 100, 0.02
+ARRIVING_AT_ONCE, BETWEEN_SECONDS = 100, 0.2
 SETTLED_SECONDS = 1.0
 
 
