@@ -25,6 +25,8 @@ from .work import SCANNED, scan_work
 
 LEAST_WAIT = timedelta(seconds=1)
 """A feed whose host is left alone is put off for so long at the least."""
+MOST_SCAN = timedelta(minutes=5)
+"""No scan goes on for as long."""
 
 
 @dataclass(slots=True)
@@ -121,7 +123,8 @@ def _mark(begun: Mapping[int, Due], claimed: set[int], scan: Scan | None, now: d
     with transaction.atomic():
         locking.lock(Feed.objects.filter(pk__in={*begun, *claimed}))
         rows = Feed.objects.filter(pk__in=begun)
-        done = set(rows.filter(checked_at__gte=now).values_list("pk", flat=True))
+        # What was stored much later than now was stored before the clock was set back.
+        done = set(rows.filter(checked_at__range=(now, now + MOST_SCAN)).values_list("pk", flat=True))
         again = {pk for pk, one in begun.items() if one.was_in_hand}
         rows.filter(pk__in=again - done).update(handed_over_at=now)
         rows.exclude(pk__in=again | done).update(handed_over_at=now, scan=scan)

@@ -205,6 +205,13 @@ def test_a_feed_that_did_not_come_back_is_handed_over_again(gathering: RedisServ
     assert jobs(gathering) == [URL]
 
 
+def test_a_flagged_feed_is_fetched_though_the_clock_was_set_back_since_it_was_stored(gathering: RedisServers) -> None:
+    one = subscribe(URL, checked_at=datetime.now(UTC) + timedelta(hours=1))
+    flagging.flag([one.pk], datetime.now(UTC))
+    assert scan() == 1
+    assert jobs(gathering) == [URL]
+
+
 def test_what_comes_back_while_a_scan_goes_on_is_not_fetched_again(
     gathering: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
