@@ -31,7 +31,7 @@ def in_turn(*behaviours: Behaviour) -> Behaviour:
 def leftovers(servers: RedisServers) -> list[bytes]:
     """What is in the frontier and the claims besides what was learnt and remembered."""
     kept = (b"fetch:domain", b"fetch:token", b"fetch:idle", b"fetch:queued", b"fetch:evidence", b"retry:d")
-    kept_too = (b"retry:token", b"retry:started", b"retry:failure", b"fetch:stalls", b"fetch:fetchers")
+    kept_too = (b"retry:token", b"retry:started", b"retry:failure", b"fetch:stalls", b"fetch:fetchers", b"fetch:clock")
     return [key for key in servers.state.client.scan_iter() if not key.startswith(kept + kept_too)]
 
 
