@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 from multidict import CIMultiDict
+from pytest_django import Settings
 
 from resources.api import tokens
 from resources.api.models import ApiToken
@@ -37,6 +38,14 @@ TIMING = Timing(0, 0.1)
 def batch() -> Batch:
     """A finished list of one URL."""
     return finished("a")
+
+
+@pytest.fixture
+def fresh(batch: Batch) -> Batch:
+    """The same, finished just now."""
+    batch.finished_at = timezone.now()
+    batch.save()
+    return batch
 
 
 def finished(name: str, webhook: str = HOOK) -> Batch:
@@ -67,7 +76,8 @@ def jobs() -> list[Claimed]:
     return found
 
 
-def test_the_call_is_a_post_of_the_summary(batch: Batch) -> None:
+def test_the_call_is_a_post_of_the_summary(batch: Batch, settings: Settings) -> None:
+    settings.MIRROR_WEBHOOK_SECONDS = 1e9  # it was finished at a date of the tests
     call = TASK.fetch(*arguments(batch))
     assert (call.method, call.url) == ("POST", HOOK)
     assert call.headers["Content-Type"] == "application/json"
@@ -99,25 +109,24 @@ def test_whoever_has_the_secret_can_check_the_signature(batch: Batch, settings: 
 
 
 @pytest.mark.parametrize("outcome", [answered(200), answered(204), failed(Failure.TOO_BIG, 200)])
-def test_an_answer_of_2xx_is_the_end_whatever_it_says(batch: Batch, outcome: Fetched | Failed) -> None:
-    assert TASK.prepare(outcome, *arguments(batch)) == {}
-    batch.refresh_from_db()
-    assert batch.told_at
-    assert (batch.calls, batch.call_at) == (1, None)
+def test_an_answer_of_2xx_is_the_end_whatever_it_says(fresh: Batch, outcome: Fetched | Failed) -> None:
+    assert TASK.prepare(outcome, *arguments(fresh)) == {}
+    fresh.refresh_from_db()
+    assert fresh.told_at
+    assert (fresh.calls, fresh.call_at) == (1, None)
     with pytest.raises(PreparationError):
-        TASK.fetch(*arguments(batch))
+        TASK.fetch(*arguments(fresh))
 
 
-def test_a_call_that_fails_is_made_again_later_and_later(batch: Batch) -> None:
-    Batch.objects.update(finished_at=timezone.now())
+def test_a_call_that_fails_is_made_again_later_and_later(fresh: Batch) -> None:
     pauses = []
     for _ in range(9):
         with pytest.raises(PreparationError) as error:
-            TASK.prepare(failed(), *arguments(batch))
+            TASK.prepare(failed(), *arguments(fresh))
         pauses.append(error.value.retry_seconds)
     assert pauses == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]
-    batch.refresh_from_db()
-    assert (batch.calls, batch.told_at, batch.answer) == (9, None, "the server answered 500")
+    fresh.refresh_from_db()
+    assert (fresh.calls, fresh.told_at, fresh.answer) == (9, None, "the server answered 500")
 
 
 def test_after_a_day_it_is_given_up(batch: Batch) -> None:
@@ -145,10 +154,10 @@ def test_whoever_sent_the_list_is_told_of_no_address_of_a_private_network(batch:
     assert "this " in progress.webhook_stands(batch, NOW).lower()
 
 
-def test_a_redirect_that_leaves_the_body_behind_is_no_call(batch: Batch) -> None:
+def test_a_redirect_that_leaves_the_body_behind_is_no_call(fresh: Batch) -> None:
     with pytest.raises(PreparationError):
-        TASK.prepare(answered(200, Hop(HOOK, 302)), *arguments(batch))
-    assert TASK.prepare(answered(200, Hop(HOOK, 308)), *arguments(batch)) == {}
+        TASK.prepare(answered(200, Hop(HOOK, 302)), *arguments(fresh))
+    assert TASK.prepare(answered(200, Hop(HOOK, 308)), *arguments(fresh)) == {}
 
 
 def test_two_lists_are_two_calls_to_one_address(batch: Batch, redis_servers: RedisServers) -> None:
