@@ -12,7 +12,7 @@ from benchmarks.running import run
 from tests.flows.stack import Stack, eventually
 from tests.resources.tiles import builders
 
-PHASES, ROUNDS = 4, 100
+PHASES, ROUNDS = 2, 100
 SEGMENTS = 100_000
 PREPARATION_SECONDS = 0.1
 BEGUN = 10
