@@ -7,6 +7,7 @@ import atexit
 import logging
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -96,8 +97,9 @@ class _Buffer:
 
 
 def _write_forever() -> None:
-    pause = threading.Event()
-    while not pause.wait(settings.MIRROR_TALLY_SECONDS):
+    """Until there is no pause any more: who counts writes it then."""
+    while pause_seconds := settings.MIRROR_TALLY_SECONDS:
+        time.sleep(pause_seconds)
         flush()
 
 

@@ -92,6 +92,10 @@ def test_the_process_writes_by_itself(settings: Any) -> None:
         tallies.count("new", 2, NOW)
         assert written.wait(10)
     finally:
+        settings.MIRROR_TALLY_SECONDS = 0
+        thread = tallies._buffer._thread
+        assert thread
+        thread.join(10)
         tallies.add = original
-        settings.MIRROR_TALLY_SECONDS = 3600
+    assert not thread.is_alive()
     assert counted() == {("10", "new"): 2}
