@@ -67,6 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
         assert isinstance(self.server, _Server)
         origin = self.server.origin
         asked = Asked(self.command, self.path, {name.lower(): value for name, value in self.headers.items()})
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))  # else the proxy fails to send it, now and then
         origin.asked.append(asked)
         answer = origin.answer(asked)
         self.close_connection = True
