@@ -49,11 +49,9 @@ class Instance:
         ]
 
     async def close(self) -> None:
-        pending = set(self._tasks)
-        while pending:  # until Python 3.12, wait_for can swallow a cancellation (python/cpython#86296)
-            for task in pending:
-                task.cancel()
-            _, pending = await asyncio.wait(pending, timeout=0.2)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
         for client in self._clients.values():
             await client.aclose()
         if self._front:

@@ -148,7 +148,8 @@ class Claiming:
         """Waits until its claim has ended; why it has failed, if it has. Whoever dies over it is replaced meanwhile."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), LOOK_AGAIN_SECONDS)
+                async with asyncio.timeout(LOOK_AGAIN_SECONDS):
+                    await ended.wait()
             ended.clear()
             reply = await self._execute(claims.looking(work.key))
             match standings.standing(reply):

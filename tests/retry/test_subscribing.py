@@ -1,4 +1,4 @@
-"""Subscriptions: that one is renewed when its server falls silent without closing the connection."""
+"""Subscriptions: one is renewed when its server falls silent without closing the connection, and ends when told."""
 
 import asyncio
 from pathlib import Path
@@ -56,5 +56,21 @@ def test_a_subscription_whose_server_falls_silent_is_renewed(
             finally:
                 listening.cancel()
                 await asyncio.wait([listening])
+
+    asyncio.run(scene())
+
+
+def test_a_subscription_that_is_cancelled_at_any_moment_ends(redis_servers: RedisServers) -> None:
+    async def scene() -> None:
+        subscribed = asyncio.Event()
+        steps = 0
+        while not subscribed.is_set():
+            listening = asyncio.create_task(subscribing.listen_forever("ends", lambda _: subscribed.set()))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            listening.cancel()
+            _, left = await asyncio.wait([listening], timeout=2)
+            assert not left, f"cancelled at step {steps}"
+            steps += 1
 
     asyncio.run(scene())

@@ -30,7 +30,8 @@ class Waking:
         self._earlier.clear()
         while (left := self._wakes_at - time.monotonic()) > 0:
             try:
-                await asyncio.wait_for(self._earlier.wait(), left)
+                async with asyncio.timeout(left):
+                    await self._earlier.wait()
             except TimeoutError:
                 return
             self._earlier.clear()
