@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from .paths import DataDirectory, RuntimeDirectory
 
 # Painting may take all processors. What is there already is answered first, then what is waited for is painted,
-# then what takes the place of stale content, then what somebody may want.
-PAINTING, REFRESHING, WARMING = 5, 10, 15
+# then what takes the place of stale content; what somebody may want only where nobody else has a use for a processor:
+# a process that is merely niced keeps it for a slice of time when others wake up.
+PAINTING, REFRESHING = ("nice", "-n", "5"), ("nice", "-n", "10")
 
 
 # Of what answers nobody. What checks would import takes memory for good; they were run before anything was started.
@@ -31,6 +32,7 @@ class Plan:
     paint_workers: int = 2
     retry_timeout_seconds: float = 25
     launcher: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
     listening: tuple[str, ...] = ()
 
 
@@ -96,23 +98,25 @@ def _instances(plan: Plan) -> Iterator[Process]:
 
 
 def _workers(plan: Plan) -> Iterator[Process]:
-    yield _worker(plan, "paint-now", ("paint.now",), plan.paint_workers, nice=PAINTING)
-    yield _worker(plan, "paint-refresh", ("paint.refresh",), 1, nice=REFRESHING)
-    yield _worker(plan, "paint-warm", ("paint.warm",), 1, nice=WARMING)
+    yield _worker(plan, "paint-now", ("paint.now",), plan.paint_workers, scheduled=PAINTING)
+    yield _worker(plan, "paint-refresh", ("paint.refresh",), 1, scheduled=REFRESHING)
+    yield _worker(plan, "paint-warm", ("paint.warm",), 1, scheduled=plan.idle)
     yield _worker(plan, "work", ("work",), 1)
     beat = (*plan.launcher, plan.python, "-m", "celery", "-A", "project", "--quiet", "beat", "--pidfile=")
     yield Process("beat", beat, priority=60, environment=WORKER)
 
 
 def _small_workers(plan: Plan) -> Iterator[Process]:
-    yield _worker(plan, "paint-now", ("paint.now", "paint.refresh", "paint.warm"), 1, nice=PAINTING)
+    yield _worker(plan, "paint-now", ("paint.now", "paint.refresh", "paint.warm"), 1, scheduled=PAINTING)
     yield _worker(plan, "work", ("work",), 2, "--pool", "threads", "--beat")
 
 
-def _worker(plan: Plan, name: str, queues: tuple[str, ...], concurrency: int, *options: str, nice: int = 0) -> Process:
+def _worker(
+    plan: Plan, name: str, queues: tuple[str, ...], concurrency: int, *options: str, scheduled: tuple[str, ...] = ()
+) -> Process:
     command = (
         *plan.launcher,
-        *(("nice", "-n", str(nice)) if nice else ()),
+        *scheduled,
         *(plan.python, "-m", "celery", "-A", "project", "--quiet", "worker"),
         *("--queues", ",".join(queues), "--concurrency", str(concurrency), "--hostname", f"{name}@%h"),
         *("--without-gossip", "--without-mingle", *options),

@@ -137,6 +137,7 @@ def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str],
         paint_workers=settings.PAINT_WORKERS,
         retry_timeout_seconds=settings.DEFAULT_RETRY_TIMEOUT,
         launcher=starting.launcher(),
+        idle=starting.idle(),
         listening=tuple(filter(None, (f"{settings.LISTEN}:{settings.PORT}", waiting.listen))),
     )
 

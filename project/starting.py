@@ -53,6 +53,12 @@ def launcher() -> tuple[str, ...]:
     return (setpriv, "--pdeathsig", "TERM") if setpriv else ()
 
 
+def idle() -> tuple[str, ...]:
+    """A command prefix that gives a process what no other has a use for: sched(7) where util-linux is, else niced."""
+    chrt = shutil.which("chrt")
+    return (chrt, "--idle", "0") if chrt else ("nice", "-n", "19")
+
+
 def make_directories(data: DataDirectory, runtime: RuntimeDirectory) -> None:
     """Makes the directories. Raises StartError where one cannot be used safely."""
     for root in (data.root, runtime.root):

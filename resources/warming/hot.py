@@ -1,7 +1,9 @@
 """The front's hot cache, filled by asking the front itself, as people would ask it."""
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -10,8 +12,11 @@ from django.conf import settings
 
 from retry.front import Front
 
-AT_ONCE = 8
-"""So many requests wait for main's answer at a time: clients of its other threads go first."""
+RESTS = 2
+"""So many times as long as an answer took nothing is asked: the rest of main's time is for clients."""
+
+MOST_WANTED = 2000
+"""So many addresses wait to be asked for, what is worth most before. Those beyond are left to the first who asks."""
 
 
 def hosts() -> list[str]:
@@ -22,30 +27,55 @@ def hosts() -> list[str]:
 
 
 class HotCache:
-    """Asks for contents once they are in the cache. Does nothing where no front is known."""
+    """Asks for contents that are in the cache by now, one after the other. Does nothing where no front is known."""
 
     def __init__(self, base: str, names: Sequence[str]) -> None:
+        self.filled = 0
+        """So many addresses the front can answer by itself."""
         self._base, self._names = base, names
-        self._places = asyncio.Semaphore(AT_ONCE)
-        self._front: Front | None = None
+        self._wanted: asyncio.Queue[str] = asyncio.Queue(MOST_WANTED)
+        self._asking: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._front = Front(self._base) if self._base else None
+        if self._base:
+            self._asking = asyncio.create_task(self._ask_forever())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._front:
-            await self._front.close()
+        if self._asking:
+            self._asking.cancel()
+            await asyncio.wait({self._asking})
 
-    async def fill(self, addresses: Iterable[str]) -> int:
-        """How many of the addresses the front can answer by itself now."""
-        asked = [self._ask(name, address) for address in addresses for name in self._names]
-        return sum(await asyncio.gather(*asked)) // max(1, len(self._names))
+    def want(self, addresses: Iterable[str]) -> None:
+        """Has the addresses asked for, as long as not too many wait."""
+        if self._asking:
+            with suppress(asyncio.QueueFull):
+                for address in addresses:
+                    self._wanted.put_nowait(address)
 
-    async def _ask(self, name: str, address: str) -> bool:
-        if self._front is None:
-            return False
-        async with self._places:
-            return await self._front.fill(name, address)
+    async def settle(self, stopped: asyncio.Event) -> None:
+        """Waits until all that is wanted was asked for, or it is stopped."""
+        if self._asking:
+            waits = asyncio.create_task(self._wanted.join()), asyncio.create_task(stopped.wait())
+            await asyncio.wait({*waits, self._asking}, return_when=asyncio.FIRST_COMPLETED)
+            for each in waits:
+                each.cancel()
+
+    async def _ask_forever(self) -> None:
+        front = Front(self._base)
+        try:
+            while True:
+                address = await self._wanted.get()
+                self.filled += all([await _ask(front, name, address) for name in self._names])
+                self._wanted.task_done()
+        finally:
+            await front.close()
+
+
+async def _ask(front: Front, name: str, address: str) -> bool:
+    began = time.monotonic()
+    filled = await front.fill(name, address)
+    await asyncio.sleep(RESTS * (time.monotonic() - began))
+    return filled

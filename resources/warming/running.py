@@ -76,9 +76,11 @@ class Run:
                         if not batch:
                             break
                         await self._begin(batch, group)
+            await self._hot.settle(self._stopped)
         except ExceptionGroup as failed:
             self._break(failed)
         finally:
+            self.tally.hot = self._hot.filled
             listening.cancel()
             await asyncio.wait({listening})
 
@@ -127,7 +129,8 @@ class Run:
         """For so long, or until it is stopped."""
         if seconds > 0:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopped.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await self._stopped.wait()
 
     async def _prepare(self, piece: Piece, seen: Wanted) -> None:
         try:
@@ -135,8 +138,7 @@ class Run:
             if isinstance(outcome, Failure):
                 await self._fail(piece, outcome)
                 return
-            filled = await self._hot.fill(wanted.address for wanted in piece.wanted)
-            self.tally.hot += filled  # now: other pieces have added theirs meanwhile
+            self._hot.want(wanted.address for wanted in piece.wanted)
             self._settle(outcome, len(piece.wanted) if outcome == "prepared" else 0)
         finally:
             self._places.release()

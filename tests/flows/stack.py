@@ -218,7 +218,9 @@ class Stack(Site):
     def start_command(self, *arguments: str) -> "subprocess.Popen[str]":
         """Starts a management command on the stack; whoever calls ends it."""
         command = [sys.executable, "manage.py", *arguments]
-        return subprocess.Popen(command, cwd=ROOT, env=self._managed(), stdout=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            command, cwd=ROOT, env=self._managed(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
 
     def _managed(self) -> dict[str, str]:
         return {**self.environment, "PUBLIC_URL": self.base_url}

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import time
 from argparse import ArgumentTypeError
@@ -31,6 +32,9 @@ from retry.errors import StoreUnavailable
 
 VARIANTS = {"png": Variant(), "webp": Variant(1, "webp"), "png@2x": Variant(2), "webp@2x": Variant(2, "webp")}
 SAID_EVERY_SECONDS = 10.0
+NICE = 15
+"""As a process of its own it leaves the processors to those who serve and paint."""
+
 MOST_SECONDS = 31_536_000
 MOST_TILES_A_SECOND = 1_000_000
 GO_ON = "To go on, give the same options and --continue."
@@ -63,6 +67,10 @@ class Command(BaseCommand):
         )
         add("--every", type=_seconds, metavar="SECONDS", help="does it again and again, so often")
         add("--prune", action="store_true", help="removes tiles from the cache that nobody can be served; no more")
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        os.nice(NICE)
+        super().run_from_argv(argv)
 
     def handle(self, *args: Any, **options: Any) -> None:
         with failing_clearly(GO_ON):

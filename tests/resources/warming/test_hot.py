@@ -1,0 +1,88 @@
+"""The front's hot cache: filled one address after the other, as many as there is room for, and not for ever."""
+
+import asyncio
+
+import pytest
+
+from resources.warming import hot
+from resources.warming.hot import HotCache
+from retry.front import Front
+
+NAMES = ["maps.example", "www.maps.example"]
+
+
+class Asked(list[tuple[str, str]]):
+    """What the front was asked for. It answers when it is told to; one of its names has no tile of `/bad`."""
+
+    def __init__(self) -> None:
+        self.answers = asyncio.Event()
+        self.most = self.now = 0
+
+    async def answer(self, host: str, address: str) -> bool:
+        self.append((host, address))
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await self.answers.wait()
+        self.now -= 1
+        return (host, address) != (NAMES[1], "/bad")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    found = Asked()
+
+    async def fill(_: Front, host: str, address: str) -> bool:
+        return await found.answer(host, address)
+
+    monkeypatch.setattr(Front, "fill", fill)
+    return found
+
+
+def test_it_is_asked_under_each_name_one_after_the_other(asked: Asked) -> None:
+    async def scene() -> None:
+        asked.answers.set()
+        async with HotCache("http://front", NAMES) as cache:
+            cache.want(["/a", "/bad"])
+            cache.want(["/b"])
+            await cache.settle(asyncio.Event())
+            assert cache.filled == 2
+
+    asyncio.run(scene())
+    assert asked == [(name, address) for address in ("/a", "/bad", "/b") for name in NAMES]
+    assert asked.most == 1
+
+
+def test_what_there_is_no_room_for_is_left_to_others(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hot, "MOST_WANTED", 2)
+
+    async def scene() -> None:
+        async with HotCache("http://front", NAMES[:1]) as cache:
+            cache.want(["/1", "/2", "/3"])
+            cache.want(["/4"])
+            asked.answers.set()
+            await cache.settle(asyncio.Event())
+
+    asyncio.run(scene())
+    assert [address for _, address in asked] == ["/1", "/2"]
+
+
+def test_who_stops_does_not_wait_for_it(asked: Asked) -> None:
+    async def scene() -> None:
+        stopped = asyncio.Event()
+        async with asyncio.timeout(2), HotCache("http://front", NAMES) as cache:
+            cache.want(["/a"])
+            asyncio.get_running_loop().call_later(0.01, stopped.set)
+            await cache.settle(stopped)
+            assert cache.filled == 0
+
+    asyncio.run(scene())
+
+
+def test_without_a_front_nothing_waits() -> None:
+    async def scene() -> None:
+        async with asyncio.timeout(2), HotCache("", NAMES) as cache:
+            cache.want(["/a"])
+            await cache.settle(asyncio.Event())
+            assert cache.filled == 0
+
+    asyncio.run(scene())
