@@ -64,13 +64,13 @@ def _take(feed_id: int, url: str, delivery: Delivery, *, is_last: bool) -> Store
         feed = Feed.objects.filter(pk=feed_id, url=url, fetched_at__isnull=False).first()
         if feed is None:
             return Stored.GONE
-        if feed.fetch_began_at is not None and feed.fetch_began_at >= delivery.received_at:
+        now = datetime.now(UTC)
+        if feed.fetch_began_at is not None and delivery.received_at <= feed.fetch_began_at <= now:
             return Stored.OVERTAKEN
         kept = Kept.of(feed)
         reading = _read(feed, kept, delivery)
         if reading is None:
             return None
-        now = datetime.now(UTC)
         stored = delivering.store(feed, kept, reading, delivery.received_at, now, is_last=is_last)
         if stored is not Stored.AGAIN:
             return stored

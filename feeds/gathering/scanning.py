@@ -12,7 +12,7 @@ from resources.locks import Lock
 from retry import claims
 from retry.conf import conf as retry_conf
 
-from ..keeping import flagging, scans
+from ..keeping import clocks, flagging, scans
 from ..models import Scan
 from ..scheduling import simulating
 from ..scheduling.fetches import Fetch
@@ -42,6 +42,7 @@ def scan(now: datetime) -> int:
         if lock is None:
             return 0
         flagging.begin_scan()
+        clocks.set_right(now)
         scans.end_finished(now, bounding.least_seconds)
         chosen = due.due(now, min(room(), MOST))
         handed_over = _hand_over(ordered(chosen), lock, now) if chosen else 0

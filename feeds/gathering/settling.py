@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 
 from resources.apart import Allowance
-from resources.fetching.outcomes import Failed, Fetched, NotModified
+from resources.fetching.outcomes import Failed, Fetched, NotModified, Timing
 
 from ..deciding.checking import Read, Unchanged, Unreadable
 from ..deciding.standing import Hints
-from ..keeping import adding, flagging, storing
+from ..keeping import adding, clocks, flagging, storing
 from ..keeping.storing import Came, Kept, Stored
 from ..models import Feed
 from ..pushing import discovering
@@ -33,7 +33,7 @@ def settle(feed_id: int, url: str, outcome: Fetched | NotModified | Failed, now:
         if feed is None or feed.url != url:
             return Stored.GONE
         kept = Kept.of(feed) if isinstance(outcome, Fetched) else Kept({}, frozenset())
-        came, page = _came(feed, kept, outcome)
+        came, page = _came(feed, kept, outcome, now)
         stored = storing.store(feed, kept, came, now)
         if stored is Stored.STORED and page is not None and not isinstance(outcome, Failed):
             _discover(feed, page, outcome.head.url, now)
@@ -50,9 +50,9 @@ def _discover(feed: Feed, page: NoFeed, page_url: str, now: datetime) -> None:
         flagging.ask_for_scan()
 
 
-def _came(feed: Feed, kept: Kept, outcome: Fetched | NotModified | Failed) -> tuple[Came, NoFeed | None]:
+def _came(feed: Feed, kept: Kept, outcome: Fetched | NotModified | Failed, now: datetime) -> tuple[Came, NoFeed | None]:
     """What it is, and the web page that it may be."""
-    began_at = datetime.fromtimestamp(outcome.timing.started_at, UTC)
+    began_at = _began_at(outcome.timing, now)
     match outcome:
         case Failed():
             return Came(outcome, outcome, began_at), None
@@ -68,6 +68,12 @@ def _came(feed: Feed, kept: Kept, outcome: Fetched | NotModified | Failed) -> tu
                     return Came(outcome, found, began_at, reading), None
                 case NoFeed(why) as page:
                     return Came(outcome, Unreadable(why), began_at), page
+
+
+def _began_at(timing: Timing, now: datetime) -> datetime:
+    """Where the clock was set back meanwhile, a moment before it can have been."""
+    began_at = datetime.fromtimestamp(timing.started_at, UTC)
+    return began_at if began_at <= now else now - timedelta(seconds=timing.seconds) - clocks.AHEAD
 
 
 def _asked(said: Mapping[str, object]) -> Hints:

@@ -27,7 +27,7 @@ def store(feed: Feed, kept: Kept, reading: Reading, received_at: datetime, now: 
     The feed is in hand until the last of what was delivered is stored.
     """
     with storing.turn(), transaction.atomic():
-        if (missed := storing.missed_turn(feed, received_at)) is not None:
+        if (missed := storing.missed_turn(feed, received_at, now)) is not None:
             return missed
         storing.store_entries(feed, kept, reading, now, is_whole=False)
         news, changed = storing.has_news(feed, reading), bool(reading.rows)

@@ -76,7 +76,7 @@ class Came:
 def store(feed: Feed, kept: Kept, came: Came, now: datetime) -> Stored:
     """Stores what came for a feed as it was read, with its entries, before. Raises DatabaseError."""
     with turn(), transaction.atomic():
-        if (missed := missed_turn(feed, came.began_at)) is not None:
+        if (missed := missed_turn(feed, came.began_at, now)) is not None:
             return missed
         if came.reading is not None:
             store_entries(feed, kept, came.reading, now, is_whole=True)
@@ -93,15 +93,15 @@ def store(feed: Feed, kept: Kept, came: Came, now: datetime) -> Stored:
     return Stored.STORED
 
 
-def missed_turn(feed: Feed, began_at: datetime) -> Stored | None:
-    """Locks the row; why what began then is not stored, None where it is."""
+def missed_turn(feed: Feed, began_at: datetime, now: datetime) -> Stored | None:
+    """Locks the row; why what began then is not stored, None where it is. What began in the future says nothing."""
     stands = Feed.objects.select_for_update().filter(pk=feed.pk).values("fetch_began_at", "url").first()
     if stands is None or stands["url"] != feed.url:
         return Stored.GONE
     newer = stands["fetch_began_at"]
     if newer == feed.fetch_began_at:
         return None
-    return Stored.OVERTAKEN if newer is not None and newer >= began_at else Stored.AGAIN
+    return Stored.OVERTAKEN if newer is not None and began_at <= newer <= now else Stored.AGAIN
 
 
 def has_news(feed: Feed, reading: Reading | None) -> bool:

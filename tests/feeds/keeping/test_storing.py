@@ -69,6 +69,12 @@ def test_a_result_that_was_overtaken_changes_nothing(one: Feed) -> None:
     assert titles() == ["new"]
 
 
+def test_a_result_that_began_in_the_future_overtakes_nothing(one: Feed) -> None:
+    assert store(one, rss("of a clock that was ahead"), minutes(60)) is Stored.STORED
+    assert store(one, rss("new"), minutes(0)) is Stored.STORED
+    assert "new" in titles()
+
+
 def test_a_result_that_was_compared_with_what_is_no_more_is_compared_anew(one: Feed) -> None:
     one.refresh_from_db()
     kept = Kept.of(one)
