@@ -1,8 +1,19 @@
-"""Beat's scheduler, in memory: no file that a kill could leave damaged. It follows a clock that is set back."""
+"""Beat's scheduler, in memory: no file that a kill could leave damaged. It follows a clock that is set back.
 
+So does nginx on its machine then, which knows no other way.
+"""
+
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from celery import beat
+from django.conf import settings
+
+from project import forgetting
+from project.paths import DataDirectory
+
+NOTABLE = timedelta(seconds=10)
+"""A clock that is set back by less is corrected a little; what nginx keeps is not much older then."""
 
 
 class Scheduler(beat.Scheduler):
@@ -10,9 +21,10 @@ class Scheduler(beat.Scheduler):
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Publishes what is due. Returns seconds until something is due next."""
-        ahead = [
-            entry for entry in self.schedule.values() if entry.last_run_at and entry.last_run_at > entry.default_now()
-        ]
+        now = datetime.now(UTC)
+        ahead = [entry for entry in self.schedule.values() if entry.last_run_at and entry.last_run_at > now]
+        if any(entry.last_run_at > now + NOTABLE for entry in ahead if entry.last_run_at):
+            forgetting.forget(DataDirectory(settings.DATA_DIR).hot, settings.NGINX_PID_FILE)
         for entry in ahead:
             entry.last_run_at = entry.default_now()
         if ahead:

@@ -3,9 +3,11 @@
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from project import forgetting
 from tests.nginx.conftest import RunningFront
 from tests.nginx.origin import HOT, PRIVATE, Answer
 
@@ -128,3 +130,19 @@ def _comes_true(condition: Callable[[], bool], seconds: float = 5) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+def test_what_is_forgotten_is_asked_for_again(site: RunningFront) -> None:
+    for _ in range(2):
+        kept = site.get("/tiles/a")
+    site.main.answer = lambda _: Answer(headers=HOT, body=b"new")
+    assert kept.cached
+    assert site.get("/tiles/a").body == kept.body
+    assert forgetting.forget(site.front.data.hot, site.front.runtime.nginx_pid)
+    assert _comes_true(lambda: site.get("/tiles/a").body == b"new")
+    assert site.get("/tiles/a").cached
+    assert not any(word in site.log.read_text() for word in ("[crit]", "[alert]", "[emerg]"))
+
+
+def test_without_an_nginx_nothing_is_forgotten(site: RunningFront, tmp_path: Path) -> None:
+    assert not forgetting.forget(site.front.data.hot, tmp_path / "nginx.pid")

@@ -2,12 +2,15 @@
 
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 
-from project import schedule
+from project import forgetting, schedule
 from project.beating import Scheduler
 from project.celery import app
+from project.paths import DataDirectory
 from resources import tasks
 
 ENTRIES = [*schedule.ALWAYS, schedule.DEMO, schedule.PRUNING, schedule.TRAFFIC, schedule.READERS]
@@ -46,8 +49,11 @@ def test_a_clock_that_is_set_back_keeps_nothing_from_being_published(monkeypatch
     published: list[str] = []
     monkeypatch.setitem(beat.__dict__, "producer", None)  # which would connect
     monkeypatch.setattr(beat, "apply_entry", lambda entry, producer: published.append(entry.name))
+    forgotten: list[Path] = []
+    monkeypatch.setattr(forgetting, "forget", lambda hot, _: forgotten.append(hot))
     for entry in beat.schedule.values():  # published an hour ahead of the clock as it is now
         entry.last_run_at = entry.default_now() + timedelta(hours=1)
     for _ in range(100):
         time.sleep(min(max(beat.tick(), 0), 0.01))
     assert {*published} == {"often", "as often"}
+    assert forgotten == [DataDirectory(settings.DATA_DIR).hot], "once"
