@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 
 from resources.apart import Allowance
+from resources.clocks import AHEAD
 from resources.fetching.outcomes import Failed, Fetched, NotModified, Timing
 
 from ..deciding.checking import Read, Unchanged, Unreadable
 from ..deciding.standing import Hints
-from ..keeping import adding, clocks, flagging, storing
+from ..keeping import adding, flagging, storing
 from ..keeping.storing import Came, Kept, Stored
 from ..models import Feed
 from ..pushing import discovering
@@ -73,7 +74,7 @@ def _came(feed: Feed, kept: Kept, outcome: Fetched | NotModified | Failed, now: 
 def _began_at(timing: Timing, now: datetime) -> datetime:
     """Where the clock was set back meanwhile, a moment before it can have been."""
     began_at = datetime.fromtimestamp(timing.started_at, UTC)
-    return began_at if began_at <= now else now - timedelta(seconds=timing.seconds) - clocks.AHEAD
+    return began_at if began_at <= now else now - timedelta(seconds=timing.seconds) - AHEAD
 
 
 def _asked(said: Mapping[str, object]) -> Hints:

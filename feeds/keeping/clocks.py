@@ -10,11 +10,10 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
+from resources.clocks import AHEAD
+
 from ..models import Feed, Scan
 from .storing import turn
-
-AHEAD = timedelta(minutes=1)
-"""No moment that has passed lies further ahead than this, but by a clock that was."""
 
 AT_ONCE = 500
 """So many rows in one transaction."""

@@ -67,6 +67,7 @@ def feed(now: datetime) -> int:
         if lock is None:
             return 0
         until = time.monotonic() + PASS_SECONDS
+        wanting.set_right(now)
         _fail_expired(now)
         return sum(_feed_lane(lane, now, until) for lane in LANES)
 
@@ -178,8 +179,11 @@ def _room(lane: str) -> int:
 
 
 def _busy_hosts() -> list[str]:
+    """What is left alone for longer than anything is was noted by a clock that was ahead."""
+    now = time.time()
     with locks.state() as client:
-        found = cast(list[bytes], client.zrevrangebyscore(LATER, "+inf", time.time(), start=0, num=MOST_HOSTS))
+        most = now + MOST_LATER_SECONDS
+        found = cast(list[bytes], client.zrevrangebyscore(LATER, most, now, start=0, num=MOST_HOSTS))
     return [host.decode() for host in found]
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import F
 
+from resources.clocks import AHEAD
 from resources.fetching import conf as fetch_conf
 from resources.fetching.outcomes import Failed, Failure, Fetched, Hop, NotModified
 from resources.fetching.requests import Fetch
@@ -92,6 +93,8 @@ TASK = CallWebhook()
 
 def call_due(now: datetime) -> int:
     """Hands the calls that are due to the fetchers; how many. What is under way already stays as it is."""
+    ahead = Batch.objects.filter(told_at=None, call_at__gt=now, finished_at__gt=now + AHEAD)
+    ahead.update(finished_at=now, call_at=now)
     due = Batch.objects.filter(told_at=None, call_at__lte=now).order_by("call_at")
     handed = 0
     for batch in due[:MOST_AT_ONCE]:

@@ -10,6 +10,7 @@ from celery import current_app
 from django.db.models import Case, DateTimeField, F, Q, QuerySet, Value, When
 from kombu.exceptions import OperationalError
 
+from resources.clocks import AHEAD
 from resources.fetching.addressing import signed_urls
 from resources.fetching.outcomes import Failure
 
@@ -108,6 +109,13 @@ def feed_soon() -> None:
         current_app.send_task(FEED_TASK, queue=QUEUE, retry=False, ignore_result=True)
     except (OperationalError, OSError) as error:  # it has its turn every two seconds
         _log.warning("the feeder is not called", extra={"error": str(error)})
+
+
+def set_right(now: datetime) -> None:
+    """What was wanted by a clock that was ahead is due now, not when its hour comes again. Raises DatabaseError."""
+    ahead = Resource.objects.filter(state=State.WANTED, wanted_at__gt=now + AHEAD)
+    for keys in ordering.portions(ahead):
+        ordering.update(ahead.filter(pk__in=keys), wanted_at=now, due_at=now)
 
 
 def due(lane: Lane, now: datetime, most: int, but_hosts: Iterable[str] = (), *, expiring: bool = False) -> list[Due]:

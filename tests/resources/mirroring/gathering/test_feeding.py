@@ -16,6 +16,8 @@ from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.resources.fetching.handed_over import claimed, jobs, killed_in
 
+from .. import rows
+from ..rows import HOUR, resource
 from .mirrored import digest_of, feed, report
 
 pytestmark = pytest.mark.usefixtures("mirroring")
@@ -189,3 +191,13 @@ def fail_its_work(status: int) -> None:
     """As the sweeper, or a fetcher that puts it off for long."""
     error = PreparationError("It ended its fetcher twice.", status=status, retry_seconds=60)
     connections.execute(claims.finishing_failed(work_key(digest_of(URL)), 1, error, luck=0.5))
+
+
+def test_what_was_wanted_by_a_clock_that_was_ahead_is_handed_over_now(mirroring: RedisServers) -> None:
+    ahead, soon = datetime.now(UTC) + HOUR, datetime.now(UTC) + timedelta(seconds=20)
+    resource("ahead", wanted_at=ahead, due_at=ahead)
+    resource("later", due_at=ahead)
+    resource("soon", wanted_at=soon, due_at=soon)
+    mirroring.state.client.zadd(feeding.LATER, {"images.example.org": ahead.timestamp()})
+    assert feeding.feed(datetime.now(UTC)) == 1
+    assert jobs(mirroring) == [rows.url("ahead")]

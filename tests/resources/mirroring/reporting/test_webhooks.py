@@ -236,3 +236,12 @@ def test_a_list_is_called_for_when_it_is_finished_and_not_before(redis_servers: 
     store("a")
     batches.settle([batches.name_of(batch.pk)], NOW)
     assert call_due(NOW) == 1
+
+
+def test_a_list_that_was_finished_by_a_clock_that_was_ahead_is_called_for_now(
+    batch: Batch, redis_servers: RedisServers
+) -> None:
+    Batch.objects.update(finished_at=NOW + HOUR, call_at=NOW + HOUR)
+    assert call_due(NOW) == 1
+    batch.refresh_from_db()
+    assert (batch.finished_at, batch.call_at) == (NOW, NOW + webhooks.LOOK_AGAIN)
