@@ -15,7 +15,7 @@ from django.forms.fields import InvalidJSONInput
 from .models import WEEK_SECONDS, Layer
 from .tiles import conf
 from .tiles.errors import LayerError, SpeedsError
-from .tiles.keeping import allowing, apart, storing, touching, uploads
+from .tiles.keeping import allowing, apart, files, storing, touching, uploads
 from .tiles.keeping.touching import Change
 from .tiles.reading import geojson
 from .tiles.reading.compiling import CompiledLayer, CompiledSpeeds
@@ -201,7 +201,7 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
             case CompiledLayer() as compiled:
                 return storing.change_of(self.instance.slug, compiled, {}, touching.by_data_aside)
             case CompiledSpeeds() as compiled:
-                geometry = storing.read_file(self.instance.geometry_name)
+                geometry = files.read(self.instance.geometry_name)
                 return storing.change_by_speeds(self.instance, compiled, geometry, touching.aside)
             case None:
                 return None
@@ -215,7 +215,7 @@ def _measured(layer: Layer, sizing: Sizing) -> dict[str, Any]:
     """The field of the sides of the layer's blocks, measured anew; none, and they stay, when that fails."""
     try:
         job = apart.SizingJob(storing.read_layer(layer), sizing)
-        return storing.block_fields(apart.size_apart(job, allowing.allowance()))
+        return files.block_fields(apart.size_apart(job, allowing.allowance()))
     except (LayerError, OSError) as error:
         _log.warning("could not measure a layer's blocks", extra={"layer": layer.slug, "error": str(error)})
         return {}
@@ -225,7 +225,7 @@ def _compile_speeds(layer: Layer, speeds: Path) -> CompiledSpeeds:
     with uploads.folder(conf.uploads()) as folder:
         compiled = folder / "geometry.npz"
         try:
-            compiled.write_bytes(storing.read_file(layer.geometry_name))
+            compiled.write_bytes(files.read(layer.geometry_name))
         except FileNotFoundError as error:
             raise SpeedsError("The layer's geometry is lost. Load its GeoJSON again.") from error
         job = apart.SpeedsJob(compiled, speeds, conf.limits())
@@ -251,8 +251,8 @@ def _written(slug: str, compiled: CompiledLayer | CompiledSpeeds | None) -> dict
     """Writes the files of what was compiled. Answers the fields that name them."""
     match compiled:
         case CompiledLayer():
-            return storing.write_files(slug, compiled)
+            return files.write(slug, compiled)
         case CompiledSpeeds():
-            return storing.write_speeds(slug, compiled)
+            return files.write_speeds(slug, compiled)
         case None:
             return {}

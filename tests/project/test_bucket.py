@@ -9,7 +9,7 @@ from django.core.files.storage import storages
 from project import bucket
 from project.storing import storage_from
 from resources.tiles.errors import StorageError
-from resources.tiles.keeping import storing
+from resources.tiles.keeping import files
 from tests.flows.stack import free_port
 
 
@@ -23,7 +23,7 @@ def _unreachable(settings: Any) -> None:
 def test_a_bucket_that_cannot_be_reached_is_an_error_of_the_storage() -> None:
     began = time.monotonic()
     with pytest.raises(StorageError, match="the storage answered"):
-        storing.read_file("layers/jams/a.npz")
+        files.read("layers/jams/a.npz")
     assert time.monotonic() - began < bucket.ATTEMPTS * bucket.CONNECT_SECONDS + 10
 
 

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from resources import overview, tasks
 from resources.demo import converting, layers, loading, speeds
 from resources.models import Layer
-from resources.tiles.keeping import storing
+from resources.tiles.keeping import files, storing
 from resources.tiles.reading import points
 
 
@@ -211,7 +211,7 @@ def test_earthquakes_are_points_weighed_by_their_magnitude(client: Client) -> No
     call_command("demo")
     layer = Layer.objects.get(slug="earthquakes")
     assert (layer.kind, layer.segments) == ("points", 1635)
-    placed = points.read_points(storing.read_file(layer.geometry_name))
+    placed = points.read_points(files.read(layer.geometry_name))
     assert (placed.weights.min(), placed.weights.max()) == (0, 6.4)
     page = client.get("/").content.decode()
     assert 'data-layer="earthquakes"' in page

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from resources.management.failing import about, failing_clearly
 from resources.tiles import conf
 from resources.tiles.errors import SpeedsError
-from resources.tiles.keeping import apart, storing, updating
+from resources.tiles.keeping import apart, files, storing, updating
 from resources.tiles.reading import compiling, patching
 
 
@@ -35,7 +35,7 @@ class Command(BaseCommand):
             layer = storing.find_layer(options["slug"])
             if layer.kind != layer.Kind.LINES:
                 raise SpeedsError(f"“{layer.slug}” is a layer of {layer.kind}; only lines have speeds.")
-            geometry = storing.read_file(layer.geometry_name)
+            geometry = files.read(layer.geometry_name)
             with about(path):
                 apart.check_file(path, limits, SpeedsError)
                 compiled = compiling.compile_speeds(geometry, path.read_bytes(), limits)

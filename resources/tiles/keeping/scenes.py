@@ -13,7 +13,7 @@ from ..errors import UnknownLayerError
 from ..last_used import LastUsed
 from ..layers import LayerView
 from ..reading.geojson import Kind
-from .storing import read_file
+from . import files
 
 ATTEMPTS = 3
 
@@ -48,6 +48,6 @@ def _scene(layer: Layer) -> AnyScene:
 
 def _load(layer: Layer) -> AnyScene:
     kind, name = cast(Kind, layer.kind), layer.geometry_name
-    ground = _grounds.get(name, lambda: building.read_ground(kind, read_file(name)), most=conf.scenes_kept())
-    speeds = read_file(layer.speeds_name) if kind == "lines" and layer.speeds_name else None
+    ground = _grounds.get(name, lambda: building.read_ground(kind, files.read(name)), most=conf.scenes_kept())
+    speeds = files.read(layer.speeds_name) if kind == "lines" and layer.speeds_name else None
     return building.build(kind, ground, speeds, layer.style)

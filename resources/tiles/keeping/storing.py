@@ -4,33 +4,26 @@ Whatever fails, the old data stays in service. Files that no layer names any mor
 """
 
 import logging
-import secrets
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
-from hashlib import sha256
 from typing import Any, cast
 from zipfile import BadZipFile
 
-from django.core.files.base import ContentFile
-from django.core.files.storage import default_storage
-from django.db import Error as DatabaseError
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
-from resources import storages
 from resources.models import Layer
 
 from .. import conf, refreshing
-from ..errors import SpeedsError, StorageError, SupersededError, UnknownLayerError
+from ..errors import SpeedsError, SupersededError, UnknownLayerError
 from ..grid import Bounds
 from ..marking.shapes import Data
 from ..reading import compiling, geometry, speeds
 from ..reading.compiling import CompiledLayer, CompiledSpeeds
 from ..reading.geojson import Kind
 from ..sizing.sides import Sizing
-from . import touching
+from . import files, touching
 from .touching import Change, Mark, MarkData
 
 _log = logging.getLogger("tarry.layers")
@@ -42,7 +35,7 @@ def keep_speeds(slug: str, compiled: CompiledLayer) -> CompiledLayer:
     if layer is None or compiled.kind != "lines" or compiled.speeds.report or compiled.speeds.known:
         return compiled
     try:
-        before = read_file(layer.geometry_name), read_file(layer.speeds_name)
+        before = files.read(layer.geometry_name), files.read(layer.speeds_name)
     except FileNotFoundError as error:  # replacing a layer whose files are lost is how it is mended
         _log.warning("a layer's speeds are lost", extra={"layer": slug, "error": str(error)})
         return compiled
@@ -69,8 +62,8 @@ def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -
     described = _described(compiled, fields)
     _with_fields(Layer.objects.all(), slug, described).full_clean()
     change = change_of(slug, compiled, described)
-    written = write_files(slug, compiled)
-    with _discarded_on_failure(written), transaction.atomic():
+    written = files.write(slug, compiled)
+    with files.discarded_on_failure(written), transaction.atomic():
         layer = _with_fields(Layer.objects.select_for_update(), slug, described)
         return put_in_service(layer, {**written, **described}, None, change=change)
 
@@ -83,7 +76,7 @@ def change_of(
     if layer is None or any(getattr(layer, name) != value for name, value in fields.items() if name != "bounds"):
         return None
     try:
-        before = Data(read_file(layer.geometry_name), read_file(layer.speeds_name))
+        before = Data(files.read(layer.geometry_name), files.read(layer.speeds_name))
         return mark(layer, before, Data(compiled.geometry, compiled.speeds.data))
     except (
         FileNotFoundError,
@@ -99,11 +92,11 @@ def read_layer(layer: Layer) -> CompiledLayer:
     """The layer's data as it is in service. Raises FileNotFoundError or StorageError."""
     return CompiledLayer(
         kind=cast(Kind, layer.kind),
-        geometry=read_file(layer.geometry_name),
+        geometry=files.read(layer.geometry_name),
         bounds=Bounds.parse(layer.bounds),
         segments=layer.segments,
         positions=layer.positions,
-        speeds=CompiledSpeeds(read_file(layer.speeds_name), layer.speeds_known),
+        speeds=CompiledSpeeds(files.read(layer.speeds_name), layer.speeds_known),
     )
 
 
@@ -144,7 +137,7 @@ def put_in_service(
     SupersededError when the speeds in service are not those of the file `over` any more.
     On any failure the written files are deleted.
     """
-    with _discarded_on_failure(written), transaction.atomic():
+    with files.discarded_on_failure(written), transaction.atomic():
         current = Layer.objects.select_for_update().filter(pk=layer.pk).first() if layer.pk else None
         replaced = {current.geometry_name, current.speeds_name} if current else set()
         if current and "geometry_name" not in written and "speeds_name" in written:
@@ -159,20 +152,10 @@ def put_in_service(
             layer.save(update_fields=None if changed is None else {*changed, *written})
         else:
             layer.save_touched(touched, current, written)
-        transaction.on_commit(partial(delete_unused, replaced), robust=True)
+        transaction.on_commit(partial(files.delete_unused, replaced), robust=True)
         if current:  # of a new layer nothing is popular
             transaction.on_commit(partial(refreshing.refresh_soon, layer.slug, layer.version), robust=True)
     return layer
-
-
-@contextmanager
-def _discarded_on_failure(written: Mapping[str, Any]) -> Iterator[None]:
-    """Deletes files that were written for a row when the row is not saved, whatever the reason."""
-    try:
-        yield
-    except BaseException:  # Ctrl-C too: nobody would find the files again
-        delete_unused(name for name in (written.get("geometry_name"), written.get("speeds_name")) if name)
-        raise
 
 
 def _check_same_geometry(layer: Layer, current: Layer) -> None:
@@ -180,39 +163,10 @@ def _check_same_geometry(layer: Layer, current: Layer) -> None:
         raise SpeedsError("The layer was replaced while its speeds were read. Load them again.")
 
 
-def write_files(slug: str, compiled: CompiledLayer) -> dict[str, Any]:
-    """Writes both files. Answers the fields of the layer that name and describe them."""
-    written = {"geometry_name": _write(slug, compiled.geometry)}
-    with _discarded_on_failure(written):
-        return {
-            **written,
-            **write_speeds(slug, compiled.speeds),
-            "kind": compiled.kind,
-            "upstream": "",
-            "bounds": compiled.bounds.rounded().as_list(),
-            "geometry_digest": sha256(compiled.geometry).hexdigest(),
-            "segments": compiled.segments,
-            "positions": compiled.positions,
-            **block_fields(compiled),
-        }
-
-
-def block_fields(compiled: CompiledLayer) -> dict[str, Any]:
-    return {"metatiles": {str(zoom): side for zoom, side in compiled.metatiles.items()}}
-
-
-def write_speeds(slug: str, compiled: CompiledSpeeds) -> dict[str, Any]:
-    return {
-        "speeds_name": _write(slug, compiled.data),
-        "speeds_known": compiled.known,
-        "measured_at": compiled.report.measured_at if compiled.report else None,
-    }
-
-
 def replace_speeds(layer: Layer, compiled: CompiledSpeeds, geometry: bytes) -> Layer:
     """Puts speeds that were compiled for the layer's geometry into service; tiles that they touch become stale."""
     change = change_by_speeds(layer, compiled, geometry)
-    return put_in_service(layer, write_speeds(layer.slug, compiled), (), change=change)
+    return put_in_service(layer, files.write_speeds(layer.slug, compiled), (), change=change)
 
 
 def change_by_speeds(
@@ -226,7 +180,7 @@ def change_by_speeds(
 def _speeds_before(layer: Layer) -> speeds.Speeds | None:
     """The speeds in service; None where there are none, or their file is lost: these take their place."""
     try:
-        return speeds.read_speeds(read_file(layer.speeds_name)) if layer.speeds_name else None
+        return speeds.read_speeds(files.read(layer.speeds_name)) if layer.speeds_name else None
     except FileNotFoundError:
         return None
 
@@ -234,7 +188,7 @@ def _speeds_before(layer: Layer) -> speeds.Speeds | None:
 def store_speeds(slug: str, values: Mapping[str, tuple[float, float]]) -> speeds.Report:
     """Replaces a layer's speeds by (speed, free flow) in km/h by segment id. Unknown ids are counted."""
     layer = find_layer(slug)
-    shapes = read_file(layer.geometry_name)
+    shapes = files.read(layer.geometry_name)
     aligned, report = speeds.align(compiling.rows_of(values), geometry.read_ids(shapes))
     replace_speeds(layer, CompiledSpeeds(speeds.write_speeds(aligned), aligned.known, report), shapes)
     return report
@@ -247,7 +201,7 @@ def delete_layers(layers: Iterable[Layer]) -> None:
         for layer in gone:
             layer.delete()
         names = {name for layer in gone for name in (layer.geometry_name, layer.speeds_name)}
-        transaction.on_commit(partial(delete_unused, names))
+        transaction.on_commit(partial(files.delete_unused, names))
 
 
 def find_layer(slug: str) -> Layer:
@@ -259,42 +213,4 @@ def find_layer(slug: str) -> Layer:
 
 
 def segment_ids(layer: Layer) -> list[str]:
-    return geometry.read_ids(read_file(layer.geometry_name))
-
-
-def read_file(name: str) -> bytes:
-    """A file of the storage. Raises FileNotFoundError or StorageError."""
-    with _storage(), default_storage.open(name) as file:
-        data: bytes = file.read()
-        return data
-
-
-def delete_unused(names: Iterable[str]) -> None:
-    """Deletes files that no layer names. A painter that misses one looks the layer up again."""
-    for name in filter(None, names):
-        try:
-            if not Layer.objects.filter(Q(geometry_name=name) | Q(speeds_name=name)).exists():
-                with _storage():
-                    default_storage.delete(name)
-        except (OSError, DatabaseError) as error:  # the data in service is whole; what remains is a file too many
-            _log.warning("could not delete a layer's file", extra={"file": name, "error": str(error)})
-
-
-def _write(slug: str, data: bytes) -> str:
-    """Writes data under a name of its own, so that no other writer deletes it. Answers the name."""
-    name = f"layers/{slug}/{sha256(data).hexdigest()}-{secrets.token_hex(4)}.npz"
-    try:
-        with _storage():
-            return default_storage.save(name, ContentFile(data))
-    except BaseException:
-        delete_unused([name])  # it may have been cut short
-        raise
-
-
-def _storage() -> AbstractContextManager[None]:
-    """Times what the storage does, and turns its errors into StorageError, but for a file that is not there."""
-    return storages.asked(_failure)
-
-
-def _failure(error: Exception) -> StorageError:
-    return StorageError(*error.args) if isinstance(error, OSError) else StorageError(f"the storage answered: {error}")
+    return geometry.read_ids(files.read(layer.geometry_name))

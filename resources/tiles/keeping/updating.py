@@ -23,7 +23,7 @@ from ..reading import patching, speeds
 from ..reading.compiling import CompiledSpeeds
 from ..reading.patching import Form, Patch
 from ..reading.speeds import Report, Speeds
-from . import allowing, apart, storing, touching, uploads
+from . import allowing, apart, files, storing, touching, uploads
 from .apart import PatchJob
 from .touching import Change, Mark
 
@@ -65,7 +65,7 @@ def update_speeds(slug: str, read: Read, *, replace: bool = False, mark: Mark = 
         layer = _find_lines(slug)
         try:
             if patch is None or digest != layer.geometry_digest:
-                digest, geometry = layer.geometry_digest, storing.read_file(layer.geometry_name)
+                digest, geometry = layer.geometry_digest, files.read(layer.geometry_name)
                 patch = read(geometry)
             with _turn(slug, until) as at_once:
                 layer, closely = _find_same(layer), closely and at_once
@@ -143,7 +143,7 @@ def _put_over(layer: Layer, patch: Patch, mark: Callable[[Speeds | None, Speeds]
     change = mark(before, after) if before or not layer.speeds_name else None
     compiled = CompiledSpeeds(speeds.write_speeds(after), after.known)
     over = layer.speeds_name
-    written = {**storing.write_speeds(layer.slug, compiled), "measured_at": measured_at}
+    written = {**files.write_speeds(layer.slug, compiled), "measured_at": measured_at}
     return Update(storing.put_in_service(layer, written, (), over=over, change=change), patch.report, changed)
 
 
@@ -152,7 +152,7 @@ def _speeds(layer: Layer, *, needed: bool) -> Speeds | None:
     if not layer.speeds_name:
         return None
     try:
-        return speeds.read_speeds(storing.read_file(layer.speeds_name))
+        return speeds.read_speeds(files.read(layer.speeds_name))
     except FileNotFoundError:
         if needed:
             raise

@@ -8,7 +8,7 @@ from django.core.files.storage import default_storage
 from resources.models import Layer
 from resources.tiles import conf
 from resources.tiles.errors import SupersededError
-from resources.tiles.keeping import apart, storing, updating, uploads
+from resources.tiles.keeping import apart, files, storing, updating, uploads
 from resources.tiles.reading import compiling, patching, speeds
 from tests.resources.conftest import LINES
 
@@ -19,12 +19,12 @@ PATH = "/api/layers/jams/speeds"
 
 def in_service() -> dict[str, tuple[float | None, float | None]]:
     layer = Layer.objects.get(slug="jams")
-    found = speeds.read_speeds(storing.read_file(layer.speeds_name))
+    found = speeds.read_speeds(files.read(layer.speeds_name))
     rows = speeds.rows_of(found, storing.segment_ids(layer))
     return {row.segment_id: (row.speed_kmh, row.free_flow_kmh) for row in rows}
 
 
-def files() -> list[str]:
+def stored() -> list[str]:
     return sorted(default_storage.listdir("layers/jams")[1])
 
 
@@ -49,7 +49,7 @@ def test_rows_replace_their_segments_speeds_and_all_others_stay(layer: Layer, ca
     assert after.version > layer.version
     assert after.data_version == layer.data_version
     assert in_service() == {"north": (10, 50), "south": (5, 50)}
-    assert len(files()) == 2
+    assert len(stored()) == 2
 
 
 def test_replace_takes_the_speeds_of_the_others_away(layer: Layer, caller: Caller) -> None:
@@ -65,7 +65,7 @@ def test_the_same_speeds_again_make_no_new_version(layer: Layer, caller: Caller,
     assert again["version"] == first["version"] == Layer.objects.get().version
     assert again["changed"] == 0
     assert "Nothing changed" in again["detail"]
-    assert len(files()) == 2
+    assert len(stored()) == 2
 
 
 def test_speeds_measured_again_note_the_time_without_a_new_version(layer: Layer, caller: Caller) -> None:
@@ -133,12 +133,12 @@ def test_many_rows_are_read_in_a_process_of_their_own(
 def test_a_bad_row_refuses_all_and_nothing_is_left(
     layer: Layer, caller: Caller, body: bytes, status: int, said: str
 ) -> None:
-    before = files()
+    before = stored()
     detail = problem(caller.post(PATH, body), status)
     assert said in detail
     assert "Nothing was changed" in detail
     assert Layer.objects.get().version == layer.version
-    assert files() == before
+    assert stored() == before
 
 
 @pytest.mark.parametrize("kind", ["", "application/json", "multipart/form-data; boundary=x", "text/csv; charset=utf-7"])
@@ -186,7 +186,7 @@ def test_an_update_that_others_overtook_is_done_again_over_theirs(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     overtaking = [{"south": (1.0, 50.0)}, {"south": (2.0, 50.0), "west": (3.0, 50.0)}]
-    write_speeds = storing.write_speeds
+    write_speeds = files.write_speeds
 
     def overtaken(slug: str, compiled: compiling.CompiledSpeeds) -> dict[str, Any]:
         written = write_speeds(slug, compiled)
@@ -195,11 +195,11 @@ def test_an_update_that_others_overtook_is_done_again_over_theirs(
             storing.store_speeds("jams", values)  # calls this once more, with nothing left to overtake or one
         return written
 
-    monkeypatch.setattr(storing, "write_speeds", overtaken)
+    monkeypatch.setattr(files, "write_speeds", overtaken)
     assert caller.send("north,10,50").status_code == 200
     assert in_service()["north"] == (10, 50)
     assert in_service()["south"] in {(1, 50), (2, 50)}
-    assert len(files()) == 2
+    assert len(stored()) == 2
 
 
 def test_an_update_that_is_always_overtaken_says_so(

@@ -13,7 +13,7 @@ from project.bucket import Bucket
 from resources.models import Layer
 from resources.tiles import grid, layers
 from resources.tiles.errors import SpeedsError
-from resources.tiles.keeping import apart, storing
+from resources.tiles.keeping import apart, files, storing
 from resources.tiles.reading import speeds
 
 from . import builders
@@ -263,7 +263,7 @@ def test_a_storage_that_takes_nothing_is_told_at_the_field(
         raise OSError(30, "Read-only file system")
 
     layer = load()
-    monkeypatch.setattr(storing, "_write", failing)
+    monkeypatch.setattr(files, "_write", failing)
     response = admin_client.post(change(layer), form(geometry_file=upload(LINES)))
     assert "Read-only file system" in errors_of(response)["geometry_file"][0]
     assert Layer.objects.get().version == layer.version
@@ -310,7 +310,7 @@ def test_speeds_are_kept_when_the_geometry_is_replaced(admin_client: Client, loa
     )
     response = admin_client.post(change(layer), form(geometry_file=upload(data)), follow=True)
     assert "1 of the 2 speeds from before were kept." in messages_of(response)
-    known = speeds.read_speeds(storing.read_file(Layer.objects.get().speeds_name))
+    known = speeds.read_speeds(files.read(Layer.objects.get().speeds_name))
     assert known.speed_kmh.tolist()[0] == 5
     assert Layer.objects.get().speeds_known == 1
 

@@ -17,7 +17,7 @@ from resources.tiles import preparing
 from resources.tiles.blocks import Block
 from resources.tiles.drawing import painting
 from resources.tiles.drawing.points.scene import PointScene
-from resources.tiles.keeping import scenes, storing
+from resources.tiles.keeping import files, scenes
 from resources.tiles.reading import compiling, points
 from resources.tiles.styling import style
 from resources.tiles.tile import Tile
@@ -45,7 +45,7 @@ def run(*arguments: object) -> str:
 
 
 def weights_of(layer: Layer) -> list[float]:
-    return sorted(points.read_points(storing.read_file(layer.geometry_name)).weights.tolist())
+    return sorted(points.read_points(files.read(layer.geometry_name)).weights.tolist())
 
 
 def upload(data: bytes) -> SimpleUploadedFile:

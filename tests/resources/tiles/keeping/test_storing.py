@@ -9,7 +9,7 @@ from django.db import DatabaseError
 from resources.models import Layer
 from resources.tiles.drawing import scene
 from resources.tiles.errors import SpeedsError, UnknownLayerError
-from resources.tiles.keeping import scenes, storing
+from resources.tiles.keeping import files, scenes, storing
 from resources.tiles.reading import compiling
 
 from .. import builders
@@ -18,20 +18,20 @@ from ..conftest import LINES, Load
 HEADER = b"segment_id,speed_kmh,free_flow_kmh\n"
 
 
-def files() -> list[str]:
+def stored() -> list[str]:
     return sorted(default_storage.listdir("layers/jams")[1])
 
 
 @pytest.mark.django_db(transaction=True)
 def test_replaced_files_are_deleted_and_the_others_stay(load: Load) -> None:
     layer = load()
-    assert len(files()) == 2
+    assert len(stored()) == 2
     storing.store_speeds("jams", {"north": (7, 50), "nowhere": (1, 2)})
-    assert Path(layer.geometry_name).name in files()
-    assert len(files()) == 2
+    assert Path(layer.geometry_name).name in stored()
+    assert len(stored()) == 2
     load(data=builders.many_lines(5))
-    assert len(files()) == 2
-    assert Path(layer.geometry_name).name not in files()
+    assert len(stored()) == 2
+    assert Path(layer.geometry_name).name not in stored()
 
 
 def test_new_speeds_leave_the_geometry_alone(load: Load) -> None:
@@ -70,7 +70,7 @@ def test_a_painter_that_misses_a_file_looks_the_layer_up_again(load: Load, monke
 
 def test_speeds_for_a_geometry_that_was_replaced_meanwhile_are_refused(load: Load) -> None:
     layer = load()
-    geometry = storing.read_file(layer.geometry_name)
+    geometry = files.read(layer.geometry_name)
     compiled = compiling.compile_speeds(geometry, HEADER + b"north,1,50\n")
     load(data=builders.many_lines(3))
     with pytest.raises(SpeedsError, match="Load them again"):
@@ -87,7 +87,7 @@ def test_bad_fields_leave_the_layer_as_it_was(load: Load, fields: dict[str, Any]
         load(data=builders.many_lines(3), **fields)
     after = Layer.objects.get()
     assert (after.version, after.geometry_name) == (before.version, before.geometry_name)
-    assert len(files()) == 2
+    assert len(stored()) == 2
 
 
 def test_a_bad_slug_is_refused_before_anything_is_written(load: Load) -> None:
@@ -108,13 +108,13 @@ def test_a_file_that_was_cut_short_is_written_again(load: Load) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_writer_of_the_same_data_does_not_lose_it_to_another(load: Load) -> None:
     layer = load()
-    geometry = storing.read_file(layer.geometry_name)
+    geometry = files.read(layer.geometry_name)
     same = compiling.compile_speeds(geometry, HEADER + b"north,1,50\n")
-    written = storing.write_speeds("jams", same)
+    written = files.write_speeds("jams", same)
     storing.replace_speeds(layer, same, geometry)
     storing.store_speeds("jams", {"north": (7, 50)})  # deletes the file of the row before
     storing.put_in_service(layer, written, ())
-    assert storing.read_file(Layer.objects.get().speeds_name) == same.data
+    assert files.read(Layer.objects.get().speeds_name) == same.data
 
 
 @pytest.mark.django_db(transaction=True)
@@ -123,7 +123,7 @@ def test_files_are_deleted_when_putting_them_in_service_fails(
     load: Load, monkeypatch: pytest.MonkeyPatch, failure: BaseException
 ) -> None:
     load()
-    before = files()
+    before = stored()
 
     def failing(*_: Any, **__: Any) -> None:
         raise failure
@@ -131,20 +131,20 @@ def test_files_are_deleted_when_putting_them_in_service_fails(
     monkeypatch.setattr(Layer, "save_base", failing)
     with pytest.raises(type(failure)):
         load(data=builders.many_lines(3))
-    assert files() == before
+    assert stored() == before
 
 
 def test_no_file_is_left_when_the_second_cannot_be_written(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     load()
-    before = files()
+    before = stored()
 
     def failing(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(storing, "write_speeds", failing)
+    monkeypatch.setattr(files, "write_speeds", failing)
     with pytest.raises(OSError, match="No space"):
         load(data=builders.many_lines(3))
-    assert files() == before
+    assert stored() == before
 
 
 def test_an_unknown_layer_has_no_speeds_to_replace(db: None) -> None:

@@ -9,7 +9,7 @@ from resources.tiles import layers
 from resources.tiles.drawing import painting
 from resources.tiles.errors import BusyError
 from resources.tiles.expirations import Part
-from resources.tiles.keeping import apart, expiring, scenes, storing, touching, updating
+from resources.tiles.keeping import apart, expiring, files, scenes, storing, touching, updating
 from resources.tiles.layers import LayerView
 from resources.tiles.marks import Marks
 from resources.tiles.reading import patching, speeds
@@ -108,7 +108,7 @@ def test_marks_are_forgotten_when_tiles_from_before_are_stale_by_age(
 
 def test_a_web_process_has_much_found_out_apart_and_gets_the_same(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     layer = load()
-    shapes, before = (storing.read_file(name) for name in (layer.geometry_name, layer.speeds_name))
+    shapes, before = (files.read(name) for name in (layer.geometry_name, layer.speeds_name))
     after, _ = speeds.align([speeds.Row("west", 10, 50)], ["north", "south", "west"])
     here = touching.aside(layer, shapes, speeds.read_speeds(before), after)
     monkeypatch.setattr(touching, "HERE_CHANGED", 0)
