@@ -1,5 +1,6 @@
 """`make audit` asks about every package that may be installed. Asks nobody here."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -10,10 +11,10 @@ from project.paths import BASE_DIR
 
 
 def audited() -> list[str]:
-    """The command of `make audit`, without the set-up before it."""
-    shown = subprocess.run(
-        ["make", "--dry-run", "--old-file=setup", "audit"], cwd=BASE_DIR, capture_output=True, text=True, check=True
-    )
+    """The command of `make audit`, without the set-up before it, and without a word of the make that runs the tests."""
+    command = ["make", "--no-print-directory", "--dry-run", "--old-file=setup", "audit"]
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    shown = subprocess.run(command, cwd=BASE_DIR, env=alone, capture_output=True, text=True, check=True)
     return shlex.split(shown.stdout)
 
 
