@@ -1,4 +1,7 @@
-"""Has nginx forget its hot answers: it would give them, after the clock was set back, until their hour comes again."""
+"""Has nginx forget its hot answers: it would give them, after the clock was set back, until their hour comes again.
+
+When it would remove their files itself, it logs of each that it is gone.
+"""
 
 import os
 import re

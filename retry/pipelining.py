@@ -47,7 +47,7 @@ def packing(kind: type[AbstractConnection]) -> type[AbstractConnection]:
         except OSError as error:  # of which a timeout is one
             await self.disconnect(nowait=True)
             kind_of_error = redis.TimeoutError if isinstance(error, TimeoutError) else redis.ConnectionError
-            raise kind_of_error(f"cannot be sent: {error or 'not in time'}") from error
+            raise kind_of_error(f"cannot be sent: {str(error) or 'not in time'}") from error
         except BaseException:
             await self.disconnect(nowait=True)  # part of it may have been sent
             raise

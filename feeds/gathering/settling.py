@@ -74,7 +74,7 @@ def _came(feed: Feed, kept: Kept, outcome: Fetched | NotModified | Failed, now: 
 def _began_at(timing: Timing, now: datetime) -> datetime:
     """Where the clock was set back meanwhile, a moment before it can have been."""
     began_at = datetime.fromtimestamp(timing.started_at, UTC)
-    return began_at if began_at <= now else now - timedelta(seconds=timing.seconds) - AHEAD
+    return min(began_at, now) if began_at <= now + AHEAD else now - timedelta(seconds=timing.seconds) - AHEAD
 
 
 def _asked(said: Mapping[str, object]) -> Hints:

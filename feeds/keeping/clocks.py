@@ -27,11 +27,11 @@ def set_right(now: datetime) -> int:
     least = now + max(AHEAD, timedelta(seconds=2 * settings.FEEDS_PUSH_COOL_SECONDS))
     if not Scan.objects.filter(started_at__gt=least).exists() and not _flagged_ahead(least):
         return 0
-    Scan.objects.filter(started_at__gt=least).update(started_at=now)
     ahead = Q.create([(f"{name}__gt", least) for name in PASSED], Q.OR)
     ids = list(Feed.objects.filter(ahead).order_by("pk").values_list("pk", flat=True))
     for place in range(0, len(ids), AT_ONCE):
         _move_back(ids[place : place + AT_ONCE], now, least)
+    Scan.objects.filter(started_at__gt=least).update(started_at=now)  # at last: as long as it is ahead there is more
     return len(ids)
 
 

@@ -1,6 +1,7 @@
 """The front's hot cache, filled by asking the front itself, as people would ask it."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -12,11 +13,16 @@ from django.conf import settings
 
 from retry.front import Front
 
+_log = logging.getLogger("tarry.warming")
+
 RESTS = 2
 """So many times as long as an answer took nothing is asked: the rest of main's time is for clients."""
 
 MOST_WANTED = 2000
-"""So many addresses wait to be asked for, what is worth most before. Those beyond are left to the first who asks."""
+"""So many addresses wait to be asked for. Those beyond are left to the first who asks."""
+
+SETTLE_SECONDS = 30.0
+"""So long the end of a run waits for those that are left, at a front that is slow or away."""
 
 
 def hosts() -> list[str]:
@@ -46,7 +52,9 @@ class HotCache:
     ) -> None:
         if self._asking:
             self._asking.cancel()
-            await asyncio.wait({self._asking})
+            [ended] = await asyncio.gather(self._asking, return_exceptions=True)
+            if isinstance(ended, Exception):
+                _log.error("the hot cache was not filled to the end", exc_info=ended)
 
     def want(self, addresses: Iterable[str]) -> None:
         """Has the addresses asked for, as long as not too many wait."""
@@ -56,10 +64,10 @@ class HotCache:
                     self._wanted.put_nowait(address)
 
     async def settle(self, stopped: asyncio.Event) -> None:
-        """Waits until all that is wanted was asked for, or it is stopped."""
+        """Waits until all that is wanted was asked for, or it is stopped, or that takes too long."""
         if self._asking:
             waits = asyncio.create_task(self._wanted.join()), asyncio.create_task(stopped.wait())
-            await asyncio.wait({*waits, self._asking}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({*waits, self._asking}, timeout=SETTLE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             for each in waits:
                 each.cancel()
 

@@ -1,8 +1,10 @@
 """What was written while the clock was ahead does not have to wait until that hour comes again."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from feeds.gathering import due
 from feeds.keeping import clocks
@@ -58,6 +60,27 @@ def test_while_the_clock_is_right_no_row_is_looked_at(django_assert_num_queries:
     feed("a", flagged_at=NOW, checked_at=NOW)
     with django_assert_num_queries(2):  # type: ignore[operator]  # a fixture that makes contexts
         assert clocks.set_right(NOW) == 0
+
+
+def test_what_was_interrupted_goes_on_with_the_next_scan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "AT_ONCE", 1)
+    Scan.objects.create(started_at=AHEAD, **NOTHING)
+    for name in "ab":
+        feed(name, checked_at=AHEAD)
+    move_back, moved = clocks._move_back, 0
+
+    def failing(*given: Any) -> None:
+        nonlocal moved
+        moved += 1
+        if moved == 2:
+            raise OperationalError("database is locked")
+        move_back(*given)
+
+    monkeypatch.setattr(clocks, "_move_back", failing)
+    with pytest.raises(OperationalError):
+        clocks.set_right(NOW)
+    assert clocks.set_right(NOW) == 1
+    assert not Feed.objects.filter(checked_at__gt=NOW).exists()
 
 
 def test_many_are_set_right_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

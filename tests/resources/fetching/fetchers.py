@@ -23,7 +23,7 @@ from retry import claims, connections, contents, lanes, standings
 from retry.contents import Content
 from retry.work import Work
 
-WAIT_SECONDS = 40
+WAIT_SECONDS = 100
 
 
 @dataclass(slots=True)

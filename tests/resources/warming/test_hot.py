@@ -78,6 +78,18 @@ def test_who_stops_does_not_wait_for_it(asked: Asked) -> None:
     asyncio.run(scene())
 
 
+def test_a_front_that_does_not_answer_is_not_waited_for_for_ever(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hot, "SETTLE_SECONDS", 0.05)
+
+    async def scene() -> None:
+        async with asyncio.timeout(2), HotCache("http://front", NAMES) as cache:
+            cache.want(["/a"])
+            await cache.settle(asyncio.Event())
+
+    asyncio.run(scene())
+    assert asked == [(NAMES[0], "/a")]
+
+
 def test_without_a_front_nothing_waits() -> None:
     async def scene() -> None:
         async with asyncio.timeout(2), HotCache("", NAMES) as cache:
