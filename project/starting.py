@@ -7,6 +7,7 @@ import secrets
 import shutil
 import socket
 import stat
+import subprocess
 import time
 from pathlib import Path
 
@@ -54,9 +55,11 @@ def launcher() -> tuple[str, ...]:
 
 
 def idle() -> tuple[str, ...]:
-    """A command prefix that gives a process what no other has a use for: sched(7) where util-linux is, else niced."""
+    """A command prefix that gives a process what no other has a use for: sched(7) where the system allows it."""
     chrt = shutil.which("chrt")
-    return (chrt, "--idle", "0") if chrt else ("nice", "-n", "19")
+    prefix = (chrt, "--idle", "0") if chrt else ()
+    is_allowed = prefix and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+    return prefix if is_allowed else ("nice", "-n", "19")
 
 
 def make_directories(data: DataDirectory, runtime: RuntimeDirectory) -> None:

@@ -4,6 +4,7 @@ import errno
 import os
 import socket
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,25 @@ def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     with pytest.raises(StartError, match=r"nginx is missing. Run ./setup.sh"):
         starting.tool("nginx")
+
+
+@pytest.mark.parametrize("script", [None, "exit 1"])
+def test_what_may_not_be_idle_is_as_nice_as_can_be(
+    script: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if script:
+        (tmp_path / "chrt").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "chrt").chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert starting.idle() == ("nice", "-n", "19")
+
+
+def test_what_nobody_waits_for_is_run_where_nobody_else_has_a_use_for_a_processor() -> None:
+    prefix = starting.idle()
+    if prefix[0] == "nice":
+        pytest.skip("the system does not allow it")
+    shown = subprocess.run([*prefix, "chrt", "--pid", "0"], capture_output=True, text=True, check=True)
+    assert "SCHED_IDLE" in shown.stdout
 
 
 def test_a_second_run_on_the_same_data_is_told_who_has_it(tmp_path: Path) -> None:
