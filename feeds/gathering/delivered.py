@@ -9,6 +9,7 @@ from hashlib import sha256
 from django.conf import settings
 
 from resources.apart import Allowance
+from resources.clocks import AHEAD
 from resources.fetching.outcomes import Body
 
 from ..errors import FeedError
@@ -65,7 +66,7 @@ def _take(feed_id: int, url: str, delivery: Delivery, *, is_last: bool) -> Store
         if feed is None:
             return Stored.GONE
         now = datetime.now(UTC)
-        if feed.fetch_began_at is not None and delivery.received_at <= feed.fetch_began_at <= now:
+        if feed.fetch_began_at is not None and delivery.received_at <= feed.fetch_began_at <= now + AHEAD:
             return Stored.OVERTAKEN
         kept = Kept.of(feed)
         reading = _read(feed, kept, delivery)

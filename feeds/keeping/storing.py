@@ -16,6 +16,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Case, F, QuerySet, When
 
+from resources.clocks import AHEAD
 from resources.fetching.outcomes import Failed, Fetched, NotModified
 
 from .. import encoding
@@ -101,7 +102,7 @@ def missed_turn(feed: Feed, began_at: datetime, now: datetime) -> Stored | None:
     newer = stands["fetch_began_at"]
     if newer == feed.fetch_began_at:
         return None
-    return Stored.OVERTAKEN if newer is not None and began_at <= newer <= now else Stored.AGAIN
+    return Stored.OVERTAKEN if newer is not None and began_at <= newer <= now + AHEAD else Stored.AGAIN
 
 
 def has_news(feed: Feed, reading: Reading | None) -> bool:

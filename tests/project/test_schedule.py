@@ -3,6 +3,7 @@
 import time
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -57,3 +58,16 @@ def test_a_clock_that_is_set_back_keeps_nothing_from_being_published(monkeypatch
         time.sleep(min(max(beat.tick(), 0), 0.01))
     assert {*published} == {"often", "as often"}
     assert forgotten == [DataDirectory(settings.DATA_DIR).hot], "once"
+
+
+def test_beat_goes_on_where_nginx_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(forgetting, "forget", refuse)
+    beat = Scheduler(app, lazy=True)
+    beat.update_from_dict(schedule.schedule(("seldom", "a", 3600)))
+    [entry] = beat.schedule.values()
+    entry.last_run_at = entry.default_now() + timedelta(hours=1)
+    assert beat.tick() > 0
+    assert entry.last_run_at <= entry.default_now()

@@ -69,6 +69,15 @@ def test_a_result_that_was_overtaken_changes_nothing(one: Feed) -> None:
     assert titles() == ["new"]
 
 
+def test_a_machine_whose_clock_is_a_little_ahead_overtakes_as_any_other(one: Feed) -> None:
+    one.refresh_from_db()
+    kept = Kept.of(one)
+    old = came(kept, rss("old"), minutes(-1))
+    assert store(one, rss("new"), NOW + timedelta(seconds=2)) is Stored.STORED
+    assert storing.store(one, kept, old, NOW) is Stored.OVERTAKEN
+    assert titles() == ["new"]
+
+
 def test_a_result_that_began_in_the_future_overtakes_nothing(one: Feed) -> None:
     assert store(one, rss("of a clock that was ahead"), minutes(60)) is Stored.STORED
     assert store(one, rss("new"), minutes(0)) is Stored.STORED
