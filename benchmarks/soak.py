@@ -22,7 +22,11 @@ from tests.flows.file_server import FileServer
 from tests.flows.stack import Stack
 
 SECONDS, WARM_SECONDS, STEP_SECONDS = 600, 150, 10
-RATE, CONNECTIONS = 60, 30
+RATE, CONNECTIONS, WARM_TIMES = 60, 30, 3
+"""Requests a second, and how many times as many come before the time that counts.
+
+What a process takes for as many requests at once as it has threads it keeps for the next time: they must meet once.
+"""
 COLD, DEMO_TILES, MIRRORED = 0.1, 0.1, 0.05
 """Shares of the requests; the others are for one cached tile."""
 REPORTED, FEEDS = 20, 40
@@ -62,17 +66,18 @@ def _soak(stack: Stack, files: FileServer, publishers: FeedServers) -> tuple[Sam
     samples: Samples = defaultdict(list)
     answers: Counter[int] = Counter()
     began = time.monotonic()
-    while (passed := time.monotonic() - began) < SECONDS:
+    while (passed := time.monotonic() - began - WARM_SECONDS) < SECONDS:
         load.change()
-        answers.update(one.visit.status for one in run(_step(stack, load.paths())))
-        if passed > WARM_SECONDS:
+        answers.update(one.visit.status for one in run(_step(stack, load, WARM_TIMES if passed < 0 else 1)))
+        if passed >= 0:
             for name, taken in _taken(stack).items():
                 samples[name].append((passed, taken))
     return samples, answers
 
 
-async def _step(stack: Stack, paths: Sequence[str]) -> list[Timed]:
-    return await ask_steadily(stack.host, paths, rate=RATE, connections=CONNECTIONS)
+async def _step(stack: Stack, load: "Load", times: int) -> list[Timed]:
+    rate = RATE * times
+    return await ask_steadily(stack.host, load.paths(rate * STEP_SECONDS), rate=rate, connections=CONNECTIONS * times)
 
 
 def _taken(stack: Stack) -> Mapping[str, float]:
@@ -107,8 +112,8 @@ class Load:
         self._publishers.edition = uuid4().hex
         self._publishers.names = [*self._publishers.names[-20:], uuid4().hex]
 
-    def paths(self) -> list[str]:
-        return [self._path() for _ in range(RATE * STEP_SECONDS)]
+    def paths(self, number: int) -> list[str]:
+        return [self._path() for _ in range(number)]
 
     def _path(self) -> str:
         luck = self._luck.random()

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from queue import Empty, LifoQueue
 
@@ -30,9 +31,13 @@ class BusyError(FeedError):
 
 
 class Readers:
-    """So many children that read, each started when it is needed. The one that read last reads next."""
+    """So many children that read, each started when it is needed. The one that read last reads next.
 
-    def __init__(self, number: int, idle_seconds: float = apart.IDLE_SECONDS) -> None:
+    `lost` is told of each that ended over a feed: it had "died", or took "too long".
+    """
+
+    def __init__(self, number: int, lost: Callable[[str], object], idle_seconds: float = apart.IDLE_SECONDS) -> None:
+        self._lost = lost
         self._free: LifoQueue[Child] = LifoQueue()
         self._all = [Child("feeds.gathering.apart", idle_seconds) for _ in range(number)]
         for child in reversed(self._all):
@@ -50,8 +55,10 @@ class Readers:
         try:
             return _read(child, body, question, allowance)
         except apart.TooLongError:
+            self._lost("too long")
             return NoFeed(TOO_LONG)
         except apart.DiedError:
+            self._lost("died")
             return NoFeed(FATAL)
         finally:
             self._free.put(child)

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 
 from resources.apart import Allowance
 from resources.clocks import AHEAD
 from resources.fetching.outcomes import Failed, Fetched, NotModified, Timing
+from retry import observing
 
 from ..deciding.checking import Read, Unchanged, Unreadable
 from ..deciding.standing import Hints
@@ -21,7 +23,7 @@ from .apart import Readers
 
 MOST_ROUNDS = 5
 
-READERS = Readers(settings.FEEDS_READERS)
+READERS = Readers(settings.FEEDS_READERS, partial(observing.child_lost, "feed"))
 
 
 def settle(feed_id: int, url: str, outcome: Fetched | NotModified | Failed, now: datetime) -> Stored:

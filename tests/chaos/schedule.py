@@ -80,9 +80,10 @@ def _recovery(world: World, ended: float) -> float | None:
 
 
 def _is_well(world: World, since: float) -> bool:
-    """Whether each kind of question was asked since then, and answered, and the site calls itself healthy."""
+    """Whether all that was asked before has ended, each kind was asked and answered since, and the site is healthy."""
     answered = {record.kind for record in world.client.records if record.began >= since}
-    return answered >= set(world.client.kinds) and world.stack.health()[0] == 200
+    ended = world.client.waits_since >= since
+    return ended and answered >= set(world.client.kinds) and world.stack.health()[0] == 200
 
 
 def during(suffered: Suffered, records: Sequence[Record]) -> list[Record]:

@@ -4,6 +4,7 @@ It knows nothing of the faults, and judges each answer by its bytes alone. Every
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,10 +87,16 @@ class Steady:
         """How many times as often as usual."""
         self.records: list[Record] = []
         """In the order of their ends."""
+        self._under_way: list[float] = []
 
     @property
     def kinds(self) -> list[str]:
         return [kind.name for kind in self._kinds]
+
+    @property
+    def waits_since(self) -> float:
+        """When the oldest visit began that has not ended; infinity when all have."""
+        return min([*self._under_way], default=math.inf)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -133,6 +140,7 @@ class Steady:
 
     async def _visit(self, kind: str, question: Question, session: aiohttp.ClientSession) -> None:
         began = time.monotonic()
+        self._under_way.append(began)
         way = _Way()
         try:
             end, detail = await self._follow(question, session, way), ""
@@ -144,6 +152,7 @@ class Steady:
         slowest = max(way.slowest, ended - way.asked)
         record = Record(kind, question.address, began, ended, tuple(way.statuses), slowest, end, detail or way.said)
         self.records.append(record)
+        self._under_way.remove(began)
 
     async def _follow(self, question: Question, session: aiohttp.ClientSession, way: "_Way") -> End:
         url = urljoin(self._base_url, question.address)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from threading import Timer
 
 import psutil
 import pytest
@@ -23,8 +24,14 @@ QUESTION = Question("application/rss+xml", "https://example.org/feed", datetime(
 
 
 @pytest.fixture
-def readers() -> Iterator[Readers]:
-    made = Readers(1)
+def lost() -> list[str]:
+    """Why readers ended over a feed."""
+    return []
+
+
+@pytest.fixture
+def readers(lost: list[str]) -> Iterator[Readers]:
+    made = Readers(1, lost.append)
     yield made
     made.close()
 
@@ -79,13 +86,24 @@ def test_a_feed_that_takes_more_memory_than_there_is_harms_no_other(readers: Rea
     assert titles(readers.read(body(rss("one")), QUESTION, ALLOWANCE)) == ["one"]
 
 
-def test_a_reader_that_takes_too_long_is_ended_and_the_next_feed_is_read(readers: Readers) -> None:
+def test_a_reader_that_takes_too_long_is_ended_and_the_next_feed_is_read(readers: Readers, lost: list[str]) -> None:
     readers.read(body(rss("one")), QUESTION, ALLOWANCE)
     os.kill(readers.pids[0], signal.SIGSTOP)
 
     found = readers.read(body(rss("one")), QUESTION, Allowance(1024 * MEBIBYTE, 0.1))
     assert found == NoFeed(apart.TOO_LONG)
     assert titles(readers.read(body(rss("two")), QUESTION, ALLOWANCE)) == ["two"]
+    assert lost == ["too long"]
+
+
+def test_a_reader_that_dies_of_a_feed_is_counted(readers: Readers, lost: list[str]) -> None:
+    readers.read(body(rss("one")), QUESTION, ALLOWANCE)
+    child = readers.pids[0]
+    os.kill(child, signal.SIGSTOP)
+    Timer(0.3, os.kill, (child, signal.SIGKILL)).start()
+
+    assert readers.read(body(rss("one")), QUESTION, ALLOWANCE) == NoFeed(apart.FATAL)
+    assert lost == ["died"]
 
 
 def test_a_reader_that_was_killed_meanwhile_costs_nothing(readers: Readers) -> None:
@@ -99,7 +117,7 @@ def test_a_reader_that_was_killed_meanwhile_costs_nothing(readers: Readers) -> N
 
 def test_a_feed_for_which_there_is_no_reader_is_not_said_to_be_none() -> None:
     with pytest.raises(BusyError):
-        Readers(0).read(body(rss("one")), QUESTION, Allowance(MEBIBYTE, 0.01))
+        Readers(0, str).read(body(rss("one")), QUESTION, Allowance(MEBIBYTE, 0.01))
 
 
 def test_readers_know_nothing_of_the_site(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
