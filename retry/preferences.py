@@ -6,11 +6,17 @@ from dataclasses import dataclass
 MAX_WAIT_SECONDS = 86_400
 MAX_CHARACTERS = 1000
 
-_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105  RFC 9110, 5.6.2
-_WORD = rf'(?:{_TOKEN}|"(?:[^"\\]|\\.)*")'
-_PARAMETER = rf"{_TOKEN}(?:[ \t]*=[ \t]*{_WORD}?)?"
-_PREFERENCE = re.compile(rf"({_TOKEN})(?:[ \t]*=[ \t]*({_WORD})?)?(?:[ \t]*;(?:[ \t]*{_PARAMETER})?)*", re.ASCII)
-_MEMBER = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*"|")+')
+# What is matched is never tried otherwise (`++`, `*+`, `?+`): blanks can belong to two parts, and then all ways to
+# divide them would be tried.
+_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"  # noqa: S105  RFC 9110, 5.6.2
+_QUOTED = r'"(?:[^"\\]|\\.)*+"'
+_WORD = rf"(?:{_TOKEN}|{_QUOTED})"
+_PARAMETER = rf"{_TOKEN}(?:[ \t]*+=[ \t]*+{_WORD}?+)?+"
+_PREFERENCE = re.compile(
+    rf"({_TOKEN})(?:[ \t]*+=[ \t]*+({_WORD})?+)?+(?:[ \t]*+;(?:[ \t]*+{_PARAMETER})?+)*+", re.ASCII | re.DOTALL
+)
+_MEMBER = re.compile(rf'(?:[^,"]++|{_QUOTED}|".*+)++', re.DOTALL)
+"""Up to the next comma outside of quotes. Quotes that do not end go to the end of the field."""
 _SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 

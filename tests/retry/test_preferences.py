@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retry.preferences import Preferences, preferences
+from retry.preferences import MAX_CHARACTERS, Preferences, preferences
+from tests.processor_time import within
 
 NONE = Preferences()
 ASYNC = Preferences(respond_async=True)
@@ -29,7 +30,9 @@ ASYNC = Preferences(respond_async=True)
         ("wait=x, wait=7", NONE),
         ('x="a,wait=3", handling=lenient', NONE),
         ('x="a\\",wait=3", respond-async', ASYNC),
-        ('x="open, wait=3', Preferences(wait_seconds=3)),
+        ('wait=3, x="open, respond-async', Preferences(wait_seconds=3)),
+        ('respond-async="open', NONE),
+        ("wait = \t 10 \t ; \t a \t = \t ; ;b", Preferences(wait_seconds=10)),
         ("respond-async=no", NONE),
         ("respond async", NONE),
         ("respond-async foo", NONE),
@@ -57,6 +60,15 @@ def test_what_is_well_said_is_heard(field: str | None, expected: Preferences) ->
 @given(st.text(st.sampled_from(' \t,;="\\waitrespond-async019é'), max_size=200))
 def test_noise_is_read_to_its_end(field: str) -> None:
     assert isinstance(preferences(field), Preferences)
+
+
+@pytest.mark.parametrize("part", [";a=\t ", ";a \t=", "; \t", '"\\', ';a="\\"', ';a="b"', "a", " ", ",", ' ="'])
+@pytest.mark.parametrize("end", ["", "@", '"', "\\", "=", " "])
+def test_a_field_that_is_made_to_take_long_does_not(part: str, end: str) -> None:
+    for beginning in ("a", "a=", 'a="', ""):
+        repeated = part * ((MAX_CHARACTERS - len(beginning + end)) // len(part))
+        with within(0.5):
+            preferences(beginning + repeated + end)
 
 
 @pytest.mark.parametrize(
