@@ -35,8 +35,8 @@ class Linked:
     @classmethod
     def read(cls, values: Sequence[str], base: str) -> "Linked":
         """Of the fields' values; `base` is where the answer came from."""
-        itself = links.addresses_of("self", values, base)
-        return cls(links.addresses_of("hub", values, base), itself[0] if itself else "")
+        found = links.addresses_of(("hub", "self"), values, base)
+        return cls(found["hub"], next(iter(found["self"]), ""))
 
     def to_json(self) -> dict[str, Any]:
         return {"hubs": list(self.hubs), "self": self.topic} if self.hubs or self.topic else {}
