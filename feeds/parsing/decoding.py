@@ -21,7 +21,7 @@ _UNMARKED = (
     (b"\0<", "utf-16-be"),
 )
 _DECLARED = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']\s*([A-Za-z0-9._:-]{1,40})""")
-_CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
+_CHARSET = re.compile(r"""charset\s*+=\s*+["']?+\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 # Python knows codecs that no server sends, and some of them take quadratic time.
 _KNOWN = re.compile(
     r"(iso[-_]?8859[-_]\d{1,2}|(windows|cp)[-_]?125\d|koi8[-_][ru]|gbk|gb2312|gb18030|big5(-?hkscs)?|euc[-_](jp|kr)"

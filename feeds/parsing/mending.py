@@ -16,7 +16,7 @@ _DECLARATION = re.compile(r"\s*<\?xml\b[^>]{0,500}>\s*", re.IGNORECASE)
 _DOCUMENT = re.compile(r"<(\?xml\b|rss\b|feed\b|rdf:RDF\b)", re.IGNORECASE)
 _FIRST_ELEMENT = re.compile(r"<[A-Za-z_]")
 _DOCTYPE = re.compile(r"<!DOCTYPE\b", re.IGNORECASE)
-_DOCTYPE_PART = re.compile(r'"[^"]*"|\'[^\']*\'|<!--.*?-->|[\[\]>]', re.DOTALL)
+_DOCTYPE_PART = re.compile(r'"[^"]*"|\'[^\']*\'|<!--.*?(?:-->|\Z)|[\[\]>]', re.DOTALL)
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _REFERENCE = re.compile(
     r"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)"

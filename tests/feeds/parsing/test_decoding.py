@@ -2,6 +2,7 @@ import pytest
 
 from feeds.parsing.decoding import decode
 from tests.feeds.parsing import corpus
+from tests.processor_time import within
 
 TITLES = {
     "latin-1.xml": "Größe und Café",
@@ -50,6 +51,13 @@ def test_encodings_that_no_server_sends_are_not_tried(name: str) -> None:
 def test_the_servers_word_goes_before_the_documents() -> None:
     data = '<?xml version="1.0" encoding="koi8-r"?><a>Привет</a>'.encode("cp1251")
     assert "Привет" in decode(data, 'text/xml; charset="Windows-1251"')
+
+
+@pytest.mark.parametrize("part", [" ", "charset=", "charset = ", '"'])
+def test_the_servers_word_takes_time_by_its_length(part: str) -> None:
+    for beginning in ("charset", "charset=", 'charset="'):
+        with within(1):
+            decode(b"<rss>\xff</rss>", f"text/xml; {beginning}{part * (16_000 // len(part))};")
 
 
 def test_every_byte_means_something() -> None:

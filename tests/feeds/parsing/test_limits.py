@@ -133,6 +133,7 @@ def test_markup_takes_time_by_its_length(markup: str) -> None:
         RSS.format("".join(f"<p{place}:x/>" for place in range(50_000))),
         RSS.format(f"<item><description>{''.join(f'<p{place}:x/>' for place in range(500))}</description></item>"),
         "<!DOCTYPE x [" + '"' * 500_000,
+        "<!DOCTYPE x " + "<!--" * 25_000,
         RSS.format(" " * 2_000_000 + "<"),
         RSS.format("<item><title>x" * 20_000),
         "x" * 2_000_000,
