@@ -66,19 +66,22 @@ class Plain:
 
 
 class Gzip:
-    """One member or several. What follows the last and is none is ignored, as browsers do."""
+    """One member or several. What follows the last and is none is ignored, as browsers do, unless it is to be whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, must_be_whole: bool = False) -> None:
         self._member = zlib.decompressobj(31)
         self._members = 1
         self._started = False
+        self._ended = False
+        self._must_be_whole = must_be_whole
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         self._started = True
-        while data:
+        while data and not self._ended:
+            if self._member.eof and not data.startswith(b"\x1f"):
+                self._end()
+                return
             if self._member.eof:
-                if not data.startswith(b"\x1f"):
-                    return
                 self._next_member()
             yield from _inflated(self._member, data)
             data = self._member.unused_data if self._member.eof else b""
@@ -86,6 +89,11 @@ class Gzip:
     def finish(self) -> None:
         if self._started and not self._member.eof:
             raise _cut_short()
+
+    def _end(self) -> None:
+        if self._must_be_whole:
+            raise _broken()
+        self._ended = True
 
     def _next_member(self) -> None:
         self._members += 1

@@ -1,4 +1,5 @@
 import gzip
+import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -169,6 +170,36 @@ def test_a_body_that_is_too_large_is_refused_however_well_it_is_packed(
     body = b"0" * 1_000_001
     packed = gzip.compress(body) if encoding == "gzip" else body
     assert "1,000,000 bytes" in problem(caller.post(PATH, packed, Content_Encoding=encoding), 413)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (gzip.compress(b"") * 5000, "1,000 parts"),
+        (gzip.compress(HEADER.encode()) + gzip.compress(b"") * 5000, "1,000 parts"),
+        (b"\x1f\x8b\x08" + bytes(7) + b"\0\0\0\xff\xff" * 400_000, "1,000,000 bytes"),
+    ],
+    ids=["very many members", "very many behind one", "one that never says anything"],
+)
+def test_a_body_that_costs_more_than_it_says_is_refused(
+    layer: Layer, caller: Caller, settings: Any, body: bytes, said: str
+) -> None:
+    settings.LAYER_MAX_BYTES = 1_000_000
+    assert said in problem(caller.post(PATH, body, Content_Encoding="gzip"), 413)
+
+
+def test_a_body_in_a_few_parts_is_taken(layer: Layer, caller: Caller) -> None:
+    body = gzip.compress(HEADER.encode()) + gzip.compress(b"north,10,50\n") + gzip.compress(b"")
+    assert caller.post(PATH, body, Content_Encoding="gzip").json()["changed"] == 1
+
+
+def test_a_body_that_no_compression_makes_smaller_may_be_as_large_as_any_other(
+    layer: Layer, caller: Caller, settings: Any
+) -> None:
+    settings.LAYER_MAX_BYTES = 1_000_000
+    packed = gzip.compress(HEADER.encode() + random.Random(0).randbytes(1_000_000 - len(HEADER)))
+    assert len(packed) > settings.LAYER_MAX_BYTES
+    assert "UTF-8" in problem(caller.post(PATH, packed, Content_Encoding="gzip"), 422)
 
 
 def test_layers_without_speeds_are_told(layer: Layer, caller: Caller) -> None:
