@@ -10,7 +10,7 @@ from ninja import Query
 from pydantic import Field
 
 from feeds.composing import origins, selecting
-from feeds.composing.asking import Asked
+from feeds.composing.asking import MOST_WORDS, Asked
 from feeds.composing.errors import AskError
 from feeds.composing.selecting import Bounds
 from feeds.keeping import categories, health
@@ -118,7 +118,7 @@ def feed_health(request: HttpRequest, slug: Slug) -> Health:
 def list_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
     request: HttpRequest,
     slug: Slug,
-    q: Annotated[str, Query(max_length=200, description="Words that have to be in an entry.")] = "",
+    q: Annotated[str, Query(max_length=200, description=f"Words that an entry must have, {MOST_WORDS} at most.")] = "",
     since: Annotated[str, Query(max_length=40, description="The oldest, as RFC 3339 or a date.")] = "",
     before: Annotated[str, Query(max_length=40, description="Where the page begins, as `next` has it.")] = "",
     limit: Annotated[int, Field(ge=1, le=MOST_ENTRIES)] = 50,

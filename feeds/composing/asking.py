@@ -22,6 +22,8 @@ MOST_ENTRIES = 200
 USUAL_ENTRIES: Mapping[Format, int] = {"atom": 50, "rss": 50, "json": 50, "html": 20}
 MOST_CHARACTERS = 200
 """Of what is searched for."""
+MOST_WORDS = 10
+"""Different ones: each is one more condition for every text that is searched."""
 PARAMETERS = ("q", "since", "limit", "before", "after")
 
 _MOST_KEY_CHARACTERS = 250
@@ -173,7 +175,10 @@ def _words(text: str) -> str:
         raise AskError(f"q has at most {MOST_CHARACTERS} characters.")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise AskError("q is not UTF-8.")
-    return folded(text)
+    words = dict.fromkeys(folded(text).split())
+    if len(words) > MOST_WORDS:
+        raise AskError(f"q has at most {MOST_WORDS} words.")
+    return " ".join(words)
 
 
 def _moment(text: str) -> datetime:

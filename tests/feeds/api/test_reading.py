@@ -130,6 +130,7 @@ def test_a_page_ends_where_its_texts_are_long(anybody: Caller, monkeypatch: pyte
         ("/api/feeds?limit=x", 422),
         ("/api/feeds?category=%00", 422),
         ("/api/feeds/blog/entries?since=soon", 422),
+        ("/api/feeds/blog/entries?q=a+b+c+d+e+f+g+h+i+j+k", 422),
         ("/api/feeds/blog/entries?before=x", 422),
         ("/api/feeds/blog/entries?limit=1000", 422),
     ],

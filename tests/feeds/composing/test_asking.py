@@ -3,7 +3,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from feeds.composing.asking import Asked
+from feeds.composing.asking import MOST_WORDS, Asked
 from feeds.composing.errors import AskError
 from feeds.composing.places import Place
 
@@ -96,6 +96,14 @@ def test_its_own_address_asks_for_the_same(address: str) -> None:
 def test_bad_parameters_are_named(query: str, word: str) -> None:
     with pytest.raises(AskError, match=word):
         read(f"/feeds/a.atom?{query}")
+
+
+def test_words_count_once_and_there_are_few() -> None:
+    asked = read("/feeds/a.atom?q=Deep+sea+deep+SEA+" + "deep+" * 30)
+    assert asked == read("/feeds/a.atom?q=deep+sea")
+    assert read(f"/feeds/a.atom?q={'+'.join(map(str, range(MOST_WORDS)))}+9") is not None
+    with pytest.raises(AskError, match="10 words"):
+        read(f"/feeds/a.atom?q={'+'.join(map(str, range(MOST_WORDS + 1)))}")
 
 
 def test_half_a_character_is_refused() -> None:

@@ -107,6 +107,13 @@ def test_no_texts_are_searched_but_those_of_entries_that_may_be_and_none_after_t
         assert not any(re.search(r"IN \(\s*SELECT", sql) for sql in searching)  # PostgreSQL searches all texts then
 
 
+def test_a_word_that_is_said_again_and_again_is_one_condition(sea: Feed) -> None:
+    with CaptureQueriesContext(connection) as asked_of:
+        assert numbers(selecting.select(asked("q=" + "text+TEXT+3+" * 10), sea)) == [3]
+    (searching,) = [each["sql"] for each in asked_of.captured_queries if " LIKE " in each["sql"]]
+    assert searching.count(" LIKE ") == 2
+
+
 def test_since_is_when_an_entry_happened(sea: Feed) -> None:
     moment = entry(4).published
     assert numbers(selecting.select(replace(asked(), since=moment), sea)) == [8, 7, 6, 5, 4]
