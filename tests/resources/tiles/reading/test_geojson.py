@@ -1,4 +1,6 @@
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -6,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.tiles.errors import LayerError
-from resources.tiles.reading import geojson
+from resources.tiles.reading import geojson, point_features
 
 from ..builders import area, collection, line, square
 
@@ -175,8 +177,17 @@ json_values = st.recursive(
 )
 
 
-@given(json_values, st.sampled_from(["FeatureCollection", "Feature", "LineString", "MultiPolygon"]))
-def test_nothing_but_a_layer_error_is_raised(value: Any, kind: str) -> None:
+@pytest.mark.parametrize(
+    "read",
+    [
+        partial(geojson.read_features, kind="lines"),
+        partial(geojson.read_features, kind="areas"),
+        point_features.read_points,
+    ],
+    ids=["lines", "areas", "points"],
+)
+@given(json_values, st.sampled_from(["FeatureCollection", "Feature", "LineString", "MultiPolygon", "MultiPoint"]))
+def test_nothing_but_a_layer_error_is_raised(read: Callable[[bytes], object], value: Any, kind: str) -> None:
     for document in (
         value,
         {"type": kind, "features": value, "geometry": value, "coordinates": value},
@@ -184,7 +195,7 @@ def test_nothing_but_a_layer_error_is_raised(value: Any, kind: str) -> None:
         {"type": kind, "coordinates": [value, value]},
     ):
         try:
-            geojson.read_features(json.dumps(document).encode(), "lines")
+            read(json.dumps(document).encode())
         except LayerError:
             continue
 
