@@ -2,14 +2,24 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from project.paths import BASE_DIR
 
-CLIENTS = {"aiohttp", "ftplib", "http.client", "httpx", "requests", "smtplib", "socket", "urllib.request", "urllib3"}
+CLIENTS = {
+    *("aiohttp", "boto3", "botocore", "django.core.mail", "ftplib", "http.client", "httpx", "imaplib", "poplib"),
+    *("requests", "smtplib", "socket", "ssl", "telnetlib", "urllib.request", "urllib3", "xmlrpc.client"),
+}
+CONNECTING = {
+    *("create_connection", "create_datagram_endpoint", "create_unix_connection", "open_connection"),
+    *("open_unix_connection", "sock_connect"),
+}
+"""What of asyncio, which is everywhere, and of others connects."""
 KNOWN = {
     "feeds/demo/loading.py": "whether there is a way out at all: connects, and asks nothing",
+    "feeds/keeping/alerting.py": "mail to the admins, by the server of MAIL_URL",
     "project/announce.py": "this site's own health",
+    "project/bucket.py": "the storage, at STORAGE_URL",
     "project/health.py": "this site's own waiting instance",
     "project/listening.py": "listens",
     "project/settings.py": "this machine's name",
@@ -20,18 +30,26 @@ KNOWN = {
 }
 
 
-_MAY_IMPORT = re.compile("(?:import|from) .*(?:" + "|".join({name.partition(".")[0] for name in CLIENTS}) + ")")
+_PARENTS = {name.rpartition(".")[0] or name for name in CLIENTS}
+_MAY_CONNECT = re.compile(f"(?:import|from) .*(?:{'|'.join(_PARENTS)})|{'|'.join(CONNECTING)}")
 
 
 def clients_of(source: str) -> Iterator[str]:
-    """What a module imports that can connect."""
-    for node in ast.walk(ast.parse(source)) if _MAY_IMPORT.search(source) else ():
+    """What a module imports or calls that can connect."""
+    for node in ast.walk(ast.parse(source)) if _MAY_CONNECT.search(source) else ():
         match node:
             case ast.Import(names=names):
-                yield from (each.name for each in names if each.name in CLIENTS)
+                yield from _clients(each.name for each in names)
             case ast.ImportFrom(module=str(module), level=0, names=names):
-                named = {module, *(f"{module}.{each.name}" for each in names), module.partition(".")[0]}
-                yield from named & CLIENTS
+                yield from _clients(f"{module}.{each.name}" for each in names)
+                yield from CONNECTING & {each.name for each in names}
+            case ast.Attribute(attr=name) | ast.Name(id=name) if name in CONNECTING:
+                yield name
+
+
+def _clients(names: Iterable[str]) -> set[str]:
+    """The clients that these are, or are parts of."""
+    return {client for name in names for client in CLIENTS if f"{name}.".startswith(f"{client}.")}
 
 
 def test_all_that_is_fetched_goes_by_the_guarded_client() -> None:
@@ -46,5 +64,22 @@ def test_a_client_is_found_however_it_is_imported() -> None:
         "from urllib import request",
         "from urllib.request import urlopen",
         "import socket",
+        "import os, ssl",
+        "import django.core.mail.backends.smtp",
+        "from django.core import mail",
+        "from django.core.mail import send_mail",
+        "from xmlrpc.client import ServerProxy",
+        "from xmlrpc import (\n    client,\n)",
+        "from boto3.session import Session",
+        "from botocore.session import get_session",
+        "import asyncio\nasyncio.open_connection('a', 80)",
+        "from asyncio import open_connection as connect",
+        "await loop.create_connection(Protocol, 'a', 80)",
+        "connect = loop.sock_connect",
     ):
         assert list(clients_of(line)), line
+
+
+def test_what_does_not_connect_is_no_client() -> None:
+    for line in ("import asyncio", "from http import HTTPStatus", "from django.core import checks", "import sslang"):
+        assert not list(clients_of(line)), line
