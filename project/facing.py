@@ -13,6 +13,9 @@ from .limits import listen_backlog, nginx_limits
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 from .waiting import Elsewhere, elsewhere
 
+SAMPLES_HOST = "127.0.0.2"
+"""At the site's own port: an address of their own, for the fetchers may ask there."""
+
 
 def front(
     data: DataDirectory, runtime: RuntimeDirectory, *, files: int, samples: fronting.Samples | None
@@ -55,11 +58,11 @@ def waits() -> Elsewhere:
     return elsewhere(settings.RETRY_AFTER_SERVER, settings.RETRY_LISTEN, settings.ALLOWED_HOSTS, own)
 
 
-def samples() -> fronting.Samples | None:
-    """Where nginx serves the demo's sample feeds, if there is a demo."""
-    if not settings.SAMPLES:
+def samples(listen: str) -> fronting.Samples | None:
+    """The demo's sample feeds, as nginx serves them at this host and port; none without one."""
+    if not listen:
         return None
-    return fronting.Samples(settings.SAMPLES, BASE_DIR / "feeds" / "demo" / "data" / "samples")
+    return fronting.Samples(listen, BASE_DIR / "feeds" / "demo" / "data" / "samples")
 
 
 def _shelves() -> Path:

@@ -36,8 +36,7 @@ def reload(data: DataDirectory, runtime: RuntimeDirectory) -> None:
     """Has the running nginx take up what the templates say now. Raises StartError, and leaves all as it was."""
     pid = running(runtime.nginx_pid)
     files, _ = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    has_samples = "samples.conf" in (runtime.nginx / "site.conf").read_text()
-    front = facing.front(data, runtime, files=files, samples=facing.samples() if has_samples else None)
+    front = facing.front(data, runtime, files=files, samples=facing.samples(settings.SAMPLES))
     before = {file: file.read_text() for file in runtime.nginx.glob("*.conf")}
     fronting.write(front)
     if wrong := _mistakes(runtime):

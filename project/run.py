@@ -57,8 +57,10 @@ def prepare() -> list[str]:
     starting.require_free_port(settings.LISTEN, settings.PORT)
     starting.require_quiet(runtime)
     waiting = _elsewhere()
-    _prepare_site(data)
-    fronting.write(facing.front(data, runtime, files=raise_file_limit(), samples=_samples()))
+    samples = offer_samples()
+    _prepare_site(data, samples)
+    front = facing.front(data, runtime, files=raise_file_limit(), samples=facing.samples(samples))
+    fronting.write(front)
     plan = _plan(data, runtime, tools, waiting)
     user = "root" if os.getuid() == 0 else ""
     text = supervision.configuration(processes(plan), logs=data.logs, runtime=runtime.root, user=user)
@@ -90,7 +92,30 @@ def _read_settings() -> None:
         raise StartError(f"a setting is wrong: {error}") from error
 
 
-def _prepare_site(data: DataDirectory) -> None:
+def offer_samples() -> str:
+    """Where nginx is to serve the demo's sample feeds, host and port; empty without a demo, or if that is taken.
+
+    All processes are told (SAMPLES): the fetchers may ask there, and nothing else may listen there.
+    """
+    offered = f"{facing.SAMPLES_HOST}:{settings.PORT}"
+    os.environ["SAMPLES"] = offered if settings.DEMO and _is_free(offered) else ""
+    return os.environ["SAMPLES"]
+
+
+def _is_free(address: str) -> bool:
+    host, _, port = address.partition(":")
+    if address in (f"{settings.LISTEN}:{settings.PORT}", settings.RETRY_LISTEN):
+        print(f"No sample feeds are served: the site itself is at {address}")
+        return False
+    try:
+        starting.require_free_port(host, int(port))
+    except StartError as error:
+        print(f"No sample feeds are served: {error}")
+        return False
+    return True
+
+
+def _prepare_site(data: DataDirectory, samples: str) -> None:
     """Brings database and static files up to date, and loads the demo. Raises StartError."""
     try:
         call_command("check", stdout=io.StringIO())  # warnings still go to standard error
@@ -100,7 +125,7 @@ def _prepare_site(data: DataDirectory) -> None:
         raise StartError(str(error)) from error
     _make_admin()
     if settings.DEMO:
-        _load_demo(data)
+        _load_demo(data, samples)
 
 
 def _make_admin() -> None:
@@ -113,11 +138,11 @@ def _make_admin() -> None:
     print(f"Administrator: admin, password: {password} (shown only this once; sign in at /admin/)")
 
 
-def _load_demo(data: DataDirectory) -> None:
+def _load_demo(data: DataDirectory, samples: str) -> None:
     """Loads what was never loaded here before. An admin may have deleted some of it."""
     try:
         call_command("demo", once=data.demo_loaded)
-        call_command("demo_feeds", once=data.demo_loaded)
+        call_command("demo_feeds", once=data.demo_loaded, samples=samples)
     except (CommandError, DatabaseError, OSError) as error:
         print(f"The demo data could not be loaded: {error}")
 
@@ -148,19 +173,6 @@ def _elsewhere() -> Elsewhere:
     if found.listen:
         starting.require_free_port(*found.address, setting="RETRY_LISTEN")
     return found
-
-
-def _samples() -> fronting.Samples | None:
-    """Where nginx serves the demo's sample feeds; None where there is no demo, or no such address."""
-    if not settings.SAMPLES:
-        return None
-    host, _, port = settings.SAMPLES.partition(":")
-    try:
-        starting.require_free_port(host, int(port))
-    except StartError as error:
-        print(f"No sample feeds are served: {error}")
-        return None
-    return facing.samples()
 
 
 def _announce(data: DataDirectory) -> None:

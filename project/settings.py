@@ -188,7 +188,7 @@ FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetchin
     "feeds.announce": "feeds.announcing.preparing.TASK",
 }
 FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100, least=2)
-SAMPLES = f"127.0.0.2:{PORT}" if DEMO else ""  # where the front serves the demo's sample feeds, and nothing else
+SAMPLES = env.text("SAMPLES", "")  # where the front serves the demo's sample feeds, and nothing else
 FETCH_ALLOW_PRIVATE: list[str] = [*env.words("FETCH_ALLOW_PRIVATE"), *filter(None, [SAMPLES])]
 FETCH_EGRESS: list[str] = env.words("FETCH_EGRESS")
 FETCH_CONTACT = env.text("FETCH_CONTACT", "")

@@ -35,7 +35,7 @@ PROBED = 4
 def load_once(report: Callable[[str], None], memory: Path, now: datetime, samples: str) -> None:
     """Loads the feeds if they were never offered to this site, and remembers that. Raises FeedError, DatabaseError.
 
-    `samples` is where the front serves the sample feeds: host and port.
+    `samples` is where the front serves the sample feeds: host and port; empty where it does not.
     """
     offered = memory.read_text().split() if memory.exists() else []
     if NAME in offered:
@@ -47,12 +47,12 @@ def load_once(report: Callable[[str], None], memory: Path, now: datetime, sample
 
 
 def load(report: Callable[[str], None], now: datetime, samples: str) -> None:
-    """Adds the well-known feeds, and the samples where none of those can be reached. What is there stays."""
+    """Adds the well-known feeds, and the samples, if any, where none of those can be reached. What is there stays."""
     found = reading.parse((DATA / "feeds.opml").read_bytes())
     added = sum(part.added for part in lists.take_in(found, None, now))
     report(f"{added} feeds")
     hosts = [urlsplit(each.address.url).hostname or "" for each in found.subscriptions[:PROBED]]
-    if not is_online(hosts):
+    if samples and not is_online(hosts):
         number = _add_samples(now, samples)
         report(f"{number} sample feeds: this machine has no way out")
 

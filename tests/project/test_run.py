@@ -5,16 +5,26 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from project import facing, starting
+from feeds.demo import loading
+from project import facing, run, starting
 from project.paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
+from project.remembering import remembered
 from project.storing import storage_from
+from resources.demo import layers
 from resources.mirroring.storing import blobs
 from tests.flows.stack import free_port
+
+PREPARED = """
+from project import run
+run._announce = lambda _: None  # which would wait for a site that nobody starts
+run.prepare()
+"""
 
 
 @pytest.fixture
@@ -94,3 +104,49 @@ def test_nginx_finds_mirrored_files_where_they_are_kept(settings: Any, url: str)
     assert front.shelves == blobs.shelves()
     assert front.served == (Path("/srv/blobs/served") if url.startswith("file") else None)
     assert (front.bucket is None) == url.startswith("file")
+
+
+@pytest.fixture
+def offering(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The settings of a site with a demo, at a port that is free."""
+    monkeypatch.setenv("SAMPLES", "10.0.0.1:80")  # of an operator, who has no say in it
+    settings.DEMO, settings.PORT = True, free_port()
+    return settings
+
+
+def test_samples_are_offered_beside_the_site(offering: Any) -> None:
+    assert run.offer_samples() == os.environ["SAMPLES"] == f"127.0.0.2:{offering.PORT}"
+
+
+def test_no_samples_are_offered_where_something_else_listens(offering: Any) -> None:
+    with closing(socket.create_server(("127.0.0.2", 0))) as taken:
+        offering.PORT = taken.getsockname()[1]
+        assert (run.offer_samples(), os.environ["SAMPLES"]) == ("", "")
+
+
+@pytest.mark.parametrize("setting", ["LISTEN", "RETRY_LISTEN", "DEMO"])
+def test_nor_where_the_site_itself_does_nor_without_a_demo(offering: Any, setting: str) -> None:
+    values = {"LISTEN": "127.0.0.2", "RETRY_LISTEN": f"127.0.0.2:{offering.PORT}", "DEMO": False}
+    setattr(offering, setting, values[setting])
+    assert (run.offer_samples(), os.environ["SAMPLES"]) == ("", "")
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_samples_may_be_asked_for_only_where_the_front_serves_them(data: Path, is_taken: bool) -> None:
+    data.mkdir()
+    (data / "demo_loaded").write_text("\n".join([loading.NAME, *(layer.slug for layer in layers.LAYERS)]))
+    with ExitStack() as listening:
+        port = free_port()
+        if is_taken:
+            listening.enter_context(closing(socket.create_server(("127.0.0.2", port))))
+        subprocess.run(
+            [sys.executable, "-c", PREPARED],
+            cwd=BASE_DIR,
+            env={"PATH": os.environ["PATH"], "DATA_DIR": str(data), "PORT": str(port), "DEMO": "1"},
+            stdout=subprocess.DEVNULL,
+            timeout=120,
+            check=True,
+        )
+    served = "samples.conf" in (runtime_directory(data).nginx / "site.conf").read_text()
+    told = remembered(data / "environment.json")["SAMPLES"]
+    assert (served, told) == ((False, "") if is_taken else (True, f"127.0.0.2:{port}"))

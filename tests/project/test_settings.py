@@ -137,3 +137,10 @@ def test_a_worker_does_without_the_api_and_the_admin_that_needs_it(tmp_path: Pat
 def test_the_demos_speeds_vary_only_where_there_is_a_demo(tmp_path: Path) -> None:
     assert settings_with(tmp_path, "'demo' in s.CELERY_BEAT_SCHEDULE", DEMO="0") == "False"
     assert settings_with(tmp_path, "'demo' in s.CELERY_BEAT_SCHEDULE", DEMO="1") == "True"
+
+
+def test_samples_are_fetched_only_from_where_they_are_served(tmp_path: Path) -> None:
+    allowed = "s.FETCH_ALLOW_PRIVATE"
+    assert settings_with(tmp_path, allowed, DEMO="1") == "[]"
+    served = {"SAMPLES": "127.0.0.2:8000", "FETCH_ALLOW_PRIVATE": "10.1.0.0/16"}
+    assert settings_with(tmp_path, allowed, **served) == "['10.1.0.0/16', '127.0.0.2:8000']"

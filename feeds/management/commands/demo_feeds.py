@@ -19,14 +19,17 @@ class Command(BaseCommand):
         parser.add_argument(
             "--once", type=Path, metavar="FILE", help="only where FILE does not name them, and write that down there"
         )
+        parser.add_argument(
+            "--samples", default=settings.SAMPLES, metavar="HOST:PORT", help="where the sample feeds are served"
+        )
 
-    def handle(self, *, once: Path | None = None, **_options: Any) -> None:
+    def handle(self, *, once: Path | None = None, samples: str = "", **_options: Any) -> None:
         now = datetime.now(UTC)
         with failing_clearly("The demo's feeds were not all added."):
             if once:
-                loading.load_once(self._report, once, now, settings.SAMPLES)
+                loading.load_once(self._report, once, now, samples)
             else:
-                loading.load(self._report, now, settings.SAMPLES)
+                loading.load(self._report, now, samples)
 
     def _report(self, line: str) -> None:
         self.stdout.write(line)

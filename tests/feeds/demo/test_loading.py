@@ -39,6 +39,12 @@ def test_samples_come_only_where_there_is_no_way_out(
     assert Feed.objects.filter(is_sample=False).count() == 11
 
 
+def test_no_samples_come_where_nobody_serves_them(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> None:
+    monkeypatch.setattr(loading, "is_online", lambda _hosts: False)
+    loading.load(said.append, NOW, "")
+    assert not Feed.objects.filter(is_sample=True).exists()
+
+
 @pytest.mark.usefixtures("gathering")
 def test_samples_are_read_and_served_where_there_is_no_way_out(
     monkeypatch: pytest.MonkeyPatch, said: list[str]
