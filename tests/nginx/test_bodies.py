@@ -2,8 +2,11 @@
 
 import json
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
+import requests
 
 from project.fronting import UPLOADS_PER_ADDRESS
 from resources.api import problems
@@ -11,6 +14,8 @@ from tests.nginx.conftest import RunningFront
 from tests.nginx.origin import Answer
 
 SPEEDS = "/api/layers/jams/speeds"
+UPLOADS = ["/admin/resources/layer/add/", "/admin/resources/layer/7/change/", "/admin/feeds/feed/import/"]
+SESSION = "csrftoken=a; sessionid=kp4v2n"
 
 
 def head(method: str, target: str, length: int, **headers: str) -> bytes:
@@ -48,19 +53,58 @@ def test_a_change_with_a_token_is_for_main_to_judge(site: RunningFront, scheme: 
 
 
 def test_the_sign_in_form_is_small(site: RunningFront) -> None:
-    assert site.get("/admin/login/", method="POST", Content_Length="70000").status == 413
+    answer = site.get("/admin/login/", method="POST", Content_Length="70000", Cookie=SESSION)
+    assert (answer.status, answer.body) == (413, b"The form is larger than this site accepts.\n")
     assert site.main.asked == []
 
 
-@pytest.mark.parametrize("target", [SPEEDS, "/admin/resources/layer/add/"])
+@pytest.mark.parametrize("target", UPLOADS)
+@pytest.mark.parametrize("cookie", ["csrftoken=a", "sessionid=", "", "sessionid2=a"])
+def test_a_file_of_a_stranger_is_refused_before_its_body(site: RunningFront, target: str, cookie: str) -> None:
+    answer = site.get(target, method="POST", Content_Length="100000", Cookie=cookie)
+    assert (answer.status, answer.headers["Cache-Control"]) == (403, "no-store")
+    assert b"Sign in" in answer.body
+    assert site.get(target, method="POST", Transfer_Encoding="chunked", Cookie=cookie).status == 403
+    assert site.main.asked == []
+
+
+@pytest.mark.parametrize("target", UPLOADS)
+def test_who_has_a_session_sends_files_and_who_has_none_sees_the_forms(site: RunningFront, target: str) -> None:
+    sent = requests.post(
+        f"http://localhost:{site.port}{target}", data=b"x" * 100_000, headers={"Cookie": SESSION}, timeout=10
+    )
+    assert (sent.status_code, site.get(target).status) == (200, 200)
+    assert [asked.method for asked in site.main.asked] == ["POST", "GET"]
+
+
+@pytest.mark.parametrize("target", ["/admin/x/", "/admin/", "/admin/resources/layer/7/delete/", "/admin/feeds/feed/"])
+def test_other_pages_of_the_admin_take_forms_and_no_files(start: Callable[..., RunningFront], target: str) -> None:
+    site = start(upload_max_bytes=1_000_000)
+    refused = site.get(target, method="POST", Content_Length="131073", Cookie=SESSION)
+    assert (refused.status, site.main.asked) == (413, [])
+    assert refused.body == b"The form is larger than this site accepts.\n"
+    form = requests.post(
+        f"http://localhost:{site.port}{target}", data=b"x" * 131_072, headers={"Cookie": SESSION}, timeout=10
+    )
+    assert form.status_code == 200
+
+
+@contextmanager
+def sending(site: RunningFront, target: str, *senders: dict[str, str]) -> Iterator[None]:
+    """So many large bodies are on their way, of which nothing has come yet."""
+    with ExitStack() as open_ones:
+        for fields in senders:
+            connection = open_ones.enter_context(closing(socket.create_connection(("127.0.0.1", site.port))))
+            connection.sendall(head("POST", target, 100_000, **fields))
+        yield
+
+
+@pytest.mark.parametrize("target", [SPEEDS, *UPLOADS])
 def test_one_address_sends_few_large_bodies_at_a_time(site: RunningFront, target: str) -> None:
-    sending = [socket.create_connection(("127.0.0.1", site.port)) for _ in range(UPLOADS_PER_ADDRESS)]
-    for connection in sending:  # and then nothing of the body
-        connection.sendall(head("POST", target, 100_000, Authorization="Bearer a"))
-    refused = site.get(target, method="POST", Content_Length="100000", Authorization="Bearer a")
-    assert refused.status == 429
-    assert refused.headers["Retry-After"] == "5"
-    assert json.loads(refused.body)["status"] == 429
-    assert site.get(target, Authorization="Bearer a").status == 200  # what brings little goes on
-    for connection in sending:
-        connection.close()
+    fields = {"Authorization": "Bearer a", "Cookie": SESSION}
+    with sending(site, target, *[fields] * UPLOADS_PER_ADDRESS):
+        refused = site.get(target, method="POST", Content_Length="100000", **fields)
+        assert refused.status == 429
+        assert refused.headers["Retry-After"] == "5"
+        assert json.loads(refused.body)["status"] == 429
+        assert site.get(target, **fields).status == 200  # what brings little goes on

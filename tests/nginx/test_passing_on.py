@@ -73,7 +73,7 @@ def test_the_way_to_a_bucket_comes_through_and_is_kept_by_nobody(site: RunningFr
 
 
 def test_an_upload_that_is_too_large_is_refused_in_words(site: RunningFront) -> None:
-    answer = site.get("/admin/", method="POST", Content_Length="200000")
+    answer = site.get("/admin/feeds/feed/import/", method="POST", Content_Length="200000", Cookie="sessionid=a")
     assert answer.status == 413
     assert b"100000 bytes" in answer.body
 
