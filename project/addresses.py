@@ -5,6 +5,7 @@ import ipaddress
 from django.conf import settings
 from django.http import HttpRequest
 
+from retry.networks import network_of
 from retry.proxies import is_trusted
 
 OF_THIS_MACHINE = "unix:"
@@ -23,14 +24,8 @@ def is_local(request: HttpRequest) -> bool:
 
 
 def network(request: HttpRequest) -> str:
-    """What the client has to itself: its IPv4 address, or the /64 of its IPv6 address, in which it may take any."""
-    try:
-        found = ipaddress.ip_address(_address(request))
-    except ValueError:
-        return OF_THIS_MACHINE
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is None:
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(getattr(found, "ipv4_mapped", None) or found)
+    """What the client has to itself: its IPv4 address, or the /64 of its IPv6 address."""
+    return network_of(_address(request)) or OF_THIS_MACHINE
 
 
 def _address(request: HttpRequest) -> str:

@@ -14,6 +14,7 @@ from .conf import conf
 from .errors import TicketError
 from .front import Front
 from .looking import look
+from .networks import network_of
 from .preferences import is_navigation
 from .replies import Reply, Request, problem
 from .rooms import Outcome
@@ -36,7 +37,7 @@ class Instance:
     def __init__(self) -> None:
         self._front = Front(conf().RETRY_FRONT) if conf().RETRY_FRONT else None
         self.waiting = Waiting(self._front)
-        self._per_address: dict[str, int] = {}
+        self._per_network: dict[str, int] = {}
         self._clients: connections.Clients = {
             "state": connections.async_client("state"),
             "cache": connections.async_client("cache"),
@@ -77,18 +78,19 @@ class Instance:
         return statuses.status(ticket, found)
 
     async def _wait_within_limit(self, ticket: Ticket, asked: Request, receive: Receive) -> Reply | None:
-        most, address = conf().RETRY_CLIENTS_PER_ADDRESS, asked.address
-        if not most or not address:
+        most = conf().RETRY_CLIENTS_PER_ADDRESS
+        if not most or not asked.address:
             return await self._wait(ticket, asked, receive)
-        if self._per_address.get(address, 0) >= most:
+        network = network_of(asked.address)
+        if self._per_network.get(network, 0) >= most:
             return problem(503, "Too many requests of your address are waiting.", wait_seconds=_left_seconds(ticket))
-        self._per_address[address] = self._per_address.get(address, 0) + 1
+        self._per_network[network] = self._per_network.get(network, 0) + 1
         try:
             return await self._wait(ticket, asked, receive)
         finally:
-            self._per_address[address] -= 1
-            if not self._per_address[address]:
-                del self._per_address[address]
+            self._per_network[network] -= 1
+            if not self._per_network[network]:
+                del self._per_network[network]
 
     async def _wait(self, ticket: Ticket, asked: Request, receive: Receive) -> Reply | None:
         seconds = min(ticket.seconds_left(time.time()), conf().DEFAULT_RETRY_TIMEOUT)

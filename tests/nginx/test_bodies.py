@@ -108,3 +108,42 @@ def test_one_address_sends_few_large_bodies_at_a_time(site: RunningFront, target
         assert refused.headers["Retry-After"] == "5"
         assert json.loads(refused.body)["status"] == 429
         assert site.get(target, **fields).status == 200  # what brings little goes on
+
+
+@pytest.mark.parametrize(
+    ("senders", "one_more", "another"),
+    [
+        ("2001:db8:1:2::{}", "2001:db8:1:2:ffff:a00:{}:1", "2001:db8:1:3::1"),
+        ("2001:db8::{}", "2001:db8:0:0:1:2:3:{}", "2001:db8:0:1::1"),  # written shorter, which hides where a half ends
+        ("2001:db8:a0a:a0a:{}::", "2001:db8:a0a:a0a::{}", "2001:db8:a0a:a0b::1"),  # bytes that end lines
+    ],
+)
+def test_the_addresses_of_a_network_are_one_client(
+    start: Callable[..., RunningFront], senders: str, one_more: str, another: str
+) -> None:
+    site = start(trusted_proxies=("127.0.0.1",))
+    of_each = [
+        {"Authorization": "Bearer a", "X-Forwarded-For": senders.format(number + 1)}
+        for number in range(UPLOADS_PER_ADDRESS)
+    ]
+    with sending(site, SPEEDS, *of_each):
+        assert status_of_another(site, one_more.format(9)) == 429
+        assert status_of_another(site, another) == 200
+
+
+@pytest.mark.parametrize("senders", ["192.0.2.{}", "::ffff:192.0.2.{}"])
+def test_ipv4_addresses_are_clients_each(start: Callable[..., RunningFront], senders: str) -> None:
+    site = start(trusted_proxies=("127.0.0.1",))
+    of_each = [
+        {"Authorization": "Bearer a", "X-Forwarded-For": senders.format(number + 1)}
+        for number in range(UPLOADS_PER_ADDRESS)
+    ]
+    with sending(site, SPEEDS, *of_each):
+        assert status_of_another(site, senders.format(9)) == 200
+
+
+def status_of_another(site: RunningFront, address: str) -> int:
+    """What a large body of that address is answered."""
+    headers = {"Authorization": "Bearer a", "X-Forwarded-For": address}
+    url = f"http://localhost:{site.port}{SPEEDS}"
+    return requests.post(url, data=b"x" * 100_000, headers=headers, timeout=10).status_code

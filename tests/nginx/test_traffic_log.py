@@ -94,6 +94,19 @@ def test_where_readers_are_counted_a_number_stands_for_each(front: Front, start:
     assert "127.0.0.1" not in front.data.traffic.read_text()
 
 
+@pytest.mark.parametrize("network", ["2001:db8:1:2", "2001:db8:0:0"])
+def test_a_reader_is_one_whatever_address_of_its_network_it_has(
+    front: Front, start: Callable[..., RunningFront], network: str
+) -> None:
+    log = {"traffic_log": front.data.traffic, "counted": ("/feeds/",), "read": ("/feeds/",), "reader_salt": "salt"}
+    site = start(trusted_proxies=("127.0.0.1",), **log)
+    for address in (f"{network}:0:0:0:1", f"{network}:a:b:c:d", "2001:db8:1:3:0:0:0:1", "192.0.2.1", "192.0.2.2"):
+        site.get("/feeds/sea.atom", User_Agent="reader", X_Forwarded_For=address)
+    found = [reader for *_, reader, _ in logged(site, 5)]
+    assert found[0] == found[1]
+    assert len(set(found)) == 4
+
+
 def test_readers_are_other_numbers_at_another_site(front: Front, start: Callable[..., RunningFront]) -> None:
     def number(salt: str) -> bytes:
         log = front.data.traffic.with_name(salt)

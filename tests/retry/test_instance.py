@@ -135,9 +135,24 @@ def test_clients_of_one_address_can_be_limited(work: Work, settings: Settings) -
 
     async def scene(instance: Instance) -> None:
         begin(work)
-        many = [instance.answer(asked(work, address=address), present) for address in ("a", "a", "b")]
+        addresses = ("192.0.2.1", "192.0.2.1", "192.0.2.2")
+        many = [instance.answer(asked(work, address=address), present) for address in addresses]
         assert await answers(many) == [302, 302, 503]
-        assert instance._per_address == {}
+        assert instance._per_network == {}
+
+    play(scene)
+
+
+def test_the_addresses_of_a_network_are_limited_together(work: Work, settings: Settings) -> None:
+    settings.RETRY_CLIENTS_PER_ADDRESS = 1
+    settings.DEFAULT_RETRY_TIMEOUT = 0.3
+
+    async def scene(instance: Instance) -> None:
+        begin(work)
+        addresses = ("2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:3::1")
+        many = [instance.answer(asked(work, address=address), present) for address in addresses]
+        assert await answers(many) == [302, 302, 503]
+        assert instance._per_network == {}
 
     play(scene)
 
