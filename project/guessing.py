@@ -1,8 +1,11 @@
-"""How many passwords may be tried at the admin's door, counted in `cache` in each ten minutes of the clock.
+"""How many passwords may be tried at the admin's door, counted in `state` in each ten minutes of the clock.
 
 Counts by network, and by account over all networks, so that many networks cannot share the guessing. A browser that
 has signed in to the account before is counted by itself alone: no stranger's guesses keep its owner out. (OWASP,
-"Slow Down Online Guessing Attacks with Device Cookies".) Counts nothing while `cache` cannot be reached.
+"Slow Down Online Guessing Attacks with Device Cookies".)
+
+Not in `cache`: strangers can fill it with content until it forgets what they tried. That is asked only while `state`
+is away or full; nothing is counted while neither takes it.
 """
 
 import hashlib
@@ -14,8 +17,11 @@ from django.conf import settings
 from redis.exceptions import RedisError
 
 from retry import connections
+from retry.scripts import Server
 
 WINDOW_SECONDS = 600
+SERVERS: tuple[Server, ...] = ("state", "cache")
+"""Where attempts are counted: in the first that takes it."""
 
 _log = logging.getLogger("tarry.admin")
 
@@ -64,12 +70,19 @@ def _key(kind: str, value: str) -> str:
 
 
 def _count(name: str, number: int) -> int:
-    try:
-        with connections.client("cache").pipeline(transaction=False) as pipeline:
-            pipeline.incrby(name, number)
-            pipeline.expire(name, 2 * WINDOW_SECONDS)
-            counted, _ = pipeline.execute()
-    except RedisError:
-        _log.warning("attempts to sign in are not counted: cache does not answer", exc_info=True)
-        return 0
+    """How many there are with these; 0 while nobody can tell."""
+    for server in SERVERS:
+        try:
+            return _count_in(server, name, number)
+        except RedisError:
+            _log.warning("a server counts no attempts to sign in", extra={"server": server}, exc_info=True)
+    return 0
+
+
+def _count_in(server: Server, name: str, number: int) -> int:
+    """Raises RedisError."""
+    with connections.client(server).pipeline(transaction=False) as pipeline:
+        pipeline.incrby(name, number)
+        pipeline.expire(name, WINDOW_SECONDS)  # the name is of this window alone
+        counted, _ = pipeline.execute()
     return int(counted)

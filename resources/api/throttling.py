@@ -1,6 +1,7 @@
-"""How often a token may be used: so many calls, and URLs, in each minute of the clock, counted in `cache`.
+"""How often a token may be used: so many calls, and URLs, in each minute of the clock, counted in `state`.
 
-Counts nothing while `cache` cannot be reached: the token is known, and nobody else is made to wait by it.
+Not in `cache`: strangers can fill it until it forgets. Counts nothing while `state` is away or full: the token is
+known, and nobody else is made to wait by it.
 """
 
 import logging
@@ -33,14 +34,14 @@ def _seconds_to_wait(what: str, token_id: int, number: int, most: int, now_secon
     try:
         counted = _count(f"api:{what}:{token_id}:{window}", number)
     except RedisError:
-        _log.warning("calls are not counted: cache does not answer", exc_info=True)
+        _log.warning("calls are not counted: state takes nothing", exc_info=True)
         return 0
     return 0 if counted <= most else (window + 1) * WINDOW_SECONDS - now_seconds
 
 
 def _count(name: str, number: int) -> int:
-    with connections.client("cache").pipeline(transaction=False) as pipeline:
+    with connections.client("state").pipeline(transaction=False) as pipeline:
         pipeline.incrby(name, number)
-        pipeline.expire(name, 2 * WINDOW_SECONDS)
+        pipeline.expire(name, WINDOW_SECONDS)  # the name is of this window alone
         counted, _ = pipeline.execute()
     return int(counted)

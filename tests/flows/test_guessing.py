@@ -20,8 +20,8 @@ def uncounted(stack: Stack) -> Iterator[Stack]:
 
 
 def forget(stack: Stack) -> None:
-    for key in stack.cache.scan_iter("admin:*"):
-        stack.cache.delete(key)
+    for key in stack.state.scan_iter("admin:*"):
+        stack.state.delete(key)
 
 
 def guess(stack: Stack, number: int) -> requests.Response:

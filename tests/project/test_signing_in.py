@@ -1,5 +1,6 @@
 """Passwords are not guessed at the admin's door, and who knows one gets in."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,6 +25,13 @@ def _few_attempts(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.TRUSTED_PROXIES = ("10.0.0.1",)
     monkeypatch.setattr("project.signing_in.time.time", lambda: MOMENT)
     User.objects.create_superuser("owner", password=PASSWORD)
+
+
+@pytest.fixture
+def full_state(redis_servers: RedisServers) -> Iterator[RedisServers]:
+    redis_servers.state.client.config_set("maxmemory", "1")
+    yield redis_servers
+    redis_servers.state.client.config_set("maxmemory", "0")
 
 
 def sign_in(client: Client, password: str, address: str = "192.0.2.1", username: str = "owner") -> Any:
@@ -108,21 +116,38 @@ def test_the_next_ten_minutes_begin_anew(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_counts_are_kept_for_a_while_only_and_name_nobody(redis_servers: RedisServers) -> None:
     guess("192.0.2.1")
-    keys = redis_servers.cache.client.keys("admin:*")
+    keys = redis_servers.state.client.keys("admin:*")
     assert len(keys) == 2
     assert all(b"owner" not in key for key in keys)
-    assert all(0 < redis_servers.cache.client.ttl(key) <= 2 * guessing.WINDOW_SECONDS for key in keys)
+    assert all(0 < redis_servers.state.client.ttl(key) <= guessing.WINDOW_SECONDS for key in keys)
 
 
-def test_who_knows_the_password_gets_in_while_attempts_cannot_be_counted(redis_servers: RedisServers) -> None:
-    redis_servers.cache.stop()
+def test_a_cache_that_strangers_fill_forgets_no_attempt(redis_servers: RedisServers) -> None:
+    for status in (200, 200, 200, 429):
+        assert guess("192.0.2.1") == [status]
+        redis_servers.cache.client.flushall()
+
+
+def test_attempts_are_counted_while_state_is_away(redis_servers: RedisServers) -> None:
+    redis_servers.state.stop()
+    assert guess("192.0.2.1", 5) == [200, 200, 200, 429, 429]
+    assert sign_in(Client(), PASSWORD, "192.0.2.2").status_code == 302
+
+
+def test_attempts_are_counted_while_state_is_full(full_state: RedisServers) -> None:
+    assert guess("192.0.2.1", 5) == [200, 200, 200, 429, 429]
+    assert sign_in(Client(), PASSWORD, "192.0.2.2").status_code == 302
+
+
+def test_who_knows_the_password_gets_in_while_attempts_cannot_be_counted(full_state: RedisServers) -> None:
+    full_state.cache.stop()
     assert sign_in(Client(), PASSWORD).status_code == 302
 
 
 def test_counting_can_be_switched_off(settings: Settings, redis_servers: RedisServers) -> None:
     settings.ADMIN_SIGN_INS = settings.ADMIN_SIGN_INS_PER_ACCOUNT = 0
     assert guess("192.0.2.1", 9) == [200] * 9
-    assert redis_servers.cache.client.keys("admin:*") == []
+    assert redis_servers.state.client.keys("admin:*") == []
 
 
 def test_the_log_names_neither_account_nor_password(caplog: pytest.LogCaptureFixture) -> None:

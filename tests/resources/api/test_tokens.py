@@ -10,7 +10,6 @@ from django.test import Client
 from resources.api import secrecy, throttling, tokens
 from resources.api.models import ApiToken
 from resources.models import Layer
-from retry import connections
 from tests.conftest import RedisServers
 
 from .conftest import Caller, problem
@@ -107,21 +106,37 @@ def test_calls_are_counted_by_token_and_minute(redis_servers: RedisServers, sett
     assert [throttling.seconds_to_wait(1, moment) for _ in range(4)] == [0, 0, 30, 30]
     assert throttling.seconds_to_wait(2, moment) == 0
     assert throttling.seconds_to_wait(1, moment + 30) == 0
-    assert 0 < connections.client("cache").ttl(redis_servers.cache.client.keys("api:*")[0]) <= 120
+    assert all(0 < redis_servers.state.client.ttl(key) <= 60 for key in redis_servers.state.client.keys("api:*"))
+
+
+def test_a_cache_that_forgets_everything_forgets_no_call(redis_servers: RedisServers, settings: Any) -> None:
+    settings.API_CALLS_PER_MINUTE = 2
+    for expected in (0, 0, 30):
+        assert throttling.seconds_to_wait(1, NOW.timestamp()) == expected
+        redis_servers.cache.client.flushall()
 
 
 def test_calls_are_answered_while_they_cannot_be_counted(
     layer: Layer, caller: Caller, redis_servers: RedisServers, settings: Any
 ) -> None:
     settings.API_CALLS_PER_MINUTE = 1
-    redis_servers.cache.stop()
+    redis_servers.state.stop()
     assert [caller.send("north,1,50").status_code for _ in range(3)] == [200, 200, 200]
 
 
 def test_counting_can_be_switched_off(redis_servers: RedisServers, settings: Any) -> None:
     settings.API_CALLS_PER_MINUTE = 0
     assert throttling.seconds_to_wait(1, NOW.timestamp()) == 0
-    assert redis_servers.cache.client.keys("api:*") == []
+    assert redis_servers.state.client.keys("api:*") == []
+
+
+def test_calls_are_answered_while_state_is_full(redis_servers: RedisServers, settings: Any) -> None:
+    settings.API_CALLS_PER_MINUTE = 1
+    redis_servers.state.client.config_set("maxmemory", "1")
+    try:
+        assert [throttling.seconds_to_wait(1, NOW.timestamp()) for _ in range(3)] == [0, 0, 0]
+    finally:
+        redis_servers.state.client.config_set("maxmemory", "0")
 
 
 def test_the_admin_shows_a_new_token_once(admin_client: Client, layer: Layer) -> None:
