@@ -39,6 +39,9 @@ else:
     # A layer that is being sent while it reloads is taken in. Who ends the site does not wait as long: supervisord.
     graceful_timeout = int(settings.ADMIN_TIMEOUT) + 5
 
+FAILED = "Error handling request"
+"""How gunicorn begins what it says of a request that failed outside of Django."""
+
 logconfig_dict = {
     **settings.LOGGING,
     "loggers": {
@@ -53,6 +56,12 @@ class logger_class(Logger):  # type: ignore[misc]  # noqa: N801  the name that g
 
     def access(self, *_: Any) -> None:
         pass
+
+    def exception(self, msg: str, *args: Any, **options: Any) -> None:
+        """Without the address of a request, which may be a secret."""
+        if msg.startswith(FAILED):
+            msg, args = FAILED, ()
+        super().exception(msg, *args, **options)
 
 
 def child_exit(server: Any, worker: Any) -> None:

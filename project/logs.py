@@ -5,25 +5,35 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
+from retry import routes
+
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "request", "data"}
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record and its `extra` fields as JSON. Does not redact: secrets must not be logged."""
+    """Writes a record and its `extra` fields as JSON. Redacts paths alone: other secrets must not be logged."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _message(record),
             **{name: value for name, value in vars(record).items() if name not in _STANDARD},
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str, ensure_ascii=False)
+
+
+def _message(record: logging.LogRecord) -> str:
+    """Its text. What Django says of a request ends with its path, in whose place its route stands."""
+    request = getattr(record, "request", None)
+    if not hasattr(request, "resolver_match") or not isinstance(record.args, tuple) or not record.args:
+        return record.getMessage()
+    return str(record.msg) % (*record.args[:-1], routes.route(request))
 
 
 class ExceptionsOnly(logging.Filter):

@@ -17,6 +17,7 @@ from django.db import connections as databases
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import Counter, Gauge, Histogram
 
+from . import routes
 from .conf import conf
 
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
@@ -117,7 +118,8 @@ class AccountingMiddleware:
             REQUEST_SECONDS.observe(took)
             REQUEST_CPU_SECONDS.observe(cpu)
             if took > SLOW_SECONDS:
-                _log.warning("slow request", extra={"path": request.path, "seconds": took, "cpu": cpu, **account})
+                told = {"method": request.method, "route": routes.route(request), "seconds": took, "cpu": cpu}
+                _log.warning("slow request", extra={**told, **account})
 
 
 def _timed_query(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:

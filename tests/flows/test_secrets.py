@@ -26,10 +26,37 @@ def written(stack: Stack) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith("Administrator: "))
 
 
+HOLD = """
+import time
+from django.db import transaction
+from feeds.models import Feed
+from tests.feeds.subscribed import subscription
+feed = Feed.objects.get(slug="{slug}")
+subscription(feed, token="{token}")
+with transaction.atomic():
+    Feed.objects.filter(pk=feed.pk).update(flagged_at=None)
+    print("held", feed.url, flush=True)
+    time.sleep(2)
+"""
+"""Subscribes a feed, and keeps everybody from writing to its row for two seconds."""
+
+
+def ping_slowly(stack: Stack, slug: str, token: str) -> None:
+    """A right ping, which waits for the database for longer than a second."""
+    holder = stack.start_command("shell", "-c", HOLD.format(slug=slug, token=token))
+    try:
+        assert holder.stdout
+        held = next(line for line in iter(holder.stdout.readline, "") if line.startswith("held "))
+        told = {"url": held.split()[1]}
+        assert requests.post(f"{stack.base_url}/rsscloud/{token}", told, timeout=10).status_code == 200
+    finally:
+        holder.communicate(timeout=20)
+
+
 def test_no_log_has_them(stack: Stack) -> None:
     first = re.search(r"password: (\S+)", stack.output.read_text())
     assert first
-    wrong, stranger, user, value, callback, typed = (token_urlsafe(20) for _ in range(6))
+    wrong, stranger, user, value, callback, typed, right = (token_urlsafe(20) for _ in range(7))
     token = stack.manage("create_token", "secrets", "--feeds").strip()
     session = sign_in(stack, first[1])
     assert "sessionid" in session.cookies
@@ -41,6 +68,7 @@ def test_no_log_has_them(stack: Stack) -> None:
         added = requests.post(f"{stack.base_url}/api/feeds", json={"url": url}, headers=fields, timeout=10)
         health = f"{stack.base_url}/api/feeds/{added.json()['slug']}/health"
         eventually(lambda: requests.get(health, headers=fields, timeout=10).json()["failures"], 30, "it has failed")
+        ping_slowly(stack, added.json()["slug"], right)
         assert requests.delete(health.removesuffix("/health"), headers=fields, timeout=10).ok
 
     refused = {"Authorization": f"Bearer {stranger}"}
@@ -50,6 +78,7 @@ def test_no_log_has_them(stack: Stack) -> None:
     requests.get(f"{stack.base_url}/admin/login/?next=/admin/", headers={"X-Long": typed * 1000}, timeout=10)
 
     log = written(stack)
-    sent = (first[1], wrong, token, stranger, user, value, callback, typed, session.cookies["sessionid"])
+    assert "/rsscloud/<str:token>" in log  # of the ping that took long
+    sent = (first[1], wrong, token, stranger, user, value, callback, typed, right, session.cookies["sessionid"])
     assert [number for number, secret in enumerate(sent) if secret in log] == []
     assert stack.secret_key not in log

@@ -1,0 +1,99 @@
+"""What the log says of requests: by their routes, for their paths may be secrets."""
+
+import importlib
+import json
+import logging
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from feeds.callbacks import debouncing
+from project.logs import JsonFormatter
+from retry import observing
+from tests.feeds.rows import feed
+from tests.feeds.subscribed import TOKEN, subscription
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+
+RIGHT = f"/rsscloud/{TOKEN}"
+SIGNED = f"/resources/{TOKEN}/{TOKEN}"
+ROUTES = {
+    RIGHT: "/rsscloud/<str:token>",
+    f"/websub/{TOKEN}": "/websub/<str:token>",
+    f"{RIGHT}%0aé": "/rsscloud/<str:token>",
+    SIGNED: "/resources/<segment:signature>/<segment:encoded>",
+    f"/elsewhere/{TOKEN}": "",
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_scans(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debouncing.SCAN, "soon", lambda: None)
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    """As they are written."""
+    written = [JsonFormatter().format(record) for record in caplog.records]
+    assert TOKEN not in "".join(written)
+    return [json.loads(line) for line in written]
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_a_request_that_is_slow_is_told_of_by_its_route(
+    path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observing, "SLOW_SECONDS", -1.0)
+    Client().get(path)
+    [line] = [line for line in lines(caplog) if line["logger"] == "tarry.slow"]
+    assert (line["method"], line["route"]) == ("GET", ROUTES[path])
+
+
+def test_a_right_ping_that_is_slow_tells_no_token(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observing, "SLOW_SECONDS", -1.0)
+    subscription(of := feed("a"))
+    assert Client().post(RIGHT, f"url={of.url}", "application/x-www-form-urlencoded").status_code == 200
+    assert [line["route"] for line in lines(caplog) if line["logger"] == "tarry.slow"] == [ROUTES[RIGHT]]
+
+
+@pytest.mark.parametrize(
+    ("path", "failing"),
+    [
+        (RIGHT, "feeds.keeping.pushes.is_asked_for"),
+        (f"{RIGHT}%0aé", "feeds.keeping.pushes.is_asked_for"),
+        (SIGNED, "resources.mirroring.serving.addresses.verify"),
+    ],
+)
+def test_a_request_that_fails_is_told_of_by_its_route(
+    path: str, failing: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failing, lambda *_, **__: 1 / 0)
+    assert Client(raise_request_exception=False).get(path, {"challenge": "c", "url": "u"}).status_code == 500
+    [line] = [line for line in lines(caplog) if line["logger"] == "django.request"]
+    assert line["message"] == f"Internal Server Error: {ROUTES[path]}"
+    assert "ZeroDivisionError" in line["exception"]
+
+
+def test_a_form_that_is_refused_is_told_of_by_its_route(caplog: pytest.LogCaptureFixture) -> None:
+    assert Client(enforce_csrf_checks=True).post(f"/admin/{TOKEN}/").status_code == 403
+    [line] = [line for line in lines(caplog) if line["logger"] == "django.security.csrf"]
+    assert line["message"].startswith("Forbidden (CSRF cookie not set.): /admin/")
+
+
+def test_what_fails_outside_of_django_is_told_of_without_its_address(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TARRY_INSTANCE", "main")
+    logger_class = importlib.import_module("project.gunicorn").logger_class
+    logger = logger_class.__new__(logger_class)
+    logger.error_log = logging.getLogger("tests.gunicorn")
+    logger.exception("Error handling request %s %s", "GET", SIGNED)
+    logger.exception("Something else: %s", "told")
+    assert [line["message"] for line in lines(caplog)] == ["Error handling request", "Something else: told"]
+
+
+def test_what_else_is_logged_is_left_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("tests").warning("%s of %s", 1, 2, extra={"request": object()})
+    assert [line["message"] for line in lines(caplog)] == ["1 of 2"]
