@@ -96,7 +96,7 @@ def feed_health(request: HttpRequest, slug: Slug) -> Health:
         trouble=health.trouble(feed) or None,
         failures=feed.failures,
         failing_since=feed.failing_since,
-        why=health.why(feed, datetime.now(UTC)) if may_manage(request) else [],
+        why=health.told(feed, datetime.now(UTC)) if may_manage(request) else [],
         next_check_at=feed.next_check_at,
         checked_at=feed.checked_at,
         fetched_at=feed.fetched_at,

@@ -38,6 +38,12 @@ CHOICES = {
 """What the list can be narrowed to. The first six are all feeds, each in one of them."""
 LABELS = {"new": "never read", "moving": "redirecting for good"}
 
+IN_PLACE = {
+    Trouble.OURS.name: "Not fetched: this site cannot reach its server.",
+    Trouble.FORBIDDEN.name: "Not fetched: its address leads where this site does not fetch from.",
+}
+"""After these troubles, in place of why a feed is fetched when it is: that may name addresses of a private network."""
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -73,7 +79,7 @@ def trouble(feed: Feed) -> str:
 
 
 def why(feed: Feed, now: datetime) -> list[str]:
-    """Why it is fetched when it is, the most important first."""
+    """Why it is fetched when it is, the most important first. For the admin: it may name addresses of any network."""
     if feed.paused:
         said = ["It is paused: it is not fetched, and is in no combination."]
     elif feed.flagged_at is not None and feed.flagged_at > now:
@@ -87,6 +93,12 @@ def why(feed: Feed, now: datetime) -> list[str]:
     else:
         said = [f"It is fetched {words.ago(feed.next_check_at, now)}, at {feed.next_check_at:%-d %B, %H:%M:%S} UTC."]
     return [*said, feed.reason] if feed.reason else said
+
+
+def told(feed: Feed, now: datetime) -> list[str]:
+    """The same for whoever has a token: without addresses of the network behind."""
+    when, *reason = why(feed, now)
+    return [when, *([IN_PLACE[feed.trouble]] if feed.trouble in IN_PLACE else reason)]
 
 
 def privacy(feed: Feed) -> str:

@@ -1,12 +1,19 @@
 """What the API tells of feeds."""
 
+import json
 from typing import Any
 
 import pytest
 
 from feeds.api import reading
+from feeds.deciding import checking
+from feeds.deciding.checking import Circumstances
 from feeds.deciding.standing import State
+from feeds.deciding.troubles import trouble_of
+from feeds.keeping import health, standings
+from feeds.models import Feed
 from resources.fetching.keeping.models import FetchTiming
+from resources.fetching.outcomes import Failed, Failure, Timing
 from tests.feeds.rows import NOW, category, entry, feed
 from tests.resources.api.conftest import Caller, problem
 
@@ -82,6 +89,19 @@ def test_health_says_how_the_last_fetches_went_and_why_to_those_who_manage(anybo
     assert found["why"] == []  # it may name addresses
     assert get(manager, "/api/feeds/blog/health")["why"]
     assert [one["seconds"] for one in found["fetches"]] == [1.5]
+
+
+@pytest.mark.parametrize("failure", [Failure.REFUSED, Failure.OURS])
+def test_nobody_is_told_of_addresses_of_a_private_network(manager: Caller, failure: Failure) -> None:
+    row = feed("blog")
+    failed = Failed(failure, "blog.example: 10.1.2.3 is not global (private)", Timing(NOW.timestamp(), 0))
+    decision = checking.decide(standings.standing_of(row), failed, (), Circumstances(NOW))
+    trouble = trouble_of(failed).name
+    Feed.objects.update(**standings.fields_of(decision), trouble=trouble)
+    assert "10.1.2.3" in Feed.objects.get().reason  # for the admin
+    found = get(manager, "/api/feeds/blog/health")
+    assert "10.1.2.3" not in json.dumps(found)
+    assert found["why"][1] == health.IN_PLACE[trouble]
 
 
 def test_entries_come_in_pages_newest_first(anybody: Caller) -> None:
