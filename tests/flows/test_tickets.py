@@ -13,11 +13,14 @@ from pytest_django import Settings
 
 from retry.tickets import Ticket, ticket_address
 from tests.flows.crowd import Crowd
+from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
 
 pytestmark = pytest.mark.no_database
 
 AT_ONCE_SECONDS = 1
+WAITING_SECONDS = 1.5
+"""Longer than anybody is held who waits for nothing."""
 INSTANCES = ("retry", "main")
 
 
@@ -122,6 +125,24 @@ def test_an_old_ticket_is_refused(stack: Stack, settings: Settings) -> None:
     for age, status in ((0, 302), (601, 403)):
         ticket = Ticket("/slow/old", now, "slow:old", "slow:old:0", int(now) - age)
         assert ask_at_its_own_socket(stack, "retry", ticket_address(ticket, "/retry_after")).status == status
+
+
+def test_a_ticket_that_is_used_again_waits_again_and_leads_to_its_own_content(
+    stack: Stack, crowd: Crowd, name: str, ticket: dict[str, str]
+) -> None:
+    """While the first still waits, and once it is all over: nothing is begun, and there is one way from here."""
+    address = f"/retry_after?{urlencode(ticket)}"
+    stack.wait_for(name)
+    again = crowd.send([address] * 3)
+    with pytest.raises(TimeoutError):
+        again.result(WAITING_SECONDS)
+    stack.open_gate(name)
+    later = [*again.result(10), crowd.visit(address), crowd.visit(address)]
+    assert [visit.statuses for visit in later] == [[302, 200]] * 5
+    assert {visit.answers[0].headers["Location"] for visit in later} == {ticket["redirect"]}
+    assert {visit.body for visit in later} == {Wish(name).body}
+    assert all(visit.seconds < AT_ONCE_SECONDS for visit in later[3:])
+    assert stack.executions(name) == 1
 
 
 def test_nothing_of_the_waiting_instance_is_kept(stack: Stack, crowd: Crowd, name: str) -> None:
