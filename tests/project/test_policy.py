@@ -19,6 +19,8 @@ from lxml import html
 
 from feeds import tasks
 from feeds.serving import known
+from project.paths import BASE_DIR
+from resources.mirroring.contents.delivery import delivery
 from tests.feeds import rows
 
 BAD = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"
@@ -30,6 +32,8 @@ PAGES = [
     *(f"/feeds/?q={BAD}", f"/feeds/all.atom?since={BAD}", f"/admin/login/?next={BAD}", f"/staticmap?layers={BAD}"),
 ]
 
+SAYING = {".py", ".html", ".conf", ".js"}
+"""Kinds of files that could say a policy."""
 ADDRESSES = {"url", "site", "topic", "webhook", "referer", "moved_to", "upstream", "validated_url"}
 OF_NO_MODEL = {"index", "login", "logout", "password_change", "password_change_done", "app_list"}
 
@@ -201,6 +205,15 @@ def test_the_list_of_an_apps_pages(admin_client: Client, app: str) -> None:
 def test_no_page_of_the_admin_is_left_out() -> None:
     beginnings = tuple(f"{model._meta.app_label}_{model._meta.model_name}_" for model in admin.site._registry)
     assert {name for name in NAMES if not name.startswith(beginnings)} == OF_NO_MODEL
+
+
+def test_no_policy_anywhere_allows_what_is_unsafe() -> None:
+    """Neither of pages nor of mirrored files."""
+    folders = ("project", "retry", "resources", "feeds", "nginx")
+    found = [path for folder in folders for path in (BASE_DIR / folder).rglob("*.*") if path.suffix in SAYING]
+    assert len(found) > 100
+    assert [path for path in found if "unsafe-" in path.read_text()] == []
+    assert {"sandbox", "default-src 'none'"} < set(delivery("image/png")["Content-Security-Policy"].split("; "))
 
 
 def test_what_would_act_is_complained_of() -> None:

@@ -1,17 +1,21 @@
+import json
+
 import pytest
 from lxml import html as lxml_html
 
 from feeds.composing import people, selecting
 from feeds.composing.asking import Asked
 from feeds.models import Category, Feed
+from feeds.parsing import reading
 from feeds.parsing.documents import Author, Enclosure
 from resources.mirroring.serving import addresses
 from tests.feeds import rows
-from tests.feeds.rows import entry
+from tests.feeds.rows import NOW, entry
 
 pytestmark = pytest.mark.django_db
 
 PICTURE = "https://pictures.example.org/1.png?w=9&h=9"
+ICON = "http://10.1.2.3/icon.png"
 
 
 def page(subject: Feed | Category, query: str = "") -> lxml_html.HtmlElement:
@@ -33,6 +37,16 @@ def test_pictures_come_from_this_site_and_are_loaded_late() -> None:
         assert pictures
         assert {each.get("src") for each in pictures} == {addresses.sign_url(PICTURE)}
         assert {each.get("loading") for each in pictures} == {"lazy"}
+
+
+@pytest.mark.parametrize("name", ["icon", "favicon"])
+def test_the_icon_of_a_feed_is_nothing_that_this_site_fetches(name: str) -> None:
+    """It is passed on as an address, to readers of the feed's other formats."""
+    document = {"version": "https://jsonfeed.org/version/1.1", "title": "Sea", name: ICON, "items": [{"id": "1"}]}
+    parsed = reading.parse(json.dumps(document).encode(), "application/feed+json", "https://sea.example.org/", NOW)
+    assert parsed.feed.image == ICON
+    shown = lxml_html.tostring(page(rows.feed("sea", entry(1), said=parsed.feed))).decode()
+    assert [address for address in (ICON, addresses.sign_url(ICON)) if address in shown] == []
 
 
 def test_a_picture_that_cannot_be_mirrored_is_shown_by_its_text() -> None:
