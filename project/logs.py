@@ -30,7 +30,7 @@ class JsonFormatter(logging.Formatter):
 
 def _message(record: logging.LogRecord) -> str:
     """Its text. What Django says of a request ends with its path, in whose place its route stands."""
-    request = getattr(record, "request", None)
+    request: Any = getattr(record, "request", None)
     if not hasattr(request, "resolver_match") or not isinstance(record.args, tuple) or not record.args:
         return record.getMessage()
     return str(record.msg) % (*record.args[:-1], routes.route(request))

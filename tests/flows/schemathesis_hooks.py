@@ -32,6 +32,6 @@ def before_load_schema(_: schemathesis.HookContext, raw_schema: dict[str, Any]) 
 
 
 @schemathesis.hook
-def after_call(_: schemathesis.HookContext, case: schemathesis.Case, response: schemathesis.Response) -> None:
+def after_call(_: schemathesis.HookContext, case: schemathesis.Case[Any], response: schemathesis.Response) -> None:
     with ANSWERED.open("a") as file:
         file.write(f"{response.status_code} {case.method.upper()} {case.path}\n")

@@ -75,13 +75,13 @@ def _layer(stack: Stack, caller: Caller, slug: str, directory: Path) -> Known:
     file.write_text(json.dumps({"type": "FeatureCollection", "features": [line]}))
     stack.manage("load_layer", slug, "--lines", str(file))
     eventually(lambda: caller.ask("GET", f"layers/{slug}"), 10, "main knows the layer")
-    return dict.fromkeys(("describe_layer", "expire_layer", "send_speeds"), {"slug": slug})
+    return {key: {"slug": slug} for key in ("describe_layer", "expire_layer", "send_speeds")}
 
 
 def _feeds(slugs: dict[str, str]) -> Known:
     alone = {"change_feed": {"slug": slugs["B"]}, "remove_feed": {"slug": slugs["C"]}}
     reading = ("describe_feed", "feed_health", "list_entries", "fetch_feed", "follow_feed", "unfollow_feed")
-    return {**alone, **dict.fromkeys(reading, {"slug": slugs["A"]})}
+    return {**alone, **{key: {"slug": slugs["A"]} for key in reading}}
 
 
 def _files(caller: Caller, origin: FileServer) -> Known:
