@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks import pairs
 from benchmarks.figures import Figure, Note, median
-from benchmarks.peers.everybody import Everybody
+from benchmarks.peers.everybody import OURS, WITH_STATIC, Everybody
 from benchmarks.peers.latency import latency
 from benchmarks.peers.sites import Site
 from benchmarks.running import run
@@ -27,7 +27,7 @@ class Round:
 def measure() -> Iterator[Figure | Note]:
     """All sites run all the time, and are asked one after the other; every other round the other way round."""
     pairs.tool()
-    everybody = Everybody()
+    everybody = Everybody(WITH_STATIC)
     with ExitStack() as parts:
         sites = dict(everybody.all_started(parts))
         yield from everybody.notes()
@@ -46,7 +46,7 @@ def _round(site: Site) -> Round:
 
 
 def _compared(rounds: dict[str, list[Round]]) -> Iterator[Figure]:
-    ours = rounds["Tarry"]
+    ours = rounds[OURS]
     for name, found in rounds.items():
         ratios = [mine.rate / theirs.rate for mine, theirs in zip(ours, found, strict=True)]
         yield Figure(f"{name}: cached content, median", median([one.rate for one in found]), "req/s")

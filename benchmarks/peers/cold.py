@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from benchmarks.clients import connect, follow
 from benchmarks.figures import Figure, Note, median, percentile
-from benchmarks.peers.everybody import Everybody
+from benchmarks.peers.everybody import OURS, Everybody
 from benchmarks.peers.sites import Site
 from benchmarks.running import run
 
@@ -26,12 +26,19 @@ def measure() -> Iterator[Figure | Note]:
         for _ in range(ROUNDS):
             for name, site in sites.items():
                 found[name].append(run(_above(site)))
-    ours = median(found["Tarry"])
     yield Note(f"content of {SECONDS * 1000:g} ms, {ROUNDS} rounds")
+    yield from _compared(found)
+
+
+def _compared(found: dict[str, list[float]]) -> Iterator[Figure]:
+    ours = found[OURS]
     for name, seconds in found.items():
+        pairs = list(zip(ours, seconds, strict=True))
         yield Figure(f"{name}: above its preparation, median", median(seconds) * 1000, "ms")
         yield Figure("  p95", percentile(seconds, 0.95) * 1000, "ms")
-        yield Figure("  median − Tarry's", (median(seconds) - ours) * 1000, "ms")
+        yield Figure("  Tarry's ÷ these, median of rounds", median([mine / theirs for mine, theirs in pairs]))
+        with_it = [(SECONDS + mine) / (SECONDS + theirs) for mine, theirs in pairs]
+        yield Figure("  the same with the preparation", median(with_it))
 
 
 async def _above(site: Site) -> float:

@@ -3,7 +3,7 @@
 import io
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,18 +11,21 @@ from pathlib import Path
 from PIL import Image
 
 from benchmarks.figures import Note
-from benchmarks.peers import django, mapproxy_site, nginx, tarry, varnish
+from benchmarks.peers import django, mapproxy_site, nginx, nginx_static, tarry, varnish
 from benchmarks.peers.installing import MissingError
-from benchmarks.peers.sites import Site, Starting
+from benchmarks.peers.sites import Site, Starting, last_words
 
+OURS = "Tarry"
 SITES: dict[str, Starting] = {
-    "Tarry": tarry.start,
+    OURS: tarry.start,
     "nginx with a lock": nginx.start,
     "Varnish": varnish.start,
     "MapProxy": mapproxy_site.start,
     "gunicorn": django.start,
 }
 """nginx, Varnish and gunicorn alone have the same Django project behind them."""
+WITH_STATIC: dict[str, Starting] = {**SITES, "nginx static": nginx_static.start}
+"""And one that has nothing but what is cached elsewhere."""
 TILE_BYTES, TILE_SIDE = 14_000, 256
 
 
@@ -30,18 +33,25 @@ TILE_BYTES, TILE_SIDE = 14_000, 256
 class Everybody:
     """Starts one site at a time, always in a new folder. Remembers who is missing."""
 
+    sites: Mapping[str, Starting] = field(default_factory=lambda: SITES)
     missing: dict[str, str] = field(default_factory=dict)
 
     def names(self) -> list[str]:
-        return [name for name in SITES if name not in self.missing]
+        return [name for name in self.sites if name not in self.missing]
 
     @contextmanager
     def started(self, name: str) -> Iterator[Site]:
-        """Raises MissingError."""
-        with tempfile.TemporaryDirectory(prefix="tarry-peer-", dir="/tmp") as folder:  # short: it holds sockets
-            Path(folder).chmod(0o755)
-            with SITES[name](Path(folder), tile()) as site:
-                yield site
+        """Raises MissingError, also for a peer that is installed and does not start. For Tarry: AssertionError."""
+        with tempfile.TemporaryDirectory(prefix="tarry-peer-", dir="/tmp") as directory, ExitStack() as parts:
+            folder = Path(directory)  # short: it holds sockets
+            folder.chmod(0o755)
+            try:
+                site = parts.enter_context(self.sites[name](folder, tile()))
+            except AssertionError as error:  # whoever waits for a start raises it
+                if name == OURS:
+                    raise
+                raise MissingError(f"it does not start: {last_words(folder) or error}") from error
+            yield site
 
     def all_started(self, parts: ExitStack) -> Iterator[tuple[str, Site]]:
         """All of them at once, until `parts` ends; those that are missing are remembered."""

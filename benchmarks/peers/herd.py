@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks.figures import Figure, Note, median
 from benchmarks.limits import allowed_clients
-from benchmarks.peers.everybody import Everybody
+from benchmarks.peers.everybody import OURS, Everybody
 from benchmarks.peers.sites import Site
 from benchmarks.running import run
 from benchmarks.single_flight import at_once
@@ -37,7 +37,7 @@ def measure() -> Iterator[Figure | Note]:
         for _ in range(ROUNDS):
             for name, site in sites.items():
                 rounds[name].append(_round(site, clients))
-    ours = median([one.seconds for one in rounds["Tarry"]])
+    ours = median([one.seconds for one in rounds[OURS]])
     yield Note(f"{clients:,} clients, content of {SECONDS:g} s, {ROUNDS} rounds")
     for name, found in rounds.items():
         last = median([one.seconds for one in found])

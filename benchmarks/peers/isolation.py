@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from benchmarks.figures import Figure, Note, median
 from benchmarks.limits import allowed_clients
-from benchmarks.peers.everybody import Everybody
+from benchmarks.peers.everybody import OURS, Everybody
 from benchmarks.peers.installing import MissingError
 from benchmarks.peers.latency import PATIENCE_SECONDS, SECONDS, Latency, latency
 from benchmarks.peers.sites import Site
@@ -59,7 +59,7 @@ async def _round(site: Site, clients: int) -> Round:
 
 
 def _compared(clients: int, rounds: dict[str, list[Round]]) -> Iterator[Figure | Note]:
-    ours = median([one.beside.p99 for one in rounds["Tarry"]])
+    ours = median([one.beside.p99 for one in rounds[OURS]])
     yield Note(
         f"{clients:,} clients wait; what was not there within {PATIENCE_SECONDS:g} s counts as {PATIENCE_SECONDS:g} s"
     )

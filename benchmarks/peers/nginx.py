@@ -16,7 +16,7 @@ CONFIGURATION = """
 daemon off;
 {user}
 pid {folder}/nginx.pid;
-error_log {folder}/nginx.error warn;
+error_log {folder}/nginx-error.log warn;
 worker_processes auto;
 worker_rlimit_nofile 20000;
 events {{ worker_connections 10000; multi_accept on; }}
@@ -35,6 +35,12 @@ http {{
     server {{
         listen 127.0.0.1:{port} backlog={backlog} reuseport;
         location / {{
+            {served}
+        }}
+    }}
+}}
+"""
+LOCKED = """
             proxy_pass http://unix:{socket}:;
             proxy_set_header Host 127.0.0.1;
             proxy_cache hot;
@@ -42,24 +48,30 @@ http {{
             proxy_cache_lock_timeout {seconds}s;
             proxy_cache_lock_age {seconds}s;
             proxy_read_timeout {seconds}s;
-        }}
-    }}
-}}
 """
 
 
 @contextmanager
 def start(folder: Path, tile: bytes) -> Iterator[Site]:
     """One request at a time goes through for each address; others wait for what it brings."""
+    socket = folder / "django.sock"
+    locked = LOCKED.format(socket=socket, seconds=SECONDS)
+    with running(folder, locked) as host, django.running(folder, tile, f"unix:{socket}"):
+        site = Site(host, django.CACHED, folder / "slow")
+        site.wait_for_cached()
+        yield site
+
+
+@contextmanager
+def running(folder: Path, served: str) -> Iterator[str]:
+    """nginx that serves everything in this way, and its address. Does not wait until it answers."""
     program = shutil.which("nginx")
     if program is None:
         raise MissingError("there is no nginx here")
-    port, socket, configuration = free_port(), folder / "django.sock", folder / "nginx.conf"
+    port, configuration = free_port(), folder / "nginx.conf"
     user = "user root;" if os.geteuid() == 0 else ""
-    values = {"folder": folder, "user": user, "port": port, "socket": socket, "seconds": SECONDS}
-    configuration.write_text(CONFIGURATION.format(**values, backlog=django.BACKLOG))
-    command = [program, "-c", str(configuration), "-e", str(folder / "nginx.error")]
-    with django.running(folder, tile, f"unix:{socket}"), process(command, folder / "nginx.log"):
-        site = Site(f"127.0.0.1:{port}", django.CACHED, folder / "slow")
-        site.wait_for_cached()
-        yield site
+    values = {"folder": folder, "user": user, "port": port, "backlog": django.BACKLOG, "served": served.strip()}
+    configuration.write_text(CONFIGURATION.format(**values))
+    command = [program, "-c", str(configuration), "-e", str(folder / "nginx-error.log")]
+    with process(command, folder / "nginx.log"):
+        yield f"127.0.0.1:{port}"

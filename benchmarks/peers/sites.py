@@ -5,6 +5,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from uuid import uuid4
 
@@ -51,13 +52,13 @@ class Site:
             return body
 
     def wait_for_cached(self) -> None:
-        """Returns when it answers, and has its cached content."""
+        """Returns when it answers, and has its cached content. Raises AssertionError when it does not in time."""
         eventually(self._answers, START_SECONDS, f"{self.host} answers")
 
     def _answers(self) -> bool:
         try:
             return all(self.get(self.cached) for _ in range(2))
-        except OSError:
+        except (OSError, HTTPException):
             return False
 
 
@@ -76,3 +77,9 @@ def process(command: Sequence[str], log: Path, environment: Mapping[str, str] | 
             yield started.pid
         finally:
             kill_family(started)
+
+
+def last_words(folder: Path) -> str:
+    """The last line of each log in a site's folder, with the log's name."""
+    logs = {log.name: log.read_text(errors="replace").strip() for log in sorted(folder.glob("*.log"))}
+    return "; ".join(f"{name}: {said.rpartition(chr(10))[-1]}" for name, said in logs.items() if said)

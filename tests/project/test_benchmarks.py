@@ -1,10 +1,11 @@
-"""The benchmarks can be run as they are documented, without any environment."""
+"""The benchmarks can be run as they are documented, without any environment, and say what they could not measure."""
 
 import os
 import re
 import subprocess
 import sys
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,8 +13,8 @@ import pytest
 
 from benchmarks.growth import charting
 from benchmarks.growth.charting import Chart, Curve
-from benchmarks.peers import everybody, installing
-from benchmarks.peers.everybody import Everybody
+from benchmarks.peers import everybody, installing, nginx_static
+from benchmarks.peers.everybody import OURS, Everybody
 from benchmarks.peers.installing import MissingError
 from benchmarks.peers.sites import Site
 from project.paths import BASE_DIR
@@ -37,6 +38,37 @@ def test_a_site_that_is_missing_is_said_to_be_missing(monkeypatch: pytest.Monkey
     with ExitStack() as parts:
         assert list(beside.all_started(parts)) == []
     assert [str(note).strip() for note in beside.notes()] == ["Squid is missing: nobody has packed it"]
+
+
+def fails_to_start(folder: Path, _tile: bytes) -> AbstractContextManager[Site]:
+    (folder / "squid.log").write_text("listening\nno room on the disk\n")
+    raise AssertionError("not within 30 s: it answers")
+
+
+def test_a_peer_that_does_not_start_is_missing_and_its_log_says_why() -> None:
+    beside = Everybody({"Squid": fails_to_start})
+    with ExitStack() as parts:
+        assert list(beside.all_started(parts)) == []
+    assert beside.missing == {"Squid": "it does not start: squid.log: no room on the disk"}
+
+
+def test_nothing_is_compared_with_a_site_of_ours_that_does_not_start() -> None:
+    with ExitStack() as parts, pytest.raises(AssertionError, match="it answers"):
+        list(Everybody({OURS: fails_to_start}).all_started(parts))
+
+
+def test_what_goes_wrong_with_a_peer_that_has_started_is_no_matter_of_its_start() -> None:
+    @contextmanager
+    def start(folder: Path, _tile: bytes) -> Iterator[Site]:
+        yield Site("127.0.0.1:1", "/", folder)
+
+    with pytest.raises(AssertionError, match="measured"), Everybody({"Squid": start}).started("Squid"):
+        raise AssertionError("measured wrongly")
+
+
+def test_nginx_serves_the_tile_as_a_file(tmp_path: Path) -> None:
+    with nginx_static.start(tmp_path, b"a tile") as site:
+        assert site.get(site.cached) == b"a tile"
 
 
 def test_a_package_that_nobody_offers_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
