@@ -4,6 +4,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -11,13 +14,17 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.flood import flood
 from benchmarks.growth import charting
 from benchmarks.growth.charting import Chart, Curve
+from benchmarks.overload import Outcome, judged
 from benchmarks.peers import everybody, installing, nginx_static
 from benchmarks.peers.everybody import OURS, Everybody
 from benchmarks.peers.installing import MissingError
 from benchmarks.peers.sites import Site
+from benchmarks.running import run
 from project.paths import BASE_DIR
+from tests.flows.running_server import Handler, serving
 
 
 def test_every_benchmark_can_be_named() -> None:
@@ -69,6 +76,39 @@ def test_what_goes_wrong_with_a_peer_that_has_started_is_no_matter_of_its_start(
 def test_nginx_serves_the_tile_as_a_file(tmp_path: Path) -> None:
     with nginx_static.start(tmp_path, b"a tile") as site:
         assert site.get(site.cached) == b"a tile"
+
+
+def test_requests_are_sent_when_they_are_due_though_none_is_answered() -> None:
+    everything_asked = threading.Barrier(40)
+
+    class Patient(Handler):
+        def do_GET(self) -> None:  # noqa: N802  as the library calls it
+            everything_asked.wait(10)
+            self.answer(200, b"at last")
+
+    with serving(Patient) as url:
+        began = time.time()
+        sent = run(flood(url.removeprefix("http://"), lambda: "/", rate=80, seconds=0.5))
+    assert [one.visit.status for one in sent] == [200] * 40
+    assert 0.4 < max(one.at for one in sent) - began < 2
+
+
+@pytest.mark.parametrize(
+    ("sent", "served", "statuses", "missed"),
+    [
+        (100, 9, {200: 108, 503: 1092}, []),
+        (89, 9, {200: 108, 503: 960}, ["sent"]),
+        (100, 7, {200: 84, 503: 1116}, ["served"]),
+        (100, 9, {200: 108, 503: 1091, 0: 1}, ["answered"]),
+    ],
+    ids=["held", "not asked for", "collapsed", "left without an answer"],
+)
+def test_ten_times_the_load_counts_when_it_was_sent(
+    sent: float, served: float, statuses: dict[int, int], missed: list[str]
+) -> None:
+    fine, other = Outcome(100, 9, Counter({200: 108}), 1.0), Outcome(sent, served, Counter(statuses), 1.0)
+    figures = list(judged("pages", 10, [other, fine, other]))
+    assert [figure.name.split()[1] for figure in figures if figure.missed] == missed
 
 
 def test_a_package_that_nobody_offers_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
