@@ -67,7 +67,7 @@ def prepare() -> list[str]:
     runtime.supervisor.write_text(text)
     remember(data.environment, os.environ, dir(settings))
     _announce(data)
-    return [sys.executable, "-P", str(BASE_DIR / "project" / "supervised.py"), "-c", str(runtime.supervisor)]
+    return [sys.executable, "-m", "project.supervised", *_traffic(), "-c", str(runtime.supervisor)]
 
 
 def environment(data: DataDirectory, runtime: RuntimeDirectory) -> dict[str, str]:
@@ -173,6 +173,13 @@ def _elsewhere() -> Elsewhere:
     if found.listen:
         starting.require_free_port(*found.address, setting="RETRY_LISTEN")
     return found
+
+
+def _traffic() -> list[str]:
+    """What supervisord has to know to keep the log of traffic bounded, where there is one."""
+    if not settings.OBSERVE:
+        return []
+    return [str(settings.TRAFFIC_LOG), str(settings.TRAFFIC_LOG_MAX_BYTES), str(settings.NGINX_PID_FILE)]
 
 
 def _announce(data: DataDirectory) -> None:

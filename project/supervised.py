@@ -1,13 +1,25 @@
-"""`python -P project/supervised.py -c FILE`: supervisord, which a closed terminal ends as Ctrl-C does.
+"""`python -m project.supervised [LOG MAX_BYTES NGINX_PID_FILE] -c FILE`: supervisord, with two ways of its own.
 
-By itself it takes HUP for the wish to start everything again, in a terminal that is gone. Run as a
-file, it imports nothing of the project, which would stay in memory for nothing.
+A closed terminal ends it as Ctrl-C does: by itself it takes HUP for the wish to start everything again, in a terminal
+that is gone. And it keeps the log of traffic bounded where no worker does, as it does the logs of the processes.
+
+Imports nothing of Django, which would stay in memory for nothing.
 """
 
 import signal
+import sys
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from types import FrameType
 
-from supervisor import options, supervisord
+from supervisor import events, options, supervisord
+
+from resources.traffic import rotating
+
+LEFT_TO_WORKERS = 2
+"""So many times as large as the log is when a worker puts it aside, nobody does: it is put aside here."""
 
 
 class Receiver(options.SignalReceiver):  # type: ignore[misc]  # untyped
@@ -17,6 +29,53 @@ class Receiver(options.SignalReceiver):  # type: ignore[misc]  # untyped
         super().receive(signal.SIGTERM if number == signal.SIGHUP else number, frame)
 
 
-if __name__ == "__main__":
+@dataclass(frozen=True, slots=True)
+class TrafficLog:
+    """The log of traffic that nginx writes, and the size at which a worker puts it aside."""
+
+    path: Path
+    max_bytes: int
+    nginx_pid_file: Path
+
+    def keep_bounded(self) -> int:
+        """Rotates it if no worker has; how many bytes were dropped, for what is put aside is bounded as well."""
+        if not rotating.rotate(self.path, LEFT_TO_WORKERS * self.max_bytes, self.nginx_pid_file, time.time()):
+            return 0
+        return rotating.drop(self.path, rotating.KEPT_LOGS * self.max_bytes, {})
+
+
+class Keeper(supervisord.Supervisor):  # type: ignore[misc]  # untyped
+    """Looks after the log of traffic every 5 seconds."""
+
+    def __init__(self, log: TrafficLog, given: options.ServerOptions) -> None:
+        super().__init__(given)
+        self._log = log
+
+    def runforever(self) -> None:
+        events.subscribe(events.Tick5Event, self.keep_bounded)
+        super().runforever()
+
+    def keep_bounded(self, _: events.Tick5Event) -> None:
+        """Tells in supervisord's own log what is lost."""
+        try:
+            lost = self._log.keep_bounded()
+        except OSError as error:
+            self.options.logger.warn(f"the log of traffic cannot be put aside: {error}")
+            return
+        if lost:
+            self.options.logger.warn(f"nobody counts traffic: {lost} bytes of its log were dropped")
+
+
+def main(*arguments: str) -> None:
+    """Becomes supervisord."""
+    traffic, given = arguments[: arguments.index("-c")], list(arguments[arguments.index("-c") :])
+    if traffic:
+        path, max_bytes, nginx_pid_file = traffic
+        log = TrafficLog(Path(path), int(max_bytes), Path(nginx_pid_file))
+        supervisord.Supervisor = partial(Keeper, log)
     options.SignalReceiver = Receiver
-    supervisord.main()
+    supervisord.main(given)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -88,8 +88,14 @@ def identity(descriptor: int) -> str:
     return sha256(first).hexdigest()[:16] if end or len(first) == FIRST_BYTES else ""
 
 
+def put_aside_here(log: Path) -> list[Path]:
+    """The files that were put aside by rotating.py, the oldest first."""
+    found = [path for path in log.parent.glob(f"{log.name}.*") if is_put_aside_here(path, log)]
+    return sorted(found, key=lambda path: (_modified(path), path))
+
+
 def is_put_aside_here(path: Path, log: Path) -> bool:
-    """Whether the file was put aside by rotating.py, which names it by the time in milliseconds."""
+    """Whether the file was put aside by rotating.py, which names it by the time in microseconds."""
     return re.fullmatch(re.escape(log.name) + r"\.[0-9]{13,}", path.name) is not None
 
 

@@ -1,10 +1,12 @@
 """One pass over the traffic log of this machine: reads what is new, counts it, rotates.
 
 Lines are counted in the same step in `state` that moves the position behind them, so that a pass
-that is killed at any moment neither loses nor doubles one.
+that is killed at any moment neither loses nor doubles one. Where `state` takes nothing for so long that
+the files would fill the disk, the oldest are dropped.
 """
 
 import json
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,6 +29,8 @@ FORGET_SECONDS = 86_400
 """How long the position in a file that is not there is kept: it may be in the middle of a rename."""
 
 UNREADABLE = "unreadable"
+
+_log = logging.getLogger("tarry.traffic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,8 @@ class Position:
 def read_traffic() -> int:
     """Counts what was logged since the last pass; how many bytes that were. Raises StoreUnavailable.
 
-    Does nothing while another pass is at the same log. Bounded in bytes and seconds.
+    Does nothing while another pass is at the same log. Bounded in bytes and seconds. Whatever becomes of it, the log
+    is rotated.
     """
     log: Path = settings.TRAFFIC_LOG
     if not settings.OBSERVE or not log.parent.is_dir():
@@ -66,9 +71,20 @@ def read_traffic() -> int:
     with journal.held(log) as source:
         if source is None:
             return 0
-        counted = Pass(Position.load(source)).read(log)
-        rotating.rotate(log, settings.TRAFFIC_LOG_MAX_BYTES, settings.NGINX_PID_FILE, time.time())
-        return counted
+        one = Pass(Position(source))
+        try:
+            return one.read(log)
+        finally:
+            _keep_bounded(log, one.position)
+
+
+def _keep_bounded(log: Path, position: Position) -> None:
+    """Rotates, and tells what is lost where it was too much. What the position does not know counts as lost."""
+    max_bytes: int = settings.TRAFFIC_LOG_MAX_BYTES
+    rotating.rotate(log, max_bytes, settings.NGINX_PID_FILE, time.time())
+    counted_bytes = {identity: end for identity, (end, _) in position.counted.items()}
+    if lost := rotating.drop(log, rotating.KEPT_LOGS * max_bytes, counted_bytes):
+        _log.error("lines were dropped before they were counted", extra={"bytes": lost})
 
 
 @dataclass(slots=True)
@@ -76,11 +92,14 @@ class Pass:
     """How far one pass is."""
 
     position: Position
+    """Of no file before `read`."""
+
     deadline: float = field(default_factory=lambda: time.monotonic() + PASS_SECONDS)
     bytes_read: int = 0
 
     def read(self, log: Path) -> int:
         """Counts file by file, and removes those put aside that are counted; how many bytes were counted."""
+        self.position = Position.load(self.position.source)
         with journal.opened(log, time.time()) as files:
             for file in files:
                 if not self._read_file(file, files):

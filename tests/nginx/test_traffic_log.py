@@ -8,6 +8,7 @@ from threading import Event, Thread
 import pytest
 
 from project.fronting import Front
+from project.supervised import TrafficLog
 from resources.traffic import lines, rotating
 from resources.traffic.lines import Fields
 from tests.flows.stack import eventually
@@ -200,6 +201,28 @@ def test_a_log_that_somebody_else_renamed_is_opened_anew(site: RunningFront) -> 
     assert rotating.rotate(log, 1_000_000, pid_file, time.time())
     eventually(log.exists, 5, "nginx has opened its log anew")
     assert not rotating.rotate(log, 1_000_000, pid_file, time.time())
+
+
+def test_where_no_worker_counts_supervisord_bounds_what_is_kept(site: RunningFront) -> None:
+    log, lost = site.front.data.traffic, 0
+    for _ in range(8):
+        eventually(log.exists, 5, "nginx has opened its log anew")
+        with log.open("a") as file:
+            file.write("a line\n" * 200)
+        lost += TrafficLog(log, 500, site.front.runtime.nginx_pid).keep_bounded()
+    sizes = [path.stat().st_size for path in log.parent.glob("traffic.log.*")]
+    assert sizes == [1400] * 3
+    assert lost == 1400 * 5
+    eventually(log.exists, 5, "nginx has opened its log anew")
+    site.get(TILE)
+    logged(site, 1)
+
+
+def test_supervisord_leaves_to_workers_what_they_have_not_had_time_for(site: RunningFront) -> None:
+    log = site.front.data.traffic
+    log.write_text("x" * 1999)
+    assert TrafficLog(log, 1000, site.front.runtime.nginx_pid).keep_bounded() == 0
+    assert log.stat().st_size == 1999
 
 
 def count_lines(directory: Path) -> int:

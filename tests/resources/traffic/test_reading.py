@@ -1,15 +1,18 @@
 """Passes over real files into a real `state`: each line is counted once, whatever happens in between."""
 
 import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
 
-from resources.traffic import reading
+from resources.traffic import reading, rotating
 from retry import connections, hits, popularity
 from retry.errors import StoreUnavailable
 from retry.scripts import Call, Reply
@@ -233,14 +236,73 @@ def test_two_passes_on_one_position_count_once(log: Path, monkeypatch: pytest.Mo
     assert counted() == {"hot": 2}
 
 
-def test_without_the_state_the_pass_fails_and_the_next_one_counts(log: Path, settings: Any) -> None:
-    write(log, line())
+@contextmanager
+def state_is_away(settings: Any) -> Iterator[None]:
+    """And a pass fails by that."""
     working = settings.REDIS_URL
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(connections, "PATIENT_RETRIES", 0)
         with pytest.raises(StoreUnavailable):
-            reading.read_traffic()
+            yield
     settings.REDIS_URL = working
+
+
+@pytest.fixture
+def nginx(settings: Any, log: Path) -> Iterator[None]:
+    """A process of that name, which does nothing when it is told to open its logs anew."""
+    script = "import signal, sys; signal.signal(10, signal.SIG_IGN); open('/proc/self/comm', 'w').write('nginx')"
+    waiting = f"{script}; print(flush=True); sys.stdin.read()"
+    with Popen([sys.executable, "-c", waiting], stdin=PIPE, stdout=PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline()
+        settings.NGINX_PID_FILE.write_text(str(process.pid))
+        yield
+
+
+def test_without_the_state_the_pass_fails_and_the_next_one_counts(log: Path, settings: Any) -> None:
+    write(log, line())
+    with state_is_away(settings):
+        reading.read_traffic()
     reading.read_traffic()
     assert counted() == {"hot": 1}
+
+
+@pytest.mark.usefixtures("nginx")
+def test_without_the_state_the_log_is_put_aside_all_the_same_and_counted_later(log: Path, settings: Any) -> None:
+    settings.TRAFFIC_LOG_MAX_BYTES = 100
+    for _ in range(3):
+        write(log, *(line() for _ in range(3)))
+        with state_is_away(settings):
+            reading.read_traffic()
+        assert not log.exists()
+    reading.read_traffic()
+    assert counted() == {"hot": 9}
+
+
+def put_aside(log: Path, number: int) -> int:
+    """So many files of 200 lines; how many bytes each of them has."""
+    for each in range(number):
+        path = log.with_name(f"{log.name}.{1_795_262_400_000 + each}")
+        write(path, *(line() for _ in range(200)))
+        os.utime(path, (time.time() - number + each,) * 2)
+    return path.stat().st_size
+
+
+def test_without_the_state_the_oldest_of_too_much_is_dropped_and_the_loss_is_told(
+    log: Path, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    size = settings.TRAFFIC_LOG_MAX_BYTES = put_aside(log, rotating.KEPT_LOGS + 3)
+    with state_is_away(settings):
+        reading.read_traffic()
+    assert [(record.name, vars(record)["bytes"]) for record in caplog.records] == [("tarry.traffic", 3 * size)]
+    reading.read_traffic()
+    assert counted() == {"hot": 200 * rotating.KEPT_LOGS}
+
+
+def test_a_file_that_was_counted_is_no_loss(log: Path, settings: Any, caplog: pytest.LogCaptureFixture) -> None:
+    settings.TRAFFIC_LOG_MAX_BYTES = put_aside(log, rotating.KEPT_LOGS + 3)
+    reading.read_traffic()
+    assert len(list(log.parent.glob("traffic.log.1795*"))) == rotating.KEPT_LOGS
+    assert counted() == {"hot": 200 * (rotating.KEPT_LOGS + 3)}
+    assert caplog.records == []

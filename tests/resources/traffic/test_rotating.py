@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.traffic import rotating
+from resources.traffic import journal, rotating
 
 NOW = 1_795_262_400.0
 
@@ -57,9 +57,33 @@ def test_a_file_put_aside_stays_as_long_as_there_is_no_new_log(log: Path) -> Non
     assert not rotating.remove(age(aside, 100), log, NOW)
 
 
+def put_aside(log: Path, number: int, age_seconds: float) -> Path:
+    """A file of 1,000 bytes."""
+    path = log.with_name(f"{log.name}.{1_795_262_400_000 + number}")
+    path.write_text(f"{number:04}\n" * 200)
+    return age(path, age_seconds)
+
+
+def test_of_too_much_that_was_put_aside_the_oldest_is_dropped(log: Path) -> None:
+    files = [put_aside(log, number, 100 - number) for number in range(5)]
+    assert rotating.drop(log, 5000, {}) == 0
+    assert rotating.drop(log, 3999, {}) == 2000
+    assert [path.exists() for path in files] == [False, False, True, True, True]
+    assert log.exists()
+
+
+def test_what_was_counted_already_is_not_lost(log: Path) -> None:
+    put_aside(log, 1, 50)
+    put_aside(log, 2, 40)
+    with journal.opened(log, NOW) as [first, second, _]:
+        counted = {first.identity: 1000, second.identity: 400}
+    assert rotating.drop(log, 0, counted) == 600
+
+
 @pytest.mark.parametrize("name", ["traffic.log", "traffic.log.1", "traffic.log-20261121", "traffic.log.id"])
 def test_files_of_others_are_never_removed(log: Path, name: str) -> None:
     path = log.with_name(name)
     path.touch()
     assert not rotating.remove(age(path, 1e6), log, time.time())
+    assert rotating.drop(log, 0, {}) == 0
     assert path.exists()
