@@ -1,6 +1,6 @@
 """The list of processes, and what supervisord is told about it."""
 
-from configparser import RawConfigParser
+from configparser import RawConfigParser, SectionProxy
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,6 +123,27 @@ def test_supervisord_is_told_every_command_as_it_is() -> None:
     assert parser["program:main"]["command"].startswith("'/a b/100%%/python' -m gunicorn")
     assert "%%h" in parser["program:paint-now"]["command"]
     assert "user" not in parser["supervisord"]
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_no_process_writes_more_than_30_mb_of_logs_and_neither_does_supervisord(small: bool) -> None:
+    text = supervision.configuration(
+        processes(replace(PLAN, small=small)), logs=Path("/logs"), runtime=Path("/run"), user=""
+    )
+    parser = RawConfigParser()
+    parser.read_string(text)
+    programs = [parser[name] for name in parser.sections() if "command" in parser[name]]
+    assert len(programs) == len(processes(replace(PLAN, small=small)))
+    assert {program["redirect_stderr"] for program in programs} == {"true"}
+    most = [_most_bytes(program, "stdout_logfile") for program in programs]
+    assert max(*most, _most_bytes(parser["supervisord"], "logfile")) <= 30_000_000
+
+
+def _most_bytes(section: SectionProxy, log: str) -> int:
+    """What a log and those that it was before take. supervisord takes 0 for no limit."""
+    max_bytes = int(section[f"{log}_maxbytes"])
+    assert max_bytes > 0
+    return max_bytes * (int(section[f"{log}_backups"]) + 1)
 
 
 def test_root_says_so_to_supervisord() -> None:
