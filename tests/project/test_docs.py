@@ -68,6 +68,15 @@ def test_the_architecture_names_only_modules_that_exist(package: str) -> None:
     assert not missing
 
 
+def test_every_logger_of_the_site_is_in_the_table_of_operations() -> None:
+    files = [
+        path for package in ("retry", "resources", "feeds", "project") for path in (BASE_DIR / package).rglob("*.py")
+    ]
+    used = {name for path in files for name in re.findall(r"getLogger\(\"(tarry\.\w+)\"\)", path.read_text())}
+    table = (BASE_DIR / "docs" / "operations.md").read_text().split("| logger | tells |")[1].split("\n\n")[0]
+    assert sorted(re.findall(r"^\| `(tarry\.\w+)`", table, re.MULTILINE)) == sorted(used)
+
+
 def test_each_promise_of_security_is_shown_by_tests_that_exist() -> None:
     page = (BASE_DIR / "docs" / "security.md").read_text()
     promises = page.split("## What holds")[1].split("\n## ")[0]
