@@ -259,13 +259,16 @@ def test_a_disk_that_is_full_is_our_failure(monkeypatch: pytest.MonkeyPatch) -> 
     assert "No space left" in outcome.detail
 
 
-def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
-    for name, age in (("fetch-old", 4000), ("fetch-new", 10), ("other", 4000)):
-        (tmp_path / name).touch()
-        moment = (tmp_path / name).stat().st_mtime - age
-        os.utime(tmp_path / name, (moment, moment))
-    assert bodies.remove_left_behind(tmp_path) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["fetch-new", "other"]
+def test_spools_lie_in_a_folder_of_their_client_that_goes_with_it(tmp_path: Path) -> None:
+    spools, others = bodies.Spools(tmp_path), bodies.Spools(tmp_path)
+    folder = spools.folder()
+    assert folder == spools.folder()
+    assert folder != others.folder()
+    (folder / "fetch-one").touch()
+    spools.close()
+    assert [path.name for path in tmp_path.iterdir()] == [others.folder().name]
+    others.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 def drops(head: Head) -> bool:

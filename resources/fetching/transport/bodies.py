@@ -6,13 +6,15 @@ Never holds a large body in memory, and never lets the event loop wait for the d
 import asyncio
 import hashlib
 import tempfile
-import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Lock
 from typing import IO, Protocol
 
 import aiohttp
 from aiohttp.hdrs import CONTENT_ENCODING
+
+from resources import folders
 
 from ..errors import FetchError
 from ..outcomes import Body, Failure
@@ -23,8 +25,6 @@ from .pacing import Pace
 PREFIX = "fetch-"
 BATCH_BYTES = 262_144
 """What is written to a file at a time."""
-LEFT_BEHIND_SECONDS = 3600.0
-"""A file of this age belongs to a process that was killed: no fetch takes as long."""
 BOMB_RATIO, BOMB_BYTES = 200, 10_000_000
 """What unpacks to so many times its size is a bomb, once it is so large. Text reaches 20, rarely 100."""
 
@@ -44,12 +44,36 @@ class Content(Protocol):
         ...
 
 
+class Spools:
+    """The folder of one client's spools, from the first of them until it is closed: then they are removed.
+
+    If the process is killed before that, the next client with such a folder in that directory removes it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lock = Lock()
+        self._held = ExitStack()
+        self._folder: Path | None = None
+
+    def folder(self) -> Path:
+        """Waits for the disk. Raises OSError."""
+        with self._lock:
+            if self._folder is None:
+                self._folder = self._held.enter_context(folders.held(self._directory))
+            return self._folder
+
+    def close(self) -> None:
+        """Waits for the disk."""
+        self._held.close()
+
+
 class Spool:
     """Collects one body. `discard` it unless it was finished."""
 
-    def __init__(self, directory: Path, spool_bytes: int) -> None:
+    def __init__(self, spools: Spools, spool_bytes: int) -> None:
         self.size = 0
-        self._directory = directory
+        self._spools = spools
         self._spool_bytes = spool_bytes
         self._digest = _NO_DIGEST
         self._pending: list[bytes] = []
@@ -91,8 +115,8 @@ class Spool:
     def _write_now(self, batch: list[bytes], last: bool) -> None:
         if self._file is None:
             self._digest = hashlib.sha256()
-            self._directory.mkdir(parents=True, exist_ok=True)
-            self._file = tempfile.NamedTemporaryFile(prefix=PREFIX, dir=self._directory, delete=False)  # noqa: SIM115
+            folder = self._spools.folder()
+            self._file = tempfile.NamedTemporaryFile(prefix=PREFIX, dir=folder, delete=False)  # noqa: SIM115
         for data in batch:
             self._digest.update(data)
             self._file.write(data)
@@ -157,15 +181,3 @@ def _check_unpacked(size: int, received: int, pace: Pace) -> None:
     _check_size(size, pace)
     if size > BOMB_BYTES and size > BOMB_RATIO * received:
         raise FetchError(Failure.TOO_BIG, f"a body that unpacks to more than {BOMB_RATIO} times its size")
-
-
-def remove_left_behind(directory: Path) -> int:
-    """Removes files that killed processes left; returns how many."""
-    removed = 0
-    oldest = time.time() - LEFT_BEHIND_SECONDS
-    for path in directory.glob(f"{PREFIX}*"):
-        with suppress(FileNotFoundError):  # another process removes them too
-            if path.stat().st_mtime < oldest:
-                path.unlink()
-                removed += 1
-    return removed

@@ -88,9 +88,9 @@ class Client:
         self._proxy_url = proxy
         self._exchanges: Exchanges | None = None
         self._watch = Watch()
+        self._spools = bodies.Spools(policy.spool_directory)
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(bodies.remove_left_behind, self._policy.spool_directory)
         self._lookup = self._lookup or guarding.SystemLookup()
         self._exchanges = self._connected(self._lookup)
         return self
@@ -109,6 +109,7 @@ class Client:
         assert self._lookup is not None
         await self._exchanges.close()
         await self._lookup.close()
+        await asyncio.to_thread(self._spools.close)
 
     async def fetch(
         self,
@@ -202,7 +203,7 @@ class Client:
 
     async def _take(self, response: aiohttp.ClientResponse, pace: Pace) -> Body:
         decoder = decoding.decoder(", ".join(response.headers.getall(CONTENT_ENCODING, ())))
-        spool = bodies.Spool(self._policy.spool_directory, pace.limits.spool_bytes)
+        spool = bodies.Spool(self._spools, pace.limits.spool_bytes)
         try:
             with nullcontext() if response.content.is_eof() else watched(response):
                 return await bodies.receive(response.content, decoder, spool, pace)

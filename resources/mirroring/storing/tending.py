@@ -11,7 +11,7 @@ from threading import Event, Thread
 from django.conf import settings
 from django.db import Error as DatabaseError
 
-from resources.fetching.transport import bodies
+from resources import folders
 from resources.threads import usable_connections
 from retry.errors import StoreUnavailable
 
@@ -89,4 +89,4 @@ def _sweep_held() -> None:
 def _sweep_spool() -> None:
     directory = Path(settings.FETCH_SPOOL_DIRECTORY)
     if directory.is_dir():
-        bodies.remove_left_behind(directory)
+        folders.remove_left_behind(directory)

@@ -64,6 +64,7 @@ async def fetching(slots: int = 10) -> AsyncIterator[Fetcher]:
                     for each in clients.values():
                         await each.aclose()
                 assert works.held == 0, "leases would be renewed for ever"
+            assert list(Path(spool).glob("*/*")) == []
         assert list(Path(spool).iterdir()) == []
 
 

@@ -1,11 +1,9 @@
 """The thread that uploads and sweeps beside a fetcher goes on whatever fails, and ends when it is asked to."""
 
 import logging
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from resources.fetching.transport import bodies
+from resources import folders
 from resources.mirroring.errors import StorageError
 from resources.mirroring.storing import tending
 from resources.mirroring.storing.tending import Tender, Turn
@@ -127,11 +125,6 @@ def test_where_files_are_the_storage_it_uploads_nothing_but_sweeps_what_fetches_
     tend: Tend, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.FETCH_SPOOL_DIRECTORY = str(tmp_path)
-    left, new = (tmp_path / f"{bodies.PREFIX}{name}" for name in ("left", "new"))
-    for path in (left, new):
-        path.touch()
-    long_ago = time.time() - timedelta(days=30).total_seconds()
-    os.utime(left, (long_ago, long_ago))
     swept, sweep = Event(), tending._sweep_spool
 
     def told() -> None:
@@ -140,10 +133,13 @@ def test_where_files_are_the_storage_it_uploads_nothing_but_sweeps_what_fetches_
 
     monkeypatch.setattr(tending, "_sweep_spool", told)
     uploads = Uploads()
-    tend(uploads, pause_seconds=3600)
-
-    assert swept.wait(PATIENCE_SECONDS)
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [new.name]
+    with folders.held(tmp_path) as held:
+        left = tmp_path / "held-by-nobody"
+        left.mkdir()
+        (left / "fetch-one").touch()
+        tend(uploads, pause_seconds=3600)
+        assert swept.wait(PATIENCE_SECONDS)
+        assert list(tmp_path.iterdir()) == [held]
     assert not uploads.went_on.is_set()
 
 

@@ -56,12 +56,12 @@ def test_a_folder_that_is_held_stays() -> None:
 
 
 def test_uploads_that_django_left_behind_are_removed_when_they_are_old(tmp_path: Path) -> None:
-    for name, age_seconds in (("old.upload", 7200), ("new.upload", 60)):
+    for name, age_seconds in (("old.upload", 7200), ("old.upload.geojson", 7200), ("new.upload.geojson", 60)):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, times=(time.time() - age_seconds,) * 2)
     with uploads.folder(tmp_path):
         pass
-    assert [path.name for path in tmp_path.iterdir()] == ["new.upload"]
+    assert [path.name for path in tmp_path.iterdir()] == ["new.upload.geojson"]
 
 
 def test_no_more_are_read_at_once_than_is_allowed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
