@@ -4,10 +4,12 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.chaos import faults, floods, invariants, means, schedule, starving
+from tests.chaos import faults, floods, invariants, means, schedule, starving, steady, warming
+from tests.chaos.schedule import Suffered
 from tests.chaos.table import bad_ends, table
 from tests.chaos.world import HOSTS, NAMED, SETTINGS, running
 from tests.flows.stack import Stack
@@ -16,31 +18,27 @@ COLDS = 700
 """Files of each origin, each of which is asked for once: ten minutes of them, and a flood."""
 SECONDS = 600
 """For all of it. Faults are begun as long as there is time to recover, to settle and to judge."""
-AFTERWARDS_SECONDS = invariants.SETTLED_SECONDS + 40
+ENDING_SECONDS = 10
+"""For what is ended without being asked, when the time is up."""
+JUDGING_SECONDS = invariants.SETTLED_SECONDS + 20
+AFTERWARDS_SECONDS = steady.LEAVING_SECONDS + warming.STOPPED_SECONDS + JUDGING_SECONDS + ENDING_SECONDS
 
 
 def main() -> int:
     given = _given()
     means.move_apart(sys.argv[1:])
     began = time.monotonic()
-    chosen = [one for one in everything() if not given.only or _matches(one.name, given.only)]
-    with ExitStack() as held:
-        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="tarry-chaos-")))
-        stack = Stack(**SETTINGS)
-        found = held.enter_context(means.running(stack.data, folder, NAMED, HOSTS["named"]))
-        stack.environment |= found.clock.environment if found.clock else {}
-        world = held.enter_context(running(stack, folder, found, colds=COLDS))
-        seconds = began + given.seconds - AFTERWARDS_SECONDS - time.monotonic()
-        suffered = schedule.run(world, chosen, seconds, lambda line: print(line, file=sys.stderr, flush=True))
-        world.client.leave()
-        wrong = invariants.violations(world, suffered)
-        print(table(suffered, world.client.records))
-        print(*bad_ends(suffered, world.client.records), sep="\n", file=sys.stderr)
-        if wrong:
-            print(stack.logs(), file=sys.stderr)
-    print(f"\n{len(world.client.records):,} visits in {time.monotonic() - began:.0f} s. ", end="")
-    print("Every invariant held." if not wrong else "\n\n".join(["Violated:", *wrong]))
-    return bool(wrong)
+    seconds = given.seconds or SECONDS
+    try:
+        with schedule.bounded(seconds - ENDING_SECONDS):
+            suffered, wrong = _suffer(_chosen(given.only), began + seconds - AFTERWARDS_SECONDS, began)
+    except schedule.OutOfTime as error:
+        print(error)
+        return 1
+    late = [] if given.only or given.seconds else out_of_time(suffered)
+    if late:
+        print(f"\nNo time was left for {', '.join(late)}.")
+    return bool(wrong or late)
 
 
 def everything() -> list[faults.Fault]:
@@ -50,15 +48,44 @@ def everything() -> list[faults.Fault]:
     return [*faults.kills(), *gone, *floods.floods(), *faults.pauses()]
 
 
+def out_of_time(suffered: Sequence[Suffered]) -> list[str]:
+    """The faults for which no time was left."""
+    return [one.fault.name for one in suffered if one.skipped == schedule.NO_TIME]
+
+
+def _suffer(chosen: Sequence[faults.Fault], until: float, began: float) -> tuple[list[Suffered], list[str]]:
+    """What a site of its own suffered until then, and what was violated. Says both."""
+    with ExitStack() as held:
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="tarry-chaos-")))
+        stack = Stack(**SETTINGS)
+        found = held.enter_context(means.running(stack.data, folder, NAMED, HOSTS["named"]))
+        stack.environment |= found.clock.environment if found.clock else {}
+        world = held.enter_context(running(stack, folder, found, colds=COLDS))
+        suffered = schedule.run(world, chosen, until - time.monotonic(), _tell)
+        world.leave()
+        wrong = invariants.violations(world, suffered)
+        print(table(suffered, world.client.records))
+        print(*bad_ends(suffered, world.client.records), sep="\n", file=sys.stderr)
+        if wrong:
+            print(stack.logs(), file=sys.stderr)
+    print(f"\n{len(world.client.records):,} visits in {time.monotonic() - began:.0f} s. ", end="")
+    print("Every invariant held." if not wrong else "\n\n".join(["Violated:", *wrong]))
+    return suffered, wrong
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _chosen(words: Sequence[str]) -> list[faults.Fault]:
+    return [one for one in everything() if not words or any(word in one.name for word in words)]
+
+
 def _given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long all of it may take")
+    parser.add_argument("--seconds", type=float, help=f"how long all of it may take, instead of {SECONDS}")
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="faults whose names have one of these")
     return parser.parse_args()
-
-
-def _matches(name: str, words: list[str]) -> bool:
-    return any(word in name for word in words)
 
 
 if __name__ == "__main__":

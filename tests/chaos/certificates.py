@@ -28,15 +28,15 @@ class Certificates:
         now = datetime.now(UTC)
         certificates._write("valid", now - DAY, now + DAY)
         certificates._write("expired", now - 3 * DAY, now - 2 * DAY)
+        both = (folder / f"{name}.pem" for name in ("valid", "expired"))
+        certificates.trusted.write_text("".join(file.read_text() for file in both))
         certificates.serve("valid")
         return certificates
 
     @property
     def trusted(self) -> Path:
         """To be named in SSL_CERT_FILE."""
-        file = self.folder / "trusted.pem"
-        file.write_text("".join((self.folder / f"{name}.pem").read_text() for name in ("valid", "expired")))
-        return file
+        return self.folder / "trusted.pem"
 
     def serve(self, name: str) -> None:
         """From now on connections are given this one, `valid` or `expired`."""

@@ -1,15 +1,28 @@
 """The schedule: faults one after the other, each with its begin and its end. What is broken is broken from outside."""
 
-import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
+
+import psutil
 
 from tests.chaos.world import World
+from tests.flows.families import family, wait_until_ended
+from tests.flows.parts import PROCESSES
+from tests.flows.stack import Stack, eventually
 
 PAUSE_SECONDS = 5
+BACK_SECONDS = 10
+"""So soon after the recovery whatever was killed is there again."""
+
+Seen: TypeAlias = Callable[[], str]
+"""Says what a fault has done, once the site has recovered. Raises AssertionError when it has done nothing."""
+
+Members: TypeAlias = Callable[[Stack], list[psutil.Process]]
+"""The processes that do the same work at the moment, of which one is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,27 +35,30 @@ class Fault:
     """
 
     name: str
-    holding: Callable[[World], AbstractContextManager[None]]
+    holding: Callable[[World], AbstractContextManager[Seen]]
     seconds: float = 0
     breaks_connections: bool = False
     ages_tickets: bool = False
     lacks: str = ""
 
 
-PROCESSES = ("nginx", "main", "retry", "paint-now", "paint-refresh", "work", "beat", "fetch", "state", "cache")
-CHILDREN = {"nginx": "nginx worker", "main": "main worker", "retry": "retry worker", "paint-now": "paint child"}
+CHILDREN = {
+    "nginx worker": ("nginx", "nginx: worker process"),
+    "main worker": ("main", "project.wsgi"),
+    "retry worker": ("retry", "retry.asgi"),
+    "paint child": ("paint-now", "paint.now"),
+}
+"""Whose child each is, and what its command line has in it: nginx has children that serve nobody."""
 
 
 def kills() -> list[Fault]:
     """SIGKILL of each process, and of one child of those that have them."""
-    of_children = [
-        Fault(f"SIGKILL {what}", partial(_killed_child, name), breaks_connections=name == "nginx")
-        for name, what in CHILDREN.items()
+    of_children = {what: (name, partial(children, name, title)) for what, (name, title) in CHILDREN.items()}
+    of_processes = {name: (name, partial(process, name)) for name in PROCESSES}
+    return [
+        Fault(f"SIGKILL {what}", partial(_killed, members), breaks_connections=name == "nginx")
+        for what, (name, members) in (of_children | of_processes).items()
     ]
-    of_processes = [
-        Fault(f"SIGKILL {name}", partial(_killed, name), breaks_connections=name == "nginx") for name in PROCESSES
-    ]
-    return of_children + of_processes
 
 
 def pauses() -> list[Fault]:
@@ -50,29 +66,87 @@ def pauses() -> list[Fault]:
     return [Fault(f"SIGSTOP {name}", partial(paused, name), PAUSE_SECONDS) for name in PROCESSES]
 
 
-def _killed(name: str, world: World) -> AbstractContextManager[None]:
-    world.stack.kill(name)
-    return nullcontext()
+def process(name: str, stack: Stack) -> list[psutil.Process]:
+    """The one of that name, or nothing while it is being started."""
+    return family(stack.pid(name))[:1]
 
 
-def _killed_child(name: str, world: World) -> AbstractContextManager[None]:
-    with suppress(ProcessLookupError):
-        os.kill(world.stack.pids(name)[-1], signal.SIGKILL)
-    return nullcontext()
+def children(name: str, title: str, stack: Stack) -> list[psutil.Process]:
+    """Those below that process whose command line has the title in it."""
+    return [child for child in family(stack.pid(name))[1:] if title in _command_line(child)]
+
+
+def told(seen: Sequence[str]) -> str:
+    """What was seen of a fault while it held. Raises AssertionError when that is nothing."""
+    assert seen, "nothing was seen of it"
+    return ", ".join(seen)
 
 
 @contextmanager
-def paused(name: str, world: World) -> Iterator[None]:
+def _killed(members: Members, world: World) -> Iterator[Seen]:
+    before: list[psutil.Process] = []
+
+    def are_there() -> bool:
+        before[:] = members(world.stack)
+        return bool(before)
+
+    eventually(are_there, BACK_SECONDS, "there is something to kill")
+    before[-1].kill()
+    yield partial(_replaced, before, members, world.stack)
+
+
+def _replaced(before: Sequence[psutil.Process], members: Members, stack: Stack) -> str:
+    """Waits until the last of them is gone, and there are as many as before."""
+    killed = before[-1]
+    assert not wait_until_ended([killed], BACK_SECONDS), f"{killed.pid} lives"
+    found: list[psutil.Process] = []
+
+    def are_back() -> bool:
+        found[:] = members(stack)
+        return len(found) >= len(before) and killed not in found
+
+    eventually(are_back, BACK_SECONDS, f"another for {killed.pid}")
+    return f"{killed.pid} gone, {', '.join(str(one.pid) for one in found)} there"
+
+
+@contextmanager
+def paused(name: str, world: World) -> Iterator[Seen]:
     """The process and its children, as they are at the begin."""
-    pids = world.stack.pids(name)
-    _signal_all(pids, signal.SIGSTOP)
+    members = family(world.stack.pid(name))
+    _signal_all(members, signal.SIGSTOP)
+    seen: list[str] = []
     try:
-        yield
+        yield partial(told, seen)
+        seen += _at_a_stand(members)
     finally:
-        _signal_all(pids, signal.SIGCONT)
+        _signal_all(members, signal.SIGCONT)
 
 
-def _signal_all(pids: list[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):  # a child that has done its work
-            os.kill(pid, number)
+def _at_a_stand(members: Sequence[psutil.Process]) -> list[str]:
+    """Which of them are stopped; nothing when one still runs."""
+    states = {member.pid: _state(member) for member in members}
+    stopped = [str(pid) for pid, state in states.items() if state == psutil.STATUS_STOPPED]
+    ended = [pid for pid, state in states.items() if state in ("", psutil.STATUS_ZOMBIE)]
+    return [f"{', '.join(stopped)} stopped"] if stopped and len(stopped) + len(ended) == len(members) else []
+
+
+def _state(member: psutil.Process) -> str:
+    """Empty when it has ended."""
+    try:
+        return str(member.status())
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def _command_line(member: psutil.Process) -> str:
+    """Empty when it has ended."""
+    try:
+        return " ".join(member.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def _signal_all(members: Sequence[psutil.Process], number: signal.Signals) -> None:
+    for member in members:
+        with suppress(psutil.NoSuchProcess):  # a child that has done its work
+            member.send_signal(number)

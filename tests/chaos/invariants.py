@@ -4,25 +4,24 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
+from tests.chaos import lateness, leftovers
 from tests.chaos.origins import ENTRIES, file_at
+from tests.chaos.promises import editions
 from tests.chaos.schedule import Suffered
 from tests.chaos.steady import End, Record
 from tests.chaos.world import FEEDS, World, served
+from tests.flows.stack import Stack
 
-HANG_SECONDS = 30
-"""No answer takes longer: main is given 5 s by nginx, the waiting instance has 10 s. The rest is a busy machine's."""
+LEAVING_SECONDS = 5
+"""In that time it is known that nobody waits any more. Who waited would have been sent on later than so."""
 SETTLED_SECONDS = 90
+FORGETTING, FORGOTTEN_SECONDS = "FLUSHALL of state", 150
+"""Files that were handed over are looked at again after two minutes (`gathering.feeding.IN_HAND_SECONDS`)."""
 MOST_SHOWN = 5
-HALF_WRITTEN = ".new-*"
-"""As `resources.mirroring.storing.blobs` names them."""
-MARKS = (
-    *("retry:claim:*", "retry:claims", "retry:queued:*", "retry:leases"),
-    *("fetch:job:*", "fetch:wanted:*", "fetch:jobs:*", "fetch:leases"),
-    *("mirror:after:*", "mirror:unsettled"),
-)
 KEPT = """
 import json
 from feeds.models import Feed
@@ -40,14 +39,35 @@ print(json.dumps({
 
 
 def violations(world: World, suffered: Sequence[Suffered]) -> list[str]:
-    """All that does not hold, in words. The client has left by then; what is under way has `SETTLED_SECONDS`."""
-    deadline = time.monotonic() + SETTLED_SECONDS
+    """All that does not hold, in words. The client has left by then; what is under way has some time to end."""
+    deadline = settled_by(time.monotonic(), suffered)
     return [
+        *of_waiting(world.stack),
         *of_answers(world.client.records, suffered),
         *of_recoveries(suffered),
+        *of_effects(suffered),
+        *([f"the client died: {world.client.died}"] if world.client.died else []),
+        *world.prewarming.violations(),
         *of_promises(world, deadline),
-        *of_leftovers(world, deadline),
+        *lateness.of_pings(world.promises, world.origins["well"].asked, suffered),
+        *of_leftovers(world.stack, deadline),
     ]
+
+
+def settled_by(now: float, suffered: Sequence[Suffered]) -> float:
+    """When all that is under way now has to have come to its end, also what `state` has forgotten."""
+    forgotten = [one.ended for one in suffered if one.fault.name == FORGETTING and not one.skipped]
+    return max([now + SETTLED_SECONDS, *(at + FORGOTTEN_SECONDS for at in forgotten)])
+
+
+def of_waiting(stack: Stack) -> Iterator[str]:
+    """Every client has left: nobody waits."""
+    deadline = time.monotonic() + LEAVING_SECONDS
+    yield from _unless(deadline, "nobody waits", lambda: _somebody(stack.metric("tarry_waiting_clients")))
+
+
+def _somebody(number: float) -> list[str]:
+    return [f"{number:.0f} clients"] if number else []
 
 
 def of_answers(records: Sequence[Record], suffered: Sequence[Suffered]) -> Iterator[str]:
@@ -59,7 +79,8 @@ def of_answers(records: Sequence[Record], suffered: Sequence[Suffered]) -> Itera
         yield from _shown(end.value, [one for one in found if not (_has_old_ticket(one) and _met_any(one, aged))])
     broken = [record for record in records if record.end is End.BROKEN]
     yield from _shown("broken without cause", [one for one in broken if not _met_any(one, excused)])
-    yield from _shown(f"an answer above {HANG_SECONDS} s", [one for one in records if one.slowest > HANG_SECONDS])
+    late = [one for one in records if any(leg.seconds > lateness.bound(leg, suffered) for leg in one.legs)]
+    yield from _shown("an answer later than promised", late)
 
 
 def _has_old_ticket(record: Record) -> bool:
@@ -72,7 +93,8 @@ def _met_any(record: Record, suffered: Sequence[Suffered]) -> bool:
 
 def _shown(what: str, records: Sequence[Record]) -> Iterator[str]:
     for record in records[:MOST_SHOWN]:
-        yield f"{what}: {record.kind} {record.address[:150]} {record.statuses} {record.slowest:.1f} s {record.detail}"
+        way = " ".join(f"{leg.path[:20]} {leg.seconds:.1f} s" for leg in record.legs)
+        yield f"{what}: {record.kind} {record.address[:150]} {record.statuses} {way} {record.detail}"
     if len(records) > MOST_SHOWN:
         yield f"{what}: {len(records) - MOST_SHOWN} more"
 
@@ -83,6 +105,13 @@ def of_recoveries(suffered: Sequence[Suffered]) -> Iterator[str]:
             yield f"not recovered from: {one.fault.name}"
 
 
+def of_effects(suffered: Sequence[Suffered]) -> Iterator[str]:
+    """Each fault has to have done what it is there for: else its row shows nothing."""
+    for one in suffered:
+        if one.missing:
+            yield f"without effect: {one.fault.name}: {one.missing}"
+
+
 def of_promises(world: World, deadline: float) -> Iterator[str]:
     """Every URL that was accepted is stored, every feed shows what the last ping told of, every feed is registered."""
     yield from _unless(deadline, "all feeds show what they were pinged for", lambda: _behind(world))
@@ -91,11 +120,14 @@ def of_promises(world: World, deadline: float) -> Iterator[str]:
 
 
 def _behind(world: World) -> list[str]:
-    least = {ping.path: ping.edition for ping in world.promises.pings.values()}
+    least: Counter[str] = Counter()
+    for ping in world.promises.pings:
+        least[ping.path] = max(least[ping.path], ping.edition)
+    found = editions(served(world.stack))
+    world.promises.see(found)
     shown: Counter[str] = Counter()
-    for title in served(world.stack):
-        path, _, edition = title.split(" ")
-        shown[path] += int(edition) >= least.get(path, 0)
+    for path, edition in found:
+        shown[path] += edition >= least[path]
     return [f"{path} {number}" for path, number in shown.items() if number != len(ENTRIES)] or (
         [] if len(shown) == FEEDS else ["not all feeds are shown"]
     )
@@ -126,24 +158,18 @@ def _kept(world: World) -> dict[str, Any]:
     return told
 
 
-def of_leftovers(world: World, deadline: float) -> Iterator[str]:
-    """No claim, mark or half-written file is left, and nobody waits."""
-    yield from _unless(
-        deadline,
-        "nothing is in hand",
-        lambda: [f"{key!r}" for name in MARKS for key in world.stack.state.scan_iter(name)],
-    )
-    yield from _unless(
-        deadline, "nobody waits", lambda: [] if world.stack.metric("tarry_waiting_clients") == 0 else ["somebody"]
-    )
-    yield from _unless(
-        deadline, "no file is half written", lambda: [str(path) for path in world.stack.data.rglob(HALF_WRITTEN)]
-    )
+def of_leftovers(stack: Stack, deadline: float) -> Iterator[str]:
+    """No claim, mark, count or temporary file is left."""
+    yield from _unless(deadline, "nothing is in hand", lambda: leftovers.marks(stack.state))
+    yield from _unless(deadline, "nothing is counted as under way", lambda: leftovers.counts(stack.state))
+    files = partial(leftovers.temporary_files, stack.data, stack.runtime)
+    yield from _unless(deadline, "no temporary file is left", files)
 
 
 def _unless(deadline: float, what: str, found: Callable[[], list[str]]) -> Iterator[str]:
     """Waits until nothing is found; says what still is when that takes too long."""
+    began = time.monotonic()
     while (left := found()) and time.monotonic() < deadline:
         time.sleep(0.5)
     if left:
-        yield f"not so within {SETTLED_SECONDS} s: {what}: {len(left)}, as {', '.join(left[:MOST_SHOWN])}"
+        yield f"not so within {time.monotonic() - began:.0f} s: {what}: {len(left)}, as {', '.join(left[:MOST_SHOWN])}"

@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +17,10 @@ from tests.chaos.names import Names
 APART = "TARRY_CHAOS_APART"
 """Set in the process that has mounts of its own."""
 SOURCE = Path(__file__).parent / "clock.c"
+UNSHARED = ("unshare", "--mount", "--propagation", "private")
+TRIAL_SECONDS = 10
 DISK_MEGABYTES = 256
-NO_MOUNTS = "file systems are mounted by root only, with unshare"
+NO_MOUNTS = "file systems are mounted only by root that may (CAP_SYS_ADMIN), with unshare"
 NO_CLOCK = "there is no C compiler (cc) for what lends processes a clock"
 
 
@@ -44,9 +47,17 @@ class Means:
 
 def move_apart(arguments: Sequence[str]) -> None:
     """Becomes a process with mounts of its own, if it can: they end with it, whatever happens."""
-    if os.getuid() == 0 and APART not in os.environ and shutil.which("unshare"):
-        command = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", "tests.chaos", *arguments]
+    if APART not in os.environ and _may_mount():
+        command = [*UNSHARED, sys.executable, "-m", "tests.chaos", *arguments]
         os.execvpe(command[0], command, {**os.environ, APART: "1"})
+
+
+def _may_mount() -> bool:
+    """Whether a process with mounts of its own gets a file system there: in a container, root may often not."""
+    if os.getuid() != 0 or not shutil.which(UNSHARED[0]):
+        return False
+    trial = [*UNSHARED, "mount", "-t", "tmpfs", "none", tempfile.gettempdir()]
+    return subprocess.run(trial, capture_output=True, check=False, timeout=TRIAL_SECONDS).returncode == 0
 
 
 def can_mount() -> bool:

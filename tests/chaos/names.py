@@ -1,12 +1,14 @@
 """A name server of our own for one host and all below it. It can fall silent."""
 
+import os
 import socket
 import struct
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-ADDRESS = "127.9.0.53"
+ADDRESS = f"127.9.{os.getpid() % 256}.53"
+"""Another for each run: two on one machine do not meet."""
 PORT = 53
 TYPE_A = 1
 MOST_BYTES = 512
@@ -19,6 +21,8 @@ class Names:
     host: str
     address: str
     is_silent: bool = False
+    unanswered: int = 0
+    """Questions that came while it was silent."""
     _socket: socket.socket = field(default_factory=lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
 
     def start(self) -> None:
@@ -38,7 +42,9 @@ class Names:
         with suppress(OSError):  # it is closed
             while True:
                 question, client = self._socket.recvfrom(MOST_BYTES)
-                if not self.is_silent:
+                if self.is_silent:
+                    self.unanswered += 1
+                else:
                     self._socket.sendto(answer(question, self.host, self.address), client)
 
 

@@ -13,14 +13,19 @@ from PIL import Image
 
 from tests.flows.running_server import Handler, serving
 
-FILE_BYTES, LARGE_BYTES = 3000, 8_000_000
+FILE_BYTES, HEAVY_BYTES, LARGE_BYTES = 3000, 500_000, 8_000_000
+HEAVY_PIECES, HEAVY_SECONDS = 10, 0.5
+"""Heavy files come in so many pieces, and take so long: who fetches one may be killed meanwhile."""
+HEAVY = "/files/heavy/"
+FEEDS = "/feeds/"
 ENTRIES = ("one", "two")
 
 
 def file_at(path: str) -> bytes:
-    """What is at `/files/…`: another content at each path."""
+    """What is at `/files/…`: another content at each path. Fetchers take in heavy ones on the disk."""
     digest = hashlib.sha256(path.encode()).hexdigest().encode()
-    return (digest * (FILE_BYTES // len(digest) + 1))[:FILE_BYTES]
+    size = HEAVY_BYTES if path.startswith(HEAVY) else FILE_BYTES
+    return (digest * (size // len(digest) + 1))[:size]
 
 
 @lru_cache(4096)
@@ -34,7 +39,7 @@ def tile_at(path: str) -> bytes:
 
 @dataclass(slots=True)
 class Origin:
-    """A server at an address of its own, with the book of what it was asked. `more` is what its feeds say besides."""
+    """A server at an address of its own. `more` is what its feeds say besides."""
 
     host: str
     tls: ssl.SSLContext | None = None
@@ -42,7 +47,8 @@ class Origin:
     more: str = ""
     is_away: bool = False
     editions: dict[str, int] = field(default_factory=dict)
-    asked: list[tuple[float, str]] = field(default_factory=list)
+    asked: dict[str, list[float]] = field(default_factory=dict)
+    """When each feed was asked for, in seconds of the monotonic clock. Of all else there is no book."""
     _open: ExitStack = field(default_factory=ExitStack)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -66,6 +72,12 @@ class Origin:
         with self._lock:
             self.editions[path] = self.editions.get(path, 0) + 1
             return self.editions[path]
+
+    def note(self, path: str) -> None:
+        """It is asked for that."""
+        if path.startswith(FEEDS):
+            with self._lock:
+                self.asked.setdefault(path, []).append(time.monotonic())
 
     def body(self, path: str) -> bytes:
         kind = path.split("/")[1]
@@ -91,13 +103,18 @@ class Origin:
 def _handler(origin: Origin) -> type[Handler]:
     class Everything(Handler):
         def do_GET(self) -> None:  # noqa: N802  as the library calls it
-            origin.asked.append((time.monotonic(), self.path))
+            origin.note(self.path)
             self.close_connection = True  # so that its name and its certificate matter each time
             if origin.is_away:
                 return
             body = origin.body(self.path.partition("?")[0])
             types = {"files": "text/plain", "tiles": "image/png", "feeds": "application/rss+xml"}
             content_type = types.get(self.path.split("/")[1], "text/plain")
-            self.answer(200, body, Content_Type=content_type, Cache_Control="max-age=3600", Connection="close")
+            self.begin(200, len(body), Content_Type=content_type, Cache_Control="max-age=3600", Connection="close")
+            is_heavy = self.path.startswith(HEAVY)
+            step = len(body) // HEAVY_PIECES if is_heavy else len(body)
+            for place in range(0, len(body), step):
+                self.wfile.write(body[place : place + step])
+                time.sleep(HEAVY_SECONDS / HEAVY_PIECES if is_heavy else 0)
 
     return Everything

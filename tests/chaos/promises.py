@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tests.chaos.origins import Origin
@@ -9,11 +10,14 @@ from tests.chaos.origins import Origin
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """A ping that was taken: this feed has had that edition since then (seconds of the monotonic clock)."""
+    """A ping that was taken: this feed has that edition. It was sent then (seconds of the monotonic clock).
+
+    The answer may have come much later: who fetches the feed meanwhile has that edition already.
+    """
 
     path: str
     edition: int
-    taken: float
+    sent: float
 
 
 @dataclass(slots=True)
@@ -22,8 +26,9 @@ class Promises:
 
     accepted: dict[str, str] = field(default_factory=dict)
     """URLs that were reported, and the batch of each."""
-    pings: dict[str, Ping] = field(default_factory=dict)
-    """The last ping of each feed, by its path."""
+    pings: list[Ping] = field(default_factory=list)
+    shown: dict[tuple[str, int], float] = field(default_factory=dict)
+    """When an edition of a feed was first seen on a page, by the feed's path and the edition."""
 
     def hear_list(self, body: bytes) -> bool:
         """An answer to a list: every URL of it has to be accepted, for none was reported before."""
@@ -33,16 +38,28 @@ class Promises:
         self.accepted.update((one["url"], told["batch"]) for one in told["urls"])
         return True
 
-    def hear_ping(self, path: str, edition: int) -> bool:
-        before = self.pings.get(path)
-        if before is None or before.edition < edition:
-            self.pings[path] = Ping(path, edition, time.monotonic())
+    def hear_ping(self, path: str, edition: int, sent: float) -> bool:
+        self.pings.append(Ping(path, edition, sent))
         return True
 
+    def hear_feeds(self, body: bytes, origin: Origin, entries: int) -> bool:
+        """A page: whether it has as many entries, each of them of an edition that its feed has had by now."""
+        found = editions(item["title"] for item in json.loads(body)["items"])
+        self.see(found)
+        return len(found) == entries and all(0 <= edition <= origin.editions.get(path, 0) for path, edition in found)
 
-def is_feed(body: bytes, origin: Origin, entries: int) -> bool:
-    """Whether a page has as many entries, each of them of an edition that its feed has had by now."""
-    titles = [item["title"].split(" ") for item in json.loads(body)["items"]]
-    return len(titles) == entries and all(
-        0 <= int(edition) <= origin.editions.get(path, 0) for path, _, edition in titles
-    )
+    def see(self, found: Iterable[tuple[str, int]]) -> None:
+        """A page has these editions of feeds."""
+        for one in found:
+            self.shown.setdefault(one, time.monotonic())
+
+    def first_shown(self, ping: Ping) -> float | None:
+        """When what it told of was first seen, or something later of that feed."""
+        seen = [at for (path, edition), at in self.shown.items() if path == ping.path and edition >= ping.edition]
+        return min(seen, default=None)
+
+
+def editions(titles: Iterable[str]) -> list[tuple[str, int]]:
+    """Of each entry, by its title, the path of its feed and the edition that it is of."""
+    words = [title.split(" ") for title in titles]
+    return [(path, int(edition)) for path, _, edition in words]

@@ -1,6 +1,7 @@
 """What the steady client asks: each kind of content cached and cold, and what changes something."""
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +9,7 @@ from functools import partial
 import requests
 
 from tests.chaos.origins import ENTRIES, Origin, file_at, tile_at
-from tests.chaos.promises import Promises, is_feed
+from tests.chaos.promises import Promises
 from tests.chaos.steady import Kind, Question
 from tests.flows.slow.wishes import Wish
 
@@ -70,14 +71,15 @@ class Questions:
 
     def _feeds(self) -> Question:
         entries = len(self.callbacks) * len(ENTRIES)
-        return Question("/feeds/category/chaos.json?limit=200", lambda body: is_feed(body, self.well, entries))
+        hears = partial(self.promises.hear_feeds, origin=self.well, entries=entries)
+        return Question("/feeds/category/chaos.json?limit=200", hears)
 
     def _ping(self, number: int) -> Question:
         path = list(self.callbacks)[number % len(self.callbacks)]
-        edition = self.well.edit(path)
+        edition, sent = self.well.edit(path), time.monotonic()
         return Question(
             self.callbacks[path],
-            lambda _: self.promises.hear_ping(path, edition),
+            lambda _: self.promises.hear_ping(path, edition, sent),
             method="POST",
             data=f"url={self.well.url}{path}".encode(),
             headers={"Content-Type": "application/x-www-form-urlencoded"},

@@ -1,10 +1,12 @@
 """Runs faults one after the other, with a recovery after each, and tells when what was."""
 
+import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.chaos.faults import Fault
+from tests.chaos.faults import BACK_SECONDS, Fault, Seen
 from tests.chaos.steady import Record
 from tests.chaos.world import World
 
@@ -12,6 +14,11 @@ QUIET_SECONDS = 2
 """For so long nothing may go wrong before the site counts as well."""
 PATIENCE_SECONDS = 60
 """So long a recovery may take. What takes longer is a violation."""
+NO_TIME = "no time was left"
+
+
+class OutOfTime(Exception):
+    """All of it has taken longer than it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +26,8 @@ class Suffered:
     """A fault that was made, in seconds of the monotonic clock: it held from `began` to `ended`.
 
     `recovered` is when the last visit ended that was answered badly, `ended` if none was, None when it was too late;
-    `over` when the next fault could begin. A fault that was not made has `skipped`, the reason.
+    `over` when the next fault could begin. A fault that was not made has `skipped`, the reason. `effect` is what it was
+    seen to do; one that was made and did nothing has `missing`, what was not seen.
     """
 
     fault: Fault
@@ -28,6 +36,8 @@ class Suffered:
     recovered: float | None = None
     over: float = 0
     skipped: str = ""
+    effect: str = ""
+    missing: str = ""
 
     @property
     def seconds(self) -> float | None:
@@ -36,36 +46,47 @@ class Suffered:
 
 
 def run(world: World, faults: Sequence[Fault], seconds: float, told: Callable[[str], object]) -> list[Suffered]:
-    """Makes all of them that can be made in that time."""
+    """Makes all of them that can be made in that time, with a recovery as long as it may be."""
     until = time.monotonic() + seconds
     assert _recovery(world, time.monotonic()) is not None, "the site is not well, and nothing has been done to it yet"
     suffered = []
     for fault in faults:
-        one = _skipped(fault, until) or _suffer(world, fault)
+        one = _skipped(world, fault, until) or _suffer(world, fault)
         told(f"{fault.name}: {one.skipped or _words(one)}")
         suffered.append(one)
     return suffered
 
 
-def _skipped(fault: Fault, until: float) -> Suffered | None:
+def _skipped(world: World, fault: Fault, until: float) -> Suffered | None:
     if fault.lacks:
         return Suffered(fault, skipped=fault.lacks)
-    if time.monotonic() + fault.seconds > until:
-        return Suffered(fault, skipped="no time was left")
+    if world.client.died:
+        return Suffered(fault, skipped="the client died")
+    if time.monotonic() + fault.seconds + PATIENCE_SECONDS + BACK_SECONDS > until:
+        return Suffered(fault, skipped=NO_TIME)
     return None
 
 
 def _suffer(world: World, fault: Fault) -> Suffered:
     began = time.monotonic()
-    with fault.holding(world):
+    with fault.holding(world) as seen:
         time.sleep(fault.seconds)
     ended = time.monotonic()
     recovered = _recovery(world, ended)
-    return Suffered(fault, began, ended, recovered, time.monotonic())
+    effect, missing = _effect(seen)
+    return Suffered(fault, began, ended, recovered, time.monotonic(), effect=effect, missing=missing)
+
+
+def _effect(seen: Seen) -> tuple[str, str]:
+    try:
+        return seen(), ""
+    except AssertionError as error:
+        return "", str(error)
 
 
 def _words(suffered: Suffered) -> str:
-    return "not recovered" if suffered.seconds is None else f"recovered after {suffered.seconds:.1f} s"
+    recovered = "not recovered" if suffered.seconds is None else f"recovered after {suffered.seconds:.1f} s"
+    return f"{suffered.effect or f'WITHOUT EFFECT: {suffered.missing}'}; {recovered}"
 
 
 def _recovery(world: World, ended: float) -> float | None:
@@ -84,6 +105,22 @@ def _is_well(world: World, since: float) -> bool:
     answered = {record.kind for record in world.client.records if record.began >= since}
     ended = world.client.waits_since >= since
     return ended and answered >= set(world.client.kinds) and world.stack.health()[0] == 200
+
+
+@contextmanager
+def bounded(seconds: float) -> Iterator[None]:
+    """Raises OutOfTime in what takes longer. For the main thread only."""
+
+    def end(*_: object) -> None:
+        raise OutOfTime(f"Not done within {seconds:.0f} s.")
+
+    before = signal.signal(signal.SIGALRM, end)
+    timer = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *timer)
 
 
 def during(suffered: Suffered, records: Sequence[Record]) -> list[Record]:

@@ -1,24 +1,36 @@
 """Faults of what the site rests on: its stores, its disk, its clock, other servers and their names."""
 
+import socket
 import sqlite3
+import ssl
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
+from email.utils import parsedate_to_datetime
 from functools import partial
+from pathlib import Path
+
+import requests
 
 from tests.chaos import means
-from tests.chaos.faults import Fault, paused
+from tests.chaos.certificates import Certificates
+from tests.chaos.faults import Fault, Seen, paused, told
+from tests.chaos.origins import Origin
 from tests.chaos.world import World
 
 HOUR = 3600
-QUEUES = ("paint.now", "paint.refresh", "paint.warm", "work", "_kombu*", "unacked*")
+MINUTE = 60
+LANES = ("paint.now", "paint.refresh", "paint.warm", "work")
+QUEUES = (*LANES, "_kombu*", "unacked*")
 QUEUEING_SECONDS = 2
+LOOKING_SECONDS = 5
 BLOCK = 256 * 1024
 
 
 def of_stores(disk: bool) -> list[Fault]:
     return [
-        Fault("FLUSHALL of cache", lambda world: _emptied(world, "cache")),
-        Fault("FLUSHALL of state", lambda world: _emptied(world, "state")),
+        Fault("FLUSHALL of cache", partial(_emptied, "cache")),
+        Fault("FLUSHALL of state", partial(_emptied, "state")),
         Fault("loss of the broker's data", _queues_lost, QUEUEING_SECONDS),
         Fault("database locked", _locked, 10),
         # nginx has sent the head of an answer by the time that it cannot write it down: it can only give up then.
@@ -42,35 +54,49 @@ def of_the_clock(clock: bool) -> list[Fault]:
     ]
 
 
-def _emptied(world: World, server: str) -> "nullcontext[None]":
-    getattr(world.stack, server).flushall()
-    return nullcontext()
+@contextmanager
+def _emptied(server: str, world: World) -> Iterator[Seen]:
+    store = getattr(world.stack, server)
+    before = store.dbsize()
+    store.flushall()
+    lost = before - store.dbsize()
+    yield partial(told, [f"{lost} of {before} keys lost"] if lost > 0 else [])
 
 
 @contextmanager
-def _queues_lost(world: World) -> Iterator[None]:
+def _queues_lost(world: World) -> Iterator[Seen]:
     """What is asked for while nobody takes it from the queues is lost with them."""
+    state, seen = world.stack.state, list[str]()
     with paused("paint-now", world), paused("work", world):
-        yield
-        state = world.stack.state
+        yield partial(told, seen)
+        waiting = sum(int(state.llen(lane)) for lane in LANES)
         lost = [key for pattern in QUEUES for key in state.scan_iter(pattern)]
-        if lost:
-            state.delete(*lost)
+        if lost and state.delete(*lost) and waiting:
+            seen.append(f"{waiting} messages lost")
 
 
 @contextmanager
-def _locked(world: World) -> Iterator[None]:
+def _locked(world: World) -> Iterator[Seen]:
     [database] = world.stack.data.glob("*.sqlite3")
     connection = sqlite3.connect(database, isolation_level=None, timeout=30)
     connection.execute("BEGIN EXCLUSIVE")
     try:
-        yield
+        yield partial(told, ["nobody else could write"] if _is_locked(database) else [])
     finally:
         connection.close()
 
 
+def _is_locked(database: Path) -> bool:
+    with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as other:
+        try:
+            other.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        return False
+
+
 @contextmanager
-def _full(world: World) -> Iterator[None]:
+def _full(world: World) -> Iterator[Seen]:
     """No byte more fits on the disk that has the site's data."""
     ballast = world.stack.data / "ballast"
     try:
@@ -79,44 +105,94 @@ def _full(world: World) -> Iterator[None]:
                 with suppress(OSError):
                     while file.write(bytes(size)) == size:
                         pass
-        yield
+        yield partial(told, [f"no room for {BLOCK} bytes"] if _is_full(world.stack.data) else [])
     finally:
         ballast.unlink()
 
 
-@contextmanager
-def _away(name: str, world: World) -> Iterator[None]:
-    world.origins[name].go()
+def _is_full(folder: Path) -> bool:
+    file = folder / "more"
     try:
-        yield
+        file.write_bytes(bytes(BLOCK))
+    except OSError:
+        return True
     finally:
-        world.origins[name].come()
+        file.unlink(missing_ok=True)
+    return False
 
 
 @contextmanager
-def _expired(world: World) -> Iterator[None]:
+def _away(name: str, world: World) -> Iterator[Seen]:
+    origin = world.origins[name]
+    origin.go()
+    try:
+        yield partial(told, ["connections were refused"] if _refuses(origin) else [])
+    finally:
+        origin.come()
+
+
+def _refuses(origin: Origin) -> bool:
+    try:
+        _connected(origin).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def _connected(origin: Origin) -> socket.socket:
+    return socket.create_connection((origin.host, origin.port), timeout=LOOKING_SECONDS)
+
+
+@contextmanager
+def _expired(world: World) -> Iterator[Seen]:
     world.certificates.serve("expired")
     try:
-        yield
+        yield partial(told, _objections(world.certificates, world.origins["sealed"]))
     finally:
         world.certificates.serve("valid")
 
 
-@contextmanager
-def _nameless(world: World) -> Iterator[None]:
-    assert world.means.names
-    world.means.names.is_silent = True
+def _objections(certificates: Certificates, origin: Origin) -> list[str]:
+    """What is wrong with the certificate that a client is shown."""
+    context = ssl.create_default_context(cafile=certificates.trusted)
     try:
-        yield
-    finally:
-        world.means.names.is_silent = False
+        with context.wrap_socket(_connected(origin), server_hostname=origin.host):
+            return []
+    except ssl.SSLCertVerificationError as error:
+        return [error.verify_message]
 
 
 @contextmanager
-def _stepped(seconds: int, world: World) -> Iterator[None]:
+def _nameless(world: World) -> Iterator[Seen]:
+    names, seen = world.means.names, list[str]()
+    assert names
+    before = names.unanswered
+    names.is_silent = True
+    try:
+        yield partial(told, seen)
+        if asked := names.unanswered - before:
+            seen.append(f"{asked} questions without an answer")
+    finally:
+        names.is_silent = False
+
+
+@contextmanager
+def _stepped(seconds: int, world: World) -> Iterator[Seen]:
     assert world.means.clock
     world.means.clock.step(seconds)
+    seen: list[str] = []
     try:
-        yield
+        yield partial(told, seen)
+        seen += _on_the_clock(world, seconds)
     finally:
         world.means.clock.step(0)
+
+
+def _on_the_clock(world: World, seconds: int) -> list[str]:
+    """How far the site is ahead by its own account, if that is about as far as it should be."""
+    with suppress(requests.RequestException):
+        answer = requests.get(f"{world.stack.base_url}/healthz", timeout=LOOKING_SECONDS)
+        ahead = parsedate_to_datetime(answer.headers["Date"]).timestamp() - time.time()
+        if abs(ahead - seconds) < MINUTE:
+            return [f"answers were dated {ahead:+.0f} s"]
+    return []

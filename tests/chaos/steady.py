@@ -7,6 +7,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Thread
@@ -20,8 +21,12 @@ from yarl import URL
 from tests.flows.crowd import MOST_REDIRECTS
 
 PATIENCE_SECONDS = 60
+LEAVING_SECONDS = 30
+"""What has not ended by then, after the last question, is recorded as hung."""
 HONEST = frozenset({502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)
+"""What reading a body raises that is not what it should be."""
 
 
 class End(StrEnum):
@@ -31,13 +36,16 @@ class End(StrEnum):
     WRONG = "wrong"  # 2xx with other bytes than there are
     REFUSED = "refused"  # 502, 503 or 504 that says when to come again
     BROKEN = "broken"  # the connection ended before the answer
-    HUNG = "hung"  # no answer within PATIENCE_SECONDS
+    HUNG = "hung"  # no answer within PATIENCE_SECONDS, or by the end of the run
     DISHONEST = "dishonest"  # any other answer
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One thing to ask for. `hears` tells whether a body is right; it notes what the site has promised by it."""
+    """One thing to ask for. `hears` tells whether a body is right; it notes what the site has promised by it.
+
+    It may raise what is UNREADABLE of a body that is not.
+    """
 
     address: str
     hears: Callable[[bytes], bool]
@@ -56,6 +64,15 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
+class Leg:
+    """One request of a visit: the path that was asked for, since when, and for how long."""
+
+    path: str
+    began: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One visit with all its redirects. Times are in seconds of the monotonic clock."""
 
@@ -67,6 +84,7 @@ class Record:
     slowest: float
     end: End
     detail: str = ""
+    legs: tuple[Leg, ...] = ()
 
     @property
     def is_bad(self) -> bool:
@@ -83,10 +101,15 @@ class Steady:
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._work, name="steady", daemon=True)
         self._stopping = asyncio.Event()
+        self._asking: asyncio.Task[None] | None = None
         self.factor = 1.0
         """How many times as often as usual."""
         self.records: list[Record] = []
         """In the order of their ends."""
+        self.begun = 0
+        """Visits so far, those under way included."""
+        self.died = ""
+        """What it has died of, though it never should."""
         self._under_way: list[float] = []
 
     @property
@@ -94,11 +117,17 @@ class Steady:
         return [kind.name for kind in self._kinds]
 
     @property
+    def per_second(self) -> float:
+        """How many visits it begins as a rule."""
+        return sum(kind.per_second for kind in self._kinds)
+
+    @property
     def waits_since(self) -> float:
         """When the oldest visit began that has not ended; infinity when all have."""
         return min([*self._under_way], default=math.inf)
 
     def __enter__(self) -> Self:
+        self._asking = self._loop.create_task(self._ask_all())
         self._thread.start()
         return self
 
@@ -107,15 +136,23 @@ class Steady:
     ) -> None:
         self.leave()
 
-    def leave(self) -> None:
-        """Asks nothing more, and waits until what was asked has ended."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join(MOST_REDIRECTS * PATIENCE_SECONDS)
+    def leave(self, seconds: float = LEAVING_SECONDS) -> None:
+        """Asks nothing more, and waits until what was asked has ended; so long at the most, then it is cut short."""
+        assert self._asking
+        for end in (self._stopping.set, self._asking.cancel):
+            with suppress(RuntimeError):  # its loop is closed: it has ended
+                self._loop.call_soon_threadsafe(end)
+            self._thread.join(seconds)
 
     def _work(self) -> None:
-        self._loop.run_until_complete(self._ask_all())
-        self._loop.close()
+        assert self._asking
+        try:
+            with suppress(asyncio.CancelledError):
+                self._loop.run_until_complete(self._asking)
+        except Exception as error:  # noqa: BLE001  whatever it is, it is the judge who has to hear of it
+            self.died = repr(error)
+        finally:
+            self._loop.close()
 
     async def _ask_all(self) -> None:
         async with self._session() as session, asyncio.TaskGroup() as visits:
@@ -140,27 +177,35 @@ class Steady:
 
     async def _visit(self, kind: str, question: Question, session: aiohttp.ClientSession) -> None:
         began = time.monotonic()
+        self.begun += 1
         self._under_way.append(began)
-        way = _Way()
+        way = _Way(asked=began)
+        end, detail = End.HUNG, "cut short"
         try:
-            end, detail = await self._follow(question, session, way), ""
+            end, detail = await self._end(question, session, way)
+        finally:
+            ended = time.monotonic()
+            slowest = max(way.slowest, ended - way.asked)
+            way.leave()
+            statuses, legs = tuple(way.statuses), tuple(way.legs)
+            self.records.append(Record(kind, question.address, began, ended, statuses, slowest, end, detail, legs))
+            self._under_way.remove(began)
+
+    async def _end(self, question: Question, session: aiohttp.ClientSession, way: "_Way") -> tuple[End, str]:
+        """How it ended, and what was said when it was not right."""
+        try:
+            return await self._follow(question, session, way), way.said
         except TimeoutError:
-            end, detail = End.HUNG, "no answer in time"
+            return End.HUNG, "no answer in time"
         except (aiohttp.ClientError, OSError) as error:
-            end, detail = End.BROKEN, f"{type(error).__name__}: {error}"
-        ended = time.monotonic()
-        slowest = max(way.slowest, ended - way.asked)
-        record = Record(kind, question.address, began, ended, tuple(way.statuses), slowest, end, detail or way.said)
-        self.records.append(record)
-        self._under_way.remove(began)
+            return End.BROKEN, f"{type(error).__name__}: {error}"
 
     async def _follow(self, question: Question, session: aiohttp.ClientSession, way: "_Way") -> End:
-        url = urljoin(self._base_url, question.address)
+        url = URL(urljoin(self._base_url, question.address), encoded=True)
         while len(way.statuses) <= MOST_REDIRECTS:
-            way.begin()
-            target = URL(url, encoded=True)
+            way.begin(url.path)
             asking = session.request(
-                question.method, target, data=question.data, headers=question.headers, allow_redirects=False
+                question.method, url, data=question.data, headers=question.headers, allow_redirects=False
             )
             async with asking as response:
                 body = await response.read()
@@ -169,7 +214,11 @@ class Steady:
                 end = judged(response.status, response.headers.get("Retry-After", ""), body, question)
                 way.said = "" if end is End.RIGHT else f"{response.status} {body[:200]!r}"
                 return end
-            url = urljoin(url, response.headers["Location"])
+            location = response.headers.get("Location", "")
+            if (target := target_of(location, url)) is None:
+                way.said = f"{response.status} to {location[:200]!r}"
+                return End.DISHONEST
+            url = target
         way.said = "redirected without end"
         return End.DISHONEST
 
@@ -182,20 +231,45 @@ class _Way:
     slowest: float = 0.0
     asked: float = 0.0
     said: str = ""
+    path: str = ""
+    legs: list[Leg] = field(default_factory=list)
 
-    def begin(self) -> None:
-        self.asked = time.monotonic()
+    def begin(self, path: str) -> None:
+        self.asked, self.path = time.monotonic(), path
+
+    def leave(self) -> None:
+        """Whether it was answered or not."""
+        if self.path:
+            self.legs.append(Leg(self.path, self.asked, time.monotonic() - self.asked))
+        self.path = ""
 
     def end(self, status: int) -> None:
+        self.leave()
         self.statuses.append(status)
         self.slowest = max(self.slowest, time.monotonic() - self.asked)
         self.asked = time.monotonic()
 
 
+def target_of(location: str, url: URL) -> URL | None:
+    """Where a redirect leads; None when it leads nowhere."""
+    try:
+        target = URL(urljoin(str(url), location), encoded=True)
+    except ValueError:
+        return None
+    return target if location and target.host and target.scheme in ("http", "https") else None
+
+
 def judged(status: int, retry_after: str, body: bytes, question: Question) -> End:
     """What the last answer of a visit is worth."""
     if status in (200, 202):
-        return End.RIGHT if question.hears(body) else End.WRONG
+        return End.RIGHT if _is_right(body, question) else End.WRONG
     if status in HONEST and retry_after.isascii() and retry_after.isdigit() and int(retry_after) >= 1:
         return End.REFUSED
     return End.DISHONEST
+
+
+def _is_right(body: bytes, question: Question) -> bool:
+    try:
+        return question.hears(body)
+    except UNREADABLE:
+        return False

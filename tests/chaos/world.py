@@ -17,10 +17,11 @@ from feeds.opml import writing
 from feeds.opml.outlines import Subscription
 from tests.chaos.certificates import Certificates
 from tests.chaos.means import Means
-from tests.chaos.origins import ENTRIES, Origin
+from tests.chaos.origins import ENTRIES, HEAVY, Origin
 from tests.chaos.promises import Promises
-from tests.chaos.questions import Questions
+from tests.chaos.questions import CACHED, Questions
 from tests.chaos.steady import Steady
+from tests.chaos.warming import Prewarming
 from tests.flows import cloud_server
 from tests.flows.cloud_server import Cloud
 from tests.flows.faults.conftest import IMPATIENT
@@ -30,7 +31,10 @@ from tests.flows.stack import ROOT, Stack, eventually
 HOSTS = {"well": "127.9.0.1", "leaving": "127.9.0.2", "sealed": "127.9.0.3", "named": "127.9.0.4"}
 NAMED = "files.example"
 """Below this host all names are those of the origin `named`."""
-FEEDS = 6
+FEEDS = 64
+"""So many that each is pinged again only when what came of its last ping is known: lateness.SHOWN_SECONDS."""
+HEAVY_EVERY = 4
+"""One of so many cold files of the origin `well` is heavy. The small disk has room for those of ten minutes."""
 PREPARED_SECONDS = 90
 SETTINGS = {
     **IMPATIENT,
@@ -56,11 +60,17 @@ class World:
     cloud: Cloud
     certificates: Certificates
     client: Steady
+    prewarming: Prewarming
     promises: Promises
     means: Means
     large: str
     """The address of a large file, which is cached."""
     subscribed: int
+
+    def leave(self) -> None:
+        """Asks nothing more of the site."""
+        self.client.leave()
+        self.prewarming.leave()
 
 
 @contextmanager
@@ -79,13 +89,13 @@ def running(stack: Stack, folder: Path, means: Means, *, colds: int) -> Iterator
         origins["well"].more = cloud_server.element(cloud)
         files = _files(origins, colds, means.names.host if means.names else "")
         large = f"{origins['well'].url}/large/file"
-        told = _prepared(stack, folder, origins, [large, *(url for urls in files.values() for url in urls)])
+        told = _prepared(stack, folder, origins, cloud, [large, *(url for urls in files.values() for url in urls)])
         requests.get(stack.base_url + told["signed"][large], timeout=PREPARED_SECONDS).raise_for_status()
         callbacks = _subscribed(stack, cloud, origins["well"])
         asking = Questions(stack.base_url, origins["well"], promises, told["token"], told["signed"], callbacks)
-        with Steady(stack.base_url, asking.kinds(files)) as client:
-            signed = told["signed"][large]
-            yield World(stack, origins, cloud, certificates, client, promises, means, signed, len(callbacks))
+        with Prewarming(stack) as prewarming, Steady(stack.base_url, asking.kinds(files)) as client:
+            signed, feeds = told["signed"][large], len(callbacks)
+            yield World(stack, origins, cloud, certificates, client, prewarming, promises, means, signed, feeds)
         for origin in origins.values():
             origin.go()
 
@@ -96,15 +106,19 @@ def _files(origins: Mapping[str, Origin], colds: int, named: str) -> dict[str, l
         name: [f"{origins[name].url}/files/{name}/{number}" for number in range(colds)]
         for name in ("well", "leaving", "sealed")
     }
+    heavy = [f"{origins['well'].url}{HEAVY}{number}" for number in range(CACHED, colds, HEAVY_EVERY)]
+    files["well"][CACHED::HEAVY_EVERY] = heavy
     if named:  # each has a name of its own, which nobody has looked up before
         port = origins["named"].port
         files["named"] = [f"http://n{number}.{named}:{port}/files/named/{number}" for number in range(colds)]
     return files
 
 
-def _prepared(stack: Stack, folder: Path, origins: Mapping[str, Origin], files: Sequence[str]) -> dict[str, Any]:
+def _prepared(
+    stack: Stack, folder: Path, origins: Mapping[str, Origin], cloud: Cloud, files: Sequence[str]
+) -> dict[str, Any]:
     given = {
-        "origins": [origin.url for origin in origins.values()],
+        "origins": [cloud.url, *(origin.url for origin in origins.values())],
         "upstream": {f"of-{name}": f"{origins[name].url}/tiles/{{z}}/{{x}}/{{y}}.png" for name in ("well", "leaving")},
         "line": str(_line(folder)),
         "speeds": str(write_speeds(folder, "green")),

@@ -17,12 +17,16 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, status: int, body: bytes, **headers: str) -> None:
         """Sends an answer; `Content_Type` becomes Content-Type."""
+        self.begin(status, len(body), **headers)
+        self.wfile.write(body)
+
+    def begin(self, status: int, size: int, **headers: str) -> None:
+        """Sends the head of an answer with so many bytes to come."""
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(size))
         self.end_headers()
-        self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002  as the library calls it
 

@@ -12,15 +12,18 @@ from tests.flows.stack import Stack
 
 pytestmark = [pytest.mark.timed, pytest.mark.no_database]
 
-CHOSEN = ("SIGKILL main worker", "SIGKILL paint child", "SIGKILL state", "SIGKILL fetch")
-SECONDS = 60
+CHOSEN = (
+    *("SIGKILL nginx worker", "SIGKILL main worker", "SIGKILL paint child"),
+    *("SIGKILL state", "SIGKILL paint-warm", "SIGKILL fetch"),
+)
+SECONDS = 60 + schedule.PATIENCE_SECONDS
 
 
 def test_the_site_keeps_its_promises_while_its_parts_fail(tmp_path: Path) -> None:
     with running(Stack(**SETTINGS), tmp_path, Means(), colds=150) as world:
         chosen = [one for one in faults.kills() if one.name in CHOSEN]
         suffered = schedule.run(world, chosen, SECONDS, print)
-        world.client.leave()
+        world.leave()
         print(table(suffered, world.client.records), *bad_ends(suffered, world.client.records), sep="\n")
         assert invariants.violations(world, suffered) == []
         assert [one.fault.name for one in suffered if not one.skipped] == [one.name for one in chosen]

@@ -1,0 +1,63 @@
+"""When an answer is due, and what a ping told of. Later than that is too late. Asks nobody."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from project.fronting import MAIN_TIMEOUT_SECONDS
+from tests.chaos.promises import Ping, Promises
+from tests.chaos.schedule import Suffered
+from tests.chaos.steady import Leg
+from tests.chaos.world import SETTINGS
+
+SLACK_SECONDS = 5
+"""What a busy machine adds to what nginx and the waiting instance promise."""
+WAITING, API = "/retry_after", "/api/"
+WAIT_SECONDS = float(SETTINGS["DEFAULT_RETRY_TIMEOUT"])
+API_SECONDS = float(SETTINGS["ADMIN_TIMEOUT"])
+"""nginx waits as long for main's answer to what is sent to the API: also while main starts again."""
+FRONTS, WAITS = frozenset({"SIGSTOP nginx", "SIGSTOP main"}), frozenset({"SIGSTOP nginx", "SIGSTOP retry"})
+"""Faults by which those stand still that answer: main's questions, and those at the waiting address."""
+SHOWN_SECONDS = 75
+"""In that time a feed is fetched and shown after a ping, and as much later as faults have lasted meanwhile.
+
+One that was handed over is looked at again after a minute (`feeds.gathering.due.IN_HAND`): its claim may be lost with
+Redis' data, or its result with a full disk. The rest is for a scan, a process that starts, a page, a busy machine.
+"""
+
+
+def bound(leg: Leg, suffered: Sequence[Suffered]) -> float:
+    """So many seconds it may take. While who answers is made to stand still, its time stands still, too."""
+    is_waiting = leg.path == WAITING
+    standing = [one for one in suffered if one.fault.name in (WAITS if is_waiting else FRONTS)]
+    of_main = API_SECONDS if leg.path.startswith(API) else MAIN_TIMEOUT_SECONDS
+    promised = WAIT_SECONDS if is_waiting else of_main
+    return promised + SLACK_SECONDS + sum(_overlap(leg, one) for one in standing)
+
+
+def _overlap(leg: Leg, suffered: Suffered) -> float:
+    return max(0, min(leg.began + leg.seconds, suffered.ended) - max(leg.began, suffered.began))
+
+
+def of_pings(promises: Promises, asked: Mapping[str, Sequence[float]], suffered: Sequence[Suffered]) -> Iterator[str]:
+    """Each ping after which its feed was not fetched anew in time, or not shown. Several may share a fetch.
+
+    `asked` is when each feed was asked for, by its path. What is yet to come counts as missing.
+    """
+    for ping in promises.pings:
+        due = ping.sent + SHOWN_SECONDS + _lasted(suffered, ping.sent, ping.sent + SHOWN_SECONDS)
+        fetched = next((at for at in asked.get(ping.path, ()) if at >= ping.sent), None)
+        shown = promises.first_shown(ping)
+        if fetched is None or fetched > due:
+            yield _late("fetched", ping, fetched, due)
+        elif shown is None or shown > due:
+            yield _late("shown", ping, shown, due)
+
+
+def _late(what: str, ping: Ping, at: float | None, due: float) -> str:
+    found = "not at all" if at is None else f"after {at - ping.sent:.1f} s"
+    return f"a ping was taken: {ping.path} {ping.edition} was {what} {found}, not within {due - ping.sent:.0f} s"
+
+
+def _lasted(suffered: Sequence[Suffered], begin: float, end: float) -> float:
+    """The seconds of the faults that met that time, recoveries included."""
+    met = [one for one in suffered if not one.skipped and one.began <= end and one.over >= begin]
+    return sum((one.over if one.recovered is None else one.recovered) - one.began for one in met)

@@ -1,0 +1,42 @@
+"""What work that is under way keeps in Redis and on the disk. When all of it is over there is none left."""
+
+from pathlib import Path
+
+import redis
+
+MARKS = (
+    *("retry:claim:*", "retry:claims", "retry:queued:*", "retry:leases"),
+    *("fetch:job:*", "fetch:wanted:*", "fetch:jobs:*", "fetch:leases"),
+    *("mirror:after:*", "mirror:unsettled"),
+)
+QUEUED, DOMAINS = "fetch:queued", "fetch:domain:*"
+IN_FLIGHT = ("in_flight", "slow_in_flight")
+"""Counts in the record of each domain."""
+TEMPORARY = (".new-*", "*.aside", "spool/*/fetch-*", "uploads/new-*", "uploads/held-*", "uploads/*.upload*")
+"""Files and folders of moments anywhere in DATA_DIR, as `blobs`, `bodies`, `uploads` and Django name them."""
+BODIES = ("body", "proxy")
+"""Folders of nginx: what clients send, and what they are slow to take."""
+
+
+def marks(state: "redis.Redis") -> list[str]:
+    """Claims, jobs, leases and places in queues."""
+    return [f"{key!r}" for name in MARKS for key in state.scan_iter(name)]
+
+
+def counts(state: "redis.Redis") -> list[str]:
+    """What the frontier counts as queued, and as in flight at each domain, where that is not 0."""
+    found = {QUEUED: _number(state.get(QUEUED))}
+    for key in state.scan_iter(DOMAINS):
+        found |= {f"{key.decode()} {name}": _number(state.hget(key, name)) for name in IN_FLIGHT}
+    return [f"{name} {number:g}" for name, number in found.items() if number]
+
+
+def temporary_files(data: Path, runtime: Path) -> list[str]:
+    """Those of the site, and those of its nginx."""
+    of_site = [path for name in TEMPORARY for path in data.rglob(name)]
+    of_nginx = [path for name in BODIES for path in (runtime / "nginx" / name).rglob("*") if not path.is_dir()]
+    return [str(path) for path in (*of_site, *of_nginx)]
+
+
+def _number(held: object) -> float:
+    return float(held) if isinstance(held, bytes) else 0

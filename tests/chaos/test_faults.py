@@ -1,0 +1,165 @@
+"""Faults and what is seen of them: one that does nothing is told from one that does."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.chaos import faults, floods, starving
+from tests.chaos.faults import CHILDREN, Seen
+from tests.flows.parts import PROCESSES
+from tests.flows.stack import eventually
+
+TITLES = ("nginx: worker process", "nginx: cache manager process")
+
+
+class Keeper:
+    """A stack of one process, which is started again as often as it ends, if it is to be."""
+
+    def __init__(self) -> None:
+        self.process = _asleep()
+        self.starts_again = True
+
+    def pid(self, _: str) -> int:
+        if self.starts_again and self.process.poll() is not None:
+            self.process = _asleep()
+        return self.process.pid
+
+
+@pytest.fixture
+def keeper() -> Iterator[Keeper]:
+    keeper = Keeper()
+    yield keeper
+    _end(keeper.process)
+
+
+def test_every_process_is_killed_and_stopped() -> None:
+    killed = [*CHILDREN, *PROCESSES]
+    assert [one.name for one in faults.kills()] == [f"SIGKILL {name}" for name in killed]
+    assert [one.name for one in faults.pauses()] == [f"SIGSTOP {name}" for name in PROCESSES]
+    assert {"paint-warm", "beat", "fetch", "state", "nginx"} <= set(PROCESSES)
+
+
+def test_it_is_a_worker_of_nginx_that_is_killed_and_not_the_last_child() -> None:
+    with _parent([f"exec -a '{title}' sleep 60" for title in TITLES]) as pid:
+        _wait_for(lambda: _command_lines(psutil.Process(pid).children()) == [f"{title} 60" for title in TITLES])
+        name, title = CHILDREN["nginx worker"]
+        assert _command_lines(faults.children(name, title, _any(pid=lambda _: pid))) == ["nginx: worker process 60"]
+
+
+def test_a_kill_is_seen_when_there_is_another_process(keeper: Keeper) -> None:
+    killed = keeper.process.pid
+    with _kill(keeper) as seen:
+        pass
+    assert seen() == f"{killed} gone, {keeper.process.pid} there"
+
+
+def test_a_kill_after_which_nobody_comes_back_is_told(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "BACK_SECONDS", 0.2)
+    keeper.starts_again = False
+    with _kill(keeper) as seen:
+        pass
+    with pytest.raises(AssertionError, match="another for"):
+        seen()
+
+
+def test_a_stop_is_seen_by_the_state_of_the_process(keeper: Keeper) -> None:
+    with faults.paused("main", _any(stack=keeper)) as seen:
+        _wait_for(lambda: psutil.Process(keeper.process.pid).status() == psutil.STATUS_STOPPED)
+    assert seen() == f"{keeper.process.pid} stopped"
+    _wait_for(lambda: psutil.Process(keeper.process.pid).status() != psutil.STATUS_STOPPED)
+
+
+def test_a_stop_that_somebody_ends_too_early_is_told(keeper: Keeper) -> None:
+    with faults.paused("main", _any(stack=keeper)) as seen:
+        os.kill(keeper.process.pid, signal.SIGCONT)
+        _wait_for(lambda: psutil.Process(keeper.process.pid).status() != psutil.STATUS_STOPPED)
+    with pytest.raises(AssertionError, match="nothing was seen"):
+        seen()
+
+
+def test_a_stop_that_leaves_out_a_child_is_told() -> None:
+    with _parent(["exec sleep 60"]) as pid:
+        _wait_for(lambda: _command_lines(psutil.Process(pid).children()) == ["sleep 60"])
+        with faults.paused("main", _any(stack=_any(pid=lambda _: pid))) as seen:
+            [child] = psutil.Process(pid).children()
+            child.resume()
+            _wait_for(lambda: child.status() != psutil.STATUS_STOPPED)
+        with pytest.raises(AssertionError, match="nothing was seen"):
+            seen()
+
+
+@pytest.mark.parametrize(("lost", "is_seen"), [(3, True), (0, False)])
+def test_a_store_that_had_nothing_has_lost_nothing(lost: int, is_seen: bool) -> None:
+    sizes = iter([lost, 0])
+    store = _any(dbsize=lambda: next(sizes), flushall=lambda: None)
+    [flush] = [one for one in starving.of_stores(disk=True) if one.name == "FLUSHALL of cache"]
+    with flush.holding(_any(stack=_any(cache=store))) as seen:
+        pass
+    assert _is_seen(seen) is is_seen
+
+
+@pytest.mark.parametrize(("asked", "is_seen"), [(8000, True), (7900, False)])
+def test_a_flood_is_no_flood_below_eight_times_the_load(
+    asked: int, is_seen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([100.0, 110.0])
+    monkeypatch.setattr(floods, "time", _any(monotonic=lambda: next(clock)))
+    client = _any(begun=500, per_second=100, factor=1)
+    with floods.floods()[0].holding(_any(client=client)) as seen:
+        assert client.factor == floods.MANY
+        client.begun += asked
+    assert client.factor == 1
+    assert _is_seen(seen) is is_seen
+
+
+@contextmanager
+def _kill(keeper: Keeper) -> Iterator[Seen]:
+    [kill] = [one for one in faults.kills() if one.name == "SIGKILL main"]
+    with kill.holding(_any(stack=keeper)) as seen:
+        yield seen
+
+
+def _is_seen(seen: Seen) -> bool:
+    try:
+        return bool(seen())
+    except AssertionError:
+        return False
+
+
+def _any(**attributes: Any) -> Any:
+    return SimpleNamespace(**attributes)
+
+
+def _asleep() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(["sleep", "60"])
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait()
+
+
+@contextmanager
+def _parent(children: Sequence[str]) -> Iterator[int]:
+    """The number of a process with these children, which are a shell's commands."""
+    with subprocess.Popen(["bash", "-c", f"{' & '.join(children)} & wait"]) as parent:
+        try:
+            yield parent.pid
+        finally:
+            for child in psutil.Process(parent.pid).children():
+                child.kill()
+
+
+def _command_lines(members: Sequence[psutil.Process]) -> list[str]:
+    return [" ".join(member.cmdline()) for member in members]
+
+
+def _wait_for(holds: Callable[[], bool]) -> None:
+    eventually(holds, 5, "what the test waits for")

@@ -1,0 +1,105 @@
+"""The schedule: what is made of it, what is left out and why, and that it ends."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.chaos import __main__ as chaos
+from tests.chaos import means, schedule
+from tests.chaos.faults import BACK_SECONDS, Fault, Seen
+from tests.chaos.invariants import of_effects
+from tests.chaos.schedule import NO_TIME, PATIENCE_SECONDS, OutOfTime, Suffered, bounded
+
+PLENTY = 1000
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """One that is always well."""
+    monkeypatch.setattr(schedule, "_recovery", lambda _, ended: ended)
+    return SimpleNamespace(client=SimpleNamespace(died=""))
+
+
+def fault(effect: str = "it broke", seconds: float = 0) -> Fault:
+    @contextmanager
+    def holding(_: object) -> Iterator[Seen]:
+        def seen() -> str:
+            if not effect:
+                raise AssertionError("it is whole")
+            return effect
+
+        yield seen
+
+    return Fault("a", holding, seconds)
+
+
+def test_a_fault_tells_what_it_has_done(world: Any) -> None:
+    lines: list[str] = []
+    [one] = schedule.run(world, [fault()], PLENTY, lines.append)
+    assert (one.effect, one.missing) == ("it broke", "")
+    assert lines == ["a: it broke; recovered after 0.0 s"]
+    assert [*of_effects([one])] == []
+
+
+def test_a_fault_without_effect_is_a_violation(world: Any) -> None:
+    lines: list[str] = []
+    [one] = schedule.run(world, [fault("")], PLENTY, lines.append)
+    assert lines == ["a: WITHOUT EFFECT: it is whole; recovered after 0.0 s"]
+    assert [*of_effects([one])] == ["without effect: a: it is whole"]
+
+
+def test_no_fault_begins_that_could_not_end_and_recover_in_time(world: Any) -> None:
+    needed = PATIENCE_SECONDS + BACK_SECONDS
+    suffered = schedule.run(world, [fault(seconds=6), fault()], needed + 5, str)
+    assert [one.skipped for one in suffered] == [NO_TIME, ""]
+    assert chaos.out_of_time(suffered) == ["a"]
+
+
+def test_nothing_more_is_broken_when_nobody_looks_on(world: Any) -> None:
+    world.client.died = "of an answer"
+    assert [one.skipped for one in schedule.run(world, [fault()], PLENTY, str)] == ["the client died"]
+
+
+def test_what_takes_too_long_is_ended() -> None:
+    began = time.monotonic()
+    with pytest.raises(OutOfTime, match="Not done within 0 s"), bounded(0.1):
+        time.sleep(30)
+    assert time.monotonic() - began < 10
+
+
+def test_what_is_done_in_time_is_left_alone() -> None:
+    with bounded(0.1):
+        pass
+    time.sleep(0.2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "skipped", "wrong", "status"),
+    [
+        ([], "", [], 0),
+        ([], NO_TIME, [], 1),
+        ([], "no root", [], 0),
+        (["--only", "a"], NO_TIME, [], 0),
+        (["--seconds", "300"], NO_TIME, [], 0),
+        ([], "", ["wrong bytes"], 1),
+    ],
+)
+def test_a_run_fails_when_something_is_wrong_or_was_never_tried(
+    arguments: list[str], skipped: str, wrong: list[str], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suffered = [Suffered(fault(), skipped=skipped)]
+    monkeypatch.setattr("sys.argv", ["chaos", *arguments])
+    monkeypatch.setattr(means, "move_apart", lambda _: None)
+    monkeypatch.setattr(chaos, "_suffer", lambda *_: (suffered, wrong))
+    assert chaos.main() == status
+
+
+def test_a_run_that_never_ends_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["chaos", "--seconds", str(chaos.ENDING_SECONDS + 0.1)])
+    monkeypatch.setattr(means, "move_apart", lambda _: None)
+    monkeypatch.setattr(chaos, "_suffer", lambda *_: time.sleep(30))
+    assert chaos.main() == 1

@@ -1,0 +1,83 @@
+"""Pre-warming beside the steady client: a run of `manage.py prewarm`, as an operator leaves it running."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+from tests.flows.stack import ROOT, Stack, eventually
+
+LAYER = ("prewarm", "--layer", "line")
+TILES_A_SECOND = 8
+AGAIN_SECONDS = 20
+# No zoom that the client asks for: what is cold to it stays so.
+MEANWHILE = (*LAYER, "--zoom", "0-13", "--rate", str(TILES_A_SECOND), "--every", str(AGAIN_SECONDS))
+AFTERWARDS = (*LAYER, "--zoom", "14", "--bbox=60,0,60.2,0.2")
+"""A place where nobody was before."""
+TILES = "retry:content:tile:line:*"
+BEGUN_SECONDS, STOPPED_SECONDS = 60, 20
+SHOWN = 300
+
+_PREPARED = re.compile(r"([\d,]+) pieces prepared")
+
+
+class Prewarming:
+    """The run, begun before anybody asks. It ends with the process that started it, and finds no end by itself."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._process: subprocess.Popen[str] | None = None
+        self._ended_itself = False
+        self._said = ""
+
+    def __enter__(self) -> Self:
+        command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "manage.py", *MEANWHILE]
+        environment = {**self._stack.environment, "PUBLIC_URL": self._stack.base_url}
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        try:
+            eventually(lambda: any(self._stack.cache.scan_iter(TILES)), BEGUN_SECONDS, "tiles are pre-warmed")
+        except AssertionError:
+            self.leave()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Stops it. What it has in hand is waited for, for a while."""
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        self._ended_itself = process.poll() is not None
+        process.send_signal(signal.SIGTERM)
+        try:
+            self._said = process.communicate(timeout=STOPPED_SECONDS)[0]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self._said = process.communicate()[0]
+
+    def violations(self) -> Iterator[str]:
+        """What it has to answer for, once it was left; and whether pre-warming still works."""
+        yield from of_output(self._said, ended_itself=self._ended_itself)
+        try:
+            said = self._stack.manage(*AFTERWARDS)
+        except RuntimeError as error:
+            yield f"pre-warming fails afterwards: {str(error)[-SHOWN:]}"
+        else:
+            yield from (f"afterwards {one}" for one in of_output(said))
+
+
+def of_output(said: str, *, ended_itself: bool = False) -> Iterator[str]:
+    """Of all that a run has said until its end."""
+    if ended_itself:
+        yield f"pre-warming ended by itself: {said[-SHOWN:]}"
+    elif not sum(int(number.replace(",", "")) for number in _PREPARED.findall(said)):
+        yield f"nothing was pre-warmed: {said[-SHOWN:]}"
