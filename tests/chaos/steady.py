@@ -81,7 +81,6 @@ class Record:
     began: float
     ended: float
     statuses: tuple[int, ...]
-    slowest: float
     end: End
     detail: str = ""
     legs: tuple[Leg, ...] = ()
@@ -185,10 +184,9 @@ class Steady:
             end, detail = await self._end(question, session, way)
         finally:
             ended = time.monotonic()
-            slowest = max(way.slowest, ended - way.asked)
             way.leave()
             statuses, legs = tuple(way.statuses), tuple(way.legs)
-            self.records.append(Record(kind, question.address, began, ended, statuses, slowest, end, detail, legs))
+            self.records.append(Record(kind, question.address, began, ended, statuses, end, detail, legs))
             self._under_way.remove(began)
 
     async def _end(self, question: Question, session: aiohttp.ClientSession, way: "_Way") -> tuple[End, str]:
@@ -228,7 +226,6 @@ class _Way:
     """The answers to one visit so far."""
 
     statuses: list[int] = field(default_factory=list)
-    slowest: float = 0.0
     asked: float = 0.0
     said: str = ""
     path: str = ""
@@ -246,8 +243,6 @@ class _Way:
     def end(self, status: int) -> None:
         self.leave()
         self.statuses.append(status)
-        self.slowest = max(self.slowest, time.monotonic() - self.asked)
-        self.asked = time.monotonic()
 
 
 def target_of(location: str, url: URL) -> URL | None:

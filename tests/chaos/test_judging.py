@@ -29,7 +29,7 @@ ANSWER = Question("/", hears)
 
 
 def record(end: End, *, began: float = 10, seconds: float = 1) -> Record:
-    return Record("tile", "/tiles/a", began, began + seconds, (200,), seconds, end)
+    return Record("tile", "/tiles/a", began, began + seconds, (200,), end)
 
 
 def suffered(fault: Fault, recovered: float | None = 13) -> Suffered:
