@@ -19,7 +19,8 @@ APART = "TARRY_CHAOS_APART"
 SOURCE = Path(__file__).parent / "clock.c"
 UNSHARED = ("unshare", "--mount", "--propagation", "private")
 TRIAL_SECONDS = 10
-DISK_MEGABYTES = 256
+DISK_MEGABYTES = 1024
+"""More than all that is asked for in ten minutes: it is to be full only while a fault fills it."""
 NO_MOUNTS = "file systems are mounted only by root that may (CAP_SYS_ADMIN), with unshare"
 NO_CLOCK = "there is no C compiler (cc) for what lends processes a clock"
 
