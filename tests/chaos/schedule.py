@@ -124,5 +124,6 @@ def bounded(seconds: float) -> Iterator[None]:
 
 
 def during(suffered: Suffered, records: Sequence[Record]) -> list[Record]:
-    """The visits that were under way between the fault's begin and the next one's."""
-    return [record for record in records if record.ended >= suffered.began and record.began < suffered.over]
+    """The visits that were under way while it held, and those that came and ended before the next one."""
+    met = [record for record in records if record.ended >= suffered.began]
+    return [record for record in met if record.began <= suffered.ended or record.ended < suffered.over]

@@ -86,7 +86,8 @@ def test_who_does_not_recover_is_told_and_what_was_skipped_is_not() -> None:
 
 def test_the_table_tells_of_every_fault_what_it_cost_or_why_it_was_not_made() -> None:
     made, not_made = Fault("made", kills()[0].holding, 3), Fault("not made", kills()[0].holding)
-    records = [record(End.RIGHT, seconds=2.5), record(End.REFUSED), record(End.RIGHT, began=30)]
+    of_the_next = record(End.REFUSED, began=13, seconds=8)
+    records = [record(End.RIGHT, seconds=2.5), record(End.REFUSED), of_the_next, record(End.RIGHT, began=30)]
     lines = table([suffered(made), Suffered(not_made, skipped="no root")], records).splitlines()[2:]
     assert lines[0] == "| made | 3 s | 2 | 1 | 0 | 2.5 s | 1.0 s | 0.5 s |"
     assert lines[1] == "| not made | skipped: no root | | | | | | |"
