@@ -7,9 +7,17 @@ import pytest
 import requests
 from playwright.sync_api import Browser, Page
 
+from resources.demo.layers import LAYERS
 from tests.flows import browsing, other_site
 from tests.flows.crowd import Crowd
 from tests.flows.stack import Stack, eventually
+
+DEMO = {layer.slug for layer in LAYERS}
+DELETE_OTHERS = f"""
+from resources.models import Layer
+from resources.tiles.keeping import storing
+storing.delete_layers(Layer.objects.exclude(slug__in={DEMO}))
+"""
 
 
 @pytest.fixture(scope="session")
@@ -55,10 +63,11 @@ def other_page(browser: Browser, other_page_address: str) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def site(stack: Stack) -> str:
-    """The address of the stack, which has the demo's layers."""
+    """The address of the stack, which has the demo's layers and no others."""
+    stack.manage("shell", "-c", DELETE_OTHERS)
     stack.manage("demo")
-    tilejson = f"{stack.base_url}/tiles/jams.json"
-    eventually(lambda: requests.get(tilejson, timeout=5).ok, 5, "main knows the new layers")
+    changes = f"{stack.base_url}/changes.json"
+    eventually(lambda: requests.get(changes, timeout=5).json()["layers"].keys() == DEMO, 10, "main knows the layers")
     return stack.base_url
 
 
