@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib import admin
 from django.contrib.auth.models import User
+from django.db import OperationalError
 from django.test import Client
 
 from project.bodies import FORM_MAX_BYTES
@@ -104,3 +106,15 @@ def test_a_strangers_form_is_read(stranger: Client) -> None:
 def test_what_has_no_length_has_no_body(stranger: Client, length: str) -> None:
     sent: dict[str, Any] = {"CONTENT_LENGTH": length, "wsgi.input": Body()}
     assert b"Reload the page" in stranger.generic("POST", "/admin/login/", **sent).content
+
+
+def test_without_a_database_nobody_can_tell_and_nothing_is_read(
+    stranger: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(_: Any) -> bool:
+        raise OperationalError
+
+    monkeypatch.setattr(admin.site, "has_permission", unknown)
+    body = Body()
+    answer = send(stranger, ADDRESSES[0], body)
+    assert (answer.status_code, answer["Retry-After"], body.is_read) == (503, "1", False)
