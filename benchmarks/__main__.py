@@ -6,6 +6,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+import psutil
+
 from benchmarks import (
     blobs,
     cached,
@@ -118,7 +120,7 @@ def main() -> None:
 def _missed(name: str) -> bool:
     """Runs one and prints what it says; whether it missed a bound or failed."""
     print(f"\n{name}", flush=True)
-    began, missed = time.monotonic(), False
+    began, stolen, missed = time.monotonic(), _stolen(), False
     try:
         for line in (BENCHMARKS | ON_REQUEST)[name]():
             print(line, flush=True)
@@ -126,8 +128,15 @@ def _missed(name: str) -> bool:
     except Exception as error:  # noqa: BLE001 - the edge of a run: the other benchmarks follow
         print(f"MISS  it failed: {error}", flush=True)
         missed = True
-    print(f"      ({time.monotonic() - began:.0f} s)", flush=True)
+    seconds = time.monotonic() - began
+    share = (_stolen() - stolen) / (os.cpu_count() or 1) / seconds
+    print(f"      ({seconds:.0f} s; {share:.0%} of the cores were taken by the host of a virtual machine)", flush=True)
     return missed
+
+
+def _stolen() -> float:
+    """CPU time in seconds that a virtual machine wanted and did not get, since it started."""
+    return float(getattr(psutil.cpu_times(), "steal", 0.0))
 
 
 if __name__ == "__main__":

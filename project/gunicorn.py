@@ -32,7 +32,7 @@ if _waits:
     # Longer than the longest wait: a reload must not cut it short.
     graceful_timeout = int(settings.DEFAULT_RETRY_TIMEOUT) + 5
 else:
-    worker_class = "project.succession.SucceededWorker"
+    worker_class = "project.shedding.SheddingWorker"
     post_worker_init = succession.answers
     workers = settings.MAIN_WORKERS
     threads = settings.MAIN_THREADS

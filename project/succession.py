@@ -1,4 +1,4 @@
-"""Main's worker class: after a HUP the old workers go on answering until a new one can.
+"""After a HUP the old workers of main go on answering until a new one can.
 
 By itself gunicorn ends them as soon as the new ones are born, and for as long as those load the application nobody
 answers: a second or two, or more than the front waits where the machine has other things to do.

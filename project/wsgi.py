@@ -7,11 +7,10 @@ from django.db import connections
 from django.urls import get_resolver
 
 from project.draining import drained
-from project.shedding import shed
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
-application = drained(shed(get_wsgi_application()))
+application = drained(get_wsgi_application())
 
 from project import celery  # noqa: E402, F401  what views hand over goes to its broker
 from resources.tiles import layers  # noqa: E402 - needs the apps

@@ -17,7 +17,7 @@ import pytest
 from benchmarks.flood import flood
 from benchmarks.growth import charting
 from benchmarks.growth.charting import Chart, Curve
-from benchmarks.overload import Outcome, judged
+from benchmarks.overload import Outcome, Round, judged
 from benchmarks.peers import everybody, installing, nginx_static
 from benchmarks.peers.everybody import OURS, Everybody
 from benchmarks.peers.installing import MissingError
@@ -107,8 +107,13 @@ def test_ten_times_the_load_counts_when_it_was_sent(
     sent: float, served: float, statuses: dict[int, int], missed: list[str]
 ) -> None:
     fine, other = Outcome(100, 9, Counter({200: 108}), 1.0), Outcome(sent, served, Counter(statuses), 1.0)
-    figures = list(judged("pages", 10, [other, fine, other]))
+    figures = list(judged("pages", [Round(10, flood, after=10) for flood in (other, fine, other)]))
     assert [figure.name.split()[1] for figure in figures if figure.missed] == missed
+
+
+def test_what_a_flood_leaves_is_compared_with_what_the_machine_does_at_that_time() -> None:
+    slower = Round(before=10, flood=Outcome(100, 6, Counter({200: 72}), 1.0), after=5)
+    assert (slower.sent_share, slower.served_share) == (10, 0.8)
 
 
 def test_a_package_that_nobody_offers_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

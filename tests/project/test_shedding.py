@@ -1,51 +1,161 @@
 """What has waited for too long is refused before any work is done for it."""
 
-import io
-from collections.abc import Iterable
-from wsgiref.types import StartResponse, WSGIEnvironment
+import select
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from threading import Semaphore
 
 import pytest
+from gunicorn.config import Config
+from gunicorn.workers.gthread import TConn
 
 from project import shedding
+from project.shedding import SheddingWorker
 
 NOW = 1_000_000.0
+LATE = f"{NOW - shedding.MOST_SECONDS - 0.001:.3f}"
+Pair = tuple[socket.socket, socket.socket]
 
 
-def ask(since: str | None, method: str = "GET") -> tuple[str, bytes, dict[str, str]]:
-    """The status, body and fields of the answer to a request that came to the front then."""
-    said: list[tuple[str, dict[str, str]]] = []
-
-    def application(_: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        start_response("200 OK", [])
-        return [b"content"]
-
-    environ = {"REQUEST_METHOD": method, "wsgi.input": io.BytesIO()}
-    if since is not None:
-        environ["HTTP_X_FRONT_SINCE"] = since
-
-    def start(status: str, fields: list[tuple[str, str]], *_: object) -> object:
-        said.append((status, dict(fields)))
-        return None
-
-    body = b"".join(shedding.shed(application, lambda: NOW)(environ, start))  # type: ignore[arg-type]
-    return said[0][0], body, said[0][1]
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    """The front's end of a connection, and main's."""
+    front, main = socket.socketpair()
+    with front, main:
+        yield front, main
 
 
-def test_what_came_long_ago_is_told_to_come_again() -> None:
-    status, body, fields = ask(str(NOW - shedding.MOST_SECONDS - 0.001))
-    assert (status, fields["Retry-After"], fields["Cache-Control"]) == ("503 Service Unavailable", "1", "no-store")
+def request(since: str | None, method: str = "GET", *, more: str = "") -> bytes:
+    told = "" if since is None else f"X-Front-Since: {since}\r\n"
+    return f"{method} /tiles HTTP/1.1\r\nHost: site\r\n{told}Accept: */*\r\n{more}\r\n".encode()
+
+
+def answer(pair: Pair, sent: bytes) -> tuple[str, dict[str, str], bytes]:
+    """The status, fields and body of the refusal."""
+    front, main = pair
+    front.sendall(sent)
+    assert shedding.refused(main, NOW)
+    main.close()
+    head, _, body = front.makefile("rb").read().partition(b"\r\n\r\n")
+    status, *lines = head.decode().split("\r\n")
+    return status, dict(line.split(": ", 1) for line in lines), body
+
+
+def test_what_came_long_ago_is_told_to_come_again(pair: Pair) -> None:
+    status, fields, body = answer(pair, request(LATE))
+    assert (status, fields["Retry-After"]) == ("HTTP/1.1 503 Service Unavailable", "1")
+    assert (fields["Cache-Control"], fields["Connection"]) == ("no-store", "close")
     assert (int(fields["Content-Length"]), fields["Content-Type"]) == (len(body), "application/problem+json")
 
 
-def test_a_head_has_no_body() -> None:
-    status, body, _ = ask(str(NOW - 60), "HEAD")
-    assert (status, body) == ("503 Service Unavailable", b"")
+def test_a_head_has_no_body(pair: Pair) -> None:
+    status, _, body = answer(pair, request(LATE, "HEAD"))
+    assert (status, body) == ("HTTP/1.1 503 Service Unavailable", b"")
 
 
-@pytest.mark.parametrize("since", [str(NOW - shedding.MOST_SECONDS), str(NOW), str(NOW + 3600), None, "", "soon"])
-def test_all_else_is_answered(since: str | None) -> None:
-    assert ask(since)[:2] == ("200 OK", b"content")
+@pytest.mark.parametrize("more", ["Cookie: " + 60_000 * "c" + "\r\n", f"X-Front-Since: {NOW:.3f}\r\n"])
+def test_fields_of_the_client_come_behind_those_of_the_front(pair: Pair, more: str) -> None:
+    assert answer(pair, request(LATE, more=more))[0] == "HTTP/1.1 503 Service Unavailable"
 
 
-def test_what_changes_something_is_done_however_long_it_waited() -> None:
-    assert ask(str(NOW - 60), "POST")[:2] == ("200 OK", b"content")
+def test_what_is_sent_behind_a_request_does_not_break_its_answer(pair: Pair) -> None:
+    sent = request(LATE, more="Content-Length: 4\r\n") + b"body"
+    assert answer(pair, sent)[0] == "HTTP/1.1 503 Service Unavailable"
+
+
+JUST_IN_TIME = f"{NOW - shedding.MOST_SECONDS:.3f}"
+
+
+@pytest.mark.parametrize("since", [JUST_IN_TIME, f"{NOW:.3f}", f"{NOW + 3600:.3f}", None, "", "soon"])
+def test_all_else_is_left_to_be_answered(pair: Pair, since: str | None) -> None:
+    front, main = pair
+    front.sendall(request(since))
+    assert not shedding.refused(main, NOW)
+    assert main.recv(1 << 16) == request(since)
+
+
+def test_what_changes_something_is_done_however_long_it_waited(pair: Pair) -> None:
+    front, main = pair
+    front.sendall(request(LATE, "POST"))
+    assert not shedding.refused(main, NOW)
+
+
+def test_nothing_is_waited_for(pair: Pair) -> None:
+    assert not shedding.refused(pair[1], NOW)
+
+
+def test_who_has_hung_up_is_refused_quietly(pair: Pair) -> None:
+    front, main = pair
+    front.sendall(request(LATE))
+    front.close()
+    assert shedding.refused(main, NOW)
+
+
+class OneThread(SheddingWorker):
+    """Answers a request once it is let go on."""
+
+    def __init__(self) -> None:
+        settings = Config()
+        settings.set("threads", 1)
+        super().__init__(1, 0, [], None, 30, settings, None)
+        self.tpool = self.get_thread_pool()
+        self.method_queue.init()
+        self.goes_on, self.seen = Semaphore(0), list[TConn]()
+
+    def handle(self, conn: TConn) -> bool:
+        self.seen.append(conn)
+        return self.goes_on.acquire(timeout=10) and False
+
+    def answer_next(self) -> None:
+        self.goes_on.release()
+        assert select.select([self.method_queue.fileno()], [], [], 10)[0]
+        self.method_queue.run_callbacks(None)
+
+    def end(self) -> None:
+        self.goes_on.release(10)
+        self.tpool.shutdown()
+        self.method_queue.close()
+        self.tmp.close()
+
+
+@pytest.fixture
+def worker() -> Iterator[OneThread]:
+    one = OneThread()
+    yield one
+    one.end()
+
+
+def come(worker: OneThread, ends: ExitStack, sent: bytes) -> socket.socket:
+    """The front's end of a connection that the worker has accepted."""
+    front, main = socket.socketpair()
+    ends.enter_context(front)
+    front.settimeout(10)
+    front.sendall(sent)
+    worker.nr_conns += 1
+    worker.enqueue_req(TConn(worker.cfg, main, "", ""))
+    return front
+
+
+def test_what_becomes_late_in_line_costs_no_thread(worker: OneThread) -> None:
+    in_time, late = request(f"{time.time() + 60:.3f}"), request(f"{time.time() - 60:.3f}")
+    with ExitStack() as ends:
+        begun = [come(worker, ends, in_time) for _ in range(shedding.EACH_THREAD)]
+        waits, other = come(worker, ends, late), come(worker, ends, in_time)
+        assert worker.nr_conns == len(begun) + 2
+        begun[0].shutdown(socket.SHUT_WR)
+        worker.answer_next()
+        assert waits.recv(1 << 16).startswith(b"HTTP/1.1 503 ")
+        assert worker.nr_conns == len(begun)
+        for front in [*begun[1:], other]:
+            front.shutdown(socket.SHUT_WR)
+            worker.answer_next()
+    assert (len(worker.seen), worker.nr_conns) == (len(begun) + 1, 0)
+
+
+def test_what_is_late_when_it_comes_is_refused_at_once(worker: OneThread) -> None:
+    with ExitStack() as ends:
+        front = come(worker, ends, request(f"{time.time() - 60:.3f}"))
+        assert front.recv(1 << 16).startswith(b"HTTP/1.1 503 ")
+    assert (worker.seen, worker.nr_conns) == ([], 0)
