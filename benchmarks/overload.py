@@ -57,7 +57,7 @@ class Round:
 
     @property
     def served_share(self) -> float:
-        return self.flood.served / ((self.before + self.after) / 2)
+        return self.flood.served / max(self.before, self.after)
 
     def __str__(self) -> str:
         return f"{self.before:,.1f} a second to {AT_MOST} clients before, {self.after:,.1f} after; {self.flood}"
@@ -92,6 +92,7 @@ def judged(what: str, rounds: Sequence[Round]) -> Iterator[Figure]:
     yield Figure(f"{what}: served within them ÷ peak", served, at_least=SHARE)
     answered = sum((one.flood.statuses for one in rounds), Counter[int]())
     neither = answered.total() - answered[200] - answered[REFUSED]
+    yield Figure(f"{what}: peak after all of it ÷ before", rounds[-1].after / rounds[0].before)
     yield Figure(f"{what}: answered with neither content nor {REFUSED}", neither, at_most=0)
 
 

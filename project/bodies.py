@@ -3,10 +3,7 @@
 from collections.abc import Callable
 
 from django.contrib import admin
-from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse
-
-from retry import responses
 
 FORM_MAX_BYTES = 65_536
 """What anybody may send, as the sign-in."""
@@ -23,8 +20,6 @@ again.</p></body>
 class LargeBodiesMiddleware:
     """Answers large bodies for the admin with 403 unless their sender is signed in. Reads nothing of them.
 
-    Where nobody can tell, since the database is away, with 503.
-
     Stands after the middleware that knows sessions and users, and before all that read forms.
     """
 
@@ -32,11 +27,7 @@ class LargeBodiesMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        try:
-            is_refused = _is_large(request) and not admin.site.has_permission(request)
-        except DatabaseError:
-            return responses.problem(503, "The database cannot be read now.", wait_seconds=1)
-        if is_refused:
+        if _is_large(request) and not admin.site.has_permission(request):
             return HttpResponse(_PAGE, status=403, headers={"Cache-Control": "no-store"})
         return self.get_response(request)
 

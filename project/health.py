@@ -48,6 +48,8 @@ def healthz(request: HttpRequest) -> JsonResponse:
     works = all(part["ok"] for part in parts.values())
     response = JsonResponse({"ok": works, "parts": parts}, status=200 if works else 503)
     response["Cache-Control"] = "no-store"
+    if not works:
+        response["Retry-After"] = str(math.ceil(KEEP_SECONDS))
     return response
 
 

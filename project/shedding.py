@@ -15,7 +15,7 @@ from project.succession import SucceededWorker
 from retry import observing
 
 MOST_SECONDS = 3.0
-"""Of the five that the front waits: what is begun now has two of them left."""
+"""Of the five that the front waits for content: what is begun now has two of them left."""
 RETRY_SECONDS = 1
 LOOKED_AT_BYTES = 8192
 """The front's own fields come before those of the client."""
@@ -45,7 +45,8 @@ _HEAD = (
 def refused(connection: socket, now: float | None = None) -> bool:
     """Whether a GET or HEAD has come whose X-Front-Since is long ago: it is answered, and nothing else comes there.
 
-    What changes something is always done. `now` in Unix seconds: the front's clock is that of this machine.
+    What changes something is always done: all other methods, and that of which the front says nothing. `now` in Unix
+    seconds: the front's clock is that of this machine.
     """
     try:
         begin = connection.recv(LOOKED_AT_BYTES, MSG_PEEK | MSG_DONTWAIT)
@@ -75,6 +76,16 @@ def _answer(connection: socket, answer: bytes) -> None:
         return  # the front has given it up
 
 
+def _is_over(connection: socket) -> bool:
+    """Whether the front has closed it, as it does after each answer."""
+    try:
+        return not connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
 class SheddingWorker(SucceededWorker):
     """Main's worker class. Connections wait in line here: to have a thread refuse one would cost twice as much."""
 
@@ -84,8 +95,11 @@ class SheddingWorker(SucceededWorker):
         self._handed_out = 0
 
     def enqueue_req(self, conn: Any) -> None:
-        self._line.append(conn)
-        self._hand_out()
+        if conn.initialized and _is_over(conn.sock):
+            self._close(conn)
+        else:
+            self._line.append(conn)
+            self._hand_out()
 
     def finish_request(self, conn: Any, fs: Any) -> None:
         self._handed_out -= 1
@@ -97,8 +111,11 @@ class SheddingWorker(SucceededWorker):
         while self._line and self._handed_out < EACH_THREAD * self.cfg.threads:
             conn = self._line.popleft()
             if refused(conn.sock):
-                self.nr_conns -= 1
-                conn.close()
+                self._close(conn)
             else:
                 self._handed_out += 1
                 super().enqueue_req(conn)
+
+    def _close(self, conn: Any) -> None:
+        self.nr_conns -= 1
+        conn.close()

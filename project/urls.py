@@ -7,6 +7,7 @@ from django.views.generic import RedirectView
 from . import health, metrics, signing_in
 
 handler404 = "project.unknown.unknown_address"
+handler500 = "project.failing.failed"
 
 urlpatterns = [
     path("", include("retry.urls")),

@@ -73,6 +73,17 @@ def test_each_leg_is_marked(internal: RunningFront) -> None:
     ]
 
 
+def test_each_leg_has_come_when_it_began(internal: RunningFront) -> None:
+    def wait(_: Asked) -> Answer:
+        time.sleep(0.5)
+        return RETURN
+
+    internal.retry.answer = wait
+    internal.get("/tiles/a")
+    asked, returned = (float(each.headers["x-front-since"]) for each in internal.main.asked)
+    assert returned - asked > 0.4
+
+
 @pytest.mark.parametrize("target", ["/tiles/a", "/feeds/", "/admin/", "/metrics", "/healthz"])
 def test_a_clients_own_mark_is_dropped(site: RunningFront, target: str) -> None:
     site.get(target, X_Front="returned", X_Ticket="x", X_Accel_Redirect="@wait")

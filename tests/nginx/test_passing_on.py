@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 from collections.abc import Callable
 
 import pytest
@@ -26,6 +27,21 @@ def test_a_request_that_a_dying_worker_lost_is_tried_again(site: RunningFront) -
     site.main.answer = lambda _: Answer(hang_up=next(turns) == 0)
     assert site.get("/tiles/a").status == 200
     assert len(site.main.asked) == 2
+
+
+@pytest.mark.parametrize("target", ["/tiles/a", "/", "/api/layers", "/administration"])
+def test_main_is_told_since_when_somebody_waits(site: RunningFront, target: str) -> None:
+    before = time.time()
+    site.get(target, X_Front_Since="1")
+    [asked] = site.main.asked
+    assert before - 0.1 <= float(asked.headers["x-front-since"]) <= time.time()
+
+
+@pytest.mark.parametrize("target", ["/admin", "/admin/", "/websub/a", "/rsscloud/a", "/healthz", "/metrics"])
+def test_what_main_does_however_late_has_no_such_moment(site: RunningFront, target: str) -> None:
+    site.get(target, X_Front_Since="1")
+    [asked] = site.main.asked
+    assert "x-front-since" not in asked.headers
 
 
 @pytest.mark.parametrize("target", ["/tiles", "/api", "/static/resources"])

@@ -111,9 +111,9 @@ def test_ten_times_the_load_counts_when_it_was_sent(
     assert [figure.name.split()[1] for figure in figures if figure.missed] == missed
 
 
-def test_what_a_flood_leaves_is_compared_with_what_the_machine_does_at_that_time() -> None:
-    slower = Round(before=10, flood=Outcome(100, 6, Counter({200: 72}), 1.0), after=5)
-    assert (slower.sent_share, slower.served_share) == (10, 0.8)
+def test_a_flood_is_compared_with_the_better_of_the_peaks_beside_it() -> None:
+    flood = Outcome(100, 6, Counter({200: 72}), 1.0)
+    assert [Round(*peaks).served_share for peaks in ((10, flood, 5), (5, flood, 10))] == [0.6, 0.6]
 
 
 def test_a_package_that_nobody_offers_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

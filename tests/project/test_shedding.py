@@ -159,3 +159,27 @@ def test_what_is_late_when_it_comes_is_refused_at_once(worker: OneThread) -> Non
         front = come(worker, ends, request(f"{time.time() - 60:.3f}"))
         assert front.recv(1 << 16).startswith(b"HTTP/1.1 503 ")
     assert (worker.seen, worker.nr_conns) == ([], 0)
+
+
+def test_what_the_front_has_closed_waits_in_no_line(worker: OneThread) -> None:
+    with ExitStack() as ends:
+        front, main = socket.socketpair()
+        ends.enter_context(front)
+        answered = TConn(worker.cfg, main, "", "")
+        answered.initialized, worker.nr_conns = True, 1
+        front.close()
+        worker.enqueue_req(answered)
+    assert (worker.seen, worker.nr_conns, main.fileno()) == ([], 0, -1)
+
+
+def test_another_request_by_the_same_connection_is_answered(worker: OneThread) -> None:
+    with ExitStack() as ends:
+        front, main = socket.socketpair()
+        ends.enter_context(front)
+        answered = TConn(worker.cfg, main, "", "")
+        answered.initialized, worker.nr_conns = True, 1
+        front.sendall(request(f"{time.time():.3f}"))
+        worker.enqueue_req(answered)
+        front.shutdown(socket.SHUT_WR)
+        worker.answer_next()
+    assert (worker.seen, worker.nr_conns) == ([answered], 0)

@@ -23,6 +23,7 @@ KNOWN = {
     "project/health.py": "this site's own waiting instance",
     "project/listening.py": "listens",
     "project/settings.py": "this machine's name",
+    "project/shedding.py": "answers by connections that the front has opened",
     "project/starting.py": "whether a port is free",
     "resources/management/commands/fetch.py": "this machine's name",
     "retry/front.py": "this site's own front",
