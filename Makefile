@@ -31,7 +31,7 @@ run:
 
 test: setup
 	$(ALONE) $(pytest) -n auto --ignore=tests/flows
-	$(ALONE) $(pytest) -n 3 --dist loadfile --no-loadscope-reorder tests/flows -m "not timed"
+	$(ALONE) $(pytest) -n 2 --dist loadfile --no-loadscope-reorder tests/flows -m "not timed"
 	$(if $(filter postgres,$(DB)),,$(ALONE) $(pytest) tests/flows -m timed)
 
 check: setup

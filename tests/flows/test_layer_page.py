@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tests.flows import browsing
 from tests.flows.browsing import TILES_SECONDS, Visit
 from tests.flows.layers import COLOURS
-from tests.flows.stack import ROOT, Stack
+from tests.flows.stack import ROOT, Stack, eventually
 
 pytestmark = pytest.mark.browser
 
@@ -217,7 +217,7 @@ def test_the_code_for_leaflet_asks_again_for_tiles_that_were_refused(site: str, 
         page.goto(address)
         wait_for_pictures(page, at_least=6)
     assert len(refused) >= 6
-    assert shows_traffic(page)
+    eventually(lambda: shows_traffic(page), TILES_SECONDS, "the pictures are faded in")
 
 
 def deeper(code: str, zoom: int) -> str:
