@@ -2,7 +2,10 @@
 
 from django.urls import include, path
 
+from project.urls import handler404, handler500
 from tests.flows.slow.fetched import fetched
+
+__all__ = ["handler404", "handler500", "urlpatterns"]
 
 urlpatterns = [
     path("slow/", include("tests.flows.slow.urls")),
