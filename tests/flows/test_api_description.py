@@ -22,7 +22,7 @@ EXAMPLES = 10
 """Of each kind, for each operation."""
 MOST_SECONDS = 200
 SEGMENT = "a-12"
-LIKELIHOOD = 0.7
+LIKELIHOOD = 0.9
 """With which something is asked for that is there."""
 
 Known = dict[str, dict[str, str]]
