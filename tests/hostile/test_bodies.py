@@ -6,18 +6,21 @@ import gzip
 import hashlib
 import os
 import sys
+import tempfile
+import time
 import tracemalloc
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import brotli
 import pytest
 
 from resources.fetching.outcomes import Dropped, Failed, Failure, Fetched, Head
 from resources.fetching.requests import Fetch
-from resources.fetching.transport import bodies
+from resources.fetching.transport import bodies, pacing
 from resources.fetching.transport.client import Client
 from tests.hostile.origin import Behaviour, Origin, Peer, answer, head, raw
 from tests.hostile.visits import LIMITS, failure, fetching_from, timed, visit
@@ -257,6 +260,18 @@ def test_a_disk_that_is_full_is_our_failure(monkeypatch: pytest.MonkeyPatch) -> 
     assert failure(outcome) is Failure.OURS
     assert isinstance(outcome, Failed)
     assert "No space left" in outcome.detail
+
+
+def test_a_disk_that_is_slow_is_no_slow_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    opens = tempfile.NamedTemporaryFile
+
+    def slowly(*given: Any, **named: Any) -> Any:
+        time.sleep(LIMITS.window_seconds + 2 * pacing.TICK_SECONDS)
+        return opens(*given, **named)
+
+    monkeypatch.setattr("resources.fetching.transport.bodies.tempfile.NamedTemporaryFile", slowly)
+    outcome = visit(answer(body=b"x" * 900_000))
+    assert isinstance(outcome, Fetched), outcome
 
 
 def test_spools_lie_in_a_folder_of_their_client_that_goes_with_it(tmp_path: Path) -> None:

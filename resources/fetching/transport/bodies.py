@@ -148,6 +148,7 @@ async def receive(content: Content, decoder: Decoder, spool: Spool, pace: Pace) 
             _check_unpacked(spool.size, received, pace)
         if content.at_eof():
             break
+        pace.awaits_more(loop.time())
     decoder.finish()
     return await spool.finish()
 

@@ -68,6 +68,8 @@ class Pace:
         "_waits_for",
         "_watch",
         "_window_bytes",
+        "_window_ends",
+        "_window_left",
         "_window_received",
         "deadline",
         "has_ended",
@@ -91,7 +93,8 @@ class Pace:
         self._started = now
         self._head_at: float | None = None
         self._waits_for = "the connection"
-        self._window_bytes = 0.0
+        self._window_bytes = self._window_left = 0.0
+        self._window_ends = inf
         self._window_received = 0
 
     def __enter__(self) -> Self:
@@ -115,7 +118,10 @@ class Pace:
             return False
         self.limits, self._slow_limits, self._slow_at = self._slow_limits, None, inf
         self.deadline = self._started + self.limits.deadline_seconds
-        self._begin_window(now)
+        self._begin_window()
+        if self._window_ends < inf:
+            self._window_ends = now + self._window_left
+        self._set_until()
         if self._slows is not None:
             self._slows()
         return True
@@ -143,14 +149,22 @@ class Pace:
         self._waits_for = "the body"
         if self._slow_limits is not None:
             self._slow_at = self._started + min(self.limits.slow_after_seconds, self.limits.deadline_seconds)
-        self._begin_window(now)
+        self._begin_window()
+        self.awaits_more(now)
+
+    def awaits_more(self, now: float) -> None:
+        """From now on time counts against the server."""
+        self._window_ends = now + self._window_left
+        self._set_until()
 
     def received(self, size: int, now: float) -> None:
-        """So many bytes of the body came."""
+        """So many bytes of the body came. What is done with them takes none of the server's time."""
         self.wire_bytes += size
         self._window_received += size
+        self._window_left, self._window_ends = self._window_ends - now, inf
         if self._window_received >= self._window_bytes:
-            self._begin_window(now)
+            self._begin_window()
+        self._set_until()
 
     def received_whole(self, size: int) -> None:
         """All of the body was there with its head."""
@@ -171,8 +185,11 @@ class Pace:
         head_seconds = None if self._head_at is None else self._head_at - self._started
         return Timing(self._started_at, now - self._started, head_seconds, self.wire_bytes)
 
-    def _begin_window(self, now: float) -> None:
+    def _begin_window(self) -> None:
         """So many bytes must come until its end; as soon as they have come the next one begins."""
         self._window_bytes = self.limits.min_bytes_per_second * self.limits.window_seconds
+        self._window_left = self.limits.window_seconds
         self._window_received = 0
-        self.until = min(now + self.limits.window_seconds, self.deadline, self._slow_at)
+
+    def _set_until(self) -> None:
+        self.until = min(self._window_ends, self.deadline, self._slow_at)
