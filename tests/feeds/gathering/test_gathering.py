@@ -18,7 +18,7 @@ from resources.fetching.outcomes import Body
 from retry.standings import Done, Failed
 from tests.feeds.gathered import conditional, due_again, feed, gather, gathered_from, rss, scan, subscribe
 from tests.hostile.origin import Origin, answer, redirect
-from tests.resources.fetching.fetchers import WAIT_SECONDS, content, ended, fetching, stands, want
+from tests.resources.fetching.fetchers import WAIT_SECONDS, content, ended, fetching, want
 from tests.resources.mirroring.gathering.mirrored import in_a_thread
 
 pytestmark = pytest.mark.usefixtures("gathering")
@@ -219,7 +219,7 @@ def test_a_server_that_asks_for_time_gets_it_and_the_feed_says_so_at_once(second
         url = origin.does("/f", answer("429 Too Many Requests", f"Retry-After: {seconds}"))
         one = await in_a_thread(subscribe)(url, "a")
         await gather()
-        assert isinstance(await stands(scan_work(one.pk, url)), Done)
+        assert isinstance(await ended(scan_work(one.pk, url)), Done)
         assert origin.targets == ["/f"]
 
     gathered_from(test)
