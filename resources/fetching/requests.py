@@ -29,7 +29,7 @@ class Limits:
 
     `deadline_seconds` holds for the whole of it: DNS, connections, every redirect, the body. `head_seconds`
     is the longest wait for one answer's head. `min_bytes_per_second` must come on average while a body is
-    read: as much as that makes of `window_seconds` must come within `window_seconds`, over and over.
+    waited for: as much as that makes of `window_seconds` must come within `window_seconds`, over and over (0: any).
     `max_body_bytes` holds for what is sent and for what it unpacks to; above `spool_bytes` a body goes to a file.
     `learnt_bytes_per_second` is what is known of the server: a body that would not be there in time is not begun.
     A body that is still coming `slow_after_seconds` after the fetch began is a slow one, where there are other

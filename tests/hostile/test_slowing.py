@@ -11,7 +11,7 @@ from resources.fetching.outcomes import Dropped, Failure, Fetched, Outcome
 from resources.fetching.requests import Fetch, Limits
 from tests.hostile.origin import Behaviour, Origin, Peer, answer, head
 from tests.hostile.test_bodies import packed
-from tests.hostile.visits import LIMITS, assert_alive, client, failure, run, timed
+from tests.hostile.visits import LIMITS, assert_alive, client, failure, run, timed, visit
 
 SIZE = 300_000
 FAST = replace(LIMITS, deadline_seconds=1, slow_after_seconds=0.2, max_body_bytes=SIZE // 2)
@@ -146,11 +146,21 @@ def test_the_deadline_of_a_slow_body_counts_from_the_start_of_the_fetch() -> Non
     assert 0.6 <= outcome.timing.seconds < 0.95
 
 
-def test_a_slow_body_has_a_minimum_rate_too() -> None:
+@pytest.mark.parametrize("fast", [FAST, replace(FAST, min_bytes_per_second=0)])
+def test_a_slow_body_has_a_minimum_rate_too(fast: Limits) -> None:
     slow = replace(SLOW, deadline_seconds=30, window_seconds=0.3)
-    outcome, tellings, _ = slowing(hanging, FAST, slow)
+    outcome, tellings, _ = slowing(hanging, fast, slow)
     assert (failure(outcome), tellings) == (Failure.TOO_SLOW, 1)
     assert outcome.timing.seconds < 1.5
+
+
+def test_without_a_minimum_rate_a_body_may_pause() -> None:
+    async def pausing(peer: Peer) -> None:
+        await peer.send(head("200 OK", "Content-Length: 2") + b"x")
+        await asyncio.sleep(2 * LIMITS.window_seconds)
+        await peer.send(b"x")
+
+    assert isinstance(visit(pausing, replace(LIMITS, min_bytes_per_second=0)), Fetched)
 
 
 def test_a_head_that_does_not_come_is_no_slow_body() -> None:

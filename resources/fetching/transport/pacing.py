@@ -57,6 +57,7 @@ class Pace:
     """
 
     __slots__ = (
+        "_awaits",
         "_cancelling",
         "_head_at",
         "_slow_at",
@@ -93,8 +94,9 @@ class Pace:
         self._started = now
         self._head_at: float | None = None
         self._waits_for = "the connection"
-        self._window_bytes = self._window_left = 0.0
-        self._window_ends = inf
+        self._awaits = False
+        self._window_bytes = 0.0
+        self._window_ends = self._window_left = inf
         self._window_received = 0
 
     def __enter__(self) -> Self:
@@ -119,9 +121,10 @@ class Pace:
         self.limits, self._slow_limits, self._slow_at = self._slow_limits, None, inf
         self.deadline = self._started + self.limits.deadline_seconds
         self._begin_window()
-        if self._window_ends < inf:
-            self._window_ends = now + self._window_left
-        self._set_until()
+        if self._awaits:
+            self.awaits_more(now)
+        else:
+            self._set_until()
         if self._slows is not None:
             self._slows()
         return True
@@ -154,6 +157,7 @@ class Pace:
 
     def awaits_more(self, now: float) -> None:
         """From now on time counts against the server."""
+        self._awaits = True
         self._window_ends = now + self._window_left
         self._set_until()
 
@@ -161,7 +165,7 @@ class Pace:
         """So many bytes of the body came. What is done with them takes none of the server's time."""
         self.wire_bytes += size
         self._window_received += size
-        self._window_left, self._window_ends = self._window_ends - now, inf
+        self._awaits, self._window_left = False, self._window_ends - now
         if self._window_received >= self._window_bytes:
             self._begin_window()
         self._set_until()
@@ -187,9 +191,11 @@ class Pace:
 
     def _begin_window(self) -> None:
         """So many bytes must come until its end; as soon as they have come the next one begins."""
-        self._window_bytes = self.limits.min_bytes_per_second * self.limits.window_seconds
-        self._window_left = self.limits.window_seconds
+        rate, seconds = self.limits.min_bytes_per_second, self.limits.window_seconds
+        self._window_bytes = rate * seconds
+        self._window_left = seconds if rate else inf
         self._window_received = 0
 
     def _set_until(self) -> None:
-        self.until = min(self._window_ends, self.deadline, self._slow_at)
+        window_ends = self._window_ends if self._awaits else inf
+        self.until = min(window_ends, self.deadline, self._slow_at)
