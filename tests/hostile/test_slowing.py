@@ -140,18 +140,33 @@ def hanging(_: asyncio.Event) -> Behaviour:
 
 
 def test_the_deadline_of_a_slow_body_counts_from_the_start_of_the_fetch() -> None:
-    slow = replace(SLOW, deadline_seconds=0.6, min_bytes_per_second=0)
-    outcome, tellings, _ = slowing(hanging, replace(FAST, slow_after_seconds=0.4, min_bytes_per_second=0), slow)
+    slow = replace(SLOW, deadline_seconds=1.1, min_bytes_per_second=0)
+    outcome, tellings, _ = slowing(hanging, replace(FAST, slow_after_seconds=0.9, min_bytes_per_second=0), slow)
     assert (failure(outcome), tellings) == (Failure.TOO_SLOW, 1)
-    assert 0.6 <= outcome.timing.seconds < 0.95
+    assert 1.1 <= outcome.timing.seconds < 0.9 + 1.1
 
 
-@pytest.mark.parametrize("fast", [FAST, replace(FAST, min_bytes_per_second=0)])
-def test_a_slow_body_has_a_minimum_rate_too(fast: Limits) -> None:
+def outgrowing(_: asyncio.Event) -> Behaviour:
+    async def behave(peer: Peer) -> None:
+        await peer.send(head("200 OK", "Connection: close") + b"x" * (SIZE - 1))
+        await peer.hang()
+
+    return behave
+
+
+STOPPING = {
+    "slow": (hanging, FAST),
+    "slow without a minimum rate so far": (hanging, replace(FAST, min_bytes_per_second=0)),
+    "growing too large": (outgrowing, replace(FAST, deadline_seconds=20, slow_after_seconds=19)),
+}
+
+
+@pytest.mark.parametrize(("behaviour", "fast"), STOPPING.values(), ids=STOPPING)
+def test_a_slow_body_has_a_minimum_rate_too(behaviour: Callable[[asyncio.Event], Behaviour], fast: Limits) -> None:
     slow = replace(SLOW, deadline_seconds=30, window_seconds=0.3)
-    outcome, tellings, _ = slowing(hanging, fast, slow)
+    outcome, tellings, _ = slowing(behaviour, fast, slow)
     assert (failure(outcome), tellings) == (Failure.TOO_SLOW, 1)
-    assert outcome.timing.seconds < 1.5
+    assert outcome.timing.seconds < slow.deadline_seconds / 2
 
 
 def test_without_a_minimum_rate_a_body_may_pause() -> None:

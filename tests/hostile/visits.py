@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ LIMITS = Limits(
     max_redirects=10,
     spool_bytes=50_000,
 )
+PATIENT = replace(LIMITS, deadline_seconds=9, head_seconds=8, connect_seconds=7, window_seconds=6)
+"""For what ends before any of them, however busy the machine is."""
 GRACE_SECONDS = 1.0
 """What a busy machine may take on top of a deadline."""
 HOME = "127.0.0.1"

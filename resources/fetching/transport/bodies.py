@@ -149,6 +149,7 @@ async def receive(content: Content, decoder: Decoder, spool: Spool, pace: Pace) 
         if content.at_eof():
             break
         pace.awaits_more(loop.time())
+    pace.has_body()
     decoder.finish()
     return await spool.finish()
 

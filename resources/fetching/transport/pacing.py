@@ -16,7 +16,7 @@ from ..outcomes import Failure, Timing
 from ..requests import Fetch
 
 TICK_SECONDS = 0.05
-"""How late a fetch may end."""
+"""How late a fetch may end; a tick later where the event loop stood still just then: what has come is read first."""
 
 
 class Watch:
@@ -25,6 +25,7 @@ class Watch:
     def __init__(self) -> None:
         self._paces: set[Pace] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._has_put_off = False
 
     def add(self, pace: "Pace") -> None:
         self._paces.add(pace)
@@ -38,11 +39,15 @@ class Watch:
         self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._look)
 
     def _look(self) -> None:
-        self._timer = None
+        assert self._timer is not None
+        due, self._timer = self._timer.when(), None
         if not self._paces:
             return
         self._wait()  # first: who is called below may raise
         now = asyncio.get_running_loop().time()
+        self._has_put_off = now > due + TICK_SECONDS and not self._has_put_off
+        if self._has_put_off:
+            return
         for pace in [pace for pace in self._paces if pace.until <= now]:
             if not pace.goes_on_slowly(now):
                 self._paces.discard(pace)
@@ -165,9 +170,15 @@ class Pace:
         """So many bytes of the body came. What is done with them takes none of the server's time."""
         self.wire_bytes += size
         self._window_received += size
-        self._awaits, self._window_left = False, self._window_ends - now
+        self._awaits = False
+        self._window_left = self._window_ends - now
         if self._window_received >= self._window_bytes:
             self._begin_window()
+        self._set_until()
+
+    def has_body(self) -> None:
+        """All of it came."""
+        self._awaits = False
         self._set_until()
 
     def received_whole(self, size: int) -> None:
