@@ -90,6 +90,9 @@ class Hub:
         return found
 
     def only(self) -> Subscriber:
+        """The one that there is when all requests so far are settled: the site knows that a moment before."""
+        for thread in self.threads:
+            thread.join(WAIT_SECONDS)
         (known,) = self.known.values()
         return known
 

@@ -16,7 +16,7 @@ CHOSEN = (
     *("SIGKILL nginx worker", "SIGKILL main worker", "SIGKILL paint child"),
     *("SIGKILL state", "SIGKILL paint-warm", "SIGKILL fetch"),
 )
-SECONDS = 60 + schedule.PATIENCE_SECONDS
+SECONDS = 90 + schedule.PATIENCE_SECONDS
 
 
 def test_the_site_keeps_its_promises_while_its_parts_fail(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.flows.stack import Stack, eventually
 
 pytestmark = pytest.mark.no_database
 
-POPULAR = 60
+POPULAR = 30
 LOG_MAX_BYTES = 1_000_000
 UNKNOWN = f" 200 HIT 100 0.000 GET /elsewhere/{'x' * 500}\n"
 """A line of the log, but for its time."""
@@ -85,7 +85,6 @@ def test_every_request_is_counted_once_though_workers_are_killed_and_the_log_is_
     for _ in range(3):
         kill_in_the_middle(stack)
     put_aside(stack)
-    assert counted(stack, "slow", name) < asked
     stack.kill("work", children=True)
     eventually(lambda: counted(stack, "slow", name) >= asked, 60, f"{asked} requests are counted")
     crowd.visit(path)

@@ -6,7 +6,7 @@ import pytest
 
 from resources.fetching.outcomes import Failed, Failure, Fetched
 from tests.hostile.origin import Behaviour, Peer, answer, head, raw
-from tests.hostile.visits import failure, visit
+from tests.hostile.visits import PATIENT, failure, visit
 
 OK = "200 OK"
 CHUNKED = "Transfer-Encoding: chunked"
@@ -226,10 +226,10 @@ def test_what_is_too_big_ends_as_too_big(behaviour: Behaviour) -> None:
 
 @pytest.mark.parametrize("behaviour", BROKEN.values(), ids=BROKEN)
 def test_what_is_broken_may_be_whole_the_next_time(behaviour: Behaviour) -> None:
-    outcome = visit(behaviour)
+    outcome = visit(behaviour, PATIENT)
     assert failure(outcome) is Failure.TRANSIENT
     assert isinstance(outcome, Failed)
-    assert outcome.timing.seconds < 0.9, "it was known before any limit ran out"
+    assert outcome.timing.seconds < PATIENT.window_seconds, "it was known before any limit ran out"
 
 
 READ: dict[str, tuple[Behaviour, bytes]] = {

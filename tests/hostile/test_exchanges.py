@@ -4,6 +4,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified
 from resources.fetching.requests import Fetch
 from resources.fetching.transport.client import Client
 from tests.hostile.origin import Origin, Peer, answer, head, raw, redirect
-from tests.hostile.visits import LIMITS, USER_AGENT, failure, fetching_from, timed, visit
+from tests.hostile.visits import LIMITS, PATIENT, USER_AGENT, failure, fetching_from, timed, visit
 from tests.resources.fetching.times.test_retry_after import NONSENSE
 
 
@@ -180,9 +181,10 @@ def full_port() -> Iterator[int]:
 
 def test_a_server_that_does_not_accept_has_no_connection_in_time(full_port: int) -> None:
     async def work(_: Origin, client: Client) -> None:
-        outcome = await timed(client, Fetch(f"http://127.0.0.1:{full_port}/", limits=LIMITS))
+        limits = replace(PATIENT, connect_seconds=0.6)
+        outcome = await timed(client, Fetch(f"http://127.0.0.1:{full_port}/", limits=limits))
         assert failure(outcome) is Failure.TRANSIENT
-        assert outcome.timing.seconds < 0.9
+        assert outcome.timing.seconds < PATIENT.head_seconds
 
     fetching_from(work)
 
@@ -267,15 +269,16 @@ def test_a_server_that_swallows_requests_slows_no_other_down() -> None:
         async def hangs(peer: Peer) -> None:
             await peer.hang()
 
-        url = origin.does("/hangs", hangs)
-        hanging = [asyncio.create_task(client.fetch(Fetch(url, limits=LIMITS))) for _ in range(100)]
+        fetch = Fetch(origin.does("/hangs", hangs), limits=PATIENT)
+        hanging = [asyncio.create_task(client.fetch(fetch)) for _ in range(100)]
         while len(origin.asked) < 100:
             await asyncio.sleep(0.01)
         async with Origin(address="127.0.0.1") as other:
-            outcome = await timed(client, Fetch(other.does("/", answer()), limits=LIMITS))
-            assert isinstance(outcome, Fetched)
-            assert outcome.timing.seconds < 0.3
-        assert {failure(each) for each in await asyncio.gather(*hanging)} == {Failure.TOO_SLOW}
+            assert isinstance(await timed(client, Fetch(other.does("/", answer()), limits=LIMITS)), Fetched)
+        assert not any(each.done() for each in hanging)
+        for each in hanging:
+            each.cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
 
     fetching_from(work)
 
@@ -285,13 +288,13 @@ def test_the_time_and_the_bytes_are_told() -> None:
         async def takes_its_time(peer: Peer) -> None:
             await asyncio.sleep(0.1)
             await peer.send(head("200 OK", "Content-Length: 10"))
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.4)
             await peer.send(b"x" * 10)
 
         outcome = await timed(client, Fetch(origin.does("/", takes_its_time), limits=LIMITS))
         timing = outcome.timing
         assert timing.head_seconds is not None
-        assert 0.1 <= timing.head_seconds <= timing.seconds - 0.09
+        assert 0.1 <= timing.head_seconds <= timing.seconds - 0.2
         assert timing.wire_bytes == 10
         assert abs(time.time() - timing.started_at) < 5
 

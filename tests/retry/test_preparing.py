@@ -125,7 +125,7 @@ def test_a_worker_that_lost_its_claim_neither_ends_it_nor_overwrites_newer_conte
 def test_the_lease_is_renewed_before_it_lapses_while_the_preparer_runs(
     work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    settings.RETRY_LEASE_SECONDS = 0.6
+    settings.RETRY_LEASE_SECONDS = 3
     left_ms: list[float] = []
     renewed = threading.Event()
     execute = connections.execute_patiently
@@ -141,7 +141,7 @@ def test_the_lease_is_renewed_before_it_lapses_while_the_preparer_runs(
         return reply
 
     monkeypatch.setattr(connections, "execute_patiently", watch)
-    prepare(work.key, begin(work), lambda: {"a": TILE} if renewed.wait(5) else {})
+    prepare(work.key, begin(work), lambda: {"a": TILE} if renewed.wait(10) else {})
     assert body("a") == b"tile"
     assert min(left_ms) > 0
 

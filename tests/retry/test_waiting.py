@@ -53,34 +53,43 @@ def test_content_that_is_there_already_is_not_waited_for(work: Work) -> None:
         begin(work)
         content = Prepared(b"x", "image/png", 0, 60)
         connections.execute(contents.writing(KEY, content, 1, datetime.now(UTC), 0.1))
-        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 0.9))
+        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 5))
 
     play(scene)
 
 
+@pytest.fixture
+def unknown_wait_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of whom nothing is known are not sent back while a test looks."""
+    monkeypatch.setattr(waiting, "UNKNOWN_SECONDS", 30)
+
+
+@pytest.mark.usefixtures("unknown_wait_long")
 def test_a_failure_sends_the_client_back_to_hear_of_it(work: Work) -> None:
     async def scene(instance: Instance) -> None:
         call = claims.finishing_failed(work.key, begin(work), PreparationError("No.", status=502), luck=0.9)
         connections.execute(call)
-        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 0.9))
+        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 5))
 
     play(scene)
 
 
+@pytest.mark.usefixtures("unknown_wait_long")
 def test_a_done_mark_sends_the_client_back(work: Work) -> None:
     async def scene(instance: Instance) -> None:
         connections.execute(claims.finishing_stored(work.key, begin(work), 0.1))
-        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 0.9))
+        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 5))
 
     play(scene)
 
 
+@pytest.mark.usefixtures("unknown_wait_long")
 def test_who_comes_after_the_end_is_looked_for_at_once(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Waiting, "look_again", lambda _: None)  # neither now and then nor after a subscription
 
     async def scene(instance: Instance) -> None:
         connections.execute(claims.finishing_stored(work.key, begin(work), 0.1))
-        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 0.5))
+        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 5))
 
     play(scene)
 
@@ -106,7 +115,7 @@ def test_a_client_that_leaves_is_released_at_once(work: Work) -> None:
         waiting = asyncio.create_task(instance.answer(asked(work), receive))
         await settled(instance, work)
         leaving.set()
-        assert await asyncio.wait_for(waiting, 0.5) is None
+        assert await asyncio.wait_for(waiting, 5) is None
         assert instance.waiting.count == 0
 
     play(scene)

@@ -196,7 +196,7 @@ def test_what_was_delivered_before_the_last_fetch_began_changes_nothing() -> Non
 
 def test_what_was_delivered_is_read_also_while_the_publisher_is_left_alone(redis_servers: RedisServers) -> None:
     one = subscribe("https://example.org/feed", "a", fetched_at=datetime.now(UTC))
-    connections.run(frontier.block("example.org", 7200))
+    connections.run(frontier.block("example.org", 7200 + 30))
     deliver(rss("one"))
     assert scan() == 0
     assert titles() == ["one"]

@@ -1,5 +1,6 @@
 """What a scan hands over, in which order, and what is left where it is killed between its steps."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -230,10 +231,10 @@ def test_what_comes_back_while_a_scan_goes_on_is_not_fetched_again(
 @pytest.mark.parametrize(
     ("seconds", "reason", "minutes"),
     [
-        (600, "Its host is left alone for 10 min: fetched after that.", 9),
+        (600, r"Its host is left alone for (10 min|9 min 5\d s): fetched after that\.", 9),
         (
-            7200,
-            "Its host is left alone for 2 h: fetched after that. That may end sooner: looked at again every 1 h.",
+            7200 + 30,
+            r"Its host is left alone for 2 h: fetched after that\. That may end sooner: looked at again every 1 h\.",
             59,
         ),
     ],
@@ -245,7 +246,7 @@ def test_a_host_that_is_left_alone_keeps_its_feeds_waiting_in_words(
     connections.run(frontier.block("example.org", seconds))
 
     assert scan() == 0
-    assert row(one).reason == reason
+    assert re.fullmatch(reason, row(one).reason)
     assert timedelta(minutes=minutes) < row(one).next_check_at - datetime.now(UTC) < timedelta(minutes=minutes + 5)
     assert row(one).handed_over_at is None
     assert (jobs(gathering), claimed(gathering), Scan.objects.count()) == ([], 0, 0)

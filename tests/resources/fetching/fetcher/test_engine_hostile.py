@@ -28,7 +28,8 @@ MEMORY_BYTES = 4_000_000
 @pytest.fixture
 def short_limits(settings: Settings) -> None:
     settings.FETCH_ATTEMPTS = 1
-    settings.FETCH_CONNECT_SECONDS = settings.FETCH_HEAD_SECONDS = settings.FETCH_RATE_WINDOW_SECONDS = 0.5
+    settings.FETCH_CONNECT_SECONDS = 10
+    settings.FETCH_HEAD_SECONDS = settings.FETCH_RATE_WINDOW_SECONDS = 0.5
     settings.FETCH_DEADLINE_SECONDS = settings.FETCH_SLOW_DEADLINE_SECONDS = 1.5
     settings.FETCH_MAX_BYTES = settings.FETCH_SLOW_MAX_BYTES = 1_000_000
     settings.FETCH_SPOOL_BYTES = 50_000
