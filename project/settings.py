@@ -109,7 +109,7 @@ BACKLOG_LIMIT = env.whole("BACKLOG_LIMIT", 500)
 OBSERVE = env.switch("OBSERVE", True)
 POPULAR_REQUESTS = env.number("POPULAR_REQUESTS", 10)
 POPULARITY_HALF_LIFE_SECONDS = env.number("POPULARITY_HALF_LIFE_SECONDS", 21_600)
-POPULARITY_KEYS = env.whole("POPULARITY_KEYS", 100_000)
+POPULARITY_KEYS = env.whole("POPULARITY_KEYS", 20_000 if SMALL else 100_000)
 
 # What is counted of the front's traffic: beginnings of addresses, and the functions that name what they ask for
 TRAFFIC = {
@@ -145,12 +145,13 @@ RETRY_WORKERS = env.whole("RETRY_WORKERS", 1)
 PAINT_WORKERS = env.whole("PAINT_WORKERS", 1 if SMALL else os.cpu_count() or 1)
 FETCH_IN_FLIGHT = env.whole("FETCH_IN_FLIGHT", 2)
 MIRROR_BACKLOG = env.whole("MIRROR_BACKLOG", 2000)
-FEEDS_BACKLOG = env.whole("FEEDS_BACKLOG", 10_000)
+FEEDS_BACKLOG = env.whole("FEEDS_BACKLOG", 2000 if SMALL else 10_000)
 _fetched = {"publisher": "resources.fetching.publishing.publish", "workers": FETCH_IN_FLIGHT}
+_warm = (10 if SMALL else 200) * BACKLOG_LIMIT
 RETRY_LANES = {  # the fastest first
     "paint.now": {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS, "skips": True},
     "paint.refresh": {"limit": 4 * BACKLOG_LIMIT, "workers": 1, "skips": True, "up": "paint.now"},
-    "paint.warm": {"limit": 200 * BACKLOG_LIMIT, "workers": 1, "up": "paint.refresh"},
+    "paint.warm": {"limit": _warm, "workers": 1, "up": "paint.refresh"},
     # What is fetched mostly waits for one server, which is asked as if there were few workers.
     "fetch.fast": {**_fetched, "limit": BACKLOG_LIMIT, "skips": True},
     "fetch.slow": {**_fetched, "limit": BACKLOG_LIMIT, "skips": True},
@@ -159,7 +160,7 @@ RETRY_LANES = {  # the fastest first
     "fetch.large": {**_fetched, "limit": MIRROR_BACKLOG},
     "fetch.calls": {**_fetched, "limit": BACKLOG_LIMIT},
     "fetch.feeds": {**_fetched, "limit": FEEDS_BACKLOG, "up": "fetch.fast"},
-    "fetch.warm": {**_fetched, "limit": 200 * BACKLOG_LIMIT, "up": "fetch.refresh"},
+    "fetch.warm": {**_fetched, "limit": _warm, "up": "fetch.refresh"},
     "upload": {"publisher": "resources.mirroring.storing.wishes.publish", "workers": 4, "limit": BACKLOG_LIMIT},
 }
 

@@ -120,6 +120,13 @@ def test_a_small_site_has_fewer_workers(tmp_path: Path) -> None:
     assert settings_with(tmp_path, names, SMALL="1", MAIN_THREADS="6") == "1 6 1"
 
 
+@pytest.mark.parametrize("small", ["0", "1"])
+def test_full_lanes_leave_room_in_state(tmp_path: Path, small: str) -> None:
+    """By 4 KB a work and 130 bytes a popular key of each kind, more than either was measured to take."""
+    works, keys = "sum(lane['limit'] for lane in s.RETRY_LANES.values())", "8 * s.POPULARITY_KEYS"
+    assert settings_with(tmp_path, f"4000 * {works} + 130 * {keys} < s.STATE_MAX_BYTES", SMALL=small) == "True"
+
+
 def test_the_pages_may_load_tiles_from_where_clients_wait(tmp_path: Path) -> None:
     policy, server = "s.CONTENT_SECURITY_POLICY", "https://wait.example:8443"
     assert "http" not in settings_with(tmp_path, policy)
