@@ -1,8 +1,10 @@
 """`manage.py prewarm` against real Redis servers; a thread stands for the painters."""
 
+import itertools
 import os
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -22,6 +24,7 @@ from resources.tiles.works import paint_work
 from resources.warming import interrupted, running, tiles
 from resources.warming.claiming import Claiming
 from resources.warming.coverage import Coverage, of_bounds
+from resources.warming.pieces import Piece
 from retry import claims, connections, contents, lanes, popularity, standings, sweeping
 from retry.errors import PreparationError
 from retry.front import Front
@@ -126,12 +129,22 @@ def test_a_layer_that_gets_other_blocks_meanwhile_is_painted_whole(painters: Pai
 def test_nothing_is_begun_for_a_layer_that_was_switched_off_meanwhile(
     painters: Painters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    find, findings, next_is_found = running._found, itertools.count(1), Event()
+
+    def found(pieces: Iterator[Piece]) -> list[Piece]:
+        batch = find(pieces)
+        if next(findings) == 2:
+            next_is_found.set()
+        return batch
+
     def publish(task: str, work_key: str, token: int, arguments: Any, lane: str) -> None:
         painters.published.append((work_key, lane))
         painted_aside(work_key, token, *arguments)
+        assert next_is_found.wait(10)
         asked_once(lambda: Layer.objects.update(enabled=False))
 
     popular(z12_2046_1361=40, z9_255_170=400, z5_15_10=4, z4_7_5=4)
+    monkeypatch.setattr(running, "_found", found)
     monkeypatch.setattr(lanes, "publish", publish)
     monkeypatch.setattr(running, "LOOKED_AT", 1)
     said = prewarm("--popular", 10, "--concurrency", 1)
