@@ -6,7 +6,7 @@ import pytest
 
 from resources.fetching.outcomes import Failed, Failure, Fetched
 from tests.hostile.origin import Behaviour, Peer, answer, head, raw
-from tests.hostile.visits import PATIENT, failure, visit
+from tests.hostile.visits import IMPATIENT, LIMITS, failure, visit
 
 OK = "200 OK"
 CHUNKED = "Transfer-Encoding: chunked"
@@ -216,7 +216,7 @@ BROKEN: dict[str, Behaviour] = {
 
 @pytest.mark.parametrize("behaviour", SLOW.values(), ids=SLOW)
 def test_what_is_too_slow_ends_as_too_slow(behaviour: Behaviour) -> None:
-    assert failure(visit(behaviour)) is Failure.TOO_SLOW
+    assert failure(visit(behaviour, IMPATIENT)) is Failure.TOO_SLOW
 
 
 @pytest.mark.parametrize("behaviour", BIG.values(), ids=BIG)
@@ -226,10 +226,10 @@ def test_what_is_too_big_ends_as_too_big(behaviour: Behaviour) -> None:
 
 @pytest.mark.parametrize("behaviour", BROKEN.values(), ids=BROKEN)
 def test_what_is_broken_may_be_whole_the_next_time(behaviour: Behaviour) -> None:
-    outcome = visit(behaviour, PATIENT)
+    outcome = visit(behaviour)
     assert failure(outcome) is Failure.TRANSIENT
     assert isinstance(outcome, Failed)
-    assert outcome.timing.seconds < PATIENT.window_seconds, "it was known before any limit ran out"
+    assert outcome.timing.seconds < LIMITS.window_seconds, "it was known before any limit ran out"
 
 
 READ: dict[str, tuple[Behaviour, bytes]] = {

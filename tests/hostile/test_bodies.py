@@ -22,7 +22,7 @@ from resources.fetching.requests import Fetch
 from resources.fetching.transport import bodies, pacing
 from resources.fetching.transport.client import Client
 from tests.hostile.origin import Behaviour, Origin, Peer, answer, head, raw
-from tests.hostile.visits import LIMITS, PATIENT, failure, fetching_from, timed, visit
+from tests.hostile.visits import LIMITS, failure, fetching_from, timed, visit
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -130,7 +130,7 @@ def peak_bytes(behaviour: Behaviour, **limits: int) -> tuple[Failed, int]:
         url = origin.does("/", behaviour)
         tracemalloc.start()
         try:
-            outcome = await timed(client, Fetch(url, limits=replace(PATIENT, **limits)))
+            outcome = await timed(client, Fetch(url, limits=replace(LIMITS, **limits)))
             assert isinstance(outcome, Failed), outcome
             found.append((outcome, tracemalloc.get_traced_memory()[1]))
         finally:
@@ -192,7 +192,7 @@ def test_a_body_above_the_threshold_goes_to_a_file_and_little_of_it_is_in_memory
     async def work(origin: Origin, client: Client) -> None:
         url = origin.does("/", sends_in_pieces)
         tracemalloc.start()
-        outcome = await timed(client, Fetch(url, limits=replace(PATIENT, max_body_bytes=len(data))))
+        outcome = await timed(client, Fetch(url, limits=replace(LIMITS, max_body_bytes=len(data))))
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert isinstance(outcome, Fetched), outcome
@@ -269,26 +269,37 @@ WHOLE = {
 
 @pytest.mark.parametrize("behaviour", WHOLE.values(), ids=WHOLE)
 def test_a_disk_that_is_slow_is_no_slow_server(behaviour: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = bodies.Spool._write_now
+    write, limits = bodies.Spool._write_now, replace(LIMITS, window_seconds=0.5)
 
     def slowly(*given: Any) -> None:
-        time.sleep(LIMITS.window_seconds + 3 * pacing.TICK_SECONDS)
+        time.sleep(limits.window_seconds + 3 * pacing.TICK_SECONDS)
         write(*given)
 
     monkeypatch.setattr(bodies, "BATCH_BYTES", 850_000)  # it is written when it begins, and at its end
     monkeypatch.setattr(bodies.Spool, "_write_now", slowly)
-    outcome = visit(behaviour)
+    outcome = visit(behaviour, limits)
     assert isinstance(outcome, Fetched), outcome
 
 
+async def a_punctual_moment() -> None:
+    """Returns when the event loop has not stood still of late: nothing has been put off."""
+    late = True
+    while late:
+        began = time.monotonic()
+        await asyncio.sleep(2 * pacing.TICK_SECONDS)
+        late = time.monotonic() - began > 3 * pacing.TICK_SECONDS
+
+
 def test_what_came_while_the_event_loop_stood_still_is_read_before_anybody_looks_at_the_time() -> None:
+    limits = replace(LIMITS, window_seconds=2)
+
     async def holds_everybody_up(peer: Peer) -> None:
         await peer.send(head("200 OK", "Content-Length: 1000") + b"x")
-        await asyncio.sleep(LIMITS.window_seconds / 2)
+        await a_punctual_moment()
         await peer.send(b"x" * 999)
-        time.sleep(LIMITS.window_seconds + 2 * pacing.TICK_SECONDS)
+        time.sleep(limits.window_seconds)
 
-    assert isinstance(visit(holds_everybody_up), Fetched)
+    assert isinstance(visit(holds_everybody_up, limits), Fetched)
 
 
 def test_spools_lie_in_a_folder_of_their_client_that_goes_with_it(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -12,7 +11,7 @@ from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified
 from resources.fetching.requests import Fetch
 from resources.fetching.transport.client import Client
 from tests.hostile.origin import Origin, Peer, answer, head, raw, redirect
-from tests.hostile.visits import LIMITS, PATIENT, USER_AGENT, failure, fetching_from, timed, visit
+from tests.hostile.visits import LIMITS, UNREACHED, USER_AGENT, failure, fetching_from, timed, visit
 from tests.resources.fetching.times.test_retry_after import NONSENSE
 
 
@@ -181,10 +180,9 @@ def full_port() -> Iterator[int]:
 
 def test_a_server_that_does_not_accept_has_no_connection_in_time(full_port: int) -> None:
     async def work(_: Origin, client: Client) -> None:
-        limits = replace(PATIENT, connect_seconds=0.6)
-        outcome = await timed(client, Fetch(f"http://127.0.0.1:{full_port}/", limits=limits))
+        outcome = await timed(client, Fetch(f"http://127.0.0.1:{full_port}/", limits=UNREACHED))
         assert failure(outcome) is Failure.TRANSIENT
-        assert outcome.timing.seconds < PATIENT.head_seconds
+        assert outcome.timing.seconds < UNREACHED.head_seconds
 
     fetching_from(work)
 
@@ -269,7 +267,7 @@ def test_a_server_that_swallows_requests_slows_no_other_down() -> None:
         async def hangs(peer: Peer) -> None:
             await peer.hang()
 
-        fetch = Fetch(origin.does("/hangs", hangs), limits=PATIENT)
+        fetch = Fetch(origin.does("/hangs", hangs), limits=LIMITS)
         hanging = [asyncio.create_task(client.fetch(fetch)) for _ in range(100)]
         while len(origin.asked) < 100:
             await asyncio.sleep(0.01)

@@ -9,7 +9,7 @@ from resources.fetching.requests import Fetch
 from resources.fetching.transport.client import Client
 from tests.hostile.names import Names
 from tests.hostile.origin import Origin, answer, redirect
-from tests.hostile.visits import LIMITS, client, failure, fetching_from, obstacle, run, timed
+from tests.hostile.visits import LIMITS, UNREACHED, client, failure, fetching_from, obstacle, run, timed
 
 VICTIM = "127.0.0.2"
 
@@ -130,7 +130,7 @@ def test_a_port_where_nobody_listens_is_no_connection() -> None:
 
 def test_a_silent_name_holds_up_no_other() -> None:
     async def work(origin: Origin, client: Client) -> None:
-        assert failure(await timed(client, Fetch("http://a.example/", limits=LIMITS))) is Failure.TRANSIENT
+        assert failure(await timed(client, Fetch("http://a.example/", limits=UNREACHED))) is Failure.TRANSIENT
         assert isinstance(await ask(client, origin, "b.example"), Fetched)
 
     fetching_from(work, lookup=Names(a_example=[], b_example=[["127.0.0.1"]]))

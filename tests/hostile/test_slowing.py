@@ -14,8 +14,9 @@ from tests.hostile.test_bodies import packed
 from tests.hostile.visits import LIMITS, assert_alive, client, failure, run, timed, visit
 
 SIZE = 300_000
-FAST = replace(LIMITS, deadline_seconds=1, slow_after_seconds=0.2, max_body_bytes=SIZE // 2)
-SLOW = replace(LIMITS, deadline_seconds=2.5, max_body_bytes=SIZE)
+FAST = replace(LIMITS, slow_after_seconds=8, max_body_bytes=SIZE // 2)
+SOON = replace(FAST, slow_after_seconds=0.2, min_bytes_per_second=0)
+SLOW = replace(LIMITS, deadline_seconds=20, max_body_bytes=SIZE)
 
 
 def slowing(
@@ -77,14 +78,14 @@ TURNS = {
     "announced as too large": (whole, FAST),
     "announced as too long at the speed that is known": (
         whole,
-        replace(FAST, max_body_bytes=SIZE, learnt_bytes_per_second=SIZE / 1.5),
+        replace(FAST, max_body_bytes=SIZE, learnt_bytes_per_second=SIZE / 12),
     ),
     "growing too large": (unannounced, FAST),
     "unpacking to too much": (unpacking, FAST),
-    "still coming": (late, replace(FAST, min_bytes_per_second=0)),
+    "still coming": (late, SOON),
     "still coming at the deadline": (
         late,
-        replace(FAST, deadline_seconds=0.3, slow_after_seconds=9, min_bytes_per_second=0),
+        replace(FAST, deadline_seconds=2, min_bytes_per_second=0),
     ),
 }
 
@@ -103,11 +104,11 @@ FAILURES = {
     "announced as too large": (whole, FAST, Failure.TOO_BIG),
     "announced as too long": (
         whole,
-        replace(FAST, max_body_bytes=SIZE, learnt_bytes_per_second=SIZE / 5),
+        replace(FAST, max_body_bytes=SIZE, learnt_bytes_per_second=SIZE / 12),
         Failure.TOO_SLOW,
     ),
     "growing too large": (unannounced, FAST, Failure.TOO_BIG),
-    "still coming": (late, replace(FAST, deadline_seconds=0.5, min_bytes_per_second=0), Failure.TOO_SLOW),
+    "still coming": (late, replace(FAST, deadline_seconds=1, min_bytes_per_second=0), Failure.TOO_SLOW),
 }
 
 
@@ -140,10 +141,10 @@ def hanging(_: asyncio.Event) -> Behaviour:
 
 
 def test_the_deadline_of_a_slow_body_counts_from_the_start_of_the_fetch() -> None:
-    slow = replace(SLOW, deadline_seconds=1.1, min_bytes_per_second=0)
-    outcome, tellings, _ = slowing(hanging, replace(FAST, slow_after_seconds=0.9, min_bytes_per_second=0), slow)
+    slow = replace(SLOW, deadline_seconds=2, min_bytes_per_second=0)
+    outcome, tellings, _ = slowing(hanging, replace(SOON, slow_after_seconds=1.5), slow)
     assert (failure(outcome), tellings) == (Failure.TOO_SLOW, 1)
-    assert 1.1 <= outcome.timing.seconds < 0.9 + 1.1
+    assert 2 <= outcome.timing.seconds < 1.5 + 2
 
 
 def outgrowing(_: asyncio.Event) -> Behaviour:
@@ -155,8 +156,8 @@ def outgrowing(_: asyncio.Event) -> Behaviour:
 
 
 STOPPING = {
-    "slow": (hanging, FAST),
-    "slow without a minimum rate so far": (hanging, replace(FAST, min_bytes_per_second=0)),
+    "slow": (hanging, replace(FAST, slow_after_seconds=0.2)),
+    "slow without a minimum rate so far": (hanging, SOON),
     "growing too large": (outgrowing, replace(FAST, deadline_seconds=20, slow_after_seconds=19)),
 }
 
@@ -170,12 +171,14 @@ def test_a_slow_body_has_a_minimum_rate_too(behaviour: Callable[[asyncio.Event],
 
 
 def test_without_a_minimum_rate_a_body_may_pause() -> None:
+    limits = replace(LIMITS, min_bytes_per_second=0, window_seconds=0.5)
+
     async def pausing(peer: Peer) -> None:
         await peer.send(head("200 OK", "Content-Length: 2") + b"x")
-        await asyncio.sleep(2 * LIMITS.window_seconds)
+        await asyncio.sleep(2 * limits.window_seconds)
         await peer.send(b"x")
 
-    assert isinstance(visit(pausing, replace(LIMITS, min_bytes_per_second=0)), Fetched)
+    assert isinstance(visit(pausing, limits), Fetched)
 
 
 def test_a_head_that_does_not_come_is_no_slow_body() -> None:
@@ -185,7 +188,7 @@ def test_a_head_that_does_not_come_is_no_slow_body() -> None:
 
         return behave
 
-    outcome, tellings, _ = slowing(silent, replace(FAST, head_seconds=0.4))
+    outcome, tellings, _ = slowing(silent, replace(SOON, head_seconds=0.4))
     assert (failure(outcome), tellings) == (Failure.TOO_SLOW, 0)
 
 
@@ -208,9 +211,9 @@ def test_who_raises_on_being_told_ends_no_other_fetch() -> None:
     async def work() -> None:
         async with Origin() as origin, client() as fetching:
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-            slow = replace(SLOW, deadline_seconds=0.8, min_bytes_per_second=0)
+            slow = replace(SLOW, deadline_seconds=2, min_bytes_per_second=0)
             url = origin.does("/", hanging(asyncio.Event()))
-            fetches = [Fetch(url, limits=FAST, slow_limits=slow) for _ in range(3)]
+            fetches = [Fetch(url, limits=SOON, slow_limits=slow) for _ in range(3)]
             found = await asyncio.gather(*(timed(fetching, fetch, slows=raises) for fetch in fetches))
             assert [failure(each) for each in found] == [Failure.TOO_SLOW] * 3
             await assert_alive(fetching, origin)

@@ -13,7 +13,7 @@ from resources.fetching.transport.client import Client
 from tests.hostile.certificates import served, trusting
 from tests.hostile.names import Names
 from tests.hostile.origin import Behaviour, Origin, Peer, answer, redirect
-from tests.hostile.visits import HOME, LIMITS, client, failure, run, timed
+from tests.hostile.visits import HOME, LIMITS, UNREACHED, client, failure, run, timed
 
 PUBLIC = "93.184.216.34"
 USER, PASSWORD = "tarry", "a:b c"
@@ -163,7 +163,7 @@ def test_an_exception_of_the_operator_holds_through_a_proxy() -> None:
 def test_a_name_that_does_not_exist_is_not_the_proxys_fault() -> None:
     async def work(proxy: Origin, fetching: Client) -> None:
         assert failure(await timed(fetching, Fetch("http://gone.example/", limits=LIMITS))) is Failure.PERMANENT
-        assert failure(await timed(fetching, Fetch("http://silent.example/", limits=LIMITS))) is Failure.TRANSIENT
+        assert failure(await timed(fetching, Fetch("http://silent.example/", limits=UNREACHED))) is Failure.TRANSIENT
         assert proxy.connections == 0
 
     through_proxy(work, Names(silent_example=[]))
@@ -213,7 +213,7 @@ def test_a_proxy_that_does_not_accept_is_our_failure() -> None:
                 each.setblocking(False)
                 each.connect_ex((HOME, port))
             async with client(proxy=f"http://{HOME}:{port}", lookup=Names(a_example=[[PUBLIC]])) as fetching:
-                assert failure(await timed(fetching, Fetch("http://a.example/", limits=LIMITS))) is Failure.OURS
+                assert failure(await timed(fetching, Fetch("http://a.example/", limits=UNREACHED))) is Failure.OURS
             for each in waiting:
                 each.close()
 

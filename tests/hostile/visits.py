@@ -2,7 +2,6 @@
 
 import asyncio
 import tempfile
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,21 +13,25 @@ from resources.fetching.outcomes import Failed, Failure, Fetched, Obstacle, Outc
 from resources.fetching.requests import Fetch, Limits
 from resources.fetching.transport.client import Client, Decide, Slows
 from resources.fetching.transport.policy import Policy
+from tests import clock
 from tests.hostile.names import Names
 from tests.hostile.origin import Behaviour, Origin, answer
 
 LIMITS = Limits(
-    deadline_seconds=3,
-    head_seconds=1,
-    connect_seconds=0.6,
+    deadline_seconds=9,
+    head_seconds=8,
+    connect_seconds=7,
     min_bytes_per_second=1000,
-    window_seconds=0.5,
+    window_seconds=6,
     max_body_bytes=1_000_000,
     max_redirects=10,
     spool_bytes=50_000,
 )
-PATIENT = replace(LIMITS, deadline_seconds=9, head_seconds=8, connect_seconds=7, window_seconds=6)
-"""For what ends before any of them, however busy the machine is."""
+"""What ends for another reason ends before any of these, however busy the machine is."""
+IMPATIENT = replace(LIMITS, deadline_seconds=3, head_seconds=1, window_seconds=0.5)
+"""For what never ends by itself."""
+UNREACHED = replace(LIMITS, connect_seconds=0.6)
+"""For where there is never a connection."""
 GRACE_SECONDS = 1.0
 """What a busy machine may take on top of a deadline."""
 HOME = "127.0.0.1"
@@ -85,10 +88,10 @@ def visit(behaviour: Behaviour, limits: Limits = LIMITS, **wanted: Any) -> Outco
 
 
 async def timed(fetching: Client, fetch: Fetch, decide: Decide | None = None, slows: Slows | None = None) -> Outcome:
-    began = time.monotonic()
+    began = clock.seconds()
     outcome = await fetching.fetch(fetch, decide, slows)
     most = max(limits.deadline_seconds for limits in (fetch.limits, fetch.slow_limits) if limits)
-    assert time.monotonic() - began < most + GRACE_SECONDS
+    assert clock.seconds() - began < most + GRACE_SECONDS
     return outcome
 
 

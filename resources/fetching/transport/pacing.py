@@ -75,7 +75,7 @@ class Pace:
         "_watch",
         "_window_bytes",
         "_window_ends",
-        "_window_left",
+        "_window_seconds_left",
         "_window_received",
         "deadline",
         "has_ended",
@@ -101,7 +101,7 @@ class Pace:
         self._waits_for = "the connection"
         self._awaits = False
         self._window_bytes = 0.0
-        self._window_ends = self._window_left = inf
+        self._window_ends = self._window_seconds_left = inf
         self._window_received = 0
 
     def __enter__(self) -> Self:
@@ -163,7 +163,7 @@ class Pace:
     def awaits_more(self, now: float) -> None:
         """From now on time counts against the server."""
         self._awaits = True
-        self._window_ends = now + self._window_left
+        self._window_ends = now + self._window_seconds_left
         self._set_until()
 
     def received(self, size: int, now: float) -> None:
@@ -171,7 +171,7 @@ class Pace:
         self.wire_bytes += size
         self._window_received += size
         self._awaits = False
-        self._window_left = self._window_ends - now
+        self._window_seconds_left = self._window_ends - now
         if self._window_received >= self._window_bytes:
             self._begin_window()
         self._set_until()
@@ -204,7 +204,7 @@ class Pace:
         """So many bytes must come until its end; as soon as they have come the next one begins."""
         rate, seconds = self.limits.min_bytes_per_second, self.limits.window_seconds
         self._window_bytes = rate * seconds
-        self._window_left = seconds if rate else inf
+        self._window_seconds_left = seconds if rate else inf
         self._window_received = 0
 
     def _set_until(self) -> None:
