@@ -13,8 +13,8 @@ from tests.conftest import RedisServers
 from tests.retry.claiming import begin, begun, fail, finish, look, make_due, start, swept
 
 pytestmark = pytest.mark.usefixtures("servers")
-ROUNDED_SECONDS = 0.002
-"""Milliseconds are cut off twice: where a time is written and where it is compared."""
+ROUNDED_SECONDS = 0.005
+"""Redis cuts off milliseconds where a time is written and where it is compared, and luck is not quite 1."""
 
 
 def test_only_the_first_request_gets_the_claim(work: Work) -> None:
