@@ -1,7 +1,4 @@
-"""Removes files of the hot cache that nginx does not: what is whole after the clock was set back, what never will be.
-
-It would give its hot answers until their hour comes again. Removing their files itself it logs of each that it is gone.
-"""
+"""Has nginx forget its hot answers after the clock was set back: it would give them until their hour comes again."""
 
 import os
 import re
@@ -13,14 +10,6 @@ from .starting import StartError
 
 ANSWER = re.compile("[0-9a-f]{32}")
 """What nginx calls the file of an answer. What it still writes has another name."""
-UNFINISHED = re.compile(ANSWER.pattern + r"\.[0-9]{10}")
-
-
-def remove_unfinished(hot: Path) -> None:
-    """Removes what killed workers were writing: nginx never looks at it again."""
-    for file in hot.rglob("*"):
-        if UNFINISHED.fullmatch(file.name):
-            file.unlink(missing_ok=True)
 
 
 def forget(hot: Path, pid_file: Path) -> bool:

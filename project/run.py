@@ -17,7 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 
-from . import collecting, facing, forgetting, fronting, starting, supervision
+from . import collecting, facing, fronting, starting, supervision, unfinished
 from .limits import raise_file_limit
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 from .processes import Plan, processes
@@ -49,7 +49,7 @@ def prepare() -> list[str]:
     starting.hold_lock(data.lock)
     data.environment.unlink(missing_ok=True)  # this run is told anew
     starting.empty_directory(data.uploads)
-    forgetting.remove_unfinished(data.hot)
+    unfinished.remove(data.hot)
     if not os.environ.get("SECRET_KEY"):
         starting.make_secret_key(data.secret_key)
     os.environ.update(environment(data, runtime))
@@ -68,7 +68,7 @@ def prepare() -> list[str]:
     runtime.supervisor.write_text(text)
     remember(data.environment, os.environ, dir(settings))
     _announce(data)
-    return [sys.executable, "-m", "project.supervised", *_traffic(), "-c", str(runtime.supervisor)]
+    return [sys.executable, "-m", "project.supervised", str(data.hot), *_traffic(), "-c", str(runtime.supervisor)]
 
 
 def environment(data: DataDirectory, runtime: RuntimeDirectory) -> dict[str, str]:

@@ -1,7 +1,8 @@
-"""`python -m project.supervised [LOG MAX_BYTES NGINX_PID_FILE] -c FILE`: supervisord, with two ways of its own.
+"""`python -m project.supervised HOT [LOG MAX_BYTES NGINX_PID_FILE] -c FILE`: supervisord, with three ways of its own.
 
 A closed terminal ends it as Ctrl-C does: by itself it takes HUP for the wish to start everything again, in a terminal
-that is gone. And it keeps the log of traffic bounded where no worker does, as it does the logs of the processes.
+that is gone. It removes what a killed nginx worker left in the hot cache. And it keeps the log of traffic bounded where
+no worker does, as it does the logs of the processes.
 
 Imports nothing of Django, which would stay in memory for nothing.
 """
@@ -17,6 +18,8 @@ from types import FrameType
 from supervisor import events, options, supervisord
 
 from resources.traffic import rotating
+
+from . import unfinished
 
 LEFT_TO_WORKERS = 2
 """So many times as large as the log is when a worker puts it aside, nobody does: it is put aside here."""
@@ -45,20 +48,34 @@ class TrafficLog:
 
 
 class Keeper(supervisord.Supervisor):  # type: ignore[misc]  # untyped
-    """Looks after the log of traffic every 5 seconds."""
+    """Looks after the log of traffic every 5 seconds, and after the hot cache every minute.
 
-    def __init__(self, log: TrafficLog, given: options.ServerOptions) -> None:
+    What it did, or could not do, is in supervisord's own log.
+    """
+
+    def __init__(self, hot: Path, log: TrafficLog | None, given: options.ServerOptions) -> None:
         super().__init__(given)
+        self._hot = hot
         self._log = log
 
     def runforever(self) -> None:
-        events.subscribe(events.Tick5Event, self.keep_bounded)
+        events.subscribe(events.Tick60Event, self.remove_unfinished)
+        if self._log is not None:
+            events.subscribe(events.Tick5Event, partial(self.keep_bounded, self._log))
         super().runforever()
 
-    def keep_bounded(self, _: events.Tick5Event) -> None:
-        """Tells in supervisord's own log what is lost."""
+    def remove_unfinished(self, _: events.Tick60Event) -> None:
         try:
-            lost = self._log.keep_bounded()
+            removed = unfinished.remove(self._hot)
+        except OSError as error:
+            self.options.logger.warn(f"what a killed nginx worker was writing cannot be removed: {error}")
+            return
+        if removed:
+            self.options.logger.info(f"removed {removed} files that a killed nginx worker was writing")
+
+    def keep_bounded(self, log: TrafficLog, _: events.Tick5Event) -> None:
+        try:
+            lost = log.keep_bounded()
         except OSError as error:
             self.options.logger.warn(f"the log of traffic cannot be put aside: {error}")
             return
@@ -68,11 +85,12 @@ class Keeper(supervisord.Supervisor):  # type: ignore[misc]  # untyped
 
 def main(*arguments: str) -> None:
     """Becomes supervisord."""
-    traffic, given = arguments[: arguments.index("-c")], list(arguments[arguments.index("-c") :])
+    (hot, *traffic), given = arguments[: arguments.index("-c")], list(arguments[arguments.index("-c") :])
+    log = None
     if traffic:
         path, max_bytes, nginx_pid_file = traffic
         log = TrafficLog(Path(path), int(max_bytes), Path(nginx_pid_file))
-        supervisord.Supervisor = partial(Keeper, log)
+    supervisord.Supervisor = partial(Keeper, Path(hot), log)
     options.SignalReceiver = Receiver
     supervisord.main(given)
 

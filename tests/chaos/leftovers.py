@@ -12,8 +12,11 @@ MARKS = (
 QUEUED, DOMAINS = "fetch:queued", "fetch:domain:*"
 IN_FLIGHT = ("in_flight", "slow_in_flight")
 """Counts in the record of each domain."""
-TEMPORARY = (".new-*", "*.aside", "spool/*/fetch-*", "uploads/new-*", "uploads/held-*", "uploads/*.upload*")
-"""Files and folders of moments anywhere in DATA_DIR, as `blobs`, `bodies`, `uploads` and Django name them."""
+TEMPORARY = (
+    *(".new-*", "*.aside", "spool/*/fetch-*", "uploads/new-*", "uploads/held-*", "uploads/*.upload*"),
+    f"hot/*/*/{'?' * 32}.{'[0-9]' * 10}",
+)
+"""Files and folders of moments anywhere in DATA_DIR, as `blobs`, `bodies`, `uploads`, Django and nginx name them."""
 BODIES = ("body", "proxy")
 """Folders of nginx: what clients send, and what they are slow to take."""
 

@@ -174,10 +174,12 @@ def test_temporary_files_are_found_wherever_they_are(tmp_path: Path) -> None:
         data / "blobs" / "mirror" / "ab" / ".new-1",
         data / "spool" / "held-1" / "fetch-1",
         data / "uploads" / "tmp1.upload.geojson",
+        data / "hot" / "f" / "de" / f"{'0' * 29}def.0000000042",
         runtime / "nginx" / "body" / "0000000001",
         runtime / "nginx" / "proxy" / "1" / "00" / "0000000001",
     ]
     kept = [data / "blobs" / "mirror" / "ab" / "cd", data / "uploads" / "turn-0", runtime / "nginx" / "nginx.conf"]
+    kept.append(data / "hot" / "f" / "de" / f"{'0' * 29}def")
     for path in (*left, *kept):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()

@@ -21,6 +21,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=lambda: dict(HOT))
     body: bytes | None = None
     hang_up: bool = False
+    goes_on: threading.Event | None = None
+    """Its connection stays open until then: what its length promises more does not come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+            if answer.goes_on is not None:
+                answer.goes_on.wait(30)
 
     do_HEAD = do_POST = do_OPTIONS = do_GET  # noqa: N815
 

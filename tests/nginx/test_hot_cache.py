@@ -3,11 +3,14 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 
+import psutil
 import pytest
 
-from project import forgetting
+from project import forgetting, reloading, unfinished
 from tests.nginx.conftest import RunningFront
 from tests.nginx.origin import HOT, PRIVATE, Answer
 
@@ -142,6 +145,29 @@ def test_what_is_forgotten_is_asked_for_again(site: RunningFront) -> None:
     assert _comes_true(lambda: site.get("/tiles/a").body == b"new")
     assert site.get("/tiles/a").cached
     assert not any(word in site.log.read_text() for word in ("[crit]", "[alert]", "[emerg]"))
+
+
+def test_what_a_killed_worker_was_writing_is_removed_and_what_another_writes_stays(site: RunningFront) -> None:
+    ends = threading.Event()
+    site.main.answer = lambda _: Answer(headers={**HOT, "Content-Length": "9000"}, body=b"half", goes_on=ends)
+
+    def ask() -> None:
+        with suppress(HTTPException, OSError):
+            site.get("/tiles/a")
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        assert _comes_true(lambda: bool([*site.front.data.hot.glob("*/*/*.*")]))
+        assert unfinished.remove(site.front.data.hot) == 0
+        [file] = site.front.data.hot.glob("*/*/*.*")
+        for worker in psutil.Process(reloading.running(site.front.runtime.nginx_pid)).children():
+            worker.kill()
+        assert _comes_true(lambda: unfinished.remove(site.front.data.hot) == 1)
+        assert not file.exists()
+    finally:
+        ends.set()
+        asking.join()
 
 
 def test_without_an_nginx_nothing_is_forgotten(site: RunningFront, tmp_path: Path) -> None:

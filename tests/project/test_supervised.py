@@ -1,29 +1,38 @@
-"""What supervisord does of its own for the log of traffic. With a real nginx: tests/nginx."""
+"""What supervisord does of its own. With a real nginx: tests/nginx."""
 
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
+from project import unfinished
 from project.supervised import Keeper, TrafficLog
 
 
-def keeper(log: Mock) -> tuple[Keeper, Mock]:
+def keeper() -> tuple[Keeper, Mock]:
     options = Mock()
-    return Keeper(log, options), options.logger.warn
+    return Keeper(Path("hot"), None, options), options.logger.warn
 
 
 def test_what_is_lost_is_told_in_its_own_log() -> None:
-    one, warn = keeper(Mock(spec=TrafficLog, **{"keep_bounded.side_effect": [0, 1234]}))
+    one, warn = keeper()
+    log = Mock(spec=TrafficLog, **{"keep_bounded.side_effect": [0, 1234]})
     for _ in range(2):
-        one.keep_bounded(Mock())
+        one.keep_bounded(log, Mock())
     assert [call.args for call in warn.mock_calls] == [("nobody counts traffic: 1234 bytes of its log were dropped",)]
 
 
 def test_a_log_that_cannot_be_put_aside_ends_nothing() -> None:
-    one, warn = keeper(Mock(spec=TrafficLog, **{"keep_bounded.side_effect": OSError("no space")}))
-    one.keep_bounded(Mock())
+    one, warn = keeper()
+    one.keep_bounded(Mock(spec=TrafficLog, **{"keep_bounded.side_effect": OSError("no space")}), Mock())
     assert "no space" in warn.call_args.args[0]
+
+
+def test_an_unfinished_file_that_cannot_be_removed_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, warn = keeper()
+    monkeypatch.setattr(unfinished, "remove", Mock(side_effect=OSError("no permission")))
+    one.remove_unfinished(Mock())
+    assert "no permission" in warn.call_args.args[0]
 
 
 @pytest.mark.parametrize("pid", ["", "garbage"])
