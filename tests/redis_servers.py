@@ -14,7 +14,7 @@ class RedisServer:
         self.socket = socket
         self._options = options
         self.process: subprocess.Popen[bytes] | None = None
-        self.client = redis.Redis(unix_socket_path=str(socket), socket_timeout=2)
+        self.client = redis.Redis(unix_socket_path=str(socket), socket_timeout=10)
 
     def start(self) -> None:
         command = ["redis-server", "--port", "0", "--unixsocket", str(self.socket), "--save", "", "--dir"]

@@ -129,7 +129,7 @@ def _prepared(
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env={**stack.environment, "PUBLIC_URL": stack.base_url},
+        env=stack.managed(),
         input=json.dumps(given),
         capture_output=True,
         text=True,

@@ -9,6 +9,9 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+PATIENT_REDIS_TIMEOUT = "1"
+"""Seconds, the most that there may be: a busy machine is no outage."""
+
 
 class Site:
     """A site at an address, with its data in a directory. Neither starts nor ends it."""
@@ -30,7 +33,7 @@ class Site:
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that have these labels."""
-        with urllib.request.urlopen(f"{self.base_url}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"{self.base_url}/metrics", timeout=20) as answer:
             families = list(text_string_to_metric_families(answer.read().decode()))
         samples = [sample for family in families for sample in family.samples if sample.name == name]
         return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
@@ -58,7 +61,7 @@ def environment_of(data: Path, runtime: Path, port: int) -> dict[str, str]:
         "FEEDS_SCAN_SECONDS": "1",
         "FEEDS_PUSH": "1",  # though nobody else can reach this address
         "FEEDS_PUSH_COOL_SECONDS": "0",
-        "RETRY_REDIS_TIMEOUT": "1",  # a busy machine is no outage
+        "RETRY_REDIS_TIMEOUT": PATIENT_REDIS_TIMEOUT,
         "API_CALLS_PER_MINUTE": "0",  # what is turned away unread shows nothing
         "DJANGO_SETTINGS_MODULE": "tests.flows.settings",
         "PYTHONUNBUFFERED": "1",

@@ -19,7 +19,7 @@ import redis
 
 from tests.flows.databases import OwnDatabase
 from tests.flows.families import family, kill_family, kill_holders_of_sockets, wait_until_ended
-from tests.flows.site import Site, environment_of
+from tests.flows.site import PATIENT_REDIS_TIMEOUT, Site, environment_of
 from tests.flows.slow.events import Diary
 from tests.flows.static_files import STATIC_FILES
 from tests.flows.supervisor import supervisor
@@ -210,7 +210,7 @@ class Stack(Site):
     def manage(self, *arguments: str) -> str:
         """Runs a management command on the stack; returns what it printed."""
         command = [sys.executable, "manage.py", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=self._managed(), capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=ROOT, env=self.managed(), capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{' '.join(arguments)} failed:\n{done.stdout}\n{done.stderr}")
         return done.stdout
@@ -219,11 +219,12 @@ class Stack(Site):
         """Starts a management command on the stack; whoever calls ends it."""
         command = [sys.executable, "manage.py", *arguments]
         return subprocess.Popen(
-            command, cwd=ROOT, env=self._managed(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, cwd=ROOT, env=self.managed(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
 
-    def _managed(self) -> dict[str, str]:
-        return {**self.environment, "PUBLIC_URL": self.base_url}
+    def managed(self) -> dict[str, str]:
+        """The environment of commands: a busy machine is no outage to them, whatever the site is told."""
+        return {**self.environment, "PUBLIC_URL": self.base_url, "RETRY_REDIS_TIMEOUT": PATIENT_REDIS_TIMEOUT}
 
 
 def eventually(holds: Callable[[], object], seconds: float, what: str) -> None:
