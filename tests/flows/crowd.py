@@ -14,6 +14,8 @@ import aiohttp
 from multidict import CIMultiDictProxy
 from yarl import URL
 
+from tests import clock
+
 Result = TypeVar("Result")
 
 MOST_REDIRECTS = 20  # as Chromium
@@ -106,13 +108,13 @@ class Crowd:
 
     def insist(self, addresses: Sequence[str], seconds: float = 20) -> list[Visit]:
         """Asks until every client has content. Who is refused is told when to come again, and comes."""
-        deadline = time.monotonic() + seconds
+        deadline = clock.seconds() + seconds
         while True:
             visits = self.send(addresses).result(PATIENCE_SECONDS)
             assert all(visit.status == 200 or visit.is_honest_refusal for visit in visits)
             if all(visit.status == 200 for visit in visits):
                 return visits
-            if time.monotonic() > deadline:
+            if clock.seconds() > deadline:
                 raise AssertionError(f"not every client has content within {seconds:g} s")
             time.sleep(AGAIN_SECONDS)
 
@@ -178,11 +180,11 @@ class Crowd:
         return visit
 
     async def _ask(self, url: str, method: str, headers: Mapping[str, str], visit: Visit) -> Answer:
-        began = time.monotonic()
+        began = clock.seconds()
         target = URL(url, encoded=True)
         async with self._session.request(method, target, headers=headers, allow_redirects=False) as response:
             visit.body = await response.read()
-            took = time.monotonic() - began
+            took = clock.seconds() - began
             answer = Answer(urlsplit(url).path, response.status, took, response.headers)
         visit.answers.append(answer)
         return answer

@@ -17,6 +17,7 @@ from xmlrpc.client import ServerProxy
 import psutil
 import redis
 
+from tests import clock
 from tests.flows.databases import OwnDatabase
 from tests.flows.families import family, kill_family, kill_holders_of_sockets, wait_until_ended
 from tests.flows.site import PATIENT_REDIS_TIMEOUT, Site, environment_of
@@ -108,9 +109,9 @@ class Stack(Site):
 
     def wait_until_healthy(self, seconds: float = 30) -> None:
         """Waits until /healthz is 200. Raises with the logs' ends when it is not in time."""
-        deadline = time.monotonic() + seconds
+        deadline = clock.seconds() + seconds
         found: object = None
-        while time.monotonic() < deadline:
+        while clock.seconds() < deadline:
             if self._process is None or self._process.poll() is not None:
                 break
             status, found = self.health()
@@ -229,9 +230,9 @@ class Stack(Site):
 
 def eventually(holds: Callable[[], object], seconds: float, what: str) -> None:
     """Waits until it holds. Raises AssertionError when it does not in time."""
-    deadline = time.monotonic() + seconds
+    deadline = clock.seconds() + seconds
     while not holds():
-        if time.monotonic() > deadline:
+        if clock.seconds() > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what}")
         time.sleep(0.02)
 

@@ -40,7 +40,8 @@ def test_a_failure_is_told_at_the_status_address(crowd: Crowd, name: str) -> Non
 def test_a_wait_ends_when_the_client_said(stack: Stack, crowd: Crowd, name: str, prefer: str, status: int) -> None:
     began = time.monotonic()
     visit = crowd.visit(f"/slow/{name}?gated=1", headers={"Prefer": prefer})
-    assert 1 < time.monotonic() - began < 4
+    assert time.monotonic() - began > 1
+    assert visit.seconds < 4
     assert visit.statuses == [302, status]
     assert visit.answers[-1].headers["Preference-Applied"] == prefer
     assert int(visit.answers[-1].headers["Retry-After"]) >= 1
@@ -54,9 +55,8 @@ def test_a_wait_that_suffices_ends_in_content(crowd: Crowd, name: str) -> None:
 
 
 def test_who_never_waits_is_answered_at_once(stack: Stack, crowd: Crowd, name: str) -> None:
-    began = time.monotonic()
     visit = crowd.visit(f"/slow/{name}?gated=1", headers={"Prefer": "wait=0"})
-    assert time.monotonic() - began < 4
+    assert visit.seconds < 4
     assert visit.statuses == [503]
     stack.open_gate(name)
     stack.wait_for(name, "finish")

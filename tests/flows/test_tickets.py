@@ -12,6 +12,7 @@ import pytest
 from pytest_django import Settings
 
 from retry.tickets import Ticket, ticket_address
+from tests import clock
 from tests.flows.crowd import Crowd
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
@@ -36,11 +37,11 @@ def ask_at_its_own_socket(stack: Stack, instance: str, address: str) -> Answer:
     with socket(AF_UNIX) as connection.sock:
         connection.sock.settimeout(10)
         connection.sock.connect(str(stack.runtime / f"{instance}.sock"))
-        began = time.monotonic()
+        began = clock.seconds()
         connection.request("GET", address)
         with connection.getresponse() as response:
             response.read()
-            return Answer(response.status, response.headers, time.monotonic() - began)
+            return Answer(response.status, response.headers, clock.seconds() - began)
 
 
 @pytest.fixture

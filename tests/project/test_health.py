@@ -1,7 +1,6 @@
 """/healthz says of each part whether it works, and is never slow."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -13,6 +12,7 @@ from project.health import UnhealthyError, examine
 from resources.fetching.queues import frontier
 from retry import connections
 from retry.sweeping import sweep
+from tests import clock
 from tests.conftest import RedisServers
 
 QUEUES = ["paint.now", "paint.refresh", "paint.warm", "work"]
@@ -100,9 +100,9 @@ def test_a_part_that_hangs_does_not_hold_up_the_answer() -> None:
     def check() -> None:
         released.wait(10)
 
-    began = time.monotonic()
+    began = clock.seconds()
     findings = examine({"hangs": check, "works": lambda: None}, 0.2)
-    assert time.monotonic() - began < 5
+    assert clock.seconds() - began < 3
     assert (findings["hangs"]["ok"], findings["works"]["ok"]) == (False, True)
     released.set()
 

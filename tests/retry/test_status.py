@@ -18,6 +18,7 @@ from retry.instance import Instance
 from retry.replies import Reply, Request
 from retry.tickets import Ticket, status_address
 from retry.work import Work
+from tests import clock
 
 pytestmark = pytest.mark.usefixtures("servers")
 KEY = "tile:a:1"
@@ -59,9 +60,9 @@ def begin(work: Work) -> int:
 @both
 def test_while_it_is_prepared_it_says_so_at_once(ask: Ask, work: Work) -> None:
     begin(work)
-    began, asked = time.monotonic(), address(work)
+    began, asked = clock.seconds(), address(work)
     reply = ask(asked)
-    assert time.monotonic() - began < 5, "it was not waited for"
+    assert clock.seconds() - began < 1, "it was not waited for"
     assert reply.status == 202
     assert int(reply.headers["Retry-After"]) >= 1
     assert reply.headers["Cache-Control"] == "no-store"
