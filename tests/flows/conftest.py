@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 import requests
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from resources.demo.layers import LAYERS
 from tests.flows import browsing, other_site
@@ -13,6 +13,7 @@ from tests.flows.crowd import Crowd
 from tests.flows.stack import Stack, eventually
 
 DEMO = {layer.slug for layer in LAYERS}
+expect.set_options(timeout=30_000)  # as all else in the browser, however busy the machine is
 DELETE_OTHERS = f"""
 from resources.models import Layer
 from resources.tiles.keeping import storing

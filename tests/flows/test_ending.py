@@ -26,6 +26,7 @@ def stack() -> Iterator[Stack]:
 def _running(stack: Stack) -> None:
     if stack.health()[0] == 0:
         stack.start()
+    stack.open_all_gates()  # of a test that failed
 
 
 def test_work_that_was_claimed_before_a_crash_is_done_after_it(stack: Stack, crowd: Crowd, name: str) -> None:
@@ -41,7 +42,7 @@ def test_work_that_was_claimed_before_a_crash_is_done_after_it(stack: Stack, cro
 
 
 def test_an_interrupt_answers_everyone_and_ends_everything(stack: Stack, crowd: Crowd, name: str) -> None:
-    waiting = crowd.send([f"/slow/{name}?gated=1"] * 20)
+    waiting = crowd.send([f"/slow/{name}?gated=1"] * 20, patient=True)
     eventually(lambda: stack.metric("tarry_waiting_clients") >= 20, 20, "all wait")
     stack.open_gate(name)
     assert stack.shut_down(signal.SIGINT, END_SECONDS) == []

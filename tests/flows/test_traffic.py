@@ -141,9 +141,11 @@ def test_clients_of_popular_content_never_meet_its_expiry_and_others_do(stack: S
         crowd.visit(address)
     often: list[Visit] = []
     seldom: list[Visit] = []
-    until = time.monotonic() + 15
-    while time.monotonic() < until:
-        if len(often) % 20 == 0:
+    due = time.monotonic()
+    until = due + 15
+    while (now := time.monotonic()) < until:
+        if now >= due:
+            due = now + 1
             seldom.append(crowd.visit(f"{unpopular}&seconds=2"))
         often.append(crowd.visit(f"{popular}&seconds=2"))
         time.sleep(0.05)  # the traffic that is meant
