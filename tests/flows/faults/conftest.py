@@ -22,13 +22,12 @@ IMPATIENT = {
     "HOT_SECONDS": str(HOT_SECONDS),
     "PAINT_WORKERS": "2",
     "LAYER_BLOCK_SECONDS": "0",
-    "RETRY_REDIS_TIMEOUT": "0.3",
 }
 
 
 @pytest.fixture(scope="package")
 def stack() -> Iterator[Stack]:
-    """One site for all tests of faults, which leave it healthy."""
+    """One site for tests of faults, which leave it healthy."""
     with Stack(**IMPATIENT) as running:
         yield running
 
