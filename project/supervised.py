@@ -71,7 +71,7 @@ class Keeper(supervisord.Supervisor):  # type: ignore[misc]  # untyped
             self.options.logger.warn(f"what a killed nginx worker was writing cannot be removed: {error}")
             return
         if removed:
-            self.options.logger.info(f"removed {removed} files that a killed nginx worker was writing")
+            self.options.logger.info(f"what killed nginx workers were writing was removed: {removed}")
 
     def keep_bounded(self, log: TrafficLog, _: events.Tick5Event) -> None:
         try:
@@ -85,7 +85,8 @@ class Keeper(supervisord.Supervisor):  # type: ignore[misc]  # untyped
 
 def main(*arguments: str) -> None:
     """Becomes supervisord."""
-    (hot, *traffic), given = arguments[: arguments.index("-c")], list(arguments[arguments.index("-c") :])
+    own = arguments.index("-c")
+    (hot, *traffic), given = arguments[:own], list(arguments[own:])
     log = None
     if traffic:
         path, max_bytes, nginx_pid_file = traffic

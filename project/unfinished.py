@@ -28,5 +28,5 @@ def _open_files() -> Iterator[str]:
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(PermissionError, FileNotFoundError, ProcessLookupError):
             for number in os.listdir(process / "fd"):
-                with suppress(FileNotFoundError):
+                with suppress(OSError):  # it was closed meanwhile, or is none that has a path
                     yield os.readlink(process / "fd" / number)

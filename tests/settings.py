@@ -17,7 +17,7 @@ os.environ.update(
     SECRET_KEY="for-tests-only",
     PUBLIC_URL="http://testserver",
     DEBUG="0",
-    RETRY_REDIS_TIMEOUT="1",
+    RETRY_REDIS_TIMEOUT="1",  # the most that a site may have
     MIRROR_TALLY_SECONDS="0",  # no thread that writes while tests come and go
 )
 for name in ("RETRY_FRONT", "RETRY_INSTANCE", "STORAGE_URL", "PROMETHEUS_MULTIPROC_DIR", "ALLOWED_HOSTS"):
@@ -32,7 +32,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # As the site has it. In memory, threads that write at once would not wait for each other but fail.
     DATABASES["default"]["TEST"] = {"NAME": f"{RUNTIME_DIR}/test.sqlite3"}
 
-RETRY_REDIS_TIMEOUT = 5  # a busy machine is no outage
-SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, "retry.E015"]  # no site may wait as long
+RETRY_REDIS_TIMEOUT = 5  # more than that: a busy machine is no outage
+SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, "retry.E015"]
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

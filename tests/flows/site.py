@@ -9,7 +9,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-PATIENT_REDIS_TIMEOUT = "1"
+PATIENT_REDIS_SECONDS = "1"
 """Seconds, the most that there may be: a busy machine is no outage."""
 
 
@@ -61,7 +61,7 @@ def environment_of(data: Path, runtime: Path, port: int) -> dict[str, str]:
         "FEEDS_SCAN_SECONDS": "1",
         "FEEDS_PUSH": "1",  # though nobody else can reach this address
         "FEEDS_PUSH_COOL_SECONDS": "0",
-        "RETRY_REDIS_TIMEOUT": PATIENT_REDIS_TIMEOUT,
+        "RETRY_REDIS_TIMEOUT": PATIENT_REDIS_SECONDS,
         "API_CALLS_PER_MINUTE": "0",  # what is turned away unread shows nothing
         "DJANGO_SETTINGS_MODULE": "tests.flows.settings",
         "PYTHONUNBUFFERED": "1",

@@ -20,7 +20,7 @@ import redis
 from tests import clock
 from tests.flows.databases import OwnDatabase
 from tests.flows.families import family, kill_family, kill_holders_of_sockets, wait_until_ended
-from tests.flows.site import PATIENT_REDIS_TIMEOUT, Site, environment_of
+from tests.flows.site import PATIENT_REDIS_SECONDS, Site, environment_of
 from tests.flows.slow.events import Diary
 from tests.flows.static_files import STATIC_FILES
 from tests.flows.supervisor import supervisor
@@ -225,7 +225,7 @@ class Stack(Site):
 
     def managed(self) -> dict[str, str]:
         """The environment of commands: a busy machine is no outage to them, whatever the site is told."""
-        return {**self.environment, "PUBLIC_URL": self.base_url, "RETRY_REDIS_TIMEOUT": PATIENT_REDIS_TIMEOUT}
+        return {**self.environment, "PUBLIC_URL": self.base_url, "RETRY_REDIS_TIMEOUT": PATIENT_REDIS_SECONDS}
 
 
 def eventually(holds: Callable[[], object], seconds: float, what: str) -> None:

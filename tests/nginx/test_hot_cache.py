@@ -167,7 +167,7 @@ def test_what_a_killed_worker_was_writing_is_removed_and_what_another_writes_sta
         assert not file.exists()
     finally:
         ends.set()
-        asking.join()
+        asking.join(10)
 
 
 def test_without_an_nginx_nothing_is_forgotten(site: RunningFront, tmp_path: Path) -> None:

@@ -72,10 +72,14 @@ def test_a_setting_that_cannot_be_read(data: Path) -> None:
     assert "a setting is wrong: MAIN_WORKERS is 'many'" in refusal(data, MAIN_WORKERS="many")
 
 
-def test_what_a_killed_run_left_of_uploads_is_removed(data: Path) -> None:
-    (data / "uploads" / "held-x").mkdir(parents=True)
+def test_what_a_killed_run_left_is_removed(data: Path) -> None:
+    upload, answer = data / "uploads" / "held-x", data / "hot" / f"{'0' * 32}.0000000001"
+    upload.mkdir(parents=True)
+    answer.parent.mkdir()
+    answer.touch()
     refusal(data, MAIN_WORKERS="many")
-    assert list((data / "uploads").iterdir()) == []
+    assert not upload.exists()
+    assert not answer.exists()
 
 
 def test_settings_that_contradict_each_other(data: Path) -> None:

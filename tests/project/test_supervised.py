@@ -4,6 +4,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from supervisor import events, supervisord
 
 from project import unfinished
 from project.supervised import Keeper, TrafficLog
@@ -26,6 +27,18 @@ def test_a_log_that_cannot_be_put_aside_ends_nothing() -> None:
     one, warn = keeper()
     one.keep_bounded(Mock(spec=TrafficLog, **{"keep_bounded.side_effect": OSError("no space")}), Mock())
     assert "no space" in warn.call_args.args[0]
+
+
+def test_it_looks_after_the_hot_cache_every_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "callbacks", [])
+    monkeypatch.setattr(supervisord.Supervisor, "runforever", Mock())
+    options = Mock()
+    Keeper(tmp_path, None, options).runforever()
+    file = tmp_path / f"{'0' * 32}.0000000001"
+    file.touch()
+    events.notify(events.Tick60Event(0, None))
+    assert not file.exists()
+    options.logger.info.assert_called_once_with("what killed nginx workers were writing was removed: 1")
 
 
 def test_an_unfinished_file_that_cannot_be_removed_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
