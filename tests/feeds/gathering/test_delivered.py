@@ -1,6 +1,5 @@
 """What hubs have delivered is read in place of what the origin has; the origin is asked where that is not enough."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,7 +14,6 @@ from tests.conftest import RedisServers
 from tests.feeds.at_hubs import subscribed
 from tests.feeds.gathered import feed, gather, gathered_from, rss, scan, subscribe
 from tests.hostile.origin import Origin
-from tests.resources.fetching.fetchers import WAIT_SECONDS
 from tests.resources.mirroring.gathering.mirrored import in_a_thread
 
 pytestmark = pytest.mark.usefixtures("gathering")
@@ -43,9 +41,6 @@ async def read_once(origin: Origin, body: bytes) -> None:
     await gather()
     await in_a_thread(lambda: subscribed(row(), datetime.now(UTC) - timedelta(days=1)))()
     origin.asked.clear()
-    async with asyncio.timeout(WAIT_SECONDS):
-        while await in_a_thread(connections.client("state").zcard)("retry:claims"):  # the row tells it a moment before
-            await asyncio.sleep(0.01)
 
 
 def test_what_was_delivered_is_stored_and_the_origin_is_not_asked() -> None:
