@@ -3,12 +3,18 @@
 A bound that is measured with it is as strict on a busy machine as on a quiet one: what this process computes counts.
 """
 
+import asyncio
+from collections.abc import Awaitable
 from threading import Lock, Thread
 from time import monotonic, process_time, sleep  # as they are, whatever tests make of the module's
+from typing import TypeVar
+
+T = TypeVar("T")
 
 PULSE_SECONDS = 0.02
 STANDS_STILL_SECONDS = 0.1
 """A pulse that is late by less is nothing unusual where Python code keeps the interpreter to itself."""
+PATIENCE_SECONDS = 60
 
 
 class Pulse(Thread):
@@ -44,3 +50,12 @@ _PULSE.start()
 def seconds() -> float:
     """Seconds in which the machine ran, from a moment that is always the same."""
     return monotonic() - _PULSE.stood_still_seconds()
+
+
+async def within(limit_seconds: float, awaited: Awaitable[T]) -> T:
+    """What is awaited. Raises AssertionError or TimeoutError where it does not come in time."""
+    began = seconds()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        found = await awaited
+    assert seconds() - began < limit_seconds
+    return found

@@ -10,6 +10,7 @@ import pytest
 from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified
 from resources.fetching.requests import Fetch
 from resources.fetching.transport.client import Client
+from tests import clock
 from tests.hostile.origin import Origin, Peer, answer, head, raw, redirect
 from tests.hostile.visits import LIMITS, UNREACHED, USER_AGENT, failure, fetching_from, timed, visit
 from tests.resources.fetching.times.test_retry_after import NONSENSE
@@ -180,9 +181,8 @@ def full_port() -> Iterator[int]:
 
 def test_a_server_that_does_not_accept_has_no_connection_in_time(full_port: int) -> None:
     async def work(_: Origin, client: Client) -> None:
-        outcome = await timed(client, Fetch(f"http://127.0.0.1:{full_port}/", limits=UNREACHED))
-        assert failure(outcome) is Failure.TRANSIENT
-        assert outcome.timing.seconds < UNREACHED.head_seconds
+        fetched = client.fetch(Fetch(f"http://127.0.0.1:{full_port}/", limits=UNREACHED))
+        assert failure(await clock.within(0.9, fetched)) is Failure.TRANSIENT
 
     fetching_from(work)
 
@@ -272,7 +272,8 @@ def test_a_server_that_swallows_requests_slows_no_other_down() -> None:
         while len(origin.asked) < 100:
             await asyncio.sleep(0.01)
         async with Origin(address="127.0.0.1") as other:
-            assert isinstance(await timed(client, Fetch(other.does("/", answer()), limits=LIMITS)), Fetched)
+            fetched = clock.within(0.3, client.fetch(Fetch(other.does("/", answer()), limits=LIMITS)))
+            assert isinstance(await fetched, Fetched)
         assert not any(each.done() for each in hanging)
         for each in hanging:
             each.cancel()

@@ -102,7 +102,7 @@ def test_a_part_that_hangs_does_not_hold_up_the_answer() -> None:
 
     began = clock.seconds()
     findings = examine({"hangs": check, "works": lambda: None}, 0.2)
-    assert clock.seconds() - began < 3
+    assert clock.seconds() - began < 1
     assert (findings["hangs"]["ok"], findings["works"]["ok"]) == (False, True)
     released.set()
 

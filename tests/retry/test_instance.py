@@ -68,7 +68,7 @@ def test_a_navigation_that_waited_in_vain_gets_the_waiting_page(work: Work, sett
 def test_a_hop_past_the_budget_does_not_wait(work: Work) -> None:
     async def scene(instance: Instance) -> None:
         begin(work)
-        reply = await asyncio.wait_for(instance.answer(asked(work, hop=3), present), 5)
+        reply = await clock.within(0.5, instance.answer(asked(work, hop=3), present))
         assert reply is not None
         assert reply.status == 503
 
@@ -81,11 +81,11 @@ def test_closing_answers_everyone_with_the_same_ticket(work: Work) -> None:
         waiting = [asyncio.create_task(instance.answer(asked(work), present)) for _ in range(20)]
         await settled(instance, work)
         instance.waiting.close()
-        for reply in await asyncio.wait_for(asyncio.gather(*waiting), 5):
+        for reply in await clock.within(1, asyncio.gather(*waiting)):
             assert reply is not None
             assert reply.status == 302
             assert dict(parse_qsl(urlsplit(reply.headers["Location"]).query))["hop"] == "1"
-        late = await asyncio.wait_for(instance.answer(asked(work), present), 5)
+        late = await clock.within(0.5, instance.answer(asked(work), present))
         assert late is not None
         assert late.status == 302
 
@@ -95,7 +95,7 @@ def test_closing_answers_everyone_with_the_same_ticket(work: Work) -> None:
 @pytest.mark.parametrize("query", [b"", b"redirect=/a", b"%ff=1", b"hop=nan&retry_after=inf"])
 def test_malformed_tickets_are_refused_at_once(query: bytes) -> None:
     async def scene(instance: Instance) -> None:
-        reply = await asyncio.wait_for(instance.answer(Request("GET", query, "testserver"), present), 5)
+        reply = await clock.within(0.5, instance.answer(Request("GET", query, "testserver"), present))
         assert reply is not None
         assert reply.status == 400
         assert reply.headers["Content-Type"] == "application/problem+json"
@@ -188,7 +188,7 @@ def test_a_client_that_prefers_so_gets_a_status_address_when_its_time_is_up(work
 def test_a_client_whose_time_is_long_over_does_not_wait(work: Work) -> None:
     async def scene(instance: Instance) -> None:
         begin(work)
-        reply = await asyncio.wait_for(instance.answer(asked(work, wait=-1), present), 5)
+        reply = await clock.within(0.5, instance.answer(asked(work, wait=-1), present))
         assert reply is not None
         assert reply.status == 503
 

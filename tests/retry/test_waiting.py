@@ -54,7 +54,7 @@ def test_content_that_is_there_already_is_not_waited_for(work: Work) -> None:
         begin(work)
         content = Prepared(b"x", "image/png", 0, 60)
         connections.execute(contents.writing(KEY, content, 1, datetime.now(UTC), 0.1))
-        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 5))
+        assert is_back(await clock.within(0.9, instance.answer(asked(work), present)))
 
     play(scene)
 
@@ -70,7 +70,7 @@ def test_a_failure_sends_the_client_back_to_hear_of_it(work: Work) -> None:
     async def scene(instance: Instance) -> None:
         call = claims.finishing_failed(work.key, begin(work), PreparationError("No.", status=502), luck=0.9)
         connections.execute(call)
-        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 5))
+        assert is_back(await clock.within(0.9, instance.answer(asked(work), present)))
 
     play(scene)
 
@@ -79,7 +79,7 @@ def test_a_failure_sends_the_client_back_to_hear_of_it(work: Work) -> None:
 def test_a_done_mark_sends_the_client_back(work: Work) -> None:
     async def scene(instance: Instance) -> None:
         connections.execute(claims.finishing_stored(work.key, begin(work), 0.1))
-        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 5))
+        assert is_back(await clock.within(0.9, instance.answer(asked(work), present)))
 
     play(scene)
 
@@ -90,7 +90,7 @@ def test_who_comes_after_the_end_is_looked_for_at_once(work: Work, monkeypatch: 
 
     async def scene(instance: Instance) -> None:
         connections.execute(claims.finishing_stored(work.key, begin(work), 0.1))
-        assert is_back(await asyncio.wait_for(instance.answer(asked(work), present), 5))
+        assert is_back(await clock.within(0.5, instance.answer(asked(work), present)))
 
     play(scene)
 
@@ -116,7 +116,7 @@ def test_a_client_that_leaves_is_released_at_once(work: Work) -> None:
         waiting = asyncio.create_task(instance.answer(asked(work), receive))
         await settled(instance, work)
         leaving.set()
-        assert await asyncio.wait_for(waiting, 5) is None
+        assert await clock.within(0.5, waiting) is None
         assert instance.waiting.count == 0
 
     play(scene)
