@@ -21,6 +21,8 @@ Result = TypeVar("Result")
 MOST_REDIRECTS = 20  # as Chromium
 PATIENCE_SECONDS = 60
 AGAIN_SECONDS = 0.5
+BUSY = ('detail="waited too long"', 'detail="state unreachable"')
+"""What main says where the machine has stood still for seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,14 @@ class Visit:
         return self.status == 503 and int(self.answers[-1].headers.get("Retry-After", 0)) >= 1
 
     @property
+    def met_a_busy_main(self) -> bool:
+        """Refused by main for its own haste, wherever on the way."""
+        return self.is_honest_refusal and any(detail in self.answers[-1].cache_status for detail in BUSY)
+
+    @property
     def was_turned_away(self) -> bool:
-        """Refused before it could wait."""
-        return self.is_honest_refusal and self.statuses in ([503], [302, 503])
+        """Refused before it could wait, or by a busy main."""
+        return self.met_a_busy_main or (self.is_honest_refusal and self.statuses in ([503], [302, 503]))
 
     @property
     def slowest_of_main(self) -> float:
@@ -87,7 +94,9 @@ class Crowd:
         self._thread = Thread(target=self._loop.run_forever, name="crowd", daemon=True)
         self._tasks: set[asyncio.Task[Visit]] = set()
         self.visits: list[Visit] = []
-        """All visits, those under way included."""
+        """All visits, those under way included, but for those that were turned away."""
+        self.turned_away: list[Visit] = []
+        """Visits of patient clients, who came again."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -103,7 +112,7 @@ class Crowd:
         self._loop.close()
 
     def send(self, addresses: Sequence[str], *, patient: bool = False) -> "Future[list[Visit]]":
-        """One client for each address, all at once. Patient ones come again if they are turned away at first."""
+        """One client for each address, all at once. Patient ones come again if they are turned away."""
         return self._run(self._visit_all(addresses, patient))
 
     def insist(self, addresses: Sequence[str], seconds: float = 20) -> list[Visit]:
@@ -162,6 +171,7 @@ class Crowd:
         deadline = self._loop.time() + PATIENCE_SECONDS
         while (visit := await self._come(address)).was_turned_away and self._loop.time() < deadline:
             self.visits.remove(visit)
+            self.turned_away.append(visit)
             await asyncio.sleep(AGAIN_SECONDS)
         return visit
 
