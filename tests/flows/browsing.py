@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
 
+from tests.flows.crowd import BUSY
 from tests.flows.stack import ROOT
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
@@ -44,17 +45,28 @@ class Visit:
     """A page in the browser, and what went wrong on it."""
 
     page: Page
-    complaints: list[str] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
+    _said: list[tuple[str, str]] = field(default_factory=list)
+    _refused: set[str] = field(default_factory=set)
+
+    @property
+    def complaints(self) -> list[str]:
+        """Without those of what a busy main has refused: the page asks for it again."""
+        return [text for text, address in self._said if address not in self._refused]
 
     def watch(self) -> None:
-        self.page.on("console", lambda message: self._console(message.type, message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self._said.append((str(error), "")))
         self.page.on("request", self._request)
+        self.page.on("response", self._response)
 
-    def _console(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning"):
-            self.complaints.append(text)
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self._said.append((message.text, message.location["url"]))
+
+    def _response(self, response: Response) -> None:
+        if response.status == 503 and any(detail in response.headers.get("cache-status", "") for detail in BUSY):
+            self._refused.add(response.url)
 
     def _request(self, request: Request) -> None:
         if not request.url.startswith(("blob:", "data:")):

@@ -110,7 +110,7 @@ def _environment() -> dict[str, str]:
 def _answers(site: str) -> bool:
     try:
         return requests.get(f"{site}/primes/0", timeout=5).status_code == 404
-    except requests.ConnectionError:
+    except (requests.ConnectionError, requests.Timeout):
         return False
 
 

@@ -101,7 +101,7 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 def _answers(base_url: str) -> bool:
     try:
         return requests.get(f"{base_url}/retry_after", timeout=5).status_code == 400
-    except requests.ConnectionError:
+    except (requests.ConnectionError, requests.Timeout):
         return False
 
 

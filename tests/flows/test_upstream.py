@@ -42,7 +42,11 @@ def load(stack: Stack, crowd: Crowd, slug: str, origin: TileServer, *options: st
 def test_a_cold_tile_is_fetched_once_and_comes_after_two_redirects(
     crowd: Crowd, origin: TileServer, layer: str
 ) -> None:
-    visits = crowd.send([f"/tiles/{layer}/3/1/2.png"] * 50).result(30)
+    origin.gate.clear()
+    sent = crowd.send([f"/tiles/{layer}/3/1/2.png"] * 50)
+    eventually(lambda: [len(visit.answers) for visit in crowd.visits[-50:]] == [1] * 50, 20, "all of them wait")
+    origin.gate.set()
+    visits = sent.result(30)
     assert {visit.body for visit in visits} == {origin.tile}
     assert {tuple(visit.statuses) for visit in visits} == {(302, 302, 200)}
     assert origin.asked == ["/3/1/2.png"]

@@ -43,6 +43,7 @@ def test_a_corpus_is_stored_once_whoever_is_killed(stack: Stack, corpus: Corpus)
             stack.kill("fetch")
             killed = time.time()  # all that the dead one has begun was begun before
             stack.kill("work", children=True)
+            all_killed = time.time()
         assert sum(one["accepted"] for one in first) > BASE, "none of them was reported twice at once"
         assert sum(one.get("asked: 200", 0) for one in first) == ASKED
         settled(stack, corpus, BASE)
@@ -56,8 +57,10 @@ def test_a_corpus_is_stored_once_whoever_is_killed(stack: Stack, corpus: Corpus)
     steps = Counter(step for _, step, _ in ended.urls)
     assert {url: digest for url, _, digest in ended.urls if digest} == expects
     again = {one.path for one in corpus.asked() if one.sent and one.began < killed} & asked_since(corpus, killed)
-    # What the dead fetcher had stored is not new to who fetches it again.
-    assert BASE + LARGE - len(again) <= steps["new"] <= BASE + LARGE
+    new = Counter(digest for _, step, digest in ended.urls if step == "new")
+    assert set(new.values()) == {1}
+    # What the dead had stored, and had not written down, is not new to who settles it after them.
+    assert all(ended.blobs[digest] < all_killed for digest in contents - new.keys())
     assert steps["failed"] == FAILING
     assert {url.partition("?")[0]: digest for url, digest in ended.told if digest} == expects
     assert set(ended.blobs) == set(files(stack)) == contents
@@ -143,10 +146,12 @@ def marks(stack: Stack) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Rows of URLs: URL, step, digest; the digests of blobs; URLs as they were reported, with what lists were told."""
+    """Rows of URLs: URL, step, digest; by the digests of blobs when they were stored, in Unix seconds; URLs as they
+    were reported, with what lists were told.
+    """
 
     urls: list[tuple[str, str, str]]
-    blobs: list[str]
+    blobs: dict[str, float]
     told: list[tuple[str, str]]
 
 
@@ -157,7 +162,8 @@ def found(stack: Stack) -> Ended:
         "assert not Batch.objects.filter(finished_at=None); "
         "rows = Resource.objects.values_list('url', 'step', 'blob_digest'); "
         "items = BatchItem.objects.values_list('url', 'blob_digest'); "
-        "print(json.dumps([list(rows), list(Blob.objects.values_list('pk', flat=True)), list(items)]))"
+        "blobs = {pk: at.timestamp() for pk, at in Blob.objects.values_list('pk', 'stored_at')}; "
+        "print(json.dumps([list(rows), blobs, list(items)]))"
     )
     return Ended(*json.loads(stack.manage("shell", "--no-imports", "-c", code)))
 
