@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Thread
@@ -17,12 +17,13 @@ from yarl import URL
 from tests import clock
 
 Result = TypeVar("Result")
+Come = Callable[[str], Coroutine[Any, Any, "Visit"]]
 
 MOST_REDIRECTS = 20  # as Chromium
 PATIENCE_SECONDS = 60
 AGAIN_SECONDS = 0.5
-BUSY = ('detail="waited too long"', 'detail="state unreachable"')
-"""What main says where the machine has stood still for seconds."""
+LATE = ('detail="waited too long"', 'detail="state unreachable"')
+"""What main says where a stalled machine has kept it for seconds; the second also where `state` is away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,14 @@ class Visit:
         return self.status == 503 and int(self.answers[-1].headers.get("Retry-After", 0)) >= 1
 
     @property
-    def met_a_busy_main(self) -> bool:
-        """Refused by main for its own haste, wherever on the way."""
-        return self.is_honest_refusal and any(detail in self.answers[-1].cache_status for detail in BUSY)
+    def was_turned_away(self) -> bool:
+        """Refused before it could wait."""
+        return self.is_honest_refusal and self.statuses in ([503], [302, 503])
 
     @property
-    def was_turned_away(self) -> bool:
-        """Refused before it could wait, or by a busy main."""
-        return self.met_a_busy_main or (self.is_honest_refusal and self.statuses in ([503], [302, 503]))
+    def met_a_late_main(self) -> bool:
+        """Refused by a main that was late, or could not reach `state`, wherever on the way."""
+        return self.is_honest_refusal and any(detail in self.answers[-1].cache_status for detail in LATE)
 
     @property
     def slowest_of_main(self) -> float:
@@ -94,9 +95,7 @@ class Crowd:
         self._thread = Thread(target=self._loop.run_forever, name="crowd", daemon=True)
         self._tasks: set[asyncio.Task[Visit]] = set()
         self.visits: list[Visit] = []
-        """All visits, those under way included, but for those that were turned away."""
-        self.turned_away: list[Visit] = []
-        """Visits of patient clients, who came again."""
+        """All visits, those under way included."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -111,9 +110,12 @@ class Crowd:
         self._thread.join(10)
         self._loop.close()
 
-    def send(self, addresses: Sequence[str], *, patient: bool = False) -> "Future[list[Visit]]":
-        """One client for each address, all at once. Patient ones come again if they are turned away."""
-        return self._run(self._visit_all(addresses, patient))
+    def send(self, addresses: Sequence[str], *, patient: bool = False, lenient: bool = False) -> "Future[list[Visit]]":
+        """One client for each address, all at once. Patient ones come again if they are turned away at first; lenient
+        ones once, and only if main was late.
+        """
+        come = self._patient if patient else self._lenient if lenient else self._come
+        return self._run(self._visit_all(addresses, come))
 
     def insist(self, addresses: Sequence[str], seconds: float = 20) -> list[Visit]:
         """Asks until every client has content. Who is refused is told when to come again, and comes."""
@@ -155,8 +157,7 @@ class Crowd:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _visit_all(self, addresses: Sequence[str], patient: bool) -> list[Visit]:
-        visit = self._come_again if patient else self._come
+    async def _visit_all(self, addresses: Sequence[str], visit: Come) -> list[Visit]:
         tasks = [asyncio.create_task(visit(address)) for address in addresses]
         self._tasks.update(tasks)
         try:
@@ -167,11 +168,18 @@ class Crowd:
     async def _come(self, address: str) -> Visit:
         return await self._follow(address, "GET", {})
 
-    async def _come_again(self, address: str) -> Visit:
+    async def _lenient(self, address: str) -> Visit:
+        visit = await self._come(address)
+        if not visit.met_a_late_main:
+            return visit
+        self.visits.remove(visit)
+        await asyncio.sleep(AGAIN_SECONDS)
+        return await self._come(address)
+
+    async def _patient(self, address: str) -> Visit:
         deadline = self._loop.time() + PATIENCE_SECONDS
         while (visit := await self._come(address)).was_turned_away and self._loop.time() < deadline:
             self.visits.remove(visit)
-            self.turned_away.append(visit)
             await asyncio.sleep(AGAIN_SECONDS)
         return visit
 

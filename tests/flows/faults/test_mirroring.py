@@ -54,13 +54,15 @@ def test_a_corpus_is_stored_once_whoever_is_killed(stack: Stack, corpus: Corpus)
     assert max(one.at_once for one in corpus.asked()) == 1
     ended, expects = found(stack), expected([*base(corpus), *others(corpus)])
     contents = set(expects.values())
-    steps = Counter(step for _, step, _ in ended.urls)
-    assert {url: digest for url, _, digest in ended.urls if digest} == expects
+    steps = Counter(step for _, step, _, _ in ended.urls)
+    assert {url: digest for url, _, digest, _ in ended.urls if digest} == expects
     again = {one.path for one in corpus.asked() if one.sent and one.began < killed} & asked_since(corpus, killed)
-    new = Counter(digest for _, step, digest in ended.urls if step == "new")
+    new = Counter(digest for _, step, digest, _ in ended.urls if step == "new")
     assert set(new.values()) == {1}
     # What the dead had stored, and had not written down, is not new to who settles it after them.
-    assert all(ended.blobs[digest] < all_killed for digest in contents - new.keys())
+    left = contents - new.keys()
+    assert all(ended.blobs[digest] < all_killed for digest in left)
+    assert all(settled_at >= killed for _, _, digest, settled_at in ended.urls if digest in left)
     assert steps["failed"] == FAILING
     assert {url.partition("?")[0]: digest for url, digest in ended.told if digest} == expects
     assert set(ended.blobs) == set(files(stack)) == contents
@@ -146,11 +148,11 @@ def marks(stack: Stack) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Rows of URLs: URL, step, digest; by the digests of blobs when they were stored, in Unix seconds; URLs as they
-    were reported, with what lists were told.
+    """Rows of URLs: URL, step, digest, when it was settled; by the digests of blobs when they were stored; URLs as they
+    were reported, with what lists were told. All moments are Unix seconds, 0 where there is none.
     """
 
-    urls: list[tuple[str, str, str]]
+    urls: list[tuple[str, str, str, float]]
     blobs: dict[str, float]
     told: list[tuple[str, str]]
 
@@ -160,10 +162,11 @@ def found(stack: Stack) -> Ended:
     code = (
         "import json; from resources.mirroring.knowing.models import Batch, BatchItem, Blob, Resource; "
         "assert not Batch.objects.filter(finished_at=None); "
-        "rows = Resource.objects.values_list('url', 'step', 'blob_digest'); "
+        "rows = Resource.objects.values_list('url', 'step', 'blob_digest', 'fetched_at'); "
+        "rows = [[*row, at.timestamp() if at else 0] for *row, at in rows]; "
         "items = BatchItem.objects.values_list('url', 'blob_digest'); "
         "blobs = {pk: at.timestamp() for pk, at in Blob.objects.values_list('pk', 'stored_at')}; "
-        "print(json.dumps([list(rows), blobs, list(items)]))"
+        "print(json.dumps([rows, blobs, list(items)]))"
     )
     return Ended(*json.loads(stack.manage("shell", "--no-imports", "-c", code)))
 
