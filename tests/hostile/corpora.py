@@ -32,11 +32,17 @@ class Corpus:
 
     def __init__(self, log: Path, hosts: Sequence[str], port: str) -> None:
         self._log = log
+        self._port = port
         self._hosts = [f"{host}:{port}" for host in hosts]
 
     def url(self, host: int, path: str) -> str:
         """The path at that host, counted round."""
         return f"http://{self._hosts[host % len(self._hosts)]}{path}"
+
+    def url_of(self, path: str) -> str:
+        """That of a path which begins with its host."""
+        host, _, rest = path.partition("/")
+        return f"http://{host}:{self._port}/{rest}"
 
     def asked(self) -> list[Asked]:
         """All requests so far that have ended."""
