@@ -140,7 +140,7 @@ def test_a_button_copies_the_code(site: str, browser: Browser) -> None:
         page.goto(f"{site}/layers/jams/")
         page.evaluate(LISTEN)
         page.get_by_role("button", name="Copy: Leaflet").press("Enter")
-        page.wait_for_function("window.heard[0] === 'Copied'")
+        page.wait_for_function("() => window.heard[0] === 'Copied'")
         assert page.evaluate("navigator.clipboard.readText()") == snippet(page, "leaflet")
 
 
@@ -150,7 +150,7 @@ def test_where_the_clipboard_is_refused_the_code_is_selected(site: str, desktop:
     page.goto(f"{site}/layers/jams/")
     page.evaluate(LISTEN)
     page.get_by_role("button", name="Copy: Leaflet").click()
-    page.wait_for_function("window.heard[0] === 'Selected'")
+    page.wait_for_function("() => window.heard[0] === 'Selected'")
     assert page.evaluate("getSelection().toString()").strip() == snippet(page, "leaflet").strip()
     assert desktop.complaints == []
 
