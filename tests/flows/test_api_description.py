@@ -20,7 +20,7 @@ REFUSALS = (400, 401, 403, 404, 406, 409, 413, 414, 415, 422, 428, 431, "5xx")
 """What is told to who sends what no description allows; 5xx is another check's matter."""
 EXAMPLES = 10
 """Of each kind, for each operation."""
-MOST_SECONDS = 600
+MOST_SECONDS = 200
 SEGMENT = "a-12"
 LIKELIHOOD = 0.7
 """With which something is asked for that is there."""
@@ -113,7 +113,6 @@ def _configuration(known: Known) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.timeout(MOST_SECONDS + 60)
 def test_the_site_answers_as_its_description_says(caller: Caller, known: Known, tmp_path: Path) -> None:
     """To what fits the description, and to what does not: no call is turned away unread, and each does something."""
     (tmp_path / "schemathesis.toml").write_text(_configuration(known))

@@ -44,6 +44,8 @@ def test_a_corpus_is_stored_once_whoever_is_killed(stack: Stack, corpus: Corpus)
             killed = time.time()  # all that the dead one has begun was begun before
             stack.kill("work", children=True)
             all_killed = time.time()
+            written = written_as_new(stack)
+        assert written
         assert sum(one["accepted"] for one in first) > BASE, "none of them was reported twice at once"
         assert sum(one.get("asked: 200", 0) for one in first) == ASKED
         settled(stack, corpus, BASE)
@@ -63,6 +65,7 @@ def test_a_corpus_is_stored_once_whoever_is_killed(stack: Stack, corpus: Corpus)
     left = contents - new.keys() - {expects[corpus.url_of(path)] for path in again}
     assert all(ended.blobs[digest] < all_killed for digest in left)
     assert all(settled_at >= killed for _, _, digest, settled_at in ended.urls if digest in left)
+    assert written - {corpus.url_of(path) for path in again} <= {url for url, step, _, _ in ended.urls if step == "new"}
     assert steps["failed"] == FAILING
     assert {url.partition("?")[0]: digest for url, digest in ended.told if digest} == expects
     assert set(ended.blobs) == set(files(stack)) == contents
@@ -155,6 +158,15 @@ class Ended:
     urls: list[tuple[str, str, str, float]]
     blobs: dict[str, float]
     told: list[tuple[str, str]]
+
+
+def written_as_new(stack: Stack) -> set[str]:
+    """The URLs whose content was new, as far as that is written down."""
+    code = (
+        "import json; from resources.mirroring.knowing.models import Resource; "
+        "print(json.dumps(list(Resource.objects.filter(step='new').values_list('url', flat=True))))"
+    )
+    return set(json.loads(stack.manage("shell", "--no-imports", "-c", code)))
 
 
 def found(stack: Stack) -> Ended:
