@@ -16,7 +16,8 @@ from ..outcomes import Failure, Timing
 from ..requests import Fetch
 
 TICK_SECONDS = 0.05
-"""How late a fetch may end; a tick later where the event loop stood still just then: what has come is read first."""
+"""A fetch ends one or two of these after its moment: it is looked at twice, and what has come is read in between, even
+where the event loop stood still."""
 
 
 class Watch:
@@ -25,7 +26,7 @@ class Watch:
     def __init__(self) -> None:
         self._paces: set[Pace] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._has_put_off = False
+        self._overdue: set[Pace] = set()
 
     def add(self, pace: "Pace") -> None:
         self._paces.add(pace)
@@ -39,16 +40,13 @@ class Watch:
         self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._look)
 
     def _look(self) -> None:
-        assert self._timer is not None
-        due, self._timer = self._timer.when(), None
-        if not self._paces:
-            return
-        self._wait()  # first: who is called below may raise
+        self._timer = None
         now = asyncio.get_running_loop().time()
-        self._has_put_off = now > due + TICK_SECONDS and not self._has_put_off
-        if self._has_put_off:
-            return
-        for pace in [pace for pace in self._paces if pace.until <= now]:
+        due = {pace for pace in self._paces if pace.until <= now}
+        for_the_second_time, self._overdue = due & self._overdue, due
+        if self._paces:
+            self._wait()  # first: who is called below may raise
+        for pace in for_the_second_time:
             if not pace.goes_on_slowly(now):
                 self._paces.discard(pace)
                 pace.end()
