@@ -92,7 +92,7 @@ def _blob(found: Found) -> Blob:
 
 
 def _with_steps(batch: Sequence[Outcome], blobs: Mapping[str, Blob]) -> list[Outcome]:
-    """A body is new if the row of its blob is the one that was just written."""
+    """A body is new if the row of its blob is the one that was just written, by its microsecond and its machine."""
     stayed = {one.blob_digest for one in batch if isinstance(one, Lost) and one.blob_digest}
     there = set(Blob.objects.filter(pk__in=stayed).values_list("pk", flat=True)) if stayed else stayed
     told: list[Outcome] = []

@@ -1,7 +1,7 @@
 """Two processes store the same content at the same moment: real processes, real files, a real database."""
 
 import multiprocessing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from multiprocessing.synchronize import Barrier
 
@@ -15,6 +15,7 @@ from resources.mirroring.writing.writer import Writer
 
 PROCESSES, CONTENTS = 2, 15
 PATIENCE_SECONDS = 60
+AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 pytestmark = pytest.mark.usefixtures("mirroring")
 
@@ -28,7 +29,7 @@ def digest_of(number: int) -> str:
 
 
 def store_all(process: int, together: Barrier) -> None:
-    """Keeps the bytes and writes the rows of each content, always with the other process."""
+    """Keeps the bytes and writes the rows of each content, always with the other process, a microsecond apart."""
     writer = Writer()
     for number in range(CONTENTS):
         url = f"https://example.org/{process}/{number}"
@@ -37,7 +38,7 @@ def store_all(process: int, together: Barrier) -> None:
         name = blobs.keep(body_of(number), digest)
         contents = Contents(digest, size, "text/plain", None, None, name)
         source = Source(sha256(url.encode()).hexdigest(), url, "example.org")
-        writer.write(Found(source, digest, datetime.now(UTC), contents=contents))
+        writer.write(Found(source, digest, AT + timedelta(microseconds=process), contents=contents))
     writer.join()
 
 
