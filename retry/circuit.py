@@ -25,9 +25,12 @@ class Breaker:
             self._open_until = now + self.rest_seconds  # this caller tries; the others rest on
             return True
 
-    def failed(self, now: float) -> None:
+    def failed(self, now: float) -> bool:
+        """Opens it, or keeps it open; whether it was closed until now."""
         with self._lock:
+            was_closed = not self._open_until
             self._open_until = now + self.rest_seconds
+            return was_closed
 
     def succeeded(self) -> None:
         self._open_until = 0.0

@@ -4,6 +4,7 @@ Web processes fail fast, behind one circuit breaker per process and server; work
 because what they hold has been paid for.
 """
 
+import logging
 import time
 from collections.abc import Callable, Generator, Sequence
 from functools import cache
@@ -31,6 +32,8 @@ PATIENT_RETRIES = 6  # 0.5 + 1 + 2 + 2 + 2 + 2 s: longer than a restart of the s
 Clients = dict[Server, "redis.asyncio.Redis"]
 
 BREAKERS: dict[Server, Breaker] = {"state": Breaker(), "cache": Breaker()}
+
+_log = logging.getLogger("tarry.stores")
 
 
 def url(server: Server) -> str:
@@ -73,7 +76,7 @@ def execute(call: Call) -> Reply:
     try:
         reply = _execute(client(call.server), call)
     except RedisError as error:
-        breaker.failed(time.monotonic())
+        _failed(call.server, error)
         raise StoreUnavailable(f"{call.server}: {error}") from error
     breaker.succeeded()
     return reply
@@ -158,10 +161,15 @@ async def execute_all(
         if all(isinstance(reply, RedisError) for reply in replies):
             _none_refused(replies)
     except (RedisError, OSError) as error:
-        breaker.failed(time.monotonic())
+        _failed(server, error)
         raise StoreUnavailable(f"{server}: {error}") from error
     breaker.succeeded()
     return [StoreUnavailable(f"{server}: {reply}") if isinstance(reply, RedisError) else reply for reply in replies]
+
+
+def _failed(server: Server, error: Exception) -> None:
+    if BREAKERS[server].failed(time.monotonic()):
+        _log.warning("a store failed", extra={"store": server, "error": str(error)})
 
 
 @cache

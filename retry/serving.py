@@ -1,5 +1,6 @@
 """Serve or defer: what main does for a key. It never waits for content and never prepares it."""
 
+import logging
 import random
 from collections.abc import Callable
 from typing import TypeVar
@@ -16,6 +17,8 @@ from .tickets import MAX_REDIRECT_CHARACTERS, is_key, is_way_back
 from .work import Work
 
 Response = TypeVar("Response")
+
+_log = logging.getLogger("tarry.serving")
 
 
 def serve_or_defer(
@@ -99,7 +102,9 @@ def _refreshes_early(content: Content, content_key: str) -> bool:
 def _hand_over(work: Work, action: HandOver, lane: str) -> None:
     try:
         lanes.publish(work.task, work.key, action.token, work.arguments, lane)
-    except QueueUnavailable:
+    except QueueUnavailable as error:
+        if error.retry_seconds is None:
+            _log.warning("not handed over", extra={"work": work.key, "error": str(error)})
         if action.ours:  # else its first copy is still in a lane
             connections.execute(claims.abandoning(work.key, action.token))
         raise

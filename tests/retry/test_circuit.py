@@ -29,3 +29,10 @@ def test_success_closes_it() -> None:
     breaker.succeeded()
     assert breaker.allows(11.0)
     assert breaker.allows(11.0)
+
+
+def test_who_opens_it_is_told_so() -> None:
+    breaker = Breaker(rest_seconds=1)
+    assert [breaker.failed(now) for now in (10.0, 10.1, 11.2)] == [True, False, False]
+    breaker.succeeded()
+    assert breaker.failed(12.0)

@@ -1,9 +1,14 @@
 """Connections to Redis."""
 
+import asyncio
+from collections.abc import Callable
+
 import pytest
+from pytest_django import Settings
 from redis.asyncio.connection import Connection
 
-from retry import connections
+from retry import claims, connections
+from retry.errors import StoreUnavailable
 
 
 @pytest.mark.parametrize(
@@ -17,3 +22,27 @@ from retry import connections
 def test_commands_are_packed_as_redis_py_packs_them(command: tuple[str]) -> None:
     packed = connections.async_client("state").connection_pool.connection_class.pack_command(Connection(), *command)
     assert b"".join(packed) == b"".join(Connection().pack_command(*command))
+
+
+def ask() -> None:
+    connections.execute(claims.looking("anything"))
+
+
+def ask_asynchronously() -> None:
+    async def ask() -> None:
+        await connections.execute_all(connections.async_client("state"), "state", [claims.looking("anything")])
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("ask", [ask, ask_asynchronously])
+def test_a_server_that_fails_is_told_of_once(
+    ask: Callable[[], None], settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.REDIS_URL = "unix:///nowhere/state.sock"
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            ask()
+    (record,) = caplog.records
+    assert (record.message, record.store) == ("a store failed", "state")  # type: ignore[attr-defined]
+    assert "/nowhere/state.sock" in record.error  # type: ignore[attr-defined]

@@ -266,8 +266,8 @@ def test_without_the_cache_the_answer_is_503(work: Work, servers: RedisServers, 
     assert queued(servers) == 0
 
 
-def test_without_the_broker_no_claim_is_left(
-    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+def test_without_the_broker_no_claim_is_left_and_the_log_says_why(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError("refused")
@@ -275,6 +275,7 @@ def test_without_the_broker_no_claim_is_left(
     monkeypatch.setattr("celery.current_app.send_task", lambda *_, **__: refuse())
     assert ask(work).status_code == 503
     assert not servers.state.client.exists(f"retry:claim:{work.key}")
+    assert [(record.message, record.work) for record in caplog.records] == [("not handed over", work.key)]  # type: ignore[attr-defined]
 
 
 def test_a_lane_that_is_closed_for_so_long_is_told_of(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
