@@ -14,19 +14,6 @@ class BrokerOptions:
     publish_retry: bool
 
 
-# A web process must not wait: by default a silent broker would hold a publish for ever. While threads wait for
-# it, others wait for a thread: a request takes up to twice this, and what Redis' other calls may take.
-FAIL_FAST = BrokerOptions(
-    transport_options={
-        "socket_timeout": 0.3,
-        "socket_connect_timeout": 0.3,
-        "max_retries": 0,
-        "retry_on_timeout": False,
-    },
-    connection_timeout_seconds=0.3,
-    publish_retry=False,
-)
-
 # A worker waits until the broker is back.
 PATIENT = BrokerOptions(
     transport_options={
@@ -38,6 +25,24 @@ PATIENT = BrokerOptions(
     connection_timeout_seconds=5,
     publish_retry=True,
 )
+
+
+def fail_fast(seconds: float) -> BrokerOptions:
+    """For web processes, which must not wait: by default a silent broker would hold a publish for ever.
+
+    While threads wait for it, others wait for a thread: a request takes up to twice this, and what Redis' other calls
+    may take.
+    """
+    return BrokerOptions(
+        transport_options={
+            "socket_timeout": seconds,
+            "socket_connect_timeout": seconds,
+            "max_retries": 0,
+            "retry_on_timeout": False,
+        },
+        connection_timeout_seconds=seconds,
+        publish_retry=False,
+    )
 
 
 def broker_url(redis_url: str) -> str:

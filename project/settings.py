@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import django_stubs_ext
 
 from . import schedule
-from .brokers import FAIL_FAST, broker_url
+from .brokers import broker_url, fail_fast
 from .environment import Environment
 from .logs import LEVELS, logging_configuration
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
@@ -377,10 +377,11 @@ STATIC_ROOT = _data.static
 
 # Celery
 CELERY_BROKER_URL = broker_url(REDIS_URL)
-CELERY_BROKER_TRANSPORT_OPTIONS = FAIL_FAST.transport_options
-CELERY_BROKER_CONNECTION_TIMEOUT = FAIL_FAST.connection_timeout_seconds
+_publishing = fail_fast(RETRY_REDIS_TIMEOUT)
+CELERY_BROKER_TRANSPORT_OPTIONS = _publishing.transport_options
+CELERY_BROKER_CONNECTION_TIMEOUT = _publishing.connection_timeout_seconds
 CELERY_BROKER_CONNECTION_RETRY = False
-CELERY_TASK_PUBLISH_RETRY = False
+CELERY_TASK_PUBLISH_RETRY = _publishing.publish_retry
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "work"
 CELERY_TASK_TIME_LIMIT = int(RETRY_MAX_PREPARE_SECONDS) + 30  # a last resort: preparations have a limit of their own
