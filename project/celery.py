@@ -7,6 +7,8 @@ from typing import Any
 from celery import Celery, signals
 from django.conf import settings
 
+from resources.parents import end_with
+
 from . import workers
 from .brokers import PATIENT
 
@@ -35,6 +37,13 @@ def _wait_for_the_broker(**_: Any) -> None:
         broker_channel_error_retry=True,  # a broker that refuses to write, as with a full disk, is away as well
         task_publish_retry=PATIENT.publish_retry,
     )
+
+
+@signals.celeryd_init.connect
+def _end_embedded_beat_with_its_worker(**_: Any) -> None:
+    """Beat inside a worker is a process of its own: of a worker that is killed it would go on beside the next one's."""
+    worker = os.getpid()
+    signals.beat_embedded_init.connect(lambda **_: end_with(worker), weak=False)
 
 
 @signals.heartbeat_sent.connect

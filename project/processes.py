@@ -32,6 +32,7 @@ class Plan:
     paint_workers: int = 2
     retry_timeout_seconds: float = 25
     launcher: tuple[str, ...] = ()
+    worker_launcher: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
     listening: tuple[str, ...] = ()
 
@@ -115,7 +116,7 @@ def _worker(
     plan: Plan, name: str, queues: tuple[str, ...], concurrency: int, *options: str, scheduled: tuple[str, ...] = ()
 ) -> Process:
     command = (
-        *plan.launcher,
+        *plan.worker_launcher,  # where supervisord is gone `state` is: a task would wait for it, and TERM for the task
         *scheduled,
         *(plan.python, "-m", "celery", "-A", "project", "--quiet", "worker"),
         *("--queues", ",".join(queues), "--concurrency", str(concurrency), "--hostname", f"{name}@%h"),

@@ -162,7 +162,8 @@ def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str],
         cache_max_bytes=settings.CACHE_MAX_BYTES,
         paint_workers=settings.PAINT_WORKERS,
         retry_timeout_seconds=settings.DEFAULT_RETRY_TIMEOUT,
-        launcher=starting.launcher(),
+        launcher=starting.launcher("TERM"),
+        worker_launcher=starting.launcher("KILL"),
         idle=starting.idle(),
         listening=tuple(filter(None, (f"{settings.LISTEN}:{settings.PORT}", waiting.listen))),
     )
@@ -186,7 +187,7 @@ def _traffic() -> list[str]:
 def _announce(data: DataDirectory) -> None:
     """Leaves a child that says when the site is ready. supervisord could not: it owns no terminal."""
     print(f"Starting Tarry on {_address()} (logs: {data.logs})", flush=True)
-    subprocess.Popen([*starting.launcher(), sys.executable, "-m", "project.announce", _address(), str(data.logs)])
+    subprocess.Popen([*starting.launcher("TERM"), sys.executable, "-m", "project.announce", _address(), str(data.logs)])
 
 
 def _address() -> str:

@@ -48,10 +48,12 @@ def tool(name: str) -> str:
     return found
 
 
-def launcher() -> tuple[str, ...]:
-    """A command prefix that ends a process when supervisord is gone, where the system has it (util-linux)."""
+def launcher(signal: str) -> tuple[str, ...]:
+    """A command prefix that has a process sent TERM or KILL when its parent is gone, where the system has it
+    (util-linux).
+    """
     setpriv = shutil.which("setpriv")
-    return (setpriv, "--pdeathsig", "TERM") if setpriv else ()
+    return (setpriv, "--pdeathsig", signal) if setpriv else ()
 
 
 def idle() -> tuple[str, ...]:

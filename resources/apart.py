@@ -4,7 +4,6 @@ The child imports nothing of Django. `python -m MODULE BYTES PARENT` is its side
 `serve`. It does one thing after the other, and ends with the process that started it.
 """
 
-import ctypes
 import json
 import os
 import resource
@@ -17,10 +16,11 @@ from pathlib import Path
 from threading import Event, Lock, Timer
 from typing import IO, Any
 
+from .parents import end_with
+
 ROOT = Path(__file__).resolve().parents[1]
 IDLE_SECONDS = 60.0
 CHUNK_BYTES = 1024 * 1024
-PR_SET_PDEATHSIG = 1
 
 _ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "1",  # threads of decoders share one
@@ -170,7 +170,8 @@ def _read(pipe: IO[bytes]) -> Message | None:
 
 def serve(memory_bytes: int, parent: int, do: Callable[[Message], Message]) -> None:
     """The child's side: does what it is asked, within limits that are set first, until its parent closes the pipe."""
-    _end_with(parent)
+    _finish_alone()
+    end_with(parent)  # elsewhere than on Linux the pipe ends it
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes if most < 0 else min(memory_bytes, most), most))
     orders, replies = sys.stdin.buffer, sys.stdout.buffer
@@ -180,11 +181,7 @@ def serve(memory_bytes: int, parent: int, do: Callable[[Message], Message]) -> N
         replies.flush()
 
 
-def _end_with(parent: int) -> None:
-    """Has the system end this process when the thread that started it ends. Linux only; elsewhere the pipe does."""
+def _finish_alone() -> None:
+    """A worker that is stopped finishes what it does, with this."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # a worker that is stopped finishes what it does
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before
-        sys.exit("the process that asked for this is gone")
+        signal.signal(number, signal.SIG_IGN)

@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from tests.flows.crowd import Crowd
@@ -51,6 +52,15 @@ def test_an_interrupt_answers_everyone_and_ends_everything(stack: Stack, crowd: 
 
 def test_a_closed_terminal_ends_everything(stack: Stack) -> None:
     assert stack.shut_down(signal.SIGHUP, END_SECONDS) == []
+
+
+def test_no_beat_goes_on_beside_that_of_the_next_worker(stack: Stack) -> None:
+    worker = psutil.Process(stack.pid("work"))
+    eventually(worker.children, 20, "beat is there")
+    beat = worker.children()
+    worker.kill()
+    assert psutil.wait_procs(beat, 10)[1] == []
+    stack.wait_until_healthy()
 
 
 def test_nothing_outlives_a_process_manager_that_is_killed(stack: Stack) -> None:

@@ -111,8 +111,12 @@ def test_instances_stop_before_the_servers_they_need() -> None:
 
 
 def test_every_process_ends_with_supervisord_where_the_system_can_do_it() -> None:
-    launcher = ("setpriv", "--pdeathsig", "TERM")
-    assert all(process.command[:3] == launcher for process in processes(replace(PLAN, launcher=launcher)))
+    to_term, to_kill = ("setpriv", "--pdeathsig", "TERM"), ("setpriv", "--pdeathsig", "KILL")
+    found = named(replace(PLAN, launcher=to_term, worker_launcher=to_kill))
+    workers = {"paint-now", "paint-refresh", "paint-warm", "work"}
+    assert {name: process.command[:3] for name, process in found.items()} == {
+        name: to_kill if name in workers else to_term for name in found
+    }
 
 
 def test_supervisord_is_told_every_command_as_it_is() -> None:

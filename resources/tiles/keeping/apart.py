@@ -4,7 +4,6 @@ The child imports nothing of Django. `python -m resources.tiles.keeping.apart FO
 is its side. It ends with the process that started it.
 """
 
-import ctypes
 import math
 import os
 import pickle
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, cast
 
+from ...parents import end_with
 from ..errors import LayerError, SpeedsError
 from ..marking import changing, shapes
 from ..reading import geojson, speeds
@@ -33,8 +33,6 @@ TOO_LARGE = "The file is too large for this machine: reading it takes more memor
 
 WAIT_SECONDS = 2.0
 """How long a file waits for its turn to be read, while its thread could serve others."""
-
-PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +197,7 @@ def run_apart(job: Job, allowance: Allowance) -> object:
 
 def _main(folder: Path, memory_bytes: int, cpu_seconds: int, parent: int) -> None:
     """Runs the job, within limits that are set first: else the system would end some other process for memory."""
-    _end_with(parent)
+    end_with(parent)  # elsewhere than on Linux the limits do
     _limit(resource.RLIMIT_AS, memory_bytes)
     _limit(resource.RLIMIT_CPU, cpu_seconds)
     try:
@@ -207,14 +205,6 @@ def _main(folder: Path, memory_bytes: int, cpu_seconds: int, parent: int) -> Non
     except MemoryError:
         outcome = pickle.dumps(LayerError(TOO_LARGE))
     (folder / "outcome").write_bytes(outcome)
-
-
-def _end_with(parent: int) -> None:
-    """Has the system end this process when the thread that started it ends. Linux only; elsewhere the limits do."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before
-        sys.exit("the process that asked for this is gone")
 
 
 def _limit(what: int, amount: int) -> None:
