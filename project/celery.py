@@ -7,7 +7,7 @@ from typing import Any
 from celery import Celery, signals
 from django.conf import settings
 
-from resources.parents import end_with
+from resources import parents
 
 from . import workers
 from .brokers import PATIENT
@@ -43,7 +43,7 @@ def _wait_for_the_broker(**_: Any) -> None:
 def _end_embedded_beat_with_its_worker(**_: Any) -> None:
     """Beat inside a worker is a process of its own: of a worker that is killed it would go on beside the next one's."""
     worker = os.getpid()
-    signals.beat_embedded_init.connect(lambda **_: end_with(worker), weak=False)
+    signals.beat_embedded_init.connect(lambda **_: parents.end_with(worker), weak=False)
 
 
 @signals.heartbeat_sent.connect

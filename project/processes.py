@@ -116,7 +116,7 @@ def _worker(
     plan: Plan, name: str, queues: tuple[str, ...], concurrency: int, *options: str, scheduled: tuple[str, ...] = ()
 ) -> Process:
     command = (
-        *plan.worker_launcher,  # where supervisord is gone `state` is: a task would wait for it, and TERM for the task
+        *plan.worker_launcher,  # with supervisord its `state` is gone: a task would wait for it, and TERM for the task
         *scheduled,
         *(plan.python, "-m", "celery", "-A", "project", "--quiet", "worker"),
         *("--queues", ",".join(queues), "--concurrency", str(concurrency), "--hostname", f"{name}@%h"),

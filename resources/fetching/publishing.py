@@ -67,8 +67,10 @@ def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument],
         if is_left_alone(found):
             connections.run(frontier.remove(job.key, job.wish.id))
             raise QueueUnavailable("Its origin is left alone for now.", retry_seconds=found.closed_seconds)
-    except (StoreUnavailable, ValueError) as error:
+    except StoreUnavailable as error:
         raise QueueUnavailable(f"The lane {lane} does not take work: {error}") from error
+    except ValueError as error:  # which has the URL, and that may hold secrets: this is logged
+        raise QueueUnavailable(f"The lane {lane} does not take work: No host in its URL.") from error
 
 
 def publish_all(orders: Sequence[Order]) -> list[Enqueued | Joined | Full | None]:

@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from tests.flows.crowd import Crowd
+from tests.flows.families import wait_until_ended
 from tests.flows.slow.wishes import Wish
 from tests.flows.stack import Stack, eventually
 
@@ -59,8 +60,8 @@ def test_no_beat_goes_on_beside_that_of_the_next_worker(stack: Stack) -> None:
     eventually(worker.children, 20, "beat is there")
     beat = worker.children()
     worker.kill()
-    assert psutil.wait_procs(beat, 10)[1] == []
-    stack.wait_until_healthy()
+    assert wait_until_ended(beat, 10) == []
+    eventually(lambda: stack.pid("work") != worker.pid and len(stack.pids("work")) > 1, 20, "the next one has a beat")
 
 
 def test_nothing_outlives_a_process_manager_that_is_killed(stack: Stack) -> None:

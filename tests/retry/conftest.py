@@ -9,11 +9,16 @@ from retry.work import Work
 from tests.conftest import RedisServers
 
 
-@pytest.fixture(autouse=True)
-def _closed_breakers() -> Iterator[None]:
-    yield
+def close_breakers() -> None:
     for breaker in BREAKERS.values():
         breaker.succeeded()
+
+
+@pytest.fixture(autouse=True)
+def _closed_breakers() -> Iterator[None]:
+    close_breakers()
+    yield
+    close_breakers()
 
 
 @pytest.fixture
