@@ -16,7 +16,7 @@ from feeds.readings import NoFeed, Question, Reading
 from resources.apart import Allowance
 from resources.fetching.outcomes import Body
 from retry.standings import Done, Failed
-from tests.feeds.gathered import conditional, due_again, feed, gather, gathered_from, rss, scan, subscribe
+from tests.feeds.gathered import conditional, due_again, feed, gather, gathered_from, in_hand, rss, scan, subscribe
 from tests.hostile.origin import Origin, answer, redirect
 from tests.resources.fetching.fetchers import WAIT_SECONDS, content, ended, fetching, want
 from tests.resources.mirroring.gathering.mirrored import in_a_thread
@@ -137,7 +137,7 @@ def test_a_page_that_announces_feeds_is_replaced_by_the_first_which_is_fetched_a
         page = b"<!doctype html><link rel=alternate type=application/rss+xml href=/feed.xml title=News>"
         origin.does("/feed.xml", feed(rss("one")))
         await in_a_thread(subscribe)(origin.does("/", answer(body=page)), "a")
-        await gather()
+        await gather(lambda: row("a").url == origin.url("/feed.xml") and not in_hand())
         await gather()
         assert origin.targets == ["/", "/feed.xml"]
 

@@ -61,7 +61,7 @@ def test_101_the_hub_of_a_page_tells_of_the_feed_that_the_page_announces(hub: Hu
         itself = origin.url("/blog")
         origin.does("/feed", feed(rss("one")))
         await in_a_thread(subscribe)(origin.does("/blog", html(page(hub.url, itself))), "a", subscriber_count=1)
-        await gather()
+        await gather(lambda: Feed.objects.filter(url=origin.url("/feed")).exists() and not in_hand())
         await gather(lambda: Entry.objects.exists() and not in_hand())
         await in_a_thread(lambda: Entry.objects.update(happened_at=datetime.now(UTC)))()
         await scanned(lambda: known(hub) == {itself})
