@@ -64,5 +64,7 @@ def test_no_beat_goes_on_beside_that_of_the_next_worker(stack: Stack) -> None:
     eventually(lambda: stack.pid("work") != worker.pid and len(stack.pids("work")) > 1, 20, "the next one has a beat")
 
 
-def test_nothing_outlives_a_process_manager_that_is_killed(stack: Stack) -> None:
+def test_nothing_outlives_a_process_manager_that_is_killed_not_even_work(stack: Stack, crowd: Crowd, name: str) -> None:
+    crowd.send([f"/slow/{name}?gated=1"])
+    stack.wait_for(name)
     assert stack.shut_down(signal.SIGKILL, END_SECONDS) == []

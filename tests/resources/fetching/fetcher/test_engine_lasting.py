@@ -238,7 +238,7 @@ def test_jobs_are_kept_while_they_are_in_flight(settings: Settings, servers: Red
             token = await want(work)
             while not origin.targets:
                 await asyncio.sleep(0.01)
-            await asyncio.sleep(4)  # longer than a lease
+            await asyncio.sleep(6)  # two leases
             assert servers.state.client.zcard("fetch:leases") == 1
             go.set()
             assert isinstance(await ended(work), standings.Done)
