@@ -1,10 +1,10 @@
 # make run     the whole site on http://127.0.0.1:8000, Ctrl-C ends it
 # make test    all tests; DB=postgres: those that use the database, on a private PostgreSQL
 # make check   style, types, import contracts, migrations, settings
-# make audit   whether known weaknesses are in what is installed; asks the network
+# make audit   looks for known weaknesses in the installed packages; asks the network
 # make bench   benchmarks
 # make chaos   the whole site under fire, for ten minutes at the most: docs/reliability.md
-# make clean   removes what was installed or generated here, not the data
+# make clean   removes installed and generated files, not the data
 export PORT ?= 8000
 export DATA_DIR ?= ./var
 export DEMO ?= 1
@@ -13,7 +13,7 @@ DB ?= sqlite
 
 # Not PYTHON, which setup.sh takes from the environment: make would replace it.
 python := .venv/bin/python
-pytest := $(if $(filter postgres,$(DB)),$(python) -m tests.with_postgres) $(python) -m pytest
+pytest := $(if $(filter postgres,$(DB)),$(python) -m tests.support.postgres) $(python) -m pytest
 # Tests and checks must not depend on what `make run` would use.
 ALONE := env -u PORT -u DATA_DIR -u DEMO -u SMALL -u DATABASE_URL
 PRODUCTION := $(ALONE) SECRET_KEY=$$(head -c 48 /dev/urandom | base64 -w 0) PUBLIC_URL=https://tarry.example \
@@ -42,7 +42,7 @@ check: setup
 	$(PRODUCTION) $(python) manage.py makemigrations --check --dry-run
 	$(PRODUCTION) $(python) manage.py check --deploy --fail-level WARNING
 
-# What cannot be asked about is a failure: no answer is no good news.
+# A package without an answer is a failure.
 audit: setup
 	$(python) -m pip_audit --strict --disable-pip --no-deps --progress-spinner off -r requirements.txt -r requirements-dev.txt
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes .venv with the pinned packages, and installs what is missing of the system.
-#   ./setup.sh         what `make run` needs
-#   ./setup.sh --dev   and what tests, checks and benchmarks need; DB=postgres: PostgreSQL too
-# Run again it does only what changed. It never starts, stops or configures a service of the system.
+# Makes .venv with the pinned packages, and installs missing packages of the system.
+#   ./setup.sh         packages for `make run`
+#   ./setup.sh --dev   and those for tests, checks and benchmarks; DB=postgres: PostgreSQL too
+# A second run does only new changes. It never starts, stops or configures a service of the system.
 set -euo pipefail
 cd "$(dirname "$0")"
 

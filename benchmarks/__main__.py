@@ -8,97 +8,66 @@ from collections.abc import Callable, Iterator
 
 import psutil
 
-from benchmarks import (
-    blobs,
-    cached,
-    changes,
-    cold,
-    combined,
-    feed_reading,
-    fetcher,
-    fetchers,
-    fetching,
-    frontier,
-    herd,
-    idle,
-    interactive,
-    isolation,
-    memory,
-    mirroring,
-    misses,
-    ordering,
-    overload,
-    painting,
-    pings,
-    prewarming,
-    priority,
-    redirects,
-    scan,
-    seeding,
-    single_flight,
-    soak,
-    swallowing,
-    traffic,
-    wake,
-    yielding,
-)
-from benchmarks.figures import Figure, Note
-from benchmarks.growth import feeds as growth_feeds
-from benchmarks.growth import segments as growth_segments
-from benchmarks.growth import urls as growth_urls
-from benchmarks.growth import waiting as growth_waiting
-from benchmarks.limits import raise_file_limit
-from benchmarks.peers import cached as peers_cached
-from benchmarks.peers import cold as peers_cold
-from benchmarks.peers import files as peers_files
-from benchmarks.peers import herd as peers_herd
-from benchmarks.peers import isolation as peers_isolation
+from .feeds import combined_feed, order, parser, pings, scan
+from .fetch import client, fetcher, fetchers, frontier, slow_domain
+from .figures import Figure, Note
+from .growth import feeds, segments, urls, waiting_crowds
+from .machine import raise_file_limit
+from .mirror import ingest
+from .peers import cached, cold, files, herd, isolation
+from .redirects import matrix
+from .serving import blobs, idle, memory, misses, overload, single_flight, soak, traffic, wake
+from .serving import cached as serving_cached
+from .serving import cold as serving_cold
+from .serving import herd as serving_herd
+from .serving import isolation as serving_isolation
+from .tiles import changes, courtesy, interactive, painter, prewarm, priority, seed
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Figure | Note]]] = {
-    "cached": cached.measure,
+    "cached": serving_cached.measure,
     "blobs": blobs.measure,
-    "cold": cold.measure,
+    "cold": serving_cold.measure,
     "memory": memory.measure,
     "wake": wake.measure,
-    "herd": herd.measure,
-    "isolation": isolation.measure,
+    "herd": serving_herd.measure,
+    "isolation": serving_isolation.measure,
     "priority": priority.measure,
     "single_flight": single_flight.measure,
     "misses": misses.measure,
     "overload": overload.measure,
     "idle": idle.measure,
-    "painting": painting.measure,
+    "painting": painter.measure,
     "changes": changes.measure,
     "traffic": traffic.measure,
-    "prewarming": prewarming.measure,
-    "seeding": seeding.measure,
-    "yielding": yielding.measure,
-    "fetching": fetching.measure,
+    "prewarming": prewarm.measure,
+    "seeding": seed.measure,
+    "yielding": courtesy.measure,
+    "fetching": client.measure,
     "fetcher": fetcher.measure,
     "fetchers": fetchers.measure,
-    "swallowing": swallowing.measure,
+    "swallowing": slow_domain.measure,
     "interactive": interactive.measure,
     "frontier": frontier.measure,
-    "ordering": ordering.measure,
-    "combined": combined.measure,
+    "ordering": order.measure,
+    "combined": combined_feed.measure,
     "scan": scan.measure,
-    "mirroring": mirroring.measure,
-    "feed_reading": feed_reading.measure,
+    "mirroring": ingest.measure,
+    "feed_reading": parser.measure,
     "pings": pings.measure,
 }
 
 ON_REQUEST: dict[str, Callable[[], Iterator[Figure | Note]]] = {
-    "redirects": redirects.measure,
+    "redirects": matrix.measure,
     "soak": soak.measure,
-    "peers_cached": peers_cached.measure,
-    "peers_isolation": peers_isolation.measure,
-    "peers_herd": peers_herd.measure,
-    "peers_cold": peers_cold.measure,
-    "peers_files": peers_files.measure,
-    "growth_waiting": growth_waiting.measure,
-    "growth_segments": growth_segments.measure,
-    "growth_feeds": growth_feeds.measure,
-    "growth_urls": growth_urls.measure,
+    "peers_cached": cached.measure,
+    "peers_isolation": isolation.measure,
+    "peers_herd": herd.measure,
+    "peers_cold": cold.measure,
+    "peers_files": files.measure,
+    "growth_waiting": waiting_crowds.measure,
+    "growth_segments": segments.measure,
+    "growth_feeds": feeds.measure,
+    "growth_urls": urls.measure,
 }
 """Run only when they are named: they need what is not installed here, or take long, and have no bound."""
 
@@ -118,7 +87,7 @@ def main() -> None:
 
 
 def _missed(name: str) -> bool:
-    """Runs one and prints what it says; whether it missed a bound or failed."""
+    """Runs one and prints its figures. Returns True if it missed a bound or failed."""
     print(f"\n{name}", flush=True)
     began, stolen, missed = time.monotonic(), _stolen(), False
     try:

@@ -1,4 +1,4 @@
-"""What a benchmark says: figures, some of them with a bound. PURE."""
+"""Figures of a benchmark, some of them with a bound. PURE."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -9,7 +9,7 @@ __all__ = ["Figure", "Note", "median", "percentile"]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line that is read, not judged: what was scaled down, which rounds a median comes from."""
+    """A line that is read, not judged: a scaled-down number, the rounds of a median."""
 
     text: str
 

@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Runs it to its end. What it leaves behind is collected after that."""
+    """Runs it to its end. Its leftovers are collected after that."""
     gc.collect()
     gc.disable()
     try:

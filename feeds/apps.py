@@ -1,9 +1,9 @@
-"""The app of feeds, and what is checked of its settings."""
+"""The Django app of feeds: registers its system check."""
 
 from django.apps import AppConfig
 from django.core.checks import register
 
-from .announcing import checks
+from . import checks
 
 
 class FeedsConfig(AppConfig):

@@ -1,4 +1,4 @@
-"""Categories by their paths, as lists of feeds name them."""
+"""Categories of feeds: found or created by their titles, with their paths and descendants."""
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -6,40 +6,40 @@ from hashlib import sha256
 
 from django.db import IntegrityError, transaction
 
-from .. import naming
-from ..errors import FeedError
-from ..models import ALL, RESERVED_SLUGS, Category, Feed
-from ..opml import mending
-from ..opml.outlines import Path
+from . import slugs
+from .errors import FeedError
+from .models import ALL_SLUG, RESERVED_SLUGS, Category, Feed
+from .opml import CategoryPath
+from .parser import charset
 
-MOST_TITLE_CHARACTERS = 200
-ATTEMPTS = 5
+MAX_CATEGORY_TITLE_CHARACTERS = 200
+CATEGORY_ATTEMPTS = 5
 
 
-def ensure(paths: Iterable[Path]) -> dict[Path, Category]:
-    """The categories of these paths, with those around them, made where they are missing.
+def ensure_categories(paths: Iterable[CategoryPath]) -> dict[CategoryPath, Category]:
+    """Returns the categories of these paths and their parents; missing ones are created. Call it in a transaction.
 
-    A path of nothing but the category that has everything is in none. Call it in a transaction.
+    A path of nothing but the category of all feeds belongs to no category.
     """
-    all_feeds = Category.objects.filter(slug=ALL).values_list("title", flat=True).first()
-    found: dict[Path, Category] = {}
+    all_feeds = Category.objects.filter(slug=ALL_SLUG).values_list("title", flat=True).first()
+    found: dict[CategoryPath, Category] = {}
     for path in paths:
         parent = None
         for depth in range(1, len(path) + 1):
-            title = _title(path[depth - 1])
+            title = " ".join(charset.strip_illegal(path[depth - 1]).split())[:MAX_CATEGORY_TITLE_CHARACTERS].rstrip()
             if not title or (depth == 1 and title == all_feeds):
                 continue
-            category = found.get(path[:depth]) or _ensured(parent, title)
+            category = found.get(path[:depth]) or _ensure_category(parent, title)
             found[path[:depth]] = parent = category
         if parent is not None:
             found[path] = parent
     return found
 
 
-def paths_of(feeds: Collection[Feed]) -> dict[int, tuple[Path, ...]]:
-    """The paths of the categories that each feed is in, by its id."""
-    paths = all_paths()
-    found: dict[int, list[Path]] = {feed.pk: [] for feed in feeds}
+def paths_by_feed(feeds: Collection[Feed]) -> dict[int, tuple[CategoryPath, ...]]:
+    """Returns the paths of each feed's categories, by the feed's id."""
+    paths = paths_by_category()
+    found: dict[int, list[CategoryPath]] = {feed.pk: [] for feed in feeds}
     links = Feed.categories.through._default_manager.filter(feed_id__in=found)
     for feed_id, category_id in links.values_list("feed_id", "category_id"):
         if category_id in paths:
@@ -47,14 +47,14 @@ def paths_of(feeds: Collection[Feed]) -> dict[int, tuple[Path, ...]]:
     return {feed_id: tuple(sorted(each)) for feed_id, each in found.items()}
 
 
-def all_paths() -> dict[int, Path]:
-    """The path of every category but the one that has everything, by its id."""
-    rows = {row.pk: row for row in Category.objects.exclude(slug=ALL)}
-    return {pk: _path(row, rows) for pk, row in rows.items()}
+def paths_by_category() -> dict[int, CategoryPath]:
+    """Returns the path of every category but that of all feeds, by its id."""
+    rows = {row.pk: row for row in Category.objects.exclude(slug=ALL_SLUG)}
+    return {pk: _category_path(row, rows) for pk, row in rows.items()}
 
 
-def with_those_below(slug: str) -> set[int]:
-    """The ids of a category and of all below it; empty when there is none of that slug."""
+def ids_with_descendants(slug: str) -> set[int]:
+    """Returns the ids of a category and all below it; empty if no category has that slug."""
     root = Category.objects.filter(slug=slug).values_list("pk", flat=True).first()
     if root is None:
         return set()
@@ -66,20 +66,20 @@ def with_those_below(slug: str) -> set[int]:
     return found
 
 
-def _path(category: Category, rows: Mapping[int, Category]) -> Path:
+def _category_path(category: Category, rows: Mapping[int, Category]) -> CategoryPath:
     path: list[str] = []
     seen: set[int] = set()
     at: Category | None = category
-    while at is not None and at.pk not in seen:  # two who edit at once could close a circle
+    while at is not None and at.pk not in seen:  # two edits at once could close a circle
         seen.add(at.pk)
         path.append(at.title)
         at = rows.get(at.parent_id) if at.parent_id else None
     return tuple(reversed(path))
 
 
-def _ensured(parent: Category | None, title: str) -> Category:
-    """Others may make it at the same time, or take the slug that was free for another."""
-    for _ in range(ATTEMPTS):
+def _ensure_category(parent: Category | None, title: str) -> Category:
+    """Retries: another process may create the category, or take the free slug for another one."""
+    for _ in range(CATEGORY_ATTEMPTS):
         found = Category.objects.filter(parent=parent, title=title).first()
         if found is not None:
             return found
@@ -92,10 +92,6 @@ def _ensured(parent: Category | None, title: str) -> Category:
 def _free_slug(parent: Category | None, title: str) -> str:
     around = f"{parent.pk}/" if parent else ""
     digest = sha256(f"{around}{title}".encode()).hexdigest()[:32]
-    wished = naming.candidates(naming.slug_of(title), "category", digest)
+    wished = slugs.candidate_slugs(slugs.make_slug(title), "category", digest)
     taken = {*Category.objects.filter(slug__in=wished).values_list("slug", flat=True), *RESERVED_SLUGS}
     return next(slug for slug in wished if slug not in taken)
-
-
-def _title(text: str) -> str:
-    return " ".join(mending.clean(text).split())[:MOST_TITLE_CHARACTERS].rstrip()

@@ -1,4 +1,4 @@
-"""What a feed's server wants to be shown: user, password, header fields. Sealed in the database."""
+"""Credentials that a feed's server gets: user, password, header fields. Sealed in the database."""
 
 import json
 from base64 import b64encode
@@ -7,84 +7,83 @@ from typing import cast
 
 from django.db.models import Q
 
-from resources.fetching.errors import UnreadableSealError
-from resources.fetching.keeping import sealing
+from resources.fetch import host_settings
+from resources.fetch.http.messages import UnreadableSealError
 
-from ..models import Feed, Move
-from ..subscriptions import Subscription
+from .models import Feed, Move, Subscription
 
-SEALED = ("sealed_password", "sealed_headers")
-"""The fields that hold secrets."""
-
-
-def sealed_password(password: str) -> str:
-    """As the database keeps it; empty for none."""
-    return sealing.seal(password) if password else ""
+SEALED_FIELDS = ("sealed_password", "sealed_headers")
+"""Fields of a feed that hold secrets."""
 
 
-def sealed_headers(headers: Mapping[str, str]) -> str:
-    """As the database keeps them; empty for none."""
-    return sealing.seal(json.dumps(dict(headers))) if headers else ""
+def seal_password(password: str) -> str:
+    """Returns the password as the database keeps it; empty for none."""
+    return host_settings.seal_value(password) if password else ""
+
+
+def seal_headers(headers: Mapping[str, str]) -> str:
+    """Returns the header fields as the database keeps them; empty for none."""
+    return host_settings.seal_value(json.dumps(dict(headers))) if headers else ""
 
 
 def is_private(feed: Feed) -> bool:
-    """Whether its server is shown anything: what it answers then may be for nobody else."""
+    """True if the server gets credentials: its answers may then be for no other reader."""
     return bool(feed.user or feed.sealed_password or feed.sealed_headers)
 
 
-def password_of(feed: Feed) -> str:
-    """Raises UnreadableSealError: the key that sealed it is gone."""
-    return unsealed(feed.sealed_password)
+def unseal_password(feed: Feed) -> str:
+    """Raises UnreadableSealError if the key that sealed it is gone."""
+    return unseal_secret(feed.sealed_password)
 
 
-def unsealed(sealed: str) -> str:
-    """What `sealed_password` sealed. Raises UnreadableSealError."""
-    return sealing.unseal(sealed) if sealed else ""
+def unseal_secret(sealed: str) -> str:
+    """Opens a sealed password or secret. Raises UnreadableSealError."""
+    return host_settings.unseal_value(sealed) if sealed else ""
 
 
-def headers_of(feed: Feed) -> dict[str, str]:
-    """Its own header fields. Raises UnreadableSealError."""
-    found: dict[str, str] = json.loads(sealing.unseal(feed.sealed_headers)) if feed.sealed_headers else {}
+def unseal_headers(feed: Feed) -> dict[str, str]:
+    """Returns the feed's own header fields. Raises UnreadableSealError."""
+    found: dict[str, str] = json.loads(host_settings.unseal_value(feed.sealed_headers)) if feed.sealed_headers else {}
     return found
 
 
-def shown_to_server(feed: Feed) -> dict[str, str]:
-    """All header fields that its requests carry: its own, and Basic authentication (RFC 7617) in UTF-8.
+def request_headers(feed: Feed) -> dict[str, str]:
+    """Returns all credentials of a request: the feed's header fields, and Basic authentication (RFC 7617) in UTF-8.
 
     Raises UnreadableSealError.
     """
-    fields = headers_of(feed)
+    fields = unseal_headers(feed)
     if feed.user:
-        pair = b64encode(f"{feed.user}:{password_of(feed)}".encode()).decode()
+        pair = b64encode(f"{feed.user}:{unseal_password(feed)}".encode()).decode()
         fields = {name: value for name, value in fields.items() if name.lower() != "authorization"}
         fields["Authorization"] = f"Basic {pair}"
     return fields
 
 
-def reseal() -> None:
-    """Seals with the first key what was sealed with a fallback, also what feeds have left behind where they were.
+def reseal_all() -> None:
+    """Seals with the first key all secrets that a fallback key sealed, also those kept by moves.
 
-    What no key opens stays as it is. Raises DatabaseError.
+    Secrets that no key opens stay as they are. Raises DatabaseError.
     """
-    for feed in Feed.objects.exclude(Q(sealed_password="") & Q(sealed_headers="")).only(*SEALED).iterator():
-        for name in SEALED:
+    for feed in Feed.objects.exclude(Q(sealed_password="") & Q(sealed_headers="")).only(*SEALED_FIELDS).iterator():
+        for name in SEALED_FIELDS:
             before = getattr(feed, name)
-            after = _resealed(before)
-            if after != before:  # unless an admin has set another meanwhile
+            after = _reseal(before)
+            if after != before:  # unless an admin has set another one meanwhile
                 Feed.objects.filter(pk=feed.pk, **{name: before}).update(**{name: after})
     for move in Move.objects.exclude(left_behind={}).only("left_behind").iterator():
         kept = cast(dict[str, str], move.left_behind)
-        again = {name: _resealed(value) if name in SEALED else value for name, value in kept.items()}
+        again = {name: _reseal(value) if name in SEALED_FIELDS else value for name, value in kept.items()}
         if again != kept:
             Move.objects.filter(pk=move.pk).update(left_behind=again)
     for pk, before in Subscription.objects.exclude(sealed_secret="").values_list("pk", "sealed_secret"):
-        after = _resealed(before)
+        after = _reseal(before)
         if after != before:
             Subscription.objects.filter(pk=pk, sealed_secret=before).update(sealed_secret=after)
 
 
-def _resealed(sealed: str) -> str:
+def _reseal(sealed: str) -> str:
     try:
-        return sealing.resealed(sealed) if sealed else sealed
+        return host_settings.reseal_value(sealed) if sealed else sealed
     except UnreadableSealError:
         return sealed

@@ -1,21 +1,32 @@
-"""The errors of feeds. PURE."""
+"""The errors of feeds. The text of each is a sentence for a person.
+
+PURE: imports neither Django, Celery, Redis nor the network.
+"""
 
 
 class FeedError(Exception):
-    """Base of all. Its text is a sentence for whoever is to do something about it."""
+    """The base of all. Its text is a sentence for the person who can do something about it."""
 
 
 class ParseError(FeedError):
-    """What came is no feed, or one beyond the limits."""
+    """The body is no feed, or exceeds the limits."""
 
 
 class OpmlError(FeedError):
-    """What was given is no list of feeds, or one beyond the limits."""
+    """The file is no list of feeds, or exceeds the limits."""
 
 
-class AddressError(FeedError):
-    """What was given is no address of a feed."""
+class FeedAddressError(FeedError):
+    """The text is no address of a feed."""
 
 
 class MoveError(FeedError):
     """A feed cannot be at that address."""
+
+
+class PageQueryError(FeedError):
+    """The parameters name no page. The message says which one is wrong, and its right form."""
+
+
+class UnknownFeedError(FeedError):
+    """There is no such feed or category."""

@@ -1,4 +1,4 @@
-"""Models of feeds: what is fetched and when, how it is combined, who follows what."""
+"""The models of feeds, categories, entries, scans, follows, moves, hubs and subscriptions."""
 
 from datetime import timedelta
 
@@ -8,32 +8,38 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from . import hiding
-from .deciding.standing import State
-from .entries import Entry as Entry  # noqa: PLC0414  # imported from here, as the others are
-from .scans import Scan as Scan  # noqa: PLC0414
-from .subscriptions import Hub, Subscription  # noqa: F401  # found by Django here
+from . import addresses
+from .push.leases import ENDED_STATES, SubscriptionStatus
+from .push.offers import MAX_OFFER_URL_CHARACTERS, PushKind
+from .schedule.state import FeedStatus
 
-ALL = "all"
-"""The slug of the category that everything is in."""
-RESERVED_SLUGS = frozenset({ALL, "category"})
-MOST_SLUG_CHARACTERS = 100
-MOST_URL_CHARACTERS = 2000
-LEAST_INTERVAL_SECONDS, MOST_INTERVAL_SECONDS = 60, 30 * 86_400
-"""Bounds of what people may set as the time between two checks of a feed."""
+ALL_SLUG = "all"
+"""The slug of the category that has every feed."""
+RESERVED_SLUGS = frozenset({ALL_SLUG, "category"})
+MAX_SLUG_CHARACTERS = 100
+MAX_URL_CHARACTERS = 2000
+MIN_INTERVAL_SECONDS, MAX_INTERVAL_SECONDS = 60, 30 * 86_400
+"""The bounds of the time between two checks of a feed, as people may set it."""
 
-_interval = (MinValueValidator(LEAST_INTERVAL_SECONDS), MaxValueValidator(MOST_INTERVAL_SECONDS))
-_slug = RegexValidator(r"\A[a-z0-9]+(?:-[a-z0-9]+)*\Z", "Lower-case letters and digits, with hyphens between them.")
+_slug_validator = RegexValidator(
+    r"\A[a-z0-9]+(?:-[a-z0-9]+)*\Z", "Lower-case letters and digits, with hyphens between them."
+)
+
+
+def _interval_field(bound: str, setting: str) -> "models.PositiveIntegerField[int | None, int | None]":
+    label, help_text = f"{bound} time between two checks (seconds)", f"Empty: {setting}."
+    bounds = (MinValueValidator(MIN_INTERVAL_SECONDS), MaxValueValidator(MAX_INTERVAL_SECONDS))
+    return models.PositiveIntegerField(label, null=True, blank=True, validators=bounds, help_text=help_text)
 
 
 class Category(models.Model):
-    """A combination of feeds: those in it, and in the categories below it. The one named ALL has every feed.
+    """A combination of feeds: its own, and those of the categories below it. The one named ALL_SLUG has every feed.
 
-    `version`, in microseconds since 1970, grows with each change of its output; `least_version` is that since which
-    nothing has left it: older pages show what is gone; `announced_version` the last that this site's hub was told of.
+    `version`, in microseconds since 1970, grows with each change of its output. Since `least_version` nothing has
+    left it: older pages show removed content. `announced_version` is the last that this site's hub was told of.
     """
 
-    slug = models.CharField(max_length=MOST_SLUG_CHARACTERS, unique=True, validators=[_slug])
+    slug = models.CharField(max_length=MAX_SLUG_CHARACTERS, unique=True, validators=[_slug_validator])
     title = models.CharField(max_length=200)
     parent = models.ForeignKey("self", null=True, blank=True, related_name="children", on_delete=models.CASCADE)
     version = models.BigIntegerField(default=0, editable=False, db_index=True)
@@ -52,22 +58,22 @@ class Category(models.Model):
         return self.title
 
 
-SAID = ("said", "hints", "discovered", "notes", "refused_moves", "moving", "reason", "linked")
-"""Fields of a feed that may be long, and that nothing but its own page and its scan has a use for."""
+LONG_FIELDS = ("said", "hints", "discovered", "notes", "refused_moves", "moving", "reason", "linked")
+"""Fields of a feed that may be long, and are needed by its own page and its scan alone."""
 
 
 class Feed(models.Model):
-    """A feed: where it is, what is known of it, when it is fetched next and why then.
+    """A feed: its address, its content and state, the time of its next check and the reason for it.
 
-    `url` is asked as it is; feeds of one `key_digest` (SHA-256 of `addresses.Address.key`) are one. `host` is what
-    its limits count for. `version`, in microseconds since 1970, grows with each change of its output. A result is
-    stored only when its fetch began after `fetch_began_at`: whoever was held up overwrites nothing newer.
+    `url` is requested as it is; addresses of one `key_digest` (SHA-256 of `addresses.FeedLocation.key`) are one feed.
+    `host` is the scope of its limits. `version`, in microseconds since 1970, grows with each change of its output. A
+    result is stored only if its fetch began after `fetch_began_at`: a delayed result overwrites nothing newer.
     """
 
-    STATES = [(state.value, state.value) for state in State]
+    STATES = [(state.value, state.value) for state in FeedStatus]
 
-    slug = models.CharField(max_length=MOST_SLUG_CHARACTERS, unique=True, validators=[_slug])
-    url = models.CharField("address", max_length=MOST_URL_CHARACTERS)
+    slug = models.CharField(max_length=MAX_SLUG_CHARACTERS, unique=True, validators=[_slug_validator])
+    url = models.CharField("address", max_length=MAX_URL_CHARACTERS)
     key_digest = models.CharField(max_length=64, unique=True, editable=False)
     host = models.CharField(max_length=255, db_index=True, editable=False)
     user = models.CharField("user (Basic authentication)", max_length=200, blank=True)
@@ -77,26 +83,14 @@ class Feed(models.Model):
 
     title = models.CharField(max_length=500, blank=True, help_text="Empty: as the feed calls itself.")
     own_title = models.CharField(max_length=2000, blank=True, editable=False)
-    site = models.CharField("address of its pages", max_length=MOST_URL_CHARACTERS, blank=True)
+    site = models.CharField("address of its pages", max_length=MAX_URL_CHARACTERS, blank=True)
     said = models.JSONField(default=dict, blank=True, editable=False)
-    """What the feed says of itself: the fields of `parsing.documents.Feed`."""
+    """The feed's own data: the fields of `parser.documents.FeedHead`."""
     categories = models.ManyToManyField(Category, blank=True, related_name="feeds")
     is_sample = models.BooleanField(default=False, editable=False)
 
-    least_seconds = models.PositiveIntegerField(
-        "least time between two checks (seconds)",
-        null=True,
-        blank=True,
-        validators=_interval,
-        help_text="Empty: FEEDS_LEAST_SECONDS.",
-    )
-    most_seconds = models.PositiveIntegerField(
-        "most time between two checks (seconds)",
-        null=True,
-        blank=True,
-        validators=_interval,
-        help_text="Empty: FEEDS_MOST_SECONDS.",
-    )
+    least_seconds = _interval_field("least", "FEEDS_LEAST_SECONDS")
+    most_seconds = _interval_field("most", "FEEDS_MOST_SECONDS")
 
     paused = models.BooleanField(default=False, help_text="Not fetched, and in no combination.")
     is_hidden = models.BooleanField(
@@ -104,31 +98,31 @@ class Feed(models.Model):
         default=False,
         help_text="In no combination, without pages of its own; in the API for tokens that may manage feeds alone.",
     )
-    state = models.CharField(max_length=20, choices=STATES, default=State.ACTIVE.value, editable=False)
+    state = models.CharField(max_length=20, choices=STATES, default=FeedStatus.ACTIVE.value, editable=False)
     trouble = models.CharField(max_length=20, blank=True, editable=False)
-    """The name of the `troubles.Trouble` that the last fetch met."""
+    """The name of the `schedule.state.Trouble` that the last fetch met."""
     failures = models.PositiveIntegerField("failures in a row", default=0, editable=False)
     failing_since = models.DateTimeField(null=True, editable=False)
     held_up = models.PositiveIntegerField(default=0, editable=False)
     hints = models.JSONField(default=dict, editable=False)
-    """What the publisher asks for: the fields of `standing.Hints`, with seconds for times."""
+    """The publisher's hints: the fields of `schedule.state.PublisherHints`, with seconds for times."""
     moving = models.JSONField(default=dict, editable=False)
-    """A permanent redirect that was seen: the fields of `standing.Sighting`; empty for none."""
+    """The permanent redirect seen so far: the fields of `schedule.state.RedirectSighting`; empty for none."""
     refused_moves = models.JSONField(default=list, editable=False)
     discovered = models.JSONField(default=list, editable=False)
     """Feeds that the page at its address announces: the fields of `discovery.FeedAddress`."""
     notes = models.JSONField(default=list, editable=False)
-    """Sentences on what was left out or mended when it was last read."""
+    """Sentences on the parts left out or mended in the last reading."""
 
     next_check_at = models.DateTimeField("next check", default=timezone.now, editable=False)
     reason = models.TextField("why this time", blank=True, editable=False)
     flagged_at = models.DateTimeField("said to have changed", null=True, editable=False)
     handed_over_at = models.DateTimeField(null=True, editable=False)
-    scan = models.ForeignKey(Scan, null=True, editable=False, related_name="taken", on_delete=models.SET_NULL)
+    scan = models.ForeignKey("feeds.Scan", null=True, editable=False, related_name="taken", on_delete=models.SET_NULL)
 
     etag = models.TextField(blank=True, editable=False)
     last_modified = models.TextField(blank=True, editable=False)
-    validated_url = models.CharField(max_length=MOST_URL_CHARACTERS, blank=True, editable=False)
+    validated_url = models.CharField(max_length=MAX_URL_CHARACTERS, blank=True, editable=False)
     body_digest = models.CharField(max_length=64, blank=True, editable=False)
     fetch_began_at = models.DateTimeField(null=True, editable=False)
     checked_at = models.DateTimeField("last check", null=True, editable=False)
@@ -138,13 +132,13 @@ class Feed(models.Model):
     expected_seconds = models.FloatField("expected duration (seconds)", null=True, editable=False)
 
     linked = models.JSONField(default=dict, editable=False)
-    """What the Link fields of its last answer say: `hubs`, and its own address as `self`."""
+    """The Link fields of its last answer: `hubs`, and its own address as `self`."""
     offer_digest = models.CharField(max_length=64, blank=True, editable=False)
-    """Of the `discovering.Offer` that it makes; empty for none."""
+    """The digest of its `push.offers.PushOffer`; empty for none."""
     pushed_at = models.DateTimeField("last push", null=True, editable=False)
     is_pushed = models.BooleanField("told of changes", default=False, editable=False)
     delivered = models.IntegerField(default=0, editable=False)
-    """How many deliveries of its hub have not been read: where fewer wait, some are lost, and the origin is asked."""
+    """The number of its hub's deliveries not yet read: if fewer wait, some are lost, and the origin is fetched."""
     reader_count = models.PositiveIntegerField(default=0, editable=False)
     subscriber_count = models.PositiveIntegerField("subscribers", default=0, editable=False)
     version = models.BigIntegerField(default=0, editable=False, db_index=True)
@@ -171,14 +165,12 @@ class Feed(models.Model):
 
     @property
     def shown_title(self) -> str:
-        return self.title or self._unless_it_shows_the_address(self.own_title) or self.host
+        own_title = "" if addresses.shows_address(self.own_title, self.url) else self.own_title
+        return self.title or own_title or self.host
 
     @property
     def shown_site(self) -> str:
-        return "" if any(part in self.site for part in hiding.secrets_of(self.url)) else self.site
-
-    def _unless_it_shows_the_address(self, text: str) -> str:
-        return "" if text and hiding.shows(text, self.url) else text
+        return "" if any(part in self.site for part in addresses.find_secrets(self.url)) else self.site
 
     @property
     def least(self) -> timedelta:
@@ -190,9 +182,9 @@ class Feed(models.Model):
 
 
 class FormerSlug(models.Model):
-    """A slug that leads to a feed, which had it before or has taken over the one that had."""
+    """A slug that leads to a feed: its own earlier one, or that of a feed merged into it."""
 
-    slug = models.CharField(max_length=MOST_SLUG_CHARACTERS, unique=True)
+    slug = models.CharField(max_length=MAX_SLUG_CHARACTERS, unique=True)
     feed = models.ForeignKey(Feed, related_name="former_slugs", on_delete=models.CASCADE)
 
     def __str__(self) -> str:
@@ -214,19 +206,169 @@ class Follow(models.Model):
 
 
 class Move(models.Model):
-    """A feed got another address. People can take it back: the feed does not go there again then."""
+    """A change of a feed's address. People can undo it; the feed does not move there again then."""
 
     feed = models.ForeignKey(Feed, related_name="moves", on_delete=models.CASCADE)
     moved_at = models.DateTimeField()
-    old_url = models.CharField("from", max_length=MOST_URL_CHARACTERS)
-    new_url = models.CharField("to", max_length=MOST_URL_CHARACTERS)
+    old_url = models.CharField("from", max_length=MAX_URL_CHARACTERS)
+    new_url = models.CharField("to", max_length=MAX_URL_CHARACTERS)
     why = models.TextField()
     undone_at = models.DateTimeField(null=True)
     left_behind = models.JSONField(default=dict, editable=False)
-    """User, sealed password and sealed headers, when they were meant for another server than the new one."""
+    """User, sealed password and sealed headers, if they were for another server than the new one."""
 
     class Meta:
         ordering = ("-moved_at",)
 
     def __str__(self) -> str:
         return f"{self.old_url} → {self.new_url}"
+
+
+MARK_CHARACTERS = 32
+
+
+class Entry(models.Model):
+    """An entry of a feed, recognised by its marks (`diff.EntryMarks`). `data` has `documents.ParsedEntry`'s fields.
+
+    `happened_at` is its place in lists. Searches look at `text`. `left_at` is when it left the feed's document:
+    until then it is not pruned, or it would come as new again. `size` is the length of `data` in characters of JSON.
+    """
+
+    feed = models.ForeignKey(Feed, related_name="entries", on_delete=models.CASCADE)
+    identity = models.CharField(max_length=MARK_CHARACTERS)
+    likeness = models.CharField(max_length=MARK_CHARACTERS)
+    content = models.CharField(max_length=MARK_CHARACTERS)
+    dates = models.CharField(max_length=MARK_CHARACTERS)
+    title = models.CharField(max_length=2000, blank=True)
+    link = models.TextField(blank=True)
+    text = models.TextField(blank=True)
+    data = models.JSONField()
+    size = models.PositiveIntegerField(default=0)
+    happened_at = models.DateTimeField()
+    first_seen_at = models.DateTimeField()
+    changed_at = models.DateTimeField()
+    left_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("-happened_at", "-id")
+        verbose_name_plural = "entries"
+        constraints = (models.UniqueConstraint(fields=("feed", "identity"), name="one_entry_of_an_identity"),)
+        indexes = (
+            models.Index(fields=("feed", "-happened_at", "-id"), name="entries_of_a_feed"),
+            models.Index(fields=("-happened_at", "-id"), name="entries_by_time"),
+            models.Index(fields=("left_at",), condition=Q(left_at__isnull=False), name="entries_that_left"),
+        )
+
+    def __str__(self) -> str:
+        return self.title or self.link or self.identity
+
+
+class Scan(models.Model):
+    """A scan: how many feeds it handed over, and how long they took. It ends when its last feed has ended.
+
+    `feeds` is 0 until the scan has handed over all: for a scan killed before, the rows of its feeds tell the number.
+    `expected_seconds` is the lower bound by the expected durations, `bound_seconds` by the real ones.
+    """
+
+    started_at = models.DateTimeField(db_index=True)
+    feeds = models.PositiveIntegerField()
+    hosts = models.PositiveIntegerField()
+    expected_seconds = models.FloatField("expected, at the least (seconds)")
+    bound_seconds = models.FloatField("lower bound (seconds)", null=True)
+    makespan_seconds = models.FloatField("took (seconds)", null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("-started_at",)
+        indexes = (models.Index(fields=("started_at",), condition=Q(ended_at=None), name="unfinished_scans"),)
+
+    def __str__(self) -> str:
+        return f"{self.started_at:%Y-%m-%d %H:%M:%S}: {self.feeds} feeds"
+
+
+MAX_TOKEN_CHARACTERS = 64
+
+
+class Hub(models.Model):
+    """A server that tells of changes: a cloud of rssCloud, or a hub of WebSub. `digest` is of its kind and its URL.
+
+    `arrived` counts pushes with news, `missed` news found without one; `share` is the recent share that arrived
+    (`trust.HubScore`). `first_push_at` is that of the first push with news.
+    """
+
+    KINDS = [(PushKind.RSSCLOUD.value, "rssCloud"), (PushKind.WEBSUB.value, "WebSub")]
+
+    kind = models.CharField(max_length=10, choices=KINDS)
+    url = models.CharField("address", max_length=MAX_OFFER_URL_CHARACTERS)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    arrived = models.PositiveIntegerField("pushes that arrived", default=0, editable=False)
+    missed = models.PositiveIntegerField("news found without a push", default=0, editable=False)
+    share = models.FloatField("share that arrived of late", default=0.0, editable=False)
+    first_push_at = models.DateTimeField(null=True, editable=False)
+    last_push_at = models.DateTimeField(null=True, editable=False)
+    trusted_since = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ("url",)
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class Subscription(models.Model):
+    """A subscription of a feed at a hub. Outlives its feed, until the hub has been told.
+
+    `token` is its address here, random: only a server that was asked knows it. `offer_digest` is that of its
+    `offers.PushOffer`, `topic` the hub's URL for the feed. `intent` is the last request, made at `asked_at`, in
+    WebSub's words for either protocol (empty: nothing is pending): a server's verification is confirmed for that
+    alone. `due_at` is the time of the next step; None: there is none. The counts of pushes are those of
+    `trust.PushRecord`.
+    """
+
+    STATES = [(state.value, state.value) for state in SubscriptionStatus]
+
+    feed = models.ForeignKey(Feed, null=True, related_name="subscriptions", on_delete=models.SET_NULL)
+    hub = models.ForeignKey(Hub, related_name="subscriptions", on_delete=models.CASCADE)
+    offer_digest = models.CharField(max_length=64, editable=False)
+    topic = models.CharField(max_length=MAX_OFFER_URL_CHARACTERS, editable=False)
+    procedure = models.CharField(max_length=200, blank=True, editable=False)
+    """The XML-RPC procedure that registers; empty: a form is sent."""
+    token = models.CharField(max_length=MAX_TOKEN_CHARACTERS, unique=True, editable=False)
+    sealed_secret = models.TextField(blank=True, editable=False)
+
+    state = models.CharField(max_length=10, choices=STATES, default=SubscriptionStatus.WANTED.value, editable=False)
+    intent = models.CharField(max_length=12, blank=True, editable=False)
+    way = models.PositiveSmallIntegerField(default=0, editable=False)
+    """The index of the way in which the cloud is asked (`rsscloud.callback_ways`)."""
+    asked_at = models.DateTimeField("last asked", null=True, editable=False)
+    verified_at = models.DateTimeField("in force since", null=True, editable=False)
+    expires_at = models.DateTimeField("expires", null=True, editable=False)
+    due_at = models.DateTimeField("next request", null=True, editable=False)
+    failures = models.PositiveIntegerField("failures in a row", default=0, editable=False)
+    reason = models.TextField("how it stands", blank=True, editable=False)
+    arrived = models.PositiveIntegerField("pushes that arrived", default=0, editable=False)
+    missed = models.PositiveIntegerField("news found without a push", default=0, editable=False)
+    in_a_row = models.PositiveIntegerField("arrived in a row", default=0, editable=False)
+    before_miss = models.PositiveIntegerField(default=0, editable=False)
+    missed_at = models.DateTimeField(null=True, editable=False)
+    vain_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    ended_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        ordering = ("-created_at",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("feed",),
+                condition=Q(feed__isnull=False) & ~Q(state__in=ENDED_STATES),
+                name="one_subscription_of_a_feed",
+            ),
+        )
+        indexes = (
+            models.Index(fields=("due_at",), condition=Q(due_at__isnull=False), name="due_subscriptions"),
+            models.Index(fields=("ended_at",), condition=Q(ended_at__isnull=False), name="ended_subscriptions"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.topic} at {self.hub}"

@@ -1,51 +1,62 @@
-"""What is read of a body: the feed, and which of its entries are new or changed. PURE.
+"""Reads a body into the feed and its new and changed entries, as values and as JSON.
 
-Everything is as the database takes it, so that whoever stores it has nothing left to do.
+All values are ready for the database, so that storing them needs no further work. In JSON, empty fields are left
+out, and characters that databases do not store (NUL, halves of surrogate pairs) are dropped.
+
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from feeds import encoding, searching, updating
-from feeds.errors import ParseError
-from feeds.parsing import discovery, reading, sanitising
-from feeds.parsing.discovery import FeedAddress
-from feeds.parsing.documents import Entry
-from feeds.updating import Changed, Marks, New
+from . import diff
+from .diff import EntryChange, EntryMarks
+from .errors import ParseError
+from .parser import discovery, markup, reader
+from .parser.discovery import FeedAddress
+from .parser.documents import Author, Cloud, Enclosure, EntrySource, FeedHead, ParsedCategory, ParsedEntry, Point
 
-MOST_TITLE = 2000
-MOST_SEARCHED_CHARACTERS = 20_000
+Json = dict[str, Any]
+
+MAX_TITLE_CHARACTERS = 2000
+MAX_SEARCHABLE_CHARACTERS = 20_000
+
+_UNSTORABLE = dict.fromkeys((0, *range(0xD800, 0xE000)))
+_LIST_CLASSES: Mapping[str, type[Any]] = {"authors": Author, "categories": ParsedCategory, "enclosures": Enclosure}
+_PART_CLASSES: Mapping[str, type[Any]] = {"source": EntrySource, "point": Point, "cloud": Cloud}
+_DATE_FIELDS = frozenset({"published", "updated"})
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A body that came with this content type from this address at this time, and the marks of what is kept."""
+class BodyToRead:
+    """A body's content type, address and time of fetching, and the marks of the stored entries."""
 
     content_type: str
     url: str
     fetched_at: datetime
-    kept: tuple[Marks, ...]
+    kept: tuple[EntryMarks, ...]
 
     def to_json(self) -> dict[str, Any]:
         marks = [[each.identity, each.likeness, each.content, each.dates] for each in self.kept]
         return {**asdict(self), "fetched_at": self.fetched_at.isoformat(), "kept": marks}
 
     @classmethod
-    def from_json(cls, held: Mapping[str, Any]) -> "Question":
-        fetched_at, kept = datetime.fromisoformat(held["fetched_at"]), tuple(Marks(*each) for each in held["kept"])
+    def from_json(cls, held: Mapping[str, Any]) -> "BodyToRead":
+        fetched_at, kept = datetime.fromisoformat(held["fetched_at"]), tuple(EntryMarks(*each) for each in held["kept"])
         return cls(held["content_type"], held["url"], fetched_at, kept)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """An entry that is stored as it is here. `was` is the identity under which it is kept already, empty for none.
+class EntryRow:
+    """An entry, ready to be stored. `was` is the identity under which it is stored already, empty for none.
 
-    `happened_at` is as of `updating.happened_at`; `text` is what is searched.
+    `happened_at` comes from `diff.entry_happened_at`. Searches look at `text`.
     """
 
-    marks: Marks
+    marks: EntryMarks
     title: str
     link: str
     text: str
@@ -58,20 +69,20 @@ class Row:
         return {**asdict(self), "happened_at": self.happened_at.isoformat()}
 
     @classmethod
-    def from_json(cls, held: Mapping[str, Any]) -> "Row":
-        marks, happened_at = Marks(**held["marks"]), datetime.fromisoformat(held["happened_at"])
+    def from_json(cls, held: Mapping[str, Any]) -> "EntryRow":
+        marks, happened_at = EntryMarks(**held["marks"]), datetime.fromisoformat(held["happened_at"])
         return cls(**{**held, "marks": marks, "happened_at": happened_at})
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A feed that was read. `said` is what it says as a whole, `here` the identities of its entries, old and new.
+class FeedReading:
+    """A feed that was read. `said` is its own data, `here` the identities of its entries, old and new.
 
-    `is_same`: it is the feed that entries are kept of.
+    `is_same`: it is the feed of the stored entries.
     """
 
     said: Mapping[str, Any]
-    rows: tuple[Row, ...]
+    rows: tuple[EntryRow, ...]
     here: tuple[str, ...]
     is_same: bool
     notes: tuple[str, ...]
@@ -81,14 +92,14 @@ class Reading:
         return {**plain, "rows": [row.to_json() for row in self.rows]}
 
     @classmethod
-    def from_json(cls, held: Mapping[str, Any]) -> "Reading":
-        rows = tuple(Row.from_json(row) for row in held["rows"])
+    def from_json(cls, held: Mapping[str, Any]) -> "FeedReading":
+        rows = tuple(EntryRow.from_json(row) for row in held["rows"])
         return cls(held["said"], rows, tuple(held["here"]), held["is_same"], tuple(held["notes"]))
 
 
 @dataclass(frozen=True, slots=True)
 class NoFeed:
-    """Why it is none, in a sentence; if it is a web page, the feeds that it announces, its hubs, its own address."""
+    """A body that is no feed, with the reason in a sentence; of a web page its feeds, its hubs, its own address."""
 
     why: str
     announced: tuple[FeedAddress, ...] = ()
@@ -96,44 +107,107 @@ class NoFeed:
     itself: str = ""
 
 
-def read(body: bytes, question: Question) -> Reading | NoFeed:
-    """What a body says, and what that changes."""
+def read_feed_body(body: bytes, question: BodyToRead) -> FeedReading | NoFeed:
+    """Reads a body and compares its entries with the stored ones."""
     try:
-        parsed = reading.parse(body, question.content_type, question.url, question.fetched_at)
+        parsed = reader.parse_feed(body, question.content_type, question.url, question.fetched_at)
     except ParseError as error:
-        found = discovery.discover(body, question.url, question.content_type)
-        return NoFeed(str(error), tuple(found), *discovery.hubs(body, question.url, question.content_type))
-    update = updating.compare(question.kept, parsed.entries, question.fetched_at)
-    differing: tuple[New | Changed, ...] = (*update.new, *update.changed)
+        found = discovery.discover_feeds(body, question.url, question.content_type)
+        return NoFeed(str(error), tuple(found), *discovery.discover_hubs(body, question.url, question.content_type))
+    update = diff.compare_entries(question.kept, parsed.entries, question.fetched_at)
     places = {id(entry): place for place, entry in enumerate(parsed.entries)}
-    rows = tuple(_row(each, question.fetched_at, places[id(each.entry)]) for each in differing)
-    return Reading(
-        said=encoding.feed_to_json(parsed.feed),
+    changes = (*update.new, *update.changed)
+    rows = tuple(_entry_row(each, question.fetched_at, places[id(each.entry)]) for each in changes)
+    here = {each.identity for each in diff.mark_entries(parsed.entries)} | {row.was for row in rows if row.was}
+    return FeedReading(
+        said=encode_fields(parsed.feed),
         rows=rows,
-        here=tuple({each.identity for each in updating.marks(parsed.entries)} | {row.was for row in rows if row.was}),
+        here=tuple(here),
         is_same=update.is_same_feed(len(question.kept)),
-        notes=tuple(encoding.clean(note) for note in parsed.notes),
+        notes=tuple(strip_unstorable(note) for note in parsed.notes),
     )
 
 
-def _row(each: New | Changed, now: datetime, place: int) -> Row:
+def _entry_row(each: EntryChange, now: datetime, place: int) -> EntryRow:
     entry = each.entry
-    assert isinstance(entry, Entry)
-    return Row(
+    assert isinstance(entry, ParsedEntry)
+    return EntryRow(
         marks=each.marks,
-        title=encoding.clean(entry.title)[:MOST_TITLE],
-        link=encoding.clean(entry.link),
-        text=searched(entry),
-        data=encoding.entry_to_json(entry),
-        happened_at=updating.happened_at(entry, now, place),
-        was=each.was if isinstance(each, Changed) else "",
-        is_edited=each.is_edited if isinstance(each, Changed) else True,
+        title=strip_unstorable(entry.title)[:MAX_TITLE_CHARACTERS],
+        link=strip_unstorable(entry.link),
+        text=searchable_text(entry),
+        data=encode_fields(entry),
+        happened_at=diff.entry_happened_at(entry, now, place),
+        was=each.was,
+        is_edited=each.is_edited,
     )
 
 
-def searched(entry: Entry) -> str:
-    """What an entry says as text, for searches: title, texts, names, as much as is looked at."""
+def searchable_text(entry: ParsedEntry) -> str:
+    """The text of an entry for searches: title, texts, names, cut to MAX_SEARCHABLE_CHARACTERS."""
     names = [author.name for author in entry.authors] + [each.label or each.term for each in entry.categories]
-    texts = [sanitising.text_of(text) for text in (entry.summary, entry.content) if text]
-    words = " ".join(part for part in (entry.title, *names, *texts) if part)[:MOST_SEARCHED_CHARACTERS]
-    return searching.folded(encoding.clean(words))
+    texts = [markup.html_to_text(text) for text in (entry.summary, entry.content) if text]
+    words = " ".join(part for part in (entry.title, *names, *texts) if part)[:MAX_SEARCHABLE_CHARACTERS]
+    return fold_text(strip_unstorable(words))
+
+
+def fold_text(text: str) -> str:
+    """Folds a text: no case, single spaces, no NUL, which databases refuse."""
+    return " ".join(text.replace("\0", " ").casefold().split())
+
+
+def entry_from_json(data: Mapping[str, Any]) -> ParsedEntry:
+    """The entry of these fields. Unknown fields, of another version, are ignored."""
+    return ParsedEntry(**_decode_fields(data, ParsedEntry))
+
+
+def count_json_characters(written: Mapping[str, Any]) -> int:
+    """The length as JSON, in characters."""
+    return len(json.dumps(written, ensure_ascii=False))
+
+
+def feed_from_json(data: Mapping[str, Any]) -> FeedHead:
+    return FeedHead(**_decode_fields(data, FeedHead))
+
+
+def strip_unstorable(text: str) -> str:
+    """Drops the characters that databases do not store."""
+    return text.translate(_UNSTORABLE)
+
+
+def encode_fields(value: Any) -> Json:
+    """The non-empty fields of an entry, a feed or a part of them, by their names."""
+    found = {}
+    for field in fields(value):
+        one = getattr(value, field.name)
+        if field.default is MISSING or one != field.default:
+            found[field.name] = _encode_value(one)
+    return found
+
+
+def _encode_value(value: Any) -> Any:
+    match value:
+        case str():
+            return strip_unstorable(value)
+        case None | bool() | int() | float():
+            return value
+        case datetime():
+            return value.isoformat()
+        case tuple():
+            return [_encode_value(one) for one in value]
+    return encode_fields(value)
+
+
+def _decode_fields(data: Mapping[str, Any], kind: type[Any]) -> Json:
+    known = {field.name for field in fields(kind)}
+    return {name: _decode_value(name, value) for name, value in data.items() if name in known}
+
+
+def _decode_value(name: str, value: Any) -> Any:
+    if name in _DATE_FIELDS:
+        return datetime.fromisoformat(value)
+    if name in _LIST_CLASSES:
+        return tuple(_LIST_CLASSES[name](**one) for one in value)
+    if name in _PART_CLASSES:
+        return _PART_CLASSES[name](**value)
+    return tuple(value) if isinstance(value, list) else value

@@ -1,5 +1,9 @@
-"""Mail to the admins about feeds that fail for long. Each is told of once, until it has gone well again."""
+"""Prunes old entries, and mails the admins about failing feeds.
 
+Only entries that have left their feed's document are deleted: others would come back as new with the next fetch.
+"""
+
+import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -7,17 +11,50 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db.models import F, Q
 
-from ..deciding import words
-from ..models import Feed
+from resources import humanize
 
-MOST_NAMED = 100
+from .models import Entry, Feed
+
+ENTRIES_PER_DELETION = 500
 
 
-def tell_of_failing(now: datetime) -> int:
-    """Sends one mail about all feeds that nobody was told of. How many; none where mail is not wanted.
+def prune_feed_entries(feed_id: int, kept: int) -> int:
+    """Deletes the oldest entries of a feed with `kept` entries, if these are too many. Returns how many."""
+    surplus = kept - int(settings.FEEDS_KEEP_ENTRIES)
+    if surplus <= 0:
+        return 0
+    oldest = Entry.objects.filter(feed_id=feed_id, left_at__isnull=False).order_by("happened_at", "pk")
+    return Entry.objects.filter(pk__in=list(oldest.values_list("pk", flat=True)[:surplus])).delete()[0]
 
-    They count as told once the mail is on its way: who dies in between sends it again. Raises OSError, of which
-    those of SMTP are, and DatabaseError.
+
+def prune_old_entries(now: datetime, seconds: float) -> int:
+    """Deletes entries that left their feed FEEDS_KEEP_DAYS ago, for about so many seconds. Returns how many.
+
+    Raises DatabaseError.
+    """
+    if not settings.FEEDS_KEEP_DAYS:
+        return 0
+    before, until, removed = now - timedelta(days=settings.FEEDS_KEEP_DAYS), time.monotonic() + seconds, 0
+    while True:
+        rows = (
+            Entry.objects.filter(left_at__lt=before)
+            .order_by("left_at")
+            .values_list("pk", flat=True)[:ENTRIES_PER_DELETION]
+        )
+        gone = Entry.objects.filter(pk__in=list(rows)).delete()[0]
+        removed += gone
+        if gone < ENTRIES_PER_DELETION or time.monotonic() >= until:
+            return removed
+
+
+MAX_MAILED_FEEDS = 100
+
+
+def mail_failing_feeds(now: datetime) -> int:
+    """Sends one mail about all feeds that were not mailed yet, and returns their number; 0 where mail is switched off.
+
+    Feeds count as mailed once the mail is on its way: a process that dies in between sends it again. Raises OSError,
+    the base of SMTP's errors, and DatabaseError.
     """
     if not settings.MAIL_TO or not settings.FEEDS_MAIL_AFTER_HOURS:
         return 0
@@ -26,22 +63,22 @@ def tell_of_failing(now: datetime) -> int:
     found = Feed.objects.filter(untold, paused=False, failing_since__lt=now - long).order_by("failing_since")
     rows = list(found.only("url", "title", "own_title", "reason", "failing_since"))
     if rows:
-        _message(rows, long).send()
+        _make_message(rows, long).send()
         Feed.objects.filter(pk__in=[feed.pk for feed in rows]).update(mailed_at=now)
     return len(rows)
 
 
-def _message(rows: Sequence[Feed], long: timedelta) -> EmailMessage:
+def _make_message(rows: Sequence[Feed], long: timedelta) -> EmailMessage:
     which = "A feed has" if len(rows) == 1 else f"{len(rows):,} feeds have"
-    said = f"{which} been failing for more than {words.span(long)}"
-    parts = [f"{said}.", *map(_about, rows[:MOST_NAMED])]
-    if len(rows) > MOST_NAMED:
-        parts.append(f"And {len(rows) - MOST_NAMED:,} more.")
+    said = f"{which} been failing for more than {humanize.format_span(long)}"
+    parts = [f"{said}.", *map(_feed_lines, rows[:MAX_MAILED_FEEDS])]
+    if len(rows) > MAX_MAILED_FEEDS:
+        parts.append(f"And {len(rows) - MAX_MAILED_FEEDS:,} more.")
     parts.append(f"All that fail: {settings.PUBLIC_URL}/admin/feeds/feed/?health=failing")
     return EmailMessage(f"[Tarry] {said}", "\n\n".join(parts), settings.MAIL_FROM, settings.MAIL_TO)
 
 
-def _about(feed: Feed) -> str:
-    since = words.moment(feed.failing_since) if feed.failing_since else ""
+def _feed_lines(feed: Feed) -> str:
+    since = humanize.format_moment(feed.failing_since) if feed.failing_since else ""
     place = f"{settings.PUBLIC_URL}/admin/feeds/feed/{feed.pk}/change/"
     return "\n".join((feed.shown_title, feed.url, f"Since {since}. {feed.reason}", place))

@@ -1,31 +1,31 @@
-"""URLs of feeds."""
+"""The URLs of feeds: the callbacks of hubs and clouds, and everything under `/feeds`."""
 
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
-from .callbacks import clouds, hubs
-from .serving import views
+from . import views as feeds_views
+from .subscriptions import views
 
 
-class AnyFeedAddress(StringConverter):
-    """Whatever follows: the view answers for all of it, so that no address gets another kind of 404."""
+class AnyFeedAddressConverter(StringConverter):
+    """Any rest of the path: the view answers for all of it, so that no address gets another kind of 404."""
 
     regex = r"[\s\S]*"
 
 
-class WithoutSlash(StringConverter):
-    """A page for people, whose address lacks its slash."""
+class WithoutSlashConverter(StringConverter):
+    """The address of an HTML page without its slash."""
 
     regex = "[a-z0-9-]+|category/[a-z0-9-]+"
 
 
-register_converter(AnyFeedAddress, "any_feed_address")
-register_converter(WithoutSlash, "without_slash")
+register_converter(AnyFeedAddressConverter, "any_feed_address")
+register_converter(WithoutSlashConverter, "without_slash")
 
 urlpatterns = [
-    path("rsscloud/<str:token>", clouds.rsscloud),
-    path("websub/<str:token>", hubs.hub),
-    path("feeds", views.with_slash),
-    path("feeds/<without_slash:address>", views.with_slash),
-    path("feeds/<any_feed_address:address>", views.feed, name="feeds"),
+    path("rsscloud/<str:token>", views.rsscloud_callback),
+    path("websub/<str:token>", views.websub_callback),
+    path("feeds", feeds_views.redirect_with_slash),
+    path("feeds/<without_slash:address>", feeds_views.redirect_with_slash),
+    path("feeds/<any_feed_address:address>", feeds_views.serve_feed_page, name="feeds"),
 ]

@@ -1,1 +1,1 @@
-"""The wiring: settings, processes, URLs. Holds no logic of the site."""
+"""The wiring: settings, processes, URLs, nginx. Holds no logic of the site, and is imported by no other package."""

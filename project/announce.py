@@ -1,4 +1,4 @@
-"""`python -m project.announce ADDRESS LOGS`: says when the site is up, or what is missing."""
+"""`python -m project.announce ADDRESS LOGS`: prints when the site is up, or which parts are missing."""
 
 import json
 import os
@@ -11,17 +11,16 @@ from urllib.parse import urlsplit
 
 PATIENCE_SECONDS = 60
 QUIET_SECONDS = 8
-"""A start that takes longer says what it waits for: a server elsewhere may not answer."""
+"""A slower start prints the parts that it waits for: a server elsewhere may not answer."""
 
 AGAIN_SECONDS = 0.3
 
 
 def main(address: str, logs: str) -> None:
-    began = time.monotonic()
-    deadline, said = began + PATIENCE_SECONDS, False
+    began, said = time.monotonic(), False
     missing = ["the front"]
-    while time.monotonic() < deadline:
-        missing = _missing(address)
+    while time.monotonic() < began + PATIENCE_SECONDS:
+        missing = _missing_parts(address)
         if not missing:
             print(f"Tarry is ready: {address}/   (Ctrl-C ends it)", flush=True)
             return
@@ -32,25 +31,20 @@ def main(address: str, logs: str) -> None:
     print(f"After {PATIENCE_SECONDS} s these parts do not work: {', '.join(missing)}. Logs: {logs}", flush=True)
 
 
-def _missing(address: str) -> list[str]:
-    """The parts that do not work yet."""
+def _missing_parts(address: str) -> list[str]:
+    public = urlsplit(os.environ.get("PUBLIC_URL", "")).netloc
+    fields = {"Host": public} if public else {}  # which this site always accepts, whatever address it listens on
     try:
-        request = urllib.request.Request(f"{address}/healthz", headers=_host())  # noqa: S310  our own address
+        request = urllib.request.Request(f"{address}/healthz", headers=fields)  # noqa: S310  our own address
         with urllib.request.urlopen(request, timeout=5):  # noqa: S310
             return []
     except urllib.error.HTTPError as error:
-        return _parts(error)
+        return _failing_parts(error)
     except OSError:
         return ["the front"]
 
 
-def _host() -> dict[str, str]:
-    """The host that this site answers for certain, whatever address it listens on."""
-    public = urlsplit(os.environ.get("PUBLIC_URL", "")).netloc
-    return {"Host": public} if public else {}
-
-
-def _parts(error: urllib.error.HTTPError) -> list[str]:
+def _failing_parts(error: urllib.error.HTTPError) -> list[str]:
     try:
         parts = json.loads(error.read())["parts"]
     except (ValueError, KeyError, TypeError):

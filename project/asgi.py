@@ -8,4 +8,4 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 application = get_asgi_application()
 
-from project import celery  # noqa: E402, F401  what views hand over goes to its broker
+from . import celery  # noqa: E402, F401

@@ -1,36 +1,43 @@
-"""Beat's scheduler, in memory: no file that a kill could leave damaged. It follows a clock that is set back.
+"""Beat's scheduler, in memory: no file that a kill could damage. Repairs its times after the clock is set back.
 
-So does nginx on its machine then, which knows no other way.
+Then it also removes nginx' hot answers: nginx would serve them until their hour comes again.
 """
 
 import logging
+import os
+import re
+import signal
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from celery import beat
 from django.conf import settings
 
-from project import forgetting
-from project.paths import DataDirectory
+from . import nginx_reload
+from .paths import DataDirectory
+from .preflight import StartError
+
+NOTABLE_SETBACK = timedelta(seconds=10)
+"""The least setback that matters: after a smaller correction nginx' answers are hardly older."""
+
+HOT_FILE_NAME = re.compile("[0-9a-f]{32}")
+"""The name of the file of an answer in nginx' cache. A file that nginx still writes has another name."""
 
 _log = logging.getLogger("tarry.beat")
 
-NOTABLE = timedelta(seconds=10)
-"""A clock that is set back by less is corrected a little; what nginx keeps is not much older then."""
-
 
 class Scheduler(beat.Scheduler):
-    """Celery's own waits, once the clock is set back, until it is again where it was: nothing is due all that time."""
+    """Beat's scheduler. Celery's own has nothing due after the clock is set back, until it is again where it was."""
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Publishes what is due. Returns seconds until something is due next."""
+        """Publishes the due tasks. Returns the seconds until the next one is due."""
         now = datetime.now(UTC)
         ahead = [entry for entry in self.schedule.values() if entry.last_run_at and entry.last_run_at > now]
-        is_notable = any(entry.last_run_at > now + NOTABLE for entry in ahead if entry.last_run_at)
+        if any(entry.last_run_at > now + NOTABLE_SETBACK for entry in ahead if entry.last_run_at):
+            _have_nginx_forget()
         for entry in ahead:
             entry.last_run_at = entry.default_now()
-        if is_notable:
-            _have_nginx_forget()
         if ahead:
             self.populate_heap()  # it has the times of before
         return float(super().tick(*args, **kwargs))
@@ -38,6 +45,19 @@ class Scheduler(beat.Scheduler):
 
 def _have_nginx_forget() -> None:
     try:
-        forgetting.forget(DataDirectory(settings.DATA_DIR).hot, settings.NGINX_PID_FILE)
-    except OSError as error:  # what it keeps is older than it should be, and nothing else
+        forget_hot_answers(DataDirectory(settings.DATA_DIR).hot, settings.NGINX_PID_FILE)
+    except OSError as error:  # its answers are older than they should be, and nothing else
         _log.warning("nginx does not forget its hot answers", extra={"error": str(error)})
+
+
+def forget_hot_answers(hot: Path, pid_file: Path) -> bool:
+    """Removes nginx' hot answers, and starts workers that have none open. Returns False if no nginx runs."""
+    try:
+        pid = nginx_reload.running_nginx(pid_file)
+    except StartError:
+        return False
+    for file in hot.rglob("*"):
+        if HOT_FILE_NAME.fullmatch(file.name):
+            file.unlink(missing_ok=True)
+    os.kill(pid, signal.SIGHUP)
+    return True

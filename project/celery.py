@@ -1,16 +1,26 @@
-"""The Celery application. Tasks live in the apps."""
+"""The Celery application, the limits of its broker connections, and the queues that have workers.
 
+Tasks live in the apps.
+"""
+
+import logging
 import logging.config
 import os
+from collections.abc import Sequence
 from typing import Any
 
+import redis
 from celery import Celery, signals
 from django.conf import settings
 
-from resources import parents
+from resources import sandbox
+from retry import stores
 
-from . import workers
-from .brokers import PATIENT
+from .environment import PATIENT_BROKER
+
+WORKER_SIGN_IN_SECONDS = 10
+
+_workers_log = logging.getLogger("tarry.workers")
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
@@ -27,25 +37,46 @@ def _log_as_django_does(**_: Any) -> None:
 @signals.celeryd_init.connect
 @signals.beat_init.connect
 def _wait_for_the_broker(**_: Any) -> None:
-    """Workers and beat wait for the broker to come back. Web processes keep the fail-fast settings."""
+    """Makes workers and beat wait for a lost broker. Web processes keep the fail-fast settings."""
     app.conf.update(
-        broker_transport_options=PATIENT.transport_options,
-        broker_connection_timeout=PATIENT.connection_timeout_seconds,
+        broker_transport_options=PATIENT_BROKER.transport_options,
+        broker_connection_timeout=PATIENT_BROKER.connection_timeout_seconds,
         broker_connection_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_channel_error_retry=True,  # a broker that refuses to write, as with a full disk, is away as well
-        task_publish_retry=PATIENT.publish_retry,
+        task_publish_retry=PATIENT_BROKER.publish_retry,
     )
 
 
 @signals.celeryd_init.connect
 def _end_embedded_beat_with_its_worker(**_: Any) -> None:
-    """Beat inside a worker is a process of its own: of a worker that is killed it would go on beside the next one's."""
+    """Ends the beat process of a worker with it: a killed worker's beat would go on beside that of the next worker."""
     worker = os.getpid()
-    signals.beat_embedded_init.connect(lambda **_: parents.end_with(worker), weak=False)
+    signals.beat_embedded_init.connect(lambda **_: sandbox.end_with_parent(worker), weak=False)
 
 
 @signals.heartbeat_sent.connect
-def _sign_in(sender: Any, **_: Any) -> None:
-    workers.sign_in(list(app.amqp.queues.consume_from))
+def _sign_in_worker(sender: Any, **_: Any) -> None:
+    sign_in_queues(list(app.amqp.queues.consume_from))
+
+
+def sign_in_queues(queues: Sequence[str]) -> None:
+    """Notes in `state` that this process consumes the queues. A failure is logged: the next heartbeat follows."""
+    try:
+        with stores.fast_client("state").pipeline(transaction=False) as pipeline:
+            for queue in queues:
+                pipeline.set(_queue_key(queue), 1, ex=WORKER_SIGN_IN_SECONDS)
+            pipeline.execute()
+    except redis.RedisError as error:
+        _workers_log.warning("could not sign in", extra={"error": str(error)})
+
+
+def unserved_queues(queues: Sequence[str]) -> list[str]:
+    """The queues that no worker has consumed for WORKER_SIGN_IN_SECONDS. Raises redis.RedisError."""
+    found = stores.fast_client("state").mget([_queue_key(queue) for queue in queues])
+    return [queue for queue, mark in zip(queues, found, strict=True) if mark is None]
+
+
+def _queue_key(queue: str) -> str:
+    return f"workers:{queue}"

@@ -1,21 +1,35 @@
-"""Reads settings from the environment, strictly: an error names the variable, its value and what belongs there."""
+"""Reads settings from the environment, strictly: an error names the variable, its value and the valid values.
 
+Settings import this module before Django is set up: it must import no app and no model.
+"""
+
+import ipaddress
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-TRUE = frozenset({"1", "true", "yes", "on"})
-FALSE = frozenset({"0", "false", "no", "off"})
+TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 
 _WHOLE = re.compile(r"[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 
+# Settings that are no attribute of Django's settings by the same name.
+_OTHER_SETTINGS = {"DATABASE_URL", "STORAGE_URL", "RUNTIME_DIR", "SECRET_KEY_FILE", "LOG_LEVEL", "HSTS_SECONDS"}
+# Keys stay out of files if the operator keeps them out; a directory may be moved; another server on this data waits by
+# itself.
+_NEVER_REMEMBERED = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATA_DIR", "RETRY_INSTANCE", "RETRY_FRONT"})
+
 
 class Environment:
-    """The environment's variables by kind. One that is not set, or empty, has its default."""
+    """The environment's variables by kind. An unset or empty variable has its default."""
 
     def __init__(self) -> None:
         self._read = environ.Env()
@@ -30,7 +44,7 @@ class Environment:
         return dict(self._read.db_url(name, default))
 
     def mail(self, name: str, default: str) -> dict[str, Any]:
-        """Django's settings of where mail goes, by an address such as smtp+tls://user:password@host:587."""
+        """Django's mail settings, from an address such as smtp+tls://user:password@host:587."""
         return dict(self._read.email_url(name, default))
 
     def whole(self, name: str, default: int, *, least: int = 1) -> int:
@@ -50,9 +64,9 @@ class Environment:
     def switch(self, name: str, default: bool) -> bool:
         """A switch. Raises ImproperlyConfigured."""
         given = self.text(name, "").lower()
-        if given and given not in TRUE | FALSE:
+        if given and given not in TRUE_WORDS | FALSE_WORDS:
             raise ImproperlyConfigured(f"{name} is {given!r}; it must be 1 or 0.")
-        return given in TRUE if given else default
+        return given in TRUE_WORDS if given else default
 
     def choice(self, name: str, default: str, choices: Sequence[str]) -> str:
         """One of some words. Raises ImproperlyConfigured."""
@@ -60,3 +74,109 @@ class Environment:
         if given not in choices:
             raise ImproperlyConfigured(f"{name} is {given!r}; it must be one of {', '.join(choices)}.")
         return given
+
+
+def may_be_reached(host: str) -> bool:
+    """Tells whether the internet may reach the host. False for this machine, private networks, names without a dot."""
+    try:
+        return ipaddress.ip_address(host).is_global
+    except ValueError:
+        name = host.lower().rstrip(".")
+        return "." in name and not name.endswith((".localhost", ".local", ".internal", ".test", ".invalid", ".example"))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOptions:
+    """The limits of one kind of process, as Celery's settings need them."""
+
+    transport_options: dict[str, Any]
+    connection_timeout_seconds: float
+    publish_retry: bool
+
+
+# A worker waits until the broker is back.
+PATIENT_BROKER = BrokerOptions(
+    transport_options={
+        "socket_connect_timeout": 5,
+        "socket_timeout": 60,
+        "socket_keepalive": True,
+        "queue_order_strategy": "sorted",  # paint.now before paint.refresh before paint.warm, where one worker has more
+    },
+    connection_timeout_seconds=5,
+    publish_retry=True,
+)
+
+
+def fail_fast_broker(seconds: float) -> BrokerOptions:
+    """Options for web processes, which must not wait: by default a silent broker would block a publish for ever.
+
+    While some threads wait for it, requests wait for a thread: a request takes up to twice `seconds`, and the time of
+    its other calls to Redis.
+    """
+    limits = {"socket_timeout": seconds, "socket_connect_timeout": seconds, "max_retries": 0, "retry_on_timeout": False}
+    return BrokerOptions(transport_options=limits, connection_timeout_seconds=seconds, publish_retry=False)
+
+
+def broker_url(redis_url: str) -> str:
+    """The same server in Celery's spelling: `unix:///a.sock?db=1` is `redis+socket:///a.sock?virtual_host=1`."""
+    parts = urlsplit(redis_url)
+    if parts.scheme != "unix":
+        return redis_url
+    database = dict(parse_qsl(parts.query)).get("db", "0")
+    return f"redis+socket://{parts.path}?virtual_host={database}"
+
+
+def storage_from(url: str) -> dict[str, Any]:
+    """The STORAGES entry for `file:///path` or `s3://key:secret@endpoint[:port]/bucket?region=…&tls=0`."""
+    parts = urlsplit(url)
+    if parts.scheme == "file" and parts.path:
+        return {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {"location": unquote(parts.path), "base_url": None},
+        }
+    if parts.scheme == "s3" and parts.path.strip("/"):
+        return {"BACKEND": "project.bucket.Bucket", "OPTIONS": _s3_options(parts)}
+    # The URL itself may hold a secret: it is not repeated.
+    raise ImproperlyConfigured("STORAGE_URL must be file:///path or s3://key:secret@endpoint/bucket")
+
+
+def _s3_options(parts: SplitResult) -> dict[str, Any]:
+    query = dict(parse_qsl(parts.query))
+    bucket, _, prefix = parts.path.strip("/").partition("/")
+    scheme = "http" if query.get("tls") == "0" else "https"
+    port = f":{parts.port}" if parts.port else ""
+    return {
+        "bucket_name": bucket,
+        "location": prefix,
+        "access_key": unquote(parts.username or "") or None,
+        "secret_key": unquote(parts.password or "") or None,
+        "endpoint_url": f"{scheme}://{parts.hostname}{port}" if parts.hostname else None,
+        "region_name": query.get("region"),
+        "querystring_auth": False,
+        "file_overwrite": True,
+    }
+
+
+def storage_folder(storage: Mapping[str, Any]) -> Path | None:
+    """The folder of a STORAGES entry; None if it is no file system."""
+    location = storage.get("OPTIONS", {}).get("location") if storage["BACKEND"].endswith("FileSystemStorage") else None
+    return Path(location) if location else None
+
+
+def load_remembered(path: Path) -> dict[str, str]:
+    """Loads the environment of the last run on this data; empty if there was none."""
+    try:
+        return {str(name): str(value) for name, value in json.loads(path.read_text()).items()}
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return {}
+
+
+def remember_environment(path: Path, environment: Mapping[str, str], names: Container[str]) -> None:
+    """Stores the environment's variables that are settings, without keys."""
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if name not in _NEVER_REMEMBERED and (name in _OTHER_SETTINGS or (name.isupper() and name in names))
+    }
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")

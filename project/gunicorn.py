@@ -8,9 +8,9 @@ from django.conf import settings
 from gunicorn.glogging import Logger
 from prometheus_client import multiprocess
 
-from project import succession
-from project.limits import listen_backlog
-from project.paths import BASE_DIR
+from . import main_worker
+from .paths import BASE_DIR
+from .preflight import listen_backlog
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
@@ -20,27 +20,27 @@ proc_name = f"tarry-{os.environ['TARRY_INSTANCE']}"
 chdir = str(BASE_DIR)
 umask = 0o077
 backlog = listen_backlog()
-# nginx has limits, and says in better words what is beyond.
+# nginx has limits, and better words for requests beyond them.
 limit_request_line = 0
 limit_request_fields, limit_request_field_size = 1_000, 65_536
 control_socket_disable = True  # all instances would share one path
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  gunicorn's own heartbeat files
 
 if _waits:
-    worker_class = "retry.workers.RetryWorker"
+    worker_class = "retry.gunicorn_worker.RetryWorker"
     workers = settings.RETRY_WORKERS
     # Longer than the longest wait: a reload must not cut it short.
     graceful_timeout = int(settings.DEFAULT_RETRY_TIMEOUT) + 5
 else:
-    worker_class = "project.shedding.SheddingWorker"
-    post_worker_init = succession.answers
+    worker_class = "project.main_worker.SheddingWorker"
+    post_worker_init = main_worker.note_worker_ready
     workers = settings.MAIN_WORKERS
     threads = settings.MAIN_THREADS
-    # A layer that is being sent while it reloads is taken in. Who ends the site does not wait as long: supervisord.
+    # A layer that is being sent during a reload is taken in. At the end of the site supervisord waits for less long.
     graceful_timeout = int(settings.ADMIN_TIMEOUT) + 5
 
-FAILED = "Error handling request"
-"""How gunicorn begins what it says of a request that failed outside of Django."""
+REQUEST_FAILED = "Error handling request"
+"""The beginning of gunicorn's message about a request that failed outside of Django."""
 
 logconfig_dict = {
     **settings.LOGGING,
@@ -52,15 +52,15 @@ logconfig_dict = {
 
 
 class logger_class(Logger):  # type: ignore[misc]  # noqa: N801  the name that gunicorn reads; untyped
-    """gunicorn's log without a line for every request: nginx tells of those that went wrong."""
+    """gunicorn's log without a line for every request: nginx logs the failed ones."""
 
     def access(self, *_: Any) -> None:
         pass
 
     def exception(self, msg: str, *args: Any, **options: Any) -> None:
-        """Without the address of a request, which may be a secret."""
-        if msg.startswith(FAILED):
-            msg, args = FAILED, ()
+        """Logs an exception without the address of the request, which may be a secret."""
+        if msg.startswith(REQUEST_FAILED):
+            msg, args = REQUEST_FAILED, ()
         super().exception(msg, *args, **options)
 
 

@@ -1,13 +1,20 @@
-"""`/healthz`: whether every part of the site works."""
+"""`/healthz`: tells whether every part of the site works. `/metrics`: the figures of this machine's processes.
+
+Each worker signs in to `state` with every heartbeat, about every two seconds, so that queues without a living
+worker are known.
+"""
 
 import logging
 import math
+import os
 import socket
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from secrets import compare_digest
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,21 +24,23 @@ from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import connection
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Metric, generate_latest, multiprocess
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from resources.fetching.queues import frontier
-from retry import claims, connections, methods
+from resources.fetch.frontier import queue
+from resources.traffic import counter
+from retry import claims, responses, stores
 from retry.conf import conf
 
-from . import workers
+from . import celery, middleware
 
-LIMIT_SECONDS = 2.0
-PART_SECONDS = 1.0
-KEEP_SECONDS = 1.0
-OLD_SECONDS = 10.0
-"""What was found so long ago is not told any more. In an outage examinations take `LIMIT_SECONDS` each."""
+EXAMINATION_SECONDS = 2.0
+PART_TIMEOUT_SECONDS = 1.0
+FINDING_KEPT_SECONDS = 1.0
+MAX_FINDING_AGE_SECONDS = 10.0
+"""Older findings are not reported. In an outage each examination takes its whole time limit."""
 
 _log = logging.getLogger("tarry.health")
 _threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="health")
@@ -41,33 +50,30 @@ class UnhealthyError(Exception):
     """A part answered, but not as it should."""
 
 
-@methods.read_only
+@responses.read_only
 def healthz(request: HttpRequest) -> JsonResponse:
-    """JSON by part: 200 when all work, else 503. Repairs nothing."""
-    parts = _recent.parts()
+    """JSON by part: 200 if all work, else 503. Repairs nothing."""
+    parts = _recent_health.parts()
     works = all(part["ok"] for part in parts.values())
-    response = JsonResponse({"ok": works, "parts": parts}, status=200 if works else 503)
-    response["Cache-Control"] = "no-store"
-    if not works:
-        response["Retry-After"] = str(math.ceil(KEEP_SECONDS))
-    return response
+    fields = {"Cache-Control": "no-store", **({} if works else {"Retry-After": str(math.ceil(FINDING_KEPT_SECONDS))})}
+    return JsonResponse({"ok": works, "parts": parts}, status=200 if works else 503, headers=fields)
 
 
 @dataclass(slots=True)
-class Recent:
-    """The last examination, used again for a second: one at a time per process, however many ask."""
+class RecentHealth:
+    """The last examination, reused for a second. One at a time per process, for any number of requests."""
 
     _parts: dict[str, dict[str, Any]] = field(default_factory=dict)
     _ended: float = -math.inf
     _lock: Lock = field(default_factory=Lock)
 
     def parts(self) -> dict[str, dict[str, Any]]:
-        """Who comes while another one examines takes what was found last, and waits only if that is old."""
-        if not self._lock.acquire(blocking=self._age_seconds() >= OLD_SECONDS):
+        """The recent findings. While another request examines, these are the last ones; if they are old, it waits."""
+        if not self._lock.acquire(blocking=self._age_seconds() >= MAX_FINDING_AGE_SECONDS):
             return self._parts
         try:
-            if self._age_seconds() >= KEEP_SECONDS:
-                self._parts = examine(PARTS, LIMIT_SECONDS)
+            if self._age_seconds() >= FINDING_KEPT_SECONDS:
+                self._parts = examine_parts(HEALTH_PARTS, EXAMINATION_SECONDS)
                 self._ended = time.monotonic()
             return self._parts
         finally:
@@ -77,21 +83,17 @@ class Recent:
         return time.monotonic() - self._ended
 
 
-_recent = Recent()
+_recent_health = RecentHealth()
 
 
-def examine(parts: Mapping[str, Callable[[], None]], limit_seconds: float) -> dict[str, dict[str, Any]]:
+def examine_parts(parts: Mapping[str, Callable[[], None]], limit_seconds: float) -> dict[str, dict[str, Any]]:
     """Examines all parts at once, within the limit. A part that hangs keeps one thread, not the caller."""
     futures = {name: _threads.submit(_examine_part, name, check) for name, check in parts.items()}
-    wait(futures.values(), limit_seconds)
-    return {name: _finding(future, limit_seconds) for name, future in futures.items()}
-
-
-def _finding(future: "Future[dict[str, Any]]", limit_seconds: float) -> dict[str, Any]:
-    if future.done():
-        return future.result()
-    future.cancel()
-    return {"ok": False, "error": f"no answer in {limit_seconds:g} s"}
+    _, late = wait(futures.values(), limit_seconds)
+    for future in late:
+        future.cancel()
+    silent = {"ok": False, "error": f"no answer in {limit_seconds:g} s"}
+    return {name: silent if future in late else future.result() for name, future in futures.items()}
 
 
 def _examine_part(name: str, check: Callable[[], None]) -> dict[str, Any]:
@@ -105,48 +107,42 @@ def _examine_part(name: str, check: Callable[[], None]) -> dict[str, Any]:
     return {"ok": True, "ms": round((time.perf_counter() - began) * 1000, 1)}
 
 
-def _database() -> None:
+def _check_database() -> None:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     finally:
-        connection.close()  # it belongs to this thread, which Django does not look after
+        connection.close()  # it belongs to this thread, and Django does not close it
 
 
-def _redis(url: str) -> None:
-    with redis.Redis.from_url(
-        url, socket_timeout=PART_SECONDS, socket_connect_timeout=PART_SECONDS, retry=Retry(NoBackoff(), 0)
-    ) as server:
-        # A write, since a full or read-only server still answers PING.
-        server.set("healthz", 1, ex=10)
+def _check_redis(url: str) -> None:
+    limits = {"socket_timeout": PART_TIMEOUT_SECONDS, "socket_connect_timeout": PART_TIMEOUT_SECONDS}
+    with redis.Redis.from_url(url, **limits, retry=Retry(NoBackoff(), 0)) as server:
+        server.set("healthz", 1, ex=10)  # a write: a full or read-only server still answers PING
 
 
-def _storage() -> None:
-    """Writes and deletes a small file."""
-    name = default_storage.save("healthz/probe", ContentFile(b"ok"))
-    default_storage.delete(name)
+def _check_storage() -> None:
+    default_storage.delete(default_storage.save("healthz/probe", ContentFile(b"ok")))
 
 
-def _queues() -> None:
+def _check_queues() -> None:
     consumed = [name for name, lane in conf().RETRY_LANES.items() if "publisher" not in lane]
-    unserved = workers.missing([*consumed, settings.CELERY_TASK_DEFAULT_QUEUE])
-    if unserved:
+    if unserved := celery.unserved_queues([*consumed, settings.CELERY_TASK_DEFAULT_QUEUE]):
         raise UnhealthyError(f"no worker for {', '.join(unserved)}")
 
 
-def _sweeper() -> None:
-    """Work that was lost is found again only while beat and a worker sweep."""
-    if not connections.client("state").exists(claims.SWEPT):
-        raise UnhealthyError("nobody has swept for 10 s: beat or work does not run")
+def _check_sweeper() -> None:
+    if not stores.fast_client("state").exists(claims.SWEPT_KEY):
+        raise UnhealthyError("no sweep for 10 s: beat or work does not run")
 
 
-def _fetcher() -> None:
-    if not connections.run(frontier.fetchers()):
-        raise UnhealthyError("no fetcher has been seen for a while: fetch does not run")
+def _check_fetcher() -> None:
+    if not stores.run_steps(queue.count_fetchers()):
+        raise UnhealthyError("no fetcher seen lately: fetch does not run")
 
 
-def _waiting_instance() -> None:
-    """Asks without a ticket: a living instance refuses with 400 at once."""
+def _check_waiting_instance() -> None:
+    """Checks the waiting instance with a request without a ticket: a living one refuses with 400 at once."""
     if not settings.RETRY_INSTANCE:  # one development server does all
         return
     status = _status_of(settings.RETRY_INSTANCE, urlsplit(settings.RETRY_AFTER_SERVER).path)
@@ -156,11 +152,11 @@ def _waiting_instance() -> None:
 
 def _status_of(address: str, path: str) -> int:
     parts = urlsplit(address)
-    conn = HTTPConnection(parts.hostname or "localhost", parts.port, timeout=PART_SECONDS)
+    conn = HTTPConnection(parts.hostname or "localhost", parts.port, timeout=PART_TIMEOUT_SECONDS)
     try:
         if parts.scheme == "unix":
             conn.sock = socket.socket(socket.AF_UNIX)
-            conn.sock.settimeout(PART_SECONDS)
+            conn.sock.settimeout(PART_TIMEOUT_SECONDS)
             conn.sock.connect(parts.path)
         conn.request("GET", path)
         return conn.getresponse().status
@@ -170,13 +166,73 @@ def _status_of(address: str, path: str) -> int:
         conn.close()
 
 
-PARTS: dict[str, Callable[[], None]] = {
-    "database": _database,
-    "state": lambda: _redis(settings.REDIS_URL),
-    "cache": lambda: _redis(settings.CACHE_URL),
-    "storage": _storage,
-    "workers": _queues,
-    "sweeper": _sweeper,
-    "fetch": _fetcher,
-    "retry": _waiting_instance,
+HEALTH_PARTS: dict[str, Callable[[], None]] = {
+    "database": _check_database,
+    "state": lambda: _check_redis(settings.REDIS_URL),
+    "cache": lambda: _check_redis(settings.CACHE_URL),
+    "storage": _check_storage,
+    "workers": _check_queues,
+    "sweeper": _check_sweeper,
+    "fetch": _check_fetcher,
+    "retry": _check_waiting_instance,
 }
+
+
+@responses.read_only
+def show_metrics(request: HttpRequest) -> HttpResponse:
+    """Prometheus' text format, for this machine and for holders of METRICS_TOKEN."""
+    if not (middleware.is_local_request(request) or _has_token(request)):
+        return _uncached("Metrics need a request from this machine, or METRICS_TOKEN.\n", status=403)
+    if not settings.OBSERVE:
+        return _uncached("Metrics are switched off (OBSERVE=0).\n", status=404)
+    figures = generate_latest(_metrics_registry()) + generate_latest(counter.requests_registry)
+    return _uncached(figures, content_type=CONTENT_TYPE_LATEST)
+
+
+def _metrics_registry() -> CollectorRegistry:
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:  # one process, as in development
+        return REGISTRY
+    _forget_the_dead(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
+    registry = CollectorRegistry()
+    _WrittenCollector(registry)  # type: ignore[no-untyped-call]
+    return registry
+
+
+class _WrittenCollector(multiprocess.MultiProcessCollector):
+    """Reads the processes' files. The file of a process that has just begun is empty for a moment."""
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(file) for file in Path(self._path).glob("*.db") if _is_written(file)]
+        metrics: Iterable[Metric] = self.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
+        return metrics
+
+
+def _is_written(file: Path) -> bool:
+    try:
+        return file.stat().st_size > 0
+    except FileNotFoundError:  # of a process that has just ended
+        return False
+
+
+def _forget_the_dead(directory: Path) -> None:
+    """Removes the gauges of processes that were killed together with their parent from the figures."""
+    for file in directory.glob("gauge_live*_*.db"):
+        if not _is_alive(Path("/proc", file.stem.rpartition("_")[2])):
+            file.unlink(missing_ok=True)  # another thread may remove it, too
+
+
+def _is_alive(process: Path) -> bool:
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"  # a zombie waits for its parent only
+    except OSError:
+        return False
+
+
+def _has_token(request: HttpRequest) -> bool:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    wanted = settings.METRICS_TOKEN
+    return bool(wanted) and scheme.lower() == "bearer" and compare_digest(token.encode(), wanted.encode())
+
+
+def _uncached(body: str | bytes, status: int = 200, content_type: str = "text/plain; charset=utf-8") -> HttpResponse:
+    return HttpResponse(body, status=status, content_type=content_type, headers={"Cache-Control": "no-store"})

@@ -1,43 +1,46 @@
 """Structured logs: one JSON object a line, to standard output."""
 
-import json
 import logging
 from datetime import UTC, datetime
 from typing import Any
 
+from pythonjsonlogger import json
+from pythonjsonlogger.core import RESERVED_ATTRS
+
 from retry import routes
 
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "request", "data"}
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(json.JsonFormatter):
     """Writes a record and its `extra` fields as JSON. Redacts paths alone: other secrets must not be logged."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": _message(record),
-            **{name: value for name, value in vars(record).items() if name not in _STANDARD},
-        }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+    def __init__(self) -> None:
+        super().__init__(
+            ["created", "levelname", "name", "message"],
+            rename_fields={"created": "time", "levelname": "level", "name": "logger", "exc_info": "exception"},
+            reserved_attrs=[*RESERVED_ATTRS, "taskName", "request", "data"],
+            json_default=str,
+            json_ensure_ascii=False,
+        )
+
+    def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
+        super().add_fields(log_data, record, message_dict)
+        log_data["time"] = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        log_data["level"] = record.levelname.lower()
+        log_data["message"] = _message_text(record)
 
 
-def _message(record: logging.LogRecord) -> str:
-    """Its text. What Django says of a request ends with its path, in whose place its route stands."""
+def _message_text(record: logging.LogRecord) -> str:
+    """The text of the record. Django's messages about a request end with its path, replaced here by its route."""
     request: Any = getattr(record, "request", None)
     if not hasattr(request, "resolver_match") or not isinstance(record.args, tuple) or not record.args:
         return record.getMessage()
-    return str(record.msg) % (*record.args[:-1], routes.route(request))
+    return str(record.msg) % (*record.args[:-1], routes.route_pattern(request))
 
 
 class ExceptionsOnly(logging.Filter):
-    """Lets answers pass that an exception made, not those that were meant."""
+    """Passes records of answers that an exception caused, not of intended ones."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return bool(record.exc_info)
@@ -58,7 +61,7 @@ def logging_configuration(level: str) -> dict[str, Any]:
             "django.server": {"handlers": [], "level": level, "propagate": True},
             # A 404 or 503 that was meant is no warning; exceptions are errors and are kept.
             "django.request": {"handlers": [], "level": "ERROR", "propagate": True, "filters": ["exceptions"]},
-            # One line a task is too much: what a task does is counted.
+            # One line a task is too much: tasks are counted.
             "celery.app.trace": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
         },

@@ -1,29 +1,91 @@
-"""Refuses at once what has waited for main for so long that nobody has anything of it any more.
+"""The gunicorn worker class of main: replaces old workers only by ready ones, sheds late requests, drains bodies.
 
-Under more load than main can carry, requests wait to be accepted. The front gives each of them up after a while; to
-work on those would leave no time for the others, and nobody would be answered. There are many of them then, so that
-even to parse them would cost much of what main can do: the front's word is looked for in the bytes that have come.
+Handover: by itself gunicorn ends the old workers as soon as the new ones are born. No worker would answer while
+those load the application: a second or two, or longer than the front waits on a busy machine.
+
+Shedding: under more load than main can carry, requests wait to be accepted, and the front gives each up after a
+while. Work on those would leave no time for the others. There are many of them then, and parsing alone would
+cost much of main's capacity: main looks for the front's field in the received bytes.
+
+Draining: nginx sends a whole body before it reads an answer; a server that answers and closes at once causes a 502.
 """
 
+import mmap
 import re
+import struct
 import time
 from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
 from socket import MSG_DONTWAIT, MSG_PEEK, socket
+from types import FrameType
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from project.succession import SucceededWorker
-from retry import observing
+from gunicorn.workers.gthread import ThreadWorker
 
-MOST_SECONDS = 3.0
-"""Of the five that the front waits for content: what is begun now has two of them left."""
-RETRY_SECONDS = 1
-LOOKED_AT_BYTES = 8192
+from retry import metrics
+
+SUCCESSOR_PATIENCE_SECONDS = 60.0
+"""A worker that is told to end does so after this time even without a successor."""
+
+_AGE_STRUCT = struct.Struct("q")
+_youngest_age = mmap.mmap(-1, _AGE_STRUCT.size)
+"""The age, as gunicorn counts, of the youngest worker that answers. The master and all its workers share it."""
+
+
+def note_worker_ready(worker: Any) -> None:
+    """Notes that this worker has loaded the application."""
+    _youngest_age[:] = _AGE_STRUCT.pack(max(worker.age, _age_of_youngest()))
+
+
+def _age_of_youngest() -> int:
+    return int(_AGE_STRUCT.unpack(_youngest_age[:])[0])
+
+
+class SucceededWorker(ThreadWorker):  # type: ignore[misc]  # an untyped library
+    """A worker that waits for a successor before it ends, unless the whole instance ends.
+
+    gunicorn repeats its signal each second.
+    """
+
+    _told_at: float | None = None
+    _successor = 0
+    """The age of the worker that replaces it. Workers that are told together go one by one, the oldest first."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._told_at is None:
+            self._told_at, youngest = time.monotonic(), _age_of_youngest()
+            self._successor = youngest + max(1, self.age - youngest + self.cfg.workers)
+        if self._may_end():
+            super().handle_exit(sig, frame)
+
+    def notify(self) -> None:
+        super().notify()
+        if self.alive and self._told_at is not None and self._may_end():
+            super().handle_exit(0, None)
+
+    def _may_end(self) -> bool:
+        assert self._told_at is not None
+        has_successor = _age_of_youngest() >= self._successor
+        return has_successor or not self._is_reached() or time.monotonic() - self._told_at > SUCCESSOR_PATIENCE_SECONDS
+
+    def _is_reached(self) -> bool:
+        """Tells whether requests can still come: gunicorn removes its sockets before it ends all workers."""
+        names = [listening.getsockname() for listening in self.sockets]
+        return any(isinstance(name, str) and Path(name).exists() for name in names)
+
+
+MAX_WAITED_SECONDS = 3.0
+"""The front waits for content for five seconds: a request that is begun now has two of them left."""
+LATE_RETRY_SECONDS = 1
+PEEKED_BYTES = 8192
 """The front's own fields come before those of the client."""
-SENT_BYTES = 1 << 18
-"""More than what the front sends before anybody reads."""
+MAX_SENT_BYTES = 1 << 18
+"""More than the front sends before main reads."""
 
-EACH_THREAD = 2
-"""Requests: the one that it answers, and the next."""
+REQUESTS_PER_THREAD = 2
+"""Requests for each thread: the one that it answers, and the next."""
 
 _SINCE = re.compile(rb"\r\nX-Front-Since: ([0-9]{1,12}\.[0-9]{3})\r\n")
 _BODY = (
@@ -39,45 +101,45 @@ _HEAD = (
     b"Access-Control-Allow-Origin: *\r\n"
     b'Cache-Status: Tarry; fwd=miss; detail="waited too long"\r\n'
     b"Connection: close\r\n\r\n"
-) % (len(_BODY), RETRY_SECONDS)
+) % (len(_BODY), LATE_RETRY_SECONDS)
 
 
-def refused(connection: socket, now: float | None = None) -> bool:
-    """Whether a GET or HEAD has come whose X-Front-Since is long ago: it is answered, and nothing else comes there.
+def refuse_late(connection: socket, now: float | None = None) -> bool:
+    """Refuses a GET or HEAD whose X-Front-Since is long ago. Returns True if it did: then the connection is done.
 
-    What changes something is always done: all other methods, and that of which the front says nothing. `now` in Unix
+    All other methods may change something and are never refused, nor are requests without the field. `now` is in Unix
     seconds: the front's clock is that of this machine.
     """
     try:
-        begin = connection.recv(LOOKED_AT_BYTES, MSG_PEEK | MSG_DONTWAIT)
+        begin = connection.recv(PEEKED_BYTES, MSG_PEEK | MSG_DONTWAIT)
     except OSError:
         return False
     if not _is_late(begin, time.time() if now is None else now):
         return False
-    observing.answered("main", "late")
-    _answer(connection, _HEAD if begin.startswith(b"HEAD ") else _HEAD + _BODY)
+    metrics.count_answer("main", "late")
+    _send_answer(connection, _HEAD if begin.startswith(b"HEAD ") else _HEAD + _BODY)
     return True
 
 
 def _is_late(begin: bytes, now: float) -> bool:
-    """Where nobody tells since when, nothing is late."""
+    """Tells whether the request is late. False without a time from the front."""
     if not begin.startswith((b"GET ", b"HEAD ")):
         return False
     since = _SINCE.search(begin)
-    return since is not None and now - float(since[1]) > MOST_SECONDS
+    return since is not None and now - float(since[1]) > MAX_WAITED_SECONDS
 
 
-def _answer(connection: socket, answer: bytes) -> None:
-    """What has come is read first, or closing the connection would take the answer back."""
+def _send_answer(connection: socket, answer: bytes) -> None:
+    """Sends the answer. Reads the received bytes first: else closing the connection would discard the answer."""
     try:
-        connection.recv(SENT_BYTES, MSG_DONTWAIT)
+        connection.recv(MAX_SENT_BYTES, MSG_DONTWAIT)
         connection.sendall(answer)
     except OSError:
         return  # the front has given it up
 
 
-def _is_over(connection: socket) -> bool:
-    """Whether the front has closed it, as it does after each answer."""
+def _is_closed_by_front(connection: socket) -> bool:
+    """Tells whether the front has closed the connection, as it does after each answer."""
     try:
         return not connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
     except BlockingIOError:
@@ -95,7 +157,7 @@ class SheddingWorker(SucceededWorker):
         self._handed_out = 0
 
     def enqueue_req(self, conn: Any) -> None:
-        if conn.initialized and _is_over(conn.sock):
+        if conn.initialized and _is_closed_by_front(conn.sock):
             self._close(conn)
         else:
             self._line.append(conn)
@@ -107,10 +169,10 @@ class SheddingWorker(SucceededWorker):
         self._hand_out()
 
     def _hand_out(self) -> None:
-        """So many that no thread waits for the next one."""
-        while self._line and self._handed_out < EACH_THREAD * self.cfg.threads:
+        """Hands out enough connections for no thread to wait for the next one."""
+        while self._line and self._handed_out < REQUESTS_PER_THREAD * self.cfg.threads:
             conn = self._line.popleft()
-            if refused(conn.sock):
+            if refuse_late(conn.sock):
                 self._close(conn)
             else:
                 self._handed_out += 1
@@ -119,3 +181,18 @@ class SheddingWorker(SucceededWorker):
     def _close(self, conn: Any) -> None:
         self.nr_conns -= 1
         conn.close()
+
+
+DRAIN_CHUNK_BYTES = 1 << 18
+
+
+def drain_bodies(application: WSGIApplication) -> WSGIApplication:
+    """Wraps an application (PEP 3333) so that it reads every body to its end. nginx has refused too large ones."""
+
+    def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        answer = application(environ, start_response)
+        while environ["wsgi.input"].read(DRAIN_CHUNK_BYTES):
+            pass
+        return answer
+
+    return answered

@@ -1,44 +1,96 @@
-"""The front's configuration: fills in nginx/*.conf. Does not start nginx."""
+"""The front's configuration: fills in nginx/*.conf. Does not start nginx.
+
+nginx serves some mirrored files straight from the storage. Their header fields are those that main sends,
+except the ones that nginx knows by itself.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from . import served
-from .limits import FileLimits
+from django.http.request import validate_host
+
+from resources.mirror.file_headers import BY_DIGEST, DIRECT_ENDINGS, NAME_DIGITS, delivery_fields, delivery_headers
+from resources.mirror.file_paths import ADDRESS_PREFIX
+from retry import headers
+
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
-from .waiting import Elsewhere
+from .preflight import FileLimits, StartError
 
-TEMPLATES = (
+NGINX_TEMPLATES = (
     *("nginx.conf", "site.conf", "content.conf", "waiting.conf", "elsewhere.conf", "samples.conf", "proxy.conf"),
     *("refusals.conf", "delivered.conf", "delivered_fields.conf", "bucket.conf", "served.conf", "served_maps.conf"),
 )
 UPLOADS_PER_ADDRESS = 4
 DELIVERIES_PER_ADDRESS = 16
-SPARE_SECONDS = 5
+SHUTDOWN_SPARE_SECONDS = 5
 MAIN_TIMEOUT_SECONDS = 5  # a background refresh holds its client's connection as long
+
+FILE_CACHE_STATUS = "nginx; hit; detail=file"
+"""The Cache-Status of mirrored files that nginx serves straight from the storage."""
+
+_DIGEST_VARIABLE, _NAME_VARIABLE = "$served_digest", "$served_name"  # the name is a beginning of the digest
+_NOT_SHARED = frozenset({"Content-Type", "Last-Modified", "Accept-Ranges", "Cache-Status"})  # or from nginx itself
+_OF_TYPES = {"Content-Disposition": "$served_disposition"}
+_ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+
+_LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
-    """How nginx reaches a bucket: by which name servers, and whose word it takes for who answers."""
+class WaitingSite:
+    """`host` is the name that nginx answers to there, empty for the site's own names.
+
+    `listen` is the additional address and port that nginx listens on, empty for none.
+    """
+
+    host: str = ""
+    listen: str = ""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.listen.rpartition(":")
+        return host, int(port)
+
+
+def read_waiting_site(server: str, listen: str, allowed_hosts: Sequence[str], own_listen: str) -> WaitingSite:
+    """Reads RETRY_AFTER_SERVER and RETRY_LISTEN. Raises StartError if they contradict each other."""
+    host = urlsplit(server).hostname or ""
+    name = f"[{host}]" if ":" in host else host
+    if not listen:
+        return WaitingSite("" if not name or validate_host(name, allowed_hosts) else name)
+    found = _LISTEN.fullmatch(listen)
+    if not found or not 0 < int(found[2]) < 65536:
+        raise StartError(f"RETRY_LISTEN is {listen!r}; it must be an address and a port, as 127.0.0.1:8001.")
+    if not name:
+        raise StartError("RETRY_LISTEN is set, but RETRY_AFTER_SERVER is a path, which is answered on PORT.")
+    if listen == own_listen:
+        raise StartError(f"RETRY_LISTEN is {listen}, where the site listens already. Leave it out.")
+    return WaitingSite(name, listen)
+
+
+@dataclass(frozen=True, slots=True)
+class FrontBucket:
+    """The name servers by which nginx finds a bucket, and the certificates that it trusts."""
 
     nameservers: Sequence[str]
     certificates: Path
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
-    """Where nginx serves the demo's sample feeds, host and port, and the folder that has them."""
+class SampleFeeds:
+    """The host and port at which nginx serves the demo's sample feeds, and their folder."""
 
     listen: str
     root: Path
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
-    """What the templates depend on."""
+class FrontConfig:
+    """The values of the templates."""
 
     data: DataDirectory
     runtime: RuntimeDirectory
@@ -60,43 +112,37 @@ class Front:
     counted: Sequence[str] = ()
     read: Sequence[str] = ()
     reader_salt: str = ""
-    elsewhere: Elsewhere = field(default_factory=Elsewhere)
+    elsewhere: WaitingSite = field(default_factory=WaitingSite)
     public_port: int | None = None
     shelves: Path | None = None
     served: Path | None = None
     hot_seconds: float = 5
-    bucket: Bucket | None = None
-    samples: Samples | None = None
+    bucket: FrontBucket | None = None
+    samples: SampleFeeds | None = None
 
 
-def rendered(front: Front) -> dict[str, str]:
+def write_configuration(front: FrontConfig) -> None:
+    """Writes the files, and makes the directories that nginx expects."""
+    directory = front.runtime.nginx
+    directory.mkdir(mode=0o700, exist_ok=True)
+    for name, text in render_templates(front).items():
+        (directory / name).write_text(text)
+
+
+def render_templates(front: FrontConfig) -> dict[str, str]:
     """The text of each configuration file, by name."""
-    values = _values(front)
-    return {name: filled_in((BASE_DIR / "nginx" / name).read_text(), values) for name in TEMPLATES}
+    values = _template_values(front)
+    return {name: fill_template((BASE_DIR / "nginx" / name).read_text(), values) for name in NGINX_TEMPLATES}
 
 
-def filled_in(template: str, values: Mapping[str, str]) -> str:
+def fill_template(template: str, values: Mapping[str, str]) -> str:
     """The template with every {{name}} replaced. Raises KeyError for a name without a value."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], template)
 
 
-def server_names(allowed_hosts: Sequence[str]) -> str:
-    """ALLOWED_HOSTS for nginx: both write `.example.com` for a domain and all below it."""
-    if "*" in allowed_hosts:
-        return '"" "~."'
-    return " ".join(dict.fromkeys(allowed_hosts)) or '""'
-
-
-def write(front: Front) -> None:
-    """Writes the files, and makes the directories that nginx expects."""
-    directory = front.runtime.nginx
-    directory.mkdir(mode=0o700, exist_ok=True)
-    for name, text in rendered(front).items():
-        (directory / name).write_text(text)
-
-
-def _values(front: Front) -> dict[str, str]:
+def _template_values(front: FrontConfig) -> dict[str, str]:
     runtime = front.runtime
+    proxy_seconds, admin_seconds = front.proxy_timeout_seconds, front.admin_timeout_seconds
     return {
         "user": "user root;" if front.is_root else "",  # root's own nginx could not enter a private directory
         "runtime": str(runtime.nginx),
@@ -119,76 +165,111 @@ def _values(front: Front) -> dict[str, str]:
         "waiting_site": f"include {runtime.nginx}/elsewhere.conf;" if front.elsewhere.host else "",
         "samples_site": f"include {runtime.nginx}/samples.conf;" if front.samples else "",
         "samples_listen": front.samples.listen if front.samples else front.listen,
-        "samples_root": _quoted(front.samples.root) if front.samples else '""',
-        "counted": "\n        ".join(f'"~^{re.escape(beginning)}" 1;' for beginning in front.counted),
-        "read": "\n        ".join(
-            f'"~^{re.escape(beginning)}" " $reader_1$reader_2$reader_3";' for beginning in front.read
-        ),
-        "readers": "\n    ".join(_readers(front.reader_salt, digits) for digits in ("1", "2", "3")),
+        "samples_root": _quote_path(front.samples.root) if front.samples else '""',
+        "counted": "\n        ".join(f'"~^{re.escape(each)}" 1;' for each in front.counted),
+        "read": "\n        ".join(f'"~^{re.escape(each)}" " $reader_1$reader_2$reader_3";' for each in front.read),
+        "readers": "\n    ".join(_reader_split(front.reader_salt, digits) for digits in ("1", "2", "3")),
         "traffic_log": _traffic_log(front.traffic_log),
-        "trusted_proxies": _trusted(front.trusted_proxies),
+        "trusted_proxies": _trusted_proxies(front.trusted_proxies),
         "main_timeout": str(MAIN_TIMEOUT_SECONDS),
-        # Whoever waits when the configuration is taken up anew, or sends a layer, is answered by the old workers.
-        "shutdown_timeout": _seconds(max(front.proxy_timeout_seconds, front.admin_timeout_seconds) + SPARE_SECONDS),
-        "proxy_timeout": _seconds(front.proxy_timeout_seconds),
-        "admin_timeout": _seconds(front.admin_timeout_seconds),
+        # Clients that wait, or send a layer, during a reload of the configuration are answered by the old workers.
+        "shutdown_timeout": f"{max(proxy_seconds, admin_seconds) + SHUTDOWN_SPARE_SECONDS:.0f}",
+        "proxy_timeout": f"{proxy_seconds:.0f}",
+        "admin_timeout": f"{admin_seconds:.0f}",
         "upload_max_bytes": str(front.upload_max_bytes),
         "delivery_max_bytes": str(front.delivery_max_bytes),
         "deliveries_per_address": str(DELIVERIES_PER_ADDRESS),
         "ports": _ports(front),
         "uploads_per_address": str(UPLOADS_PER_ADDRESS),
-        "hot": _quoted(front.data.hot),
+        "hot": _quote_path(front.data.hot),
         "hot_keys": "8m" if front.small else "32m",
         "hot_max_bytes": str(front.hot_max_bytes),
-        "static_parent": _quoted(front.data.static.parent),
-        "shelves": _quoted(front.shelves or front.data.held, "/"),
-        **served.values(front.hot_seconds),
-        "served_root": _quoted(front.served or front.data.blobs),
+        "static_parent": _quote_path(front.data.static.parent),
+        "shelves": nginx_quote(f"{front.shelves or front.data.held}/"),
+        **served_values(front.hot_seconds),
+        "served_root": _quote_path(front.served or front.data.blobs),
         "served_maps": f"include {runtime.nginx}/served_maps.conf;" if front.served else "",
         "served_location": f"include {runtime.nginx}/served.conf;" if front.served else "",
         "bucket_location": f"include {runtime.nginx}/bucket.conf;" if front.bucket else "",
-        "bucket_trust": _trust(front.bucket) if front.bucket else "",
+        "bucket_trust": _bucket_trust(front.bucket) if front.bucket else "",
     }
 
 
-def _readers(salt: str, place: str) -> str:
+def served_values(hot_seconds: float) -> dict[str, str]:
+    """The values of the templates by their names there."""
+    return {
+        "served_address": nginx_quote(_served_address()),
+        "served_tries": " ".join(f"$served_file.{ending}" for ending in DIRECT_ENDINGS.values()),
+        "served_types": "\n        ".join(f"{kind} {ending};" for kind, ending in DIRECT_ENDINGS.items()),
+        "served_dispositions": "\n    ".join(
+            f"{ending} {nginx_quote(delivery_headers(kind, _NAME_VARIABLE)['Content-Disposition'])};"
+            for kind, ending in DIRECT_ENDINGS.items()
+        ),
+        "served_fields": "\n    ".join(
+            f"add_header {name} {nginx_quote(value)};" for name, value in _served_fields(hot_seconds).items()
+        ),
+        "served_seconds": str(headers.hot_window_seconds(hot_seconds)),
+        "served_status": FILE_CACHE_STATUS,
+    }
+
+
+def _served_address() -> str:
+    """A regular expression of the files' addresses, with groups for the digest and its parts."""
+    name = f"(?<served_shelf>[0-9a-f]{{2}})[0-9a-f]{{{NAME_DIGITS - 2}}}"
+    return f"^{ADDRESS_PREFIX}(?<served_digest>(?<served_name>{name})[0-9a-f]{{{64 - NAME_DIGITS}}})$"
+
+
+def _served_fields(hot_seconds: float) -> dict[str, str]:
+    """The header fields that all these files share."""
+    said = delivery_fields(next(iter(DIRECT_ENDINGS)), _DIGEST_VARIABLE, _ANY_TIME, BY_DIGEST, hot_seconds)
+    return {name: _OF_TYPES.get(name, value) for name, value in said.items() if name not in _NOT_SHARED}
+
+
+def server_names(allowed_hosts: Sequence[str]) -> str:
+    """ALLOWED_HOSTS for nginx: both write `.example.com` for a domain and all below it."""
+    if "*" in allowed_hosts:
+        return '"" "~."'
+    return " ".join(dict.fromkeys(allowed_hosts)) or '""'
+
+
+def _reader_split(salt: str, place: str) -> str:
     """Two digits of the number that stands for a reader."""
     digits = " ".join(f"1% {number:02};" for number in range(99))
     return f'split_clients "{salt}{place}$network$http_user_agent" $reader_{place} {{ {digits} * 99; }}'
 
 
-def _ports(front: Front) -> str:
+def _ports(front: FrontConfig) -> str:
     """The ports under which clients may know the site, as alternatives of a regular expression."""
     ports = (front.listen.rpartition(":")[2], front.public_port)
     return "|".join(dict.fromkeys(str(port) for port in ports if port))
 
 
-def _waiting_default(front: Front) -> str:
-    """Whoever asks there for another host is refused, as everywhere."""
+def _waiting_default(front: FrontConfig) -> str:
+    """The default server where clients wait: it refuses requests for other hosts, as everywhere."""
     listen = front.elsewhere.listen
     return f"listen {listen} default_server backlog={front.backlog};" if listen else ""
 
 
 def _traffic_log(log: Path | None) -> str:
-    return f"access_log {_quoted(log)} traffic buffer=64k flush=1s if=$is_counted;" if log else ""
+    return f"access_log {_quote_path(log)} traffic buffer=64k flush=1s if=$is_counted;" if log else ""
 
 
-def _trusted(proxies: Sequence[str]) -> str:
+def _trusted_proxies(proxies: Sequence[str]) -> str:
     lines = [f"set_real_ip_from {proxy};" for proxy in proxies]
     return "\n".join([*lines, "real_ip_header X-Forwarded-For;", "real_ip_recursive on;"]) if lines else ""
 
 
-def _seconds(value: float) -> str:
-    return f"{value:.0f}"
-
-
-def _trust(bucket: Bucket) -> str:
+def _bucket_trust(bucket: FrontBucket) -> str:
     resolver = [f"resolver {' '.join(bucket.nameservers)};", "resolver_timeout 3s;"] if bucket.nameservers else []
-    trust = f"proxy_ssl_trusted_certificate {_quoted(bucket.certificates)};"
-    return "\n    ".join(
-        [*resolver, "proxy_ssl_server_name on;", "proxy_ssl_verify on;", "proxy_ssl_verify_depth 4;", trust]
-    )
+    trust = ["proxy_ssl_server_name on;", "proxy_ssl_verify on;", "proxy_ssl_verify_depth 4;"]
+    certificates = f"proxy_ssl_trusted_certificate {_quote_path(bucket.certificates)};"
+    return "\n    ".join([*resolver, *trust, certificates])
 
 
-def _quoted(path: Path, end: str = "") -> str:
-    return served.quoted(f"{path}{end}")
+def nginx_quote(text: str) -> str:
+    """Quotes text for nginx' configuration. Variables keep their meaning."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _quote_path(path: Path) -> str:
+    return nginx_quote(str(path))

@@ -1,7 +1,7 @@
-"""`python -m project.reloading`: writes the front's configuration anew, for the nginx that runs, and has it taken up.
+"""`python -m project.nginx_reload`: writes the front's configuration anew and has the running nginx load it.
 
-Connections go on: those who wait, or download, stay with the old workers until they have their answer. What is wrong is
-found before, and nothing changes then.
+Connections go on: waiting or downloading clients stay with the old workers until they have their answer. A
+mistake is found before, and then nothing changes.
 """
 
 import os
@@ -15,9 +15,9 @@ import django
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from . import facing, fronting, starting
+from . import nginx_config, nginx_values, preflight
 from .paths import DataDirectory, RuntimeDirectory
-from .starting import StartError
+from .preflight import StartError
 
 
 def main() -> None:
@@ -25,29 +25,29 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
     try:
         django.setup()
-        reload(DataDirectory(settings.DATA_DIR), RuntimeDirectory(settings.NGINX_PID_FILE.parent.parent))
+        reload_nginx(DataDirectory(settings.DATA_DIR), RuntimeDirectory(settings.NGINX_PID_FILE.parent.parent))
     except (StartError, ImproperlyConfigured, ValueError) as error:
         sys.exit(f"nginx goes on as it was: {error}")
     except OSError as error:
-        sys.exit(f"nginx goes on as it was: {starting.trouble(error)}")
+        sys.exit(f"nginx goes on as it was: {preflight.explain_os_error(error)}")
 
 
-def reload(data: DataDirectory, runtime: RuntimeDirectory) -> None:
-    """Has the running nginx take up what the templates say now. Raises StartError, and leaves all as it was."""
-    pid = running(runtime.nginx_pid)
+def reload_nginx(data: DataDirectory, runtime: RuntimeDirectory) -> None:
+    """Makes the running nginx load the current templates. Raises StartError, and then leaves all as it was."""
+    pid = running_nginx(runtime.nginx_pid)
     files, _ = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    front = facing.front(data, runtime, files=files, samples=facing.samples(settings.SAMPLES))
+    front = nginx_values.front_config(data, runtime, files=files, samples=nginx_values.sample_feeds(settings.SAMPLES))
     before = {file: file.read_text() for file in runtime.nginx.glob("*.conf")}
-    fronting.write(front)
-    if wrong := _mistakes(runtime):
+    nginx_config.write_configuration(front)
+    if wrong := _find_mistakes(runtime):
         for file, text in before.items():
             file.write_text(text)
         raise StartError(f"the new configuration is wrong.\n{wrong}")
     os.kill(pid, signal.SIGHUP)
 
 
-def running(pid_file: Path) -> int:
-    """The process of nginx. Raises StartError when there is none."""
+def running_nginx(pid_file: Path) -> int:
+    """The process id of nginx. Raises StartError if there is none."""
     try:
         pid = int(pid_file.read_text())
         os.kill(pid, 0)
@@ -56,12 +56,11 @@ def running(pid_file: Path) -> int:
     return pid
 
 
-def _mistakes(runtime: RuntimeDirectory) -> str:
-    """What nginx says of files that it would not take up; empty if it would."""
-    command = [starting.tool("nginx"), "-t", "-q", "-e", "stderr", "-p", str(runtime.nginx)]
-    done = subprocess.run(
-        [*command, "-c", str(runtime.nginx / "nginx.conf")], capture_output=True, text=True, check=False
-    )
+def _find_mistakes(runtime: RuntimeDirectory) -> str:
+    """nginx' message about wrong files; empty if there are none."""
+    paths = ["-p", str(runtime.nginx), "-c", str(runtime.nginx / "nginx.conf")]
+    command = [preflight.find_tool("nginx"), "-t", "-q", "-e", "stderr", *paths]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stderr.strip() if done.returncode else ""
 
 

@@ -1,6 +1,12 @@
-"""What the front is told, from the settings. Neither writes its configuration nor asks whether its ports are free."""
+"""The values of the front's configuration, from the settings. Writes nothing and checks no ports.
+
+Links in the storage may be served by nginx only if their removal shows at once: network file systems remember
+folders and files, NFS for up to a minute by default.
+"""
 
 import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -8,20 +14,26 @@ import certifi
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from . import fronting, mounts, starting, storing
-from .limits import listen_backlog, nginx_limits
+from . import environment, nginx_config, preflight
+from .nginx_config import WaitingSite, read_waiting_site
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
-from .waiting import Elsewhere, elsewhere
+from .preflight import listen_backlog, nginx_limits
 
 SAMPLES_HOST = "127.0.0.2"
-"""At the site's own port: an address of their own, for the fetchers may ask there."""
+"""The address of the sample feeds, at the site's own port: their own, because the fetchers may ask there."""
+
+PROMPT_SECONDS = 1
+"""The longest that a file system may remember folders and files for removals to show at once."""
+
+_NETWORK = re.compile(r"nfs4?|cifs|smb3|smbfs|ceph|lustre|afs|9p|virtiofs|fuse\..+")
+_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-def front(
-    data: DataDirectory, runtime: RuntimeDirectory, *, files: int, samples: fronting.Samples | None
-) -> fronting.Front:
-    """All that the templates depend on, for an nginx that may open so many files. Raises StartError."""
-    return fronting.Front(
+def front_config(
+    data: DataDirectory, runtime: RuntimeDirectory, *, files: int, samples: nginx_config.SampleFeeds | None
+) -> nginx_config.FrontConfig:
+    """The values of the templates, for an nginx that may open so many files. Raises StartError."""
+    return nginx_config.FrontConfig(
         data=data,
         runtime=runtime,
         listen=f"{settings.LISTEN}:{settings.PORT}",
@@ -42,48 +54,87 @@ def front(
         counted=tuple(settings.TRAFFIC),
         read=settings.TRAFFIC_READERS,
         reader_salt=salted_hmac("project.run.readers", "", algorithm="sha256").hexdigest()[:32],
-        elsewhere=waits(),
+        elsewhere=waiting_site(),
         public_port=urlsplit(settings.PUBLIC_URL).port,
-        shelves=_shelves(),
-        served=_served(),
+        shelves=_shelves_folder(),
+        served=_served_folder(),
         hot_seconds=settings.HOT_SECONDS,
-        bucket=_bucket(),
+        bucket=_front_bucket(),
         samples=samples,
     )
 
 
-def waits() -> Elsewhere:
-    """Where clients wait, if not at the site's own address. Raises StartError when settings contradict each other."""
+def waiting_site() -> WaitingSite:
+    """The place where clients wait, if not the site's own address. Raises StartError for contradicting settings."""
     own = f"{settings.LISTEN}:{settings.PORT}"
-    return elsewhere(settings.RETRY_AFTER_SERVER, settings.RETRY_LISTEN, settings.ALLOWED_HOSTS, own)
+    return read_waiting_site(settings.RETRY_AFTER_SERVER, settings.RETRY_LISTEN, settings.ALLOWED_HOSTS, own)
 
 
-def samples(listen: str) -> fronting.Samples | None:
-    """The demo's sample feeds, as nginx serves them at this host and port; none without one."""
+def sample_feeds(listen: str) -> nginx_config.SampleFeeds | None:
+    """The demo's sample feeds, for nginx to serve at this host and port; None without one."""
     if not listen:
         return None
-    return fronting.Samples(listen, BASE_DIR / "feeds" / "demo" / "data" / "samples")
+    return nginx_config.SampleFeeds(listen, BASE_DIR / "feeds" / "demo" / "data" / "samples")
 
 
-def _shelves() -> Path:
-    """Where this machine has mirrored files. Raises StartError for what nginx' configuration cannot hold."""
-    folder = storing.folder_of(settings.STORAGES["default"])
+def _shelves_folder() -> Path:
+    """This machine's folder of mirrored files. Raises StartError for a path that nginx' configuration cannot hold."""
+    folder = environment.storage_folder(settings.STORAGES["default"])
     shelves = folder / "mirror" if folder else Path(settings.MIRROR_HELD_DIRECTORY)
-    starting.require_plain(shelves)
+    preflight.require_plain(shelves)
     return shelves
 
 
-def _served() -> Path | None:
-    """Where main links mirrored files for nginx to serve; None where it is not seen at once that links are gone."""
-    folder = storing.folder_of(settings.STORAGES["default"])
+def _served_folder() -> Path | None:
+    """The folder where main links mirrored files for nginx; None if removals do not show at once there."""
+    folder = environment.storage_folder(settings.STORAGES["default"])
     known = Path("/proc/self/mountinfo")
-    if folder and mounts.is_prompt(folder.resolve(), known.read_text() if known.exists() else ""):
+    if folder and is_prompt_folder(folder.resolve(), known.read_text() if known.exists() else ""):
         return folder / "served"
     return None
 
 
-def _bucket() -> fronting.Bucket | None:
-    """How nginx reaches the bucket, if there is one."""
-    if storing.folder_of(settings.STORAGES["default"]):
+def _front_bucket() -> nginx_config.FrontBucket | None:
+    """The values with which nginx reaches the bucket, if there is one."""
+    if environment.storage_folder(settings.STORAGES["default"]):
         return None
-    return fronting.Bucket(starting.nameservers(Path("/etc/resolv.conf")), Path(certifi.where()))
+    return nginx_config.FrontBucket(preflight.read_nameservers(Path("/etc/resolv.conf")), Path(certifi.where()))
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A line of /proc/self/mountinfo (proc(5)): mount point, kind of file system, options."""
+
+    point: Path
+    kind: str
+    options: dict[str, str]
+
+    @property
+    def is_prompt(self) -> bool:
+        if not _NETWORK.fullmatch(self.kind) or "noac" in self.options:
+            return True
+        limits = [self.options.get(name) for name in ("acregmax", "acdirmax")]
+        limits = limits if any(limits) else [self.options.get("actimeo")]
+        return all(limit is not None and limit.isdecimal() and int(limit) <= PROMPT_SECONDS for limit in limits)
+
+
+def is_prompt_folder(folder: Path, mountinfo: str) -> bool:
+    """Tells whether removals from the folder show at once. True for a folder on no known mount.
+
+    `folder` is absolute, without symbolic links; it need not exist.
+    """
+    mounts = reversed([mount for line in mountinfo.splitlines() if (mount := _parse_mount(line))])  # the last on top
+    found = [mount for mount in mounts if folder.is_relative_to(mount.point)]
+    return not found or max(found, key=lambda mount: len(mount.point.parts)).is_prompt
+
+
+def _parse_mount(line: str) -> Mount | None:
+    before, _, after = line.partition(" - ")
+    match before.split(), after.split():
+        case [_, _, _, _, point, *_], [kind, _, *rest]:
+            told = ",".join(rest).split(",")
+            options = {name: value for name, _, value in (one.partition("=") for one in told)}
+            plain = _OCTAL.sub(lambda found: chr(int(found[1], 8)), point)
+            return Mount(Path(plain), kind, options)
+        case _:
+            return None

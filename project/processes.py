@@ -1,23 +1,24 @@
-"""Which processes one machine runs, and how each is started and stopped. Starts none."""
+"""The processes of one machine, with their commands, and supervisord's configuration for them. Starts none."""
 
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from .paths import DataDirectory, RuntimeDirectory
+from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
 
-# Painting may take all processors. What is there already is answered first, then what is waited for is painted,
-# then what takes the place of stale content; what somebody may want only where nobody else has a use for a processor:
-# a process that is merely niced keeps it for a slice of time when others wake up.
-PAINTING, REFRESHING = ("nice", "-n", "5"), ("nice", "-n", "10")
+# Painting may take all processors. Answers come first, then painting for waiting clients, then refreshing stale
+# content. Pre-warming gets only idle processors (sched(7)): a process that is merely niced keeps its processor for a
+# slice of time when others wake up.
+PAINT_PREFIX, REFRESH_PREFIX = ("nice", "-n", "5"), ("nice", "-n", "10")
 
-
-# Of what answers nobody. What checks would import takes memory for good; they were run before anything was started.
-WORKER: Mapping[str, str] = {"TARRY_INSTANCE": "worker", "CELERY_SKIP_CHECKS": "1"}
+# For processes that answer no requests. System checks would import modules that stay in memory; they ran at the start.
+WORKER_ENVIRONMENT: Mapping[str, str] = {"TARRY_INSTANCE": "worker", "CELERY_SKIP_CHECKS": "1"}
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What the list of processes depends on."""
+class ProcessPlan:
+    """The values that the list of processes depends on."""
 
     python: str
     redis_server: str
@@ -38,10 +39,10 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class SupervisedProcess:
     """One supervised process. Lower priorities start first and stop last.
 
-    Groups stop one after the other: what works before the front, the front before the stores.
+    Groups stop one after the other: the site's own processes before the front, the front before the stores.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Process:
     group: str = "site"
 
 
-def processes(plan: Plan) -> list[Process]:
+def list_processes(plan: ProcessPlan) -> list[SupervisedProcess]:
     """All processes of the plan, in the order of their start."""
     return [
         *_redis_servers(plan),
@@ -64,76 +65,136 @@ def processes(plan: Plan) -> list[Process]:
     ]
 
 
-def _redis_servers(plan: Plan) -> Iterator[Process]:
+def _redis_servers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     if plan.own_state:
         kept = ("--appendonly", "yes", "--appendfsync", "everysec")
         state = ("--maxmemory", str(plan.state_max_bytes), "--maxmemory-policy", "noeviction", *kept)
-        yield Process("state", _redis(plan, "state", str(plan.data.state), *state), priority=10, group="stores")
+        yield _redis_server(plan, "state", plan.data.state, *state)
     if plan.own_cache:
         limit = ("--maxmemory", str(plan.cache_max_bytes), "--maxmemory-policy", "allkeys-lru", "--appendonly", "no")
-        yield Process("cache", _redis(plan, "cache", str(plan.runtime.root), *limit), priority=10, group="stores")
+        yield _redis_server(plan, "cache", plan.runtime.root, *limit)
 
 
-def _redis(plan: Plan, name: str, directory: str, *options: str) -> tuple[str, ...]:
+def _redis_server(plan: ProcessPlan, name: str, directory: Path, *options: str) -> SupervisedProcess:
     socket = ("--port", "0", "--unixsocket", str(plan.runtime.socket(name)), "--unixsocketperm", "700")
-    return (*plan.launcher, plan.redis_server, *socket, "--dir", directory, "--save", "", *options)
+    command = (*plan.launcher, plan.redis_server, *socket, "--dir", str(directory), "--save", "", *options)
+    return SupervisedProcess(name, command, priority=10, group="stores")
 
 
-def _instances(plan: Plan) -> Iterator[Process]:
+def _instances(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
     gunicorn = (*plan.launcher, plan.python, "-m", "gunicorn", "--config", "python:project.gunicorn")
-    graceful = int(plan.retry_timeout_seconds) + 5
-    yield Process(
-        "main",
-        (*gunicorn, "--bind", f"unix:{plan.runtime.socket('main')}", "project.wsgi:application"),
-        priority=30,
-        environment={"TARRY_INSTANCE": "main"},
-        stop_wait_seconds=15,
-    )
-    yield Process(
-        "retry",
-        (*gunicorn, "--bind", f"unix:{plan.runtime.socket('retry')}", "retry.asgi:application"),
-        priority=40,
-        environment={"TARRY_INSTANCE": "retry"},
-        stop_wait_seconds=graceful + 5,
-    )
+    retry_seconds = int(plan.retry_timeout_seconds) + 10
+    for name, application, priority, stop_wait_seconds in (
+        ("main", "project.wsgi:application", 30, 15),
+        ("retry", "retry.asgi:application", 40, retry_seconds),
+    ):
+        command = (*gunicorn, "--bind", f"unix:{plan.runtime.socket(name)}", application)
+        environment = {"TARRY_INSTANCE": name}
+        yield SupervisedProcess(name, command, priority, environment, stop_wait_seconds=stop_wait_seconds)
 
 
-def _workers(plan: Plan) -> Iterator[Process]:
-    yield _worker(plan, "paint-now", ("paint.now",), plan.paint_workers, scheduled=PAINTING)
-    yield _worker(plan, "paint-refresh", ("paint.refresh",), 1, scheduled=REFRESHING)
-    yield _worker(plan, "paint-warm", ("paint.warm",), 1, scheduled=plan.idle)
-    yield _worker(plan, "work", ("work",), 1)
+def _workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
+    yield _worker(plan, "paint-now", "paint.now", plan.paint_workers, scheduled=PAINT_PREFIX)
+    yield _worker(plan, "paint-refresh", "paint.refresh", 1, scheduled=REFRESH_PREFIX)
+    yield _worker(plan, "paint-warm", "paint.warm", 1, scheduled=plan.idle)
+    yield _worker(plan, "work", "work", 1)
     beat = (*plan.launcher, plan.python, "-m", "celery", "-A", "project", "--quiet", "beat", "--pidfile=")
-    yield Process("beat", beat, priority=60, environment=WORKER)
+    yield SupervisedProcess("beat", beat, priority=60, environment=WORKER_ENVIRONMENT)
 
 
-def _small_workers(plan: Plan) -> Iterator[Process]:
-    yield _worker(plan, "paint-now", ("paint.now", "paint.refresh", "paint.warm"), 1, scheduled=PAINTING)
-    yield _worker(plan, "work", ("work",), 2, "--pool", "threads", "--beat")
+def _small_workers(plan: ProcessPlan) -> Iterator[SupervisedProcess]:
+    yield _worker(plan, "paint-now", "paint.now,paint.refresh,paint.warm", 1, scheduled=PAINT_PREFIX)
+    yield _worker(plan, "work", "work", 2, "--pool", "threads", "--beat")
 
 
 def _worker(
-    plan: Plan, name: str, queues: tuple[str, ...], concurrency: int, *options: str, scheduled: tuple[str, ...] = ()
-) -> Process:
+    plan: ProcessPlan, name: str, queues: str, concurrency: int, *options: str, scheduled: tuple[str, ...] = ()
+) -> SupervisedProcess:
     command = (
-        *plan.worker_launcher,  # with supervisord its `state` is gone: a task would wait for it, and TERM for the task
+        *plan.worker_launcher,  # without supervisord `state` is gone: a task would wait for it, and TERM for the task
         *scheduled,
         *(plan.python, "-m", "celery", "-A", "project", "--quiet", "worker"),
-        *("--queues", ",".join(queues), "--concurrency", str(concurrency), "--hostname", f"{name}@%h"),
+        *("--queues", queues, "--concurrency", str(concurrency), "--hostname", f"{name}@%h"),
         *("--without-gossip", "--without-mingle", *options),
     )
-    # Celery finishes its tasks on TERM; what takes longer is killed with its pool, and swept later.
-    return Process(name, command, priority=50, environment=WORKER)
+    # Celery finishes its tasks on TERM; a slower task is killed with its pool, and its work swept later.
+    return SupervisedProcess(name, command, priority=50, environment=WORKER_ENVIRONMENT)
 
 
-def _fetcher(plan: Plan) -> Process:
+def _fetcher(plan: ProcessPlan) -> SupervisedProcess:
     fetch = (*plan.launcher, plan.python, "manage.py", "fetch", "--skip-checks")
-    return Process("fetch", fetch, priority=50, environment=WORKER, stop_wait_seconds=15)
+    return SupervisedProcess("fetch", fetch, priority=50, environment=WORKER_ENVIRONMENT, stop_wait_seconds=15)
 
 
-def _nginx(plan: Plan) -> Process:
+def _nginx(plan: ProcessPlan) -> SupervisedProcess:
     directory = plan.runtime.nginx
     nginx = (plan.nginx, "-e", "stderr", "-c", str(directory / "nginx.conf"), "-p", str(directory))
-    clearing = (plan.python, "-m", "project.clearing", str(directory / "nginx.pid"), str(plan.runtime.socket("front")))
-    command = (*plan.launcher, *clearing, *plan.listening, "--", *nginx)
-    return Process("nginx", command, priority=20, group="front")
+    clearing = ("-m", "project.nginx_start", str(plan.runtime.nginx_pid), str(plan.runtime.socket("front")))
+    command = (*plan.launcher, plan.python, *clearing, *plan.listening, "--", *nginx)
+    return SupervisedProcess("nginx", command, priority=20, group="front")
+
+
+LOG_MAX_BYTES = 10_000_000
+LOG_BACKUPS = 2
+
+
+def supervisord_configuration(processes: Sequence[SupervisedProcess], *, logs: Path, runtime: Path, user: str) -> str:
+    """The text of supervisord.conf. `user` is empty unless root runs it: supervisord then wants it named."""
+    programs = [_program_section(process, logs) for process in processes]
+    return "\n".join([_supervisord_section(logs, runtime, user), *programs, *_group_sections(processes)])
+
+
+def _supervisord_section(logs: Path, runtime: Path, user: str) -> str:
+    return _section(
+        "supervisord",
+        nodaemon="true",
+        silent="true",
+        logfile=logs / "supervisord.log",
+        logfile_maxbytes=LOG_MAX_BYTES,
+        logfile_backups=LOG_BACKUPS,
+        pidfile=runtime / "supervisord.pid",
+        childlogdir=logs,
+        directory=BASE_DIR,
+        user=user,
+    ) + "\n".join(
+        [
+            _section("unix_http_server", file=runtime / "supervisor.sock", chmod="0700"),
+            _section("supervisorctl", serverurl=f"unix://{runtime / 'supervisor.sock'}"),
+            "[rpcinterface:supervisor]",
+            "supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface",
+            "",
+        ]
+    )
+
+
+def _group_sections(processes: Sequence[SupervisedProcess]) -> Iterator[str]:
+    """One group per name: supervisord stops group after group, and all members of a group at once."""
+    for name in dict.fromkeys(process.group for process in processes):
+        members = [process for process in processes if process.group == name]
+        first = min(process.priority for process in members)
+        yield _section(f"group:{name}", programs=",".join(process.name for process in members), priority=first)
+
+
+def _program_section(process: SupervisedProcess, logs: Path) -> str:
+    return _section(
+        f"program:{process.name}",
+        command=shlex.join(process.command),
+        directory=BASE_DIR,
+        priority=process.priority,
+        autorestart="true",
+        startsecs=1,
+        startretries=1000,  # a missing part, as a full disk, may come back
+        stopsignal=process.stop_signal,
+        stopwaitsecs=process.stop_wait_seconds,
+        killasgroup="true",
+        redirect_stderr="true",
+        stdout_logfile=logs / f"{process.name}.log",
+        stdout_logfile_maxbytes=LOG_MAX_BYTES,
+        stdout_logfile_backups=LOG_BACKUPS,
+        environment=",".join(f'{name}="{value}"' for name, value in process.environment.items()),
+    )
+
+
+def _section(name: str, **options: object) -> str:
+    lines = [f"{key} = {str(value).replace('%', '%%')}" for key, value in options.items() if value != ""]
+    return "\n".join([f"[{name}]", *lines, "", ""])

@@ -1,6 +1,7 @@
-"""`python -m project.run`: prepares what the processes need, then runs them all in the foreground.
+"""`python -m project.run`: prepares the site, then runs all its processes in the foreground.
 
-nginx and redis-server it only looks for: setup.sh installs them.
+nginx and redis-server must be installed: setup.sh does that. Static files are collected only if a source has
+changed.
 """
 
 import io
@@ -8,71 +9,80 @@ import os
 import secrets
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import django
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
+from django.contrib.staticfiles.finders import get_finders
+from django.contrib.staticfiles.storage import ManifestFilesMixin
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 
-from . import collecting, facing, fronting, starting, supervision, unfinished
-from .limits import raise_file_limit
+from . import nginx_config, nginx_values, preflight, processes, supervisor
+from .environment import remember_environment
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
-from .processes import Plan, processes
-from .remembering import remember
-from .starting import StartError
-from .waiting import Elsewhere
+from .preflight import StartError
+from .processes import ProcessPlan
 
 
 def main() -> None:
     """Starts the site. On success this process becomes supervisord."""
     try:
-        command = prepare()
+        command = prepare_run()
     except StartError as error:
         sys.exit(f"Tarry cannot start: {error}")
     except OSError as error:
-        sys.exit(f"Tarry cannot start: {starting.trouble(error)}")
+        sys.exit(f"Tarry cannot start: {preflight.explain_os_error(error)}")
     os.execv(command[0], command)  # noqa: S606  a list of our own
 
 
-def prepare() -> list[str]:
-    """Makes what the processes need; returns supervisord's command. Raises StartError."""
+def prepare_run() -> list[str]:
+    """Makes everything that the processes need. Returns supervisord's command. Raises StartError."""
     os.chdir(BASE_DIR)
     os.umask(0o077)
-    tools = {name: starting.tool(name) for name in ("nginx", "redis-server")}
+    tools = {name: preflight.find_tool(name) for name in ("nginx", "redis-server")}
     data = DataDirectory(Path(os.environ.get("DATA_DIR") or BASE_DIR / "var").resolve())
     named = os.environ.get("RUNTIME_DIR")
     runtime = RuntimeDirectory(Path(named).resolve()) if named else runtime_directory(data.root)
-    starting.make_directories(data, runtime)
-    starting.hold_lock(data.lock)
-    data.environment.unlink(missing_ok=True)  # this run is told anew
-    starting.empty_directory(data.uploads)
-    unfinished.remove(data.hot)
+    preflight.make_directories(data, runtime)
+    preflight.hold_lock(data.lock)
+    data.environment.unlink(missing_ok=True)  # this run has its own environment
+    preflight.empty_directory(data.uploads)
+    supervisor.remove_unfinished_files(data.hot)
     if not os.environ.get("SECRET_KEY"):
-        starting.make_secret_key(data.secret_key)
-    os.environ.update(environment(data, runtime))
-    starting.empty_directory(runtime.metrics)
-    _read_settings()
-    starting.require_free_port(settings.LISTEN, settings.PORT)
-    starting.require_quiet(runtime)
-    waiting = _elsewhere()
+        preflight.make_secret_key(data.secret_key)
+    os.environ.update(run_environment(data, runtime))
+    preflight.empty_directory(runtime.metrics)
+    try:
+        django.setup()
+    except (ImproperlyConfigured, ValueError) as error:
+        raise StartError(f"a setting is wrong: {error}") from error
+    preflight.require_free_port(settings.LISTEN, settings.PORT)
+    preflight.require_quiet(runtime)
+    waiting = nginx_values.waiting_site()
+    if waiting.listen:
+        preflight.require_free_port(*waiting.address, setting="RETRY_LISTEN")
     samples = offer_samples()
     _prepare_site(data, samples)
-    front = facing.front(data, runtime, files=raise_file_limit(), samples=facing.samples(samples))
-    fronting.write(front)
-    plan = _plan(data, runtime, tools, waiting)
+    files = preflight.raise_file_limit()
+    front = nginx_values.front_config(data, runtime, files=files, samples=nginx_values.sample_feeds(samples))
+    nginx_config.write_configuration(front)
+    plan = _make_plan(data, runtime, tools, waiting.listen)
     user = "root" if os.getuid() == 0 else ""
-    text = supervision.configuration(processes(plan), logs=data.logs, runtime=runtime.root, user=user)
+    supervised = processes.list_processes(plan)
+    text = processes.supervisord_configuration(supervised, logs=data.logs, runtime=runtime.root, user=user)
     runtime.supervisor.write_text(text)
-    remember(data.environment, os.environ, dir(settings))
+    remember_environment(data.environment, os.environ, dir(settings))
     _announce(data)
-    return [sys.executable, "-m", "project.supervised", str(data.hot), *_traffic(), "-c", str(runtime.supervisor)]
+    given = [str(data.hot), *_traffic_arguments(), "-c", str(runtime.supervisor)]
+    return [sys.executable, "-m", "project.supervisor", *given]
 
 
-def environment(data: DataDirectory, runtime: RuntimeDirectory) -> dict[str, str]:
-    """What all processes are told, unless the operator said otherwise."""
+def run_environment(data: DataDirectory, runtime: RuntimeDirectory) -> dict[str, str]:
+    """The environment of all processes, unless the operator has set other values."""
     given = os.environ
     port = given.get("PORT") or "8000"
     return {
@@ -86,19 +96,12 @@ def environment(data: DataDirectory, runtime: RuntimeDirectory) -> dict[str, str
     }
 
 
-def _read_settings() -> None:
-    try:
-        django.setup()
-    except (ImproperlyConfigured, ValueError) as error:
-        raise StartError(f"a setting is wrong: {error}") from error
-
-
 def offer_samples() -> str:
-    """Where nginx is to serve the demo's sample feeds, host and port; empty without a demo, or if that is taken.
+    """The host and port at which nginx serves the demo's sample feeds; empty without a demo, or if they are taken.
 
-    All processes are told (SAMPLES): the fetchers may ask there, and nothing else may listen there.
+    All processes get it as SAMPLES: the fetchers may ask there, and nothing else may listen there.
     """
-    offered = f"{facing.SAMPLES_HOST}:{settings.PORT}"
+    offered = f"{nginx_values.SAMPLES_HOST}:{settings.PORT}"
     os.environ["SAMPLES"] = offered if settings.DEMO and _is_free(offered) else ""
     return os.environ["SAMPLES"]
 
@@ -109,7 +112,7 @@ def _is_free(address: str) -> bool:
         print(f"No sample feeds are served: the site itself is at {address}")
         return False
     try:
-        starting.require_free_port(host, int(port))
+        preflight.require_free_port(host, int(port))
     except StartError as error:
         print(f"No sample feeds are served: {error}")
         return False
@@ -121,7 +124,7 @@ def _prepare_site(data: DataDirectory, samples: str) -> None:
     try:
         call_command("check", stdout=io.StringIO())  # warnings still go to standard error
         call_command("migrate", interactive=False, verbosity=0)
-        collecting.collect(data.collected)
+        collect_static(data.collected)
     except (CommandError, DatabaseError, ImproperlyConfigured, ValueError) as error:
         raise StartError(str(error)) from error
     _make_admin()
@@ -129,8 +132,32 @@ def _prepare_site(data: DataDirectory, samples: str) -> None:
         _load_demo(data, samples)
 
 
+def collect_static(note: Path) -> None:
+    """Collects the sources into STATIC_ROOT, unless `note` has their digest.
+
+    If it is killed half-way it leaves no note, and the next start collects all files.
+    """
+    found = static_digest()
+    manifest = Path(settings.STATIC_ROOT) / ManifestFilesMixin.manifest_name
+    if manifest.is_file() and note.is_file() and note.read_text() == found:
+        return
+    note.unlink(missing_ok=True)
+    call_command("collectstatic", interactive=False, verbosity=0)
+    note.write_text(found)
+
+
+def static_digest() -> str:
+    """A digest of the names, sizes and times of the files to collect, and of the way they are named."""
+    digest = sha256(settings.STORAGES["staticfiles"]["BACKEND"].encode())
+    for finder in get_finders():
+        for name, storage in finder.list([]):
+            state = Path(storage.path(name)).stat()
+            digest.update(f"\0{storage.path(name)}\0{state.st_size}\0{state.st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
 def _make_admin() -> None:
-    """Makes a first administrator. Its password is shown now and never again."""
+    """Makes a first administrator, and prints the password, this once."""
     users = django.apps.apps.get_model(settings.AUTH_USER_MODEL).objects
     if users.filter(is_superuser=True).exists():
         return
@@ -140,7 +167,7 @@ def _make_admin() -> None:
 
 
 def _load_demo(data: DataDirectory, samples: str) -> None:
-    """Loads what was never loaded here before. An admin may have deleted some of it."""
+    """Loads the demo data that was never loaded here before. An admin may have deleted some of it."""
     try:
         call_command("demo", once=data.demo_loaded)
         call_command("demo_feeds", once=data.demo_loaded, samples=samples)
@@ -148,8 +175,8 @@ def _load_demo(data: DataDirectory, samples: str) -> None:
         print(f"The demo data could not be loaded: {error}")
 
 
-def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str], waiting: Elsewhere) -> Plan:
-    return Plan(
+def _make_plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str], waiting: str) -> ProcessPlan:
+    return ProcessPlan(
         python=sys.executable,
         redis_server=tools["redis-server"],
         nginx=tools["nginx"],
@@ -162,38 +189,28 @@ def _plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, str],
         cache_max_bytes=settings.CACHE_MAX_BYTES,
         paint_workers=settings.PAINT_WORKERS,
         retry_timeout_seconds=settings.DEFAULT_RETRY_TIMEOUT,
-        launcher=starting.launcher("TERM"),
-        worker_launcher=starting.launcher("KILL"),
-        idle=starting.idle(),
-        listening=tuple(filter(None, (f"{settings.LISTEN}:{settings.PORT}", waiting.listen))),
+        launcher=preflight.launcher_prefix("TERM"),
+        worker_launcher=preflight.launcher_prefix("KILL"),
+        idle=preflight.idle_prefix(),
+        listening=tuple(filter(None, (f"{settings.LISTEN}:{settings.PORT}", waiting))),
     )
 
 
-def _elsewhere() -> Elsewhere:
-    """Where clients wait, if not at the site's own address. Raises StartError."""
-    found = facing.waits()
-    if found.listen:
-        starting.require_free_port(*found.address, setting="RETRY_LISTEN")
-    return found
-
-
-def _traffic() -> list[str]:
-    """What supervisord has to know to keep the log of traffic bounded, where there is one."""
+def _traffic_arguments() -> list[str]:
+    """supervisord's arguments for bounding the traffic log, if there is one."""
     if not settings.OBSERVE:
         return []
     return [str(settings.TRAFFIC_LOG), str(settings.TRAFFIC_LOG_MAX_BYTES), str(settings.NGINX_PID_FILE)]
 
 
 def _announce(data: DataDirectory) -> None:
-    """Leaves a child that says when the site is ready. supervisord could not: it owns no terminal."""
-    print(f"Starting Tarry on {_address()} (logs: {data.logs})", flush=True)
-    subprocess.Popen([*starting.launcher("TERM"), sys.executable, "-m", "project.announce", _address(), str(data.logs)])
-
-
-def _address() -> str:
-    """Where this machine reaches the site. Behind a proxy the public address is another."""
+    """Starts a child that prints when the site is ready. supervisord cannot: it owns no terminal."""
     everywhere = settings.LISTEN in {"0.0.0.0", "[::]"}  # noqa: S104  compared, not bound
-    return f"http://{'127.0.0.1' if everywhere else settings.LISTEN}:{settings.PORT}"
+    # Behind a proxy the public address is another.
+    address = f"http://{'127.0.0.1' if everywhere else settings.LISTEN}:{settings.PORT}"
+    print(f"Starting Tarry on {address} (logs: {data.logs})", flush=True)
+    announce = [sys.executable, "-m", "project.announce", address, str(data.logs)]
+    subprocess.Popen([*preflight.launcher_prefix("TERM"), *announce])
 
 
 if __name__ == "__main__":

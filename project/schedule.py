@@ -1,15 +1,15 @@
-"""What beat publishes, and how often. Knows the tasks by their names alone."""
+"""The tasks that beat publishes, with their intervals. Knows the tasks by their names alone."""
 
 from datetime import UTC, datetime
 from typing import Any
 
-QUEUE = "work"
-LEAST_EXPIRY_SECONDS = 10
+BEAT_QUEUE = "work"
+MIN_EXPIRY_SECONDS = 10
 
-Entry = tuple[str, str, float]
-"""Name, task, seconds from one time to the next."""
+BeatEntry = tuple[str, str, float]
+"""Name, task, interval in seconds."""
 
-ALWAYS: tuple[Entry, ...] = (
+ALWAYS: tuple[BeatEntry, ...] = (
     ("sweep", "retry.sweep", 2),
     ("mirror feed", "resources.feed_mirror", 2),
     ("batches", "resources.look_after_batches", 2),
@@ -25,24 +25,24 @@ ALWAYS: tuple[Entry, ...] = (
     ("subscriptions", "feeds.subscribe", 60),
     ("failing feeds", "feeds.tell_of_failing", 300),
 )
-DEMO: Entry = ("demo", "resources.vary_demo", 15)
-PRUNING: Entry = ("prune blobs", "resources.prune_blobs", 300)
-TRAFFIC: Entry = ("traffic", "resources.read_traffic", 2)
-HUB: Entry = ("hub", "feeds.tell_hub", 5)
-READERS: Entry = ("feed readers", "feeds.count_readers", 60)
+DEMO: BeatEntry = ("demo", "resources.vary_demo", 15)
+PRUNING: BeatEntry = ("prune blobs", "resources.prune_blobs", 300)
+TRAFFIC: BeatEntry = ("traffic", "resources.read_traffic", 2)
+HUB: BeatEntry = ("hub", "feeds.tell_hub", 5)
+READERS: BeatEntry = ("feed readers", "feeds.count_readers", 60)
 SCAN, SCAN_TASK = "feeds scan", "feeds.scan"
 
 _LONG_AGO = {"last_run_at": datetime(1970, 1, 1, tzinfo=UTC)}
-"""Of a new site's beat. All others it publishes for the first time when their time has passed once."""
+"""For the scan of a new site: it is due at once. Other tasks are published first after their interval."""
 
 
-def schedule(*entries: Entry) -> dict[str, dict[str, Any]]:
-    """Celery's schedule of the entries. What waited until the next time or longer is dropped: one is enough."""
+def beat_schedule(*entries: BeatEntry) -> dict[str, dict[str, Any]]:
+    """Celery's schedule of the entries. A message that waits for a whole interval is dropped: one is enough."""
     return {
         name: {
             "task": task,
             "schedule": float(seconds),
-            "options": {"queue": QUEUE, "expires": max(LEAST_EXPIRY_SECONDS, seconds)},
+            "options": {"queue": BEAT_QUEUE, "expires": max(MIN_EXPIRY_SECONDS, seconds)},
             **(_LONG_AGO if name == SCAN else {}),
         }
         for name, task, seconds in entries

@@ -6,25 +6,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import django_stubs_ext
-
 from . import schedule
-from .brokers import broker_url, fail_fast
-from .environment import Environment
-from .logs import LEVELS, logging_configuration
+from .environment import Environment, broker_url, fail_fast_broker, load_remembered, may_be_reached, storage_from
+from .logs import LOG_LEVELS, logging_configuration
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
-from .reachable import may_be_reached
-from .remembering import remembered
-from .storing import storage_from
 
 env = Environment()
-django_stubs_ext.monkeypatch()  # Django's generic classes take type parameters, as mypy wants them
 
-# Where things are
+# Directories
 DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "var"))).resolve()
 _data = DataDirectory(DATA_DIR)
 _elsewhere = env.switch("DEBUG", False)  # a development server beside the site has an address of its own
-for _name, _value in remembered(_data.environment).items():
+for _name, _value in load_remembered(_data.environment).items():
     if not (_elsewhere and _name == "PUBLIC_URL"):
         os.environ.setdefault(_name, _value)
 _runtime = RuntimeDirectory(Path(env.text("RUNTIME_DIR", str(runtime_directory(DATA_DIR).root))))
@@ -46,8 +39,8 @@ ALLOWED_HOSTS: list[str] = env.words(
     "ALLOWED_HOSTS", default=[host for host in (_public.hostname, "localhost", "127.0.0.1", "[::1]") if host]
 )
 TRUSTED_PROXIES = tuple(env.words("TRUSTED_PROXIES"))
-LOGIN_REDIRECT_URL = "admin:index"  # for those who were not sent from one of its pages
-CSRF_FAILURE_VIEW = "project.unsigned.unsigned_form"
+LOGIN_REDIRECT_URL = "admin:index"  # for users who did not come from one of its pages
+CSRF_FAILURE_VIEW = "project.middleware.answer_unsigned_form"
 CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"] if _public.netloc else []
 METRICS_TOKEN = env.text("METRICS_TOKEN", "")
 ADMIN_SIGN_INS = env.whole("ADMIN_SIGN_INS", 10, least=0)
@@ -111,23 +104,23 @@ POPULAR_REQUESTS = env.number("POPULAR_REQUESTS", 10)
 POPULARITY_HALF_LIFE_SECONDS = env.number("POPULARITY_HALF_LIFE_SECONDS", 21_600)
 POPULARITY_KEYS = env.whole("POPULARITY_KEYS", 20_000 if SMALL else 100_000)
 
-# What is counted of the front's traffic: beginnings of addresses, and the functions that name what they ask for
+# Counted traffic of the front: beginnings of addresses, and the functions that name the content they ask for
 TRAFFIC = {
-    "/tiles/": "resources.tiles.asking.asked",
-    "/staticmap": "resources.static_map.asking.asked",
-    "/resources/": "resources.mirroring.serving.asking.asked",
-    "/feeds/": "feeds.serving.traffic.asked",
+    "/tiles/": "resources.tiles.tile_address.asked_tile",
+    "/staticmap": "resources.staticmap.classify_address",
+    "/resources/": "resources.mirror.file_paths.classify_address",
+    "/feeds/": "feeds.pages.work.describe_request",
 }
-TRAFFIC_READERS = ("/feeds/",)  # where the log has a number for who asks
-# By kind, the functions that are told what of it somebody wanted
+TRAFFIC_READERS = ("/feeds/",)  # addresses for which the log has a number for the client
+# By kind, the functions that are told which of its contents were wanted
 TRAFFIC_NOTED = {
-    "feed": "feeds.keeping.readers.note",
-    "blob": "resources.mirroring.storing.accessing.note_blobs",
-    "resource": "resources.mirroring.storing.accessing.note_urls",
-    "thumbnail": "resources.mirroring.storing.accessing.note_blobs",
+    "feed": "feeds.followers.note_readers",
+    "blob": "resources.mirror.storage.retention.note_blobs",
+    "resource": "resources.mirror.storage.retention.note_urls",
+    "thumbnail": "resources.mirror.storage.retention.note_blobs",
 }
-# By kind, the functions that name the work of popular content that is prepared before anybody asks, beside tiles
-PREWARM = {"feed": "feeds.serving.warming.piece", "feeds": "feeds.serving.warming.piece"}
+# By kind, the functions that name the work of popular content to prewarm, beside tiles
+PREWARM = {"feed": "feeds.views.warm_piece", "feeds": "feeds.views.warm_piece"}
 PREWARM_FRONT = RETRY_FRONT or f"unix:{_runtime.socket('front')}"
 PREWARM_SECONDS = env.number("PREWARM_SECONDS", 0)
 PREWARM_POPULAR = env.whole("PREWARM_POPULAR", 1000)
@@ -146,13 +139,13 @@ PAINT_WORKERS = env.whole("PAINT_WORKERS", 1 if SMALL else os.cpu_count() or 1)
 FETCH_IN_FLIGHT = env.whole("FETCH_IN_FLIGHT", 2)
 MIRROR_BACKLOG = env.whole("MIRROR_BACKLOG", 2000)
 FEEDS_BACKLOG = env.whole("FEEDS_BACKLOG", 2000 if SMALL else 10_000)
-_fetched = {"publisher": "resources.fetching.publishing.publish", "workers": FETCH_IN_FLIGHT}
+_fetched = {"publisher": "resources.fetch.dispatch.publish", "workers": FETCH_IN_FLIGHT}
 _warm = (10 if SMALL else 200) * BACKLOG_LIMIT
 RETRY_LANES = {  # the fastest first
     "paint.now": {"limit": BACKLOG_LIMIT, "workers": PAINT_WORKERS, "skips": True},
     "paint.refresh": {"limit": 4 * BACKLOG_LIMIT, "workers": 1, "skips": True, "up": "paint.now"},
     "paint.warm": {"limit": _warm, "workers": 1, "up": "paint.refresh"},
-    # What is fetched mostly waits for one server, which is asked as if there were few workers.
+    # Fetched work mostly waits for one server, and its politeness makes it as slow as with few workers.
     "fetch.fast": {**_fetched, "limit": BACKLOG_LIMIT, "skips": True},
     "fetch.slow": {**_fetched, "limit": BACKLOG_LIMIT, "skips": True},
     "fetch.refresh": {**_fetched, "limit": 4 * BACKLOG_LIMIT, "skips": True, "up": "fetch.fast"},
@@ -161,7 +154,7 @@ RETRY_LANES = {  # the fastest first
     "fetch.calls": {**_fetched, "limit": BACKLOG_LIMIT},
     "fetch.feeds": {**_fetched, "limit": FEEDS_BACKLOG, "up": "fetch.fast"},
     "fetch.warm": {**_fetched, "limit": _warm, "up": "fetch.refresh"},
-    "upload": {"publisher": "resources.mirroring.storing.wishes.publish", "workers": 4, "limit": BACKLOG_LIMIT},
+    "upload": {"publisher": "resources.mirror.storage.uploads.publish_upload", "workers": 4, "limit": BACKLOG_LIMIT},
 }
 
 # Layers
@@ -180,13 +173,13 @@ API_CALLS_PER_MINUTE = env.whole("API_CALLS_PER_MINUTE", 600, least=0)
 API_URLS_PER_MINUTE = env.whole("API_URLS_PER_MINUTE", 200_000, least=0)
 
 # Fetching
-FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetching.errands.Task
-    "resources.fetch_tile": "resources.upstream.preparing.TASK",
-    "resources.mirror": "resources.mirroring.gathering.preparing.TASK",
-    "resources.call_webhook": "resources.mirroring.reporting.webhooks.TASK",
-    "feeds.fetch": "feeds.gathering.preparing.TASK",
-    "feeds.ask_hub": "feeds.subscribing.preparing.TASK",
-    "feeds.announce": "feeds.announcing.preparing.TASK",
+FETCH_TASKS = {  # by the name of a task, the dotted path of a resources.fetch.task.FetchTask
+    "resources.fetch_tile": "resources.tiles.upstream.fetch_task.TASK",
+    "resources.mirror": "resources.mirror.ingest.fetch_task.TASK",
+    "resources.call_webhook": "resources.mirror.reports.webhooks.TASK",
+    "feeds.fetch": "feeds.scan.fetch_task.TASK",
+    "feeds.ask_hub": "feeds.subscriptions.fetch_task.TASK",
+    "feeds.announce": "feeds.subscriptions.own_hub.TASK",
 }
 FETCH_SLOTS = env.whole("FETCH_SLOTS", 20 if SMALL else 100, least=2)
 SAMPLES = env.text("SAMPLES", "")  # where the front serves the demo's sample feeds, and nothing else
@@ -295,15 +288,15 @@ INSTALLED_APPS = [
 match os.environ.get("TARRY_INSTANCE"):
     case "retry":  # it waits, and needs neither models nor pages: half the memory
         INSTALLED_APPS = ["django.contrib.staticfiles", "retry"]
-    case "worker":  # it answers nobody, and needs neither admin nor API: a fifth less
+    case "worker":  # it answers no requests, and needs neither admin nor API: a fifth less
         INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "retry", "resources", "feeds"]
 MIDDLEWARE = [
-    "retry.observing.AccountingMiddleware",
+    "retry.metrics.AccountingMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "project.policy.ContentSecurityPolicyMiddleware",
+    "project.middleware.ContentSecurityPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "project.bodies.LargeBodiesMiddleware",
+    "project.middleware.LargeBodiesMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -350,23 +343,28 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
     if os.environ.get("TARRY_INSTANCE") in {"main", "worker"}:
-        # To open one takes longer than most questions: a fetcher's threads would for each file, main's for each ping.
+        # Opening a connection takes longer than most queries: a fetcher would for each file, main for each ping.
         DATABASES["default"].update(CONN_MAX_AGE=60)
 else:
     DATABASES["default"].update(CONN_MAX_AGE=60, CONN_HEALTH_CHECKS=True)
     DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 2)
-CACHES: dict[str, dict[str, Any]] = {
-    "default": {
-        "BACKEND": "django_redis.cache.RedisCache",
-        "LOCATION": CACHE_URL,
-        "KEY_PREFIX": "django",
-        "OPTIONS": {
-            "SERIALIZER": "django_redis.serializers.msgpack.MSGPackSerializer",
-            "SOCKET_TIMEOUT": RETRY_REDIS_TIMEOUT,
-            "SOCKET_CONNECT_TIMEOUT": RETRY_REDIS_TIMEOUT,
-        },
-    }
+_cache = {
+    "LOCATION": CACHE_URL,
+    "KEY_PREFIX": "django",
+    "OPTIONS": {
+        "SERIALIZER": "django_redis.serializers.json.JSONSerializer",
+        "REDIS_CLIENT_CLASS": "retry.stores.BreakerClient",
+        "SOCKET_TIMEOUT": RETRY_REDIS_TIMEOUT,
+        "SOCKET_CONNECT_TIMEOUT": RETRY_REDIS_TIMEOUT,
+        "IGNORE_EXCEPTIONS": True,  # while the server is away, nothing is found
+    },
 }
+CACHES: dict[str, dict[str, Any]] = {
+    "default": {"BACKEND": "django_redis.cache.RedisCache", **_cache},
+    "sessions": {"BACKEND": "project.sessions.SessionCache", **_cache},
+}
+SESSION_ENGINE = "django.contrib.sessions.backends.cached_db"
+SESSION_CACHE_ALIAS = "sessions"
 _static = "django.contrib.staticfiles.storage.StaticFilesStorage" if DEBUG else "project.static_files.HashedStaticFiles"
 STORAGES = {
     "default": storage_from(env.text("STORAGE_URL", f"file://{_data.blobs}")),
@@ -377,7 +375,7 @@ STATIC_ROOT = _data.static
 
 # Celery
 CELERY_BROKER_URL = broker_url(REDIS_URL)
-_publishing = fail_fast(RETRY_REDIS_TIMEOUT)
+_publishing = fail_fast_broker(RETRY_REDIS_TIMEOUT)
 CELERY_BROKER_TRANSPORT_OPTIONS = _publishing.transport_options
 CELERY_BROKER_CONNECTION_TIMEOUT = _publishing.connection_timeout_seconds
 CELERY_BROKER_CONNECTION_RETRY = False
@@ -390,9 +388,9 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
-CELERY_BEAT_SCHEDULER = "project.beating:Scheduler"
+CELERY_BEAT_SCHEDULER = "project.beat:Scheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
-CELERY_BEAT_SCHEDULE = schedule.schedule(
+CELERY_BEAT_SCHEDULE = schedule.beat_schedule(
     *schedule.ALWAYS,
     (schedule.SCAN, schedule.SCAN_TASK, FEEDS_SCAN_SECONDS),
     *((schedule.DEMO,) if DEMO else ()),
@@ -402,4 +400,4 @@ CELERY_BEAT_SCHEDULE = schedule.schedule(
     *((("prewarm", "resources.prewarm", PREWARM_SECONDS),) if OBSERVE and PREWARM_SECONDS else ()),
 )
 
-LOGGING = logging_configuration(env.choice("LOG_LEVEL", "INFO", LEVELS))
+LOGGING = logging_configuration(env.choice("LOG_LEVEL", "INFO", LOG_LEVELS))

@@ -1,4 +1,4 @@
-"""How static files are named for browsers. Serves none: nginx does."""
+"""The storage that names static files for browsers. Serves none: nginx does."""
 
 from django.contrib.staticfiles.storage import ManifestStaticFilesStorage
 

@@ -1,15 +1,19 @@
-"""`python -m project.supervised HOT [LOG MAX_BYTES NGINX_PID_FILE] -c FILE`: supervisord, with three ways of its own.
+"""`python -m project.supervisor HOT [LOG MAX_BYTES NGINX_PID_FILE] -c FILE`: supervisord with three additions.
 
-A closed terminal ends it as Ctrl-C does: by itself it takes HUP for the wish to start everything again, in a terminal
-that is gone. It removes what a killed nginx worker left in the hot cache. And it keeps the log of traffic bounded where
-no worker does, as it does the logs of the processes.
+A closed terminal ends it as Ctrl-C does: by itself supervisord takes HUP for a restart, in a terminal that is
+gone. It removes files that a killed nginx worker left in the hot cache. It bounds the traffic log if no worker
+does.
 
 Imports nothing of Django, which would stay in memory for nothing.
 """
 
+import os
+import re
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,16 +21,17 @@ from types import FrameType
 
 from supervisor import events, options, supervisord
 
-from resources.traffic import rotating
+from resources.traffic import log_files
 
-from . import unfinished
+UNFINISHED_FILE_NAME = re.compile(r"[0-9a-f]{32}\.[0-9]{10}")
+"""The name of the file of an answer until nginx has all of it."""
 
-LEFT_TO_WORKERS = 2
-"""So many times as large as the log is when a worker puts it aside, nobody does: it is put aside here."""
+LEFT_TO_WORKERS_FACTOR = 2
+"""A log so many times as large as a worker lets it grow was left alone by all workers: it is put aside here."""
 
 
-class Receiver(options.SignalReceiver):  # type: ignore[misc]  # untyped
-    """Notes signals for supervisord's loop."""
+class HangupReceiver(options.SignalReceiver):  # type: ignore[misc]  # untyped
+    """Notes signals for supervisord's loop, HUP as TERM."""
 
     def receive(self, number: int, frame: FrameType | None) -> None:
         super().receive(signal.SIGTERM if number == signal.SIGHUP else number, frame)
@@ -41,16 +46,17 @@ class TrafficLog:
     nginx_pid_file: Path
 
     def keep_bounded(self) -> int:
-        """Rotates it if no worker has; how many bytes were dropped, for what is put aside is bounded as well."""
-        if not rotating.rotate(self.path, LEFT_TO_WORKERS * self.max_bytes, self.nginx_pid_file, time.time()):
+        """Rotates the log if no worker has, and drops the oldest files. Returns the number of dropped bytes."""
+        left_bytes = LEFT_TO_WORKERS_FACTOR * self.max_bytes
+        if not log_files.rotate_log(self.path, left_bytes, self.nginx_pid_file, time.time()):
             return 0
-        return rotating.drop(self.path, rotating.KEPT_LOGS * self.max_bytes, {})
+        return log_files.drop_oldest(self.path, log_files.MAX_KEPT_LOGS * self.max_bytes, {})
 
 
-class Keeper(supervisord.Supervisor):  # type: ignore[misc]  # untyped
-    """Looks after the log of traffic every 5 seconds, and after the hot cache every minute.
+class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
+    """supervisord that bounds the traffic log every 5 seconds, and cleans the hot cache every minute.
 
-    What it did, or could not do, is in supervisord's own log.
+    Results and failures are in supervisord's own log.
     """
 
     def __init__(self, hot: Path, log: TrafficLog | None, given: options.ServerOptions) -> None:
@@ -66,7 +72,7 @@ class Keeper(supervisord.Supervisor):  # type: ignore[misc]  # untyped
 
     def remove_unfinished(self, _: events.Tick60Event) -> None:
         try:
-            removed = unfinished.remove(self._hot)
+            removed = remove_unfinished_files(self._hot)
         except OSError as error:
             self.options.logger.warn(f"what a killed nginx worker was writing cannot be removed: {error}")
             return
@@ -83,16 +89,33 @@ class Keeper(supervisord.Supervisor):  # type: ignore[misc]  # untyped
             self.options.logger.warn(f"nobody counts traffic: {lost} bytes of its log were dropped")
 
 
+def remove_unfinished_files(hot: Path) -> int:
+    """Removes unfinished files that no process has open. Returns their number."""
+    listed = ((folder, name) for folder, _, names in os.walk(hot) for name in names)
+    found = [os.path.join(folder, name) for folder, name in listed if UNFINISHED_FILE_NAME.fullmatch(name)]
+    held = set(_open_files()) if found else set()  # after the search: no process opens an earlier file again
+    gone = [path for path in found if os.path.realpath(path) not in held]
+    for path in gone:
+        Path(path).unlink(missing_ok=True)
+    return len(gone)
+
+
+def _open_files() -> Iterator[str]:
+    """Paths that processes have open: those of this user, as nginx is, and of others if they are visible."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(PermissionError, FileNotFoundError, ProcessLookupError):
+            for number in os.listdir(process / "fd"):
+                with suppress(OSError):  # it was closed meanwhile, or has no path
+                    yield os.readlink(process / "fd" / number)
+
+
 def main(*arguments: str) -> None:
     """Becomes supervisord."""
     own = arguments.index("-c")
     (hot, *traffic), given = arguments[:own], list(arguments[own:])
-    log = None
-    if traffic:
-        path, max_bytes, nginx_pid_file = traffic
-        log = TrafficLog(Path(path), int(max_bytes), Path(nginx_pid_file))
-    supervisord.Supervisor = partial(Keeper, Path(hot), log)
-    options.SignalReceiver = Receiver
+    log = TrafficLog(Path(traffic[0]), int(traffic[1]), Path(traffic[2])) if traffic else None
+    supervisord.Supervisor = partial(TarrySupervisor, Path(hot), log)
+    options.SignalReceiver = HangupReceiver
     supervisord.main(given)
 
 

@@ -1,4 +1,7 @@
-"""The main instance, for a WSGI server."""
+"""The main instance, for a WSGI server. Reads the rest of every request body before it answers.
+
+nginx sends a whole body before it reads an answer; a server that answers and closes at once causes a 502.
+"""
 
 import os
 
@@ -6,15 +9,15 @@ from django.core.wsgi import get_wsgi_application
 from django.db import connections
 from django.urls import get_resolver
 
-from project.draining import drained
+from project.main_worker import drain_bodies
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
-application = drained(get_wsgi_application())
+application = drain_bodies(get_wsgi_application())
 
-from project import celery  # noqa: E402, F401  what views hand over goes to its broker
-from resources.tiles import layers  # noqa: E402 - needs the apps
+from project import celery  # noqa: E402, F401  views hand work over to its broker
+from resources.tiles import layers  # noqa: E402  needs the apps
 
 get_resolver().url_patterns  # noqa: B018  the views are imported now, not by the first request
-layers.read_first()
+layers.load_first_snapshot()
 connections.close_all()  # this thread answers no requests

@@ -1,4 +1,7 @@
-"""The admin of layers."""
+"""The admin of layers, with the requests and costs on a layer's page, and of API tokens.
+
+Imports the other admins of the app, which register themselves.
+"""
 
 import time
 from contextlib import suppress
@@ -10,6 +13,7 @@ from django.db import Error as DatabaseError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.html import format_html_join
@@ -18,20 +22,79 @@ from django.views.decorators.csrf import csrf_protect
 
 from retry import errors
 
-from . import layer_state
-from .api.admin import ApiTokenAdmin  # noqa: F401  # it registers itself
-from .fetching.admin import domains, headers, timings  # noqa: F401  # as above
+from .fetch.admin import domains, forms  # noqa: F401  # they register themselves
 from .forms import LayerForm
-from .mirroring.admin import batches, blobs, efficiency, hosts, resources, rules  # noqa: F401  # as above
-from .models import Layer, whole_world
-from .tiles import demand, grid
+from .mirror.admin import batches, hosts_rules, mirrored_files, resources  # noqa: F401  # as above
+from .prewarm import tile_pieces
+from .prewarm.pieces import advise_zooms
+from .tiles import demand, grid, layer_state, publication, work
 from .tiles.errors import SpeedsError, UnknownLayerError
-from .tiles.keeping import expiring, storing
 from .tiles.layers import LayerView
-from .warming import layer_costs
-from .warming.advice import advise
+from .tiles.models import Layer, whole_world
+from .tokens import auth
+from .tokens.models import ApiToken
 
-DATA, PAINTING, UPSTREAM = "Data", "Painting", "Another server's tiles"
+TOKEN_HELP = {
+    "name": "The user or program that uses the token.",
+    "prefix": "The first characters of the token.",
+    "layers": "Slugs of the layers that the token may change, separated by spaces. Default: all layers.",
+    "may_mirror": "May report URLs for mirroring, sign their addresses and read their state.",
+    "may_take_down": "May permanently take down any mirrored file.",
+    "may_manage_feeds": "May add, change, fetch and remove feeds, and read their addresses.",
+    "user": "The user who follows feeds by this token. Default: none.",
+    "expires_at": "Default: never.",
+    "last_used_at": "",
+}
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
+    list_display = (
+        "name",
+        "prefix",
+        "listed_layers",
+        "may_mirror",
+        "may_take_down",
+        "may_manage_feeds",
+        "enabled",
+        "expires_at",
+        "last_used_at",
+    )
+    list_filter = ("enabled",)
+    search_fields = ("name", "prefix", "layers")
+    fields = (
+        *("name", "layers", "may_mirror", "may_take_down", "may_manage_feeds", "user", "enabled", "expires_at"),
+        *("prefix", "created_at", "last_used_at"),
+    )
+    autocomplete_fields = ("user",)
+    readonly_fields = ("prefix", "created_at", "last_used_at")
+
+    def get_form(self, request: HttpRequest, obj: ApiToken | None = None, change: bool = False, **options: Any) -> Any:
+        return super().get_form(request, obj, change, **{**options, "help_texts": TOKEN_HELP})
+
+    @admin.display(description="layers")
+    def listed_layers(self, token: ApiToken) -> str:
+        return token.layers or "all"
+
+    def save_model(self, request: HttpRequest, obj: ApiToken, form: Any, change: bool) -> None:
+        """Saves the settings of a token. A new one gets its text, which lives as long as the request."""
+        if change:
+            super().save_model(request, obj, form, change)
+        else:
+            request.META["tarry.token"] = auth.issue_token(obj).text
+
+    def response_add(self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None) -> HttpResponse:
+        """Returns the page with the token. A message would be carried in a cookie."""
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": f"The token “{obj}”",
+            "token": request.META["tarry.token"],
+        }
+        return TemplateResponse(request, "admin/resources/apitoken/issued.html", context)
+
+
+DATA_SECTION, PAINTING_SECTION, UPSTREAM_SECTION = "Data", "Painting", "Another server's tiles"
 
 admin.site.site_header = admin.site.site_title = "Tarry"
 
@@ -49,10 +112,13 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
     )
     fieldsets = (
         (None, {"fields": ("slug", "title", "kind", "enabled", "preview")}),
-        (UPSTREAM, {"fields": ("upstream", "most_fresh_seconds")}),
-        (DATA, {"fields": ("geometry_file", "speeds_file", "segments", "positions", "speeds_known", "measured_at")}),
+        (UPSTREAM_SECTION, {"fields": ("upstream", "most_fresh_seconds")}),
+        (
+            DATA_SECTION,
+            {"fields": ("geometry_file", "speeds_file", "segments", "positions", "speeds_known", "measured_at")},
+        ),
         ("Map", {"fields": ("base", "order", "style", "min_zoom", "max_zoom", "bounds", "attribution", "note")}),
-        (PAINTING, {"fields": ("blocks",)}),
+        (PAINTING_SECTION, {"fields": ("blocks",)}),
         ("Freshness", {"fields": ("fresh_seconds", "stale_seconds", "client_seconds", "version", "updated_at")}),
         ("Traffic", {"fields": ("traffic",)}),
         ("Cost", {"fields": ("cost",)}),
@@ -62,24 +128,26 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
         css = {"all": ("resources/fetching.css",)}
 
     def get_fieldsets(self, request: HttpRequest, obj: Layer | None = None) -> Any:
-        """All of them, since the kind can be changed; those that the layer's kind has no use for are folded."""
-        folded = {DATA, PAINTING} if obj and obj.kind == Layer.Kind.UPSTREAM else {UPSTREAM}
+        """Returns all of them, since the kind can be changed; the ones of no use to the layer's kind are folded."""
+        folded = {DATA_SECTION, PAINTING_SECTION} if obj and obj.kind == Layer.Kind.UPSTREAM else {UPSTREAM_SECTION}
         return [
             (title, {**options, "classes": ["collapse"]} if title in folded else options)
             for title, options in super().get_fieldsets(request, obj)
         ]
 
-    @admin.display(description="painted in blocks")
+    @admin.display(description="metatiles")
     def blocks(self, layer: Layer) -> str:
-        """What was measured when the geometry was loaded."""
+        """The metatile sizes measured when the geometry was loaded."""
         saved = Layer.objects.filter(pk=layer.pk).first()
-        return (saved and layer_state.describe_blocks(LayerView.of(saved).block_sides())) or "No: tiles one by one."
+        return (
+            saved and layer_state.describe_metatiles(LayerView.of(saved).metatile_sides())
+        ) or "None: tiles are painted singly."
 
     @admin.display(description="kind", ordering="kind")
     def listed_kind(self, layer: Layer) -> str:
         return layer.kind
 
-    @admin.display(description="on", ordering="enabled", boolean=True)
+    @admin.display(description="enabled", ordering="enabled", boolean=True)
     def on(self, layer: Layer) -> bool:
         return layer.enabled
 
@@ -91,52 +159,54 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
     def preview(self, layer: Layer) -> SafeString | str:
         saved = Layer.objects.filter(pk=layer.pk).with_tiles().first()
         if saved is None:
-            return "Load data first, or name another server's tiles."
-        return _links(saved) if saved.enabled else "The layer is switched off."
+            return "Load data first, or set the address of another server's tiles."
+        return _layer_links(saved) if saved.enabled else "The layer is disabled."
 
     @admin.display(description="requests")
     def traffic(self, layer: Layer) -> str:
         if not settings.OBSERVE:
             return "Requests are not counted (OBSERVE=0)."
-        saved = Layer.objects.filter(pk=layer.pk).first()  # what is in the form may be no bounds
+        saved = Layer.objects.filter(pk=layer.pk).first()  # the form may hold no valid bounds
         bounds = saved.bounds if saved else whole_world()
         try:
-            found = demand.demand(layer.slug, time.time(), grid.Bounds.parse(bounds))
+            found = demand.load_demand(layer.slug, time.time(), grid.Bounds.parse(bounds))
         except errors.StoreUnavailable:
-            return "Not known now: Redis does not answer."
+            return "Unknown: Redis does not answer."
         hours = settings.POPULARITY_HALF_LIFE_SECONDS / 3600
         return render_to_string("resources/demand.html", {"demand": found, "half_life_hours": hours})
 
     @admin.display(description="by zoom")
     def cost(self, layer: Layer) -> str:
-        """What it takes to prepare the layer entirely, and how much of the requests each zoom has."""
+        """The cost of preparing the whole layer, and each zoom's share of the requests."""
         saved = Layer.objects.filter(pk=layer.pk).with_tiles().first()
         if saved is None:
-            return "Load data first, or name another server's tiles."
+            return "Load data first, or set the address of another server's tiles."
         try:
-            zooms = layer_costs.zoom_costs(LayerView.of(saved))
+            zooms = tile_pieces.load_zoom_costs(LayerView.of(saved))
         except errors.StoreUnavailable:
-            return "Not known now: Redis does not answer."
-        return render_to_string("resources/costs.html", {"zooms": zooms, "advice": list(advise(saved.slug, zooms))})
+            return "Unknown: Redis does not answer."
+        return render_to_string(
+            "resources/costs.html", {"zooms": zooms, "advice": list(advise_zooms(saved.slug, zooms))}
+        )
 
-    @admin.action(description="Expire", permissions=["change"])
+    @admin.action(description="Expire tiles", permissions=["change"])
     def expire(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
         done = []
         for layer in queryset:
-            with suppress(UnknownLayerError):  # somebody else deleted it just now
-                done.append(expiring.expire(layer.slug).slug)
-        self.message_user(request, f"Tiles are prepared anew: {', '.join(done)}.")
+            with suppress(UnknownLayerError):  # another admin deleted it just now
+                done.append(work.expire_layer(layer.slug).slug)
+        self.message_user(request, f"Tiles expired: {', '.join(done)}.")
 
-    @admin.action(description="Switch on", permissions=["change"])
+    @admin.action(description="Enable", permissions=["change"])
     def switch_on(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
-        self._save_each(request, queryset, "Switched on: {}.", enabled=True)
+        self._save_each(request, queryset, "Enabled: {}.", enabled=True)
 
-    @admin.action(description="Switch off", permissions=["change"])
+    @admin.action(description="Disable", permissions=["change"])
     def switch_off(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
-        self._save_each(request, queryset, "Switched off: {}.", enabled=False)
+        self._save_each(request, queryset, "Disabled: {}.", enabled=False)
 
     def _save_each(self, request: HttpRequest, layers: QuerySet[Layer], said: str, **fields: bool) -> None:
-        """Saves each under a new version, with some fields set."""
+        """Sets some fields of each layer and saves it under a new version."""
         done = []
         for layer in layers:
             for name, value in fields.items():
@@ -146,10 +216,10 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
         self.message_user(request, said.format(", ".join(done)))
 
     def delete_model(self, request: HttpRequest, obj: Layer) -> None:
-        storing.delete_layers([obj])
+        publication.delete_layers([obj])
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Layer]) -> None:
-        storing.delete_layers(queryset)
+        publication.delete_layers(queryset)
 
     @method_decorator(csrf_protect)
     def changeform_view(
@@ -159,9 +229,9 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Shows or saves the form. Not in one transaction: a file is compiled for up to a minute meanwhile.
+        """Shows or saves the form. Not in one transaction: compiling a file takes up to a minute.
 
-        Django's own would hold SQLite's only write lock for all that time.
+        Django's own transaction would hold SQLite's only write lock for all that time.
         """
         try:
             answer: HttpResponse = self._changeform_view(  # type: ignore[attr-defined]  # not in the stubs
@@ -175,28 +245,28 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
         return answer
 
     def save_model(self, request: HttpRequest, obj: Layer, form: Any, change: bool) -> None:
-        """Saves what was changed in the form and no more: speeds may have come in since it was opened."""
-        changed = _model_fields(form.changed_data) if change else None
-        storing.put_in_service(obj, form.written, changed, change=form.change)
+        """Saves only the fields changed in the form: speeds may have come in since it was opened."""
+        changed = _changed_model_fields(form.changed_data) if change else None
+        publication.publish_layer(obj, form.written, changed, change=form.change)
         if said := form.describe_speeds():
             self.message_user(request, said)
 
 
-def _model_fields(changed: list[str]) -> set[str]:
+def _changed_model_fields(changed: list[str]) -> set[str]:
     return {name for name in changed if name in {field.name for field in Layer._meta.concrete_fields}}
 
 
-def _links(layer: Layer) -> SafeString:
+def _layer_links(layer: Layer) -> SafeString:
     bounds = grid.Bounds.parse(layer.bounds)
-    z, x, y = grid.tile_showing(bounds, layer.min_zoom, layer.max_zoom)
+    z, x, y = grid.tile_around(bounds, layer.min_zoom, layer.max_zoom)
     longitude, latitude = bounds.middle()
     zoom = grid.zoom_around(bounds, layer.min_zoom, layer.max_zoom)
     place = f"{reverse('map')}#{zoom}/{latitude:.5f}/{longitude:.5f}"
     tile = reverse("tile", args=[f"{layer.slug}/{z}/{x}/{y}{'@2x' if layer.has_dense_tiles else ''}.png"])
     links = (
-        (reverse("layer", args=[layer.slug]), "Its page"),
+        (reverse("layer", args=[layer.slug]), "Layer page"),
         (place, "Map"),
-        (tile, "A tile"),
+        (tile, "Sample tile"),
         (reverse("tilejson", args=[layer.slug]), "TileJSON"),
     )
     return format_html_join(" · ", '<a href="{}">{}</a>', links)

@@ -1,11 +1,15 @@
-"""Look-ups of many keys at once, remembered by the process and by a Redis server: `cached_batch`.
+"""Caches of rows: a snapshot held in a process's memory, and look-ups of many keys behind Redis.
 
-A call costs one trip to Redis for what the process does not know, and one call of the loader for what Redis does not
-know. Nothing is kept of keys that the loader does not find. A Redis that is away costs its timeout once, then nothing
-for a second: the loader answers. What it could not be told it is made to forget, before it is asked again.
+`Snapshot` is read again now and then while it is used. While the database is unreachable, its rows only grow older.
+
+A call of a `cached_batch` costs one trip to Redis for the keys that the process does not know, and one call of the
+loader for the keys that Redis does not know. Keys that the loader does not find are not cached. An unreachable
+Redis costs its timeout once, then nothing for a second: the loader answers. Writes that Redis missed are made up
+for by deleting those keys before the next read.
 """
 
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,35 +18,101 @@ from functools import update_wrapper
 from threading import Lock
 from typing import Generic, TypeVar, cast
 
+from django.db import Error as DatabaseError
 from redis import Redis
 from redis.exceptions import RedisError
 
-from retry import connections, observing
-from retry.circuit import Breaker
+from retry import metrics, stores
+from retry.stores import CircuitBreaker
+
+SNAPSHOT_WAIT_SECONDS = 2.0
+"""The time that a caller waits for another thread's reading, if the rows held are too old."""
+
+Known = TypeVar("Known")
+
+_snapshot_log = logging.getLogger("tarry.snapshots")
+
+
+class Snapshot(Generic[Known]):
+    """The result of `read`, read again every `seconds` while it is used. `what` names it in the log."""
+
+    def __init__(self, what: str, read: Callable[[], Known], seconds: Callable[[], float]) -> None:
+        self._what = what
+        self._read = read
+        self._seconds = seconds
+        self._lock = Lock()
+        self.forget()
+
+    def get(self) -> Known:
+        """Returns the rows. Raises DatabaseError only if they could never be read."""
+        if not self._known or self._is_due():
+            self._renew()
+        if not self._known:
+            raise DatabaseError(f"{self._what} could not be read")
+        return self._known[0]
+
+    def current(self) -> Known | None:
+        """Returns the rows if they need not be read again yet, else None. Never waits."""
+        known = self._known  # another thread may forget it
+        return known[0] if known and not self._is_due() else None
+
+    def forget(self) -> None:
+        with self._lock:
+            self._known: tuple[Known] | tuple[()] = ()
+            self._taken = self._tried = -math.inf
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._tried >= self._seconds()
+
+    def _renew(self) -> None:
+        """Reads, or waits a short time for the thread that is reading."""
+        if not self._lock.acquire(timeout=self._patience_seconds()):
+            return
+        try:
+            if self._is_due():  # no other thread has asked while this one waited
+                self._take()
+        finally:
+            self._lock.release()
+
+    def _patience_seconds(self) -> float:
+        """Returns 0 for rows that are nearly new, and while the database fails: waiting would bring nothing better."""
+        recent = time.monotonic() - self._taken < 2 * self._seconds()
+        failing = self._tried > self._taken
+        return 0 if self._known and (recent or failing) else SNAPSHOT_WAIT_SECONDS
+
+    def _take(self) -> None:
+        try:
+            self._known = (self._read(),)
+        except DatabaseError:
+            self._tried = time.monotonic()  # after the attempt: a database that fails slowly is not asked again at once
+            _snapshot_log.warning("%s could not be read", self._what, exc_info=True)
+        else:
+            self._taken = self._tried = time.monotonic()
+
 
 Value = TypeVar("Value")
 Loader = Callable[[Sequence[str]], Mapping[str, Value]]
 
-ASKED_AT_ONCE = 1000
-"""Keys of one MGET: the server has other clients. All of them go in one trip."""
-MOST_COMMANDS = 10_000
-"""In one trip: a million at once would wait for longer than the server may take."""
-GONE = b""
-"""Stands for what was forgotten a moment ago: whoever has read it before does not write it back."""
-GONE_SECONDS = 10
-MOST_UNTOLD = 100_000
-"""Keys that a server which is away has to forget. When there are more it may know the first of them until they expire.
+KEYS_PER_MGET = 1000
+"""Keys of one MGET: the server has other clients. All MGETs go in one trip."""
+MAX_PIPELINE_COMMANDS = 10_000
+"""Commands in one trip: a million at once would take longer than the server's timeout."""
+FORGOTTEN_VALUE = b""
+"""The value of a key forgotten a moment ago: a process that had read the old value does not write it back."""
+FORGOTTEN_SECONDS = 10
+MAX_UNTOLD_KEYS = 100_000
+"""Keys remembered for an unreachable server to forget. Beyond that, it may serve the oldest of them until they expire.
 """
 
-_log = logging.getLogger("tarry.cached_batch")
+_batch_log = logging.getLogger("tarry.cached_batch")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[Value]):
-    """How values are kept: as bytes that are never empty, and for how long.
+class CacheFormat(Generic[Value]):
+    """The form in which values are cached (bytes that are never empty), and for how long.
 
-    `read` raises ValueError for bytes of another version, which count as absent. `seconds` is how long Redis keeps a
-    value; `memory_seconds` and `memory_size` bound what the process trusts its own memory with.
+    `read` raises ValueError for bytes of another version, which count as absent. `seconds` is the time that Redis
+    keeps a value; `memory_seconds` and `memory_size` bound the memory of the process.
     """
 
     prefix: str
@@ -54,8 +124,8 @@ class Kept(Generic[Value]):
 
 
 @dataclass(slots=True)
-class _Memory(Generic[Value]):
-    """What was used last, until a moment (monotonic)."""
+class _ProcessMemory(Generic[Value]):
+    """The values used last, each until a moment (monotonic)."""
 
     size: int
     held: "OrderedDict[str, tuple[float, Value]]" = field(default_factory=OrderedDict)
@@ -85,27 +155,27 @@ class _Memory(Generic[Value]):
 
 
 class CachedBatch(Generic[Value]):
-    """The loader behind both memories. Call it with keys; `note` what was written, `forget` what was removed."""
+    """The loader behind both caches. Call it with keys; `note` written values, `forget` removed ones."""
 
-    def __init__(self, load: Loader[Value], kept: Kept[Value], address: Callable[[], str], at_once: int) -> None:
+    def __init__(self, load: Loader[Value], kept: CacheFormat[Value], address: Callable[[], str], at_once: int) -> None:
         update_wrapper(self, load)
         self._load = load
         self._kept = kept
         self._address = address
         self._at_once = at_once
-        self._memory: _Memory[Value] = _Memory(kept.memory_size)
-        self._breaker = Breaker()
+        self._memory: _ProcessMemory[Value] = _ProcessMemory(kept.memory_size)
+        self._breaker = CircuitBreaker()
         self._untold: dict[str, None] = {}
 
     def __call__(self, keys: Iterable[str]) -> dict[str, Value]:
-        """What is known of the keys, by key. Raises only what the loader raises."""
+        """Returns the known values by key. Raises only the loader's errors."""
         now = time.monotonic()
         asked = list(dict.fromkeys(keys))
         found = self._memory.find(asked, now)
         missing = [key for key in asked if key not in found]
         if not missing:
             return found
-        self._tell_what_it_missed()
+        self._send_missed_forgets()
         cached = self._read(missing)
         left = [key for key in missing if key not in cached]
         loaded = self._loaded(left)
@@ -116,22 +186,22 @@ class CachedBatch(Generic[Value]):
         return found | fresh
 
     def note(self, values: Mapping[str, Value]) -> None:
-        """Makes known what was just written to where the loader reads. Never fails."""
+        """Caches values just written to the loader's source. Never fails."""
         self._memory.keep(values, time.monotonic() + self._kept.memory_seconds())
         self._write(values, only_new=False)
 
     def note_new(self, values: Mapping[str, Value]) -> None:
-        """The same for what nobody may have written over meanwhile: what is known already stays. Never fails."""
+        """Caches values in Redis without overwriting any: another process may have written newer ones. Never fails."""
         self._write(values, only_new=True)
 
     def forget(self, keys: Iterable[str]) -> None:
-        """The loader has to be asked again. Other processes know it once their own memory has run out. Never fails."""
+        """Has the loader asked again. Other processes follow once their own memory has expired. Never fails."""
         names = list(keys)
         self._memory.forget(names)
         self._tell(names, self._forgetting(names))
 
     def forget_all_here(self) -> None:
-        """Empties the memory of this process, and closes the circuit: for tests."""
+        """Empties the memory of this process and closes the circuit breaker: for tests."""
         self._memory.held.clear()
         self._untold.clear()
         self._breaker.succeeded()
@@ -146,10 +216,10 @@ class CachedBatch(Generic[Value]):
         return found
 
     def _read(self, keys: Sequence[str]) -> dict[str, Value]:
-        slices = [keys[start : start + ASKED_AT_ONCE] for start in range(0, len(keys), ASKED_AT_ONCE)]
+        slices = [keys[start : start + KEYS_PER_MGET] for start in range(0, len(keys), KEYS_PER_MGET)]
         replies = self._execute([("MGET", *map(self._name, some)) for some in slices])
         found: dict[str, Value] = {}
-        for some, reply in zip(slices, replies, strict=False):  # there are none from a server that is away
+        for some, reply in zip(slices, replies, strict=False):  # an unreachable server sends none
             for key, packed in zip(some, cast(list[bytes | None], reply), strict=True):
                 if packed:
                     self._unpack(key, packed, found)
@@ -158,11 +228,11 @@ class CachedBatch(Generic[Value]):
     def _unpack(self, key: str, packed: bytes, found: dict[str, Value]) -> None:
         try:
             found[key] = self._kept.read(packed)
-        except ValueError:  # of another version: as good as absent
+        except ValueError:  # of another version: counts as absent
             return
 
     def _write(self, values: Mapping[str, Value], *, only_new: bool) -> None:
-        """`only_new`: what was written actively meanwhile, or forgotten, is newer than what was read."""
+        """Writes values. `only_new`: keeps existing keys, since a value written or forgotten meanwhile is newer."""
         condition = ("NX",) if only_new else ()
         commands = [
             ("SET", self._name(key), self._kept.write(value), "PX", int(self._kept.seconds(value) * 1000), *condition)
@@ -174,23 +244,25 @@ class CachedBatch(Generic[Value]):
             self._tell(list(values), commands)
 
     def _forgetting(self, keys: Iterable[str]) -> list[tuple[object, ...]]:
-        return [("SET", self._name(key), GONE, "EX", GONE_SECONDS) for key in keys]
+        return [("SET", self._name(key), FORGOTTEN_VALUE, "EX", FORGOTTEN_SECONDS) for key in keys]
 
     def _tell(self, keys: Sequence[str], commands: Sequence[tuple[object, ...]]) -> None:
-        """A command for each key. What the server knows of those that it missed may not be right any more."""
+        """Sends one command per key. Remembers the keys that the server missed: its values of them may be outdated."""
         missed = keys[len(self._execute(commands)) :]
         self._untold.update(dict.fromkeys(missed))
-        for key in list(self._untold)[: max(0, len(self._untold) - MOST_UNTOLD)]:
+        for key in list(self._untold)[: max(0, len(self._untold) - MAX_UNTOLD_KEYS)]:
             self._untold.pop(key, None)
 
-    def _tell_what_it_missed(self) -> None:
+    def _send_missed_forgets(self) -> None:
         keys = list(self._untold)
         for key in keys[: len(self._execute(self._forgetting(keys)))]:
             self._untold.pop(key, None)
 
     def _execute(self, commands: Sequence[tuple[object, ...]]) -> list[object]:
-        """The replies, in one trip for all that a list holds; none from where on the server is away."""
-        slices = [commands[start : start + MOST_COMMANDS] for start in range(0, len(commands), MOST_COMMANDS)]
+        """Sends the commands in as few trips as possible. Returns the replies up to the first failed trip."""
+        slices = [
+            commands[start : start + MAX_PIPELINE_COMMANDS] for start in range(0, len(commands), MAX_PIPELINE_COMMANDS)
+        ]
         replies: list[object] = []
         for some in slices:
             found = self._execute_at_once(some)
@@ -203,20 +275,20 @@ class CachedBatch(Generic[Value]):
         if not self._breaker.allows(time.monotonic()):
             return []
         try:
-            with observing.timed("redis.seen"):
-                replies = _piped(connections.client_at(self._address()), commands)
+            with metrics.time_call("redis.seen"):
+                replies = _run_pipeline(stores.fast_client_at(self._address()), commands)
         except RedisError as error:
             self._breaker.failed(time.monotonic())
-            _log.warning("a cache is away", extra={"cache": self._kept.prefix, "error": str(error)})
+            _batch_log.warning("a cache is away", extra={"cache": self._kept.prefix, "error": str(error)})
             return []
         self._breaker.succeeded()
         return replies
 
 
 def cached_batch(
-    kept: Kept[Value], address: Callable[[], str], *, at_once: int = 900
+    kept: CacheFormat[Value], address: Callable[[], str], *, at_once: int = 900
 ) -> Callable[[Loader[Value]], CachedBatch[Value]]:
-    """Decorates a loader, from keys to what is found of them. `address` is the Redis server's URL.
+    """Decorates a loader, a function from keys to the values found. `address` is the Redis server's URL.
 
     The loader gets `at_once` keys at a time: SQLite before version 3.32 takes 999 variables in a statement.
     """
@@ -227,7 +299,7 @@ def cached_batch(
     return decorate
 
 
-def _piped(client: Redis, commands: Sequence[tuple[object, ...]]) -> list[object]:
+def _run_pipeline(client: Redis, commands: Sequence[tuple[object, ...]]) -> list[object]:
     with client.pipeline(transaction=False) as pipeline:
         for command in commands:
             pipeline.execute_command(*command)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Folders for files of moments. Each is held by a lock, which ends with its process: others remove what it has left.
+"""Scratch folders. A lock holds each; it ends with its process, and then other processes remove the folder.
 
 Imports nothing of Django.
 """
@@ -11,34 +11,39 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
-NEW, HELD = "new-", "held-"
+NEW_PREFIX, HELD_PREFIX = "new-", "held-"
 
 
 @contextmanager
-def held(directory: Path) -> Iterator[Path]:
-    """A folder of the caller's own, removed at the end. Removes those whose processes were killed. Raises OSError."""
+def hold_folder(directory: Path) -> Iterator[Path]:
+    """Yields a folder of the caller's own, removed at the end. Removes folders of killed processes. Raises OSError."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    remove_left_behind(directory)
-    new = Path(mkdtemp(prefix=NEW, dir=directory))
-    with opened(new, os.O_RDONLY) as descriptor:
+    remove_orphaned_folders(directory)
+    new = Path(mkdtemp(prefix=NEW_PREFIX, dir=directory))
+    with open_descriptor(new, os.O_RDONLY) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        folder = new.rename(directory / new.name.replace(NEW, HELD, 1))  # from here on others look at its lock
+        folder = new.rename(
+            directory / new.name.replace(NEW_PREFIX, HELD_PREFIX, 1)
+        )  # from here on other processes check its lock
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_left_behind(directory: Path) -> None:
-    """Removes the folders there that belong to no process any more."""
-    for path in directory.glob(f"{HELD}*"):
-        with suppress(FileNotFoundError), opened(path, os.O_RDONLY) as descriptor:  # others remove it too
-            if takes_lock(descriptor):
+def remove_orphaned_folders(directory: Path) -> None:
+    """Removes the folders there whose process has ended."""
+    for path in directory.glob(f"{HELD_PREFIX}*"):
+        with (
+            suppress(FileNotFoundError),
+            open_descriptor(path, os.O_RDONLY) as descriptor,
+        ):  # other processes remove it too
+            if try_file_lock(descriptor):
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def takes_lock(descriptor: int) -> bool:
-    """Whether nobody else has the lock. If so, it ends with the descriptor."""
+def try_file_lock(descriptor: int) -> bool:
+    """Takes the lock unless another process has it; tells whether it did. The lock ends with the descriptor."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -47,10 +52,10 @@ def takes_lock(descriptor: int) -> bool:
 
 
 @contextmanager
-def opened(path: Path, flags: int) -> Iterator[int]:
-    """The descriptor of a file or a folder. Raises OSError."""
+def open_descriptor(path: Path, flags: int) -> Iterator[int]:
+    """Opens a file or a folder; yields its descriptor. Raises OSError."""
     descriptor = os.open(path, flags, 0o600)
     try:
         yield descriptor
     finally:
-        os.close(descriptor)  # and with it the lock
+        os.close(descriptor)  # releases the lock, too

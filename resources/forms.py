@@ -12,25 +12,22 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.forms.fields import InvalidJSONInput
 
-from .models import WEEK_SECONDS, Layer
-from .tiles import conf
+from .tiles import compile_process, conf, layer_files, publication, styles
+from .tiles.data import geojson
+from .tiles.data.compiler import CompiledLayer, CompiledSpeeds
 from .tiles.errors import LayerError, SpeedsError
-from .tiles.keeping import allowing, apart, files, storing, touching, uploads
-from .tiles.keeping.touching import Change
-from .tiles.reading import geojson
-from .tiles.reading.compiling import CompiledLayer, CompiledSpeeds
-from .tiles.sizing.sides import Sizing
-from .tiles.styling import point_style
-from .upstream.storing import NO_DATA
+from .tiles.metatiles import MetatileSizing
+from .tiles.models import WEEK_SECONDS, Layer
+from .tiles.publication import NO_DATA_FIELDS, LayerChange
 
 _log = logging.getLogger("tarry.layers")
 
-UPLOADS = {"geometry_file", "speeds_file"}
-MAX_JSON_LENGTH = 10_000
+UPLOAD_FIELDS = {"geometry_file", "speeds_file"}
+MAX_JSON_CHARACTERS = 10_000
 MAX_JSON_BRACKETS = 100
 
 STYLE_HELP = (
-    "Empty is as it comes. Lines have widths by zoom, colours, thresholds: "
+    "Default: the usual style. Lines have widths by zoom, colours, thresholds: "
     '{"widths": {"8": 1, "16": 6}, "colours": {"green": "#2da44e"}, "thresholds": [0.8, 0.5, 0.25]}. '
     'Areas: {"colours": {"fill": "#f4f1ea", "outline": "#b9b2a6"}}. '
     'Points are clusters, heat or dots: {"mode": "heat", "radius": 30, "weight": "mag"}; '
@@ -39,13 +36,13 @@ STYLE_HELP = (
 
 
 class SmallJSONField(forms.JSONField):
-    """JSON as people type it. Refuses what no style or bounds need: long, deep, numbers of a thousand digits.
+    """JSON typed by people. Refuses JSON that no style or bounds need: long, deep, numbers of a thousand digits.
 
     An empty field is an empty object.
     """
 
     def __init__(self, **options: Any) -> None:
-        # Whether it was changed is told by the layer, not by a hidden copy of what the browser got.
+        # Changes are found by comparing with the layer, not with a hidden copy in the browser.
         super().__init__(**{**options, "show_hidden_initial": False})
 
     def to_python(self, value: Any) -> Any:
@@ -54,7 +51,7 @@ class SmallJSONField(forms.JSONField):
         if not isinstance(value, str):
             return super().to_python(value)
         try:
-            return _small_json(value)
+            return _parse_small_json(value)
         except (ValueError, RecursionError) as error:
             raise ValidationError(self.error_messages["invalid"], code="invalid") from error
 
@@ -62,13 +59,13 @@ class SmallJSONField(forms.JSONField):
         if not data or self.disabled:
             return super().bound_data(data or "{}", initial)
         try:
-            return _small_json(data)
+            return _parse_small_json(data)
         except (ValueError, RecursionError):
             return InvalidJSONInput(data)
 
 
-def _small_json(text: str) -> Any:
-    if len(text) > MAX_JSON_LENGTH or text.count("[") + text.count("{") > MAX_JSON_BRACKETS:
+def _parse_small_json(text: str) -> Any:
+    if len(text) > MAX_JSON_CHARACTERS or text.count("[") + text.count("{") > MAX_JSON_BRACKETS:
         raise ValueError("too long or too deep")
     value = json.loads(text)
     json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair cannot be stored
@@ -76,37 +73,50 @@ def _small_json(text: str) -> Any:
 
 
 class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes take no parameters
-    """A layer with files to load. They are compiled, in another process, when all else in the form is sound.
+    """A layer with files to load. Another process compiles them once all else in the form is valid.
 
-    Saving is left to the admin: `written` are the fields that name and describe the new files, `change` is what the
-    new data touch, None where that is all of the layer.
+    The admin saves: `written` holds the fields that name and describe the new files, `change` the tiles that the new
+    data touch, None for the whole layer.
     """
 
     written: dict[str, Any]
     compiled: CompiledLayer | CompiledSpeeds | None
-    change: Change | None
+    change: LayerChange | None
 
     geometry_file = forms.FileField(
-        label="GeoJSON", required=False, help_text="Replaces the data. Lines, areas or points, according to the kind."
+        label="GeoJSON", required=False, help_text="Replaces the data. Lines, areas or points, as the kind says."
     )
     speeds_file = forms.FileField(
-        label="speeds (CSV)", required=False, help_text="segment_id,speed_kmh,free_flow_kmh[,measured_at]"
+        label="Speeds (CSV)", required=False, help_text="Columns: segment_id,speed_kmh,free_flow_kmh[,measured_at]."
     )
 
     class Meta:
         model = Layer
         exclude = ()
         field_classes = {"style": SmallJSONField, "bounds": SmallJSONField}
-        help_texts = {"style": STYLE_HELP}
+        labels = {"upstream": "Tile URL", "most_fresh_seconds": "Longest fresh seconds"}
+        help_texts = {
+            "style": STYLE_HELP,
+            "enabled": "Disabled layers answer 404.",
+            "upstream": "As https://…/{z}/{x}/{y}.png. {-y}: rows from the south; {q}: quadkey; {s}: a, b or c "
+            "in turn, {s:1234}: these; {r}: @2x for dense screens. Respect the server's terms of use.",
+            "bounds": "West, south, east, north in degrees. Tiles outside are empty. Set from new data, unless changed "
+            "here too.",
+            "slug": "Part of the address: /tiles/SLUG/…",
+            "most_fresh_seconds": "Upper limit for the freshness that the server declares; fresh seconds are the lower "
+            "limit. Default: a week.",
+            "stale_seconds": "Time for which stale tiles are served while they are refreshed.",
+            "client_seconds": "Time for which browsers keep a tile. Default: the hot window, so that changes show.",
+        }
         widgets = {"upstream": forms.TextInput({"class": "vLargeTextField"})}
 
     def clean_most_fresh_seconds(self) -> float:
-        """Its default when it is left empty: most kinds of layers have no use for it."""
+        """Returns the default for an empty field: most kinds of layers have no use for it."""
         given: float | None = self.cleaned_data["most_fresh_seconds"]
         return WEEK_SECONDS if given is None else given
 
     def clean(self) -> dict[str, Any] | None:
-        """Lets go of what belongs to the kind that the layer had before, unless it was typed just now."""
+        """Drops the field of the layer's former kind, unless it was typed just now."""
         cleaned = super().clean() or {}
         if "kind" in self.changed_data:
             name, nothing = ("style", {}) if cleaned.get("kind") == Layer.Kind.UPSTREAM else ("upstream", "")
@@ -121,59 +131,61 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
             self._take_files(self.cleaned_data)
 
     def describe_speeds(self) -> str:
-        """What became of the rows that were uploaded, or of the speeds from before; empty without either."""
+        """Describes the result for the uploaded rows, or for the former speeds; empty without either."""
         match self.compiled:
             case CompiledLayer(speeds=speeds):
-                return storing.describe_speeds(speeds)
+                return publication.describe_speeds(speeds)
             case CompiledSpeeds() as speeds:
-                return storing.describe_speeds(speeds)
+                return publication.describe_speeds(speeds)
             case None:
                 return ""
 
     def _take_files(self, cleaned: dict[str, Any]) -> None:
         if cleaned["kind"] == Layer.Kind.UPSTREAM:
-            self._take_no_files(cleaned)
+            self._refuse_files(cleaned)
             return
         if not cleaned["geometry_file"] and self._needs_geometry(cleaned["kind"]):
             self.add_error("geometry_file", "A layer of this kind needs its GeoJSON.")
             return
-        if not cleaned["geometry_file"] and self._weighs_otherwise(cleaned):
-            self.add_error("style", "Choose the GeoJSON again: points are weighed when they are loaded.")
+        if not cleaned["geometry_file"] and self._weight_changed(cleaned):
+            self.add_error("style", "Choose the GeoJSON again: weights are read when points are loaded.")
             return
         field = "geometry_file" if cleaned["geometry_file"] else "speeds_file"
         try:
             self.compiled = self._compile(cleaned)
             self.change = self._change()
-            self.written = _written(cleaned["slug"], self.compiled)
+            self.written = _write_files(cleaned["slug"], self.compiled)
             if "bounds" in self.changed_data:  # typed beside the upload
                 self.written.pop("bounds", None)
-            if not cleaned["geometry_file"] and self._costs_otherwise(cleaned):
-                self.written |= _measured(self.instance, _sizing(cleaned))
+            if not cleaned["geometry_file"] and self._cost_changed(cleaned):
+                self.written |= _measure_metatiles(self.instance, _metatile_sizing(cleaned))
         except SpeedsError as error:
             self.add_error("speeds_file", str(error))
         except LayerError as error:
             self.add_error(field, str(error))
         except OSError as error:
-            self.add_error(field, f"The storage did not take the data: {error.strerror or error}.")
+            self.add_error(field, f"The data could not be stored: {error.strerror or error}.")
 
-    def _take_no_files(self, cleaned: dict[str, Any]) -> None:
-        """Another server's tiles need none; those that the layer had before go."""
+    def _refuse_files(self, cleaned: dict[str, Any]) -> None:
+        """Refuses files for another server's tiles; the layer's former files go."""
         for name in ("geometry_file", "speeds_file"):
             if cleaned[name]:
-                self.add_error(name, "Tiles of another server have no data. Choose another kind, or no file.")
+                self.add_error(
+                    name, "A layer with another server's tiles has no data. Choose another kind, or remove the file."
+                )
         if not self.errors and self.instance.geometry_name:
-            self.written = {**NO_DATA, "style": cleaned["style"]}
+            self.written = {**NO_DATA_FIELDS, "style": cleaned["style"]}
 
     def _needs_geometry(self, kind: str) -> bool:
         return not self.instance.geometry_name or kind != self.initial.get("kind", kind)
 
-    def _weighs_otherwise(self, cleaned: dict[str, Any]) -> bool:
-        """Whether points are to be weighed by another property than when they were loaded."""
-        weights = [point_style.weight_of(style) for style in (self.initial.get("style"), cleaned["style"])]
+    def _weight_changed(self, cleaned: dict[str, Any]) -> bool:
+        """Tells whether the points get another weight property than when they were loaded."""
+        weights = [styles.style_weight(style) for style in (self.initial.get("style"), cleaned["style"])]
         return cleaned["kind"] == Layer.Kind.POINTS and weights[0] != weights[1]
 
-    def _costs_otherwise(self, cleaned: dict[str, Any]) -> bool:
-        """Whether tiles may take another time to paint than before; which colours they have is all the same."""
+    def _cost_changed(self, cleaned: dict[str, Any]) -> bool:
+        """Tells whether the time to paint tiles may have changed. Colours do not matter for it."""
         styles = [
             {name: value for name, value in style.items() if name not in ("colours", "thresholds")}
             for style in (self.initial.get("style") or {}, cleaned["style"])
@@ -181,65 +193,69 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         return styles[0] != styles[1] or bool({"min_zoom", "max_zoom"} & set(self.changed_data))
 
     def _compile(self, cleaned: dict[str, Any]) -> CompiledLayer | CompiledSpeeds | None:
-        """What was uploaded, compiled; None without an upload. Stores nothing."""
+        """Compiles the upload; None without one. Stores nothing."""
         kind = cleaned["kind"]
-        with _on_disk(cleaned["geometry_file"]) as geometry, _on_disk(cleaned["speeds_file"]) as speeds:
+        with _upload_on_disk(cleaned["geometry_file"]) as geometry, _upload_on_disk(cleaned["speeds_file"]) as speeds:
             if geometry:
-                weight = point_style.weight_of(cleaned["style"])
-                job = apart.LayerJob(kind, geometry, speeds, conf.limits(), weight, _sizing(cleaned))
-                compiled = apart.compile_layer_apart(job, allowing.allowance())
-                return storing.keep_speeds(self.initial.get("slug", ""), compiled)
+                weight = styles.style_weight(cleaned["style"])
+                job = compile_process.CompileLayerJob(
+                    kind, geometry, speeds, conf.layer_limits(), weight, _metatile_sizing(cleaned)
+                )
+                compiled = compile_process.compile_layer_in_child(job, publication.compile_allowance())
+                return publication.keep_stored_speeds(self.initial.get("slug", ""), compiled)
             if speeds and kind != Layer.Kind.LINES:
                 raise SpeedsError("Only lines have speeds.")
-            return _compile_speeds(self.instance, speeds) if speeds else None
+            return _compile_uploaded_speeds(self.instance, speeds) if speeds else None
 
-    def _change(self) -> Change | None:
-        """What uploaded data change in a layer of which nothing else was changed in the form."""
-        if self.instance.pk is None or not set(self.changed_data) <= UPLOADS:
+    def _change(self) -> LayerChange | None:
+        """Returns the tiles that the upload changes; None if other fields of the form were changed too."""
+        if self.instance.pk is None or not set(self.changed_data) <= UPLOAD_FIELDS:
             return None
         match self.compiled:
             case CompiledLayer() as compiled:
-                return storing.change_of(self.instance.slug, compiled, {}, touching.by_data_aside)
+                return publication.find_layer_change(
+                    self.instance.slug, compiled, {}, publication.find_data_change_in_child
+                )
             case CompiledSpeeds() as compiled:
-                geometry = files.read(self.instance.geometry_name)
-                return storing.change_by_speeds(self.instance, compiled, geometry, touching.aside)
+                geometry = layer_files.read_file(self.instance.geometry_name)
+                return publication.find_replacement_change(
+                    self.instance, compiled, geometry, publication.find_speeds_change_in_child
+                )
             case None:
                 return None
 
 
-def _sizing(cleaned: dict[str, Any]) -> Sizing:
-    return Sizing(cleaned["style"], cleaned["min_zoom"], cleaned["max_zoom"], conf.block_seconds())
+def _metatile_sizing(cleaned: dict[str, Any]) -> MetatileSizing:
+    return MetatileSizing(cleaned["style"], cleaned["min_zoom"], cleaned["max_zoom"], conf.metatile_seconds())
 
 
-def _measured(layer: Layer, sizing: Sizing) -> dict[str, Any]:
-    """The field of the sides of the layer's blocks, measured anew; none, and they stay, when that fails."""
+def _measure_metatiles(layer: Layer, sizing: MetatileSizing) -> dict[str, Any]:
+    """Measures the sides of the layer's metatiles anew and returns their field; none on failure, so that they stay."""
     try:
-        job = apart.SizingJob(storing.read_layer(layer), sizing)
-        return files.block_fields(apart.size_apart(job, allowing.allowance()))
+        job = compile_process.MeasureMetatilesJob(publication.read_layer(layer), sizing)
+        return layer_files.metatile_fields(compile_process.run_in_child(job, publication.compile_allowance()))
     except (LayerError, OSError) as error:
         _log.warning("could not measure a layer's blocks", extra={"layer": layer.slug, "error": str(error)})
         return {}
 
 
-def _compile_speeds(layer: Layer, speeds: Path) -> CompiledSpeeds:
-    with uploads.folder(conf.uploads()) as folder:
-        compiled = folder / "geometry.npz"
-        try:
-            compiled.write_bytes(files.read(layer.geometry_name))
-        except FileNotFoundError as error:
-            raise SpeedsError("The layer's geometry is lost. Load its GeoJSON again.") from error
-        job = apart.SpeedsJob(compiled, speeds, conf.limits())
-        return apart.compile_speeds_apart(job, allowing.allowance())
+def _compile_uploaded_speeds(layer: Layer, speeds: Path) -> CompiledSpeeds:
+    try:
+        geometry = layer_files.read_file(layer.geometry_name)
+    except FileNotFoundError as error:
+        raise SpeedsError("The layer's geometry is lost. Load its GeoJSON again.") from error
+    job = compile_process.CompileSpeedsJob(geometry, speeds, conf.layer_limits())
+    return compile_process.compile_speeds_in_child(job, publication.compile_allowance())
 
 
 @contextmanager
-def _on_disk(upload: UploadedFile[bytes] | None) -> Iterator[Path | None]:
-    """The path of an uploaded file, None without one. Refuses a big one before it is copied."""
+def _upload_on_disk(upload: "UploadedFile[bytes] | None") -> Iterator[Path | None]:
+    """Yields the path of an uploaded file, None without one. Refuses too large a file before copying it."""
     if not upload:
         yield None
         return
-    geojson.check_size(upload.size or 0, conf.limits())
-    with uploads.folder(conf.uploads()) as folder:
+    geojson.check_file_size(upload.size or 0, conf.layer_limits())
+    with compile_process.upload_folder(conf.uploads_folder()) as folder:
         path = folder / "upload"
         with path.open("wb") as file:
             for chunk in upload.chunks():
@@ -247,12 +263,12 @@ def _on_disk(upload: UploadedFile[bytes] | None) -> Iterator[Path | None]:
         yield path
 
 
-def _written(slug: str, compiled: CompiledLayer | CompiledSpeeds | None) -> dict[str, Any]:
-    """Writes the files of what was compiled. Answers the fields that name them."""
+def _write_files(slug: str, compiled: CompiledLayer | CompiledSpeeds | None) -> dict[str, Any]:
+    """Writes the compiled files. Returns the fields that name them."""
     match compiled:
         case CompiledLayer():
-            return files.write(slug, compiled)
+            return layer_files.write_layer_files(slug, compiled)
         case CompiledSpeeds():
-            return files.write_speeds(slug, compiled)
+            return layer_files.write_speeds_file(slug, compiled)
         case None:
             return {}

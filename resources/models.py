@@ -1,217 +1,24 @@
-"""Layers, and where their data lies; what is kept of fetching."""
+"""Django's list of the models of this app: each package of resources has its own."""
 
-import time
-from collections.abc import Iterable
-from typing import Self
+from .fetch.models import FetchDomain, FetchHeader, FetchTiming
+from .mirror.models import Batch, BatchItem, Blob, MirroredHost, Resource, Rule, Tally, Validator
+from .tiles.models import Layer, validate_seconds, whole_world
+from .tokens.models import ApiToken
 
-from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator, RegexValidator
-from django.db import models
-from django.db.models.base import ModelBase
-
-from .api.models import ApiToken  # noqa: F401  # found by Django here
-from .fetching.keeping.models import FetchDomain, FetchHeader, FetchTiming  # noqa: F401  # found by Django here
-from .mirroring.knowing.models import (  # noqa: F401  # found by Django here
-    Batch,
-    BatchItem,
-    Blob,
-    MirroredHost,
-    Resource,
-    Rule,
-    Tally,
-    Validator,
-)
-from .tiles import grid, tile
-from .tiles.errors import LayerError
-from .tiles.expirations import PAINTING_SECONDS, Expiration, Part, with_one_more
-from .tiles.marks import Marks
-from .tiles.styling import style
-from .tiles.touched import Touched
-from .upstream import rules
-
-YEAR_SECONDS = 31_536_000
-WEEK_SECONDS = 604_800
-VERSION_FIELDS = ("version", "data_version", "expirations", "marks", "updated_at")
-
-
-def next_version(version: int, now_seconds: float) -> int:
-    """A version above the last one, and above those of a database that was lost. Microseconds."""
-    return max(version + 1, int(now_seconds * 1_000_000))
-
-
-def validate_seconds(seconds: float) -> None:
-    """Refuses what is no time up to a year: below nothing, infinite, not a number."""
-    if not 0 <= seconds <= YEAR_SECONDS:
-        raise ValidationError("Seconds from 0 to those of a year.")
-
-
-def whole_world() -> list[float]:
-    return grid.WORLD.as_list()
-
-
-class LayerQuerySet(models.QuerySet["Layer"]):
-    def with_tiles(self) -> Self:
-        """Those that have something to show: data, or another server's tiles."""
-        return self.exclude(geometry_name="", upstream="")
-
-
-class Layer(models.Model):
-    """A map layer. Its geometry and speeds are files in the storage, compiled for painters.
-
-    Or its tiles are another server's: then it has neither.
-    """
-
-    class Kind(models.TextChoices):
-        LINES = "lines", "Lines, coloured by speed"
-        AREAS = "areas", "Areas, filled"
-        POINTS = "points", "Points, as clusters, heat or dots"
-        UPSTREAM = "upstream", "Tiles of another server"
-
-    slug = models.CharField(
-        max_length=50,
-        unique=True,
-        validators=[RegexValidator(rf"\A(?:{tile.SLUG})\Z", tile.SLUG_RULE)],
-        help_text="Its place in the address: /tiles/SLUG/…",
-    )
-    title = models.CharField(max_length=200, blank=True)
-    kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.LINES)
-    enabled = models.BooleanField(default=True, help_text="Layers that are switched off answer 404.")
-    base = models.BooleanField("base map", default=False, help_text="Drawn below the other layers on the map page.")
-    order = models.IntegerField(default=0, help_text="Higher numbers are drawn on top.")
-    upstream = models.CharField(
-        "address of the tiles",
-        max_length=2000,
-        blank=True,
-        help_text="Of another server's tiles: https://…/{z}/{x}/{y}.png; {-y} counts rows from the south, {q} is a "
-        "quadkey, {s} a, b or c in turn ({s:1234} what is named), {r} @2x for dense screens. Respect its terms of use.",
-    )
-    style = models.JSONField(
-        default=dict,
-        blank=True,
-        help_text=(
-            "Widths by zoom, colours, thresholds; empty is as it comes. For example: "
-            '{"widths": {"8": 1, "16": 6}, "colours": {"green": "#2da44e"}, "thresholds": [0.8, 0.5, 0.25]}; '
-            'for areas {"colours": {"fill": "#f4f1ea", "outline": "#b9b2a6"}}'
-        ),
-    )
-    min_zoom = models.PositiveSmallIntegerField(default=0, validators=[MaxValueValidator(grid.MAX_ZOOM)])
-    max_zoom = models.PositiveSmallIntegerField(default=18, validators=[MaxValueValidator(grid.MAX_ZOOM)])
-    bounds = models.JSONField(
-        default=whole_world,
-        help_text="West, south, east, north in degrees. Tiles outside are empty. "
-        "Set from the data when it is loaded, unless you change them too.",
-    )
-    fresh_seconds = models.FloatField(default=60, validators=[validate_seconds])
-    most_fresh_seconds = models.FloatField(
-        default=WEEK_SECONDS,
-        blank=True,
-        validators=[validate_seconds],
-        help_text="For tiles of another server, the most: in between it says how long. Fresh seconds are the least, "
-        "and hold where it says nothing. Empty: a week.",
-    )
-    stale_seconds = models.FloatField(
-        default=86_400,
-        validators=[validate_seconds],
-        help_text="How long tiles are still served, while they are prepared anew, after they were fresh.",
-    )
-    client_seconds = models.FloatField(
-        null=True,
-        blank=True,
-        validators=[validate_seconds],
-        help_text="How long browsers keep a tile without asking again. Empty: the hot window, so that changes show.",
-    )
-    attribution = models.CharField(max_length=500, blank=True)
-    note = models.CharField(max_length=500, blank=True, help_text="For example: Speeds are generated.")
-
-    geometry_name = models.CharField(max_length=255, blank=True, editable=False)
-    geometry_digest = models.CharField(max_length=64, blank=True, editable=False)
-    speeds_name = models.CharField(max_length=255, blank=True, editable=False)
-    segments = models.PositiveIntegerField(default=0, editable=False)
-    positions = models.PositiveIntegerField(default=0, editable=False)
-    speeds_known = models.PositiveIntegerField("segments with speeds", default=0, editable=False)
-    measured_at = models.DateTimeField(null=True, editable=False)
-    metatiles = models.JSONField(
-        default=dict, editable=False, help_text="By zoom, how many tiles wide the blocks are that are painted at once."
-    )
-    version = models.BigIntegerField(default=0, editable=False)
-    data_version = models.BigIntegerField(default=0, editable=False, help_text="Tiles of a lower version are stale.")
-    expirations = models.JSONField(
-        default=list, editable=False, help_text="Parts of which tiles of a lower version are stale."
-    )
-    marks = models.BinaryField(default=b"", editable=False, help_text="Tiles that changes have touched, packed.")
-    updated_at = models.DateTimeField(auto_now=True)
-
-    objects = LayerQuerySet.as_manager()
-
-    class Meta:
-        ordering = ("base", "-order", "slug")
-
-    def __str__(self) -> str:
-        return self.title or self.slug
-
-    @property
-    def has_dense_tiles(self) -> bool:
-        """Whether there are tiles of twice the pixels (@2x): painted ones always, others where they are offered."""
-        return self.kind != self.Kind.UPSTREAM or "{r}" in self.upstream
-
-    def clean(self) -> None:
-        errors: dict[str, str] = {}
-        for name, check in (
-            ("style", lambda: style.check(self.kind, self.style)),
-            ("bounds", lambda: grid.Bounds.parse(self.bounds)),
-        ):
-            try:
-                check()
-            except LayerError as error:
-                errors[name] = str(error)
-        if None not in (self.min_zoom, self.max_zoom) and self.min_zoom > self.max_zoom:
-            errors["max_zoom"] = "The largest zoom is below the smallest."
-        errors |= self._upstream_mistakes()
-        if errors:
-            raise ValidationError(errors)
-
-    def _upstream_mistakes(self) -> dict[str, str]:
-        """What is wrong with the fields of another server's tiles, by field."""
-        if self.kind != self.Kind.UPSTREAM:
-            return rules.mistakes_without(self.upstream)
-        given = rules.Given(self.upstream, self.style, self.min_zoom, self.fresh_seconds, self.most_fresh_seconds)
-        return rules.mistakes(given)
-
-    def save(
-        self,
-        *,
-        force_insert: bool | tuple[ModelBase, ...] = False,
-        force_update: bool = False,
-        using: str | None = None,
-        update_fields: Iterable[str] | None = None,
-    ) -> None:
-        """Saves under a new version, so that tiles painted before are stale. Does not touch the files."""
-        self.version = self.data_version = next_version(self.version, time.time())
-        self.expirations, self.marks = [], b""
-        if update_fields is not None:
-            update_fields = {*update_fields, *VERSION_FIELDS}
-        super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
-
-    def expire(self, part: Part | None = None) -> None:
-        """Makes the tiles stale, all or those of a part, and saves no more than that."""
-        if part is None:
-            self.save(update_fields=())
-            return
-        self.version = next_version(self.version, time.time())
-        self.expirations, self.data_version = with_one_more(
-            self.expirations,
-            self.data_version,
-            Expiration(self.version, part),
-            self.fresh_seconds + self.stale_seconds,
-        )
-        super().save(update_fields=VERSION_FIELDS)
-
-    def save_touched(self, touched: Touched, before: Self, fields: Iterable[str]) -> None:
-        """Saves fields, and makes the tiles stale that they touch, beside those that are stale in the row before."""
-        self.version = next_version(before.version, time.time())
-        outdated = self.version - int((self.fresh_seconds + PAINTING_SECONDS) * 1_000_000)
-        since = max(before.data_version, outdated)
-        marks, all_before = Marks.unpack(bytes(before.marks)).with_touched(touched, self.version, since)
-        self.data_version = all_before if all_before > since else before.data_version
-        self.expirations, self.marks = before.expirations, marks.pack()
-        super().save(update_fields={*fields, *VERSION_FIELDS})
+__all__ = [
+    "ApiToken",
+    "Batch",
+    "BatchItem",
+    "Blob",
+    "FetchDomain",
+    "FetchHeader",
+    "FetchTiming",
+    "Layer",
+    "MirroredHost",
+    "Resource",
+    "Rule",
+    "Tally",
+    "Validator",
+    "validate_seconds",
+    "whole_world",
+]

@@ -1,4 +1,4 @@
-"""What the API answers when it does not do what it was asked: problem+json (RFC 9457), saying what to do."""
+"""Refusals and errors of the API: problem+json (RFC 9457), saying what to do."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -12,26 +12,27 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from resources.tiles.errors import (
-    BusyError,
+from retry import headers, responses
+
+from .tiles.errors import (
+    LayerBusyError,
     LayerError,
+    LayerStorageError,
     NoSpeedsError,
-    StorageError,
     SupersededError,
     UnknownLayerError,
 )
-from retry import headers, responses
 
-View = Callable[..., HttpResponse]
+ApiView = Callable[..., HttpResponse]
 
 CHALLENGE = 'Bearer realm="Tarry"'
-NO_ADDRESS = "There is no such address. /api/docs lists those that there are."
+NO_SUCH_ADDRESS = "There is no such address. /api/docs lists those that there are."
 NO_DATABASE = "The database does not answer now. Nothing was changed. Try again."
 NO_JSON = "The body is not JSON. Send JSON, or no body at all."
 NO_STORAGE = "The storage does not answer now. Nothing was changed. Try again."
 NO_TOKEN = "Send a token that is in force: `Authorization: Bearer tarry_…`. The admin issues them, at /admin/."  # noqa: S105
 OUR_FAULT = "Something is wrong with this site, and was noted in its log. What was sent may be sound."
-SCHEMA = {
+PROBLEM_SCHEMA = {
     "type": "object",
     "required": ["type", "title", "status", "detail"],
     "properties": {
@@ -46,7 +47,7 @@ _log = logging.getLogger("tarry.api")
 
 
 class Problem(Exception):
-    """An answer that refuses. `detail` is for who asked."""
+    """A refusal as an exception. `detail` is for the client."""
 
     def __init__(self, status: int, detail: str, wait_seconds: float | None = None, **fields: str) -> None:
         super().__init__(detail)
@@ -56,8 +57,10 @@ class Problem(Exception):
         self.fields = {name.replace("_", "-"): value for name, value in fields.items()}
 
     def response(self) -> HttpResponse:
-        answer = responses.problem(self.status, self.detail, wait_seconds=self.wait_seconds, cache_status=_BYPASS)
-        for name in headers.CORS:
+        answer = responses.problem_response(
+            self.status, self.detail, wait_seconds=self.wait_seconds, cache_status=_BYPASS
+        )
+        for name in headers.CORS_HEADERS:
             del answer[name]
         for name, value in self.fields.items():
             answer[name] = value
@@ -67,26 +70,26 @@ class Problem(Exception):
 _BYPASS = "Tarry; fwd=bypass"
 
 
-def handle(api: NinjaAPI) -> None:
+def add_problem_handlers(api: NinjaAPI) -> None:
     """Makes the API answer every exception with a problem."""
 
     def answer(_: HttpRequest, error: Any) -> HttpResponse:
-        return problem_of(error).response()
+        return problem_of_error(error).response()
 
     api.add_exception_handler(Exception, answer)
     for kind in (Http404, HttpError, ValidationError):  # ninja has handlers of its own for these
         api.add_exception_handler(kind, answer)
 
 
-def problem_of(error: Exception) -> Problem:
-    """The problem that an exception means to who asked."""
+def problem_of_error(error: Exception) -> Problem:
+    """Returns the problem that an exception means to the client."""
     match error:
         case Problem():
             return error
         case AuthenticationError():
             return Problem(401, NO_TOKEN, WWW_Authenticate=CHALLENGE)
         case ValidationError(errors=errors):
-            return Problem(422, " ".join(map(_sentence, errors)))
+            return Problem(422, " ".join(map(_error_sentence, errors)))
         case HttpError(status_code=status):
             return Problem(status, NO_JSON if status == 400 else str(error))
         case RequestDataTooBig():
@@ -105,14 +108,14 @@ def _problem_of_layers(error: Exception) -> Problem:
             return Problem(409, str(error))
         case SupersededError():
             return Problem(503, str(error), 1)
-        case BusyError():
+        case LayerBusyError():
             return Problem(503, str(error), 5)
         case LayerError():
             return Problem(422, f"{error} Nothing was changed.")
         case DatabaseError():
             _log.warning("the database failed", exc_info=error)
             return Problem(503, NO_DATABASE, 1)
-        case StorageError() | OSError():
+        case LayerStorageError() | OSError():
             _log.warning("the storage failed", exc_info=error)
             return Problem(503, NO_STORAGE, 5)
         case _:
@@ -120,15 +123,15 @@ def _problem_of_layers(error: Exception) -> Problem:
             return Problem(500, OUR_FAULT)
 
 
-def _sentence(error: dict[str, Any]) -> str:
-    """One thing that is wrong with a parameter or a member of the body."""
+def _error_sentence(error: dict[str, Any]) -> str:
+    """Returns a sentence about an error of a parameter or a member of the body."""
     place = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path", "part"))
     message = str(error["msg"]).removeprefix("Value error, ").rstrip(".")
     return f"{place}: {message}." if place else f"{message}."
 
 
-def in_words(view: View, methods: Iterable[str] = ()) -> View:
-    """The view with refusals of methods as problems, HEAD as GET, and no answer kept by caches unless it says so."""
+def answer_with_problems(view: ApiView, methods: Iterable[str] = ()) -> ApiView:
+    """Wraps a view: refuses methods by problems, answers HEAD as GET, and lets no cache keep answers by default."""
     allowed = frozenset(methods)
 
     @wraps(view)
@@ -154,12 +157,12 @@ def _not_allowed(allowed: Iterable[str]) -> HttpResponse:
     return Problem(405, f"Answered here: {' and '.join(names)}.", Allow=", ".join(names)).response()
 
 
-def unknown_address(request: HttpRequest, **_: str) -> HttpResponse:
-    return Problem(404, NO_ADDRESS).response()
+def answer_unknown_address(request: HttpRequest, **_: str) -> HttpResponse:
+    return Problem(404, NO_SUCH_ADDRESS).response()
 
 
-def described(*statuses: int) -> dict[str, Any]:
-    """What the OpenAPI description says of an operation's problems. Any address may be too long for the front: 414."""
-    content = {"application/problem+json": {"schema": SCHEMA}}
+def describe_problems(*statuses: int) -> dict[str, Any]:
+    """Returns the OpenAPI description of an operation's problems. Adds 414: any address may be too long for nginx."""
+    content = {"application/problem+json": {"schema": PROBLEM_SCHEMA}}
     every = sorted({*statuses, 414})
     return {"responses": {status: {"description": HTTPStatus(status).phrase, "content": content} for status in every}}

@@ -1,10 +1,14 @@
-"""Has done in a process of its own what is risky: what takes strangers' data apart has no secrets, and bounded memory.
+"""Runs untrusted parsing in a child process without secrets, and with limits of memory and time.
 
-The child imports nothing of Django. `python -m MODULE BYTES PARENT` is its side; the module ends with a call of
-`serve`. It does one thing after the other, and ends with the process that started it.
+The child imports nothing of Django, and ends with the process that started it (on Linux, by a signal of the system).
+`ChildProcess` runs `python -m MODULE BYTES PARENT`: the module ends with a call of `serve_parent`, which answers one
+request after the other. `run_child` runs `python -m MODULE ARGUMENTS… BYTES PARENT SECONDS`: the module begins with a
+call of `limit_child`, and its exit status is the answer.
 """
 
+import ctypes
 import json
+import math
 import os
 import resource
 import signal
@@ -16,56 +20,100 @@ from pathlib import Path
 from threading import Event, Lock, Timer
 from typing import IO, Any
 
-from .parents import end_with
+CHILD_IDLE_SECONDS = 60.0
+PIPE_CHUNK_BYTES = 1024 * 1024
+PR_SET_PDEATHSIG = 1
 
-ROOT = Path(__file__).resolve().parents[1]
-IDLE_SECONDS = 60.0
-CHUNK_BYTES = 1024 * 1024
-
-_ENVIRONMENT = {
-    "MALLOC_ARENA_MAX": "1",  # threads of decoders share one
-    "MALLOC_MMAP_THRESHOLD_": "1048576",  # what was large goes back to the system at once
+_PROJECT_ROOT = Path(__file__).resolve().parents[1]
+_CHILD_COMMAND = (sys.executable, "-E", "-s", "-W", "ignore", "-m")
+_CHILD_ENVIRONMENT = {
+    "MALLOC_ARENA_MAX": "1",  # the decoders' threads share one arena
+    "MALLOC_MMAP_THRESHOLD_": "1048576",  # large blocks go back to the system at once
 }
 
 
-class DiedError(Exception):
-    """The child has ended in the middle of it."""
+class ChildDiedError(Exception):
+    """The child ended before it had answered."""
 
 
-class TooLongError(DiedError):
-    """It took longer than it may, and was ended."""
+class ChildTimeoutError(ChildDiedError):
+    """The child took longer than its limit and was killed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """What one thing may take: memory as address space, and time."""
+class ChildAllowance:
+    """The limits of one request or run: memory as address space, and time."""
 
     memory_bytes: int
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """What one says to the other: some words (JSON), and bytes."""
+class ChildMessage:
+    """A message between parent and child: JSON values and a body of bytes."""
 
     said: Mapping[str, Any]
     body: bytes = b""
 
 
-class Child:
-    """A child that runs a module: started when there is something to do, ended when there was nothing for a while."""
+def run_child(module: str, *arguments: str, allowance: ChildAllowance) -> int:
+    """Runs the module once. Returns its exit status, negative after a signal. Raises ChildTimeoutError."""
+    limits = (str(allowance.memory_bytes), str(os.getpid()), str(math.ceil(allowance.seconds)))
+    command = [*_CHILD_COMMAND, module, *arguments, *limits]
+    try:
+        status = subprocess.run(
+            command,
+            cwd=_PROJECT_ROOT,
+            env=_CHILD_ENVIRONMENT,
+            timeout=allowance.seconds,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        ).returncode
+    except subprocess.TimeoutExpired as error:
+        raise ChildTimeoutError from error
+    if status == -signal.SIGXCPU:
+        raise ChildTimeoutError
+    return status
 
-    def __init__(self, module: str, idle_seconds: float = IDLE_SECONDS) -> None:
+
+def limit_child(memory_bytes: int, parent: int, cpu_seconds: int | None = None) -> None:
+    """Sets this process' limits, and ends it with the process that started it."""
+    end_with_parent(parent)
+    _lower_limit(resource.RLIMIT_AS, memory_bytes)
+    if cpu_seconds is not None:  # ends a child whose parent cannot end it
+        _lower_limit(resource.RLIMIT_CPU, cpu_seconds)
+
+
+def end_with_parent(parent: int) -> None:
+    """Has the system kill this process when the thread of `parent` that started it ends.
+
+    On other systems than Linux it only exits if `parent` has already ended.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # the parent ended before
+        sys.exit("the process that asked for this is gone")
+
+
+def _lower_limit(kind: int, amount: int) -> None:
+    _, most = resource.getrlimit(kind)
+    resource.setrlimit(kind, (amount if most == resource.RLIM_INFINITY else min(amount, most), most))
+
+
+class ChildProcess:
+    """A child process that runs a module: started for the first request, ended after `idle_seconds` without any."""
+
+    def __init__(self, module: str, idle_seconds: float = CHILD_IDLE_SECONDS) -> None:
         self._module = module
         self._idle_seconds = idle_seconds
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._leisure: Timer | None = None
+        self._idle_timer: Timer | None = None
 
-    def ask(self, said: Mapping[str, Any], body: IO[bytes], size: int, allowance: Allowance) -> Message:
-        """Its answer to those words and so many bytes. One at a time. Raises DiedError, and what reading raises.
+    def ask(self, said: Mapping[str, Any], body: IO[bytes], size: int, allowance: ChildAllowance) -> ChildMessage:
+        """Sends the values and `size` bytes of the body; returns the child's answer. One request at a time.
 
-        There will be another child for the next.
+        Raises ChildDiedError, and any error of reading the body. The next request gets a new child then.
         """
         with self._lock:
             self._rest(None)
@@ -75,7 +123,7 @@ class Child:
                 self._rest(self._idle_seconds)
 
     def close(self) -> None:
-        """Ends the child, if there is one."""
+        """Kills the child, if there is one."""
         with self._lock:
             self._rest(None)
             self._end()
@@ -84,17 +132,17 @@ class Child:
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
-    def _ask(self, said: Mapping[str, Any], body: IO[bytes], size: int, allowance: Allowance) -> Message:
+    def _ask(self, said: Mapping[str, Any], body: IO[bytes], size: int, allowance: ChildAllowance) -> ChildMessage:
         process = self._running(allowance.memory_bytes)
         late = Event()
-        timer = Timer(allowance.seconds, _kill, (process, late))
+        timer = Timer(allowance.seconds, _kill_late, (process, late))
         timer.start()
         try:
-            return _answer(process, said, body, size)
+            return _exchange_messages(process, said, body, size)
         except (BrokenPipeError, EOFError, ValueError) as error:
             self._end()
-            raise (TooLongError() if late.is_set() else DiedError()) from error
-        except BaseException:  # the body could not be read: the child waits for the rest of it
+            raise (ChildTimeoutError() if late.is_set() else ChildDiedError()) from error
+        except BaseException:  # the body could not be read, and the child waits for the rest of it
             self._end()
             raise
         finally:
@@ -107,23 +155,23 @@ class Child:
             self._end()
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-E", "-s", "-W", "ignore", "-m", self._module, str(memory_bytes), str(os.getpid())],
-                cwd=ROOT,
-                env=_ENVIRONMENT,
+                [*_CHILD_COMMAND, self._module, str(memory_bytes), str(os.getpid())],
+                cwd=_PROJECT_ROOT,
+                env=_CHILD_ENVIRONMENT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,  # warnings of decoders, in the words of whoever made the data
+                stderr=subprocess.DEVNULL,  # decoders' warnings quote the untrusted data
             )
         return self._process
 
     def _rest(self, seconds: float | None) -> None:
-        if self._leisure is not None:
-            self._leisure.cancel()
-        self._leisure = None
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        self._idle_timer = None
         if seconds is not None and self._process is not None:
-            self._leisure = Timer(seconds, self.close)
-            self._leisure.daemon = True
-            self._leisure.start()
+            self._idle_timer = Timer(seconds, self.close)
+            self._idle_timer.daemon = True
+            self._idle_timer.start()
 
     def _end(self) -> None:
         if self._process is not None:
@@ -132,56 +180,56 @@ class Child:
             self._process = None
 
 
-def _kill(process: subprocess.Popen[bytes], late: Event) -> None:
+def _kill_late(process: subprocess.Popen[bytes], late: Event) -> None:
     late.set()
     process.kill()
 
 
-def _answer(process: subprocess.Popen[bytes], said: Mapping[str, Any], body: IO[bytes], size: int) -> Message:
+def _exchange_messages(
+    process: subprocess.Popen[bytes], said: Mapping[str, Any], body: IO[bytes], size: int
+) -> ChildMessage:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(_line(said, size))
+    process.stdin.write(_header_line(said, size))
     while size:
-        chunk = body.read(min(size, CHUNK_BYTES))
+        chunk = body.read(min(size, PIPE_CHUNK_BYTES))
         if not chunk:
             raise EOFError
         process.stdin.write(chunk)
         size -= len(chunk)
     process.stdin.flush()
-    message = _read(process.stdout)
+    message = _read_message(process.stdout)
     if message is None:
         raise EOFError
     return message
 
 
-def _line(said: Mapping[str, Any], size: int) -> bytes:
+def _header_line(said: Mapping[str, Any], size: int) -> bytes:
     return json.dumps([said, size]).encode() + b"\n"
 
 
-def _read(pipe: IO[bytes]) -> Message | None:
-    """The next message; None where the other side has ended."""
+def _read_message(pipe: IO[bytes]) -> ChildMessage | None:
+    """Returns the next message; None if the other side has ended."""
     line = pipe.readline()
     if not line:
         return None
     said, size = json.loads(line)
     body = pipe.read(size)
-    return Message(said, body) if len(body) == size else None
+    return ChildMessage(said, body) if len(body) == size else None
 
 
-def serve(memory_bytes: int, parent: int, do: Callable[[Message], Message]) -> None:
-    """The child's side: does what it is asked, within limits that are set first, until its parent closes the pipe."""
-    _finish_alone()
-    end_with(parent)  # elsewhere than on Linux the pipe ends it
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes if most < 0 else min(memory_bytes, most), most))
+def serve_parent(memory_bytes: int, parent: int, do: Callable[[ChildMessage], ChildMessage]) -> None:
+    """Sets the child's limits, then answers requests until the parent closes the pipe."""
+    _ignore_stop_signals()
+    limit_child(memory_bytes, parent)  # on other systems than Linux the closed pipe ends it
     orders, replies = sys.stdin.buffer, sys.stdout.buffer
-    while (order := _read(orders)) is not None:
+    while (order := _read_message(orders)) is not None:
         answer = do(order)
-        replies.write(_line(answer.said, len(answer.body)) + answer.body)
+        replies.write(_header_line(answer.said, len(answer.body)) + answer.body)
         replies.flush()
 
 
-def _finish_alone() -> None:
-    """A worker that is stopped finishes what it does, with this."""
+def _ignore_stop_signals() -> None:
+    """Ignores the stop signals: a worker that is stopped still finishes its task, and needs its child for that."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

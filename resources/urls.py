@@ -1,53 +1,52 @@
-"""URLs of the pages, of tiles and their descriptions."""
+"""URLs of the pages, of tiles and their descriptions, of static maps and of mirrored files."""
 
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
-from . import layer_page, overview
-from .mirroring.serving import thumbnails
-from .mirroring.serving import views as mirrored
-from .static_map import views as static_map
-from .tiles import tile, views
+from . import staticmap
+from .mirror import views
+from .tiles import pages, tile_address
+from .tiles import views as tiles_views
 
 
-class AnyAddress(StringConverter):
-    """Whatever follows: the view answers for all of it, so that no address gets another kind of 404."""
+class AnyAddressConverter(StringConverter):
+    """The whole rest of the address: the view answers all of it, so every address gets the same kind of 404."""
 
     regex = r"[\s\S]*"
 
 
-class LayerSlug(StringConverter):
-    regex = tile.SLUG
+class LayerSlugConverter(StringConverter):
+    regex = tile_address.SLUG_PATTERN
 
 
-class Digest(StringConverter):
+class DigestConverter(StringConverter):
     regex = "[0-9a-f]{64}"
 
 
-class Segment(StringConverter):
-    """One segment of a path that is none of another kind of address."""
+class PathSegmentConverter(StringConverter):
+    """One segment of a path, without dots: other kinds of addresses do not match."""
 
     regex = r"[^/.]*"
 
 
-register_converter(AnyAddress, "any_address")
-register_converter(Digest, "digest")
-register_converter(Segment, "segment")
-register_converter(LayerSlug, "layer_slug")
+register_converter(AnyAddressConverter, "any_address")
+register_converter(DigestConverter, "digest")
+register_converter(PathSegmentConverter, "segment")
+register_converter(LayerSlugConverter, "layer_slug")
 
 urlpatterns = [
-    path("", overview.map_page, name="map"),
-    path("favicon.ico", overview.icon),
-    path("layers/<layer_slug:slug>", layer_page.with_slash),
-    path("layers/<layer_slug:slug>/", layer_page.layer_page, name="layer"),
-    path("layers/<any_address:address>", layer_page.missing),
-    path("changes.json", views.tell_changes, name="changes"),
-    path("tiles/<layer_slug:slug>.json", views.describe, name="tilejson"),
-    path("tiles/<layer_slug:slug>@2x.json", views.describe, {"scale": 2}),
-    path("tiles/<any_address:address>", views.tile, name="tile"),
-    path("resources/<digest:digest>/<any_address:name>", thumbnails.thumbnail, name="thumbnail"),
-    path("staticmap", static_map.static_map, name="static_map"),
-    path("resources/<digest:digest>", mirrored.by_digest, name="blob"),
-    path("resources/<segment:signature>/<segment:encoded>", mirrored.by_url, name="mirrored"),
-    path("resources/<any_address:address>", mirrored.missing),
+    path("", pages.map_page, name="map"),
+    path("favicon.ico", pages.site_icon),
+    path("layers/<layer_slug:slug>", pages.redirect_to_slash),
+    path("layers/<layer_slug:slug>/", pages.layer_page, name="layer"),
+    path("layers/<any_address:address>", pages.missing_layer_page),
+    path("changes.json", tiles_views.serve_changes, name="changes"),
+    path("tiles/<layer_slug:slug>.json", tiles_views.serve_tilejson, name="tilejson"),
+    path("tiles/<layer_slug:slug>@2x.json", tiles_views.serve_tilejson, {"scale": 2}),
+    path("tiles/<any_address:address>", tiles_views.serve_tile, name="tile"),
+    path("resources/<digest:digest>/<any_address:name>", views.serve_thumbnail, name="thumbnail"),
+    path("staticmap", staticmap.static_map, name="static_map"),
+    path("resources/<digest:digest>", views.serve_by_digest, name="blob"),
+    path("resources/<segment:signature>/<segment:encoded>", views.serve_by_url, name="mirrored"),
+    path("resources/<any_address:address>", views.answer_missing),
 ]

@@ -1,1 +1,8 @@
-"""Serve cached content at once; prepare what is missing once, while the client waits elsewhere."""
+"""The deferral protocol: serves cached content at once, and prepares missing content once while the client waits.
+
+Imports nothing from outside this package but libraries: other projects copy the folder.
+
+Public: `deferral` (serve_or_defer, deliver_or_defer, find_answer, public_url), `worker` (prepare), `work`, `contents`,
+`errors`, `responses`, `headers`, `stores`, `scripts`, `claims`, `claim_state`, `decision`, `lanes`, `metrics`,
+`routes`, `popularity`, `conf`, `subscription` (listen_forever), `rooms` (FrontClient).
+"""

@@ -1,3 +1,5 @@
+"""The Django app of the deferral protocol: registers its system checks."""
+
 from django.apps import AppConfig
 from django.core.checks import register
 
@@ -8,7 +10,7 @@ class RetryConfig(AppConfig):
     name = "retry"
 
     def ready(self) -> None:
-        for check in checks.ALL:
+        for check in checks.ALL_CHECKS:
             register(check)
-        for check in checks.DEPLOYMENT:
+        for check in checks.DEPLOYMENT_CHECKS:
             register(check, deploy=True)

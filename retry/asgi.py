@@ -6,27 +6,26 @@ from urllib.parse import urlsplit
 
 import django
 
-from .conf import conf
-from .proxies import is_trusted
-
 django.setup(set_prefix=False)
 
-from .instance import Instance  # noqa: E402 - needs the apps
-from .replies import Request, problem  # noqa: E402
-from .tickets import STATUS  # noqa: E402
+from .conf import conf  # noqa: E402
+from .headers import is_trusted_proxy  # noqa: E402
+from .instance import WaitingInstance  # noqa: E402
+from .responses import ClientRequest, problem_reply  # noqa: E402
+from .tickets import STATUS_PATH  # noqa: E402
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-NOT_FOUND = problem(404, "Only waiting is done here.")
+NOT_FOUND = problem_reply(404, "This instance only serves waiting requests.")
 
 
-class Application:
-    """Answers the path of RETRY_AFTER_SERVER and its status address, and 404 to all else."""
+class WaitingApplication:
+    """Answers the path of RETRY_AFTER_SERVER and its status address, and 404 everywhere else."""
 
     def __init__(self) -> None:
-        self.instance: Instance | None = None
+        self.instance: WaitingInstance | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -35,13 +34,13 @@ class Application:
             await self._answer(scope, receive, send)
 
     def close(self) -> None:
-        """Answers everyone who waits with the way back to this instance's successor."""
+        """Answers all waiting clients with the way back to this instance's successor."""
         if self.instance:
             self.instance.waiting.close()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        self.instance = Instance()
+        self.instance = WaitingInstance()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self.instance.close()
@@ -50,9 +49,9 @@ class Application:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = urlsplit(conf().RETRY_AFTER_SERVER).path
         if self.instance and scope["path"] == path:
-            reply = await self.instance.answer(_asked(scope), receive)
-        elif self.instance and scope["path"] == path + STATUS:
-            reply = await self.instance.status(_asked(scope))
+            reply = await self.instance.answer(_read_request(scope), receive)
+        elif self.instance and scope["path"] == path + STATUS_PATH:
+            reply = await self.instance.status(_read_request(scope))
         else:
             reply = NOT_FOUND
         if reply is None:
@@ -63,23 +62,20 @@ class Application:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else reply.body})
 
 
-def _asked(scope: Scope) -> Request:
+def _read_request(scope: Scope) -> ClientRequest:
     given = {name: value.decode("latin-1") for name, value in scope["headers"]}
-    peer = scope.get("client")
-    return Request(
+    peer = (scope.get("client") or ("",))[0]
+    # X-Real-IP counts only from our own proxy. A Unix socket has no address.
+    passed_on = not peer or is_trusted_proxy(peer, conf().TRUSTED_PROXIES)
+    return ClientRequest(
         method=scope["method"],
         query=scope["query_string"],
         host=given.get(b"host", ""),
         fetch_mode=given.get(b"sec-fetch-mode"),
         accept=given.get(b"accept"),
         front=given.get(b"x-front", ""),
-        address=_address(peer[0] if peer else "", given.get(b"x-real-ip", "")),
+        address=given.get(b"x-real-ip", "") if passed_on else peer,
     )
 
 
-def _address(peer: str, real_ip: str) -> str:
-    """The client's address. Only our own proxy's word is taken for it: a Unix socket has no address."""
-    return real_ip if not peer or is_trusted(peer, conf().TRUSTED_PROXIES) else peer
-
-
-application = Application()
+application = WaitingApplication()

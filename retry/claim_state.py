@@ -1,4 +1,4 @@
-"""How a piece of work stands, as `state` tells it. PURE."""
+"""The state of a piece of work, as `state` tells it. PURE."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from .scripts import Reply
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class ClaimBegun:
     """The claim is ours: hand the work over, with this token, or abandon it."""
 
     token: int
@@ -14,23 +14,23 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Promoted:
-    """Somebody's claim waits in a slower lane: hand a second copy over, with the same token."""
+class ClaimPromoted:
+    """An earlier claim waits in a slower lane: hand a second copy over, with the same token."""
 
     token: int
     wait_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
-    """Somebody has the claim, queued or running."""
+class ClaimTaken:
+    """The work is claimed already, queued or running."""
 
     token: int
     wait_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class WorkFailed:
     """A failure record is in force."""
 
     status: int
@@ -39,7 +39,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class WorkDone:
     """The work ended a moment ago: `stored`, `failed` or `skipped`."""
 
     outcome: str
@@ -47,35 +47,35 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Full:
+class LaneFull:
     """The lane takes no more work."""
 
     wait_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class WorkUnknown:
     """Nothing is known of the work."""
 
 
-Standing = Begun | Promoted | Claimed | Failed | Done | Full | Unknown
+ClaimState = ClaimBegun | ClaimPromoted | ClaimTaken | WorkFailed | WorkDone | LaneFull | WorkUnknown
 
 
-def standing(reply: Reply) -> Standing:
-    """Reads the answer of look.lua."""
+def read_claim_state(reply: Reply) -> ClaimState:
+    """Reads the reply of look.lua."""
     assert isinstance(reply, list)
     match [part.decode() for part in reply]:
         case ["failed", status, detail, wait_ms]:
-            return Failed(int(status), detail, int(wait_ms) / 1000)
+            return WorkFailed(int(status), detail, int(wait_ms) / 1000)
         case ["done", outcome, wait_ms]:
-            return Done(outcome, int(wait_ms) / 1000)
+            return WorkDone(outcome, int(wait_ms) / 1000)
         case ["claimed", token, wait_ms]:
-            return Claimed(int(token), int(wait_ms) / 1000)
+            return ClaimTaken(int(token), int(wait_ms) / 1000)
         case ["promoted", token, wait_ms]:
-            return Promoted(int(token), int(wait_ms) / 1000)
+            return ClaimPromoted(int(token), int(wait_ms) / 1000)
         case ["begun", token, wait_ms]:
-            return Begun(int(token), int(wait_ms) / 1000)
+            return ClaimBegun(int(token), int(wait_ms) / 1000)
         case ["full", wait_ms]:
-            return Full(int(wait_ms) / 1000)
+            return LaneFull(int(wait_ms) / 1000)
         case _:
-            return Unknown()
+            return WorkUnknown()

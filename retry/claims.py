@@ -1,75 +1,86 @@
-"""Claims: the right to do a piece of work, in `state`. Each function is one call to one script."""
+"""Claims: the right to do one piece of work, kept in `state`. Each call is one script.
+
+Also reads the durations that the ends of claims record by kind of work.
+"""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal
 
-from .conf import Lane, conf
+from . import stores
+from .conf import LaneBounds, conf
 from .errors import PreparationError
-from .scripts import Call
+from .scripts import ScriptCall
 from .work import Work
 
 FINISHED_CHANNEL = "retry:finished"
-"""One publish here for every claim that ends; the message is the outcome, a space, the work key."""
+"""The Redis channel with one message for each ended claim: the outcome, a space, the work key."""
 
-SWEPT = "retry:swept"
-"""Stands in `state` while the sweeper works, for ten seconds after each pass: since when it does, in ms."""
+SWEPT_KEY = "retry:swept"
+"""The key in `state` with the time (ms) since which the sweeper runs. It expires ten seconds after each pass."""
 
 STARTED, SKIPPED = 1, 2
-"""Replies of `starting`: the work is ours to do; nobody wants it any more, and its claim has ended."""
+"""Replies of the start call: the work is ours to do; the work had no recent requests, and its claim has ended."""
 
 DURATION_KEPT_SECONDS = 30 * 24 * 3600
-"""How long a kind's duration is remembered after the last of it: kinds go with the layers that had them."""
+"""A kind's duration is kept for this long after its last update: kinds vanish with their layers."""
 
 UNKNOWN_DURATION_MS = 1000
 
-Mode = Literal["look", "begin", "refresh"]
+_COUNTER = "retry:token"
+_CLAIMS_KEY = "retry:claims"
+_LEASES_KEY = "retry:leases"
+_STARTED_KEY = "retry:started"
+
+_DURATION_PREFIX = "retry:duration:"
+
+LookMode = Literal["look", "begin", "refresh"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """How a claim ends, and what lua/parts/finishing.lua is told of that."""
+class ClaimEnd:
+    """The end of a claim: its outcome, and the arguments for lua/parts/finishing.lua."""
 
     outcome: Literal["stored", "failed"]
     arguments: tuple[str | int | float, ...]
 
 
-def looking(work_key: str) -> Call:
-    """What is known of the work. Claims nothing."""
-    return _look(work_key, "look", "", "", "")
+def look_call(work_key: str) -> ScriptCall:
+    """The call that asks for the state of the work. Claims nothing."""
+    return _make_look_call(work_key, "look", "", "", "")
 
 
-def beginning(work: Work, *, refresh: bool) -> Call:
-    """What is known of the work, and the claim to it when it is free and the lane has room."""
+def begin_call(work: Work, *, refresh: bool) -> ScriptCall:
+    """The call that asks for the state of the work, and claims it if it is free and the lane has room."""
     spec = json.dumps({"task": work.task, "arguments": work.arguments})
     lane = work.refresh_lane if refresh else work.lane
-    return _look(work.key, "refresh" if refresh else "begin", work.kind, lane, spec)
+    return _make_look_call(work.key, "refresh" if refresh else "begin", work.kind, lane, spec)
 
 
-def _look(work_key: str, mode: Mode, kind: str, lane: str, spec: str) -> Call:
-    bounds = conf().RETRY_LANES[lane] if lane else Lane(limit=0, workers=1)
-    limit, workers = bounds["limit"], bounds["workers"]
-    keys = [_claim(work_key), _done(work_key), _failure(work_key), _COUNTER, _CLAIMS, queued_name(lane)]
-    arguments = (work_key, kind, mode, lane, limit, workers, spec, UNKNOWN_DURATION_MS)
-    return Call("state", "look", keys, (*arguments, *_faster_than(lane)))
+def _make_look_call(work_key: str, mode: LookMode, kind: str, lane: str, spec: str) -> ScriptCall:
+    lanes = conf().RETRY_LANES
+    bounds = lanes[lane] if lane else LaneBounds(limit=0, workers=1)
+    faster_lanes = takewhile(lambda name: name != lane, lanes) if lane else ()
+    of_work = [_claim_key(work_key), f"retry:done:{work_key}", f"retry:failure:{work_key}"]
+    arguments = (work_key, kind, mode, lane, bounds["limit"], bounds["workers"], spec, UNKNOWN_DURATION_MS)
+    keys = [*of_work, _COUNTER, _CLAIMS_KEY, queued_key(lane)]
+    return ScriptCall("state", "look", keys, (*arguments, *faster_lanes))
 
 
-def _faster_than(lane: str) -> list[str]:
-    return list(takewhile(lambda name: name != lane, conf().RETRY_LANES)) if lane else []
+def start_call(work_key: str, token: int, nonce: str) -> ScriptCall:
+    """The call that turns a queued claim into a running one. `nonce` names the copy of the work.
 
-
-def starting(work_key: str, token: int, nonce: str) -> Call:
-    """Queued becomes running. The reply is STARTED for the one copy of the work that wins: `nonce` names it.
-
-    It is SKIPPED for work of a long lane that nobody has asked for in RETRY_SKIP_SECONDS.
+    The reply is STARTED for the one copy that wins, and SKIPPED for work of a long lane without a request in
+    RETRY_SKIP_SECONDS.
     """
-    return Call("state", "start", (), (starting_terms(), work_key, token, nonce))
+    return ScriptCall("state", "start", (), (start_terms(), work_key, token, nonce))
 
 
-def starting_terms() -> str:
-    """What lua/parts/starting.lua goes by, as JSON. Scripts of other apps may start works by it, in their own step."""
-    done_ms, fence_ms = _mark_ms()
+def start_terms() -> str:
+    """The terms of lua/parts/starting.lua as JSON. Scripts of other apps may start work with it, in their own step."""
+    done_ms, fence_ms = _done_mark_ms()
     terms = {
         "lease_ms": int(conf().RETRY_LEASE_SECONDS * 1000),
         "default_ms": UNKNOWN_DURATION_MS,
@@ -83,98 +94,94 @@ def starting_terms() -> str:
     return json.dumps(terms)
 
 
-def _mark_ms() -> tuple[int, int]:
-    """How long a done mark is in force, and how long it keeps off the end of an older claim to the same work.
+def _done_mark_ms() -> tuple[int, int]:
+    """Milliseconds for which a done mark is in force, and for which it fences off older claims to the same work.
 
-    Nobody works longer than RETRY_MAX_PREPARE_SECONDS and a lease under one claim.
+    No worker works longer than RETRY_MAX_PREPARE_SECONDS and a lease under one claim.
     """
     done = conf().RETRY_DONE_SECONDS
     fence = done + conf().RETRY_MAX_PREPARE_SECONDS + conf().RETRY_LEASE_SECONDS
     return int(done * 1000), int(fence * 1000)
 
 
-def renewing(work_key: str, token: int) -> Call:
-    """The lease is set anew. The reply is 0 when the claim is somebody else's by now."""
+def renew_call(work_key: str, token: int) -> ScriptCall:
+    """The call that renews the lease. The reply is 0 if another worker has the claim by now."""
     lease_ms = int(conf().RETRY_LEASE_SECONDS * 1000)
-    return Call("state", "renew", [_claim(work_key), _LEASES], [work_key, token, lease_ms])
+    return ScriptCall("state", "renew", [_claim_key(work_key), _LEASES_KEY], [work_key, token, lease_ms])
 
 
-def requeueing(work_key: str, token: int, wait_seconds: float, nonce: str) -> Call:
-    """Running becomes queued again: the work is not done yet, and whoever publishes it knows when its turn comes.
+def requeue_call(work_key: str, token: int, wait_seconds: float, nonce: str) -> ScriptCall:
+    """The call that queues a running claim again: the work is not done yet, and its publisher knows its next turn.
 
-    Only the copy of the work that started by this nonce. The reply is 0 when another runs, or none.
+    Only the copy of the work that started with this nonce may do so. The reply is 0 if another copy runs, or none.
     """
-    return Call("state", "requeue", (), [work_key, token, int(wait_seconds * 1000), UNKNOWN_DURATION_MS, nonce])
+    return ScriptCall("state", "requeue", (), [work_key, token, int(wait_seconds * 1000), UNKNOWN_DURATION_MS, nonce])
 
 
-def abandoning(work_key: str, token: int) -> Call:
-    """Takes back a claim whose work could not be handed over."""
-    return Call("state", "abandon", [_claim(work_key), _CLAIMS], [work_key, token, FINISHED_CHANNEL])
+def abandon_call(work_key: str, token: int) -> ScriptCall:
+    """The call that abandons a claim whose work could not be handed over."""
+    return ScriptCall("state", "abandon", [_claim_key(work_key), _CLAIMS_KEY], [work_key, token, FINISHED_CHANNEL])
 
 
-def finishing_stored(work_key: str, token: int, duration_seconds: float) -> Call:
-    return finishing(stored(work_key, token, duration_seconds))
+def finish_stored_call(work_key: str, token: int, duration_seconds: float) -> ScriptCall:
+    return finish_call(stored_end(work_key, token, duration_seconds))
 
 
-def finishing_failed(work_key: str, token: int, error: PreparationError, *, luck: float) -> Call:
-    """Leaves a failure record. `luck` is as for failed()."""
-    return finishing(failed(work_key, token, error, luck=luck))
+def finish_failed_call(work_key: str, token: int, error: PreparationError, *, luck: float) -> ScriptCall:
+    """The call that ends a claim with a failure record. `luck`, uniform in [0, 1), is the jitter of the back-off."""
+    return finish_call(failed_end(work_key, token, error, luck=luck))
 
 
-def finishing(ending: Ending) -> Call:
-    """The end of a claim. The reply is 0 when the claim is somebody else's by now."""
-    return Call("state", "finish", (), (finishing_terms(), *ending.arguments))
+def finish_call(ending: ClaimEnd) -> ScriptCall:
+    """The call that ends a claim. The reply is 0 if another worker has the claim by now."""
+    return ScriptCall("state", "finish", (), (finish_terms(), *ending.arguments))
 
 
-def stored(work_key: str, token: int, duration_seconds: float) -> Ending:
-    return Ending("stored", (work_key, token, "stored", round(duration_seconds * 1000, 1)))
+def stored_end(work_key: str, token: int, duration_seconds: float) -> ClaimEnd:
+    return ClaimEnd("stored", (work_key, token, "stored", round(duration_seconds * 1000, 1)))
 
 
-def failed(work_key: str, token: int, error: PreparationError, *, luck: float) -> Ending:
-    """Leaves a failure record. `luck`, uniform in [0, 1), is the jitter of the back-off."""
+def failed_end(work_key: str, token: int, error: PreparationError, *, luck: float) -> ClaimEnd:
+    """The end that leaves a failure record. `luck`, uniform in [0, 1), is the jitter of the back-off."""
     base_ms, max_ms = conf().RETRY_BACKOFF_BASE_SECONDS * 1000, conf().RETRY_BACKOFF_MAX_SECONDS * 1000
     asked_ms = -1 if error.retry_seconds is None else error.retry_seconds * 1000
     failure = (error.status, error.detail, base_ms, max_ms, luck, asked_ms)
-    return Ending("failed", (work_key, token, "failed", 0, *failure))
+    return ClaimEnd("failed", (work_key, token, "failed", 0, *failure))
 
 
-def finishing_terms() -> str:
-    """What lua/parts/finishing.lua goes by, as JSON. Scripts of other apps may end works by it, in their own step."""
-    done_ms, fence_ms = _mark_ms()
+def finish_terms() -> str:
+    """The terms of lua/parts/finishing.lua as JSON. Scripts of other apps may end work with it, in their own step."""
+    done_ms, fence_ms = _done_mark_ms()
     kept_ms = DURATION_KEPT_SECONDS * 1000
     return json.dumps({"done_ms": done_ms, "fence_ms": fence_ms, "kept_ms": kept_ms, "channel": FINISHED_CHANNEL})
 
 
-def sweeping(most: int) -> Call:
-    """Claims whose time has come: see sweep.lua."""
-    return Call("state", "sweep", [_CLAIMS, _LEASES, _COUNTER, SWEPT], [most])
+def sweep_call(most: int) -> ScriptCall:
+    """The call that returns due claims, at most so many: see sweep.lua."""
+    return ScriptCall("state", "sweep", [_CLAIMS_KEY, _LEASES_KEY, _COUNTER, SWEPT_KEY], [most])
 
 
-def ageing(lane: str, up: str, most: int) -> Call:
-    """Moves work one lane up from a lane in which nothing has started for RETRY_AGE_SECONDS: see age.lua."""
+def age_call(lane: str, up: str, most: int) -> ScriptCall:
+    """The call that moves work one lane up from a lane without a start in RETRY_AGE_SECONDS: see age.lua."""
     age_ms, limit = int(conf().RETRY_AGE_SECONDS * 1000), conf().RETRY_LANES[up]["limit"]
-    keys = [queued_name(lane), queued_name(up), _CLAIMS, _STARTED]
-    return Call("state", "age", keys, [lane, up, limit, age_ms, most])
+    keys = [queued_key(lane), queued_key(up), _CLAIMS_KEY, _STARTED_KEY]
+    return ScriptCall("state", "age", keys, [lane, up, limit, age_ms, most])
 
 
-_COUNTER = "retry:token"
-_CLAIMS = "retry:claims"
-_LEASES = "retry:leases"
-_STARTED = "retry:started"
+def load_durations(kinds: Collection[str]) -> dict[str, float]:
+    """Loads seconds by kind, later durations weighing more. Unknown kinds are left out. Raises StoreUnavailable."""
+    asked = list(kinds)
+    if not asked:
+        return {}
+    with stores.translate_errors("state"):
+        found = stores.fast_client("state").mget([f"{_DURATION_PREFIX}{kind}" for kind in asked])
+    return {kind: float(ms) / 1000 for kind, ms in zip(asked, found, strict=True) if ms is not None}
 
 
-def queued_name(lane: str) -> str:
-    """The sorted set of the work keys that wait in a lane."""
+def queued_key(lane: str) -> str:
+    """The Redis key of the sorted set of work keys that wait in a lane."""
     return f"retry:queued:{lane}"
 
 
-def _claim(work_key: str) -> str:
+def _claim_key(work_key: str) -> str:
     return f"retry:claim:{work_key}"
-
-
-def _done(work_key: str) -> str:
-    return f"retry:done:{work_key}"
-
-
-def _failure(work_key: str) -> str:
-    return f"retry:failure:{work_key}"

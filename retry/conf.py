@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from django.conf import settings
 from django.core.signals import setting_changed
 
 
-class Lane(TypedDict):
-    """A queue's bounds: pieces of work that may wait in it, and workers that take from it.
+class LaneBounds(TypedDict):
+    """The bounds of a lane: the most work that may wait in it, and the number of its workers.
 
-    `skips` says that work nobody asks for any more is skipped while the lane is long; `up` names
-    the faster lane to which its work moves when none of it has started for long; `publisher` is the
-    dotted path of a lanes.Publisher for work that does not go to Celery.
+    With `skips`, work without recent requests is skipped while the lane is long. `up` names the faster lane to which
+    work moves when none has started for long. `publisher` is the dotted path of a lanes.Publisher for work that does
+    not go to Celery.
     """
 
     limit: int
@@ -24,7 +24,7 @@ class Lane(TypedDict):
     publisher: NotRequired[str]
 
 
-def _lanes() -> dict[str, Lane]:
+def _default_lanes() -> dict[str, LaneBounds]:
     return {
         "paint.now": {"limit": 500, "workers": 2, "skips": True},
         "paint.refresh": {"limit": 2000, "workers": 1, "skips": True, "up": "paint.now"},
@@ -54,7 +54,7 @@ class Conf:
     POPULARITY_HALF_LIFE_SECONDS: float = 21_600
     POPULARITY_KEYS: int = 100_000
     TRUSTED_PROXIES: tuple[str, ...] = ()
-    RETRY_LANES: Mapping[str, Lane] = field(default_factory=_lanes)
+    RETRY_LANES: Mapping[str, LaneBounds] = field(default_factory=_default_lanes)
     RETRY_TICKET_SECONDS: float = 600
     RETRY_LEASE_SECONDS: float = 15
     RETRY_MAX_PREPARE_SECONDS: float = 120
@@ -67,19 +67,15 @@ class Conf:
     RETRY_AGE_SECONDS: float = 30
 
     def again_seconds(self, expected_seconds: float) -> float:
-        """When a client is told to come again: however long it takes, so soon that its work is not skipped."""
+        """Seconds until a client should come again: at most DEFAULT_RETRY_TIMEOUT, so that its work is not skipped."""
         return max(1.0, min(expected_seconds, self.DEFAULT_RETRY_TIMEOUT))
 
 
 @cache
 def conf() -> Conf:
-    """The settings as they stand. Does not check them: checks.py does."""
+    """The current settings. checks.py checks them."""
     given = {f.name: getattr(settings, f.name) for f in fields(Conf) if hasattr(settings, f.name)}
     return Conf(**given)
 
 
-def _forget(**_: Any) -> None:
-    conf.cache_clear()
-
-
-setting_changed.connect(_forget)  # tests override settings
+setting_changed.connect(lambda **_: conf.cache_clear(), weak=False)  # tests override settings

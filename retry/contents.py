@@ -1,4 +1,7 @@
-"""Prepared content: its record in `cache`, its freshness, and the fence around its writing. PURE."""
+"""Prepared content: its record in `cache`, its freshness, and the fence around its writing.
+
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
+"""
 
 import json
 import math
@@ -9,18 +12,18 @@ from hashlib import sha256
 from typing import Any
 
 from .errors import PreparationError
-from .scripts import Call, Reply
+from .scripts import Reply, ScriptCall
 
 SERVABLE_SECONDS = 10
-"""Content is kept at least this long after storing, whatever its freshness, so that those who waited get it."""
+"""Content is kept at least this long after storing, whatever its freshness, so that waiting clients get it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a preparer returns for one content key.
+    """Content as a preparer returns it for one content key.
 
     `client_seconds` is the max-age for clients; None stands for the hot window. Content whose
-    `version` is lower than the one asked for is stale at once.
+    `version` is lower than the requested one is stale at once.
     """
 
     body: bytes
@@ -30,14 +33,14 @@ class Prepared:
     client_seconds: float | None = None
     version: int = 0
     note: str = ""
-    """Text of the preparer's own, which is kept with the content and shown to nobody."""
+    """The preparer's own text, kept with the content and never shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
     """Content as read from `cache`.
 
-    `fresh_seconds` is what is left, negative when it is stale, of `given_seconds`.
+    `fresh_seconds` is the rest of `given_seconds`, negative when the content is stale.
     """
 
     body: bytes
@@ -55,7 +58,7 @@ class Content:
         return self.fresh_seconds > 0 and self.version >= version
 
     def refreshes_early(self, luck: float, beta: float = 1.0) -> bool:
-        """Whether this request should refresh it before it expires. `luck` is uniform in (0, 1].
+        """Tells whether this request should refresh the content before it expires. `luck` is uniform in (0, 1].
 
         XFetch: Vattani, Chierichetti, Lowenstein, Optimal Probabilistic Cache Stampede
         Prevention, VLDB 2015.
@@ -63,27 +66,29 @@ class Content:
         return -self.cost_seconds * beta * math.log(luck) >= self.fresh_seconds
 
     def is_about_to_expire(self, hot_seconds: float) -> bool:
-        """Whether no later request may come to main in time for a refresh: shared caches answer between.
+        """Tells whether this may be main's last request in time for a refresh: shared caches answer between.
 
-        True for the time of its preparation and two hot windows, but for half of its life at the most.
+        True in the last part of its life: its preparation time and two hot windows, but at most half of its life.
         """
         return self.fresh_seconds <= self.cost_seconds + min(2 * hot_seconds, self.given_seconds / 2)
 
 
-_shared: dict[str, bytes] = {}
+_shared_bodies: dict[str, bytes] = {}
 
 
-def share(body: bytes) -> None:
-    """Registers bytes that many contents have in common, so that `cache` holds only their digest."""
-    _shared[_digest(body)] = body
+def share_body(body: bytes) -> None:
+    """Registers bytes that many contents share, so that `cache` holds only their digest."""
+    _shared_bodies[_digest(body)] = body
 
 
 def content_name(content_key: str) -> str:
     return f"retry:content:{content_key}"
 
 
-def writing(content_key: str, prepared: Prepared, token: int, stored_at: datetime, cost_seconds: float) -> Call:
-    """The call that stores content unless newer content is there. Its reply is 1, or 0 when fenced off."""
+def store_call(
+    content_key: str, prepared: Prepared, token: int, stored_at: datetime, cost_seconds: float
+) -> ScriptCall:
+    """The call that stores content unless newer content is there. The reply is 1, or 0 when fenced off."""
     if not (prepared.fresh_seconds >= 0 and prepared.stale_seconds >= 0):
         raise PreparationError("The preparer gave an impossible freshness.")
     digest = _digest(prepared.body)
@@ -100,26 +105,26 @@ def writing(content_key: str, prepared: Prepared, token: int, stored_at: datetim
     }
     if prepared.note:
         meta["note"] = prepared.note
-    body = b"" if digest in _shared else prepared.body
-    return Call("cache", "store", [content_name(content_key)], [token, kept_ms, json.dumps(meta), body])
+    body = b"" if digest in _shared_bodies else prepared.body
+    return ScriptCall("cache", "store", [content_name(content_key)], [token, kept_ms, json.dumps(meta), body])
 
 
-def read(content_key: str, *, with_body: bool = True) -> Generator[Call, Reply, Content | None]:
-    """Asks for content, fresh or stale. Does not say whether it should be served."""
-    reply = yield Call("cache", "read", [content_name(content_key)], ["body" if with_body else ""])
+def read_content(content_key: str, *, with_body: bool = True) -> Generator[ScriptCall, Reply, Content | None]:
+    """Reads content, fresh or stale. Does not decide whether it should be served."""
+    reply = yield ScriptCall("cache", "read", [content_name(content_key)], ["body" if with_body else ""])
     assert isinstance(reply, list)
     left_ms, meta, body = reply
     if meta is None:
         return None
     try:
-        return _content(json.loads(meta), left_ms, body or b"", with_body=with_body)
+        return _parse_content(json.loads(meta), left_ms, body or b"", with_body=with_body)
     except (KeyError, TypeError, ValueError):  # written by another version: as good as absent
         return None
 
 
-def _content(held: dict[str, Any], left_ms: int, body: bytes, *, with_body: bool) -> Content:
+def _parse_content(held: dict[str, Any], left_ms: int, body: bytes, *, with_body: bool) -> Content:
     return Content(
-        body=_shared.get(held["digest"], body) if with_body else b"",
+        body=_shared_bodies.get(held["digest"], body) if with_body else b"",
         content_type=held["type"],
         etag=f'"{held["digest"][:32]}"',
         stored_at=datetime.fromtimestamp(held["stored"], UTC),

@@ -1,15 +1,51 @@
-"""Main's decision: what to answer when a look has found this. PURE."""
+"""Main's decision: serve, fail, defer or refuse, after one look at the work and its content.
 
+Main and the waiting instance share the look. It asks `state` first, then `cache`. In this order nothing is
+missed: content is written before its claim ends. A look is a generator that yields calls and is sent their
+replies, so the same steps run in threads and in asyncio, alone and many at once.
+
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
+"""
+
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
-from .contents import Content
-from .looking import Found
-from .standings import Begun, Claimed, Done, Failed, Full, Promoted, Unknown
+from . import claim_state
+from .claim_state import ClaimBegun, ClaimPromoted, ClaimTaken, LaneFull, WorkDone, WorkFailed, WorkUnknown
+from .contents import Content, read_content
+from .scripts import Reply, ScriptCall
+
+_STATE_WORDS: Mapping[type[claim_state.ClaimState], str] = {
+    **{ClaimBegun: "begun", ClaimPromoted: "promoted", ClaimTaken: "claimed"},
+    **{WorkFailed: "failed", WorkDone: "done", LaneFull: "full", WorkUnknown: "unknown"},
+}
+
+LookSteps = Generator[ScriptCall, Reply, "LookResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class LookResult:
+    """The result of a look: the content, fresh or stale, and the state of its work."""
+
+    content: Content | None
+    state: claim_state.ClaimState
+
+    @property
+    def word(self) -> str:
+        """The state of the work in one word, for logs and Cache-Status."""
+        return _STATE_WORDS[type(self.state)]
+
+
+def look_up_content(question: ScriptCall, content_key: str, *, with_body: bool) -> LookSteps:
+    """Asks `state` for the work, then `cache` for the content. Decides nothing."""
+    state = claim_state.read_claim_state((yield question))
+    content = yield from read_content(content_key, with_body=with_body)
+    return LookResult(content, state)
 
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """Answer with the content. `stale` content is offered to shared caches for a second only."""
+    """Answer with the content. Shared caches may keep `stale` content for a second only."""
 
     content: Content
     stale: bool
@@ -35,18 +71,18 @@ class Defer:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Answer 503: nothing will come of waiting now."""
+    """Answer 503: a wait would bring nothing now."""
 
     wait_seconds: float
     why: str
 
 
-Answer = Serve | Fail | Defer | Refuse
+Decision = Serve | Fail | Defer | Refuse
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """The work has to be published, with this token. `ours` says that the claim was made just now."""
+    """Publish the work, with this token. `ours` is True if this process has just made the claim."""
 
     token: int
     ours: bool
@@ -54,38 +90,38 @@ class HandOver:
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """The claim is not needed after all: the content came in between."""
+    """Abandon the claim: the content was stored in between."""
 
     token: int
 
 
-def decide(found: Found, version: int, seen: Content | None) -> tuple[Answer, HandOver | TakeBack | None]:
-    """What to answer, and what to do about the claim. `seen` is the content of the look before the claim."""
+def decide_answer(found: LookResult, version: int, seen: Content | None) -> tuple[Decision, HandOver | TakeBack | None]:
+    """Returns the answer, and the action on the claim. `seen` is the content of the look before the claim."""
     content = found.content
     action = _claim_action(found, version, seen)
     if content is not None:
         fresh = content.is_fresh(version)
         return Serve(content, not fresh, "hit" if fresh else found.word), action
-    match found.standing:
-        case Begun(_, wait) | Promoted(_, wait) | Claimed(_, wait):
+    match found.state:
+        case ClaimBegun(_, wait) | ClaimPromoted(_, wait) | ClaimTaken(_, wait):
             return Defer(wait, found.word), action
-        case Failed(status, detail, wait):
+        case WorkFailed(status, detail, wait):
             return Fail(status, detail, wait), None
-        case Done(_, wait):
+        case WorkDone(_, wait):
             return Refuse(wait, "prepared and gone again"), None
-        case Full(wait):
+        case LaneFull(wait):
             return Refuse(wait, "backlog full"), None
-        case Unknown():  # only a look that does not begin can find this
+        case WorkUnknown():  # only a look that does not claim can find this
             return Refuse(1, "nothing known"), None
 
 
-def _claim_action(found: Found, version: int, seen: Content | None) -> HandOver | TakeBack | None:
-    match found.standing:
-        case Begun(token, _) if found.content is not None and _came_in_between(found.content, version, seen):
+def _claim_action(found: LookResult, version: int, seen: Content | None) -> HandOver | TakeBack | None:
+    match found.state:
+        case ClaimBegun(token, _) if found.content is not None and _came_in_between(found.content, version, seen):
             return TakeBack(token)
-        case Begun(token, _):
+        case ClaimBegun(token, _):
             return HandOver(token, ours=True)
-        case Promoted(token, _):
+        case ClaimPromoted(token, _):
             return HandOver(token, ours=False)
         case _:
             return None

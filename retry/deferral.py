@@ -1,20 +1,28 @@
-"""Serve or defer: what main does for a key. It never waits for content and never prepares it."""
+"""Serve or defer: the answer of main for a content key. Main neither waits for content nor prepares it.
+
+A deferred client gets a ticket and goes to the waiting instance as it prefers and as its proxy allows.
+"""
 
 import logging
+import math
 import random
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponse
 
-from . import claims, connections, contents, deferring, lanes, methods, observing, popularity, responses
+from . import claims, contents, headers, lanes, metrics, popularity, responses, stores
 from .conf import conf
 from .contents import Content
-from .deciding import Answer, Defer, Fail, HandOver, Refuse, Serve, TakeBack, decide
+from .decision import Decision, Defer, Fail, HandOver, Refuse, Serve, TakeBack, decide_answer, look_up_content
 from .errors import QueueUnavailable, StoreUnavailable
-from .looking import look
-from .tickets import MAX_REDIRECT_CHARACTERS, is_key, is_way_back
+from .headers import Preferences, is_navigation, read_preferences
+from .tickets import MAX_REDIRECT_CHARACTERS, Ticket, is_key, is_way_back, ticket_address, ticket_query
 from .work import Work
+
+X_FRONT_ASKED = "asked"
+"""The value of X-Front for a request that nginx can hand over. Other requests have another value, or none."""
 
 Response = TypeVar("Response")
 
@@ -24,73 +32,74 @@ _log = logging.getLogger("tarry.serving")
 def serve_or_defer(
     request: HttpRequest, content_key: str, work: Work, *, version: int = 0, html: bool = False
 ) -> HttpResponse:
-    """The content at once, or a redirect to the waiting instance while `work` prepares it.
+    """Returns the content at once, or a redirect to the waiting instance while `work` prepares it.
 
-    `version` is that of the data: older content is stale. `html` says that people look at the
-    answer as a page: navigations get the waiting page instead of the redirect.
+    `version` is that of the data: older content is stale. `html` is True for answers that people view as a page:
+    navigations get the waiting page instead of the redirect.
     """
-    if refusal := _refused(request, content_key, work):
+    if refusal := _request_refusal(request, content_key, work):
         return refusal
-    answer = _counted(find_answer(content_key, work, version))
-    return _response(request, answer, content_key, work, html)
+    answer = _count_answer(find_answer(content_key, work, version))
+    return _build_response(request, answer, content_key, work, html)
 
 
 def deliver_or_defer(
     request: HttpRequest, content_key: str, work: Work, deliver: Callable[[HttpRequest, Content], Response]
 ) -> Response | HttpResponse:
-    """The same for content that only says what there is, as the digest of a file: `deliver` answers with that."""
-    if refusal := _refused(request, content_key, work):
+    """Serves or defers content that only names the answer, as a file's digest does: `deliver` makes the answer."""
+    if refusal := _request_refusal(request, content_key, work):
         return refusal
-    answer = _counted(find_answer(content_key, work, 0))
+    answer = _count_answer(find_answer(content_key, work, 0))
     if isinstance(answer, Serve):
         return deliver(request, answer.content)
-    return _response(request, answer, content_key, work, html=False)
+    return _build_response(request, answer, content_key, work, html=False)
 
 
-def _refused(request: HttpRequest, content_key: str, work: Work) -> HttpResponse | None:
-    """What is answered whatever there is; None for what a ticket can be made of."""
-    if other := methods.answer_other(request):
-        return other
-    if not is_way_back(deferring.way_back(request)):
-        return responses.problem(414, f"Addresses have at most {MAX_REDIRECT_CHARACTERS} characters.")
-    if not (is_key(content_key) and is_key(work.key)):  # its ticket would be refused after all the work
-        return responses.problem(400, "What this address asks for has a name that is too long or unprintable.")
-    return None
-
-
-def _counted(answer: Answer) -> Answer:
-    observing.answered("main", type(answer).__name__.lower())
-    return answer
-
-
-def find_answer(content_key: str, work: Work, version: int) -> Answer:
-    """Looks, claims and hands over as needed. Does not know of requests."""
+def find_answer(content_key: str, work: Work, version: int) -> Decision:
+    """Looks, claims and hands over as needed. Knows nothing of the HTTP request."""
     try:
-        seen = connections.run(contents.read(content_key))
+        seen = stores.run_steps(contents.read_content(content_key))
     except StoreUnavailable:
         return Refuse(1, "cache unreachable")
     if seen and seen.is_fresh(version) and not _refreshes_early(seen, content_key):
         return Serve(seen, stale=False, why="hit")
     try:
-        question = claims.beginning(work, refresh=seen is not None)
-        answer, action = decide(connections.run(look(question, content_key, with_body=True)), version, seen)
+        question = claims.begin_call(work, refresh=seen is not None)
+        found = stores.run_steps(look_up_content(question, content_key, with_body=True))
+        answer, action = decide_answer(found, version, seen)
         if isinstance(action, TakeBack):
-            connections.execute(claims.abandoning(work.key, action.token))
+            stores.execute_call(claims.abandon_call(work.key, action.token))
         elif isinstance(action, HandOver):
             _hand_over(work, action, work.lane if seen is None else work.refresh_lane)
     except (StoreUnavailable, QueueUnavailable) as error:
-        return Serve(seen, not seen.is_fresh(version), "unreachable") if seen else _refusal(error)
+        return Serve(seen, not seen.is_fresh(version), "unreachable") if seen else _outage_refusal(error)
     return answer
 
 
-def _refusal(error: StoreUnavailable | QueueUnavailable) -> Refuse:
+def _request_refusal(request: HttpRequest, content_key: str, work: Work) -> HttpResponse | None:
+    """The answer to a request that no ticket can be made for; None for all others."""
+    if other := responses.answer_other_method(request):
+        return other
+    if not is_way_back(way_back(request)):
+        return responses.problem_response(414, f"Addresses have at most {MAX_REDIRECT_CHARACTERS} characters.")
+    if not (is_key(content_key) and is_key(work.key)):  # its ticket would be refused after all the work
+        return responses.problem_response(400, "The name of this content is too long or unprintable.")
+    return None
+
+
+def _count_answer(answer: Decision) -> Decision:
+    metrics.count_answer("main", type(answer).__name__.lower())
+    return answer
+
+
+def _outage_refusal(error: StoreUnavailable | QueueUnavailable) -> Refuse:
     if isinstance(error, QueueUnavailable) and error.retry_seconds is not None:
         return Refuse(error.retry_seconds, str(error).rstrip("."))
     return Refuse(1, "state unreachable")
 
 
 def _refreshes_early(content: Content, content_key: str) -> bool:
-    """Whether fresh content is refreshed now: by luck, or because it is popular and about to expire.
+    """Tells whether fresh content is refreshed now: by luck, or because it is popular and about to expire.
 
     Luck alone comes too late where nginx answers: main sees one request in each hot window.
     """
@@ -101,24 +110,81 @@ def _refreshes_early(content: Content, content_key: str) -> bool:
 
 def _hand_over(work: Work, action: HandOver, lane: str) -> None:
     try:
-        lanes.publish(work.task, work.key, action.token, work.arguments, lane)
+        lanes.publish_work(work.task, work.key, action.token, work.arguments, lane)
     except QueueUnavailable as error:
         if error.retry_seconds is None:
             _log.warning("not handed over", extra={"work": work.key, "error": str(error)})
         if action.ours:  # else its first copy is still in a lane
-            connections.execute(claims.abandoning(work.key, action.token))
+            stores.execute_call(claims.abandon_call(work.key, action.token))
         raise
 
 
-def _response(request: HttpRequest, answer: Answer, content_key: str, work: Work, html: bool) -> HttpResponse:
+def _build_response(request: HttpRequest, answer: Decision, content_key: str, work: Work, html: bool) -> HttpResponse:
     match answer:
         case Serve(content, stale, why):
             return responses.content_response(request, content, stale=stale, why=why, now=responses.utc_now())
         case Fail(status, detail, wait_seconds):
             keep_seconds = 1 if status == 404 else 0
-            return responses.problem(status, detail, wait_seconds=wait_seconds, keep_seconds=keep_seconds)
+            return responses.problem_response(status, detail, wait_seconds=wait_seconds, keep_seconds=keep_seconds)
         case Refuse(wait_seconds, why):
-            word = f'Tarry; fwd=miss; detail="{why}"'
-            return responses.problem(503, f"Try again later: {why}.", wait_seconds=wait_seconds, cache_status=word)
+            detail, word = f"Try again later: {why}.", f'Tarry; fwd=miss; detail="{why}"'
+            return responses.problem_response(503, detail, wait_seconds=wait_seconds, cache_status=word)
         case Defer() as defer:
-            return deferring.deferred(request, content_key, work.key, defer, html=html)
+            return deferral_response(request, content_key, work.key, defer, html=html)
+
+
+def deferral_response(
+    request: HttpRequest, content_key: str, work_key: str, answer: Defer, *, html: bool
+) -> HttpResponse:
+    """Returns 202 or 503 if the client wants no wait, the waiting page for people, else the way to the instance."""
+    wanted = read_preferences(request.headers.get("Prefer"))
+    ticket = _make_ticket(request, content_key, work_key, answer.wait_seconds, wanted)
+    if wanted.is_immediate:
+        return _immediate_response(ticket, answer, wanted)
+    if html and is_navigation(request.headers.get("Sec-Fetch-Mode"), request.headers.get("Accept")):
+        again_seconds = conf().again_seconds(answer.wait_seconds)
+        return responses.waiting_page_response(request.get_full_path(), again_seconds, answer.why)
+    if conf().RETRY_DELIVERY == "internal" and request.headers.get("X-Front") == X_FRONT_ASKED:
+        return responses.hand_over_response(ticket_query(ticket))
+    applied = headers.preference_text(None, ticket.wait_seconds)
+    address = ticket_address(ticket, conf().RETRY_AFTER_SERVER)
+    reply = responses.redirect_reply(address, answer.wait_seconds, answer.why, preference=applied)
+    return responses.as_response(reply)
+
+
+def _immediate_response(ticket: Ticket, answer: Defer, wanted: Preferences) -> HttpResponse:
+    """Answers a client that does not wait at all. The preparation goes on."""
+    applied = headers.preference_text(wanted.respond_async, wanted.wait_seconds)
+    if wanted.respond_async:
+        reply = responses.accepted_reply(ticket, answer.wait_seconds, why=answer.why, preference=applied)
+    else:
+        detail = "The content is being prepared, and you prefer not to wait."
+        again_seconds = conf().again_seconds(answer.wait_seconds)
+        reply = responses.problem_reply(503, detail, wait_seconds=again_seconds, preference=applied)
+    return responses.as_response(reply)
+
+
+def _make_ticket(
+    request: HttpRequest, content_key: str, work_key: str, expected_seconds: float, wanted: Preferences
+) -> Ticket:
+    now = math.floor(time.time() * 1000) / 1000
+    return Ticket(
+        redirect=way_back(request),
+        retry_after=now + expected_seconds,
+        content_key=content_key,
+        work_key=work_key,
+        issued_at=int(now),
+        deadline=None if wanted.wait_seconds is None else now + wanted.wait_seconds,
+        respond_async=wanted.respond_async,
+    )
+
+
+def way_back(request: HttpRequest) -> str:
+    """The address that the client returns to: a path, or with the site's name if it waits at another site."""
+    path = request.get_full_path()
+    return path if conf().RETRY_AFTER_SERVER.startswith("/") else f"{public_url(request)}{path}"
+
+
+def public_url(request: HttpRequest) -> str:
+    """This site's address without a path: PUBLIC_URL, else the (checked) Host of the request."""
+    return conf().PUBLIC_URL.rstrip("/") or f"{request.scheme}://{request.get_host()}"

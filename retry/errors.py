@@ -1,8 +1,11 @@
-"""The errors of the deferral protocol. Each carries what its catcher has to decide. PURE."""
+"""The errors of the deferral protocol. Each carries the facts that its handler needs to decide.
+
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
+"""
 
 
 class RetryError(Exception):
-    """Base of every error raised here."""
+    """Base of every error of the protocol."""
 
 
 class StoreUnavailable(RetryError):
@@ -10,7 +13,7 @@ class StoreUnavailable(RetryError):
 
 
 class QueueUnavailable(RetryError):
-    """Work could not be handed to its lane, and shall not be for `retry_seconds`, where that is known."""
+    """Work could not be handed to its lane, and should not be for `retry_seconds`, if that is known."""
 
     def __init__(self, detail: str, *, retry_seconds: float | None = None) -> None:
         super().__init__(detail)
@@ -18,7 +21,7 @@ class QueueUnavailable(RetryError):
 
 
 class PreparationError(RetryError):
-    """A preparer's word that this content cannot be had now. `detail` is shown to clients.
+    """A preparer cannot make this content now. `detail` is shown to clients.
 
     `status` is 404, 502, 503 or 504. `retry_seconds` replaces the computed back-off.
     """

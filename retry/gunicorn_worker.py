@@ -1,7 +1,7 @@
-"""gunicorn's worker class for the waiting instance: a reload, a shutdown or a lost master loses nobody.
+"""The gunicorn worker class of the waiting instance: a reload, a shutdown or a lost master loses no client.
 
-gunicorn's master imports this, and keeps it: it must not load the application, or a reload would
-go on with the old code.
+gunicorn's master imports this module and keeps it. The module must not load the application: a reload would go
+on with the old code.
 """
 
 import gc
@@ -17,13 +17,13 @@ from uvicorn.server import Server
 from uvicorn_worker import UvicornWorker
 
 ORPHAN_TICKS = 100
-"""A worker whose master was killed waits for a successor as long, in tenths of a second."""
+"""The longest wait for a successor after the master was killed, in tenths of a second."""
 
 
 class ReleasingServer(Server):
-    """Stops listening, then answers everyone who waits, then shuts down.
+    """Stops listening, then answers all waiting clients, then shuts down.
 
-    In this order: whoever comes back finds the successor, not this process.
+    In this order a returning client finds the successor, not this process.
     """
 
     def __init__(self, config: Config, *, release: Callable[[], None], master: int, addresses: Sequence[Any]) -> None:
@@ -31,7 +31,7 @@ class ReleasingServer(Server):
         self._release = release
         self._master = master
         self._addresses = addresses
-        self._files = _files(addresses)
+        self._files = _socket_files(addresses)
         self._orphan_ticks = 0
 
     async def on_tick(self, counter: int) -> bool:
@@ -46,11 +46,11 @@ class ReleasingServer(Server):
         await super().shutdown(sockets)
 
     def _is_superseded(self) -> bool:
-        """Whether the master was killed and its successor listens by now, or none will come."""
+        """Tells whether the master was killed and its successor listens by now, or none will come."""
         if os.getppid() == self._master:
             return False
         self._orphan_ticks += 1
-        return not self._files or _files(self._addresses) != self._files or self._orphan_ticks > ORPHAN_TICKS
+        return not self._files or _socket_files(self._addresses) != self._files or self._orphan_ticks > ORPHAN_TICKS
 
 
 class RetryWorker(UvicornWorker):  # type: ignore[misc]  # an untyped library
@@ -60,12 +60,12 @@ class RetryWorker(UvicornWorker):  # type: ignore[misc]  # an untyped library
         "lifespan": "on",
         "ws": "none",
         "access_log": False,
-        "proxy_headers": False,  # asgi.py tells addresses itself; a wrapper would cost each client who waits 0.3 KB
+        "proxy_headers": False,  # asgi.py reads addresses itself; a wrapper would cost 0.3 KB per waiting client
     }
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        logger = logging.getLogger("uvicorn.error")  # it has gunicorn's handlers, which has none
+        logger = logging.getLogger("uvicorn.error")  # it gets gunicorn's handlers, but gunicorn has none
         logger.handlers, logger.propagate = [], True
 
     async def _serve(self) -> None:
@@ -73,14 +73,14 @@ class RetryWorker(UvicornWorker):  # type: ignore[misc]  # an untyped library
         addresses = [listening.getsockname() for listening in self.sockets]
         server = ReleasingServer(self.config, release=self.wsgi.close, master=self.ppid, addresses=addresses)
         self._install_sigquit_handler()
-        gc.freeze()  # to look through what was loaded, again and again, would copy pages shared with the master
+        gc.freeze()  # collections would visit all loaded objects and copy pages shared with the master
         await server.serve(sockets=self.sockets)
         if not server.started:
             raise SystemExit(3)  # gunicorn's WORKER_BOOT_ERROR: it does not start the worker again and again
 
 
-def _files(addresses: Sequence[Any]) -> list[tuple[int, int]]:
-    """What tells the files of unix sockets from those that replace them: inodes are used again, at another time."""
+def _socket_files(addresses: Sequence[Any]) -> list[tuple[int, int]]:
+    """Inode and change time of unix sockets, which tell them from their replacements: inodes are used again."""
     paths = [Path(address) for address in addresses if isinstance(address, str)]
     found = [path.stat() for path in paths if path.exists()]
     return [(file.st_ino, file.st_ctime_ns) for file in found]

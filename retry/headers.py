@@ -1,12 +1,20 @@
-"""The header fields of every answer, main's and the waiting instance's. PURE."""
+"""Header fields: those of every answer, and those read from requests (Prefer, client address).
 
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
+"""
+
+import ipaddress
 import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import format_datetime
+from functools import lru_cache
 
 from .contents import Content
 
-CORS = {
+CORS_HEADERS = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": (
         "Cache-Status, Content-Location, ETag, Location, Preference-Applied, Retry-After, Server-Timing"
@@ -14,34 +22,34 @@ CORS = {
     "Timing-Allow-Origin": "*",
 }
 
-ALLOW = "GET, HEAD, OPTIONS"
+ALLOWED_METHODS = "GET, HEAD, OPTIONS"
 
-PREFLIGHT = {
-    "Access-Control-Allow-Methods": ALLOW,
+PREFLIGHT_HEADERS = {
+    "Access-Control-Allow-Methods": ALLOWED_METHODS,
     "Access-Control-Allow-Headers": "If-Modified-Since, If-None-Match, Prefer, Range",
     "Access-Control-Max-Age": "86400",
 }
 
-PAGE = {
+PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
 }
 
-WAIT, RETURNED = "@wait", "@returned"
+WAIT_LOCATION, RETURNED_LOCATION = "@wait", "@returned"
 """nginx' named locations for X-Accel-Redirect: to the waiting instance, and back to main. See nginx/site.conf."""
 
 STALE_WHILE_REVALIDATE_SECONDS = 1
 
 STALE_IF_ERROR_SECONDS = 60
-"""How long shared caches may answer while main cannot be reached (RFC 5861): longer than a restart takes."""
+"""Shared caches may answer for this long while main cannot be reached (RFC 5861): longer than a restart takes."""
 
 
 def hot_window_seconds(hot_seconds: float) -> int:
-    """How long shared caches may answer by themselves.
+    """Seconds for which shared caches may answer by themselves.
 
     Three seconds less than the promise: one for stale-while-revalidate, one for answers that were
-    stale when they were given, one because nginx counts whole seconds. See docs/decisions/0001.
+    already stale, one because nginx counts whole seconds. See docs/decisions/0001.
     """
     return max(1, int(hot_seconds) - 3)
 
@@ -49,7 +57,7 @@ def hot_window_seconds(hot_seconds: float) -> int:
 def content_headers(
     content: Content, path: str, *, stale: bool, why: str, now: datetime, hot_seconds: float
 ) -> dict[str, str]:
-    """Header fields for content that is served. Does not give Content-Length."""
+    """Header fields for served content, without Content-Length."""
     window = hot_window_seconds(hot_seconds)
     shared = 1 if stale else max(1, min(int(content.fresh_seconds), window))
     client = shared if content.client_seconds is None or stale else int(content.client_seconds)
@@ -66,31 +74,31 @@ def content_headers(
         "Server-Timing": f"prepare;dur={content.cost_seconds * 1000:.1f}, tarry;desc={'stale' if stale else 'hit'}",
         "Accept-Ranges": "bytes",
         "X-Content-Type-Options": "nosniff",
-        **CORS,
+        **CORS_HEADERS,
     }
 
 
 def cache_control(client_seconds: float, shared_seconds: float, *, stale: bool = False) -> str:
-    """Stale content gets no stale-while-revalidate: it would be shown for twice as long."""
+    """The value of Cache-Control. Stale content has no stale-while-revalidate: it would be shown twice as long."""
     grace = "" if stale else f", stale-while-revalidate={STALE_WHILE_REVALIDATE_SECONDS}"
     bridge = f", stale-if-error={STALE_IF_ERROR_SECONDS}"
     return f"public, max-age={int(client_seconds)}, s-maxage={int(shared_seconds)}{grace}{bridge}"
 
 
-def uncached(cache_status: str, wait_seconds: float | None = None) -> dict[str, str]:
-    """Header fields of an answer that nobody may keep: a redirect, a refusal, the waiting page."""
-    fields = {"Cache-Control": "no-store", "Cache-Status": cache_status, **CORS}
+def uncached_headers(cache_status: str, wait_seconds: float | None = None) -> dict[str, str]:
+    """Header fields of an answer that no cache may keep: a redirect, a refusal, the waiting page."""
+    fields = {"Cache-Control": "no-store", "Cache-Status": cache_status, **CORS_HEADERS}
     if wait_seconds is not None:
         fields["Retry-After"] = whole_seconds(wait_seconds)
     return fields
 
 
-def applied(preference: str) -> dict[str, str]:
+def preference_headers(preference: str) -> dict[str, str]:
     """Header fields of an answer that follows the client's preference (RFC 7240, 3); none without one."""
     return {"Preference-Applied": preference, "Vary": "Prefer"} if preference else {}
 
 
-def preference(respond_async: bool | None, wait_seconds: int | None) -> str:
+def preference_text(respond_async: bool | None, wait_seconds: int | None) -> str:
     """The preferences as Preference-Applied names them."""
     wait = "" if wait_seconds is None else f"wait={wait_seconds}"
     return ", ".join(filter(None, ["respond-async" if respond_async else "", wait]))
@@ -103,3 +111,91 @@ def whole_seconds(seconds: float) -> str:
 
 def http_date(moment: datetime) -> str:
     return format_datetime(moment, usegmt=True)
+
+
+MAX_WAIT_SECONDS = 86_400
+MAX_PREFER_CHARACTERS = 1000
+
+# Possessive quantifiers (`++`, `*+`, `?+`) never backtrack: blanks can belong to two parts, and backtracking would try
+# all ways to divide them.
+_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"  # noqa: S105  RFC 9110, 5.6.2
+_QUOTED = r'"(?:[^"\\]|\\.)*+"'
+_WORD = rf"(?:{_TOKEN}|{_QUOTED})"
+_PARAMETER = rf"{_TOKEN}(?:[ \t]*+=[ \t]*+{_WORD}?+)?+"
+_PREFERENCE = re.compile(
+    rf"({_TOKEN})(?:[ \t]*+=[ \t]*+({_WORD})?+)?+(?:[ \t]*+;(?:[ \t]*+{_PARAMETER})?+)*+", re.ASCII | re.DOTALL
+)
+_MEMBER = re.compile(rf'(?:[^,"]++|{_QUOTED}|".*+)++', re.DOTALL)
+"""Matches up to the next comma outside of quotes. An open quote goes to the end of the field."""
+_SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """`respond_async`: prefers a status address to a long wait. `wait_seconds`: the longest wait."""
+
+    respond_async: bool = False
+    wait_seconds: int | None = None
+
+    @property
+    def is_immediate(self) -> bool:
+        """True if the client wants no wait at all."""
+        return self.wait_seconds == 0 or (self.respond_async and self.wait_seconds is None)
+
+
+def read_preferences(field: str | None) -> Preferences:
+    """Reads `Prefer`, several fields joined by commas. Ignores unknown and malformed preferences.
+
+    The first of repeated preferences counts (RFC 7240, 2).
+    """
+    said = _parse_members(field or "")
+    return Preferences(respond_async=said.get("respond-async") == "", wait_seconds=_parse_seconds(said.get("wait", "")))
+
+
+def is_navigation(fetch_mode: str | None, accept: str | None) -> bool:
+    """Tells whether a person waits for a page. Browsers without Sec-Fetch-Mode are known by their Accept."""
+    return fetch_mode == "navigate" if fetch_mode else "text/html" in (accept or "")
+
+
+def _parse_members(field: str) -> dict[str, str]:
+    said: dict[str, str] = {}
+    if len(field) > MAX_PREFER_CHARACTERS:
+        return said
+    for member in _MEMBER.findall(field):
+        if found := _PREFERENCE.fullmatch(member.strip(" \t")):
+            said.setdefault(found[1].lower(), _unquote(found[2] or ""))
+    return said
+
+
+def _unquote(word: str) -> str:
+    return re.sub(r"\\(.)", r"\1", word[1:-1]) if word.startswith('"') else word
+
+
+def _parse_seconds(value: str) -> int | None:
+    if not _SECONDS.fullmatch(value) or int(value) > MAX_WAIT_SECONDS:
+        return None
+    return int(value)
+
+
+def client_network(address: str) -> str:
+    """The network of one client: its IPv4 address, or the /64 of its IPv6 address, in which it may take any address.
+
+    Text that is no address is returned unchanged.
+    """
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is None:
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(getattr(found, "ipv4_mapped", None) or found)
+
+
+@lru_cache(maxsize=1024)
+def is_trusted_proxy(address: str, proxies: Sequence[str]) -> bool:
+    """Tells whether the address is one of `proxies`: addresses and networks, as `10.1.0.0/16`. False for other text."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return any(found in ipaddress.ip_network(proxy, strict=False) for proxy in proxies)

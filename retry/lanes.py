@@ -1,4 +1,4 @@
-"""Lanes: where work goes to be done. A lane is a Celery queue of the same name, unless it names a publisher."""
+"""Lanes: the queues that work waits in. A lane is a Celery queue of its name unless it names a publisher."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from celery import current_app
 from django.utils.module_loading import import_string
 from kombu.exceptions import OperationalError
 
-from . import observing
+from . import metrics
 from .conf import conf
 from .errors import QueueUnavailable
 from .work import Argument
@@ -17,44 +17,39 @@ from .work import Argument
 Publisher = Callable[[str, str, int, Sequence[Argument], str], None]
 """Takes task, work key, token, arguments and lane. Raises QueueUnavailable.
 
-Work is published again when it is promoted, aged or swept: the same work key with the same or a later
-token. The publisher must not let that become work done twice.
+Promoted, aged or swept work is published again: the same work key with the same or a later token. The publisher must
+not let the work be done twice.
 """
 
 
-def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument], lane: str) -> None:
+def publish_work(task: str, work_key: str, token: int, arguments: Sequence[Argument], lane: str) -> None:
     """Puts the call task(work_key, token, *arguments) into the lane. Raises QueueUnavailable.
 
-    Does not claim: several copies with one token do no harm, only one of them starts.
+    Does not claim. Several copies with one token do no harm: only one of them starts.
     """
     named = conf().RETRY_LANES[lane].get("publisher") if lane in conf().RETRY_LANES else None
     if named:
-        publisher(named)(task, work_key, token, arguments, lane)
+        load_publisher(named)(task, work_key, token, arguments, lane)
     else:
         _publish_to_celery(task, work_key, token, arguments, lane)
 
 
-def publish_again(spec: str | bytes, work_key: str, token: int, lane: str) -> None:
-    """Publishes work from what its claim holds. Raises QueueUnavailable."""
+def republish_work(spec: str | bytes, work_key: str, token: int, lane: str) -> None:
+    """Publishes work again from the spec in its claim. Raises QueueUnavailable."""
     held = json.loads(spec)
-    publish(held["task"], work_key, token, held["arguments"], lane)
+    publish_work(held["task"], work_key, token, held["arguments"], lane)
 
 
 @cache
-def publisher(path: str) -> Publisher:
-    """The function of that dotted path. Raises ImportError."""
+def load_publisher(path: str) -> Publisher:
+    """Loads the function of that dotted path. Raises ImportError."""
     return cast(Publisher, import_string(path))
 
 
 def _publish_to_celery(task: str, work_key: str, token: int, arguments: Sequence[Argument], lane: str) -> None:
     try:
-        with observing.timed("broker"):
-            current_app.send_task(
-                task,
-                args=[work_key, token, *arguments],
-                queue=lane,
-                retry=False,
-                ignore_result=True,
-            )
+        with metrics.time_call("broker"):
+            given = [work_key, token, *arguments]
+            current_app.send_task(task, args=given, queue=lane, retry=False, ignore_result=True)
     except (OperationalError, OSError) as error:
         raise QueueUnavailable(f"The lane {lane} does not take work: {error}") from error

@@ -1,7 +1,7 @@
-"""What is measured: calls to the outside apart from own CPU, answers, preparations, waiting clients.
+"""Metrics: times of calls to the outside, own CPU time, answers, preparations, waiting clients.
 
-OBSERVE=0 switches all of it off. The processes of one machine share their figures through
-prometheus_client's multiprocess files.
+OBSERVE=0 switches all of them off. The processes of one machine share their figures through prometheus_client's
+multiprocess files.
 """
 
 import logging
@@ -37,19 +37,18 @@ _log = logging.getLogger("tarry.slow")
 
 SLOW_SECONDS = 1.0
 
-
 Metric = TypeVar("Metric", Counter, Gauge, Histogram)
 
 
 @cache
-def labelled(metric: Metric, *labels: str) -> Metric:
-    """The metric with these labels: what labels() finds anew each time, under a lock."""
+def labelled_metric(metric: Metric, *labels: str) -> Metric:
+    """The metric with these labels, cached: labels() searches each time, under a lock."""
     return metric.labels(*labels)
 
 
 @contextmanager
-def timed(kind: str) -> Iterator[None]:
-    """Counts the time of the block as a call to the outside: `redis.state`, `database`, `storage`, `origin`."""
+def time_call(kind: str) -> Iterator[None]:
+    """Times the block as a call to the outside: `redis.state`, `database`, `storage`, `origin`."""
     if not conf().OBSERVE:
         yield
         return
@@ -58,47 +57,46 @@ def timed(kind: str) -> Iterator[None]:
         yield
     finally:
         took = time.perf_counter() - began
-        labelled(CALL_SECONDS, kind).observe(took)
-        account = _outside.get()
-        if account is not None:
+        labelled_metric(CALL_SECONDS, kind).observe(took)
+        if (account := _outside.get()) is not None:
             account[kind] = account.get(kind, 0.0) + took
 
 
-def answered(instance: str, answer: str) -> None:
+def count_answer(instance: str, answer: str) -> None:
     if conf().OBSERVE:
         ANSWERS.labels(instance, answer).inc()
 
 
-def prepared(task: str, outcome: str, seconds: float) -> None:
+def count_preparation(task: str, outcome: str, seconds: float) -> None:
     if conf().OBSERVE:
-        labelled(PREPARATIONS, task, outcome).inc()
-        labelled(PREPARATION_SECONDS, task).observe(seconds)
+        labelled_metric(PREPARATIONS, task, outcome).inc()
+        labelled_metric(PREPARATION_SECONDS, task).observe(seconds)
 
 
-def skipped(task: str) -> None:
-    """A preparation that nobody wanted any more when its turn came. It took no time."""
+def count_skip(task: str) -> None:
+    """Counts a preparation that was skipped at its turn for lack of requests. It took no time."""
     if conf().OBSERVE:
         PREPARATIONS.labels(task, "skipped").inc()
 
 
-def republished(reason: str) -> None:
+def count_republication(reason: str) -> None:
     if conf().OBSERVE:
         REPUBLISHED.labels(reason).inc()
 
 
-def child_lost(kind: str, reason: str) -> None:
-    """A process that takes strangers' data apart has ended over it: it had `died`, or took `too long`."""
+def count_lost_child(kind: str, reason: str) -> None:
+    """Counts a child process that failed on strangers' data: it had `died`, or took `too long`."""
     if conf().OBSERVE:
         CHILDREN_LOST.labels(kind, reason).inc()
 
 
-def waiting(change: int) -> None:
+def count_waiting_clients(change: int) -> None:
     if conf().OBSERVE:
         WAITING.inc(change)
 
 
 class AccountingMiddleware:
-    """Times each request of main: all of it, its own CPU, and each kind of call to the outside."""
+    """Times each request of main: its whole time, its own CPU time, and each kind of call to the outside."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         if not conf().OBSERVE:
@@ -118,10 +116,10 @@ class AccountingMiddleware:
             REQUEST_SECONDS.observe(took)
             REQUEST_CPU_SECONDS.observe(cpu)
             if took > SLOW_SECONDS:
-                told = {"method": request.method, "route": routes.route(request), "seconds": took, "cpu": cpu}
+                told = {"method": request.method, "route": routes.route_pattern(request), "seconds": took, "cpu": cpu}
                 _log.warning("slow request", extra={**told, **account})
 
 
 def _timed_query(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-    with timed("database"):
+    with time_call("database"):
         return execute(sql, params, many, context)

@@ -1,44 +1,52 @@
-"""How often content is asked for, weighted by age, in `state`: counts go in, early refresh and pre-warming ask.
+"""Popularity: decayed counts of requests by content key, and totals by kind, group and answer, in `state`.
 
-The kind of content is the word before the first colon of its key. Per kind the POPULARITY_KEYS most
-popular keys are known. Does not read logs: whoever does calls `counting`.
+Early refresh and pre-warming read them. Reads no logs: the reader of a log passes its counts to `count_call`.
+nginx answers most requests by itself, so main cannot count them. The kind of content is the word before the
+first colon of its key; the POPULARITY_KEYS most popular keys of each kind are kept.
+
+Forward decay: Cormode, Shkapenyuk, Srivastava, Xu, Forward Decay: A Practical Time Decay Model for Streaming
+Systems, ICDE 2009. Weights grow from a landmark instead of shrinking: earlier counts need no update as time
+passes, lines may come in any order, and ranks never change. Recent hits are summed over whole periods and a
+share of the oldest one. Times are Unix seconds.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from redis.exceptions import RedisError
-
-from . import connections, decaying, hits, periods
+from . import stores
 from .conf import conf
 from .errors import StoreUnavailable
-from .scripts import Call
+from .scripts import ScriptCall
 
-MOST_GROUPS = 2000
-"""Groups that are counted by name; the requests of further ones are counted under none."""
+PERIOD_SECONDS = 600
+DAY_SECONDS = 86_400
+PERIOD_KEPT_SECONDS = DAY_SECONDS + 2 * PERIOD_SECONDS
+"""The counts of a period are kept for this long after their last change: a day, and the partly counted periods."""
 
-GENERATION = "@"
-"""What stands behind it in a content key tells apart contents of one address, which are known as one."""
+HITS_KEY = "retry:requests"
 
-WINDOW = 1000
+PARTS_SUFFIX = "/parts"
+"""The suffix of a kind under which the parts of its groups are counted, as `layer/zoom`."""
 
-_GROUPS = "retry:requests:groups"
-_DECAYS = "retry:popular:decays"
+ANSWER_WORDS = ("hot", "passed", "waiting", "missing", "busy", "failed", "other")
+
+MAX_GROUPS = 2000
+"""The most groups that are counted by name; requests of further groups are counted under none."""
+
+GENERATION_MARK = "@"
+"""The text behind this mark in a content key tells contents of one address apart; popularity counts them as one."""
+
+WINDOW_KEYS = 1000
+
+_GROUPS_KEY = "retry:requests:groups"
+_DECAYS_KEY = "retry:popular:decays"
 
 
 @dataclass(frozen=True, slots=True)
-class Popular:
-    """Content and how often it was asked for, each request at its weight of now."""
-
-    content_key: str
-    requests: float
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """Requests that were answered alike. `exists` says that the answer proves that there is such content."""
+class PeriodHits:
+    """Requests of one period with one kind of answer. `exists`: the answer proves that there is such content."""
 
     kind: str
     group: str
@@ -48,92 +56,175 @@ class Hit:
     number: int
 
 
-def counting(source: str, before: bytes, after: bytes, found: Sequence[Hit], wishes: Mapping[str, float]) -> Call:
-    """Counts requests and moves the source's position from `before` to `after`, in one step.
+@dataclass(frozen=True, slots=True)
+class PopularContent:
+    """A content key and the number of its requests, each at its weight of now."""
 
-    `wishes` are weights as of now by content key. The reply is 0, and nothing is counted, when the
-    position is not `before`: somebody else has counted these requests.
+    content_key: str
+    requests: float
+
+
+@dataclass(frozen=True, slots=True)
+class TotalHits:
+    """The number of requests of a kind and group with one kind of answer."""
+
+    kind: str
+    group: str
+    answer: str
+    number: float
+
+
+def count_call(
+    source: str, before: bytes, after: bytes, found: Sequence[PeriodHits], weights: Mapping[str, float]
+) -> ScriptCall:
+    """The call that counts requests and moves the source's position from `before` to `after`, in one step.
+
+    `weights` are those of now by content key. The reply is 0, and nothing is counted, if the
+    position is not `before`: another process has counted these requests.
     """
     by_kind: dict[str, list[tuple[str, float]]] = {}
-    for content_key, weight in wishes.items():
-        by_kind.setdefault(kind_of(content_key), []).append((content_key, weight))
+    for content_key, weight in weights.items():
+        by_kind.setdefault(content_kind(content_key), []).append((content_key, weight))
     rows = [[hit.kind, hit.group, hit.answer, hit.exists, hit.period, hit.number] for hit in found]
     half_life, most_keys = conf().POPULARITY_HALF_LIFE_SECONDS, conf().POPULARITY_KEYS
-    bounds = (periods.KEPT_SECONDS, half_life, most_keys, MOST_GROUPS)
-    keys = [_position(source), hits.HITS, _GROUPS, _DECAYS]
-    return Call("state", "count", keys, [before, after, *bounds, json.dumps(rows), json.dumps(by_kind)])
+    bounds = (PERIOD_KEPT_SECONDS, half_life, most_keys, MAX_GROUPS)
+    keys = [_position_key(source), HITS_KEY, _GROUPS_KEY, _DECAYS_KEY]
+    return ScriptCall("state", "count", keys, [before, after, *bounds, json.dumps(rows), json.dumps(by_kind)])
 
 
-def position(source: str) -> bytes:
-    """The position up to which the source has been counted, empty at first. Raises StoreUnavailable."""
-    try:
-        return cast(bytes | None, connections.patient_client("state").get(_position(source))) or b""
-    except RedisError as error:
-        raise StoreUnavailable(f"state: {error}") from error
+def load_position(source: str) -> bytes:
+    """Loads the position up to which the source has been counted, empty at first. Raises StoreUnavailable."""
+    with stores.translate_errors("state"):
+        return cast(bytes | None, stores.patient_client("state").get(_position_key(source))) or b""
 
 
 def is_popular(content_key: str) -> bool:
-    """Whether it was asked for POPULAR_REQUESTS times or more, by weight. False when `state` does not say."""
-    if not conf().OBSERVE:  # nobody counts
+    """Tells whether the content has POPULAR_REQUESTS or more, by weight. False if `state` does not answer."""
+    if not conf().OBSERVE:  # nothing is counted
         return False
     try:
-        return requests(content_key.partition(GENERATION)[0]) >= conf().POPULAR_REQUESTS
+        return weighted_requests(content_key.partition(GENERATION_MARK)[0]) >= conf().POPULAR_REQUESTS
     except StoreUnavailable:
         return False
 
 
-def requests(content_key: str) -> float:
-    """How often it was asked for, by weight; 0 when it is not among the known. Raises StoreUnavailable."""
-    kind = kind_of(content_key)
-    reply = connections.execute(Call("state", "popular", [_popular(kind), _DECAYS], [kind, content_key]))
+def weighted_requests(content_key: str) -> float:
+    """Loads the weighted number of the content's requests; 0 for an unknown key. Raises StoreUnavailable."""
+    kind = content_kind(content_key)
+    reply = stores.execute_call(ScriptCall("state", "popular", [_popular_key(kind), _DECAYS_KEY], [kind, content_key]))
     assert isinstance(reply, bytes)
     return float(reply)
 
 
-def most_popular(
+def most_popular_contents(
     kind: str, most: int, beginning: str = "", is_meant: Callable[[str], bool] | None = None, least: float = 0.0
-) -> list[Popular]:
-    """The content keys of a kind that are asked for most, the most popular first. Raises StoreUnavailable.
+) -> list[PopularContent]:
+    """Loads the most popular content keys of a kind, the first being the most popular. Raises StoreUnavailable.
 
-    Of those that begin so, are meant, and have `least` requests or more, if that is said. Asks in many short calls,
-    so that none holds `state` up, and in no more than it takes.
+    Only keys with that beginning, for which `is_meant` is true, and with `least` requests or more. Makes many short
+    calls, so that none blocks `state`, and no more than it needs.
     """
     found: dict[str, float] = {}
-    try:
-        for start in range(0, conf().POPULARITY_KEYS, WINDOW):
-            window = _window(kind, start)
+    with stores.translate_errors("state"):
+        for start in range(0, conf().POPULARITY_KEYS, WINDOW_KEYS):
+            window = _load_window(kind, start)
             enough = [(key, requests) for key, requests in window if requests >= least]
             new = ((key, requests) for key, requests in enough if key.startswith(beginning) and key not in found)
             found |= {key: requests for key, requests in new if is_meant is None or is_meant(key)}
-            if len(enough) < WINDOW or len(found) >= most:
+            if len(enough) < WINDOW_KEYS or len(found) >= most:
                 break
-    except RedisError as error:
-        raise StoreUnavailable(f"state: {error}") from error
-    return [Popular(key, requests) for key, requests in list(found.items())[:most]]
+    return [PopularContent(key, requests) for key, requests in list(found.items())[:most]]
 
 
-def kind_of(content_key: str) -> str:
-    return content_key.partition(":")[0]
-
-
-def _position(source: str) -> str:
-    return f"retry:counted:{source}"
-
-
-def _window(kind: str, start: int) -> list[tuple[str, float]]:
-    """The keys of WINDOW places from that one, each with what its score is worth now."""
-    with connections.client("state").pipeline() as pipeline:
+def _load_window(kind: str, start: int) -> list[tuple[str, float]]:
+    """Loads the keys of one window of ranks from `start`, each with its score's value now."""
+    with stores.fast_client("state").pipeline() as pipeline:
         pipeline.time()
-        pipeline.hget(_DECAYS, kind)
-        pipeline.zrevrange(_popular(kind), start, start + WINDOW - 1, withscores=True)
+        pipeline.hget(_DECAYS_KEY, kind)
+        pipeline.zrevrange(_popular_key(kind), start, start + WINDOW_KEYS - 1, withscores=True)
         time, decay, scores = pipeline.execute()
     if decay is None:
         return []
     landmark, half_life = (float(part) for part in decay.split())
     now = time[0] + time[1] / 1_000_000
     ranked = cast("list[tuple[bytes, float]]", scores)
-    return [(key.decode(), decaying.value(score, landmark, half_life, now)) for key, score in ranked]
+    return [(key.decode(), decayed_value(score, landmark, half_life, now)) for key, score in ranked]
 
 
-def _popular(kind: str) -> str:
+def content_kind(content_key: str) -> str:
+    return content_key.partition(":")[0]
+
+
+def _position_key(source: str) -> str:
+    return f"retry:counted:{source}"
+
+
+def _popular_key(kind: str) -> str:
     return f"retry:popular:{kind}"
+
+
+def load_totals() -> list[TotalHits]:
+    """Loads all counts since ever, by group but not by parts of groups. Raises StoreUnavailable."""
+    with stores.translate_errors("state"):
+        held = stores.fast_client("state").hgetall(HITS_KEY)
+    found = _parse_totals(cast("dict[bytes, bytes]", held))
+    return [each for each in found if not each.kind.endswith(PARTS_SUFFIX)]
+
+
+def _parse_totals(held: dict[bytes, bytes]) -> Iterator[TotalHits]:
+    for field, number in held.items():
+        kind, group, answer = field.decode().split(" ")
+        yield TotalHits(kind, group, answer, float(number))
+
+
+def load_group_hits(kind: str, group: str, now: float, seconds: tuple[float, ...]) -> list[dict[str, float]]:
+    """Loads the group's counts by answer: since ever, and for each of these last seconds. Raises StoreUnavailable."""
+    spans = [period_shares(now, span) for span in seconds]
+    numbers = sorted(set().union(*spans)) if spans else []
+    fields = [f"{kind} {group} {answer}" for answer in ANSWER_WORDS]
+    with stores.translate_errors("state"), stores.fast_client("state").pipeline(transaction=False) as pipeline:
+        for name in (HITS_KEY, *(f"{HITS_KEY}:{number}" for number in numbers)):
+            pipeline.hmget(name, fields)
+        ever, *recent = [_answer_counts(reply) for reply in pipeline.execute()]
+    held = dict(zip(numbers, recent, strict=True))
+    return [ever, *(_sum_span(held, span) for span in spans)]
+
+
+def load_hits_ever(kind: str, groups: Sequence[str]) -> list[dict[str, float]]:
+    """Loads the counts by answer since ever, for each of the groups. Raises StoreUnavailable."""
+    fields = [f"{kind} {group} {answer}" for group in groups for answer in ANSWER_WORDS]
+    with stores.translate_errors("state"):
+        reply = cast("list[bytes | None]", stores.fast_client("state").hmget(HITS_KEY, fields) if fields else [])
+    return [
+        _answer_counts(reply[start : start + len(ANSWER_WORDS)]) for start in range(0, len(fields), len(ANSWER_WORDS))
+    ]
+
+
+def _answer_counts(reply: list[bytes | None]) -> dict[str, float]:
+    return {answer: float(number or 0) for answer, number in zip(ANSWER_WORDS, reply, strict=True)}
+
+
+def _sum_span(held: dict[int, dict[str, float]], span: dict[int, float]) -> dict[str, float]:
+    return {answer: sum(held[number][answer] * share for number, share in span.items()) for answer in ANSWER_WORDS}
+
+
+def period_number(moment: float, now: float) -> int:
+    """The number of the period that counts a request of that moment; -1 if that was more than a day ago."""
+    return -1 if now - moment > DAY_SECONDS else int(min(moment, now) // PERIOD_SECONDS)
+
+
+def period_shares(now: float, seconds: float) -> dict[int, float]:
+    """The share of each period that lies in the last `seconds`: 1 for all but the oldest."""
+    last, began = int(now // PERIOD_SECONDS), (now - seconds) / PERIOD_SECONDS
+    first = int(began // 1)
+    return {number: min(1.0, number + 1 - began) for number in range(first, last + 1)}
+
+
+def decay_weight(age_seconds: float, half_life_seconds: float) -> float:
+    """The weight now of a request of that age. A request from the future weighs as one made now."""
+    return float(2 ** -min(1000.0, max(0.0, age_seconds) / half_life_seconds))
+
+
+def decayed_value(score: float, landmark: float, half_life_seconds: float, now: float) -> float:
+    """The value now of a score that is kept as of the landmark. Times are Unix seconds."""
+    return score * decay_weight(now - landmark, half_life_seconds)

@@ -1,19 +1,32 @@
-"""Django responses: content, problems (RFC 9457), redirects to the waiting instance, the waiting page."""
+"""Answers: content, problems (RFC 9457), redirects to the waiting instance, the waiting page.
+
+Built as Django responses, and as replies for any kind of server. Content is asked for by GET, HEAD, and a
+browser's OPTIONS from another origin.
+"""
 
 import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import wraps
 from hashlib import sha256
+from typing import Concatenate, ParamSpec, TypeVar
 
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.utils.cache import get_conditional_response
 from django.utils.encoding import iri_to_uri
+from django.views.decorators.csrf import csrf_exempt
 
-from . import headers
+from . import claim_state, headers
 from .conf import conf
 from .contents import Content
+from .decision import LookResult
+from .tickets import Ticket, status_address
 
-TITLES = {
+PROBLEM_TITLES = {
     400: "Bad request",
     401: "Unauthorized",
     403: "Forbidden",
@@ -33,77 +46,103 @@ TITLES = {
     504: "The origin did not answer in time",
 }
 
+Arguments = ParamSpec("Arguments")
+Response = TypeVar("Response", bound=HttpResponseBase)
+View = Callable[Concatenate[HttpRequest, Arguments], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """A request. `address` is the client's, for its own limit; `front` is nginx' X-Front."""
+
+    method: str
+    query: bytes
+    host: str
+    fetch_mode: str | None = None
+    accept: str | None = None
+    address: str = ""
+    front: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientReply:
+    """An answer for ASGI and for Django."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+
 
 def content_response(request: HttpRequest, content: Content, *, stale: bool, why: str, now: datetime) -> HttpResponse:
-    """200, or 304 when the client's validators match. Ranges are the proxy's work."""
+    """Returns 200, or 304 if the client's validators match. Ranges are left to the proxy."""
     fields = headers.content_headers(
-        content, _location(request), stale=stale, why=why, now=now, hot_seconds=conf().HOT_SECONDS
+        content, _content_location(request), stale=stale, why=why, now=now, hot_seconds=conf().HOT_SECONDS
     )
     response = HttpResponse(content.body, headers=fields)
     response["Content-Length"] = str(len(content.body))
-    return conditional(request, response, int(content.stored_at.timestamp()))
+    return conditional_response(request, response, int(content.stored_at.timestamp()))
 
 
-def constant(
+def constant_response(
     request: HttpRequest, body: bytes, content_type: str, *, shared_seconds: float, client_seconds: float | None
 ) -> HttpResponse:
-    """Content that is known without a look-up, like the empty tile. `shared_seconds` is cut to the hot window.
+    """Answers with content that needs no look-up, as the empty tile. `shared_seconds` is cut to the hot window.
 
-    `client_seconds` None stands for as long.
+    `client_seconds` None stands for the same time.
     """
     etag = f'"{sha256(body).hexdigest()[:32]}"'
     shared = min(shared_seconds, headers.hot_window_seconds(conf().HOT_SECONDS))
     fields = {
         "Content-Type": content_type,
         "Content-Length": str(len(body)),
-        "Content-Location": _location(request),
+        "Content-Location": _content_location(request),
         "ETag": etag,
         "Cache-Control": headers.cache_control(shared if client_seconds is None else client_seconds, shared),
         "Cache-Status": "Tarry; hit; detail=constant",
         "Server-Timing": "tarry;desc=hit",
         "Accept-Ranges": "bytes",
         "X-Content-Type-Options": "nosniff",
-        **headers.CORS,
+        **headers.CORS_HEADERS,
     }
-    return conditional(request, HttpResponse(body, headers=fields), None)
+    return conditional_response(request, HttpResponse(body, headers=fields), None)
 
 
-def _location(request: HttpRequest) -> str:
+def _content_location(request: HttpRequest) -> str:
     """The address in ASCII, as a header field needs it."""
     return iri_to_uri(request.get_full_path()) or ""
 
 
-def conditional(request: HttpRequest, response: HttpResponse, last_modified: int | None) -> HttpResponse:
-    """The response, or 304 without its body when the client's validators match (RFC 9110, 13.2.2), or 412.
+def conditional_response(request: HttpRequest, response: HttpResponse, last_modified: int | None) -> HttpResponse:
+    """Returns the response, or 304 without its body if the client's validators match (RFC 9110, 13.2.2), or 412.
 
-    The response has its ETag, the fields of CORS and Cache-Status.
+    The response must have an ETag, the CORS fields and Cache-Status.
     """
     answer = get_conditional_response(request, response["ETag"], last_modified, response)
     assert isinstance(answer, HttpResponse)
     if answer.status_code == 412:
-        return problem(412, "The content is another than you name.", cache_status=response["Cache-Status"])
-    for name in ("Cache-Status", *headers.CORS):
+        return problem_response(412, "The content has changed.", cache_status=response["Cache-Status"])
+    for name in ("Cache-Status", *headers.CORS_HEADERS):
         answer[name] = response[name]
     return answer
 
 
-def redirect(address: str, wait_seconds: float, why: str, *, preference: str = "") -> HttpResponse:
-    """302 to the waiting instance. Nobody keeps it. `preference` is what was applied of the client's."""
-    fields = headers.uncached(f"Tarry; fwd=miss; detail={why}", wait_seconds) | headers.applied(preference)
-    return HttpResponse(status=302, headers={**fields, "Location": address})
+def redirect_reply(address: str, wait_seconds: float | None, why: str, *, preference: str = "") -> ClientReply:
+    """Returns 302, which no cache keeps. `preference` is the applied part of the client's."""
+    fields = headers.uncached_headers(f"Tarry; fwd=miss; detail={why}", wait_seconds)
+    return ClientReply(302, {**fields, **headers.preference_headers(preference), "Location": address})
 
 
-def hand_over(ticket_query: str) -> HttpResponse:
-    """For nginx alone: the waiting instance goes on with this request. No client sees anything of it.
+def hand_over_response(ticket_query: str) -> HttpResponse:
+    """Tells nginx to pass this request on to the waiting instance. The client does not see this answer.
 
     It has no field that nginx would add to the final answer, as Cache-Control or Content-Type.
     """
-    response = HttpResponse(headers={"X-Accel-Redirect": headers.WAIT, "X-Ticket": ticket_query})
+    response = HttpResponse(headers={"X-Accel-Redirect": headers.WAIT_LOCATION, "X-Ticket": ticket_query})
     del response["Content-Type"]
     return response
 
 
-def problem(
+def problem_response(
     status: int,
     detail: str,
     *,
@@ -111,44 +150,117 @@ def problem(
     cache_status: str = "Tarry; fwd=miss",
     keep_seconds: int = 0,
 ) -> HttpResponse:
-    """A problem+json answer. `keep_seconds` lets caches keep it, and so displace what they hold."""
-    fields = headers.uncached(cache_status, wait_seconds)
+    """A problem+json answer. With `keep_seconds` caches keep it, and so it displaces their content."""
+    fields = headers.uncached_headers(cache_status, wait_seconds)
     if keep_seconds:
         fields["Cache-Control"] = f"public, max-age={keep_seconds}"
     body = problem_body(status, detail)
     return HttpResponse(body, status=status, content_type="application/problem+json", headers=fields)
 
 
-def not_now(detail: str) -> HttpResponse:
-    """503 for a second: what this site has cannot be read at the moment."""
-    return problem(503, detail, wait_seconds=1)
+def not_now_response(detail: str) -> HttpResponse:
+    """Returns 503 for a second: this site's data cannot be read at the moment."""
+    return problem_response(503, detail, wait_seconds=1)
 
 
-def not_allowed() -> HttpResponse:
-    response = problem(405, "Only GET and HEAD are answered here.")
-    response["Allow"] = headers.ALLOW
-    return response
+def not_found_response(detail: str) -> HttpResponse:
+    """Returns 404, kept for a second: long enough to displace content in caches under this address."""
+    return problem_response(404, detail, cache_status="Tarry; fwd=bypass; detail=unknown", keep_seconds=1)
 
 
 def problem_body(status: int, detail: str) -> str:
-    title = TITLES.get(status, "Error")
+    title = PROBLEM_TITLES.get(status, "Error")
     return json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail})
 
 
-def not_found(detail: str) -> HttpResponse:
-    """404, kept for a second: long enough to displace content that caches hold under this address."""
-    return problem(404, detail, cache_status="Tarry; fwd=bypass; detail=unknown", keep_seconds=1)
-
-
-def waiting_page(address: str, wait_seconds: float, why: str) -> HttpResponse:
-    """The page for a person: what is being prepared, reloading itself. 503, so that nothing indexes it."""
+def waiting_page_response(address: str, wait_seconds: float, why: str) -> HttpResponse:
+    """The waiting page for a person, which reloads itself. 503, so that no search engine indexes it."""
     seconds = headers.whole_seconds(wait_seconds)
-    fields = headers.uncached(f"Tarry; fwd=miss; detail={why}", wait_seconds)
+    fields = headers.uncached_headers(f"Tarry; fwd=miss; detail={why}", wait_seconds)
     return HttpResponse(waiting_html(address, seconds), status=503, headers=fields)
 
 
 def waiting_html(address: str, seconds: str) -> str:
     return render_to_string("retry/waiting.html", {"address": address, "seconds": seconds})
+
+
+def read_only(view: View[Arguments, Response]) -> View[Arguments, Response | HttpResponse]:
+    """Leaves GET and HEAD to the view, and answers all other methods. Such views change nothing: no CSRF check."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, /, *given: Arguments.args, **named: Arguments.kwargs) -> Response | HttpResponse:
+        return answer_other_method(request) or view(request, *given, **named)
+
+    return csrf_exempt(answered)
+
+
+def answer_other_method(request: HttpRequest) -> HttpResponse | None:
+    """Answers any method but GET and HEAD. Returns None for these."""
+    reply = other_method_reply(request.method or "GET")
+    return as_response(reply) if reply else None
+
+
+def other_method_reply(method: str) -> ClientReply | None:
+    """The reply to any method but GET and HEAD; None for these."""
+    match method:
+        case "GET" | "HEAD":
+            return None
+        case "OPTIONS":
+            return ClientReply(204, {**headers.PREFLIGHT_HEADERS, **headers.uncached_headers("Tarry; fwd=bypass")})
+        case _:
+            reply = problem_reply(405, "Only GET and HEAD are allowed.")
+            return replace(reply, headers={**reply.headers, "Allow": headers.ALLOWED_METHODS})
+
+
+def accepted_reply(ticket: Ticket, wait_seconds: float, *, why: str = "status", preference: str = "") -> ClientReply:
+    """Returns 202 with the status address: the content is being prepared. `preference` is the applied one."""
+    address = status_address(ticket, conf().RETRY_AFTER_SERVER)
+    body = {
+        "state": "preparing",
+        "expected": datetime.fromtimestamp(time.time() + wait_seconds, UTC).isoformat(timespec="seconds"),
+        "status": address,
+        "content": ticket.redirect,
+    }
+    fields = {
+        **headers.uncached_headers(f"Tarry; fwd=miss; detail={why}", conf().again_seconds(wait_seconds)),
+        **headers.preference_headers(preference),
+        "Content-Type": "application/json",
+        "Location": address,
+    }
+    return ClientReply(202, fields, json.dumps(body).encode() + b"\n")
+
+
+def status_reply(ticket: Ticket, found: LookResult | Exception) -> ClientReply:
+    """Answers with the state of the content: being prepared, failed, or an answer is at its own address.
+
+    A client of unknown content is sent to that address, too: a request there prepares it anew.
+    """
+    match found:
+        case LookResult(content=content) if content is not None:
+            return _see_other_reply(ticket, "ready")
+        case LookResult(state=claim_state.WorkFailed(code, detail, wait_seconds)):
+            return problem_reply(code, detail, wait_seconds=wait_seconds)
+        case Exception():
+            return problem_reply(503, "The state is not available now. Try again later.", wait_seconds=1)
+        case LookResult(state=claim_state.ClaimTaken(_, wait_seconds)):
+            return accepted_reply(ticket, wait_seconds)
+        case LookResult():
+            return _see_other_reply(ticket, found.word)
+
+
+def _see_other_reply(ticket: Ticket, why: str) -> ClientReply:
+    return ClientReply(303, {**headers.uncached_headers(f"Tarry; fwd=miss; detail={why}"), "Location": ticket.redirect})
+
+
+def problem_reply(status: int, detail: str, *, wait_seconds: float | None = None, preference: str = "") -> ClientReply:
+    """A problem+json answer that no cache keeps. `preference` is the applied part of the client's."""
+    fields = headers.uncached_headers("Tarry; fwd=miss", wait_seconds) | headers.preference_headers(preference)
+    body = problem_body(status, detail).encode()
+    return ClientReply(status, {**fields, "Content-Type": "application/problem+json"}, body)
+
+
+def as_response(reply: ClientReply) -> HttpResponse:
+    return HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
 
 
 def utc_now() -> datetime:

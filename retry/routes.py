@@ -1,4 +1,4 @@
-"""Which kind of address a request is for. Paths may be secrets; patterns of addresses never are."""
+"""The route of a request. Paths may be secrets; patterns of addresses never are."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 
-def route(request: "HttpRequest") -> str:
-    """As `/rsscloud/<str:token>`; empty for an address that is none of the site's, or was not looked at."""
+def route_pattern(request: "HttpRequest") -> str:
+    """The URL pattern, as `/rsscloud/<str:token>`; empty for an unknown address, or one not resolved yet."""
     match = request.resolver_match
     return f"/{match.route}" if match else ""

@@ -1,8 +1,10 @@
-"""Lua scripts, each one atomic step, as calls that any driver can carry out. PURE.
+"""Lua scripts, each one atomic step, as calls that any driver can run.
 
-Those of the protocol are here under their own names. Another app registers a folder of its own, under
-a namespace: `claim.lua` is then called `<namespace>.claim`. Its scripts may do, in their own step, what the protocol's
-parts do: `retry.starting` is lua/parts/starting.lua here.
+The protocol's scripts have plain names. Another app registers its own folder under a namespace: `claim.lua` is
+then called `<namespace>.claim`. Its scripts may include the protocol's parts: `retry.starting` is
+lua/parts/starting.lua.
+
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
 
 import re
@@ -15,11 +17,11 @@ from typing import Literal
 Server = Literal["state", "cache"]
 Reply = object
 
-PARTS = "parts"
-"""The folder in a folder of scripts that holds what several of them need."""
+PARTS_FOLDER = "parts"
+"""The subfolder of a folder of scripts with the parts that several of them include."""
 
-PROTOCOL = "retry"
-"""The namespace that the protocol's own parts have for other apps."""
+PROTOCOL_NAMESPACE = "retry"
+"""The namespace of the protocol's own parts for other apps."""
 
 _NEEDS = re.compile(r"^-- needs: ([a-z_. ]+)\n", re.MULTILINE)
 
@@ -28,14 +30,14 @@ _TEXTS: dict[str, str] = {}
 _DIGESTS: dict[str, str] = {}
 
 
-def register(folder: Path, namespace: str = "") -> None:
-    """Makes all scripts of the folder known. Loads them into no server: that happens at their first call.
+def register_scripts(folder: Path, namespace: str = "") -> None:
+    """Registers all scripts of the folder. A server gets a script at its first call.
 
-    A script whose first lines hold `-- needs: a b.c` begins with parts/a.lua of its own folder and parts/c.lua of the
-    one that is registered as b, in that order. Raises KeyError for a part that is not there.
+    A script with the line `-- needs: a b.c` begins with parts/a.lua of its own folder and parts/c.lua of the folder
+    registered as b, in that order. Raises KeyError for a missing part.
     """
-    own = namespace or PROTOCOL
-    _PARTS.update({f"{own}.{path.stem}": path.read_text() for path in (folder / PARTS).glob("*.lua")})
+    own = namespace or PROTOCOL_NAMESPACE
+    _PARTS.update({f"{own}.{path.stem}": path.read_text() for path in (folder / PARTS_FOLDER).glob("*.lua")})
     for path in folder.glob("*.lua"):
         name = f"{namespace}.{path.stem}" if namespace else path.stem
         text = path.read_text()
@@ -46,8 +48,8 @@ def register(folder: Path, namespace: str = "") -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One script to be run on one server. Does not run it: connections.py does."""
+class ScriptCall:
+    """One script to run on one server. Does not run it: the stores do."""
 
     server: Server
     script: str
@@ -58,8 +60,8 @@ class Call:
         return ("EVALSHA", _DIGESTS[self.script], len(self.keys), *self.keys, *self.arguments)
 
     def by_text(self) -> tuple[str | int | float | bytes, ...]:
-        """For a server that has not seen the script yet, or lost it in a restart."""
+        """The command for a server that has not seen the script yet, or lost it in a restart."""
         return ("EVAL", _TEXTS[self.script], len(self.keys), *self.keys, *self.arguments)
 
 
-register(Path(__file__).parent / "lua")
+register_scripts(Path(__file__).parent / "lua")

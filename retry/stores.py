@@ -1,120 +1,240 @@
-"""The two Redis servers: `state` for claims and queues, `cache` for content. Runs the calls.
+"""The two Redis servers: `state` for claims and queues, `cache` for content. Runs the script calls.
 
-Web processes fail fast, behind one circuit breaker per process and server; workers are patient,
-because what they hold has been paid for.
+Web processes fail fast, behind one circuit breaker per process and server. Workers are patient: their results
+have already been paid for. Asynchronous calls go in one pipeline, packed by hiredis, with one timer for many
+replies: redis-py's own pipeline costs several times as much.
 """
 
+import asyncio
 import logging
+import math
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeVar, cast
+from threading import Lock
+from typing import Any, TypeVar, cast
 
+import hiredis
 import redis
 import redis.asyncio
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import ExponentialBackoff, NoBackoff
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.retry import Retry
 
-from . import observing, pipelining
-from .circuit import Breaker
+from . import metrics
 from .conf import conf
 from .errors import StoreUnavailable
-from .scripts import Call, Reply, Server
+from .scripts import Reply, ScriptCall, Server
+
+
+@dataclass(slots=True)
+class CircuitBreaker:
+    """The breaker of one server in this process. Makes no calls; times are monotonic seconds.
+
+    While it is closed, every call goes through. A failure opens it for `rest_seconds`. Then one call may try, and all
+    others go on failing fast until that one has succeeded.
+    """
+
+    rest_seconds: float = 1.0
+    _open_until: float = 0.0
+    _lock: Lock = field(default_factory=Lock)
+
+    def allows(self, now: float) -> bool:
+        if not self._open_until:
+            return True
+        with self._lock:
+            if now < self._open_until:
+                return False
+            self._open_until = now + self.rest_seconds  # this caller tries; the others rest on
+            return True
+
+    def failed(self, now: float) -> bool:
+        """Opens the breaker, or keeps it open. Returns True if it was closed before."""
+        with self._lock:
+            was_closed = not self._open_until
+            self._open_until = now + self.rest_seconds
+            return was_closed
+
+    def succeeded(self) -> None:
+        self._open_until = 0.0
+
+
+REPLIES_PER_TIMEOUT = 50
+"""So many replies of one trip must come within the timeout of a single one."""
+
+
+@cache
+def packing_class(kind: type[AbstractConnection]) -> type[AbstractConnection]:
+    """A connection class that packs commands with hiredis, in a tenth of the time: redis-py only unpacks with it.
+
+    A task that is cancelled while it sends must end: redis-py sends by asyncio.wait_for, which may swallow the
+    cancellation until Python 3.12 (python/cpython#86296).
+    """
+
+    def pack_command(self: AbstractConnection, *args: Any) -> list[bytes]:
+        if " " in args[0]:  # a name of two words
+            return list(kind.pack_command(self, *args))
+        return [hiredis.pack_command(args)]
+
+    async def send_packed_command(
+        self: AbstractConnection, command: bytes | str | Iterable[bytes], check_health: bool = True
+    ) -> None:
+        if not self.is_connected:
+            await self.connect_check_health(check_health=False)
+        if check_health:
+            await self.check_health()  # type: ignore[no-untyped-call]
+        try:
+            async with asyncio.timeout(self.socket_timeout):
+                await self._send_packed_command(_command_chunks(command))
+        except OSError as error:  # a timeout is one, too
+            await self.disconnect(nowait=True)
+            kind_of_error = redis.TimeoutError if isinstance(error, TimeoutError) else redis.ConnectionError
+            raise kind_of_error(f"cannot be sent: {str(error) or 'not in time'}") from error
+        except BaseException:
+            await self.disconnect(nowait=True)  # part of it may have been sent
+            raise
+
+    return type(kind.__name__, (kind,), {"pack_command": pack_command, "send_packed_command": send_packed_command})
+
+
+def _command_chunks(command: bytes | str | Iterable[bytes]) -> Iterable[bytes]:
+    if isinstance(command, str):
+        command = command.encode()
+    return [command] if isinstance(command, bytes) else command
+
+
+async def pipeline_commands(client: "redis.asyncio.Redis", commands: Sequence[tuple[Any, ...]]) -> list[Reply]:
+    """Sends all commands and returns their replies, refusals in their places. Raises RedisError and OSError.
+
+    redis-py's own pipeline sets a timer for each reply, which costs as much as all other work for it.
+    """
+    pool, found = client.connection_pool, list[Reply]()
+    connection = await pool.get_connection()  # type: ignore[no-untyped-call]
+    try:
+        await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+        while len(found) < len(commands):
+            async with asyncio.timeout(connection.socket_timeout):
+                for _ in commands[len(found) : len(found) + REPLIES_PER_TIMEOUT]:
+                    found.append(await _read_reply(connection))
+    except TimeoutError as error:
+        raise redis.TimeoutError("no reply in time") from error
+    finally:
+        await pool.release(connection)
+    return found
+
+
+async def _read_reply(connection: AbstractConnection) -> Reply:
+    """Reads the next reply. Any error but a refusal has ended the connection."""
+    try:
+        return cast(Reply, await connection.read_response(timeout=math.inf))
+    except ResponseError as error:
+        return error
+
 
 Result = TypeVar("Result")
-Steps = Generator[Call, Reply, Result]
+Steps = Generator[ScriptCall, Reply, Result]
 
 PATIENT_TIMEOUT_SECONDS = 5
 PATIENT_RETRIES = 6  # 0.5 + 1 + 2 + 2 + 2 + 2 s: longer than a restart of the server
 
-Clients = dict[Server, "redis.asyncio.Redis"]
+AsyncClients = dict[Server, "redis.asyncio.Redis"]
 
-BREAKERS: dict[Server, Breaker] = {"state": Breaker(), "cache": Breaker()}
+BREAKERS: dict[Server, CircuitBreaker] = {"state": CircuitBreaker(), "cache": CircuitBreaker()}
 
 _log = logging.getLogger("tarry.stores")
 
 
-def url(server: Server) -> str:
+@contextmanager
+def translate_errors(server: Server) -> Iterator[None]:
+    """Turns redis-py's errors within the block into StoreUnavailable."""
+    try:
+        yield
+    except RedisError as error:
+        raise StoreUnavailable(f"{server}: {error}") from error
+
+
+def server_url(server: Server) -> str:
     return conf().REDIS_URL if server == "state" else conf().CACHE_URL
 
 
-def run(steps: Steps[Result]) -> Result:
-    """Carries out the steps, failing fast. Raises StoreUnavailable."""
-    return _drive(steps, execute)
+def run_steps(steps: Steps[Result]) -> Result:
+    """Runs the steps, failing fast. Raises StoreUnavailable."""
+    return _drive_steps(steps, execute_call)
 
 
 def run_patiently(steps: Steps[Result]) -> Result:
-    """Carries out the steps, each tried again for several seconds. Raises StoreUnavailable."""
-    return _drive(steps, execute_patiently)
+    """Runs the steps, and tries each again for several seconds. Raises StoreUnavailable."""
+    return _drive_steps(steps, execute_patiently)
 
 
 def run_together(many: Sequence[Steps[Result]], server: Server = "state") -> list[Result]:
-    """Carries out many steps side by side, patiently, one round trip for all. Raises StoreUnavailable for all of them,
-    of which some may have been carried out; and what they raise themselves. They all ask that server.
+    """Runs many steps side by side, patiently, with one round trip for all. All of them call the one server.
+
+    Raises StoreUnavailable for all of them, though some may have run; and the steps' own errors.
     """
     results: dict[int, Result] = {}
     replies: dict[int, Reply] = dict.fromkeys(range(len(many)))
     while replies:
-        calls: dict[int, Call] = {}
+        calls: dict[int, ScriptCall] = {}
         for index, reply in replies.items():
             try:
                 calls[index] = many[index].send(reply)
             except StopIteration as end:
                 results[index] = cast(Result, end.value)
-        answers = execute_all_patiently(server, list(calls.values())) if calls else []
+        answers = execute_all_patiently(server, list(calls.values()))
         replies = dict(zip(calls, answers, strict=True))
     return [results[index] for index in range(len(many))]
 
 
-def execute(call: Call) -> Reply:
-    """Runs one call, failing fast. Raises StoreUnavailable; the server may still execute the call later."""
+def execute_call(call: ScriptCall) -> Reply:
+    """Runs one call, failing fast. Raises StoreUnavailable; the server may still run the call later."""
     breaker = BREAKERS[call.server]
     if not breaker.allows(time.monotonic()):
         raise StoreUnavailable(f"{call.server} did not answer a moment ago")
     try:
-        reply = _execute(client(call.server), call)
+        reply = _execute_on(fast_client(call.server), call)
     except RedisError as error:
-        _failed(call.server, error)
+        _note_failure(call.server, error)
         raise StoreUnavailable(f"{call.server}: {error}") from error
     breaker.succeeded()
     return reply
 
 
-def execute_patiently(call: Call) -> Reply:
-    """Runs one call, trying again for several seconds. Raises StoreUnavailable."""
-    try:
-        return _execute(patient_client(call.server), call)
-    except RedisError as error:
-        raise StoreUnavailable(f"{call.server}: {error}") from error
+def execute_patiently(call: ScriptCall) -> Reply:
+    """Runs one call, and tries again for several seconds. Raises StoreUnavailable."""
+    with translate_errors(call.server):
+        return _execute_on(patient_client(call.server), call)
 
 
-def execute_all_patiently(server: Server, calls: Sequence[Call]) -> list[Reply]:
-    """Runs calls in a single round trip, trying all of them again for several seconds. Raises StoreUnavailable.
+def execute_all_patiently(server: Server, calls: Sequence[ScriptCall]) -> list[Reply]:
+    """Runs calls in a single round trip, and tries all of them again for several seconds. Raises StoreUnavailable.
 
-    When one of them is refused, others may have been carried out.
+    If one of them is refused, others may have run.
     """
-    try:
-        with observing.timed(f"redis.{server}"):
+    if not calls:
+        return []
+    with translate_errors(server):
+        with metrics.time_call(f"redis.{server}"):
             replies = _pipelined_patiently(server, [call.by_digest() for call in calls])
-            if unknown := _unknown(replies):
+            if unknown := [place for place, reply in enumerate(replies) if isinstance(reply, NoScriptError)]:
                 texts = [calls[place].by_text() for place in unknown]
-                replies = _completed(replies, unknown, _pipelined_patiently(server, texts))
-        return _none_refused(replies)
-    except RedisError as error:
-        raise StoreUnavailable(f"{server}: {error}") from error
+                replies = _merge_replies(replies, unknown, _pipelined_patiently(server, texts))
+        return _require_no_refusal(replies)
 
 
-async def run_all(clients: Clients, many: Sequence[Steps[Result]]) -> list[Result | Exception]:
-    """Carries out many steps side by side, one round trip for all that ask the same server.
+async def run_all(clients: AsyncClients, many: Sequence[Steps[Result]]) -> list[Result | Exception]:
+    """Runs many steps side by side, with one round trip for all calls of one server.
 
-    What one of them raises is its own result, and nobody else's.
+    An error of one of them is the result of that one alone.
     """
     results: list[Result | Exception] = [StoreUnavailable("not asked")] * len(many)
     replies: dict[int, Reply | StoreUnavailable] = dict.fromkeys(range(len(many)))
     while replies:
-        open_calls: dict[int, Call] = {}
+        open_calls: dict[int, ScriptCall] = {}
         for index, reply in replies.items():
             if isinstance(reply, StoreUnavailable):
                 results[index] = reply
@@ -123,13 +243,13 @@ async def run_all(clients: Clients, many: Sequence[Steps[Result]]) -> list[Resul
                 open_calls[index] = many[index].send(reply)
             except StopIteration as end:
                 results[index] = cast(Result, end.value)
-            except Exception as error:  # noqa: BLE001  told to whoever asked
+            except Exception as error:  # noqa: BLE001  the result of these steps
                 results[index] = error
-        replies = await _replies(clients, open_calls)
+        replies = await _replies_by_index(clients, open_calls)
     return results
 
 
-async def _replies(clients: Clients, calls: dict[int, Call]) -> dict[int, Reply | StoreUnavailable]:
+async def _replies_by_index(clients: AsyncClients, calls: dict[int, ScriptCall]) -> dict[int, Reply | StoreUnavailable]:
     replies: dict[int, Reply | StoreUnavailable] = {}
     for server in clients:
         asked = {index: call for index, call in calls.items() if call.server == server}
@@ -143,67 +263,104 @@ async def _replies(clients: Clients, calls: dict[int, Call]) -> dict[int, Reply 
 
 
 async def execute_all(
-    client: "redis.asyncio.Redis", server: Server, calls: Sequence[Call]
+    client: "redis.asyncio.Redis", server: Server, calls: Sequence[ScriptCall]
 ) -> list[Reply | StoreUnavailable]:
-    """Runs calls in a single round trip. A call that is refused has its refusal in the place of its reply.
+    """Runs calls in a single round trip. A refused call has its error in the place of its reply.
 
-    Raises StoreUnavailable for all of them when nothing came back, or nothing but refusals.
+    Raises StoreUnavailable for all of them if no reply came, or only refusals.
     """
     breaker = BREAKERS[server]
     if not breaker.allows(time.monotonic()):
         raise StoreUnavailable(f"{server} did not answer a moment ago")
     try:
-        with observing.timed(f"redis.{server}"):
-            replies = await pipelining.replies(client, [call.by_digest() for call in calls])
-            if unknown := _unknown(replies):
+        with metrics.time_call(f"redis.{server}"):
+            replies = await pipeline_commands(client, [call.by_digest() for call in calls])
+            if unknown := [place for place, reply in enumerate(replies) if isinstance(reply, NoScriptError)]:
                 texts = [calls[place].by_text() for place in unknown]
-                replies = _completed(replies, unknown, await pipelining.replies(client, texts))
+                replies = _merge_replies(replies, unknown, await pipeline_commands(client, texts))
         if all(isinstance(reply, RedisError) for reply in replies):
-            _none_refused(replies)
+            _require_no_refusal(replies)
     except (RedisError, OSError) as error:
-        _failed(server, error)
+        _note_failure(server, error)
         raise StoreUnavailable(f"{server}: {error}") from error
     breaker.succeeded()
     return [StoreUnavailable(f"{server}: {reply}") if isinstance(reply, RedisError) else reply for reply in replies]
 
 
-def _failed(server: Server, error: Exception) -> None:
+def _note_failure(server: Server, error: Exception) -> None:
     if BREAKERS[server].failed(time.monotonic()):
         _log.warning("a store failed", extra={"store": server, "error": str(error)})
 
 
 @cache
-def _client(address: str, patient: bool, timeout: float) -> "redis.Redis":
+def _make_client(address: str, patient: bool, timeout: float) -> "redis.Redis":
     retry = Retry(ExponentialBackoff(base=0.5, cap=2), PATIENT_RETRIES) if patient else Retry(NoBackoff(), 0)
     return redis.Redis.from_url(address, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
 
 
-def client(server: Server) -> "redis.Redis":
-    """A client that fails fast. It does not pass the circuit breaker."""
-    return client_at(url(server))
+def fast_client(server: Server) -> "redis.Redis":
+    """A client that fails fast. It bypasses the circuit breaker."""
+    return fast_client_at(server_url(server))
 
 
-def client_at(address: str) -> "redis.Redis":
-    """The same for any server, as a cache of an app's own. The app has a circuit breaker for it."""
-    return _client(address, False, conf().RETRY_REDIS_TIMEOUT)
+def fast_client_at(address: str) -> "redis.Redis":
+    """A client that fails fast, for any server, as an app's own cache. The app has a circuit breaker for it."""
+    return _make_client(address, False, conf().RETRY_REDIS_TIMEOUT)
+
+
+class BreakerClient(redis.Redis):
+    """A client of `cache` behind its circuit breaker, for Django's cache. Pipelines bypass the breaker."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        breaker = BREAKERS["cache"]
+        if not breaker.allows(time.monotonic()):
+            raise redis.ConnectionError("cache did not answer a moment ago")
+        try:
+            reply = super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            _note_failure("cache", error)
+            raise
+        breaker.succeeded()
+        return reply
 
 
 def patient_client(server: Server) -> "redis.Redis":
-    return _client(url(server), True, PATIENT_TIMEOUT_SECONDS)
+    return _make_client(server_url(server), True, PATIENT_TIMEOUT_SECONDS)
 
 
 def async_client(server: Server, *, patient: bool = False) -> "redis.asyncio.Redis":
-    """A new client for the running event loop, which fails fast unless it is patient. The caller closes it."""
+    """A new client for the running event loop. It fails fast unless it is patient. The caller closes it."""
     timeout = PATIENT_TIMEOUT_SECONDS if patient else conf().RETRY_REDIS_TIMEOUT
     client = redis.asyncio.Redis.from_url(
-        url(server), socket_timeout=timeout, socket_connect_timeout=timeout, retry=AsyncRetry(NoBackoff(), 0)
+        server_url(server), socket_timeout=timeout, socket_connect_timeout=timeout, retry=AsyncRetry(NoBackoff(), 0)
     )
     pool = client.connection_pool
-    pool.connection_class = pipelining.packing(pool.connection_class)  # type: ignore[arg-type]  # a class can be hashed
+    pool.connection_class = packing_class(pool.connection_class)  # type: ignore[arg-type]  # a class can be hashed
     return client
 
 
-def _drive(steps: Steps[Result], execute_one: Callable[[Call], Reply]) -> Result:
+def async_clients(*, patient: bool = False) -> AsyncClients:
+    """New clients of both servers for the running event loop. The caller closes them."""
+    return {"state": async_client("state", patient=patient), "cache": async_client("cache", patient=patient)}
+
+
+def count_in_window(
+    server: Server, name: str, number: int, window_seconds: int, now_seconds: float
+) -> tuple[int, float]:
+    """Adds to a count, which begins anew with each window of the clock. Raises RedisError.
+
+    Returns the count, and the seconds until the next window.
+    """
+    window = math.floor(now_seconds / window_seconds)
+    key = f"{name}:{window}"
+    with fast_client(server).pipeline(transaction=False) as pipeline:
+        pipeline.incrby(key, number)
+        pipeline.expire(key, window_seconds)  # no other window has this key
+        counted, _ = pipeline.execute()
+    return int(counted), (window + 1) * window_seconds - now_seconds
+
+
+def _drive_steps(steps: Steps[Result], execute_one: Callable[[ScriptCall], Reply]) -> Result:
     reply: Reply = None
     while True:
         try:
@@ -213,27 +370,21 @@ def _drive(steps: Steps[Result], execute_one: Callable[[Call], Reply]) -> Result
         reply = execute_one(call)
 
 
-def _execute(server_client: "redis.Redis", call: Call) -> Reply:
-    with observing.timed(f"redis.{call.server}"):
+def _execute_on(server_client: "redis.Redis", call: ScriptCall) -> Reply:
+    with metrics.time_call(f"redis.{call.server}"):
         try:
             return cast(Reply, server_client.execute_command(*call.by_digest()))  # type: ignore[no-untyped-call]
         except NoScriptError:
             return cast(Reply, server_client.execute_command(*call.by_text()))  # type: ignore[no-untyped-call]
 
 
-def _unknown(replies: Sequence[Reply]) -> list[int]:
-    """The places of calls whose script the server does not know. All others were carried out, once."""
-    return [place for place, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+def _merge_replies(replies: Sequence[Reply], places: Sequence[int], later: Sequence[Reply]) -> list[Reply]:
+    """The replies, with the later ones in the places of unknown scripts. All other calls ran, once."""
+    return list((dict(enumerate(replies)) | dict(zip(places, later, strict=True))).values())
 
 
-def _completed(replies: Sequence[Reply], places: Sequence[int], later: Sequence[Reply]) -> list[Reply]:
-    """The replies, with those that came later in their places."""
-    all_of_them = dict(enumerate(replies)) | dict(zip(places, later, strict=True))
-    return list(all_of_them.values())
-
-
-def _none_refused(replies: list[Reply]) -> list[Reply]:
-    """The replies. Raises the first that is an error."""
+def _require_no_refusal(replies: list[Reply]) -> list[Reply]:
+    """Returns the replies. Raises the first one that is an error."""
     for reply in replies:
         if isinstance(reply, RedisError):
             raise reply

@@ -1,11 +1,11 @@
-"""Celery's entry to the sweeper."""
+"""The Celery task of the sweeper."""
 
 from celery import shared_task
 
-from . import sweeping
+from . import worker
 
 
 @shared_task(name="retry.sweep", ignore_result=True)
 def sweep() -> None:
-    sweeping.sweep()
-    sweeping.age()
+    worker.sweep_claims()
+    worker.age_lanes()

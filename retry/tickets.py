@@ -1,6 +1,6 @@
-"""The ticket: what a client carries from main to the waiting instance and back.
+"""Tickets: the signed query string that a client carries to the waiting instance and back.
 
-It is signed, so that it names nothing but what this site wrote into it, and it grows old.
+The signature proves that this site wrote every field. A ticket expires.
 """
 
 import re
@@ -16,27 +16,32 @@ from .errors import TicketError
 MAX_QUERY_BYTES = 8000
 MAX_REDIRECT_CHARACTERS = 2800
 MAX_QUOTED_CHARACTERS = 6000
-"""As the ticket has it: what is no letter or digit takes three."""
+"""The length within the ticket, where all but letters and digits take three characters."""
 MAX_KEY_CHARACTERS = 500
-STATUS = "/status"
-"""Below the waiting instance's path."""
+STATUS_PATH = "/status"
+"""The path of the status address, below the waiting instance's path."""
 
-_NAMES = ("redirect", "retry_after", "key", "work", "hop", "sig")
-_OPTIONAL = ("deadline", "async")
-_SIGNED = ("redirect", "retry_after", "key", "work", "hop", *_OPTIONAL)
+_REQUIRED_NAMES = ("redirect", "retry_after", "key", "work", "hop", "sig")
+_OPTIONAL_NAMES = ("deadline", "async")
+_SIGNED_NAMES = ("redirect", "retry_after", "key", "work", "hop", *_OPTIONAL_NAMES)
 _MOMENT = re.compile(r"[0-9]{1,11}(\.[0-9]{1,3})?", re.ASCII)
-_HOP = re.compile(r"[1-9][0-9]?", re.ASCII)
-_YES = re.compile("1")
-_SIGNATURE = re.compile(r"([0-9]{1,11})\.([A-Za-z0-9_-]{20,100})", re.ASCII)
-_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f\\]")
+_PRINTABLE = r"[^\x00-\x20\x7f\\]"
+_KEY = re.compile(f"{_PRINTABLE}{{1,{MAX_KEY_CHARACTERS}}}")
+_PATTERNS = {
+    "redirect": re.compile(f"{_PRINTABLE}{{1,{MAX_REDIRECT_CHARACTERS}}}"),
+    **{"key": _KEY, "work": _KEY, "retry_after": _MOMENT, "deadline": _MOMENT},
+    "hop": re.compile(r"[1-9][0-9]?", re.ASCII),
+    "async": re.compile("1"),
+    "sig": re.compile(r"[0-9]{1,11}\.[A-Za-z0-9_-]{20,100}", re.ASCII),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """`redirect` is where the client goes back to; `retry_after`, Unix seconds, when content is expected.
+    """`redirect` is the address to return to; `retry_after`, Unix seconds, the time at which content is expected.
 
     `issued_at` is in whole Unix seconds and stays the same from hop to hop. `deadline`, Unix seconds,
-    ends the whole wait (`Prefer: wait=N`); `respond_async` has it end in a status address instead of 503.
+    ends the whole wait (`Prefer: wait=N`); with `respond_async` it ends in a status address instead of 503.
     """
 
     redirect: str
@@ -52,12 +57,12 @@ class Ticket:
         return replace(self, hop=self.hop + 1)
 
     def seconds_left(self, now: float) -> float:
-        """Until the deadline; endless without one."""
+        """The seconds until the deadline; infinite without one."""
         return inf if self.deadline is None else self.deadline - now
 
     @property
     def wait_seconds(self) -> int | None:
-        """What `Prefer: wait` said: `issued_at` has lost its fraction, the deadline has not."""
+        """The seconds of `Prefer: wait`: `issued_at` has lost its fraction, the deadline has not."""
         return None if self.deadline is None else int(self.deadline - self.issued_at)
 
 
@@ -67,46 +72,45 @@ def ticket_address(ticket: Ticket, server: str) -> str:
 
 
 def status_address(ticket: Ticket, server: str) -> str:
-    """The URL that tells how the content stands. It waits for nothing, so that it needs no deadline."""
-    return f"{server}{STATUS}?{ticket_query(replace(ticket, hop=1, deadline=None, respond_async=False))}"
+    """The URL that tells the state of the content. It never waits, so its ticket needs no deadline."""
+    return f"{server}{STATUS_PATH}?{ticket_query(replace(ticket, hop=1, deadline=None, respond_async=False))}"
 
 
 def ticket_query(ticket: Ticket) -> str:
     """The signed ticket as a query string."""
-    fields = _fields(ticket)
+    fields = _ticket_fields(ticket)
     signature = f"{ticket.issued_at}.{_signer().signature(_signed_text(fields, ticket.issued_at))}"
     return urlencode([*fields.items(), ("sig", signature)], quote_via=quote, safe="/:")
 
 
 def read_ticket(query: bytes | str, *, now: float, max_age_seconds: float, hosts: frozenset[str]) -> Ticket:
-    """Reads a query string. Raises TicketError: 400 when malformed, 403 when forged or too old.
+    """Reads a query string. Raises TicketError: 400 if malformed, 403 if forged or too old.
 
     `hosts` are the hosts that an absolute `redirect` may name besides a path on this site.
     """
-    given = _given(query)
-    signature = _SIGNATURE.fullmatch(given["sig"])
-    if not signature:
-        raise TicketError("The parameter sig is malformed.", status=400)
+    given = _parse_query(query)
+    _require_own_address(given["redirect"], hosts)
+    issued_at, _, signature = given["sig"].partition(".")
     ticket = Ticket(
-        redirect=_redirect(given["redirect"], hosts),
-        retry_after=float(_matching(_MOMENT, given, "retry_after")),
-        content_key=_key(given, "key"),
-        work_key=_key(given, "work"),
-        issued_at=int(signature[1]),
-        hop=int(_matching(_HOP, given, "hop")),
-        deadline=float(_matching(_MOMENT, given, "deadline")) if "deadline" in given else None,
-        respond_async="async" in given and bool(_matching(_YES, given, "async")),
+        redirect=given["redirect"],
+        retry_after=float(given["retry_after"]),
+        content_key=given["key"],
+        work_key=given["work"],
+        issued_at=int(issued_at),
+        hop=int(given["hop"]),
+        deadline=float(given["deadline"]) if "deadline" in given else None,
+        respond_async="async" in given,
     )
     try:
-        _signer().unsign(f"{_signed_text(given, ticket.issued_at)}:{signature[2]}")
+        _signer().unsign(f"{_signed_text(given, ticket.issued_at)}:{signature}")
     except BadSignature:
         raise TicketError("This ticket was not issued here.", status=403) from None
     if not now - max_age_seconds <= ticket.issued_at <= now + 60:
-        raise TicketError("This ticket is too old. Ask for the content again.", status=403)
+        raise TicketError("This ticket is too old. Request the content again.", status=403)
     return ticket
 
 
-def _given(query: bytes | str) -> dict[str, str]:
+def _parse_query(query: bytes | str) -> dict[str, str]:
     if len(query) > MAX_QUERY_BYTES:
         raise TicketError("The query string is too long.", status=400)
     try:
@@ -115,54 +119,44 @@ def _given(query: bytes | str) -> dict[str, str]:
     except (ValueError, UnicodeError):
         raise TicketError("The query string is malformed.", status=400) from None
     names = [name for name, _ in pairs]
-    for name in _NAMES:
-        if names.count(name) != 1:
-            how = "missing" if name not in names else "given more than once"
-            raise TicketError(f"The parameter {name} is {how}.", status=400)
-    for name in _OPTIONAL:
+    for name in (*_REQUIRED_NAMES, *_OPTIONAL_NAMES):
         if names.count(name) > 1:
             raise TicketError(f"The parameter {name} is given more than once.", status=400)
-    return dict(pairs)
+        if name not in names and name in _REQUIRED_NAMES:
+            raise TicketError(f"The parameter {name} is missing.", status=400)
+    given = dict(pairs)
+    for name, pattern in _PATTERNS.items():
+        if name in given and not pattern.fullmatch(given[name]):
+            raise _malformed(name)
+    return given
 
 
-def _matching(pattern: re.Pattern[str], given: dict[str, str], name: str) -> str:
-    if not pattern.fullmatch(given[name]):
-        raise TicketError(f"The parameter {name} is malformed.", status=400)
-    return given[name]
+def _malformed(name: str) -> TicketError:
+    return TicketError(f"The parameter {name} is malformed.", status=400)
 
 
 def is_key(value: str) -> bool:
-    """Whether a ticket can name it: printable, without blanks, not too long."""
-    return 0 < len(value) <= MAX_KEY_CHARACTERS and not _UNPRINTABLE.search(value)
-
-
-def _key(given: dict[str, str], name: str) -> str:
-    value = given[name]
-    if not is_key(value):
-        raise TicketError(f"The parameter {name} is malformed.", status=400)
-    return value
+    """Tells whether a ticket can carry the key: printable, without blanks, not too long."""
+    return _KEY.fullmatch(value) is not None
 
 
 def is_way_back(address: str) -> bool:
-    """Whether a ticket can hold the address with all that it holds besides."""
+    """Tells whether a ticket can carry the address beside its other fields."""
     return len(address) <= MAX_REDIRECT_CHARACTERS and len(quote(address, safe="")) <= MAX_QUOTED_CHARACTERS
 
 
-def _redirect(value: str, hosts: frozenset[str]) -> str:
-    if not 0 < len(value) <= MAX_REDIRECT_CHARACTERS or _UNPRINTABLE.search(value):
-        raise TicketError("The parameter redirect is malformed.", status=400)
-    if value.startswith("/") and not value.startswith("//"):
-        return value
+def _require_own_address(redirect: str, hosts: frozenset[str]) -> None:
+    if redirect.startswith("/") and not redirect.startswith("//"):
+        return
     try:
-        parts = urlsplit(value)
+        parts = urlsplit(redirect)
     except ValueError:
-        raise TicketError("The parameter redirect is malformed.", status=400) from None
+        raise _malformed("redirect") from None
     if parts.scheme not in ("http", "https") or parts.netloc not in hosts:
         raise TicketError("The parameter redirect leaves this site.", status=400)
-    return value
 
 
-def _fields(ticket: Ticket) -> dict[str, str]:
+def _ticket_fields(ticket: Ticket) -> dict[str, str]:
     fields = {
         "redirect": ticket.redirect,
         "retry_after": f"{ticket.retry_after:.3f}",
@@ -178,8 +172,8 @@ def _fields(ticket: Ticket) -> dict[str, str]:
 
 
 def _signed_text(fields: Mapping[str, str], issued_at: int) -> str:
-    """What is signed: the text of the fields, not the numbers that it stands for."""
-    return urlencode([*((name, fields[name]) for name in _SIGNED if name in fields), ("issued", issued_at)])
+    """The signed text: the fields as they are written, not their numbers."""
+    return urlencode([*((name, fields[name]) for name in _SIGNED_NAMES if name in fields), ("issued", issued_at)])
 
 
 def _signer() -> Signer:

@@ -1,4 +1,7 @@
-"""Tickets that come to a Django process: the single-process development server waits itself, main never does."""
+"""Views for tickets that reach a Django process.
+
+The development server of one process waits in them; main never waits.
+"""
 
 import asyncio
 from functools import cache
@@ -6,39 +9,36 @@ from threading import Thread
 
 from django.http import HttpRequest, HttpResponse
 
-from . import claims, connections, methods
-from . import status as statuses
+from . import claims, responses, stores
 from .conf import conf
+from .decision import look_up_content
 from .errors import StoreUnavailable
-from .instance import Instance, admit
-from .looking import Found, look
-from .replies import Reply, Request, as_response, problem
-from .tickets import Ticket
+from .instance import WaitingInstance, admit_ticket
+from .responses import ClientReply, ClientRequest, as_response, problem_reply
 
 
-@methods.read_only
+@responses.read_only
 def retry_after(request: HttpRequest) -> HttpResponse:
-    """Waits in this request's thread, unless a waiting instance runs (RETRY_INSTANCE): then nobody waits here."""
-    asked = _asked(request)
-    return as_response(_turn_away(asked) if conf().RETRY_INSTANCE else _wait(asked))
+    """Waits in this request's thread, unless a waiting instance runs (RETRY_INSTANCE): then no client waits here."""
+    asked = _read_request(request)
+    return as_response(_turn_away(asked) if conf().RETRY_INSTANCE else _wait_in_thread(asked))
 
 
-@methods.read_only
-def status(request: HttpRequest) -> HttpResponse:
-    """How the ticket's content stands. Nobody waits for that, so that main can tell as well."""
-    admitted = admit(_asked(request))
-    return as_response(admitted if isinstance(admitted, Reply) else statuses.status(admitted, _found(admitted)))
-
-
-def _found(ticket: Ticket) -> Found | StoreUnavailable:
+@responses.read_only
+def retry_status(request: HttpRequest) -> HttpResponse:
+    """Tells the state of the ticket's content. That needs no wait, so main answers it as well."""
+    ticket = admit_ticket(_read_request(request))
+    if isinstance(ticket, ClientReply):
+        return as_response(ticket)
+    steps = look_up_content(claims.look_call(ticket.work_key), ticket.content_key, with_body=False)
     try:
-        return connections.run(look(claims.looking(ticket.work_key), ticket.content_key, with_body=False))
+        return as_response(responses.status_reply(ticket, stores.run_steps(steps)))
     except StoreUnavailable as error:
-        return error
+        return as_response(responses.status_reply(ticket, error))
 
 
-def _asked(request: HttpRequest) -> Request:
-    return Request(
+def _read_request(request: HttpRequest) -> ClientRequest:
+    return ClientRequest(
         method=request.method or "GET",
         query=request.META.get("QUERY_STRING", "").encode("latin-1", "replace"),
         host=request.get_host(),
@@ -48,30 +48,30 @@ def _asked(request: HttpRequest) -> Request:
     )
 
 
-def _turn_away(asked: Request) -> Reply:
-    admitted = admit(asked)
-    if isinstance(admitted, Reply):
+def _turn_away(asked: ClientRequest) -> ClientReply:
+    admitted = admit_ticket(asked)
+    if isinstance(admitted, ClientReply):
         return admitted
-    return problem(503, "Nobody waits here. Ask for the content again.", wait_seconds=1)
+    return problem_reply(503, "No request waits here. Request the content again.", wait_seconds=1)
 
 
-def _wait(asked: Request) -> Reply:
-    loop, instance = _running()
-    reply = asyncio.run_coroutine_threadsafe(instance.answer(asked, _never), loop).result()
+def _wait_in_thread(asked: ClientRequest) -> ClientReply:
+    loop, instance = _running_instance()
+    reply = asyncio.run_coroutine_threadsafe(instance.answer(asked, _receive_never), loop).result()
     assert reply is not None  # this client cannot be seen leaving
     return reply
 
 
 @cache
-def _running() -> tuple[asyncio.AbstractEventLoop, Instance]:
+def _running_instance() -> tuple[asyncio.AbstractEventLoop, WaitingInstance]:
     loop = asyncio.new_event_loop()
     Thread(target=loop.run_forever, daemon=True, name="waiting").start()
-    return loop, asyncio.run_coroutine_threadsafe(_opened(), loop).result()
+    return loop, asyncio.run_coroutine_threadsafe(_open_instance(), loop).result()
 
 
-async def _opened() -> Instance:
-    return Instance()
+async def _open_instance() -> WaitingInstance:
+    return WaitingInstance()
 
 
-async def _never() -> None:
+async def _receive_never() -> None:
     await asyncio.Event().wait()

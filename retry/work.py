@@ -1,4 +1,7 @@
-"""What is to be prepared, and how its records are named. PURE."""
+"""Work: one piece of preparation.
+
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
+"""
 
 from dataclasses import dataclass
 
@@ -7,11 +10,11 @@ Argument = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One piece of work. Does not say which contents come out of it: several can.
+    """One piece of work. Does not name the contents that it prepares: there can be several.
 
-    `key` names the work and includes the version of the data it rests on; durations are recorded
-    under `kind`; `task(key, token, *arguments)` is the call that does it, in `lane` when somebody
-    waits for the result and in `refresh_lane` when stale content bridges the time.
+    `key` names the work and includes the version of its data; durations are recorded under `kind`;
+    `task(key, token, *arguments)` is the call that does it, in `lane` if a client waits for the result
+    and in `refresh_lane` if stale content bridges the time.
     """
 
     key: str

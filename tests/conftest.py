@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from tests import settings
-from tests.redis_servers import RedisServer
+from . import settings
+from .support.redis_servers import RedisServer
 
 # No test is timed: machines are noisy.
 hypothesis_settings.register_profile("untimed", deadline=None)
@@ -26,7 +26,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On PostgreSQL leaves out what uses no database: there it would be the same again."""
+    """On PostgreSQL leaves out tests without a database: there they would be the same again."""
     if not os.environ.get("DATABASE_URL", "").startswith("postgres"):
         return
     same = [item for item in items if not _uses_the_database(item)]
@@ -35,9 +35,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _uses_the_database(item: pytest.Item) -> bool:
-    """pytest-django lets no unit test near the database that does not say so; a flow says that it does not.
+    """pytest-django lets a unit test use the database only if it declares so; a flow declares that it does not.
 
-    A browser shows what other flows and unit tests have from either database.
+    The pages in a browser are those of other flows and unit tests, with either database.
     """
     if FLOWS in item.path.parents:
         return item.get_closest_marker("no_database") is None and item.get_closest_marker("browser") is None

@@ -6,11 +6,11 @@ import subprocess
 import sys
 import time
 
-from tests import clock
+from .support import clock
 
 SCRIPT = """
 import sys, time
-from tests import clock
+from tests.support import clock
 began, ran = time.monotonic(), clock.seconds()
 print("begun", flush=True)
 sys.stdin.readline()

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from subprocess import CalledProcessError
 
-from benchmarks import alone
-from benchmarks.figures import Figure, Note
+from ..fetch import alone
+from ..figures import Figure, Note
 
 FEEDS, ENTRIES = 2_000, 50
 
@@ -14,7 +14,9 @@ def measure() -> Iterator[Figure | Note]:
     for database in (alone.SQLITE, alone.POSTGRESQL):
         yield Note(f"{database}, {FEEDS:,} feeds with {ENTRIES} entries each:")
         try:
-            lines = alone.printed("benchmarks.combined_pages", str(FEEDS), str(ENTRIES), database=database).splitlines()
+            lines = alone.printed(
+                "benchmarks.feeds.combined_pages", str(FEEDS), str(ENTRIES), database=database
+            ).splitlines()
         except CalledProcessError as error:
             yield Note(error.stderr.strip().rpartition("\n")[2])
             continue

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.combined_pages FEEDS ENTRIES`: seconds that pages of combinations take to make.
+"""`python -m benchmarks.feeds.combined_pages FEEDS ENTRIES`: seconds that pages of combinations take to make.
 
 DATABASE_URL names an empty database, which is filled: so many feeds with so many entries each. Prints a line for
 each page: its name, the median of five times that it is made, in seconds, and its bytes.
@@ -15,13 +15,13 @@ import django
 
 django.setup(set_prefix=False)
 
-from django.core.management import call_command  # noqa: E402 - needs the apps
+from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 
-from feeds import encoding  # noqa: E402
-from feeds.composing import pages  # noqa: E402
-from feeds.composing.places import Place  # noqa: E402
+from feeds import readings  # noqa: E402
 from feeds.models import Category, Entry, Feed  # noqa: E402
+from feeds.pages import render  # noqa: E402
+from feeds.pages.query import Cursor  # noqa: E402
 
 ROUNDS = 5
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -29,7 +29,7 @@ WORD = "lorem"
 CONTENT = f"<p>{f'{WORD} ipsum dolor sit amet ' * 80}</p>"
 FEW = 20
 """Feeds of the category that has few, which publish seldom: most of what is newer is not theirs."""
-DEEP = Place(NOW - timedelta(days=150), 0)
+DEEP = Cursor(NOW - timedelta(days=150), 0)
 PAGES = {
     "all, 50 entries": "/feeds/all.atom",
     "all, 200 entries": "/feeds/all.atom?limit=200",
@@ -52,7 +52,7 @@ def main(feeds: int, entries: int) -> None:
 
 def _took(address: str) -> tuple[float, int]:
     began = time.perf_counter()
-    (page,) = pages.prepared(address).values()
+    (page,) = render.prepare_page(address).values()
     return time.perf_counter() - began, len(page.body)
 
 
@@ -103,7 +103,7 @@ def _entry(feed: Feed, mark: str, at: datetime) -> Entry:
         link=data["link"],
         text=f"{data['title']} {WORD} ipsum dolor sit amet " * 80,
         data=data,
-        size=encoding.size(data),
+        size=readings.count_json_characters(data),
         happened_at=at,
         first_seen_at=at,
         changed_at=at,

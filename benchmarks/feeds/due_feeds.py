@@ -1,8 +1,8 @@
-"""`python -m benchmarks.due_feeds FEEDS DUE`: seconds of a scan before it hands over, on a database of its own.
+"""`python -m benchmarks.feeds.due_feeds FEEDS DUE`: seconds of a scan before the handover, on its own database.
 
-DATABASE_URL names an empty one, which is filled, REDIS_URL an empty Redis. Prints two medians of five scans: of
-choosing and ordering what is due, and of all that a scan does until then. Before each, another scan of as many feeds
-has ended, and ten go on.
+DATABASE_URL names an empty database, which is filled, REDIS_URL an empty Redis. Prints two medians of five scans: of
+choosing and ordering the due feeds, and of all steps before the handover. Before each scan, another one of as many
+feeds has ended, and ten go on.
 """
 
 import sys
@@ -15,11 +15,12 @@ import django
 
 django.setup(set_prefix=False)
 
-from django.core.management import call_command  # noqa: E402 - needs the apps
+from django.core.management import call_command  # noqa: E402
 
-from feeds.gathering import bounding, due, scanning  # noqa: E402
-from feeds.keeping import scans  # noqa: E402
 from feeds.models import Feed, Scan  # noqa: E402
+from feeds.pages.work import SCAN_LANE  # noqa: E402
+from feeds.scan import due, scanner  # noqa: E402
+from resources.fetch import dispatch  # noqa: E402
 
 ROUNDS = 5
 OPEN = 10
@@ -43,24 +44,24 @@ def _begin_others(number: int) -> None:
     others = Feed.objects.filter(next_check_at__gt=NOW).values_list("pk", flat=True)[: min(number, 2_000)]
     for place in range(OPEN):
         part = list(others)[place::OPEN]
-        scan = scans.begin([], 0, NOW)
+        scan = scanner.record_scan([], 0, NOW)
         Feed.objects.filter(pk__in=part).update(scan=scan, handed_over_at=NOW)
 
 
 def _scan(number: int) -> tuple[float, float]:
     """Seconds of choosing and ordering, and of all before a feed is handed over."""
-    ended = scans.begin([], 0, NOW - timedelta(minutes=1))
+    ended = scanner.record_scan([], 0, NOW - timedelta(minutes=1))
     back = Feed.objects.filter(next_check_at__gt=NOW, handed_over_at=None).values("pk")[:number]
     Feed.objects.filter(pk__in=list(back.values_list("pk", flat=True))).update(
         scan=ended, checked_at=NOW, last_seconds=1.0
     )
     began = time.perf_counter()
-    scans.end_finished(NOW, bounding.least_seconds)
-    most, chooses = min(scanning.room(), scanning.MOST), time.perf_counter()
-    line = scanning.ordered(due.due(NOW, most))
+    scanner.end_finished_scans(NOW, scanner.bound_fetch_seconds)
+    most, chooses = min(dispatch.read_lane_room(SCAN_LANE), scanner.MAX_FEEDS_PER_SCAN), time.perf_counter()
+    line = scanner.order_feeds(due.due_feeds(NOW, most))
     ordered = time.perf_counter()
     fetches = [fetch for _, fetch in line]
-    scans.begin(fetches, bounding.least_seconds(fetches), NOW)
+    scanner.record_scan(fetches, scanner.bound_fetch_seconds(fetches), NOW)
     whole = time.perf_counter() - began
     assert len(line) == number
     assert Scan.objects.filter(ended_at=None).count() == OPEN + 1

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.telling_origin FD`: feeds that have an entry more after each `POST /next`.
+"""`python -m benchmarks.feeds.hub_origin FD`: feeds that have an entry more after each `POST /next`.
 
 Every path is a feed, at every loopback address. `GET /asked` says how often each address was asked since.
 """
@@ -21,7 +21,7 @@ ITEM = "<item><guid isPermaLink='false'>{0}</guid><title>{0}</title></item>"
 def origin() -> Iterator[int]:
     """An origin at all loopback addresses, in a process of its own: its port."""
     with socket.create_server(("0.0.0.0", 0), backlog=1024) as listening:
-        module = [sys.executable, "-m", "benchmarks.telling_origin", str(listening.fileno())]
+        module = [sys.executable, "-m", "benchmarks.feeds.hub_origin", str(listening.fileno())]
         command = ["setpriv", "--pdeathsig", "KILL", *module]
         process = subprocess.Popen(command, pass_fds=[listening.fileno()])
         try:
@@ -32,7 +32,7 @@ def origin() -> Iterator[int]:
 
 
 class Feeds:
-    """What they have, and who was asked."""
+    """Their contents, and the requests to them."""
 
     def __init__(self) -> None:
         self.entries, self.asked = 1, Counter[str]()

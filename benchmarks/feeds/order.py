@@ -1,28 +1,26 @@
-"""Orders of fetching 1,597 feeds, in simulated time: how much later than the bound each is done. Fetches nothing.
+"""Orders of fetching 1,597 feeds, in simulated time, against the lower bound. Fetches nothing.
 
-The durations are those of tests/feeds/scheduling/populations.py. Databases of up to 100,000 feeds, of which 2,000 are
-due, show what choosing and ordering them costs.
+The durations are those of tests/support/feed_populations.py. Databases of up to 100,000 feeds, of which 2,000 are due,
+show the cost of choosing and ordering them.
 """
 
 from collections.abc import Iterator
 from subprocess import CalledProcessError
 
-from benchmarks import alone
-from benchmarks.figures import Figure, Note, median
-from feeds.scheduling.batches import replay_batches
-from feeds.scheduling.bounds import bound
-from feeds.scheduling.fetches import Fetch, Gap, Limits
-from feeds.scheduling.orders import Order
-from feeds.scheduling.simulating import Replay, replay
-from tests.feeds.scheduling.populations import population
+from feeds.schedule.order import FetchOrder, GapFrom, PlannedFetch, PoolLimits, lower_bound
+from feeds.schedule.simulation import PoolReplay, replay_batches, replay_pool
+from tests.support.feed_populations import population
+
+from ..fetch import alone
+from ..figures import Figure, Note, median
 
 SEEDS = range(1, 6)
 SLOTS = 20
 LIMITS = {
-    "one at a time, 1 s between": Limits(SLOTS, 1, 1.0, Gap.END),
-    "one at a time, every 0.5 s": Limits(SLOTS, 1, 0.5),
-    "2 at a time, every 0.5 s": Limits(SLOTS, 2, 0.5),
-    "4 at a time, every 0.25 s": Limits(SLOTS, 4, 0.25),
+    "one at a time, 1 s between": PoolLimits(SLOTS, 1, 1.0, GapFrom.END),
+    "one at a time, every 0.5 s": PoolLimits(SLOTS, 1, 0.5),
+    "2 at a time, every 0.5 s": PoolLimits(SLOTS, 2, 0.5),
+    "4 at a time, every 0.25 s": PoolLimits(SLOTS, 4, 0.25),
 }
 STRICT = "one at a time, 1 s between"
 FEEDS = (100, 10_000, 100_000)
@@ -51,9 +49,9 @@ def _scans(database: str) -> Iterator[Figure]:
         yield Figure("  with all that the scan does before it hands over", whole, "s", at_most=at_most)
 
 
-def _orders(limits: Limits, *, is_bounded: bool) -> Iterator[Figure]:
+def _orders(limits: PoolLimits, *, is_bounded: bool) -> Iterator[Figure]:
     populations = [population(seed) for seed in SEEDS]
-    bounds = [bound(fetches, limits).seconds for fetches in populations]
+    bounds = [lower_bound(fetches, limits).seconds for fetches in populations]
     for name, replays in _replays(populations, limits):
         ratios = [each.makespan_seconds / least for each, least in zip(replays, bounds, strict=True)]
         most = (1.3 if "unknown" in name else 1.1) if is_bounded and name.startswith("longest") else None
@@ -61,22 +59,22 @@ def _orders(limits: Limits, *, is_bounded: bool) -> Iterator[Figure]:
         yield Figure("  mean completion", median([each.mean_completion_seconds for each in replays]), "s")
 
 
-def _replays(populations: list[list[Fetch]], limits: Limits) -> Iterator[tuple[str, list[Replay]]]:
+def _replays(populations: list[list[PlannedFetch]], limits: PoolLimits) -> Iterator[tuple[str, list[PoolReplay]]]:
     unknown = [
-        ([Fetch(each.key, each.host, 1.0) for each in fetches], {each.key: each.seconds for each in fetches})
+        ([PlannedFetch(each.key, each.host, 1.0) for each in fetches], {each.key: each.seconds for each in fetches})
         for fetches in populations
     ]
-    chain = Order.LONGEST_CHAIN
-    yield chain.value, [replay(fetches, limits, chain) for fetches in populations]
-    yield f"{chain.value}, durations unknown", [replay(alike, limits, chain, took) for alike, took in unknown]
-    for order in (Order.DECISIVE_CHAIN, Order.SHORTEST):
-        yield order.value, [replay(fetches, limits, order) for fetches in populations]
+    chain = FetchOrder.LONGEST_CHAIN
+    yield chain.value, [replay_pool(fetches, limits, chain) for fetches in populations]
+    yield f"{chain.value}, durations unknown", [replay_pool(alike, limits, chain, took) for alike, took in unknown]
+    shortest = FetchOrder.SHORTEST
+    yield shortest.value, [replay_pool(fetches, limits, shortest) for fetches in populations]
     for is_ordered, name in ((True, "batches, shortest first"), (False, "batches, as given")):
         yield name, [replay_batches(fetches, limits, is_ordered=is_ordered) for fetches in populations]
 
 
 def scanned(feeds: int, due: int, database: str = alone.SQLITE) -> tuple[float, float]:
     """Seconds that a scan takes to choose and to order, and in all before it hands over."""
-    printed = alone.printed("benchmarks.due_feeds", str(feeds), str(due), database=database)
+    printed = alone.printed("benchmarks.feeds.due_feeds", str(feeds), str(due), database=database)
     chosen, whole = map(float, printed.split())
     return chosen, whole

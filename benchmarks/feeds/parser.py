@@ -1,4 +1,4 @@
-"""Reading feeds: the corpus beside feedparser and fastfeedparser, and what large and hostile ones cost at most.
+"""Reading feeds: the corpus beside feedparser and fastfeedparser, and the highest cost of large and hostile feeds.
 
 Times are of the CPU. fastfeedparser sanitises nothing, the other two do.
 """
@@ -16,11 +16,12 @@ from typing import Any
 import fastfeedparser
 import feedparser
 
-from benchmarks.figures import Figure, Note
 from feeds.errors import ParseError
-from feeds.parsing import reading, sanitising
-from feeds.parsing.limits import Limits
-from tests.feeds.parsing import corpus
+from feeds.parser import markup, reader
+from feeds.parser.documents import FeedLimits
+from tests.support import feed_corpus
+
+from ..figures import Figure, Note
 
 NOW = datetime(2021, 7, 1, tzinfo=UTC)
 URL = "https://feeds.example.org/feed"
@@ -48,11 +49,11 @@ def _apart(call: Callable[[str, Path], Any], name: str, file: Path) -> Any:
 
 
 def _corpus() -> Iterator[Figure | Note]:
-    names = corpus.XML_NAMES
-    tree = [name for name in names if corpus.parsed(name).reader == "tree"]
-    ours = _rate(corpus.parsed, names)
+    names = feed_corpus.XML_NAMES
+    tree = [name for name in names if feed_corpus.parsed(name).reader == "tree"]
+    ours = _rate(feed_corpus.parsed, names)
     yield Figure("feeds of the corpus read a second", ours)
-    yield Figure("the same, those that the fast reader reads", _rate(corpus.parsed, tree))
+    yield Figure("the same, those that the fast reader reads", _rate(feed_corpus.parsed, tree))
     yield Figure("the same by feedparser", theirs := _rate(_by_feedparser, names))
     yield Figure("the same by fastfeedparser", _rate(_by_fastfeedparser, names))
     yield Figure("ours ÷ feedparser", ours / theirs, at_least=1)
@@ -65,7 +66,7 @@ def _blog() -> Iterator[Figure | Note]:
     """A blog of the usual size: 20 entries of 6 KB."""
     text = '<p>Hello <a href="https://x.example/">there</a>, a <b>text</b> of some length &amp;amp; more.</p>' * 70
     blog = _feed(20, text)
-    ours = _rate(lambda _: reading.parse(blog, "", URL, NOW), [""])
+    ours = _rate(lambda _: reader.parse_feed(blog, "", URL, NOW), [""])
     theirs = _rate(lambda _: feedparser.parse(BytesIO(blog)), [""])
     yield Figure(f"a blog of {len(blog) / 1e3:.0f} KB, times a second", ours)
     yield Figure("the same by feedparser", theirs)
@@ -84,19 +85,21 @@ def _rate(parse: Parse, names: list[str]) -> float:
 
 
 def _by_feedparser(name: str) -> Any:
-    return feedparser.parse(BytesIO(corpus.data(name)), response_headers={"content-type": corpus.content_type(name)})
+    return feedparser.parse(
+        BytesIO(feed_corpus.data(name)), response_headers={"content-type": feed_corpus.content_type(name)}
+    )
 
 
 def _by_fastfeedparser(name: str) -> Any:
     try:
-        return fastfeedparser.parse(corpus.data(name))
+        return fastfeedparser.parse(feed_corpus.data(name))
     except ValueError:
         return None
 
 
 def _misread(name: str) -> bool:
-    """Whether titles, absolute links, number of entries or authors are others than ours, which feedparser confirms."""
-    ours, theirs = corpus.parsed(name), _by_fastfeedparser(name)
+    """Tells whether titles, absolute links, number of entries or authors differ from ours and feedparser's."""
+    ours, theirs = feed_corpus.parsed(name), _by_fastfeedparser(name)
     if theirs is None or ours.found != len(theirs["entries"]):
         return True
     pairs = [(ours.feed.title, theirs["feed"])] + [
@@ -111,7 +114,7 @@ def _misread(name: str) -> bool:
 
 
 def _plain(title: str) -> str:
-    return sanitising.text_of(title) if sanitising.is_markup(title) else sanitising.one_line(title)
+    return markup.html_to_text(title) if markup.is_markup(title) else markup.to_one_line(title)
 
 
 def _feed(number: int, text: str, before: str = "") -> bytes:
@@ -135,17 +138,20 @@ def _quadratic() -> bytes:
 
 
 PARAGRAPH = "<p>Hello <b>there</b>, how are you?</p>"
-LIFTED = Limits(bytes=100_000_000)
-LARGE: dict[str, tuple[Callable[[], bytes], Limits]] = {
+LIFTED = FeedLimits(bytes=100_000_000)
+LARGE: dict[str, tuple[Callable[[], bytes], FeedLimits]] = {
     "53 MB, the limit lifted": (lambda: _feed(10_000, PARAGRAPH * 135), LIFTED),
-    "24 MB": (lambda: _feed(4_500, PARAGRAPH * 135), Limits()),
-    "24 MB, not well-formed": (lambda: _feed(4_500, PARAGRAPH * 135, "<br>"), Limits()),
-    "100,000 entries": (lambda: _feed(100_000, "x"), Limits()),
-    "100,000 entries, not well-formed": (lambda: _feed(100_000, "x").replace(b"<channel>", b"<channel><br>"), Limits()),
-    "billion laughs": (_laughs, Limits()),
-    "quadratic blow-up": (_quadratic, Limits()),
-    "1,000,000 elements deep": (lambda: b'<rss version="2.0"><channel>' + b"<a>" * 1_000_000, Limits()),
-    "1,000 entries of hostile markup": (lambda: _feed(1_000, "<p>" + "<b id=x>" * 99 + "<p>x" * 99), Limits()),
+    "24 MB": (lambda: _feed(4_500, PARAGRAPH * 135), FeedLimits()),
+    "24 MB, not well-formed": (lambda: _feed(4_500, PARAGRAPH * 135, "<br>"), FeedLimits()),
+    "100,000 entries": (lambda: _feed(100_000, "x"), FeedLimits()),
+    "100,000 entries, not well-formed": (
+        lambda: _feed(100_000, "x").replace(b"<channel>", b"<channel><br>"),
+        FeedLimits(),
+    ),
+    "billion laughs": (_laughs, FeedLimits()),
+    "quadratic blow-up": (_quadratic, FeedLimits()),
+    "1,000,000 elements deep": (lambda: b'<rss version="2.0"><channel>' + b"<a>" * 1_000_000, FeedLimits()),
+    "1,000 entries of hostile markup": (lambda: _feed(1_000, "<p>" + "<b id=x>" * 99 + "<p>x" * 99), FeedLimits()),
 }
 
 
@@ -154,12 +160,12 @@ def _write(name: str, file: Path) -> None:
 
 
 def _cost(name: str, file: Path) -> tuple[float, float, str]:
-    """Seconds of CPU, megabytes, and what came of it."""
+    """Seconds of CPU, megabytes, and the result."""
     data, limits = file.read_bytes(), LARGE[name][1]
     Path("/proc/self/clear_refs").write_text("5")  # the peak of memory begins anew
     before, began = _kilobytes("VmRSS"), process_time()
     try:
-        feed = reading.parse(data, "application/xml", URL, NOW, limits)
+        feed = reader.parse_feed(data, "application/xml", URL, NOW, limits)
         said = f"{feed.reader}; of {feed.found:,} entries {len(feed.entries):,}"
     except ParseError as refused:
         said = str(refused)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.pinging HOST`: pings a site as clouds do, in a process of its own.
+"""`python -m benchmarks.feeds.pinger HOST`: pings a site as clouds do, in a process of its own.
 
 Each line of its input is JSON: URLs of feeds by their tokens, how many pings in all, over how many connections, spread
 over how many seconds. Each line of its output has the moment of the first, in Unix seconds, how often there was which
@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import uvloop
 
-from benchmarks.figures import median, percentile
+from ..figures import median, percentile
 
 FORM = "application/x-www-form-urlencoded"
 HEAD = f"POST /rsscloud/{{}} HTTP/1.1\r\nHost: {{}}\r\nContent-Type: {FORM}\r\nContent-Length: {{}}\r\n\r\n"

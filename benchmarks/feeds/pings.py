@@ -1,4 +1,4 @@
-"""Pings of clouds: many in one instant, very many for one feed, and how soon what they tell of is served."""
+"""Pings of clouds: many in one instant, very many for one feed, and the time from a ping to fresh output."""
 
 import json
 import random
@@ -10,13 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.feeding import SiteProcess
-from benchmarks.figures import Figure, Note, median, percentile
-from benchmarks.running import run
-from benchmarks.steady import ask_steadily
-from benchmarks.telling_origin import origin
-from benchmarks.tiles import painted_tile
-from tests.flows.stack import Stack, eventually
+from tests.support.stack import Stack, eventually
+
+from ..figures import Figure, Note, median, percentile
+from ..load.steady import ask_steadily
+from ..mirror.feeder import SiteProcess
+from ..site import run
+from ..tiles.tile_requests import painted_tile
+from .hub_origin import origin
 
 FEEDS = 250
 HERD, HERDING, HERD_SECONDS = 10_000, 50, 4.0
@@ -34,8 +35,8 @@ def measure() -> Iterator[Figure | Note]:
     with (
         Stack(**SETTINGS) as stack,
         origin() as port,
-        SiteProcess(stack, "benchmarks.pinged_feeds") as rows,
-        SiteProcess(stack, "benchmarks.pinging", stack.host) as cloud,
+        SiteProcess(stack, "benchmarks.feeds.pinged_feeds") as rows,
+        SiteProcess(stack, "benchmarks.feeds.pinger", stack.host) as cloud,
     ):
         feeds = [PingedFeed(*each) for each in rows.tell([FEEDS, port])]
         site = Site(stack, f"http://127.0.0.1:{port}", rows, cloud, painted_tile(stack))
@@ -75,19 +76,19 @@ class Site:
             self.entries += 1
 
     def asked(self) -> dict[str, int]:
-        """How often the feeds were asked for since, by host."""
+        """The number of requests for the feeds since then, by host."""
         with urllib.request.urlopen(f"{self.origin}/asked", timeout=10) as answer:
             found: dict[str, int] = json.load(answer)
             return found
 
     def beside(self, feeds: list[PingedFeed], pings: int, connections: int, spread: float = 0.0) -> tuple[float, Any]:
-        """p99 of a cached tile while they are pinged, in seconds, and what the cloud says of it."""
+        """p99 of a cached tile while they are pinged, in seconds, and the cloud's report of it."""
         with ThreadPoolExecutor(1) as pool:
             told = pool.submit(self.ping, feeds, pings, connections, spread)
             return self.p99(), told.result()
 
     def beside_flags(self) -> float:
-        """The same while all feeds are fetched, and nobody has pinged."""
+        """p99 of a cached tile while all feeds are fetched without pings."""
         with ThreadPoolExecutor(1) as pool:
             told = pool.submit(self.rows.tell, "flag")
             beside = self.p99()
@@ -102,7 +103,7 @@ class Site:
         return percentile([one.seconds for one in timed], 0.99)
 
     def in_main(self) -> tuple[float, float]:
-        """How many requests main has answered, and how many of them within 50 ms."""
+        """The numbers of requests that main has answered, in all and within 50 ms."""
         metric = self.stack.metric
         return metric("tarry_request_seconds_count"), metric("tarry_request_seconds_bucket", le="0.05")
 
@@ -162,7 +163,7 @@ def of_one(site: Site, feed: PingedFeed) -> Iterator[Figure | Note]:
 
 
 def served(site: Site, feeds: list[PingedFeed]) -> Iterator[Figure | Note]:
-    """How soon somebody sees what is new who looks again and again."""
+    """The time until a client that asks again and again sees new content."""
     found = [_seen(site, feed) for feed in feeds]
     yield Figure("ping to fresh output, looked at all the time, median", median(found), "s", at_most=5)
     yield Figure("ping to fresh output, at the most", max(found), "s")

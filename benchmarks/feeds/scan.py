@@ -1,4 +1,4 @@
-"""1,597 feeds at 1,192 hosts with a limit that nobody tells: how long a scan takes, and what it does to others."""
+"""1,597 feeds at 1,192 hosts with secret limits: the duration of a scan, and its effect on cached answers."""
 
 import tempfile
 import time
@@ -7,17 +7,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from benchmarks import publishing
-from benchmarks.feeding import SiteProcess
-from benchmarks.figures import Figure, Note, median, percentile
-from benchmarks.peers import feeds as feed_peers
-from benchmarks.publishing import Asked, Publishing
-from benchmarks.running import run
-from benchmarks.steady import ask_steadily
-from feeds.scheduling.bounds import Bound, bound
-from feeds.scheduling.fetches import Fetch, Limits
-from tests.feeds.scheduling.populations import population
-from tests.flows.stack import Stack
+from feeds.schedule.order import PlannedFetch, PoolLimits, TimeBound, lower_bound
+from tests.support.feed_populations import population
+from tests.support.stack import Stack
+
+from ..fetch import publication
+from ..fetch.publication import Asked, Publishing
+from ..figures import Figure, Note, median, percentile
+from ..load.steady import ask_steadily
+from ..mirror.feeder import SiteProcess
+from ..peers import feeds as peers_feeds
+from ..site import run
 
 SLOTS = 20
 SITE = {"FETCH_SLOTS": str(SLOTS), "FEEDS_SCAN_SECONDS": "60"}
@@ -33,11 +33,11 @@ REFUSED, RATIO_FIRST, RATIO, P99_RATIO = 0.01, 1.3, 1.1, 1.5
 
 @dataclass(slots=True)
 class Run:
-    """One scan of all feeds: how long until the last was stored, and on average; who asked meanwhile."""
+    """One scan of all feeds: seconds until the last was stored, and on average; requests meanwhile."""
 
     makespan_seconds: float
     mean_seconds: float
-    bound: Bound
+    bound: TimeBound
     empty: int
     failed: int
     asked: Sequence[Asked]
@@ -52,12 +52,12 @@ class Run:
 
 
 def measure() -> Iterator[Figure | Note]:
-    """About twelve minutes, of which others have eight at the most."""
+    """Takes about twelve minutes; the others take eight of them at the most."""
     feeds = [replace(each, seconds=min(each.seconds, SLOWEST_SECONDS)) for each in population()]
     with ExitStack() as parts:
         folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="tarry-bench-")))
         with ExitStack() as site:
-            hosts = site.enter_context(publishing.running(folder / "asked", feeds))
+            hosts = site.enter_context(publication.running(folder / "asked", feeds))
             scanned = Scanned(site, hosts, feeds, folder)
             idle = scanned.idle()
             first = scanned.run()
@@ -75,7 +75,7 @@ def measure() -> Iterator[Figure | Note]:
         yield Figure(
             "p99 of a cached feed during the scans ÷ idle, medians", median(during) / median(idle), at_most=P99_RATIO
         )
-        yield from feed_peers.compare(feeds, folder, again.makespan_seconds)
+        yield from peers_feeds.compare(feeds, folder, again.makespan_seconds)
 
 
 def _figures(name: str, found: Run, most: float) -> Iterator[Figure | Note]:
@@ -88,13 +88,13 @@ def _figures(name: str, found: Run, most: float) -> Iterator[Figure | Note]:
 class Scanned:
     """A site with these feeds, and some others that are cached. It ends with `site`."""
 
-    def __init__(self, site: ExitStack, hosts: Publishing, feeds: Sequence[Fetch], folder: Path) -> None:
+    def __init__(self, site: ExitStack, hosts: Publishing, feeds: Sequence[PlannedFetch], folder: Path) -> None:
         self._hosts = hosts
         self._feeds = feeds
         self._stack = site.enter_context(Stack(**SITE))
-        self._process = site.enter_context(SiteProcess(self._stack, "benchmarks.scanned"))
-        known = [Fetch(str(number), f"cached{number}", CACHED_SECONDS) for number in range(CACHED)]
-        others = site.enter_context(publishing.running(folder / "cached", known))
+        self._process = site.enter_context(SiteProcess(self._stack, "benchmarks.feeds.scan_runs"))
+        known = [PlannedFetch(str(number), f"cached{number}", CACHED_SECONDS) for number in range(CACHED)]
+        others = site.enter_context(publication.running(folder / "cached", known))
         self._pages = [f"/feeds/{slug}.atom" for slug in self._process.tell(["add", others.urls, "cached"])]
         self._wait("cached", self._process.tell(["make_due", "cached"]))
         self._process.tell(["add", hosts.urls, "scanned"])
@@ -106,7 +106,7 @@ class Scanned:
         began = self._process.tell(["make_due", "scanned"])
         p99s = self._wait("scanned", began)
         ended = self._process.tell(["ended", "scanned"])
-        least = bound(*self._bounded(before, self._process.tell(["limits", self._hosts.urls])))
+        least = lower_bound(*self._bounded(before, self._process.tell(["limits", self._hosts.urls])))
         asked = self._hosts.asked(began)
         took, mean = ended["last"] - began, ended["mean"] - began
         return Run(took, mean, least, ended["empty"], ended["failed"], asked, p99s)
@@ -116,7 +116,7 @@ class Scanned:
         return [self.p99() for _ in range(IDLE_ROUNDS)]
 
     def p99(self) -> float:
-        """Of a cached feed, at a constant rate."""
+        """p99 of a cached feed, at a constant rate."""
         paths = [self._pages[number % CACHED] for number in range(REQUESTS)]
         timed = run(ask_steadily(self._stack.host, paths, rate=RATE, connections=CONNECTIONS))
         if any(one.visit.status != 200 for one in timed):
@@ -133,13 +133,15 @@ class Scanned:
                 p99s.append(self.p99())
         return p99s
 
-    def _bounded(self, *limits: Mapping[str, Sequence[float]]) -> tuple[Sequence[Fetch], Limits, Mapping[str, Limits]]:
+    def _bounded(
+        self, *limits: Mapping[str, Sequence[float]]
+    ) -> tuple[Sequence[PlannedFetch], PoolLimits, Mapping[str, PoolLimits]]:
         """The feeds, with the limits of each host: the widest that were in force, before or after."""
         fetches = [
             replace(each, host=url.split("/")[2]) for each, url in zip(self._feeds, self._hosts.urls, strict=True)
         ]
         known = {
-            host: Limits(SLOTS, int(max(each[host][0] for each in limits)), min(each[host][1] for each in limits))
+            host: PoolLimits(SLOTS, int(max(each[host][0] for each in limits)), min(each[host][1] for each in limits))
             for host in limits[0]
         }
-        return fetches, Limits(SLOTS), known
+        return fetches, PoolLimits(SLOTS), known

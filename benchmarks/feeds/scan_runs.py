@@ -1,6 +1,6 @@
-"""`python -m benchmarks.scanned`: feeds of a site, in its environment: put there, made due, looked at.
+"""`python -m benchmarks.feeds.scan_runs`: creates feeds of a site, makes them due, reads them, in its environment.
 
-Each line of its input is JSON, a name of a function here and its arguments; each line of its output what that says.
+Each line of its input is JSON, a name of a function here and its arguments; each line of its output is the result.
 Moments are Unix seconds.
 """
 
@@ -14,14 +14,14 @@ import django
 
 django.setup(set_prefix=False)
 
-from django.db.models import Max  # noqa: E402 - needs the apps
+from django.db.models import Max  # noqa: E402
 
-from feeds.keeping import flagging  # noqa: E402
+from feeds import feed_rows  # noqa: E402
 from feeds.models import Entry, Feed  # noqa: E402
-from project import celery  # noqa: E402, F401  scans are asked for at its broker
-from resources.fetching.addressing.scopes import scopes  # noqa: E402
-from resources.fetching.queues import domains, frontier, tuning  # noqa: E402
-from retry import connections  # noqa: E402
+from project import celery  # noqa: E402, F401
+from resources.fetch.frontier import explain, queue  # noqa: E402
+from resources.fetch.http.limit_scopes import url_scopes  # noqa: E402
+from retry import stores  # noqa: E402
 
 
 def add(urls: Sequence[str], name: str) -> list[str]:
@@ -32,7 +32,7 @@ def add(urls: Sequence[str], name: str) -> list[str]:
             slug=f"{name}-{number}",
             url=url,
             key_digest=sha256(url.encode()).hexdigest(),
-            host=scopes(url).host,
+            host=url_scopes(url).host,
             next_check_at=later,
         )
         for number, url in enumerate(urls)
@@ -45,18 +45,18 @@ def make_due(name: str) -> float:
     """Has all of them fetched, as if their time had come; when that was."""
     now = datetime.now(UTC)
     Feed.objects.filter(slug__startswith=f"{name}-").update(next_check_at=now)
-    flagging.ask_for_scan()
+    feed_rows.ask_for_scan()
     return now.timestamp()
 
 
 def left(name: str, since: float) -> int:
-    """How many have not come back since."""
+    """The number of feeds that have not come back since then."""
     began = datetime.fromtimestamp(since, UTC)
     return Feed.objects.filter(slug__startswith=f"{name}-").exclude(checked_at__gte=began).count()
 
 
 def ended(name: str) -> dict[str, float]:
-    """When the last of them was stored, and when they were on average; how many have no entries, or failed."""
+    """The time when the last of them was stored, and the mean time; the numbers without entries, and failed."""
     feeds = Feed.objects.filter(slug__startswith=f"{name}-")
     known = Entry.objects.values("feed")
     took = feeds.aggregate(last=Max("checked_at"))
@@ -71,11 +71,11 @@ def ended(name: str) -> dict[str, float]:
 
 def limits(urls: Sequence[str]) -> dict[str, list[float]]:
     """By host, how many may be in flight there and the seconds of the gap, as they are now."""
-    hosts = sorted({scopes(url).host for url in urls})
-    now_ms, records = connections.run(frontier.look_at_all(hosts))
+    hosts = sorted({url_scopes(url).host for url in urls})
+    now_ms, records = stores.run_steps(queue.read_domain_records(hosts))
     found = {}
     for host, record in zip(hosts, records, strict=True):
-        stands = domains.read(host, now_ms, record, tuning.politeness())
+        stands = explain.parse_domain(host, now_ms, record, queue.configured_politeness())
         found[host] = [stands.most_in_flight, stands.gap_seconds]
     return found
 

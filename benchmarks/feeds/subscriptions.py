@@ -1,12 +1,12 @@
-"""Feeds of a site under load: subscribed to at once, and a page of entries that main composes for each who asks."""
+"""Feeds of a site under load: subscribed to at once, and a page of entries that main composes for each request."""
 
 from collections.abc import Sequence
 from uuid import uuid4
 
 import requests
 
-from tests.flows import feed_server
-from tests.flows.stack import Stack, eventually
+from tests.support import feed_server
+from tests.support.stack import Stack, eventually
 
 ENTRIES = 200
 FETCHED_SECONDS = 60

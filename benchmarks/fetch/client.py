@@ -1,4 +1,4 @@
-"""What the client costs: pages a second from a fast origin, against aiohttp doing nothing but read them."""
+"""The cost of the client: pages a second from a fast origin, against aiohttp that only reads them."""
 
 import asyncio
 import itertools
@@ -11,14 +11,14 @@ from pathlib import Path
 
 import aiohttp
 
-from benchmarks import fast_origin
-from benchmarks.figures import Figure, Note, median
-from benchmarks.running import run
-from resources.fetching.addressing.addresses import guard
-from resources.fetching.outcomes import Fetched
-from resources.fetching.requests import Fetch
-from resources.fetching.transport.client import Client
-from resources.fetching.transport.policy import Policy
+from resources.fetch.http.allowed_ips import build_guard
+from resources.fetch.http.client import FetchClient
+from resources.fetch.http.deadlines import FetchPolicy
+from resources.fetch.http.messages import Fetched, FetchRequest
+
+from ..figures import Figure, Note, median
+from ..site import run
+from . import fast_origin
 
 PAGES, PAGE_BYTES = 500, 10_000
 AT_ONCE = 50
@@ -83,11 +83,11 @@ async def _round(ask: Ask) -> Round:
 async def _both(host: str, directory: Path) -> AsyncIterator[tuple[Ask, Ask]]:
     url = f"http://{host}/pages/"
     numbers = itertools.count()
-    policy = Policy(guard([80], [host]), "Tarry (benchmark)", directory)
-    async with Client(policy) as client, aiohttp.ClientSession() as session:
+    policy = FetchPolicy(build_guard([80], [host]), "Tarry (benchmark)", directory)
+    async with FetchClient(policy) as client, aiohttp.ClientSession() as session:
 
         async def ours() -> bool:
-            outcome = await client.fetch(Fetch(f"{url}{next(numbers)}"))
+            outcome = await client.fetch(FetchRequest(f"{url}{next(numbers)}"))
             return isinstance(outcome, Fetched) and outcome.body.size == PAGE_BYTES
 
         async def bare() -> bool:

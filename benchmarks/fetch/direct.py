@@ -1,4 +1,4 @@
-"""`python -m benchmarks.direct`: calls the slow content's preparer, without the site.
+"""`python -m benchmarks.fetch.direct`: calls the slow content's preparer, without the site.
 
 Each line of its input is a number of seconds to prepare for; each line of its output, how many it took.
 """
@@ -11,7 +11,7 @@ import django
 
 django.setup(set_prefix=False)
 
-from tests.flows.slow.tasks import make  # noqa: E402 - needs the apps
+from tests.flows.slow.tasks import make  # noqa: E402
 from tests.flows.slow.wishes import Wish  # noqa: E402
 
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.fast_origin BYTES FD...`: answers whatever it is asked with so many bytes, at those sockets."""
+"""`python -m benchmarks.fetch.fast_origin BYTES FD...`: answers each request with so many bytes, at those sockets."""
 
 import asyncio
 import socket
@@ -33,7 +33,7 @@ def origins(size: int, addresses: Sequence[str] = ("127.0.0.1",)) -> Iterator[li
     with ExitStack() as sockets:
         listening = [sockets.enter_context(socket.create_server((address, 0), backlog=1024)) for address in addresses]
         files = [one.fileno() for one in listening]
-        command = [sys.executable, "-m", "benchmarks.fast_origin", str(size), *map(str, files)]
+        command = [sys.executable, "-m", "benchmarks.fetch.fast_origin", str(size), *map(str, files)]
         process = subprocess.Popen(command, pass_fds=files)
         try:
             yield [f"{host}:{port}" for host, port in (one.getsockname() for one in listening)]

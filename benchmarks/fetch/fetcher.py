@@ -1,5 +1,6 @@
-"""What a whole fetcher costs: pages a second from claim to content, against a plain loop of aiohttp that does the same
-work, and against one that only reads the pages.
+"""The cost of a whole fetcher: pages a second from claim to content, against a plain loop of aiohttp.
+
+One loop does the same work, another only reads the pages.
 """
 
 import asyncio
@@ -11,12 +12,13 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from benchmarks import fast_origin
-from benchmarks.feeding import Feeder, SiteProcess
-from benchmarks.figures import Figure, Note, median
-from benchmarks.processes import cpu_seconds
-from benchmarks.running import run
-from tests.flows.stack import Stack, eventually
+from tests.support.stack import Stack, eventually
+
+from ..figures import Figure, Note, median
+from ..machine import cpu_seconds
+from ..mirror.feeder import Feeder, SiteProcess
+from ..site import run
+from . import fast_origin
 
 PAGES, PAGE_BYTES = 2_000, 10_000
 DOMAINS = 100
@@ -68,7 +70,7 @@ def measure() -> Iterator[Figure | Note]:
 
 
 class Pages:
-    """What is asked for, each time other pages; nothing of the time before is left in the cache."""
+    """The requested pages, each time other ones; the cache has nothing left of the time before."""
 
     def __init__(self, stack: Stack, hosts: Sequence[str]) -> None:
         self.stack = stack

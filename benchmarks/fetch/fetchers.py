@@ -1,6 +1,6 @@
-"""Three fetchers, one of which is killed every few seconds, and 24 domains with limits that nobody tells.
+"""Three fetchers, of which one is killed every few seconds, and 24 domains with secret limits.
 
-What the origins saw is judged, nothing else.
+All figures come from the origins' log.
 """
 
 import tempfile
@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from itertools import count, cycle, islice
 from pathlib import Path
 
-from benchmarks.feeding import Feeder
-from benchmarks.figures import Figure, Note, median
-from tests.flows.fetchers import FurtherFetcher
-from tests.flows.stack import Stack, eventually
 from tests.hostile import secret_origins
 from tests.hostile.secret_origins import Asked, SecretOrigins
+from tests.support.fetcher_processes import FurtherFetcher
+from tests.support.stack import Stack, eventually
+
+from ..figures import Figure, Note, median
+from ..mirror.feeder import Feeder
 
 DOMAINS = 24
 SLOWEST, FASTEST = 1.0, 40.0
@@ -48,7 +49,7 @@ UNREAD_SECONDS = 0.25
 
 
 def limits() -> list[dict[str, float]]:
-    """Rates from 1 to 40 a second, latencies of 20 to 100 ms, and what else origins do."""
+    """Rates from 1 to 40 a second, latencies of 20 to 100 ms, and other habits of origins."""
     rates = [SLOWEST * (FASTEST / SLOWEST) ** (place / (DOMAINS - 1)) for place in range(DOMAINS)]
     found = [
         {"rate": round(rate, 2), "latency": latency}
@@ -63,7 +64,7 @@ def limits() -> list[dict[str, float]]:
 
 @dataclass(slots=True)
 class Run:
-    """What happened beside the origins' log. Times are Unix seconds."""
+    """The events beside the origins' log. Times are Unix seconds."""
 
     began: float = 0.0
     doubled: float = 0.0
@@ -142,7 +143,7 @@ def _politeness(seen: Sequence[Asked], run: Run) -> Iterator[Figure | Note]:
 
 
 def _unexcused(seen: Sequence[Asked], run: Run) -> int:
-    """Requests that came too early although no kill can have kept what the origin had asked for from the others."""
+    """Requests that came too early although no kill can have hidden the origin's answer from the other fetchers."""
     found, refused_at = 0, defaultdict[int, list[float]](list)
     for one in seen:  # by time
         if not one.served:
@@ -154,7 +155,7 @@ def _unexcused(seen: Sequence[Asked], run: Run) -> int:
 
 
 def _was_killed(run: Run, start: float, end: float) -> bool:
-    """Whether a fetcher may have been killed between the two moments."""
+    """Tells whether a fetcher may have been killed between the two moments."""
     return any(start <= after and before <= end for before, after in run.kills)
 
 

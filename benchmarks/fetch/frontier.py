@@ -12,16 +12,17 @@ from unittest.mock import patch
 
 from django.conf import settings
 
-from benchmarks.figures import Figure, Note
-from resources.fetching.queues import calling, frontier
-from resources.fetching.queues.frontier import End
-from resources.fetching.queues.jobs import Claimed, Job, Lane, Report, Verdict, Wish
-from resources.fetching.queues.politeness import Politeness
-from retry import claims, connections, standings
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import ClaimedJob, FetchJob, FetchLane, RateVerdict, RequestReport, Waiter
+from resources.fetch.frontier.politeness import Politeness
+from resources.fetch.frontier.queue import EndJob
+from retry import claim_state, claims, stores
 from retry.conf import conf
 from retry.scripts import Reply
 from retry.work import Work
-from tests.redis_servers import RedisServer
+from tests.support.redis_servers import RedisServer
+
+from ..figures import Figure, Note
 
 DOMAINS = (10, 1_000, 100_000)
 SECONDS = 5
@@ -30,10 +31,10 @@ DUE_A_SECOND = 20_000
 GROWTH = round(log(DOMAINS[-1]) / log(DOMAINS[1]), 2)
 """Logarithmic at worst."""
 MOST_CLAIMS = 32
-ROOMS: dict[Lane, int] = {"fast": 100, "slow": 50}
+ROOMS: dict[FetchLane, int] = {"fast": 100, "slow": 50}
 """As a fetcher's engine claims when all its places are free."""
 LANE = "bench"
-OK = Report(Verdict.OK, latency_seconds=0.01, status="200")
+OK = RequestReport(RateVerdict.OK, latency_seconds=0.01, status="200")
 QUEUED_DOMAINS = 10_000
 KILOBYTE = 1024
 AT_ONCE = 500
@@ -64,7 +65,7 @@ def measure() -> Iterator[Figure | Note]:
 
 def _memory(server: RedisServer) -> Figure:
     before = _used(server)
-    with patch.object(calling, "politeness", lambda: _politeness(0.5)):
+    with patch.object(queue, "configured_politeness", lambda: _politeness(0.5)):
         for hosts in _hosts(QUEUED_DOMAINS, QUEUED_DOMAINS):
             _enqueue(_job(_work(host), 0) for host in hosts)
     each = (_used(server) - before) / QUEUED_DOMAINS / KILOBYTE
@@ -74,7 +75,7 @@ def _memory(server: RedisServer) -> Figure:
 
 def _pace(server: RedisServer, domains: int) -> Pace:
     server.client.flushall()
-    with patch.object(calling, "politeness", lambda: _politeness(domains / DUE_A_SECOND)):
+    with patch.object(queue, "configured_politeness", lambda: _politeness(domains / DUE_A_SECOND)):
         for hosts in _hosts(max(domains, 2_000), domains):
             _want(hosts)
         server.client.config_resetstat()
@@ -88,17 +89,17 @@ def _pace(server: RedisServer, domains: int) -> Pace:
 
 def _politeness(delay: float) -> Politeness:
     """A gap that no success makes shorter, and room for all."""
-    return Politeness(delay=delay, least_delay=delay, backlog=1_000_000, domain_backlog=1_000_000)
+    return Politeness(delay_seconds=delay, least_delay_seconds=delay, backlog=1_000_000, domain_backlog=1_000_000)
 
 
 def _some_jobs() -> int:
-    """Claims what is due, ends it with its works, and wants another in the place of each. How many there were."""
-    found = connections.run(frontier.claim_some("bench", "bench", MOST_CLAIMS, ROOMS, claims.starting_terms()))
-    held = [one for one in found if isinstance(one, Claimed)]
+    """Claims due jobs, ends them with their works, and enqueues another in the place of each. Returns their number."""
+    found = stores.run_steps(queue.claim_jobs("bench", "bench", MOST_CLAIMS, ROOMS, claims.start_terms()))
+    held = [one for one in found if isinstance(one, ClaimedJob)]
     for job in held:
-        [wish] = job.wishes
-        stored = claims.stored(wish.id, wish.order, 0.01)
-        ended, _ = connections.run(frontier.report_and_finish(job, "bench", OK, End(job.version), stored))
+        [waiter] = job.waiters
+        stored = claims.stored_end(waiter.id, waiter.token, 0.01)
+        ended, _ = stores.run_steps(queue.report_and_finish_work(job, "bench", OK, EndJob(job.version), stored))
         assert ended
         _want([job.host])
     return len(held)
@@ -108,9 +109,9 @@ _numbers = itertools.count()
 
 
 def _want(hosts: Sequence[str]) -> None:
-    """As main does for clients: claims to works of these hosts, and their jobs."""
+    """Claims works of these hosts and enqueues their jobs, as main does for clients."""
     works = [_work(host) for host in hosts]
-    replies = connections.execute_all_patiently("state", [claims.beginning(work, refresh=False) for work in works])
+    replies = stores.execute_all_patiently("state", [claims.begin_call(work, refresh=False) for work in works])
     _enqueue(_job(work, _token(reply)) for work, reply in zip(works, replies, strict=True))
 
 
@@ -120,18 +121,18 @@ def _work(host: str) -> Work:
 
 
 def _token(reply: Reply) -> int:
-    begun = standings.standing(reply)
-    assert isinstance(begun, standings.Begun)
+    begun = claim_state.read_claim_state(reply)
+    assert isinstance(begun, claim_state.ClaimBegun)
     return begun.token
 
 
-def _job(work: Work, token: int) -> Job:
+def _job(work: Work, token: int) -> FetchJob:
     url = str(work.arguments[0])
-    return Job(url, url, Wish(work.key, '{"task": "resources.bench", "arguments": []}', token))
+    return FetchJob(url, url, Waiter(work.key, '{"task": "resources.bench", "arguments": []}', token))
 
 
-def _enqueue(jobs: Iterable[Job]) -> None:
-    connections.execute_all_patiently("state", [next(frontier.enqueue(job)) for job in jobs])
+def _enqueue(jobs: Iterable[FetchJob]) -> None:
+    stores.execute_all_patiently("state", [next(queue.enqueue_job(job)) for job in jobs])
 
 
 def _hosts(jobs: int, over: int) -> Iterator[list[str]]:

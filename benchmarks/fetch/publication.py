@@ -1,4 +1,4 @@
-"""The hosts of `publisher`, as whoever starts them sees them: the addresses of their feeds, and their log."""
+"""The hosts of `publishers`, as their caller sees them: the addresses of their feeds, and their log."""
 
 import json
 import subprocess
@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.publisher import address
-from feeds.scheduling.fetches import Fetch
-from tests.flows.stack import ROOT
+from feeds.schedule.order import PlannedFetch
+from tests.support.stack import ROOT
+
+from .publishers import address
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,10 @@ class Publishing:
 
 
 @contextmanager
-def running(log: Path, feeds: Sequence[Fetch]) -> Iterator[Publishing]:
+def running(log: Path, feeds: Sequence[PlannedFetch]) -> Iterator[Publishing]:
     """A process of its own with these feeds, each at its host; their answers take as long as they say."""
     names = {name: number for number, name in enumerate(dict.fromkeys(each.host for each in feeds))}
-    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "benchmarks.publisher", str(log)]
+    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "benchmarks.fetch.publishers", str(log)]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin
     assert process.stdout

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.publisher LOG`: feeds at many hosts, each a loopback address, with a limit that nobody tells.
+"""`python -m benchmarks.fetch.publishers LOG`: feeds at many hosts, each a loopback address with a secret limit.
 
 The N-th line of standard input is the number of the N-th feed's host and the seconds that its answers take, as JSON:
 it is `http://127.40.X.Y:PORT/N`. After an empty line the port is printed. Each host answers MOST_AT_ONCE requests at

@@ -1,4 +1,4 @@
-"""A domain that takes requests and never answers, beside others: what it changes for them."""
+"""A domain that takes requests and never answers: its effect on other domains."""
 
 import math
 import tempfile
@@ -8,12 +8,13 @@ from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
-from benchmarks.feeding import Feeder
-from benchmarks.figures import Figure, Note, median, percentile
-from tests.flows.fetchers import FurtherFetcher
-from tests.flows.stack import Stack
 from tests.hostile import secret_origins
 from tests.hostile.secret_origins import SecretOrigins
+from tests.support.fetcher_processes import FurtherFetcher
+from tests.support.stack import Stack
+
+from ..figures import Figure, Note, median, percentile
+from ..mirror.feeder import Feeder
 
 DOMAINS, LATENCY_SECONDS = 12, 0.1
 PAIRS = 5
@@ -56,7 +57,7 @@ def measure() -> Iterator[Figure | Note]:
 
 
 def _p95(origins: SecretOrigins, feeder: Feeder, pages: Iterator[int]) -> float:
-    """Of pages that are wanted at an even pace, all domains alike: seconds from queued to served."""
+    """Seconds from queued to served of pages at an even pace, all domains alike."""
     wanted, began = dict[str, float](), time.time()
     while (now := time.time()) < began + SECONDS:
         for domain in range(1, DOMAINS + 1):

@@ -1,1 +1,1 @@
-"""What work costs as there is more of it, as figures and as pictures for the documentation."""
+"""The cost of growing work, as figures and as pictures for the documentation."""

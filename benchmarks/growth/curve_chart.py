@@ -13,7 +13,7 @@ LINE_HEIGHT = 15
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Pairs of how much there is and what it costs, both above 0, in the order of the first."""
+    """Pairs of an amount and its cost, both above 0, in the order of the first."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -21,7 +21,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`grows` names what there is more and more of; costs are in `unit`."""
+    """`grows` names the growing amount; costs are in `unit`."""
 
     title: str
     grows: str

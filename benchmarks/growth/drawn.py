@@ -4,10 +4,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from benchmarks.figures import Figure, Note
-from benchmarks.growth import charting
-from benchmarks.growth.charting import Chart
-from tests.flows.stack import ROOT
+from tests.support.stack import ROOT
+
+from ..figures import Figure, Note
+from . import curve_chart
+from .curve_chart import Chart
 
 DOCUMENTS = ROOT / "docs"
 
@@ -23,5 +24,5 @@ def drawn(name: str, measured: Callable[[], Sequence[Chart]]) -> Iterator[Figure
                 yield Figure(f"{curve.name}, {x:,.0f}", y, chart.unit)
     file = DOCUMENTS / f"growth-{name}.svg"
     caption = f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, load {load:.1f} when it began"
-    file.write_text(charting.svg(charts, caption))
+    file.write_text(curve_chart.svg(charts, caption))
     yield Note(f"drawn: {file.relative_to(ROOT)}")

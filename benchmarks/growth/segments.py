@@ -5,24 +5,24 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
-from benchmarks.figures import Figure, Note
-from benchmarks.growth.charting import Chart, Curve
-from benchmarks.growth.drawn import drawn
-from resources.tiles.drawing import painting
-from resources.tiles.marking import changing
-from resources.tiles.marking.changing import Look
-from resources.tiles.reading import compiling, speeds
-from resources.tiles.reading.compiling import CompiledLayer
-from resources.tiles.reading.geojson import Limits
-from resources.tiles.sizing.density import densest_tiles
-from resources.tiles.sizing.sides import scene_of
-from resources.tiles.tile import Tile
-from tests.resources.tiles import builders
-from tests.resources.tiles.marking.comparing import with_speed
+from resources.tiles.data import compiler, speeds
+from resources.tiles.data.compiler import CompiledLayer
+from resources.tiles.data.geojson import LayerLimits
+from resources.tiles.diff import changes
+from resources.tiles.diff.changes import LayerLook
+from resources.tiles.metatiles import build_layer_scene, densest_tiles
+from resources.tiles.render import painter
+from resources.tiles.tile_address import Tile
+from tests.support import geojson
+from tests.support.picture_comparison import with_speed
+
+from ..figures import Figure, Note
+from .curve_chart import Chart, Curve
+from .drawn import drawn
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 ZOOM = 13
-LIMITS = Limits(max_bytes=1_000_000_000)
+LIMITS = LayerLimits(max_bytes=1_000_000_000)
 """A million of them are 250 MB, more than a site takes by default."""
 Result = TypeVar("Result")
 
@@ -35,7 +35,7 @@ def measure() -> Iterator[Figure | Note]:
 def _charts() -> list[Chart]:
     loading, marking, first = [], [], []
     for size in SIZES:
-        seconds, compiled = _took(partial(_loaded, builders.many_lines(size)))
+        seconds, compiled = _took(partial(_loaded, geojson.many_lines(size)))
         loading.append((size, seconds))
         marking.append((size, _took(partial(_marked, compiled))[0]))
         first.append((size, _took(partial(_painted, compiled))[0]))
@@ -48,18 +48,18 @@ def _charts() -> list[Chart]:
 
 
 def _loaded(data: bytes) -> CompiledLayer:
-    return compiling.compile_layer("lines", data, limits=LIMITS)
+    return compiler.compile_layer("lines", data, limits=LIMITS)
 
 
 def _marked(compiled: CompiledLayer) -> None:
     before = speeds.read_speeds(compiled.speeds.data)
-    changing.touched_by_speeds(compiled.geometry, before, with_speed(before, [77], 0.1), Look({}, 0, 18))
+    changes.tiles_changed_by_speeds(compiled.geometry, before, with_speed(before, [77], 0.1), LayerLook({}, 0, 18))
 
 
 def _painted(compiled: CompiledLayer) -> None:
-    scene = scene_of(compiled, {})
+    scene = build_layer_scene(compiled, {})
     [found] = densest_tiles(scene.positions(), [ZOOM])
-    painting.paint(scene, Tile("bench", ZOOM, found.x, found.y))
+    painter.paint_tile(scene, Tile("bench", ZOOM, found.x, found.y))
 
 
 def _took(work: Callable[[], Result]) -> tuple[float, Result]:

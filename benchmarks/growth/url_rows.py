@@ -15,12 +15,12 @@ import django
 
 django.setup(set_prefix=False)
 
-from django.core.management import call_command  # noqa: E402 - needs the apps
+from django.core.management import call_command  # noqa: E402
 
-from resources.mirroring.knowing import seen  # noqa: E402
-from resources.mirroring.knowing.found import Contents, Found, Source  # noqa: E402
-from resources.mirroring.knowing.models import Blob, Resource, State, Step  # noqa: E402
-from resources.mirroring.writing import flushing, writer  # noqa: E402
+from resources.mirror import lookup  # noqa: E402
+from resources.mirror.ingest import writer  # noqa: E402
+from resources.mirror.ingest.url_outcome import FoundContent, SourceUrl, StoredBytes  # noqa: E402
+from resources.mirror.models import Blob, DedupeStep, Resource, UrlState  # noqa: E402
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 TIMED = 1_000
@@ -47,7 +47,7 @@ def _fill(first: int, end: int) -> None:
     found = [_found(number) for number in range(first, end)]
     given = {"media_type": "image/jpeg", "stored_at": NOW, "uploaded_at": NOW, "accessed_at": NOW}
     Blob.objects.bulk_create((Blob(digest=one.blob_digest, size=1, **given) for one in found), batch_size=1000)
-    settled = {"state": State.STORED, "step": Step.NEW, "wanted_at": NOW, "fetched_at": NOW}
+    settled = {"state": UrlState.STORED, "step": DedupeStep.NEW, "wanted_at": NOW, "fetched_at": NOW}
     rows = (
         Resource(
             url_digest=one.source.url_digest,
@@ -65,36 +65,36 @@ def _store(first: int, end: int) -> float:
     """Seconds of one, written as the site does it."""
     found = [_found(number) for number in range(first, end)]
     began = time.process_time()
-    for start in range(0, len(found), writer.MOST_AT_ONCE):
-        flushing.flush(found[start : start + writer.MOST_AT_ONCE], NOW)
+    for start in range(0, len(found), writer.MAX_BATCH_OUTCOMES):
+        writer.flush_outcomes(found[start : start + writer.MAX_BATCH_OUTCOMES], NOW)
     return (time.process_time() - began) / len(found)
 
 
 def _round(keys: list[str]) -> tuple[float, float]:
-    """Seconds of one where Redis does not know it, and where it does: whoever only reads does not tell it at once."""
-    seen.forget(keys)
+    """Seconds of one that Redis does not know, and of one that it knows: a look-up does not write to it at once."""
+    lookup.forget_statuses(keys)
     database = _looked_up(keys)
-    seen.note(seen.look_up(keys))
+    lookup.note_statuses(lookup.look_up_urls(keys))
     return database, _looked_up(keys)
 
 
 def _looked_up(keys: list[str]) -> float:
     """Seconds of one, all in one list."""
     began = time.process_time()
-    assert len(seen.look_up(keys)) == len(keys)
+    assert len(lookup.look_up_urls(keys)) == len(keys)
     return (time.process_time() - began) / len(keys)
 
 
-def _source(number: int) -> Source:
+def _source(number: int) -> SourceUrl:
     host = f"{number % 200}.example"
     url = f"https://{host}/{number}.jpg"
-    return Source(sha256(url.encode()).hexdigest(), url, host)
+    return SourceUrl(sha256(url.encode()).hexdigest(), url, host)
 
 
-def _found(number: int) -> Found:
+def _found(number: int) -> FoundContent:
     digest = sha256(f"content {number}".encode()).hexdigest()
-    contents = Contents(digest, 1, "image/jpeg", None, None, f"mirror/{digest[:2]}/{digest}")
-    return Found(_source(number), digest, NOW, contents, status=200)
+    contents = StoredBytes(digest, 1, "image/jpeg", None, None, f"mirror/{digest[:2]}/{digest}")
+    return FoundContent(_source(number), digest, NOW, contents, status=200)
 
 
 if __name__ == "__main__":

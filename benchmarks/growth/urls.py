@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterator
 
-from benchmarks import alone
-from benchmarks.figures import Figure, Note
-from benchmarks.growth.charting import Chart, Curve
-from benchmarks.growth.drawn import drawn
+from ..fetch import alone
+from ..figures import Figure, Note
+from .curve_chart import Chart, Curve
+from .drawn import drawn
 
 SIZES = (1_000, 10_000, 100_000)
 CURVES = {

@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from benchmarks import memory, processes, wake
-from benchmarks.crowd import PATIENCE
-from benchmarks.figures import Figure, Note, median
-from benchmarks.growth.charting import Chart, Curve
-from benchmarks.growth.drawn import drawn
-from benchmarks.limits import allowed_clients
-from benchmarks.processes import KILOBYTE, MEGABYTE
-from benchmarks.running import run
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
+
+from .. import machine
+from ..figures import Figure, Note, median
+from ..load.crowd import PATIENCE
+from ..machine import KILOBYTE, MEGABYTE, allowed_clients
+from ..serving import memory, wake
+from ..site import run
+from .curve_chart import Chart, Curve
+from .drawn import drawn
 
 SIZES = (10, 100, 1_000, 10_000)
 ROUNDS = 3
@@ -32,7 +33,7 @@ def _charts(sizes: Sequence[int]) -> list[Chart]:
     taken, each, last = [], [], []
     with Stack(**PATIENCE) as stack:
         run(memory.gathered(stack, memory.FIRST))
-        before = processes.memory(stack.pids("retry")).own
+        before = machine.memory(stack.pids("retry")).own
         for size in sizes:
             own = run(memory.gathered(stack, size)).own
             taken.append((size, own / MEGABYTE))

@@ -1,6 +1,6 @@
 """Clients by the thousand: one keep-alive connection each, following redirects, in this process' event loop.
 
-They read what nginx answers with a Content-Length and nothing else of HTTP.
+They read nginx' answers with a Content-Length and nothing else of HTTP.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Visit:
-    """What a client met on its way, and why it ended early, if it did."""
+    """The answers that a client met on its way, and the reason if it ended early."""
 
     answers: list[Answer] = field(default_factory=list)
     error: str = ""

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import cycle, islice
 
-from benchmarks.clients import Client, Visit, connect, follow
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
+
+from .clients import Client, Visit, connect, follow
 
 ARRIVING_AT_ONCE = 100
 ARRIVAL_SECONDS = 60
 POLL_SECONDS = 0.005
 
-# Nobody is sent round a second time, however long it takes the crowd to gather.
+# No client is sent round a second time, however long it takes the crowd to gather.
 PATIENCE = {"DEFAULT_RETRY_TIMEOUT": "100", "PROXY_TIMEOUT": "130"}
 
 
@@ -39,7 +40,7 @@ class Crowd:
             await asyncio.sleep(0.2)
 
     async def visits(self) -> list[Visit]:
-        """What each of them met, once all are through."""
+        """The answers that each of them met, once all are through."""
         return await asyncio.gather(*self._on_the_way)
 
     def leave(self) -> None:

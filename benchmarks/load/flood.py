@@ -1,6 +1,6 @@
-"""Requests that are sent when they are due, whatever becomes of those before: there are as many connections as needed.
+"""Requests that are sent when they are due, regardless of earlier ones, over as many connections as needed.
 
-Those that are free are used again. What could not be sent in time is not sent.
+Free connections are used again. A request that could not be sent in time is not sent.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.clients import Client, Visit, connect, follow
+from .clients import Client, Visit, connect, follow
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
-"""Requests at a constant rate, whatever the answers take: a slow answer does not spare the site the next request."""
+"""Requests at a constant rate, regardless of their answers: a slow answer does not spare the site the next request."""
 
 import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.clients import ANSWER_SECONDS, Client, Visit, connect, follow
+from .clients import ANSWER_SECONDS, Client, Visit, connect, follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ async def ask_steadily(
 ) -> list[Timed]:
     """Asks for the paths in turn, `rate` of them a second, over so many connections; redirects are followed.
 
-    What is not answered so long after it was due is given up, with its connection.
+    A request without an answer so long after it was due is given up, with its connection.
     """
     clients = await asyncio.gather(*(connect(host) for _ in range(connections)))
     began = time.time() + 0.1

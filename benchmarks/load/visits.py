@@ -45,7 +45,7 @@ def requests(visits_per_day: int, days: int = 2, seed: int = 1) -> list[Asked]:
 
 
 def _places(luck: random.Random) -> Iterator[tuple[float, float]]:
-    """In unit mercator: towns, of which some lie close together, as on one continent."""
+    """In unit mercator: towns, some of them close together, as on one continent."""
     regions = [(luck.uniform(0.45, 0.6), luck.uniform(0.3, 0.4)) for _ in range(40)]
     for _ in range(PLACES):
         u, v = luck.choice(regions)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from tests.flows.stack import ROOT, Stack
+from tests.support.stack import ROOT, Stack
 
 
 class SiteProcess:
@@ -31,7 +31,7 @@ class SiteProcess:
         self._process.communicate()  # it ends with its input
 
     def tell(self, what: object) -> Any:
-        """What it answers. Returns when it does."""
+        """Its answer. Returns when it is there."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(what) + "\n")
@@ -43,7 +43,7 @@ class Feeder(SiteProcess):
     """benchmarks/wanting.py."""
 
     def __init__(self, stack: Stack) -> None:
-        super().__init__(stack, "benchmarks.wanting")
+        super().__init__(stack, "benchmarks.mirror.wanted")
 
     def feed(self, urls: Sequence[str]) -> set[str]:
         """Returns when they wait for a fetcher: those that were not taken, as by a Redis that does not answer soon."""

@@ -1,7 +1,7 @@
-"""Mirroring a list of 20,000 URLs with three fetchers, one of which is killed, and a worker too.
+"""Mirroring a list of 20,000 URLs with three fetchers; one of them and a worker are killed.
 
-Judged by what the origins saw and what is stored; then how quick it is, against a bare downloader, and how quickly
-what is known is found.
+The log of the origins and the stored files are judged; then its rate, against a bare downloader, and the rate of look-
+ups of known URLs.
 """
 
 import itertools
@@ -17,14 +17,15 @@ from contextlib import ExitStack, closing
 from hashlib import sha256
 from pathlib import Path
 
-from benchmarks.figures import Figure, Note
-from benchmarks.peers import bare
-from benchmarks.reported import Reported, digest_of
-from benchmarks.running import run
-from tests.flows.fetchers import FurtherFetcher
-from tests.flows.stack import ROOT, Stack, eventually
 from tests.hostile import corpora
 from tests.hostile.corpora import Corpus
+from tests.support.fetcher_processes import FurtherFetcher
+from tests.support.stack import ROOT, Stack, eventually
+
+from ..figures import Figure, Note
+from ..peers import bare
+from ..site import run
+from .url_report import Reported, digest_of
 
 REPORTED = 20_000
 REPORTERS = 3
@@ -48,7 +49,7 @@ ENVIRONMENT = {
 
 
 def measure() -> Iterator[Figure | Note]:
-    """The list, then the speed of what is new, then that of what is known."""
+    """The list, then the rate of new files, then that of known ones."""
     with ExitStack() as everything:
         directory = Path(everything.enter_context(tempfile.TemporaryDirectory(prefix="tarry-corpus-")))
         slow = everything.enter_context(corpora.running(directory / "asked-slowly", HOSTS, SECONDS, DELAY_SECONDS))
@@ -127,13 +128,13 @@ def _speed(stack: Stack, corpus: Corpus, directory: Path) -> Iterator[Figure | N
 
 
 def number_of_blobs(stack: Stack) -> int:
-    """Of those that are stored, by the site's database."""
+    """The number of stored blobs, by the site's database."""
     with closing(sqlite3.connect(stack.data / "db.sqlite3", timeout=30)) as database:
         return int(database.execute("SELECT count(*) FROM resources_blob").fetchone()[0])
 
 
 def _lookups(stack: Stack) -> Iterator[Figure]:
-    command = [sys.executable, "-m", "benchmarks.lookups"]
+    command = [sys.executable, "-m", "benchmarks.mirror.lookups"]
     environment = {**stack.environment, "MIRROR_KNOWN_SECONDS": "0.001"}  # a process's own memory is not measured
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     rates: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -162,7 +163,7 @@ def end(stack: Stack, ingesting: "subprocess.Popen[bytes]") -> None:
 def _rows(stack: Stack) -> list[tuple[str, str, str]]:
     """URL, step and digest of all."""
     code = (
-        "import json; from resources.mirroring.knowing.models import Resource; "
+        "import json; from resources.mirror.models import Resource; "
         "print(json.dumps(list(Resource.objects.values_list('url', 'step', 'blob_digest'))))"
     )
     return [(url, step, digest) for url, step, digest in json.loads(stack.manage("shell", "--no-imports", "-c", code))]
@@ -171,7 +172,7 @@ def _rows(stack: Stack) -> list[tuple[str, str, str]]:
 def _blobs(stack: Stack) -> list[str]:
     """The digests of all."""
     code = (
-        "import json; from resources.mirroring.knowing.models import Blob; "
+        "import json; from resources.mirror.models import Blob; "
         "print(json.dumps(list(Blob.objects.values_list('pk', flat=True))))"
     )
     found: list[str] = json.loads(stack.manage("shell", "--no-imports", "-c", code))
@@ -179,7 +180,7 @@ def _blobs(stack: Stack) -> list[str]:
 
 
 def _wrong_files(stack: Stack, blobs: set[str]) -> int:
-    """Of the storage's files, but for what whoever was killed had half written; a blob without one counts too."""
+    """Digests of the storage's files, without half-written ones; those of blobs without a file count too."""
     found = [path for path in (stack.data / "blobs" / "mirror").rglob("*") if path.is_file()]
     files = {path.name: path for path in found if not path.name.startswith(".")}  # it is being written
     right = sum(name in blobs and sha256(path.read_bytes()).hexdigest() == name for name, path in files.items())
@@ -187,16 +188,16 @@ def _wrong_files(stack: Stack, blobs: set[str]) -> int:
 
 
 def _told(stack: Stack) -> list[tuple[str, str]]:
-    """Each URL that was reported, in whatever spelling, with the digest that its list was told."""
+    """Each reported URL, in any spelling, with the digest in its list's answer."""
     code = (
-        "import json; from resources.mirroring.knowing.models import BatchItem; "
+        "import json; from resources.mirror.models import BatchItem; "
         "print(json.dumps(list(BatchItem.objects.exclude(blob_digest='').values_list('url', 'blob_digest'))))"
     )
     return [(url, digest) for url, digest in json.loads(stack.manage("shell", "--no-imports", "-c", code))]
 
 
 def _marks(stack: Stack) -> int:
-    """What says that something is in flight, or is to go on."""
+    """The marks of URLs that are in flight, or to go on."""
     names = ("retry:claim:mirror:*", "mirror:after:*", "fetch:job:*", "fetch:wanted:*", "fetch:leases", "retry:leases")
     eventually(lambda: not stack.state.exists("mirror:unsettled"), 30, "all lists are settled")
     return sum(1 for name in names for _ in stack.state.scan_iter(name))

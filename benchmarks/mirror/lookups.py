@@ -1,4 +1,4 @@
-"""`python -m benchmarks.lookups`: look-ups a second of URLs that are stored, in a stack's environment; as JSON.
+"""`python -m benchmarks.mirror.lookups`: look-ups a second of URLs that are stored, in a stack's environment; as JSON.
 
 By lists of several sizes, from Redis and from the database, and one query for each URL.
 """
@@ -11,8 +11,8 @@ import django
 
 django.setup()
 
-from resources.mirroring.knowing import seen  # noqa: E402
-from resources.mirroring.knowing.models import Resource  # noqa: E402
+from resources.mirror import lookup  # noqa: E402
+from resources.mirror.models import Resource  # noqa: E402
 
 SIZES = (1, 100, 10_000)
 SECONDS = 2.0
@@ -36,8 +36,8 @@ def one_by_one(keys: Sequence[str]) -> None:
 
 def main() -> None:
     keys = list(Resource.objects.filter(state="stored").values_list("pk", flat=True)[:20_000])
-    seen.look_up(keys)  # Redis knows them from now on
-    rates = {str(size): rate(seen.look_up, keys, size) for size in SIZES}
+    lookup.look_up_urls(keys)  # Redis knows them from now on
+    rates = {str(size): rate(lookup.look_up_urls, keys, size) for size in SIZES}
     print(json.dumps({**rates, "one by one": rate(one_by_one, keys, 100)}))
 
 

@@ -15,7 +15,7 @@ FAILING = ("/s/404", "/s/410", "/s/403", "/s/500", "/loop", "/half/1/1000")
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """So many URLs: 70 % seen, 15 % variants, 5 % the same bytes, 5 % with validators, 3 % failing, 2 % large."""
+    """A list: 70 % seen URLs, 15 % variants, 5 % the same bytes, 5 % with validators, 3 % failing, 2 % large."""
 
     corpus: Corpus
     number: int
@@ -24,12 +24,12 @@ class Reported:
         return self.number * percent // 100
 
     def base(self) -> list[str]:
-        """What is seen first: all of it different."""
+        """The URLs that are reported first: all of them different."""
         validated = [self.corpus.url(n % VOUCHING, f"/v/{n}/{SIZE}/a.jpg") for n in range(self._share(5))]
         return validated + [self.corpus.url(n, f"/c/{n}/{SIZE}/a.jpg") for n in range(self._share(5), self._share(70))]
 
     def others(self) -> list[str]:
-        """What is new as a URL."""
+        """The new URLs."""
         base, validated = self._share(70), self._share(5)
         vouched = [self.corpus.url(n % VOUCHING, f"/v/{n}/{SIZE}/b.jpg") for n in range(validated)]
         same = [self.corpus.url(n + 1, f"/c/{n}/{SIZE}/b.jpg") for n in range(base - self._share(5), base)]
@@ -38,18 +38,18 @@ class Reported:
         return [*vouched, *same, *failing, *large]
 
     def everything(self) -> list[str]:
-        """The list: what is seen by now, the same with parameters that track, and the others."""
+        """The list: seen URLs, the same with tracking parameters, and the others."""
         variants = [
             f"{url}?utm_source=news&fbclid={place}" for place, url in enumerate(self.base()[-self._share(15) :])
         ]
         return [*self.base(), *variants, *self.others()]
 
     def digests(self) -> dict[str, str]:
-        """What each URL has, of those that have anything."""
+        """The content of each URL that has any."""
         return {url: found for url in [*self.base(), *self.others()] if (found := digest_of(url))}
 
 
 def digest_of(url: str) -> str:
-    """Of what the URL really has; empty for what fails."""
+    """The digest of the URL's real content; empty for a failing one."""
     answer = answer_to(urlsplit(url).path)
     return sha256(answer.body).hexdigest() if answer.body and not answer.is_half else ""

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.wanting`: wants pages as main does for clients, in a site's environment, without the clients.
+"""`python -m benchmarks.mirror.wanted`: enqueues pages as main does, in a site's environment, without clients.
 
-Each line of its input is JSON: a list of addresses, or an object with a scope and what an admin sets there. Each line
-of its output is a list of the addresses that were not taken; all others wait for a fetcher.
+Each line of its input is JSON: a list of addresses, or an object with a scope and an admin's limits for it. Each line
+of its output is a list of the addresses that were refused; all others wait for a fetcher.
 """
 
 import json
@@ -11,8 +11,8 @@ import django
 
 django.setup(set_prefix=False)
 
-from resources.fetching.keeping import limiting  # noqa: E402 - needs the apps
-from retry import claims, connections, lanes, standings  # noqa: E402
+from resources.fetch import host_settings  # noqa: E402
+from retry import claim_state, claims, lanes, stores  # noqa: E402
 from retry.errors import QueueUnavailable  # noqa: E402
 from tests.flows.slow.fetched import page_work  # noqa: E402
 
@@ -21,22 +21,22 @@ def main() -> None:
     for line in sys.stdin:
         match json.loads(line):
             case dict() as limits:
-                limiting.change(**limits)
+                host_settings.change_domain(**limits)
                 print("[]", flush=True)
             case urls:
                 print(json.dumps([url for url in urls if not _want(url)]), flush=True)
 
 
 def _want(url: str) -> bool:
-    """Whether the lane and the frontier had room for it."""
+    """Tells whether the lane and the frontier had room for it."""
     work = page_work(url)
-    begun = standings.standing(connections.execute_patiently(claims.beginning(work, refresh=False)))
-    if not isinstance(begun, standings.Begun):
+    begun = claim_state.read_claim_state(stores.execute_patiently(claims.begin_call(work, refresh=False)))
+    if not isinstance(begun, claim_state.ClaimBegun):
         return False
     try:
-        lanes.publish(work.task, work.key, begun.token, work.arguments, work.lane)
+        lanes.publish_work(work.task, work.key, begun.token, work.arguments, work.lane)
     except QueueUnavailable:
-        connections.execute_patiently(claims.abandoning(work.key, begun.token))
+        stores.execute_patiently(claims.abandon_call(work.key, begun.token))
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""A bare asynchronous downloader: it knows no domains, repeats nothing, dedupes nothing, and stores what comes."""
+"""A bare asynchronous downloader: it knows no domains, repeats nothing, dedupes nothing, and stores all it gets."""
 
 import asyncio
 import os

@@ -1,13 +1,14 @@
-"""`gunicorn benchmarks.peers.blocking:application`: slow content by Django, prepared in the thread that was asked.
+"""`gunicorn benchmarks.peers.blocking_app:application`: slow content by Django, prepared in the thread of its request.
 
-The preparer is that of the tests' slow content. The environment: DATA_DIR, where it notes what it does; TILE, a file;
-KEEPS=1, whether what was prepared is kept in Django's cache, which is for sites without a cache in front.
+The preparer is that of the tests' slow content. The environment: DATA_DIR, for its notes; TILE, a file; KEEPS=1, to
+keep prepared content in Django's cache, for sites without a cache in front.
 """
 
 import os
 from pathlib import Path
 
 from django.conf import settings
+from django.core.wsgi import get_wsgi_application
 
 DATA_DIR = Path(os.environ["DATA_DIR"])
 KEEPS = os.environ.get("KEEPS") == "1"
@@ -22,14 +23,13 @@ settings.configure(
     USE_TZ=True,
 )
 
-from django.core.cache import cache  # noqa: E402 - needs the settings
-from django.core.wsgi import get_wsgi_application  # noqa: E402
+from django.core.cache import cache  # noqa: E402  needs the settings
 from django.http import HttpRequest, HttpResponse  # noqa: E402
 from django.urls import path  # noqa: E402
 
 application = get_wsgi_application()
 
-from tests.flows.slow.tasks import make  # noqa: E402 - needs Django
+from tests.flows.slow.tasks import make  # noqa: E402
 from tests.flows.slow.wishes import Wish  # noqa: E402
 
 TILE = Path(os.environ["TILE"]).read_bytes()

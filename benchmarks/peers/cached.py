@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from benchmarks import pairs
-from benchmarks.figures import Figure, Note, median
-from benchmarks.peers.everybody import OURS, WITH_STATIC, Everybody
-from benchmarks.peers.latency import latency
-from benchmarks.peers.sites import Site
-from benchmarks.running import run
+from .. import pairs
+from ..figures import Figure, Note, median
+from ..site import run
+from .everybody import OURS, WITH_STATIC, Everybody
+from .latency import latency
+from .sites import Site
 
 ROUNDS, ROUND_SECONDS = 7, 2
 RATE = 200

@@ -1,14 +1,14 @@
-"""Cold content: what it takes above its preparation, one client at a time."""
+"""Cold content: its time above the preparation, one client at a time."""
 
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from benchmarks.clients import connect, follow
-from benchmarks.figures import Figure, Note, median, percentile
-from benchmarks.peers.everybody import OURS, Everybody
-from benchmarks.peers.sites import Site
-from benchmarks.running import run
+from ..figures import Figure, Note, median, percentile
+from ..load.clients import connect, follow
+from ..site import run
+from .everybody import OURS, Everybody
+from .sites import Site
 
 SECONDS = 0.3
 ROUNDS = 21

@@ -1,6 +1,6 @@
-"""A Django project whose threads prepare what they are asked for, under gunicorn, with as many threads as Tarry's main.
+"""A Django project whose threads prepare content on request, under gunicorn, with as many threads as Tarry's main.
 
-Alone it keeps what it has prepared in Django's own cache; others stand in front of it.
+Alone it keeps prepared content in Django's own cache; others stand in front of it.
 """
 
 import os
@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.peers.sites import Site, process
-from tests.flows.stack import free_port
+from tests.support.stack import free_port
+
+from .sites import Site, process
 
 WORKERS, THREADS = 2, 8
 BACKLOG = 4096
@@ -35,7 +36,7 @@ def running(folder: Path, tile: bytes, bind: str, *, keeps: bool = False, thread
     file.write_bytes(tile)
     environment = {**os.environ, "DATA_DIR": str(folder), "TILE": str(file), "KEEPS": str(int(keeps))}
     environment.pop("DJANGO_SETTINGS_MODULE", None)
-    command = [sys.executable, "-m", *gunicorn(bind, threads), "benchmarks.peers.blocking:application"]
+    command = [sys.executable, "-m", *gunicorn(bind, threads), "benchmarks.peers.blocking_app:application"]
     with process(command, folder / "django.log", environment):
         yield
 

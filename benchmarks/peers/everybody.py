@@ -10,10 +10,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from benchmarks.figures import Note
-from benchmarks.peers import django, mapproxy_site, nginx, nginx_static, tarry, varnish
-from benchmarks.peers.installing import MissingError
-from benchmarks.peers.sites import Site, Starting, last_words
+from ..figures import Note
+from . import django, mapproxy_site, nginx, nginx_static, tarry, varnish
+from .installation import MissingError
+from .sites import Site, Starting, last_words
 
 OURS = "Tarry"
 SITES: dict[str, Starting] = {
@@ -31,7 +31,7 @@ TILE_BYTES, TILE_SIDE = 14_000, 256
 
 @dataclass
 class Everybody:
-    """Starts one site at a time, always in a new folder. Remembers who is missing."""
+    """Starts one site at a time, always in a new folder. Keeps the missing ones."""
 
     sites: Mapping[str, Starting] = field(default_factory=lambda: SITES)
     missing: dict[str, str] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Everybody:
             folder.chmod(0o755)
             try:
                 site = parts.enter_context(self.sites[name](folder, tile()))
-            except AssertionError as error:  # whoever waits for a start raises it
+            except AssertionError as error:  # the caller that waits for a start raises it
                 if name == OURS:
                     raise
                 raise MissingError(f"it does not start: {last_words(folder) or error}") from error

@@ -11,12 +11,13 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import publishing
-from benchmarks.figures import Figure, Note
-from benchmarks.peers import installing
-from benchmarks.peers.installing import MissingError
-from benchmarks.publishing import Asked, Publishing
-from feeds.scheduling.fetches import Fetch
+from feeds.schedule.order import PlannedFetch
+
+from ..fetch import publication
+from ..fetch.publication import Asked, Publishing
+from ..figures import Figure, Note
+from . import installation
+from .installation import MissingError
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PACKAGES = ("reader>=3", "sgmllib3k", "Scrapy>=2.13")
@@ -46,10 +47,10 @@ PEERS = (
 )
 
 
-def compare(feeds: Sequence[Fetch], folder: Path, ours_seconds: float) -> Iterator[Figure | Note]:
-    """How long each takes for the same feeds, and what it leaves out; ÷ our seconds."""
+def compare(feeds: Sequence[PlannedFetch], folder: Path, ours_seconds: float) -> Iterator[Figure | Note]:
+    """The seconds of each for the same feeds, and the feeds it leaves out; ÷ our seconds."""
     try:
-        python = installing.commands("feeds", *PACKAGES) / "python"
+        python = installation.commands("feeds", *PACKAGES) / "python"
     except MissingError as missing:
         yield Note(f"reader and Scrapy are missing: {missing}")
         return
@@ -67,7 +68,7 @@ def compare(feeds: Sequence[Fetch], folder: Path, ours_seconds: float) -> Iterat
 
 
 def _has_ended(process: "subprocess.Popen[str]", deadline: float) -> bool:
-    """Whether it has by then. It is ended in any case."""
+    """Tells whether it has by then. It is ended in any case."""
     try:
         process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
@@ -77,11 +78,11 @@ def _has_ended(process: "subprocess.Popen[str]", deadline: float) -> bool:
 
 
 def _start(
-    parts: ExitStack, peer: Peer, python: Path, folder: Path, feeds: Sequence[Fetch]
+    parts: ExitStack, peer: Peer, python: Path, folder: Path, feeds: Sequence[PlannedFetch]
 ) -> tuple[Publishing, "subprocess.Popen[str]"]:
     """Returns when it begins to fetch. It ends with `parts` at the latest. Raises NotRunningError."""
     folder.mkdir()
-    hosts = parts.enter_context(publishing.running(folder / "asked", feeds))
+    hosts = parts.enter_context(publication.running(folder / "asked", feeds))
     arguments = [each.format(folder=folder) for each in peer.arguments]
     command = ["setpriv", "--pdeathsig", "KILL", str(python), str(SCRIPTS / peer.script), *arguments]
     pipe = subprocess.PIPE

@@ -1,4 +1,4 @@
-"""New files, mirrored by Tarry and by Scrapy's files pipeline: how many a second, and what a file takes of the CPU."""
+"""New files, mirrored by Tarry and by Scrapy's files pipeline: files a second, and processor time of a file."""
 
 import resource
 import subprocess
@@ -9,28 +9,29 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from benchmarks import mirroring
-from benchmarks.figures import Figure, Note, median
-from benchmarks.peers import feeds, installing
-from benchmarks.peers.installing import MissingError
-from benchmarks.processes import cpu_seconds
-from tests.flows.fetchers import FurtherFetcher
-from tests.flows.stack import Stack, eventually
 from tests.hostile import corpora
 from tests.hostile.corpora import Corpus
+from tests.support.fetcher_processes import FurtherFetcher
+from tests.support.stack import Stack, eventually
+
+from ..figures import Figure, Note, median
+from ..machine import cpu_seconds
+from ..mirror import ingest
+from . import feeds, installation
+from .installation import MissingError
 
 FILES = 3_000
 SIZE = 10_000
 ROUNDS = 3
-AT_ONCE = mirroring.AT_ONCE
-PER_HOST = mirroring.ENVIRONMENT["FETCH_IN_FLIGHT"]
+AT_ONCE = ingest.AT_ONCE
+PER_HOST = ingest.ENVIRONMENT["FETCH_IN_FLIGHT"]
 SCRIPT = feeds.SCRIPTS / "files_with_scrapy.py"
 SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Of so many files, from the first request until the last is stored. CPU is that of all its processes."""
+    """Figures of so many files, from the first request until the last is stored. CPU is that of all its processes."""
 
     seconds: float
     cpu_seconds: float
@@ -39,22 +40,22 @@ class Round:
 def measure() -> Iterator[Figure | Note]:
     """In turns, the same origins, other files each time."""
     try:
-        python = installing.commands("feeds", *feeds.PACKAGES) / "python"
+        python = installation.commands("feeds", *feeds.PACKAGES) / "python"
     except MissingError as missing:
         yield Note(f"Scrapy is missing: {missing}")
         return
     numbers = count(10**6)
     with ExitStack() as parts:
         directory = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="tarry-files-")))
-        corpus = parts.enter_context(corpora.running(directory / "asked", mirroring.HOSTS, SECONDS))
-        stack = parts.enter_context(Stack(**mirroring.ENVIRONMENT))
+        corpus = parts.enter_context(corpora.running(directory / "asked", ingest.HOSTS, SECONDS))
+        stack = parts.enter_context(Stack(**ingest.ENVIRONMENT))
         further = [parts.enter_context(FurtherFetcher(stack)).pid for _ in range(2)]
         ours, theirs = [], []
         for turn in range(ROUNDS):
             lists = [[corpus.url(n, f"/c/{next(numbers)}/{SIZE}/a.jpg") for n in range(FILES)] for _ in range(2)]
             ours.append(_mirrored(stack, further, corpus, lists[0], directory))
             theirs.append(_by_scrapy(python, corpus, lists[1], directory / f"scrapy-{turn}"))
-    yield Note(f"{FILES:,} new files of {SIZE:,} bytes from {len(mirroring.HOSTS)} hosts, {ROUNDS} rounds")
+    yield Note(f"{FILES:,} new files of {SIZE:,} bytes from {len(ingest.HOSTS)} hosts, {ROUNDS} rounds")
     yield from _compared(ours, theirs)
 
 
@@ -69,12 +70,12 @@ def _compared(ours: list[Round], theirs: list[Round]) -> Iterator[Figure]:
 
 def _mirrored(stack: Stack, further: list[int], corpus: Corpus, urls: list[str], directory: Path) -> Round:
     """By a list that `ingest` hands in. Its own CPU counts, as that of the whole site and its further fetchers."""
-    asked, stored, pids = len(corpus.asked()), mirroring.number_of_blobs(stack), [*stack.all_pids(), *further]
+    asked, stored, pids = len(corpus.asked()), ingest.number_of_blobs(stack), [*stack.all_pids(), *further]
     before = cpu_seconds(pids) + _ended_cpu_seconds()
-    ingesting = mirroring.begin(stack, urls, directory)
-    eventually(lambda: mirroring.number_of_blobs(stack) >= stored + len(urls), SECONDS, "all of it is stored")
+    ingesting = ingest.begin(stack, urls, directory)
+    eventually(lambda: ingest.number_of_blobs(stack) >= stored + len(urls), SECONDS, "all of it is stored")
     ended = max(path.stat().st_mtime for path in (stack.data / "blobs" / "mirror").rglob("*") if path.is_file())
-    mirroring.end(stack, ingesting)
+    ingest.end(stack, ingesting)
     spent = cpu_seconds(pids) + _ended_cpu_seconds() - before
     return Round(ended - min(one.began for one in corpus.asked()[asked:]), spent)
 
@@ -91,6 +92,6 @@ def _by_scrapy(python: Path, corpus: Corpus, urls: list[str], folder: Path) -> R
 
 
 def _ended_cpu_seconds() -> float:
-    """Of the processes that this one has waited for."""
+    """CPU time of the processes that this one has waited for."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return ended.ru_utime + ended.ru_stime

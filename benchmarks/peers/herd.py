@@ -1,15 +1,15 @@
-"""Thousands who ask for one cold content in the same moment: how often it is prepared, and when the last one has it."""
+"""Thousands of simultaneous requests for one cold content: its preparations, and the time of the last answer."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from benchmarks.figures import Figure, Note, median
-from benchmarks.limits import allowed_clients
-from benchmarks.peers.everybody import OURS, Everybody
-from benchmarks.peers.sites import Site
-from benchmarks.running import run
-from benchmarks.single_flight import at_once
+from ..figures import Figure, Note, median
+from ..machine import allowed_clients
+from ..serving.single_flight import at_once
+from ..site import run
+from .everybody import OURS, Everybody
+from .sites import Site
 
 CLIENTS = 2000
 SECONDS = 1.0
@@ -18,7 +18,7 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Of one site. Seconds run from the moment at which all are connected and about to ask."""
+    """The result of one site. Seconds run from the moment at which all are connected and about to ask."""
 
     seconds: float
     preparations: int

@@ -1,4 +1,4 @@
-"""Where peers come from: PyPI and Debian, unpacked into folders that can be thrown away (`benchmarks/results`).
+"""Peers from PyPI and Debian, unpacked into folders that can be thrown away (`benchmarks/results`).
 
 None of them becomes a dependency of the project, and nothing of the system is changed.
 """

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.figures import Figure, Note, median
-from benchmarks.limits import allowed_clients
-from benchmarks.peers.everybody import OURS, Everybody
-from benchmarks.peers.installing import MissingError
-from benchmarks.peers.latency import PATIENCE_SECONDS, SECONDS, Latency, latency
-from benchmarks.peers.sites import Site
-from benchmarks.peers.waiters import CONTENTS, Waiters
-from benchmarks.running import run
+from ..figures import Figure, Note, median
+from ..machine import allowed_clients
+from ..site import run
+from .everybody import OURS, Everybody
+from .installation import MissingError
+from .latency import PATIENCE_SECONDS, SECONDS, Latency, latency
+from .sites import Site
+from .waiters import CONTENTS, Waiters
 
 CROWDS = (300, 4000)
 ROUNDS = 3
@@ -19,7 +19,7 @@ RATE = 200
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Of one site with so many clients waiting there: without them, beside them, and how they fared."""
+    """Latencies of one site without and beside so many waiting clients, and the results of these."""
 
     idle: Latency
     beside: Latency
@@ -28,7 +28,7 @@ class Round:
 
 
 def measure() -> Iterator[Figure | Note]:
-    """Each site is started anew for each round: what waits there would take it minutes."""
+    """Each site is started anew for each round: its backlog would take minutes."""
     everybody = Everybody()
     yield Note(f"{RATE} cached requests a second for {SECONDS} s, {ROUNDS} rounds; {CONTENTS} cold contents at a time")
     for wanted in CROWDS:
@@ -47,7 +47,7 @@ def measure() -> Iterator[Figure | Note]:
 
 
 async def _round(site: Site, clients: int) -> Round:
-    await latency(site, RATE)  # what is loaded once is not counted
+    await latency(site, RATE)  # files loaded once are not counted
     idle = await latency(site, RATE)
     waiters = Waiters(site, clients)
     try:

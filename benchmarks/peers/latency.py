@@ -1,10 +1,10 @@
-"""How long cached content takes at a steady rate, where it may not come at all."""
+"""The latency of cached content at a steady rate; an answer may not come at all."""
 
 from dataclasses import dataclass
 
-from benchmarks.figures import percentile
-from benchmarks.peers.sites import Site
-from benchmarks.steady import ask_steadily
+from ..figures import percentile
+from ..load.steady import ask_steadily
+from .sites import Site
 
 SECONDS, CONNECTIONS = 4, 25
 PATIENCE_SECONDS = 10.0
@@ -20,7 +20,7 @@ class Latency:
 
 
 async def latency(site: Site, rate: int) -> Latency:
-    """Of its cached content, asked for so often a second."""
+    """The latencies of its cached content, requested so often a second."""
     paths = [site.cached] * (rate * SECONDS)
     asked = {"rate": rate, "connections": CONNECTIONS}
     timed = await ask_steadily(site.host, paths, patience_seconds=PATIENCE_SECONDS, **asked)

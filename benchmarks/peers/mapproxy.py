@@ -20,14 +20,14 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 from PIL import Image
 
-from benchmarks.figures import Figure, Note, median
-from benchmarks.peers import installing
-from benchmarks.peers.installing import MissingError
-from resources.tiles.drawing import encoding, painting
-from resources.tiles.drawing.building import AnyScene
-from resources.tiles.tile import Tile
-from resources.tiles.window import Window
-from tests.flows.stack import eventually, free_port
+from resources.tiles.render import painter
+from resources.tiles.render.painter import AnyScene
+from resources.tiles.tile_address import Tile, Window
+from tests.support.stack import eventually, free_port
+
+from ..figures import Figure, Note, median
+from . import installation
+from .installation import MissingError
 
 PACKAGES = ("MapProxy>=4", "setuptools<81", "gunicorn>=23")
 HALF_GLOBE_METRES = 20037508.342789244
@@ -58,7 +58,7 @@ def compare(scene: AnyScene, tiles: Sequence[Tile], side: int) -> Iterator[Figur
         kept = sum(1 for _ in (Path(name) / "cache").rglob("*.png"))
     ours = [_seconds(scene, tiles) for _ in range(ROUNDS)]
     zoom = wanted.z
-    yield Note(f"zoom {zoom}: MapProxy keeps {kept} tiles; {_difference(body, painting.paint(scene, wanted))}")
+    yield Note(f"zoom {zoom}: MapProxy keeps {kept} tiles; {_difference(body, painter.paint_tile(scene, wanted))}")
     yield Figure(f"zoom {zoom}: MapProxy's block of {side} × {side}, of an equal source", median(theirs) * 1000, "ms")
     yield Figure(
         f"zoom {zoom}: of it in the source, painting and encoding one picture", median(source_share) * 1000, "ms"
@@ -69,7 +69,7 @@ def compare(scene: AnyScene, tiles: Sequence[Tile], side: int) -> Iterator[Figur
 
 def _seconds(scene: AnyScene, tiles: Sequence[Tile]) -> float:
     began = time.perf_counter()
-    painting.paint_all(scene, tiles)
+    painter.paint_tiles(scene, tiles)
     return time.perf_counter() - began
 
 
@@ -82,7 +82,7 @@ def _difference(theirs: bytes, ours: bytes) -> str:
 
 def installed(command: str) -> Path:
     """A command of MapProxy's, which is installed if need be. Raises MissingError."""
-    return installing.commands("mapproxy", *PACKAGES) / command
+    return installation.commands("mapproxy", *PACKAGES) / command
 
 
 @contextmanager
@@ -180,10 +180,10 @@ def _picture(scene: AnyScene, box: Sequence[float], width: int) -> bytes:
     zoom = round(np.log2(width / 256 / (east - west)))
     pixels = 512 << zoom
     window = Window(zoom, round(west * pixels), round((1 - north) * pixels), 2 * width, round((north - south) * pixels))
-    image = painting.draw(scene, window, zoom, 1)
+    image = painter.draw_window(scene, window, zoom, 1)
     samples = np.zeros((window.height, window.width), np.uint8) if image is None else np.asarray(image)
     buffer = io.BytesIO()
-    encoding.blended(samples, scene.style.palette).save(buffer, format="PNG", compress_level=1)
+    painter.blend_samples(samples, scene.style.palette).save(buffer, format="PNG", compress_level=1)
     return buffer.getvalue()
 
 

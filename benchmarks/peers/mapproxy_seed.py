@@ -8,14 +8,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.peers import mapproxy
-from resources.tiles.drawing.building import AnyScene
+from resources.tiles.render.painter import AnyScene
+
+from . import mapproxy
 
 SEED_SECONDS = 300
 
 
 def seed(scene: AnyScene, box: Sequence[float], zooms: range, side: int) -> tuple[int, float]:
-    """How many tiles it has kept of a box (west, south, east, north in degrees), and the CPU time of all that did it.
+    """The number of tiles it has kept of a box (west, south, east, north in degrees), and the CPU time of that.
 
     That is its own, and the source's, in seconds. Raises MissingError.
     """
@@ -38,6 +39,6 @@ def _task(box: Sequence[float], zooms: range) -> dict[str, object]:
 
 
 def _cpu_seconds() -> float:
-    """Of this process, in which the source is, and of those that have ended below it."""
+    """CPU time of this process, which runs the source, and of those that have ended below it."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + ended.ru_utime + ended.ru_stime

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.peers import django, mapproxy
-from benchmarks.peers.sites import Content, Site, process
-from tests.flows.stack import free_port
+from tests.support.stack import free_port
+
+from . import django, mapproxy
+from .sites import Content, Site, process
 
 ZOOM = 20
 LONGEST_MILLISECONDS = 10_000

@@ -1,4 +1,4 @@
-"""nginx with `proxy_cache_lock` in front of a Django project that prepares what it is asked for."""
+"""nginx with `proxy_cache_lock` in front of a Django project that prepares content on request."""
 
 import os
 import shutil
@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.peers import django
-from benchmarks.peers.installing import MissingError
-from benchmarks.peers.sites import Site, process
-from tests.flows.stack import free_port
+from tests.support.stack import free_port
+
+from . import django
+from .installation import MissingError
+from .sites import Site, process
 
 SECONDS = django.TIMEOUT_SECONDS
 CONFIGURATION = """
@@ -53,7 +54,7 @@ LOCKED = """
 
 @contextmanager
 def start(folder: Path, tile: bytes) -> Iterator[Site]:
-    """One request at a time goes through for each address; others wait for what it brings."""
+    """One request at a time goes through for each address; others wait for its answer."""
     socket = folder / "django.sock"
     locked = LOCKED.format(socket=socket, seconds=SECONDS)
     with running(folder, locked) as host, django.running(folder, tile, f"unix:{socket}"):

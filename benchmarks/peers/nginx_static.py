@@ -1,11 +1,11 @@
-"""nginx and a file: what cached content takes where nobody has to prepare it. It has no cold content."""
+"""nginx and a file: the time of cached content without any preparation. It has no cold content."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.peers import nginx
-from benchmarks.peers.sites import Site
+from . import nginx
+from .sites import Site
 
 
 @contextmanager

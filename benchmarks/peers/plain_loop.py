@@ -1,9 +1,8 @@
-"""`python -m benchmarks.peers.plain_loop`: what a fetcher does, written down in the plainest way.
+"""`python -m benchmarks.peers.plain_loop`: the work of a fetcher, in the plainest way.
 
 In a site's environment, a loop of aiohttp takes URLs from a Redis list, gets them, stores each body in the site's cache
-and writes a timing of each to the site's database, in batches. It waits for nobody's turn, judges no address, and what
-it has in hand when it is killed is lost. Each line of its input is a JSON list of URLs; each line of its output says
-how it went.
+and writes a timing of each to the site's database, in batches. It has no turns, checks no address, and a kill loses the
+pages in hand. Each line of its input is a JSON list of URLs; each line of its output is the result.
 """
 
 import asyncio
@@ -19,10 +18,11 @@ import redis.asyncio
 
 django.setup(set_prefix=False)
 
-from benchmarks.running import run  # noqa: E402 - needs the apps
-from resources.fetching.keeping.models import FetchTiming  # noqa: E402
-from resources.fetching.keeping.timings import BATCH  # noqa: E402
+from resources.fetch.models import FetchTiming  # noqa: E402
+from resources.fetch.timings import WRITE_BATCH_RECORDS  # noqa: E402
 from retry.conf import conf  # noqa: E402
+
+from ..site import run  # noqa: E402
 
 AT_ONCE = 100
 """A fetcher's places."""
@@ -66,7 +66,7 @@ class Loop:
                 status=response.status,
             )
         )
-        if len(self._rows) >= BATCH:
+        if len(self._rows) >= WRITE_BATCH_RECORDS:
             await self.write()
 
     async def write(self) -> None:

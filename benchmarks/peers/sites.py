@@ -1,4 +1,4 @@
-"""A site that is compared with others: where it is, what of it is cached, what of it was never asked for."""
+"""A site for comparisons: its address, cached addresses of it, and addresses that were never requested."""
 
 import subprocess
 import urllib.request
@@ -9,9 +9,9 @@ from http.client import HTTPException
 from pathlib import Path
 from uuid import uuid4
 
-from tests.flows.families import kill_family
 from tests.flows.slow.events import Diary
-from tests.flows.stack import ROOT, eventually
+from tests.support.processes import kill_family
+from tests.support.stack import ROOT, eventually
 
 START_SECONDS = 30
 SIZE = 8000
@@ -20,14 +20,14 @@ SIZE = 8000
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """`name` is what its preparations are noted under."""
+    """`name` is the name under which its preparations are noted."""
 
     path: str
     name: str
 
 
 def slow_content(seconds: float) -> Content:
-    """Content that nobody has asked for, of so many seconds."""
+    """Content that was never requested, of so many seconds."""
     name = uuid4().hex
     return Content(f"/slow/{name}?seconds={seconds}&size={SIZE}&kind=slow", name)
 
@@ -42,7 +42,7 @@ class Site:
     cold: Callable[[float], Content] = slow_content
 
     def preparations(self, content: Content) -> int:
-        """How often it was begun, by the preparer's own count."""
+        """The number of its beginnings, by the preparer's own count."""
         return Diary(self.notes, content.name).count("start")
 
     def get(self, path: str) -> bytes:

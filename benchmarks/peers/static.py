@@ -1,11 +1,11 @@
-"""A static file of the site's own nginx that says what a mirrored file says: the same work but for the looking up."""
+"""A static file of the site's own nginx with the fields of a mirrored file: the same work without the look-up."""
 
 import os
 import signal
 import urllib.request
 from pathlib import Path
 
-from tests.flows.stack import Stack, eventually
+from tests.support.stack import Stack, eventually
 
 PATH = "/peer/"
 NGINX_OWN = frozenset({"server", "date", "connection", "content-length", "last-modified", "etag", "accept-ranges"})

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.peers.sites import Site
-from benchmarks.tiles import painted_tile
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
+
+from ..tiles.tile_requests import painted_tile
+from .sites import Site
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Varnish in front of a Django project that prepares what it is asked for: it joins requests for one address itself."""
+"""Varnish in front of a Django project that prepares content on request: it joins requests for one address itself."""
 
 import os
 import shutil
@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.peers import django, installing
-from benchmarks.peers.installing import MissingError
-from benchmarks.peers.sites import START_SECONDS, Site, process
-from tests.flows.stack import eventually, free_port
+from tests.support.stack import eventually, free_port
+
+from . import django, installation
+from .installation import MissingError
+from .sites import START_SECONDS, Site, process
 
 PACKAGES = ("varnish", "libvarnishapi3", "libjemalloc2")
 CONFIGURATION = """vcl 4.1;
@@ -42,7 +43,7 @@ def _program() -> tuple[str, dict[str, str], dict[str, str]]:
     found = shutil.which("varnishd")
     if found:
         return found, dict(os.environ), {}
-    root = installing.unpacked("varnish", *PACKAGES)
+    root = installation.unpacked("varnish", *PACKAGES)
     libraries = [*root.glob("usr/lib/*-linux-gnu"), *root.glob("usr/lib/*-linux-gnu/varnish")]
     environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, libraries))}
     return str(root / "usr/sbin/varnishd"), environment, {"vcl_path": str(root / "etc/varnish")}

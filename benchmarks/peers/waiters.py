@@ -1,10 +1,10 @@
-"""Clients that always wait for cold content: whoever has got some asks for the next."""
+"""Clients that always wait for cold content: after each answer they ask for the next."""
 
 import asyncio
 from itertools import count
 
-from benchmarks.clients import Client, connect, follow
-from benchmarks.peers.sites import Content, Site
+from ..load.clients import Client, connect, follow
+from .sites import Content, Site
 
 CONTENTS = 40
 """That so many clients share at a time."""
@@ -14,7 +14,7 @@ SETTLED_SECONDS = 1.0
 
 
 class Waiters:
-    """So many of them, at one site. Leave when they are no longer needed."""
+    """So many clients, at one site. They leave when they are no longer needed."""
 
     def __init__(self, site: Site, size: int) -> None:
         self._site = site
@@ -52,7 +52,7 @@ class Waiters:
             self.served += 1
 
     def _content(self, turn: int, place: int) -> Content:
-        """That of a place in a turn is the same for all: 300 ms to 5 s, by its place."""
+        """The duration of a place in a turn is the same for all: 300 ms to 5 s, by its place."""
         if turn == len(self._series):
             step = (LONGEST_SECONDS - SHORTEST_SECONDS) / (CONTENTS - 1)
             self._series.append([self._site.cold(SHORTEST_SECONDS + number * step) for number in range(CONTENTS)])

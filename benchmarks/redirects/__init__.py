@@ -1,5 +1,5 @@
-"""Which clients get slow content: client × delivery × duration of the preparation, as a table."""
+"""Real clients and slow content: client × delivery × duration of the preparation, as a table."""
 
-from benchmarks.redirects.matrix import measure
+from .matrix import measure
 
 __all__ = ["measure"]

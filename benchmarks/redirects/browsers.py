@@ -15,8 +15,9 @@ from typing import Any, cast
 import aiohttp
 from playwright.async_api import async_playwright
 
-from benchmarks.redirects.tools import DIRECTORY
-from tests.flows.browsing import CHROMIUM_ARGUMENTS
+from tests.support.browser import CHROMIUM_ARGUMENTS
+
+from .tools import DIRECTORY
 
 Ask = Callable[[str], Awaitable[str]]
 
@@ -36,7 +37,7 @@ START_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """What a running browser can be asked, by the name of the client: `img`, `fetch`."""
+    """The requests that a running browser can make, by the name of the client: `img`, `fetch`."""
 
     name: str
     version: str
@@ -89,7 +90,7 @@ async def firefox(page_address: str) -> AsyncIterator[Browser | None]:
                 yield Browser("Firefox", created["capabilities"]["browserVersion"], asks)
                 bidi.close()
         finally:
-            process.kill()  # it asks nobody, and has nothing to keep
+            process.kill()  # it sends no request, and has nothing to keep
             await process.wait()
 
 
@@ -141,7 +142,7 @@ class BiDi:
 
 
 async def _listening(process: asyncio.subprocess.Process) -> str:
-    """The address that Firefox says it listens on; what else it says is dropped from then on."""
+    """The address that Firefox prints; its further output is dropped."""
     assert process.stderr is not None
     async for line in process.stderr:
         if found := re.search(r"ws://\S+", line.decode(errors="replace")):

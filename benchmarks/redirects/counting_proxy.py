@@ -1,4 +1,4 @@
-"""A proxy between clients and the site that counts what each of them is answered."""
+"""A proxy between clients and the site that counts the answers to each of them."""
 
 import asyncio
 import re

@@ -9,13 +9,14 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.figures import Figure, Note
-from benchmarks.redirects.browsers import Ask, Browser, chromium, firefox
-from benchmarks.redirects.counting import CountingProxy
-from benchmarks.redirects.painters import sleepers
-from benchmarks.redirects.tools import Tool, tools
-from tests.flows import other_site
-from tests.flows.stack import Stack
+from tests.support import other_site
+from tests.support.stack import Stack
+
+from ..figures import Figure, Note
+from .browsers import Ask, Browser, chromium, firefox
+from .counting_proxy import CountingProxy
+from .painters import sleepers
+from .tools import Tool, tools
 
 DELIVERIES = ("redirect", "inline", "internal")
 SECONDS = (0.2, 12, 35, 60)
@@ -29,7 +30,7 @@ APART_SECONDS = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a client said in the end, and what it was answered on its way."""
+    """A client's final output, and the answers it got on its way."""
 
     said: str
     statuses: tuple[int, ...]
@@ -39,7 +40,7 @@ class Result:
         return sum(status == 302 for status in self.statuses)
 
     def __str__(self) -> str:
-        """`content 2` or `503 2`, the number being the redirects that it was sent; else what it did instead.
+        """`content 2` or `503 2`, with the number of redirects it was sent; else its other end.
 
         A client that came again after a 503 has a mark.
         """
@@ -56,7 +57,7 @@ Client = tuple[str, Ask]
 
 
 def measure() -> Iterator[Figure | Note]:
-    """Tables of Markdown, one for each delivery. Has no bound: what clients do is theirs."""
+    """Tables of Markdown, one for each delivery. They have no bound, since clients differ."""
     present = [tool for tool in tools() if tool.is_here]
     missing = sorted({tool.name for tool in tools()} - {tool.name for tool in present})
     if missing:

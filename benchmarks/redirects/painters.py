@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import requests
 
-from tests.flows.stack import ROOT, Stack
+from tests.support.stack import ROOT, Stack
 
 START_SECONDS = 60
 

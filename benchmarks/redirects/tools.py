@@ -1,4 +1,4 @@
-"""Clients as commands: each prints the status and the length of what it got, or `error` and why."""
+"""Clients as commands: each prints the status and the length of its answer, or `error` and the reason."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ class Tool:
         return shutil.which(self.command[0]) is not None and all(Path(part).exists() for part in parts)
 
     def version_text(self) -> str:
-        """The first number that looks like a version in what the command prints."""
+        """The first number like a version in the command's output."""
         done = subprocess.run(
             self.version, capture_output=True, text=True, check=False, env={**os.environ, **self.environment}
         )
@@ -45,7 +45,7 @@ class Tool:
 
 
 def tools() -> list[Tool]:
-    """All that are known, whether they are here or not."""
+    """All known clients, installed or not."""
     return [*_commands(), *_python(), *_node(), *_perl(), *_compiled()]
 
 

@@ -1,6 +1,6 @@
-"""What a mirrored file, asked for by its digest, costs more than a file: served straight, of the commonest type.
+"""A mirrored file by its digest against a static file: served straight, of the commonest type.
 
-nginx tries one type after the other; what the type that it tries last costs is stated too.
+nginx tries one type after the other; the cost of the last type is stated too.
 """
 
 import os
@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from benchmarks import pairs
-from benchmarks.figures import Figure, Note, median
-from benchmarks.peers import static
-from resources.mirroring.contents.delivery import STRAIGHT
-from tests.flows.stack import Stack, eventually
+from resources.mirror.file_headers import DIRECT_ENDINGS
+from tests.support.stack import Stack, eventually
+
+from .. import pairs
+from ..figures import Figure, Note, median
+from ..peers import static
 
 ROUNDS, ROUND_SECONDS = 9, 2
 CONNECTIONS = 16
@@ -21,19 +22,19 @@ CONNECTIONS = 16
 
 LAST_SIZES = ("10 KB", "1 MB")
 SIZES = {"10 KB": 10_000, "100 KB": 100_000, "1 MB": 1_000_000, "10 MB": 10_000_000, "50 MB": 50_000_000}
-COMMONEST, LAST = next(iter(STRAIGHT)), next(reversed(STRAIGHT))
+COMMONEST, LAST = next(iter(DIRECT_ENDINGS)), next(reversed(DIRECT_ENDINGS))
 SHARE = 0.9
 
 _STORE = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from resources.mirroring.storing import blobs
-from resources.mirroring.knowing.models import Blob
+from resources.mirror.storage import blobs
+from resources.mirror.models import Blob
 now = datetime.now(UTC)
 for path, media_type in {files!r}:
     path = Path(path)
-    name = blobs.keep(path, path.name)
+    name = blobs.keep_blob(path, path.name)
     given = dict(media_type=media_type, holder="", stored_at=now, uploaded_at=now, accessed_at=now)
     Blob.objects.create(digest=path.name, size=path.stat().st_size, name=name, **given)
 """

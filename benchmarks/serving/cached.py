@@ -1,11 +1,12 @@
-"""What a cached tile costs more than a file."""
+"""A cached tile against a static file."""
 
 from collections.abc import Iterator
 
-from benchmarks import pairs
-from benchmarks.figures import Figure, Note, median
-from benchmarks.tiles import fetched, painted_tile
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
+
+from .. import pairs
+from ..figures import Figure, Note, median
+from ..tiles.tile_requests import fetched, painted_tile
 
 ROUNDS, ROUND_SECONDS = 15, 2
 SHARE = 0.9

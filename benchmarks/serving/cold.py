@@ -1,4 +1,4 @@
-"""What cold content costs more than its preparation."""
+"""Cold content against its preparation alone."""
 
 import subprocess
 import sys
@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator
 from uuid import uuid4
 
-from benchmarks.clients import Client, connect, follow
-from benchmarks.figures import Figure, Note, median
-from benchmarks.running import run
-from tests.flows.stack import ROOT, Stack
+from tests.support.stack import ROOT, Stack
+
+from ..figures import Figure, Note, median
+from ..load.clients import Client, connect, follow
+from ..site import run
 
 SECONDS = 0.3
 PAIRS = 21
@@ -29,7 +30,7 @@ def measure() -> Iterator[Figure | Note]:
 
 
 async def _pairs(stack: Stack) -> list[tuple[float, float]]:
-    command = [sys.executable, "-m", "benchmarks.direct"]
+    command = [sys.executable, "-m", "benchmarks.fetch.direct"]
     with subprocess.Popen(
         command, cwd=ROOT, env=stack.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as caller:

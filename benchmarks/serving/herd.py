@@ -1,17 +1,18 @@
-"""A crowd that goes back for its content all at once: who of it meets main."""
+"""A crowd that goes back for its content all at once: the requests of it that reach main."""
 
 import asyncio
 from collections.abc import Iterator
 from uuid import uuid4
 
-from benchmarks.clients import Visit
-from benchmarks.crowd import PATIENCE, Crowd
-from benchmarks.figures import Figure, Note
-from benchmarks.limits import allowed_clients
-from benchmarks.running import run
-from benchmarks.wake import finished, last_redirect
 from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
+
+from ..figures import Figure, Note
+from ..load.clients import Visit
+from ..load.crowd import PATIENCE, Crowd
+from ..machine import allowed_clients
+from ..site import run
+from .wake import finished, last_redirect
 
 CLIENTS = 8000
 MAIN_REQUESTS = 50
@@ -37,7 +38,7 @@ def measure() -> Iterator[Figure | Note]:
 
 
 def described(wrong: list[Visit]) -> Iterator[Note]:
-    """The first few of what went wrong."""
+    """The first few failures."""
     for visit in wrong[:3]:
         yield Note(f"error: {visit}")
 

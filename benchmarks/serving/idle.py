@@ -3,10 +3,11 @@
 import time
 from collections.abc import Iterator
 
-from benchmarks.figures import Figure, Note
-from benchmarks.processes import MEGABYTE, Memory, memory
-from benchmarks.tiles import painted_tile
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
+
+from ..figures import Figure, Note
+from ..machine import MEGABYTE, Memory, memory
+from ..tiles.tile_requests import painted_tile
 
 REST_SECONDS = 15
 SMALL_MEGABYTES = 600

@@ -1,15 +1,16 @@
-"""Whether those who wait slow down those who need not."""
+"""The latency of cached content beside waiting clients."""
 
 from collections.abc import Iterator
 from uuid import uuid4
 
-from benchmarks.crowd import PATIENCE, Crowd
-from benchmarks.figures import Figure, Note, median, percentile
-from benchmarks.limits import allowed_clients
-from benchmarks.running import run
-from benchmarks.steady import ask_steadily
-from benchmarks.tiles import painted_tile
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
+
+from ..figures import Figure, Note, median, percentile
+from ..load.crowd import PATIENCE, Crowd
+from ..load.steady import ask_steadily
+from ..machine import allowed_clients
+from ..site import run
+from ..tiles.tile_requests import painted_tile
 
 CLIENTS, CONTENTS = 4000, 40
 ROUNDS = 7
@@ -20,7 +21,7 @@ HELD, BURNING = "gated=1", "gated=1&behaviour=burn&seconds=100"
 
 
 def measure() -> Iterator[Figure | Note]:
-    """p99 of a cached tile at a constant rate, while clients wait for cold contents ÷ while nobody does."""
+    """p99 of a cached tile at a constant rate, while clients wait for cold contents ÷ without them."""
     clients, notes = allowed_clients(CLIENTS)
     yield from notes
     with Stack(**PATIENCE) as stack:
@@ -57,7 +58,7 @@ async def _beside_crowd(stack: Stack, tile: str, size: int) -> float:
 
 
 async def _beside_painters(stack: Stack, tile: str, size: int) -> float:
-    """The same while every painter computes all the time. They go on: nothing can be measured after it."""
+    """The p99 while every painter computes all the time. They go on: nothing can be measured after it."""
     crowd = Crowd(stack, [f"/slow/{uuid4().hex}?{BURNING}&kind=burning" for _ in range(CONTENTS)], size)
     try:
         await crowd.gather()

@@ -1,14 +1,14 @@
-"""What a waiting client costs the waiting instance."""
+"""The memory of a waiting client in the waiting instance."""
 
 from collections.abc import Iterator
 from uuid import uuid4
 
-from benchmarks.crowd import PATIENCE, Crowd
-from benchmarks.figures import Figure, Note
-from benchmarks.limits import allowed_clients
-from benchmarks.processes import KILOBYTE, Memory, memory
-from benchmarks.running import run
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
+
+from ..figures import Figure, Note
+from ..load.crowd import PATIENCE, Crowd
+from ..machine import KILOBYTE, Memory, allowed_clients, memory
+from ..site import run
 
 CLIENTS = 8000
 KILOBYTES_PER_CLIENT = 14
@@ -30,7 +30,7 @@ def measure() -> Iterator[Figure | Note]:
 
 
 async def gathered(stack: Stack, size: int) -> Memory:
-    """What the waiting instance has with so many clients waiting in it. They leave before it returns."""
+    """The memory of the waiting instance with so many clients waiting in it. They leave before it returns."""
     name = uuid4().hex
     crowd = Crowd(stack, [f"/slow/{name}?gated=1"], size, redirects=1)
     try:

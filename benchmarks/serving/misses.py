@@ -1,14 +1,15 @@
-"""What main's processes spend when more of the requests are misses."""
+"""The processor time of main with more and more misses among its requests."""
 
 from collections.abc import Iterator
 from uuid import uuid4
 
-from benchmarks.figures import Figure, Note
-from benchmarks.processes import cpu_seconds
-from benchmarks.running import run
-from benchmarks.steady import ask_steadily
-from benchmarks.tiles import fetched
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
+
+from ..figures import Figure, Note
+from ..load.steady import ask_steadily
+from ..machine import cpu_seconds
+from ..site import run
+from ..tiles.tile_requests import fetched
 
 REQUESTS, RATE, CONNECTIONS = 10_000, 400, 100
 HOT_CONTENTS = 20

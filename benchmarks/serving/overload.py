@@ -1,4 +1,4 @@
-"""Ten times what the site can do: whether it goes on doing as much as it can."""
+"""Ten times the load that the site can carry: the goodput must stay."""
 
 import asyncio
 import time
@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
-from benchmarks.clients import connect, follow
-from benchmarks.figures import Figure, Note, median
-from benchmarks.flood import flood
-from benchmarks.running import run
-from benchmarks.subscribing import composed_page
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
+
+from ..feeds.subscriptions import composed_page
+from ..figures import Figure, Note, median
+from ..load.clients import connect, follow
+from ..load.flood import flood
+from ..site import run
 
 TIMES, SENT_TIMES, SHARE = 10, 9, 0.8
 """Of the peak: what is asked for, what has to be sent of it at the least, and what has to be served."""
@@ -30,7 +31,7 @@ Paths = Callable[[], str]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of SECONDS: requests sent and contents served, a second each; how all was answered; CPU time of the clients."""
+    """Figures of SECONDS: requests sent and contents served, a second each; the answers; CPU time of the clients."""
 
     sent: float
     served: float
@@ -45,7 +46,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The flood, and what is served a second to a few just before and just after it."""
+    """The flood, and the contents served a second to a few clients just before and just after it."""
 
     before: float
     flood: Outcome
@@ -64,7 +65,7 @@ class Round:
 
 
 def measure() -> Iterator[Figure | Note]:
-    """Goodput at ten times the peak ÷ the peak, for what painters do and for what main does."""
+    """Goodput at ten times the peak ÷ the peak, for painters' work and for main's."""
     with Stack(BACKLOG_LIMIT=BACKLOG) as stack:
         yield from _measured(stack, "cold contents", _cold)
         page = composed_page(stack)
@@ -86,7 +87,7 @@ def _measured(stack: Stack, what: str, paths: Paths) -> Iterator[Figure | Note]:
 
 
 def judged(what: str, rounds: Sequence[Round]) -> Iterator[Figure]:
-    """Whether ten times the peak was asked for at all, what was served of it, and how the rest was told."""
+    """The load that was really sent, the contents served of it, and the other answers."""
     sent, served = min(one.sent_share for one in rounds), median([one.served_share for one in rounds])
     yield Figure(f"{what}: sent within the {SECONDS} s ÷ peak, least", sent, at_least=SENT_TIMES)
     yield Figure(f"{what}: served within them ÷ peak", served, at_least=SHARE)
@@ -97,7 +98,7 @@ def judged(what: str, rounds: Sequence[Round]) -> Iterator[Figure]:
 
 
 async def _peak(stack: Stack, paths: Paths) -> float:
-    """What is served a second while there is always something to do, and no more than that."""
+    """The contents served a second while there is always work, and no more than that."""
     until, served = time.time() + SECONDS, 0
 
     async def ask_on() -> None:

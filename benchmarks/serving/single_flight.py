@@ -5,13 +5,14 @@ import time
 from collections.abc import Iterator
 from uuid import uuid4
 
-from benchmarks.clients import Client, Visit, connect, follow
-from benchmarks.figures import Figure, Note
-from benchmarks.herd import described
-from benchmarks.limits import allowed_clients
-from benchmarks.running import run
 from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
+
+from ..figures import Figure, Note
+from ..load.clients import Client, Visit, connect, follow
+from ..machine import allowed_clients
+from ..site import run
+from .herd import described
 
 CLIENTS = 2000
 CONNECTING_AT_ONCE = 200
@@ -19,7 +20,7 @@ SIZE = 8000
 
 
 def measure() -> Iterator[Figure | Note]:
-    """Preparations and errors, when all send their request at once and follow what they are told."""
+    """Preparations and errors, when all send their request at once and follow the answers."""
     clients, notes = allowed_clients(CLIENTS)
     yield from notes
     name = uuid4().hex
@@ -34,7 +35,7 @@ def measure() -> Iterator[Figure | Note]:
 
 
 async def at_once(host: str, path: str, size: int) -> tuple[float, list[Visit]]:
-    """So many clients connect, then all ask for the path: when, in Unix seconds, and what each of them met."""
+    """Connects so many clients, then all ask for the path. Returns that time, in Unix seconds, and all answers."""
     clients: list[Client] = []
     while len(clients) < size:
         some = min(CONNECTING_AT_ONCE, size - len(clients))

@@ -1,4 +1,4 @@
-"""Ten minutes of everything at once: whether the memory of any process goes on growing."""
+"""Ten minutes of everything at once: no process may go on growing."""
 
 import random
 import time
@@ -12,16 +12,17 @@ from uuid import uuid4
 
 import requests
 
-from benchmarks.figures import Figure, Note
-from benchmarks.processes import MEGABYTE, memory
-from benchmarks.running import run
-from benchmarks.steady import Timed, ask_steadily
-from benchmarks.subscribing import subscribe
-from benchmarks.tiles import painted_tile
-from tests.flows import feed_server, file_server
-from tests.flows.feed_server import FeedServers
-from tests.flows.file_server import FileServer
-from tests.flows.stack import Stack
+from tests.support import feed_server, file_server
+from tests.support.feed_server import FeedServers
+from tests.support.file_server import FileServer
+from tests.support.stack import Stack
+
+from ..feeds.subscriptions import subscribe
+from ..figures import Figure, Note
+from ..load.steady import Timed, ask_steadily
+from ..machine import MEGABYTE, memory
+from ..site import run
+from ..tiles.tile_requests import painted_tile
 
 SECONDS, WARM_SECONDS, STEP_SECONDS = 600, 150, 10
 RATE, CONNECTIONS, WARM_TIMES = 60, 30, 3
@@ -63,7 +64,7 @@ class Readings:
 
 
 def measure() -> Iterator[Figure | Note]:
-    """The slopes of each process' own memory (USS), after it has loaded what it needs, and of what `state` keeps."""
+    """The slopes of each process' own memory (USS), after it has loaded its data, and of the keys of `state`."""
     with ExitStack() as everything:
         files = everything.enter_context(file_server.running())
         publishers = everything.enter_context(feed_server.running(4))
@@ -80,7 +81,7 @@ def measure() -> Iterator[Figure | Note]:
 
 
 def slope(found: Sequence[Sample]) -> float:
-    """What it grows by in a second: the median of the slopes between all pairs (Theil, Sen), deaf to single jumps."""
+    """Its growth in a second: the median of the slopes between all pairs (Theil, Sen), deaf to single jumps."""
     pairs = [(one, other) for place, one in enumerate(found) for other in found[place + 1 :]]
     return median((other[1] - one[1]) / (other[0] - one[0]) for one, other in pairs)
 
@@ -104,7 +105,7 @@ async def _step(stack: Stack, load: "Load", times: int) -> list[Timed]:
 
 
 class Load:
-    """What is asked for in a step, and what changes between two: files to mirror, entries of feeds."""
+    """The requests of a step, and the changes between two: files to mirror, entries of feeds."""
 
     def __init__(self, stack: Stack, files: FileServer, publishers: FeedServers) -> None:
         self._stack, self._files, self._publishers = stack, files, publishers

@@ -1,4 +1,4 @@
-"""What it costs to know the traffic: the line that nginx writes, and the counting of it."""
+"""The cost of counting traffic: the line that nginx writes, and adding the lines up."""
 
 import os
 import random
@@ -13,16 +13,17 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.figures import Figure, Note, median
-from project import fronting, starting
-from project.fronting import Front
-from project.limits import FileLimits
+from project import nginx_config, preflight
+from project.nginx_config import FrontConfig
 from project.paths import DataDirectory, RuntimeDirectory
-from resources.tiles import asking
-from resources.traffic import tallying
-from tests.flows.stack import free_port
+from project.preflight import FileLimits
+from resources.tiles import tile_address
+from resources.traffic import counter
 from tests.nginx.conftest import RunningFront
 from tests.nginx.origin import Answer
+from tests.support.stack import free_port
+
+from ..figures import Figure, Note, median
 
 ROUNDS, ROUND_SECONDS = 15, 2
 CONNECTIONS = 64
@@ -64,8 +65,8 @@ def _front(*, logs: bool) -> Iterator[RunningFront]:
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, root, ignore_errors=True)
         data, runtime = DataDirectory(root / "data"), RuntimeDirectory(root / "run")
-        starting.make_directories(data, runtime)
-        front = Front(
+        preflight.make_directories(data, runtime)
+        front = FrontConfig(
             data=data,
             runtime=runtime,
             listen=f"127.0.0.1:{free_port()}",
@@ -85,7 +86,7 @@ def _front(*, logs: bool) -> Iterator[RunningFront]:
             traffic_log=data.traffic if logs else None,
             counted=("/tiles/",),
         )
-        fronting.write(front)
+        nginx_config.write_configuration(front)
         running = RunningFront(front)
         stack.callback(running.stop)
         body = random.Random(1).randbytes(TILE_BYTES)
@@ -135,7 +136,7 @@ def _tallied(tiles: int) -> float:
         for _ in range(LINES)
     )
     began = time.perf_counter()
-    whole = tallying.tally(text, now, 3600, asking.asked)
+    whole = counter.tally_lines(text, now, 3600, tile_address.asked_tile)
     took = time.perf_counter() - began
     if whole.unreadable:
         raise RuntimeError(f"{whole.unreadable} lines could not be read")

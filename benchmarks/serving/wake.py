@@ -1,14 +1,15 @@
-"""How long it takes until the last of a crowd has heard that its content is there."""
+"""The time until the last client of a crowd has heard that its content is there."""
 
 from collections.abc import Iterator
 from uuid import uuid4
 
-from benchmarks.clients import Visit
-from benchmarks.crowd import PATIENCE, Crowd
-from benchmarks.figures import Figure, Note, median
-from benchmarks.limits import allowed_clients
-from benchmarks.running import run
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
+
+from ..figures import Figure, Note, median
+from ..load.clients import Visit
+from ..load.crowd import PATIENCE, Crowd
+from ..machine import allowed_clients
+from ..site import run
 
 CLIENTS = 8000
 SECONDS = 1.5
@@ -41,10 +42,10 @@ async def woken(stack: Stack, size: int) -> tuple[float, int]:
 
 
 def last_redirect(visits: list[Visit]) -> float:
-    """When the last client heard from the waiting instance, in Unix seconds."""
+    """The time when the last client heard from the waiting instance, in Unix seconds."""
     return max(visit.answers[1].at for visit in visits if len(visit.answers) > 1)
 
 
 def finished(stack: Stack, name: str) -> float:
-    """When the preparer was done, a moment before the content was stored and its end published."""
+    """The time when the preparer was done, a moment before the content was stored and its end published."""
     return max(float(event["time"]) for event in stack.events(name) if event["event"] == "finish")

@@ -1,4 +1,4 @@
-"""Whether those who meet a cold tile wait for pre-warming: p99 while it runs flat out ÷ without."""
+"""The wait for a cold tile beside pre-warming: p99 while it runs flat out ÷ without."""
 
 import signal
 import time
@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
-from benchmarks.clients import connect, follow
-from benchmarks.figures import Figure, Note, percentile
-from benchmarks.running import run
-from tests.flows.stack import Stack, eventually
-from tests.resources.tiles import builders
+from tests.support import geojson
+from tests.support.stack import Stack, eventually
+
+from ..figures import Figure, Note, percentile
+from ..load.clients import connect, follow
+from ..site import run
 
 PHASES, ROUNDS = 2, 100
 SEGMENTS = 100_000
@@ -24,7 +25,7 @@ def measure() -> Iterator[Figure | Note]:
     quiet, busy = list[float](), list[float]()
     with Stack() as stack:
         data = stack.directory / "lines.geojson"
-        data.write_bytes(builders.many_lines(SEGMENTS))
+        data.write_bytes(geojson.many_lines(SEGMENTS))
         stack.manage("load_layer", "bench", "--lines", str(data), "--max-zoom", "16")
         for _ in range(PHASES):
             quiet += [_cold(stack) for _ in range(ROUNDS)]

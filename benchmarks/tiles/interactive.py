@@ -1,16 +1,17 @@
-"""What a cold tile of another server costs more than that server's own time."""
+"""A cold tile of another server against that server's own time."""
 
 import time
 from collections.abc import Iterator
 from itertools import count
 from uuid import uuid4
 
-from benchmarks.clients import Client, connect, follow
-from benchmarks.figures import Figure, Note, median, percentile
-from benchmarks.running import run
-from tests.flows import tile_server
-from tests.flows.stack import Stack, eventually
-from tests.flows.tile_server import TileServer
+from tests.support import tile_server
+from tests.support.stack import Stack, eventually
+from tests.support.tile_server import TileServer
+
+from ..figures import Figure, Note, median, percentile
+from ..load.clients import Client, connect, follow
+from ..site import run
 
 SECONDS = 0.3
 ROUNDS = 41

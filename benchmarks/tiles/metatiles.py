@@ -1,14 +1,15 @@
-"""What a piece of work costs a painter besides painting."""
+"""The cost of a piece of work for a painter besides painting."""
 
 import json
 import time
 import urllib.request
 
-from benchmarks.processes import cpu_seconds
-from resources.tiles.drawing import painting
-from resources.tiles.tile import Tile
-from tests.flows.stack import Stack
-from tests.resources.tiles import builders
+from resources.tiles.render import painter
+from resources.tiles.tile_address import Tile
+from tests.support import geojson
+from tests.support.stack import Stack
+
+from ..machine import cpu_seconds
 
 ZOOM = 16
 PIECES = 150
@@ -45,10 +46,10 @@ def _address(column: int) -> str:
 
 
 def _painting_seconds() -> float:
-    scene = builders.scene_of("lines", builders.collection(builders.line("a", LINE)))
+    scene = geojson.scene_of("lines", geojson.collection(geojson.line("a", LINE)))
     tiles = [Tile.parse(f"pieces/{_address(column)}") for column in range(50)]
     began = time.process_time()
     for tile in tiles:
         assert tile is not None
-        painting.paint(scene, tile)
+        painter.paint_tile(scene, tile)
     return (time.process_time() - began) / len(tiles)

@@ -1,8 +1,8 @@
-"""How many requests meet a tile that is not there: without pre-warming, by zoom order, and by expected benefit.
+"""Requests that meet a missing tile: without pre-warming, by zoom order, and by expected benefit.
 
-A day of requests is replayed against the rules of the protocol, in simulated time: what was prepared is fresh, then
-stale, then gone, and whoever asks for it when it is not fresh has its block prepared. Pre-warming may take the same
-painting time each way. Only the day before is known of the popularity, and what has come since.
+A day of requests is replayed against the rules of the protocol, in simulated time: a prepared tile is fresh, then
+stale, then gone, and a request for one that is not fresh has its block prepared. Pre-warming may take the same painting
+time each way. It knows the popularity of the day before, and of the past part of this day.
 """
 
 import math
@@ -10,11 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from benchmarks.figures import Figure, Note
-from benchmarks.visits import DAY_SECONDS, MAX_ZOOM, Asked, requests
-from resources.warming import benefit
-from resources.warming.benefit import COLD, Candidate, Standing
-from retry import decaying
+from resources.prewarm import pieces
+from resources.prewarm.pieces import COLD_STATE, CacheState, PieceCandidate
+from retry import popularity
+
+from ..figures import Figure, Note
+from ..load.visits import DAY_SECONDS, MAX_ZOOM, Asked, requests
 
 VISITS_PER_DAY = 1000
 FRESH_SECONDS, KEPT_SECONDS = 300.0, 3600.0
@@ -62,7 +63,7 @@ def seconds_of(block: Block) -> float:
 
 
 def zoom_order() -> Iterator[Block]:
-    """All blocks of the area in which places lie, from the smallest zoom."""
+    """All blocks of the area that contain places, from the smallest zoom."""
     west, north, east, south = AREA
     for zoom in range(MAX_ZOOM + 1):
         blocks = max(1, 2**zoom // SIDE)
@@ -86,15 +87,15 @@ def replay(asked: list[tuple[float, Block]], order: str) -> float:
 
 @dataclass
 class _Site:
-    """What is in the cache, by when it was prepared, and how often it was asked for."""
+    """The contents of the cache, by the time of their preparation and their number of requests."""
 
     prepared: dict[Block, float] = field(default_factory=dict)
     cold_since: dict[Block, float] = field(default_factory=dict)
     scores: dict[Block, float] = field(default_factory=lambda: defaultdict(float))
 
     def ask(self, block: Block, at: float) -> bool:
-        """Whether it is not there. What is not fresh is prepared; who comes before that has ended waits too."""
-        self.scores[block] += 1 / decaying.weight(at, HALF_LIFE_SECONDS)
+        """Tells whether it is missing. A stale one is prepared; a request before its end waits too."""
+        self.scores[block] += 1 / popularity.decay_weight(at, HALF_LIFE_SECONDS)
         age = at - self.prepared.get(block, -KEPT_SECONDS)
         if age < 0:
             return at >= self.cold_since.get(block, at + 1)
@@ -107,7 +108,7 @@ class _Site:
         return False
 
     def prewarm(self, order: str, now: float) -> None:
-        """As much as can be painted until the next round; each block counts as prepared at its beginning."""
+        """Prepares as much as can be painted until the next round; each block counts as prepared at its beginning."""
         left = BUDGET_SHARE * ROUND_SECONDS
         for block in self._ordered(order, now):
             left -= seconds_of(block)
@@ -128,19 +129,19 @@ class _Site:
                 return iter(())
 
     def _by_benefit(self, now: float) -> list[tuple[Block, float]]:
-        weight = decaying.weight(now, HALF_LIFE_SECONDS)
+        weight = popularity.decay_weight(now, HALF_LIFE_SECONDS)
         candidates = (
-            (block, Candidate(self.scores[block] * weight, standing, seconds_of(block)))
+            (block, PieceCandidate(self.scores[block] * weight, standing, seconds_of(block)))
             for block in self._most_popular()
             if (standing := self._standing(block, now)).fresh_seconds <= 0
         )
-        return benefit.in_order(candidates, HALF_LIFE_SECONDS, ROUND_SECONDS)
+        return pieces.rank_candidates(candidates, HALF_LIFE_SECONDS, ROUND_SECONDS)
 
     def _most_popular(self) -> list[Block]:
         return sorted(self.scores, key=lambda block: -self.scores[block])[:KNOWN]
 
-    def _standing(self, block: Block, now: float) -> Standing:
+    def _standing(self, block: Block, now: float) -> CacheState:
         if block not in self.prepared:
-            return COLD
+            return COLD_STATE
         age = now - self.prepared[block]
-        return Standing(max(0.0, FRESH_SECONDS - age), math.inf) if age < KEPT_SECONDS else COLD
+        return CacheState(max(0.0, FRESH_SECONDS - age), math.inf) if age < KEPT_SECONDS else COLD_STATE

@@ -1,15 +1,16 @@
-"""Whether those who wait for something wait for refreshes too."""
+"""The wait for cold content beside queued refreshes."""
 
 import time
 from collections.abc import Iterator
 from uuid import uuid4
 
-from benchmarks.clients import connect, follow
-from benchmarks.figures import Figure, Note, median
-from benchmarks.running import run
-from tests.flows.backlog import Backlog
-from tests.flows.crowd import Crowd
-from tests.flows.stack import Stack, eventually
+from tests.support.backlog import Backlog
+from tests.support.crowd import Crowd
+from tests.support.stack import Stack, eventually
+
+from ..figures import Figure, Note, median
+from ..load.clients import connect, follow
+from ..site import run
 
 REFRESHES, MORE = 2000, 300
 """As many wait until the end: some are worked on meanwhile."""

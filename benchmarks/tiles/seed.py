@@ -8,21 +8,21 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from benchmarks import pieces
-from benchmarks.figures import Figure, Note
-from benchmarks.peers import mapproxy_seed
-from benchmarks.peers.installing import MissingError
-from resources.demo import layers
-from resources.tiles.blocks import Block, side_at
-from resources.tiles.drawing import painting
-from resources.tiles.drawing.building import AnyScene
-from resources.tiles.reading import compiling
-from resources.tiles.reading.compiling import CompiledLayer
-from resources.tiles.sizing.sides import Sizing, scene_of
-from resources.tiles.styling.style import padding
-from resources.tiles.tile import Tile
-from resources.warming import coverage
-from resources.warming.coverage import Coverage
+from resources.demo import demo_layers
+from resources.prewarm import area
+from resources.prewarm.area import TileCoverage
+from resources.tiles.data import compiler
+from resources.tiles.data.compiler import CompiledLayer
+from resources.tiles.metatiles import MetatileSizing, build_layer_scene
+from resources.tiles.render import painter
+from resources.tiles.render.painter import AnyScene
+from resources.tiles.styles import style_padding
+from resources.tiles.tile_address import Metatile, Tile, metatile_side
+
+from ..figures import Figure, Note
+from ..peers import mapproxy_seed
+from ..peers.installation import MissingError
+from . import metatiles
 
 LAYER = "countries"
 ZOOMS = range(11)
@@ -36,30 +36,30 @@ PEER_ZOOMS, PEER_SIDE = range(7), 8
 
 def measure() -> Iterator[Figure | Note]:
     """CPU time of zooms 0 to 10, from a sample of each."""
-    [demo] = [each for each in layers.LAYERS if each.slug == LAYER]
+    [demo] = [each for each in demo_layers.DEMO_LAYERS if each.slug == LAYER]
     style: dict[str, Any] = demo.fields.get("style", {})
-    compiled = compiling.compile_layer(demo.kind, (layers.DATA / demo.file).read_bytes())
-    compiled = Sizing(style, ZOOMS[0], ZOOMS[-1], BLOCK_SECONDS).size(compiled, time.process_time)
-    scene, around = scene_of(compiled, style), padding(demo.kind, style)
-    covered = Coverage(coverage.of_bounds(compiled.bounds), ZOOMS, around)
+    compiled = compiler.compile_layer(demo.kind, (demo_layers.DATA_FOLDER / demo.file).read_bytes())
+    compiled = MetatileSizing(style, ZOOMS[0], ZOOMS[-1], BLOCK_SECONDS).size(compiled, time.process_time)
+    scene, around = build_layer_scene(compiled, style), style_padding(demo.kind, style)
+    covered = TileCoverage(area.area_of_bounds(compiled.bounds), ZOOMS, around)
     tiles, works, at_once, alone = 0, 0, 0.0, 0.0
     for zoom in ZOOMS:
-        number, side = covered.count(zoom), side_at(compiled.metatiles, zoom, 1)
-        sample = [Block(LAYER, zoom, x, y, min(side, 1 << zoom)) for x, y in _lot(covered, zoom, side)]
+        number, side = covered.count(zoom), metatile_side(compiled.metatiles, zoom, 1)
+        sample = [Metatile(LAYER, zoom, x, y, min(side, 1 << zoom)) for x, y in _lot(covered, zoom, side)]
         shown = [block.tiles(compiled.bounds, around) for block in sample]
         share = number / sum(map(len, shown))
         tiles, works = tiles + number, works + covered.count(zoom, side)
-        at_once += share * sum(_seconds(partial(painting.paint_all, scene, each)) for each in shown)
+        at_once += share * sum(_seconds(partial(painter.paint_tiles, scene, each)) for each in shown)
         alone += share * sum(_seconds(partial(_one_by_one, scene, each)) for each in shown)
     yield Note(f"{LAYER}, zoom {ZOOMS[0]} to {ZOOMS[-1]}: {tiles:,} tiles, {SAMPLED} blocks of each zoom painted")
     yield Figure("in the pieces of work of pre-warming, tiles a second and core", tiles / at_once)
     yield Figure("one by one, tiles a second and core", tiles / alone)
     yield Figure("pieces of work ÷ one by one, painting alone", alone / at_once)
-    work_seconds = pieces.measure_work()
+    work_seconds = metatiles.measure_work()
     yield Figure("a piece of work besides painting, CPU of the painter", work_seconds * 1000, "ms")
     whole = (alone + tiles * work_seconds) / (at_once + works * work_seconds)
     yield Figure("with all that a piece of work takes: pieces of work ÷ one by one", whole)
-    painted = Covered(scene, compiled, Coverage(covered.area, PEER_ZOOMS, around))
+    painted = Covered(scene, compiled, TileCoverage(covered.area, PEER_ZOOMS, around))
     yield from painted.beside_mapproxy(work_seconds)
 
 
@@ -69,13 +69,13 @@ class Covered:
 
     scene: AnyScene
     compiled: CompiledLayer
-    coverage: Coverage
+    coverage: TileCoverage
 
     def beside_mapproxy(self, work_seconds: float) -> Iterator[Figure | Note]:
         """All tiles, from the data to files of their own, here and by MapProxy's seeding tool."""
         blocks = [block for zoom in PEER_ZOOMS for block in self.blocks(zoom)]
         shown = [block.tiles(self.compiled.bounds, self.coverage.padding) for block in blocks]
-        ours = sum(_seconds(partial(painting.paint_all, self.scene, each)) for each in shown)
+        ours = sum(_seconds(partial(painter.paint_tiles, self.scene, each)) for each in shown)
         try:
             kept, theirs = mapproxy_seed.seed(self.scene, self.compiled.bounds.as_list(), PEER_ZOOMS, PEER_SIDE)
         except MissingError as missing:
@@ -88,12 +88,12 @@ class Covered:
         yield Figure("by MapProxy's seeding tool and an equal source, tiles a second and core", kept / theirs)
         yield Figure("ours ÷ MapProxy's", rate / (kept / theirs))
 
-    def blocks(self, zoom: int) -> Iterator[Block]:
-        side = side_at(self.compiled.metatiles, zoom, 1)
-        return (Block(LAYER, zoom, x, y, min(side, 1 << zoom)) for x, y in self.coverage.tiles(zoom, side))
+    def blocks(self, zoom: int) -> Iterator[Metatile]:
+        side = metatile_side(self.compiled.metatiles, zoom, 1)
+        return (Metatile(LAYER, zoom, x, y, min(side, 1 << zoom)) for x, y in self.coverage.tiles(zoom, side))
 
 
-def _lot(covered: Coverage, zoom: int, side: int) -> Sequence[tuple[int, int]]:
+def _lot(covered: TileCoverage, zoom: int, side: int) -> Sequence[tuple[int, int]]:
     """Some blocks of the zoom, always the same."""
     known = list(islice(covered.tiles(zoom, side), LOOKED_AT))
     return random.Random(zoom).sample(known, min(SAMPLED, len(known)))
@@ -101,7 +101,7 @@ def _lot(covered: Coverage, zoom: int, side: int) -> Sequence[tuple[int, int]]:
 
 def _one_by_one(scene: AnyScene, tiles: Sequence[Tile]) -> None:
     for tile in tiles:
-        painting.paint(scene, tile)
+        painter.paint_tile(scene, tile)
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -5,7 +5,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
 
 ZOOM, X, Y = 12, 2048, 2047
 LINES = 300

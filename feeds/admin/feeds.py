@@ -1,4 +1,4 @@
-"""The admin of feeds: the list with the health of all, and the page of each."""
+"""The admin of feeds: the list with the health of all, its filters, and the page of each."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -15,26 +15,60 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from resources import words
+from resources import humanize
 
+from .. import catalogue, categories, credentials, feed_rows, health, lifecycle
 from ..errors import FeedError
-from ..keeping import adding, credentials, editing, flagging, health, pausing, versions
-from ..models import SAID, Feed
-from . import feed_page, importing
-from .acting import Acting
-from .filters import TWICE, CategoryFilter, HealthFilter
-from .forms import AddForm, ChangeForm
+from ..models import ALL_SLUG, LONG_FIELDS, Category, Feed
+from . import actions, feed_page
+from .actions import FeedActions
+from .forms import AddFeedForm, ChangeFeedForm
 
-SECRET = ("user", "password", "headers")
-_UNLISTED = (*SAID, "etag", "last_modified", "sealed_password", "sealed_headers", "validated_url")
+DUPLICATES = "twice"
+
+
+class FeedHealthFilter(admin.SimpleListFilter):
+    title, parameter_name = "health", "health"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        named = [(name, health.CHOICE_LABELS.get(name, name)) for name in health.HEALTH_CHOICES]
+        return [*named, (DUPLICATES, "likely duplicates")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Feed]) -> QuerySet[Feed]:
+        if self.value() == DUPLICATES:
+            return health.likely_duplicates(queryset)
+        chosen = health.HEALTH_CHOICES.get(self.value() or "")
+        return queryset if chosen is None else queryset.filter(chosen)
+
+
+class FeedCategoryFilter(admin.SimpleListFilter):
+    """The feeds of a category and of those below it."""
+
+    title, parameter_name = "category", "category"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        slugs = dict(Category.objects.exclude(slug=ALL_SLUG).values_list("pk", "slug"))
+        paths = sorted((path, pk) for pk, path in categories.paths_by_category().items())
+        return [(slugs[pk], " / ".join(path)) for path, pk in paths if pk in slugs]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Feed]) -> QuerySet[Feed]:
+        if not self.value():
+            return queryset
+        link = Feed.categories.through._default_manager
+        ids = link.filter(category_id__in=categories.ids_with_descendants(str(self.value()))).values("feed_id")
+        return queryset.filter(pk__in=ids)
+
+
+SECRET_FIELDS = ("user", "password", "headers")
+_UNLISTED_FIELDS = (*LONG_FIELDS, "etag", "last_modified", "sealed_password", "sealed_headers", "validated_url")
 
 
 @admin.register(Feed)
-class FeedAdmin(Acting):
+class FeedAdmin(FeedActions):
     list_display = ("listed", "stands", "next_check", "takes", "last_good", "subscribers")
-    list_filter = (HealthFilter, CategoryFilter)
+    list_filter = (FeedHealthFilter, FeedCategoryFilter)
     search_fields = ("slug", "title", "own_title", "url")
-    search_help_text = "A word of its title, or of its address."
+    search_help_text = "Search by title or address."
     list_per_page = 50
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
@@ -49,10 +83,10 @@ class FeedAdmin(Acting):
 
     @admin.display(description="health", ordering="state")
     def stands(self, feed: Feed) -> SafeString:
-        said, about = health.word(feed), health.trouble(feed)
+        said, about = health.health_word(feed), health.trouble_words(feed)
         if about and feed.failing_since:
-            about = f"{about}, for {words.span(datetime.now(UTC) - feed.failing_since)}"
-        label = health.LABELS.get(said, said)
+            about = f"{about}, for {humanize.format_span(datetime.now(UTC) - feed.failing_since)}"
+        label = health.health_label(feed)
         return format_html('<span class="stands is-{}">{}</span><span class="quiet">{}</span>', said, label, about)
 
     @admin.display(description="next check", ordering="next_check_at")
@@ -61,16 +95,16 @@ class FeedAdmin(Acting):
         if feed.paused:
             return "–"
         if feed.handed_over_at is not None:
-            return "in hand"
-        return "due" if feed.next_check_at <= now or feed.flagged_at else words.ago(feed.next_check_at, now)
+            return "queued"
+        return "due" if feed.next_check_at <= now or feed.flagged_at else humanize.format_ago(feed.next_check_at, now)
 
-    @admin.display(description="last read", ordering="fetched_at")
+    @admin.display(description="fetched", ordering="fetched_at")
     def last_good(self, feed: Feed) -> SafeString:
         now = datetime.now(UTC)
-        changed = f"changed {words.ago(feed.changed_at, now)}" if feed.changed_at else ""
-        return format_html('{}<span class="quiet">{}</span>', words.ago(feed.fetched_at, now), changed)
+        changed = f"changed {humanize.format_ago(feed.changed_at, now)}" if feed.changed_at else ""
+        return format_html('{}<span class="quiet">{}</span>', humanize.format_ago(feed.fetched_at, now), changed)
 
-    @admin.display(description="takes", ordering="expected_seconds")
+    @admin.display(description="duration", ordering="expected_seconds")
     def takes(self, feed: Feed) -> str:
         return "–" if feed.expected_seconds is None else f"{feed.expected_seconds:.2f}\N{NO-BREAK SPACE}s"
 
@@ -79,23 +113,23 @@ class FeedAdmin(Acting):
         return f"{feed.subscriber_count:,}"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Feed]:
-        return super().get_queryset(request).defer(*_UNLISTED).prefetch_related("categories")
+        return super().get_queryset(request).defer(*_UNLISTED_FIELDS).prefetch_related("categories")
 
     def get_ordering(self, request: HttpRequest) -> Any:
-        """Likely duplicates stand together."""
-        return health.TOGETHER if request.GET.get("health") == TWICE else super().get_ordering(request)
+        """Likely duplicates are listed together."""
+        return health.DUPLICATES_ORDER if request.GET.get("health") == DUPLICATES else super().get_ordering(request)
 
     def get_form(self, request: HttpRequest, obj: Feed | None = None, change: bool = False, **options: Any) -> Any:
-        return super().get_form(request, obj, change, **{**options, "form": AddForm if obj is None else ChangeForm})
+        form = AddFeedForm if obj is None else ChangeFeedForm
+        return super().get_form(request, obj, change, **{**options, "form": form})
 
     def get_fieldsets(self, request: HttpRequest, obj: Feed | None = None) -> Any:
-        often = ("How often", {"fields": (("least_seconds", "most_seconds"),)})
+        often = ("Check interval", {"fields": (("least_seconds", "most_seconds"),)})
+        secrets = SECRET_FIELDS if obj is None else (*SECRET_FIELDS, "forget_headers", "is_hidden")
+        about = {"classes": ["collapse"], "description": HIDDEN_HELP, "fields": secrets}
+        shown = ("Authentication", about)
         if obj is None:
-            about = {"classes": ["collapse"], "description": HIDDEN, "fields": SECRET}
-            shown = ("What its server is shown", about)
             return [(None, {"fields": ("url", "title", "categories")}), shown, often]
-        about = {"classes": ["collapse"], "description": HIDDEN, "fields": (*SECRET, "forget_headers", "is_hidden")}
-        shown = ("What its server is shown", about)
         return [(None, {"fields": ("url", "title", "slug", "categories")}), often, shown]
 
     def get_urls(self) -> list[URLPattern]:
@@ -110,26 +144,26 @@ class FeedAdmin(Acting):
     @method_decorator(require_POST)
     @method_decorator(csrf_protect)
     def act_view(self, request: HttpRequest, pk: int, what: str) -> HttpResponse:
-        """One of the buttons of a feed's page."""
+        """Answers a button of a feed's page."""
         feed = Feed.objects.filter(pk=pk).first()
         if feed is None:
             raise Http404("No such feed.")
         if not self.has_change_permission(request, feed):
             raise PermissionDenied
         if not self.act(request, feed, what):
-            raise Http404("No such button.")
+            raise Http404("No such action.")
         return HttpResponseRedirect(reverse("admin:feeds_feed_change", args=[pk]))
 
     @method_decorator(csrf_protect)
     def import_view(self, request: HttpRequest) -> HttpResponse:
-        """Takes in a list."""
+        """Answers the page that imports a list."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        return importing.ask_or_take_in(self, request)
+        return actions.ask_or_import(self, request)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Adds how all feeds stand."""
-        found = health.summary(Feed.objects.all(), datetime.now(UTC)) if request.method == "GET" else None
+        """Adds a summary of all feeds' health."""
+        found = health.summarise_health(Feed.objects.all(), datetime.now(UTC)) if request.method == "GET" else None
         return super().changelist_view(request, {**(extra_context or {}), "summary": found})
 
     @method_decorator(sensitive_post_parameters("password", "headers", "url"))
@@ -142,30 +176,30 @@ class FeedAdmin(Acting):
     ) -> HttpResponse:
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
-        except FeedError as error:  # others came there, or are being added, since the form was checked
+        except FeedError as error:  # another feed took the address, or is being added, since the form was checked
             self.message_user(request, f"Nothing was changed: {error}", messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
     def save_model(self, request: HttpRequest, obj: Feed, form: Any, change: bool) -> None:
-        """Saves what was changed in the form and no more: fetchers write to the same row."""
+        """Saves the fields changed in the form alone: fetchers write to the same row."""
         now = datetime.now(UTC)
         if change:
             had_secrets = credentials.is_private(Feed.objects.get(pk=obj.pk))
-            is_due = editing.edit(obj.pk, form.edited, now)
+            is_due = catalogue.edit_feed(obj.pk, form.edited, now)
             obj.refresh_from_db()
             if "url" in form.changed_data and had_secrets and not credentials.is_private(obj):
-                self.message_user(request, LEFT_BEHIND, messages.WARNING)
+                self.message_user(request, LEFT_BEHIND_WARNING, messages.WARNING)
         else:
             is_due = self._add(obj, form, now)
         if is_due:
-            flagging.flag([obj.pk], now)
+            feed_rows.flag_feeds([obj.pk], now)
 
-    def _add(self, obj: Feed, form: AddForm, now: datetime) -> bool:
+    def _add(self, obj: Feed, form: AddFeedForm, now: datetime) -> bool:
         cleaned = form.cleaned_data
-        feed, is_new = adding.add(form.place, title=cleaned["title"], now=now)
+        feed, is_new = catalogue.add_feed(form.place, title=cleaned["title"], now=now)
         fields: dict[str, Any] = {name: cleaned[name] for name in ("least_seconds", "most_seconds") if cleaned[name]}
         if cleaned["headers"]:
-            fields |= {"sealed_headers": credentials.sealed_headers(cleaned["headers"]), "is_hidden": True}
+            fields |= {"sealed_headers": credentials.seal_headers(cleaned["headers"]), "is_hidden": True}
         if is_new and fields:
             Feed.objects.filter(pk=feed.pk).update(**fields)
         obj.pk = feed.pk
@@ -173,38 +207,38 @@ class FeedAdmin(Acting):
         return is_new
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """The combinations that it leaves, and those that it comes into, change."""
+        """Saves the categories; the combinations that the feed leaves or joins change."""
         now = datetime.now(UTC)
         if "categories" not in form.changed_data:
             return
-        versions.withdraw([form.instance.pk], now)
+        feed_rows.touch_feeds([form.instance.pk], now, withdrawn=True)
         super().save_related(request, form, formsets, change)
-        versions.touch([form.instance.pk], now)
+        feed_rows.touch_feeds([form.instance.pk], now)
 
     def delete_model(self, request: HttpRequest, obj: Feed) -> None:
-        pausing.remove([obj.pk], datetime.now(UTC))
+        lifecycle.remove_feeds([obj.pk], datetime.now(UTC))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Feed]) -> None:
-        pausing.remove(list(queryset.values_list("pk", flat=True)), datetime.now(UTC))
+        lifecycle.remove_feeds(list(queryset.values_list("pk", flat=True)), datetime.now(UTC))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The feeds alone: their entries are thousands."""
+        """Lists the feeds alone: their entries are thousands."""
         rows = [f"{feed} ({feed.url})" for feed in objs]
         denied = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
         return rows, {self.opts.verbose_name_plural: len(rows)}, denied, []
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **options: Any) -> HttpResponse:
-        """Adds how the feed stands to its page."""
+        """Adds the feed's health to its page."""
         feed: Feed | None = options.get("obj")
         if feed is not None and feed.pk:
-            context |= feed_page.context(feed, datetime.now(UTC))
+            context |= feed_page.page_context(feed, datetime.now(UTC))
         return super().render_change_form(request, context, *args, **options)
 
 
-HIDDEN = (
-    "What a server shows to some alone is kept out of what is public here: a feed that is given any of these is in no "
-    "combination and has no pages of its own, until its page is told otherwise."
+HIDDEN_HELP = (
+    "A feed with a user, a password or headers is hidden: excluded from combined feeds and public pages. To publish "
+    "it, clear “Hidden” on its page."
 )
-LEFT_BEHIND = (
-    "User, password and headers were left behind: they were for another server. Where this one wants them, type them."
+LEFT_BEHIND_WARNING = (
+    "User, password and headers were removed: they belong to the previous server. Enter those of the new one."
 )

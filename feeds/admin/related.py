@@ -1,25 +1,165 @@
-"""The admin of hubs and clouds, and of what is subscribed at them: how each stands, and how far it is trusted."""
+"""The admin of categories, follows, scans, hubs and subscriptions."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from resources import words
-from resources.listing import UncountedAdmin
+from resources import humanize
+from resources.changelists import UncountedAdmin
 
-from ..keeping import pushed
-from ..pushing.renewing import State
-from ..subscriptions import Hub, Subscription
+from .. import categories, feed_rows, followers, health
+from ..models import ALL_SLUG, Category, Feed, Follow, Hub, Scan, Subscription
+from ..push.leases import SubscriptionStatus
+from .forms import CategoryForm
 
 
-class Unchanged(UncountedAdmin):
-    """What the site keeps by itself."""
+@admin.register(Category)
+class CategoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
+    form = CategoryForm
+    list_display = ("listed", "slug", "number", "output")
+    search_fields = ("title", "slug")
+    prepopulated_fields = {"slug": ("title",)}
+    list_per_page = 200
+    show_full_result_count = False
+
+    @admin.display(description="category", ordering="title")
+    def listed(self, category: Category) -> str:
+        return " / ".join(self._paths.get(category.pk, (category.title,)))
+
+    @admin.display(description="feeds")
+    def number(self, category: Any) -> str:
+        return "all" if category.slug == ALL_SLUG else f"{category.number:,}"
+
+    @admin.display(description="formats")
+    def output(self, category: Category) -> SafeString:
+        place = "/feeds/all" if category.slug == ALL_SLUG else f"/feeds/category/{category.slug}"
+        links = ((f"{place}.{extension}", extension) for extension in ("atom", "rss", "json"))
+        return format_html_join(" · ", '<a href="{}">{}</a>', links)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Category]:
+        self._paths = categories.paths_by_category()
+        rows: QuerySet[Category] = super().get_queryset(request)
+        return cast(QuerySet[Category], rows.annotate(number=Count("feeds")))
+
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Category | None = None) -> dict[str, Any]:
+        return {} if obj is not None else {"slug": ("title",)}
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Category | None = None) -> tuple[str, ...]:
+        """The category that has every feed keeps its place and its address."""
+        return ("slug", "parent") if obj is not None and obj.slug == ALL_SLUG else ()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Category | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and (obj is None or obj.slug != ALL_SLUG)
+
+    def save_model(self, request: HttpRequest, obj: Category, form: Any, change: bool) -> None:
+        """Saves the category; its output changes, and that of the categories around it."""
+        now = datetime.now(UTC)
+        feed_rows.touch_categories([obj.pk] if change else [], now, withdrawn="parent" in form.changed_data)
+        obj.save(update_fields=[name for name in form.changed_data if name in form.cleaned_data] if change else None)
+        feed_rows.touch_categories([obj.pk], now)
+
+    def delete_model(self, request: HttpRequest, obj: Category) -> None:
+        self.delete_queryset(request, Category.objects.filter(pk=obj.pk))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Category]) -> None:
+        """Deletes categories with those below them; their feeds stay."""
+        gone = queryset.exclude(slug=ALL_SLUG)
+        feed_rows.touch_categories(list(gone.values_list("pk", flat=True)), datetime.now(UTC), withdrawn=True)
+        gone.delete()
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Lists the categories with those below them. The one that has every feed stays."""
+        ids = {
+            pk
+            for category in objs
+            if category.slug != ALL_SLUG
+            for pk in categories.ids_with_descendants(category.slug)
+        }
+        paths = categories.paths_by_category()
+        rows = sorted(" / ".join(paths[pk]) for pk in ids if pk in paths)
+        denied = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
+        feeds = Feed.objects.filter(categories__in=ids).distinct().count()
+        counts = {self.opts.verbose_name_plural: len(rows), "feeds (not deleted)": feeds}
+        return rows, counts, denied, []
+
+
+@admin.register(Follow)
+class FollowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
+    list_display = ("user", "feed", "since")
+    list_select_related = ("user", "feed")
+    search_fields = ("=user__username", "feed__slug")
+    search_help_text = "Search by user name (exact) or feed slug."
+    autocomplete_fields = ("user", "feed")
+    list_per_page = 50
+    show_full_result_count = False
+
+    def has_change_permission(self, request: HttpRequest, obj: Follow | None = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Follow, form: Any, change: bool) -> None:
+        obj.save()
+        followers.recount_subscribers([obj.feed_id])
+
+    def delete_model(self, request: HttpRequest, obj: Follow) -> None:
+        followers.unfollow_feeds(obj.user_id, [obj.feed_id])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Follow]) -> None:
+        feeds = set(queryset.values_list("feed_id", flat=True))
+        queryset.delete()
+        followers.recount_subscribers(feeds)
+
+
+@admin.register(Scan)
+class ScanAdmin(UncountedAdmin):
+    list_display = ("began", "feeds", "hosts", "least", "took", "bound", "ratio")
+    list_display_links = None
+    ordering = ("-started_at",)
+
+    @admin.display(description="began (UTC)", ordering="started_at")
+    def began(self, scan: Scan) -> str:
+        return f"{scan.started_at:%Y-%m-%d %H:%M:%S}"
+
+    @admin.display(description="expected, at least")
+    def least(self, scan: Scan) -> str:
+        return _spell_seconds(scan.expected_seconds)
+
+    @admin.display(description="took")
+    def took(self, scan: Scan) -> str:
+        if scan.makespan_seconds is None and scan.ended_at is not None:
+            return "unknown: some fetches were lost"
+        if scan.makespan_seconds is None:
+            return f"running, began {humanize.format_ago(scan.started_at, datetime.now(UTC))}"
+        return _spell_seconds(scan.makespan_seconds)
+
+    @admin.display(description="lower bound")
+    def bound(self, scan: Scan) -> str:
+        return "–" if scan.bound_seconds is None else _spell_seconds(scan.bound_seconds)
+
+    @admin.display(description="took ÷ bound")
+    def ratio(self, scan: Scan) -> str:
+        if not scan.bound_seconds or scan.makespan_seconds is None:
+            return "–"
+        return f"{scan.makespan_seconds / scan.bound_seconds:.2f}"
+
+    def get_sortable_by(self, request: HttpRequest) -> tuple[str, ...]:
+        return ("began",)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+def _spell_seconds(seconds: float) -> str:
+    return f"{seconds:,.1f}\N{NO-BREAK SPACE}s"
+
+
+class UnchangeableAdmin(UncountedAdmin):
+    """Rows that the site maintains by itself."""
 
     list_display_links = None
 
@@ -30,11 +170,11 @@ class Unchanged(UncountedAdmin):
         return False
 
 
-class TrustFilter(admin.SimpleListFilter):
+class HubTrustFilter(admin.SimpleListFilter):
     title, parameter_name = "trust", "trust"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("trusted", "trusted"), ("lost", "not any more"), ("never", "never told of news")]
+        return [("trusted", "trusted"), ("lost", "lost"), ("never", "no update pushed yet")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Hub]) -> QuerySet[Hub]:
         chosen = {
@@ -46,50 +186,53 @@ class TrustFilter(admin.SimpleListFilter):
 
 
 @admin.register(Hub)
-class HubAdmin(Unchanged):
+class HubAdmin(UnchangeableAdmin):
     list_display = ("address", "feeds", "trust", "last_push")
-    list_filter = ("kind", TrustFilter)
+    list_filter = ("kind", HubTrustFilter)
     search_fields = ("url",)
-    search_help_text = "A part of its address."
+    search_help_text = "Search by address."
 
-    @admin.display(description="hub or cloud", ordering="url")
+    @admin.display(description="hub", ordering="url")
     def address(self, hub: Hub) -> SafeString:
         about = hub.get_kind_display()
         return format_html('<span class="name">{}</span><span class="quiet">{}</span>', hub.url, about)
 
     @admin.display(description="feeds")
     def feeds(self, hub: Hub) -> SafeString | str:
-        counts = [f"{number:,} {state}" for state, number in _counts(hub)]
+        counts = [f"{number:,} {state}" for state, number in _subscription_counts(hub)]
         there = f"{reverse('admin:feeds_subscription_changelist')}?hub__id__exact={hub.pk}"
         return format_html('<a href="{}">{}</a>', there, ", ".join(counts)) if counts else "none"
 
     @admin.display(description="trust", ordering="share")
     def trust(self, hub: Hub) -> str:
-        return pushed.of_hub(hub)
+        return health.hub_words(hub)
 
-    @admin.display(description="last push with news", ordering="last_push_at")
+    @admin.display(description="last push", ordering="last_push_at")
     def last_push(self, hub: Hub) -> str:
-        return words.ago(hub.last_push_at, datetime.now(UTC))
+        return humanize.format_ago(hub.last_push_at, datetime.now(UTC))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Hub]:
-        counts = {_named(state): Count("subscriptions", filter=Q(subscriptions__state=state.value)) for state in State}
+        counts = {
+            _count_name(state): Count("subscriptions", filter=Q(subscriptions__state=state.value))
+            for state in SubscriptionStatus
+        }
         rows: QuerySet[Hub] = super().get_queryset(request)
         return rows.annotate(**counts)
 
 
 @admin.register(Subscription)
-class SubscriptionAdmin(Unchanged):
+class SubscriptionAdmin(UnchangeableAdmin):
     list_display = ("of_feed", "stands", "trust", "next_request")
     list_filter = ("state", "hub__kind")
     list_select_related = ("feed", "hub")
     search_fields = ("topic", "feed__slug")
-    search_help_text = "A part of a topic, or of a feed's slug."
+    search_help_text = "Search by topic or feed slug."
 
-    @admin.display(description="feed, and who tells of it", ordering="topic")
+    @admin.display(description="feed, hub", ordering="topic")
     def of_feed(self, subscription: Subscription) -> SafeString:
         about = f"{subscription.hub.url} · {subscription.hub.get_kind_display()}"
         if subscription.feed is None:
-            there, title = "", f"{subscription.topic}, deleted"
+            there, title = "", f"{subscription.topic} (deleted)"
         else:
             there, title = (
                 reverse("admin:feeds_feed_change", args=[subscription.feed.pk]),
@@ -98,27 +241,27 @@ class SubscriptionAdmin(Unchanged):
         named = '<a class="name" href="{}">{}</a>' if there else '<span class="name" title="{}">{}</span>'
         return format_html(named + '<span class="quiet">{}</span>', there, title, about)
 
-    @admin.display(description="how it stands", ordering="state")
+    @admin.display(description="state", ordering="state")
     def stands(self, subscription: Subscription) -> SafeString:
         return format_html('{}<span class="quiet">{}</span>', subscription.state, subscription.reason)
 
     @admin.display(description="trust", ordering="in_a_row")
     def trust(self, subscription: Subscription) -> str:
-        return pushed.of_subscription(subscription)
+        return health.subscription_words(subscription)
 
     @admin.display(description="next request", ordering="due_at")
     def next_request(self, subscription: Subscription) -> str:
-        return "–" if subscription.due_at is None else words.ago(subscription.due_at, datetime.now(UTC))
+        return "–" if subscription.due_at is None else humanize.format_ago(subscription.due_at, datetime.now(UTC))
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         return lookup == "hub__id__exact" or super().lookup_allowed(lookup, value, request)
 
 
-def _counts(hub: Hub) -> list[tuple[str, int]]:
-    """How many subscriptions are in each state, as the list has counted them."""
-    counted = [(state.value, getattr(hub, _named(state))) for state in State]
+def _subscription_counts(hub: Hub) -> list[tuple[str, int]]:
+    """The number of subscriptions in each state, as the list has counted them."""
+    counted = [(state.value, getattr(hub, _count_name(state))) for state in SubscriptionStatus]
     return [(name, number) for name, number in counted if number]
 
 
-def _named(state: State) -> str:
+def _count_name(state: SubscriptionStatus) -> str:
     return f"number_{state.name.lower()}"

@@ -1,1 +1,6 @@
-"""The API of feeds: what there is of them, and managing them with a token that may."""
+"""The API of feeds: reading them, and managing them with a token that may.
+
+Public: nothing.
+
+The setting API_ROUTERS names `manage.router`.
+"""

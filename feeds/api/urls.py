@@ -1,6 +1,6 @@
-"""What the site's API takes from feeds, named by API_ROUTERS."""
+"""The router that API_ROUTERS names, with all operations."""
 
-from . import managing, reading  # noqa: F401  # they add to the shared router
-from .routing import router
+from . import manage, read  # noqa: F401  # they add to the shared router
+from .read import router
 
 __all__ = ["router"]

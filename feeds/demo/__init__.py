@@ -1,1 +1,4 @@
-"""The demo's feeds: well-known ones, and samples of this site's own where the machine has no way out."""
+"""The demo's feeds.
+
+Public: `load` (load_demo_feeds, load_demo_feeds_once).
+"""

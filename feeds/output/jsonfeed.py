@@ -1,27 +1,25 @@
-"""Renders JSON Feed 1.1 (jsonfeed.org). PURE."""
+"""Renders JSON Feed 1.1 (jsonfeed.org)."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from feeds.parsing import sanitising
-from feeds.parsing.documents import Author, Category, Enclosure, Entry
-from feeds.parsing.jsonfeeds import EXTENSION
-
-from .pages import Page, timestamp
+from ..parser import markup
+from ..parser.documents import JSON_EXTENSION, Author, Enclosure, ParsedCategory, ParsedEntry
+from .output_page import OutputPage, format_timestamp
 
 MEDIA_TYPE = "application/feed+json"
-VERSION = "https://jsonfeed.org/version/1.1"
+JSON_FEED_VERSION = "https://jsonfeed.org/version/1.1"
 _UNKNOWN_TYPE = "application/octet-stream"
 
 
-def render(page: Page) -> bytes:
-    """The document, in UTF-8. What JSON Feed has no field for is in an extension (`_tarry`)."""
+def render(page: OutputPage) -> bytes:
+    """Returns the document, in UTF-8. Values without a field in JSON Feed are in an extension (`_tarry`)."""
     feed = page.feed
-    own = {"id": feed.id, "updated": timestamp(feed.updated or page.updated), "rights": feed.rights}
+    own = {"id": feed.id, "updated": format_timestamp(feed.updated or page.updated), "rights": feed.rights}
     document = {
-        "version": VERSION,
+        "version": JSON_FEED_VERSION,
         "title": feed.title,
         "home_page_url": feed.link,
         "feed_url": page.address,
@@ -29,26 +27,27 @@ def render(page: Page) -> bytes:
         "next_url": page.next_address,
         "icon": feed.image,
         "language": feed.language,
-        "authors": [_author(author) for author in feed.authors],
+        "authors": [_author_object(author) for author in feed.authors],
         "hubs": [{"type": "WebSub", "url": hub} for hub in page.hubs],
-        EXTENSION: _said({**own, "categories": _full(feed.categories)}),
-        "items": [_item(page, entry) for entry in page.entries],
+        JSON_EXTENSION: _without_empty({**own, "categories": _full_categories(feed.categories)}),
+        "items": [_entry_item(page, entry) for entry in page.entries],
     }
-    return json.dumps({**_said(document), "title": feed.title, "items": document["items"]}, ensure_ascii=False).encode()
+    required = {"title": feed.title, "items": document["items"]}
+    return json.dumps({**_without_empty(document), **required}, ensure_ascii=False).encode()
 
 
-def _said(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is empty: JSON Feed has readers take a field that is there at its word."""
+def _without_empty(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Removes empty values: JSON Feed has readers take a field that is there at its word."""
     return {key: value for key, value in document.items() if value not in ("", None, [], {})}
 
 
-def _item(page: Page, entry: Entry) -> dict[str, Any]:
-    summary = sanitising.text_of(entry.summary)
+def _entry_item(page: OutputPage, entry: ParsedEntry) -> dict[str, Any]:
+    summary = markup.html_to_text(entry.summary)
     own = {
-        "summary_html": entry.summary if sanitising.escaped(summary) != entry.summary else "",
-        "categories": _full(entry.categories),
+        "summary_html": entry.summary if markup.escape_text(summary) != entry.summary else "",
+        "categories": _full_categories(entry.categories),
         "comments": entry.comments,
-        "source": _said(asdict(entry.source)) if entry.source else None,
+        "source": _without_empty(asdict(entry.source)) if entry.source else None,
         "point": asdict(entry.point) if entry.point else None,
     }
     item = {
@@ -57,38 +56,32 @@ def _item(page: Page, entry: Entry) -> dict[str, Any]:
         "title": entry.title,
         "summary": summary,
         "image": entry.image,
-        "date_published": timestamp(entry.published) if entry.published else "",
-        "date_modified": timestamp(page.moment(entry)) if entry.updated or not entry.published else "",
+        "date_published": format_timestamp(entry.published) if entry.published else "",
+        "date_modified": format_timestamp(page.moment(entry)) if entry.updated or not entry.published else "",
         "language": entry.language,
-        "authors": [_author(author) for author in entry.authors],
+        "authors": [_author_object(author) for author in entry.authors],
         "tags": [category.term for category in entry.categories],
-        "attachments": [_attachment(enclosure) for enclosure in entry.enclosures],
-        EXTENSION: _said(own),
+        "attachments": [_attachment_object(enclosure) for enclosure in entry.enclosures],
+        JSON_EXTENSION: _without_empty(own),
     }
-    return {**_said(item), "content_html": entry.content}
+    return {**_without_empty(item), "content_html": entry.content}
 
 
-def _author(author: Author) -> dict[str, Any]:
-    """JSON Feed asks for a name or an address; who has neither is shown by the mail address."""
+def _author_object(author: Author) -> dict[str, Any]:
+    """JSON Feed asks for a name or an address; an author with neither is shown by the mail address."""
     own = {"email": author.email} if author.email else {}
     name = author.name if author.name or author.url else author.email
-    return _said({"name": name, "url": author.url, EXTENSION: own})
+    return _without_empty({"name": name, "url": author.url, JSON_EXTENSION: own})
 
 
-def _full(categories: Sequence[Category]) -> list[dict[str, str]]:
-    """All that is known of them, where their terms are not all."""
+def _full_categories(categories: Sequence[ParsedCategory]) -> list[dict[str, str]]:
+    """Returns the categories with scheme and label; empty if they only have terms."""
     if not any(category.scheme or category.label for category in categories):
         return []
-    return [_said(asdict(category)) for category in categories]
+    return [_without_empty(asdict(category)) for category in categories]
 
 
-def _attachment(enclosure: Enclosure) -> dict[str, Any]:
-    return _said(
-        {
-            "url": enclosure.url,
-            "mime_type": enclosure.media_type or _UNKNOWN_TYPE,
-            "title": enclosure.title,
-            "size_in_bytes": enclosure.length_bytes,
-            "duration_in_seconds": enclosure.seconds,
-        }
-    )
+def _attachment_object(enclosure: Enclosure) -> dict[str, Any]:
+    media_type, seconds = enclosure.media_type or _UNKNOWN_TYPE, enclosure.seconds
+    named = {"url": enclosure.url, "mime_type": media_type, "title": enclosure.title}
+    return _without_empty({**named, "size_in_bytes": enclosure.length_bytes, "duration_in_seconds": seconds})

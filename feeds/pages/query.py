@@ -1,32 +1,62 @@
-"""What the address of a feed's page asks for. PURE. Does not know which feeds there are."""
+"""Parses the address of a feed's page into a query. Does not know which feeds there are.
+
+Cursors are places between entries, at which pages begin. Entries are in order from the newest to the oldest: by the
+time at which they happened, then by their number. A page that begins at an entry stays the same when newer ones
+come.
+
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Literal, Self, cast
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from feeds.searching import folded
+from ..errors import PageQueryError
+from ..readings import fold_text
 
-from .errors import AskError
-from .places import Place
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CURSOR_PATTERN = re.compile(r"([0-9]{1,18})-([0-9]{1,18})", re.ASCII)
 
-Format = Literal["atom", "rss", "json", "html"]
 
-BEGINNING = "/feeds/"
-ALL = "all"
-MOST_ENTRIES = 200
-"""Of a page."""
-USUAL_ENTRIES: Mapping[Format, int] = {"atom": 50, "rss": 50, "json": 50, "html": 20}
-MOST_CHARACTERS = 200
-"""Of what is searched for."""
-MOST_WORDS = 10
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The place next to an entry: its time, and its number."""
+
+    happened_at: datetime
+    number: int
+
+    def __str__(self) -> str:
+        """Microseconds since 1970, a hyphen, the number."""
+        return f"{(self.happened_at - EPOCH) // timedelta(microseconds=1)}-{self.number}"
+
+    @classmethod
+    def read(cls, written: str) -> Self | None:
+        """Parses a cursor; None if it is none."""
+        match = _CURSOR_PATTERN.fullmatch(written)
+        try:
+            return cls(EPOCH + timedelta(microseconds=int(match[1])), int(match[2])) if match else None
+        except OverflowError:
+            return None
+
+
+PageFormat = Literal["atom", "rss", "json", "html"]
+
+FEEDS_PATH = "/feeds/"
+ALL_SLUG = "all"
+MAX_PAGE_ENTRIES = 200
+"""Of one page."""
+DEFAULT_PAGE_ENTRIES: Mapping[PageFormat, int] = {"atom": 50, "rss": 50, "json": 50, "html": 20}
+MAX_SEARCH_CHARACTERS = 200
+"""Of the search text."""
+MAX_SEARCH_WORDS = 10
 """Different ones: each is one more condition for every text that is searched."""
-PARAMETERS = ("q", "since", "limit", "before", "after")
+PAGE_PARAMETERS = ("q", "since", "limit", "before", "after")
 
-_MOST_KEY_CHARACTERS = 250
+_MAX_KEY_CHARACTERS = 250
 _PATH = re.compile(
     r"/feeds/(?P<category>category/)?(?P<slug>[a-z0-9]+(?:-[a-z0-9]+)*)(?:\.(?P<format>atom|rss|json)|/)", re.ASCII
 )
@@ -39,46 +69,48 @@ _LIMIT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A page of one feed, or of the combination that a category is; ALL is the one of everything.
+class PageQuery:
+    """A query for a page of one feed, or of a category's combination; ALL_SLUG is that of all feeds.
 
-    `words` have to be in an entry, `since` is when the oldest one happened. The page begins after the entry at
-    `before`, or ends before the one at `after`; the first page has neither.
+    `words` must be in an entry, `since` is the earliest time of an entry. The page begins after the entry at `before`,
+    or ends before the one at `after`; the first page has neither.
     """
 
     is_combined: bool
     slug: str
-    format: Format
+    format: PageFormat
     words: str = ""
     since: datetime | None = None
     limit: int = 0
-    before: Place | None = None
-    after: Place | None = None
+    before: Cursor | None = None
+    after: Cursor | None = None
 
     @classmethod
     def read(cls, path: str, given: Mapping[str, Sequence[str]]) -> Self | None:
-        """From a path, decoded, and parameters; None for a path that is no feed's. Raises AskError."""
+        """Parses a decoded path and parameters; None if the path is no feed's. Raises PageQueryError."""
         asked = cls.read_path(path)
         return asked._with(given) if asked else None
 
     @classmethod
     def read_path(cls, path: str) -> Self | None:
-        """The first page at a path, None for none."""
-        if path == BEGINNING:
-            return cls.page_of_category(ALL)
+        """Returns the query for the first page at a path, None if there is none."""
+        if path == FEEDS_PATH:
+            return cls.page_of_category(ALL_SLUG)
         match = _PATH.fullmatch(path)
         if not match:
             return None
-        found = cast(Format, match["format"] or "html")
+        found = cast(PageFormat, match["format"] or "html")
         slug, in_category = match["slug"], bool(match["category"])
-        if slug == "category" or (slug == ALL and (in_category or found == "html")):  # ALL has one address
+        if slug == "category" or (slug == ALL_SLUG and (in_category or found == "html")):  # all feeds have one address
             return None
-        return cls(is_combined=in_category or slug == ALL, slug=slug, format=found, limit=USUAL_ENTRIES[found])
+        return cls(
+            is_combined=in_category or slug == ALL_SLUG, slug=slug, format=found, limit=DEFAULT_PAGE_ENTRIES[found]
+        )
 
     @classmethod
     def page_of_feed(cls, slug: str) -> Self:
-        """For people."""
-        return cls(is_combined=False, slug=slug, format="html", limit=USUAL_ENTRIES["html"])
+        """The page for people."""
+        return cls(is_combined=False, slug=slug, format="html", limit=DEFAULT_PAGE_ENTRIES["html"])
 
     @classmethod
     def page_of_category(cls, slug: str) -> Self:
@@ -86,30 +118,30 @@ class Asked:
 
     @classmethod
     def read_address(cls, address: str) -> Self:
-        """From what `address` gave."""
+        """Parses the result of `address`."""
         parts = urlsplit(address)
         asked = cls.read(parts.path, parse_qs(parts.query))
         if asked is None:
-            raise AskError("This is no address of a feed.")
+            raise PageQueryError("This is not the address of a feed.")
         return asked
 
     @property
     def path(self) -> str:
-        if self.is_combined and self.slug == ALL:
-            return BEGINNING if self.format == "html" else f"{BEGINNING}{ALL}.{self.format}"
-        named = f"{BEGINNING}{'category/' if self.is_combined else ''}{self.slug}"
+        if self.is_combined and self.slug == ALL_SLUG:
+            return FEEDS_PATH if self.format == "html" else f"{FEEDS_PATH}{ALL_SLUG}.{self.format}"
+        named = f"{FEEDS_PATH}{'category/' if self.is_combined else ''}{self.slug}"
         return f"{named}/" if self.format == "html" else f"{named}.{self.format}"
 
     @property
     def address(self) -> str:
-        """One for all ways to write the same: the path, and the parameters that say something, in their order."""
+        """The one address for all spellings: the path, and the parameters that are not empty, in their order."""
         return f"{self.path}?{self._query}" if self._query else self.path
 
     @property
     def key(self) -> str:
-        """What it is called in keys. Which feed or combination has that slug is for `subjects` to say."""
+        """The query's part of cache keys. The subject adds which feed or combination has that slug."""
         query = self._query
-        if len(query) > _MOST_KEY_CHARACTERS:
+        if len(query) > _MAX_KEY_CHARACTERS:
             query = blake2b(query.encode(), digest_size=16).hexdigest()
         return f"{'feeds' if self.is_combined else 'feed'}:{self.slug}:{self.format}:{query}"
 
@@ -124,64 +156,64 @@ class Asked:
     def first(self) -> Self:
         return replace(self, before=None, after=None)
 
-    def older_than(self, place: Place) -> Self:
+    def older_than(self, place: Cursor) -> Self:
         return replace(self, before=place, after=None)
 
-    def newer_than(self, place: Place) -> Self:
+    def newer_than(self, place: Cursor) -> Self:
         return replace(self, before=None, after=place)
 
-    def as_format(self, wanted: Format) -> Self:
+    def as_format(self, wanted: PageFormat) -> Self:
         """The first page of the same in another format."""
-        return replace(self.first(), format=wanted, limit=USUAL_ENTRIES[wanted])
+        return replace(self.first(), format=wanted, limit=DEFAULT_PAGE_ENTRIES[wanted])
 
     @property
     def _query(self) -> str:
         given = {
             "q": self.words,
             "since": self.since.isoformat().replace("+00:00", "Z") if self.since else "",
-            "limit": "" if self.limit == USUAL_ENTRIES[self.format] else str(self.limit),
+            "limit": "" if self.limit == DEFAULT_PAGE_ENTRIES[self.format] else str(self.limit),
             "before": str(self.before or ""),
             "after": str(self.after or ""),
         }
         return urlencode({name: value for name, value in given.items() if value}, quote_via=quote, safe="")
 
     def _with(self, given: Mapping[str, Sequence[str]]) -> Self:
-        text = _each_once(given)
-        before, after = (_place(name, text[name]) if name in text else None for name in ("before", "after"))
+        text = _single_values(given)
+        before, after = (_parse_cursor(name, text[name]) if name in text else None for name in ("before", "after"))
         if before and after:
-            raise AskError("A page is before or after an entry, not both.")
+            raise PageQueryError("A page is before or after an entry, not both.")
         return replace(
             self,
-            words=_words(text.get("q", "")),
-            since=_moment(text["since"]) if "since" in text else None,
-            limit=_limit(text["limit"]) if "limit" in text else self.limit,
+            words=_parse_words(text.get("q", "")),
+            since=_parse_since(text["since"]) if "since" in text else None,
+            limit=_parse_limit(text["limit"]) if "limit" in text else self.limit,
             before=before,
             after=after,
         )
 
 
-def _each_once(given: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """What is said, without what is empty: forms send all their fields."""
+def _single_values(given: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Returns the parameters without empty ones: forms send all their fields."""
     for name, values in given.items():
-        if name not in PARAMETERS:
-            raise AskError(f"There is no parameter “{name[:40]}”; there are {', '.join(PARAMETERS)}.")
+        if name not in PAGE_PARAMETERS:
+            raise PageQueryError(f"There is no parameter “{name[:40]}”; there are {', '.join(PAGE_PARAMETERS)}.")
         if len(values) != 1:
-            raise AskError(f"The parameter {name} is given more than once.")
+            raise PageQueryError(f"The parameter {name} is given more than once.")
     return {name: values[0] for name, values in given.items() if values[0]}
 
 
-def _words(text: str) -> str:
-    if len(text) > MOST_CHARACTERS:
-        raise AskError(f"q has at most {MOST_CHARACTERS} characters.")
+def _parse_words(text: str) -> str:
+    if len(text) > MAX_SEARCH_CHARACTERS:
+        raise PageQueryError(f"q has at most {MAX_SEARCH_CHARACTERS} characters.")
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise AskError("q is not UTF-8.")
-    words = dict.fromkeys(folded(text).split())
-    if len(words) > MOST_WORDS:
-        raise AskError(f"q has at most {MOST_WORDS} words.")
+        raise PageQueryError("q is not UTF-8.")
+    words = dict.fromkeys(fold_text(text).split())
+    if len(words) > MAX_SEARCH_WORDS:
+        raise PageQueryError(f"q has at most {MAX_SEARCH_WORDS} words.")
     return " ".join(words)
 
 
-def _moment(text: str) -> datetime:
+def _parse_since(text: str) -> datetime:
     text = text.replace(" ", "+")  # as a plus sign that was not encoded arrives
     if _DATE.fullmatch(text) or _TIME.fullmatch(text):
         try:
@@ -189,17 +221,17 @@ def _moment(text: str) -> datetime:
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
         except (ValueError, OverflowError):
             pass
-    raise AskError("since is a date, or a time with its zone: 2026-11-01, 2026-11-01T12:00:00Z.")
+    raise PageQueryError("since is a date, or a time with its zone: 2026-11-01, 2026-11-01T12:00:00Z.")
 
 
-def _limit(text: str) -> int:
-    if not _LIMIT.fullmatch(text) or int(text) > MOST_ENTRIES:
-        raise AskError(f"limit is a whole number from 1 to {MOST_ENTRIES}.")
+def _parse_limit(text: str) -> int:
+    if not _LIMIT.fullmatch(text) or int(text) > MAX_PAGE_ENTRIES:
+        raise PageQueryError(f"limit is a whole number from 1 to {MAX_PAGE_ENTRIES}.")
     return int(text)
 
 
-def _place(name: str, text: str) -> Place:
-    place = Place.read(text)
+def _parse_cursor(name: str, text: str) -> Cursor:
+    place = Cursor.read(text)
     if place is None:
-        raise AskError(f"{name} is what the addresses of other pages have there: follow those.")
+        raise PageQueryError(f"{name} comes from the links to other pages: follow them.")
     return place

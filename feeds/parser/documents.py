@@ -1,20 +1,24 @@
-"""What a feed holds, whatever format it came in: plain values, for whoever keeps, compares or renders them. PURE.
+"""The values of a parsed feed, whatever its format, their drafts, and the limits of both.
 
-Times are aware, in UTC. Addresses are absolute http or https, or empty. What a publisher did not say is empty or
-None, never made up.
+Values: times are aware, in UTC; addresses are absolute http or https, or empty; values that the publisher did not
+give are empty or None, never made up. Drafts: as the readers leave them, texts raw, addresses relative, nothing
+cut.
 """
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Literal
 
-Format = Literal["rss", "rdf", "atom", "json"]
-Reader = Literal["tree", "json", "feedparser"]
+FeedFormat = Literal["rss", "rdf", "atom", "json"]
+ReaderName = Literal["tree", "json", "feedparser"]
+
+JSON_EXTENSION = "_tarry"
+"""The extension of this site's own output, for values without a field in JSON Feed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who wrote it. One of the three is there, the others may be empty."""
+    """The author of an entry or a feed. One of the three is there, the others may be empty."""
 
     name: str = ""
     email: str = ""
@@ -22,8 +26,8 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True)
-class Category:
-    """A term, what it is a term of (an address, mostly), and how it is shown where that differs."""
+class ParsedCategory:
+    """A term, its scheme (an address, mostly), and its label where that differs."""
 
     term: str
     scheme: str = ""
@@ -42,7 +46,7 @@ class Enclosure:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class EntrySource:
     """The feed that an entry was taken from: its title, its own address, and its site's."""
 
     title: str = ""
@@ -59,12 +63,12 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry. `title` is text, `summary` and `content` sanitised HTML.
+class ParsedEntry:
+    """One entry. `title` is text, `summary` and `content` are sanitised HTML.
 
-    `content` is the fullest there is, also when the publisher called it a description; `summary` is only what was
-    given beside it. `updated` is only there when it differs from `published`. `id` is the publisher's word, empty
-    where there is none or it is not unique. Authors are those of the entry, not inherited from the feed.
+    `content` is the fullest text, even if the publisher called it a description; `summary` is a second, shorter one.
+    `updated` is only there when it differs from `published`. `id` is the publisher's word, empty where there is none or
+    it is not unique. Authors are those of the entry, not inherited from the feed.
     """
 
     id: str = ""
@@ -75,18 +79,18 @@ class Entry:
     summary: str = ""
     content: str = ""
     authors: tuple[Author, ...] = ()
-    categories: tuple[Category, ...] = ()
+    categories: tuple[ParsedCategory, ...] = ()
     enclosures: tuple[Enclosure, ...] = ()
     image: str = ""
     comments: str = ""
     language: str = ""
-    source: Source | None = None
+    source: EntrySource | None = None
     point: Point | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """Where to subscribe by rssCloud: the attributes of RSS' <cloud>."""
+    """An rssCloud server to subscribe at: the attributes of RSS' <cloud>."""
 
     domain: str
     port: int
@@ -96,12 +100,12 @@ class Cloud:
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
-    """What is said of a feed as a whole. `link` is its site, `self_link` its own address.
+class FeedHead:
+    """The feed's words about itself. `link` is its site, `self_link` its own address.
 
-    `skip_hours` are hours of the day in GMT (0 to 23), `skip_days` days of the week (Monday is 0). `cloud_url` is
-    that of <source:cloud>, which goes before `cloud`. `next_link` is the next page (RFC 5005), `new_address` where
-    a podcast says that it has moved to.
+    `skip_hours` are hours of the day in GMT (0 to 23), `skip_days` days of the week (Monday is 0). `cloud_url` is that
+    of <source:cloud>, which goes before `cloud`. `next_link` is the next page (RFC 5005), `new_address` the address
+    that a podcast has moved to.
     """
 
     id: str = ""
@@ -113,7 +117,7 @@ class Feed:
     rights: str = ""
     image: str = ""
     authors: tuple[Author, ...] = ()
-    categories: tuple[Category, ...] = ()
+    categories: tuple[ParsedCategory, ...] = ()
     self_link: str = ""
     next_link: str = ""
     new_address: str = ""
@@ -127,15 +131,113 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFeed:
-    """A feed that was read. Entries stand in the document's order.
+    """A feed that was parsed. Entries are in the document's order.
 
-    `found` is how many entries the document has, of which the newest are in `entries`; `notes` are sentences on
-    what was left out or mended.
+    `found` is the number of entries in the document, of which the newest are in `entries`; `notes` are sentences on
+    parts that were left out or mended.
     """
 
-    feed: Feed
-    entries: tuple[Entry, ...]
-    format: Format
-    reader: Reader
+    feed: FeedHead
+    entries: tuple[ParsedEntry, ...]
+    format: FeedFormat
+    reader: ReaderName
     found: int
     notes: tuple[str, ...] = ()
+
+
+TextKind = Literal["text", "html", "unsaid"]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftText:
+    """A text, its markup, and the base of its relative addresses (None if the document gives none).
+
+    RSS does not say whether its texts are HTML: `unsaid` is decided by the text itself.
+    """
+
+    value: str
+    kind: TextKind = "text"
+    base: str | None = None
+
+
+NO_TEXT = DraftText("")
+
+
+@dataclass(slots=True)
+class EntryDraft:
+    """The draft of an entry: everything as written. `base` is the base of its relative addresses."""
+
+    base: str
+    id: str = ""
+    link: str = ""
+    title: DraftText = NO_TEXT
+    published: datetime | None = None
+    updated: datetime | None = None
+    summary: DraftText = NO_TEXT
+    content: DraftText = NO_TEXT
+    authors: list[Author] = field(default_factory=list)
+    categories: list[ParsedCategory] = field(default_factory=list)
+    enclosures: list[Enclosure] = field(default_factory=list)
+    image: str = ""
+    comments: str = ""
+    language: str = ""
+    source: EntrySource | None = None
+    point: Point | None = None
+
+    @property
+    def moment(self) -> datetime | None:
+        """The time of its last change."""
+        return self.updated or self.published
+
+
+@dataclass(slots=True)
+class FeedDraft:
+    """The draft of a feed."""
+
+    base: str
+    id: str = ""
+    link: str = ""
+    title: DraftText = NO_TEXT
+    subtitle: DraftText = NO_TEXT
+    updated: datetime | None = None
+    language: str = ""
+    rights: DraftText = NO_TEXT
+    image: str = ""
+    authors: list[Author] = field(default_factory=list)
+    categories: list[ParsedCategory] = field(default_factory=list)
+    self_link: str = ""
+    next_link: str = ""
+    new_address: str = ""
+    hubs: list[str] = field(default_factory=list)
+    cloud: Cloud | None = None
+    cloud_url: str = ""
+    ttl_minutes: int | None = None
+    skip_hours: list[int] = field(default_factory=list)
+    skip_days: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedLimits:
+    """Limits of a document. One with more than `bytes` is refused; other parts are cut, with a note.
+
+    feedparser reads documents that are not well-formed. It takes a hundred times as long for an entry and gets less: so
+    many characters, and so many entries from the document's start.
+    """
+
+    bytes: int = 25_000_000
+    entries: int = 1_000
+    loose_characters: int = 1_000_000
+    loose_entries: int = 200
+    content_characters: int = 500_000
+    text_characters: int = 2_000
+    url_characters: int = 4_000
+    people: int = 20
+    parts: int = 100
+    """Categories, enclosures and hubs: so many of each."""
+    part_characters: int = 200
+    """Characters of a name, a category, the title of an enclosure."""
+    future: timedelta = timedelta(days=1)
+    """The most that a date may be ahead, for wrong clocks and time zones. Later ones count as none."""
+
+
+DEFAULT_LIMITS = FeedLimits()

@@ -1,66 +1,88 @@
-"""From the element of an entry, of any XML format, to its draft. PURE."""
+"""Reads the elements of entries and of the feed around them, of any XML format, into drafts."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from lxml import etree
 
-from . import dates, people
-from .documents import Author, Category, Enclosure, Point, Source
-from .drafts import NOTHING, EntryDraft, Words
-from .elements import Node, text_of
+from . import documents, normalise
+from .xml import XmlNode, element_text
+
+_MAX_PERSON_CHARACTERS = 1_000
+_EMAIL = re.compile(r"[^\s<>()@,;:\"]{1,100}@[^\s<>()@,;:\"]{1,200}")
+_NAME_AND_EMAIL = re.compile(
+    r"""["']?(?P<name>[^<>()"]*?)["']?\s?[<(]\s?(?:mailto:)?(?P<email>[^<>()\s@]+@[^<>()\s@]+)\s?[>)]"""
+)
+
+
+def parse_person(text: str) -> documents.Author:
+    """Returns the person of `a@b.org (Name)`, `Name <a@b.org>`, `a@b.org` or `Name`."""
+    text = " ".join(text[:_MAX_PERSON_CHARACTERS].split())
+    if named := _NAME_AND_EMAIL.fullmatch(text):
+        return documents.Author(named["name"].strip(), named["email"])
+    found = _EMAIL.match(text)
+    if found is None:
+        return documents.Author(text)
+    rest = text[found.end() :].strip()
+    if not rest:
+        return documents.Author("", found[0])
+    if rest[0] == "(" and rest[-1] == ")":
+        return documents.Author(rest[1:-1].strip(), found[0])
+    return documents.Author(text)
+
 
 _ABOUT = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about"
-_PUBLISHED = (
+_ENTRY_PUBLISHED = (
     *("atom:published", "pubdate", "atom:issued", "dcterms:issued", "dc:date", "dcterms:created", "atom:created"),
     *("published", "date"),
 )
-_UPDATED = ("atom:updated", "atom:modified", "dcterms:modified", "updated", "lastbuilddate")
+_ENTRY_UPDATED = ("atom:updated", "atom:modified", "dcterms:modified", "updated", "lastbuilddate")
 _RELATION = "http://www.iana.org/assignments/relation/"
 _MAX_SECONDS = 10_000_000
 _NUMBER = re.compile(r"[+-]?\d{1,3}(?:\.\d{1,15})?", re.ASCII)
 
 
-def read(node: Node) -> EntryDraft:
-    """What an <item> or an Atom <entry> holds."""
-    draft = EntryDraft(node.base)
+def read_entry(node: XmlNode) -> documents.EntryDraft:
+    """Reads an <item> or an Atom <entry>."""
+    draft = documents.EntryDraft(node.base)
     draft.id = node.text("guid", "atom:id") or node.element.get(_ABOUT, "").strip()
-    draft.link = link(node) or _permalink(node)
+    draft.link = _page_link(node) or _permalink(node)
     draft.title = node.words("title", "atom:title", "dc:title", "media:title", "itunes:title")
-    draft.published = first_date(node, *_PUBLISHED)
-    draft.updated = first_date(node, *_UPDATED)
-    draft.summary, draft.content = _texts(node)
-    draft.authors = authors(node)
-    draft.categories = categories(node)
+    draft.published = _first_date(node, *_ENTRY_PUBLISHED)
+    draft.updated = _first_date(node, *_ENTRY_UPDATED)
+    draft.summary, draft.content = _read_texts(node)
+    draft.authors = _read_authors(node)
+    draft.categories = _read_categories(node)
     media = [child for group in (node, *node.nodes("media:group")) for child in group.nodes("media:content")]
-    draft.enclosures = list(_enclosures(node))
+    draft.enclosures = list(_read_enclosures(node))
     urls = {enclosure.url for enclosure in draft.enclosures}
     draft.enclosures += [
         _media_enclosure(child) for child in media if child.element.get("url") in urls or not _is_image(child)
     ]
-    draft.image = _image(node, [child for child in media if child.element.get("url") not in urls])
-    draft.comments = node.text("comments") or _reply_page(node)
+    draft.image = _entry_image(node, [child for child in media if child.element.get("url") not in urls])
+    replies = (child.get("href", "") for child in _find_links(node, "replies") if "html" in child.get("type", "html"))
+    draft.comments = node.text("comments") or next(replies, "")
     draft.language = node.language
-    draft.source = _source(node)
-    draft.point = _point(node)
+    draft.source = _read_source(node)
+    draft.point = _read_point(node)
     return draft
 
 
-def first_date(node: Node, *names: str) -> datetime | None:
-    """The first date of these names that can be read."""
-    return next((moment for text in node.texts(*names) if (moment := dates.parse(text))), None)
+def _first_date(node: XmlNode, *names: str) -> datetime | None:
+    """Returns the first date of these names that can be read."""
+    return next((moment for text in node.texts(*names) if (moment := normalise.parse_date(text))), None)
 
 
-def relation(element: etree._Element) -> str:
-    """What an Atom link is to its entry; `alternate` if it does not say (RFC 4287, 4.2.7.2)."""
+def _link_relation(element: etree._Element) -> str:
+    """Returns an Atom link's relation; `alternate` if it has none (RFC 4287, 4.2.7.2)."""
     return element.get("rel", "alternate").strip().lower().removeprefix(_RELATION) or "alternate"
 
 
-def link(node: Node) -> str:
-    """The page: RSS' <link>, or the alternate of Atom that is most probably for people."""
+def _page_link(node: XmlNode) -> str:
+    """Returns the page: RSS' <link>, or the alternate of Atom that is most probably for people."""
     alternates = [
-        child for child in node.all("atom:link", "link") if relation(child) == "alternate" and child.get("href")
+        child for child in node.all("atom:link", "link") if _link_relation(child) == "alternate" and child.get("href")
     ]
     written = node.text("link")
     if written or not alternates:
@@ -69,104 +91,95 @@ def link(node: Node) -> str:
     return (pages or alternates)[0].get("href", "").strip()
 
 
-def links(node: Node, *relations: str) -> Iterator[etree._Element]:
-    """Links of Atom, in Atom or elsewhere, of these relations."""
+def _find_links(node: XmlNode, *relations: str) -> Iterator[etree._Element]:
+    """Yields Atom links of these relations, in Atom or elsewhere."""
     for child in node.all("atom:link", "link"):
-        if child.get("href", "").strip() and relation(child) in relations:
+        if child.get("href", "").strip() and _link_relation(child) in relations:
             yield child
 
 
-def href(node: Node, *relations: str) -> str:
-    return next((child.get("href", "").strip() for child in links(node, *relations)), "")
+def _find_href(node: XmlNode, *relations: str) -> str:
+    return next((child.get("href", "").strip() for child in _find_links(node, *relations)), "")
 
 
-def _permalink(node: Node) -> str:
-    """A guid is the page's address unless it says otherwise (RSS 2.0)."""
+def _permalink(node: XmlNode) -> str:
+    """Returns the guid: it is the page's address unless it says otherwise (RSS 2.0)."""
     for guid in node.all("guid"):
-        text = text_of(guid)
+        text = element_text(guid)
         if text.startswith(("http://", "https://")) and guid.get("isPermaLink", "true").strip().lower() != "false":
             return text
     return ""
 
 
-def _texts(node: Node) -> tuple[Words, Words]:
-    """Summary and content. Where there is only one of them, whatever it is called, it is the content."""
+def _read_texts(node: XmlNode) -> tuple[documents.DraftText, documents.DraftText]:
+    """Returns summary and content. If there is only one text, whatever its name, it is the content."""
     content = node.words("content:encoded", "atom:content", "content", "xhtml:body", "xhtml:div")
     summary = node.words("description", "atom:summary", "summary", "itunes:summary", "dc:description")
     if not summary.value:
-        summary = node.words("media:description", "itunes:subtitle", "source:markdown")
-        summary = summary if summary.value else _group_description(node)
-    return (summary, content) if content.value else (NOTHING, summary)
+        found = [node.words("media:description", "itunes:subtitle", "source:markdown")]
+        found += [group.words("media:description") for group in node.nodes("media:group")]
+        summary = next((words for words in found if words.value), documents.NO_TEXT)
+    return (summary, content) if content.value else (documents.NO_TEXT, summary)
 
 
-def _group_description(node: Node) -> Words:
-    found = (group.words("media:description") for group in node.nodes("media:group"))
-    return next((words for words in found if words.value), NOTHING)
-
-
-def authors(node: Node) -> list[Author]:
-    """Atom's are the fullest; then RSS' and Dublin Core's; iTunes' where there is nobody else."""
-    found = [_person(child) for child in node.nodes("atom:author")]
+def _read_authors(node: XmlNode) -> list[documents.Author]:
+    """Returns the authors: Atom's are the fullest; then RSS' and Dublin Core's; iTunes' if there are no others."""
+    found = [_read_person(child) for child in node.nodes("atom:author")]
     for names in (("author", "managingeditor"), ("dc:creator",), ("itunes:author",)):
         if not found:
-            found = [people.parse(text) for text in node.texts(*names)]
-    return list(dict.fromkeys(author for author in found if author != Author()))
+            found = [parse_person(text) for text in node.texts(*names)]
+    return list(dict.fromkeys(author for author in found if author != documents.Author()))
 
 
-def _person(node: Node) -> Author:
+def _read_person(node: XmlNode) -> documents.Author:
     if len(node.element) == 0:
-        return people.parse(text_of(node.element))
+        return parse_person(element_text(node.element))
     uri = node.text("atom:uri", "atom:url", "uri")
-    return Author(node.text("atom:name", "name"), node.text("atom:email", "email"), uri)
+    return documents.Author(node.text("atom:name", "name"), node.text("atom:email", "email"), uri)
 
 
-def categories(node: Node) -> list[Category]:
-    found = [_atom_category(child) for child in node.all("atom:category")]
-    found += [Category(text_of(child), child.get("domain", "")) for child in node.all("category")]
-    found += [Category(text) for text in node.texts("dc:subject")]
-    found += [Category(child.get("text", "").strip()) for child in node.all("itunes:category")]
+def _read_categories(node: XmlNode) -> list[documents.ParsedCategory]:
+    found = []
+    for child in node.all("atom:category"):
+        term = child.get("term", "").strip() or element_text(child)
+        found.append(documents.ParsedCategory(term, child.get("scheme", ""), child.get("label", "").strip()))
+    found += [documents.ParsedCategory(element_text(child), child.get("domain", "")) for child in node.all("category")]
+    found += [documents.ParsedCategory(text) for text in node.texts("dc:subject")]
+    found += [documents.ParsedCategory(child.get("text", "").strip()) for child in node.all("itunes:category")]
     if not found:
-        found = [Category(word.strip()) for text in node.texts("itunes:keywords") for word in text.split(",")]
-    by_term: dict[str, Category] = {}
+        words = (word for text in node.texts("itunes:keywords") for word in text.split(","))
+        found = [documents.ParsedCategory(word.strip()) for word in words]
+    by_term: dict[str, documents.ParsedCategory] = {}
     for category in found:
         if category.term:
             by_term.setdefault(category.term, category)
     return list(by_term.values())
 
 
-def _atom_category(element: etree._Element) -> Category:
-    term = element.get("term", "").strip() or text_of(element)
-    return Category(term, element.get("scheme", ""), element.get("label", "").strip())
-
-
-def _enclosures(node: Node) -> Iterator[Enclosure]:
-    seconds = duration(node.text("itunes:duration"))
+def _read_enclosures(node: XmlNode) -> Iterator[documents.Enclosure]:
+    seconds = parse_duration(node.text("itunes:duration"))
     for child in node.all("enclosure"):
-        yield Enclosure(child.get("url", ""), child.get("type", "").strip(), whole(child.get("length", "")), seconds)
-        seconds = None  # of the first one only
-    for child in links(node, "enclosure"):
-        length, title = whole(child.get("length", "")), child.get("title", "").strip()
-        yield Enclosure(child.get("href", ""), child.get("type", "").strip(), length, seconds, title)
+        length = parse_whole(child.get("length", ""))
+        yield documents.Enclosure(child.get("url", ""), child.get("type", "").strip(), length, seconds)
+        seconds = None  # for the first one only
+    for child in _find_links(node, "enclosure"):
+        length, title = parse_whole(child.get("length", "")), child.get("title", "").strip()
+        yield documents.Enclosure(child.get("href", ""), child.get("type", "").strip(), length, seconds, title)
         seconds = None
 
 
-def _media_enclosure(node: Node) -> Enclosure:
+def _media_enclosure(node: XmlNode) -> documents.Enclosure:
     get = node.element.get
-    return Enclosure(
-        get("url", ""),
-        get("type", "").strip(),
-        whole(get("fileSize", "")),
-        duration(get("duration", "")),
-        node.text("media:title"),
-    )
+    length, seconds = parse_whole(get("fileSize", "")), parse_duration(get("duration", ""))
+    return documents.Enclosure(get("url", ""), get("type", "").strip(), length, seconds, node.text("media:title"))
 
 
-def _is_image(node: Node) -> bool:
+def _is_image(node: XmlNode) -> bool:
     return node.element.get("medium") == "image" or node.element.get("type", "").startswith("image/")
 
 
-def _image(node: Node, media: list[Node]) -> str:
-    """A picture for the entry as a whole: what was made for that, else what is a picture."""
+def _entry_image(node: XmlNode, media: list[XmlNode]) -> str:
+    """Returns the entry's picture: a thumbnail or cover first, then any picture."""
     places = [node, *node.nodes("media:group"), *media]
     found = [child.get("url", "") for place in places for child in place.all("media:thumbnail")]
     found += [child.get("href", "") for child in node.all("itunes:image")]
@@ -175,19 +188,15 @@ def _image(node: Node, media: list[Node]) -> str:
     return next((url.strip() for url in found if url.strip()), "")
 
 
-def _reply_page(node: Node) -> str:
-    return next((child.get("href", "") for child in links(node, "replies") if "html" in child.get("type", "html")), "")
-
-
-def _source(node: Node) -> Source | None:
+def _read_source(node: XmlNode) -> documents.EntrySource | None:
     for child in node.nodes("atom:source"):
-        return Source(child.text("atom:title"), href(child, "self"), link(child))
+        return documents.EntrySource(child.text("atom:title"), _find_href(child, "self"), _page_link(child))
     for element in node.all("source"):
-        return Source(text_of(element), element.get("url", ""))
+        return documents.EntrySource(element_text(element), element.get("url", ""))
     return None
 
 
-def _point(node: Node) -> Point | None:
+def _read_point(node: XmlNode) -> documents.Point | None:
     written = node.text("georss:point")
     for place in node.nodes("georss:where"):
         for point in place.nodes("gml:point"):
@@ -198,17 +207,17 @@ def _point(node: Node) -> Point | None:
     if len(numbers) < 2 or not all(_NUMBER.fullmatch(number) for number in numbers[:2]):
         return None
     latitude, longitude = float(numbers[0]), float(numbers[1])
-    return Point(latitude, longitude) if abs(latitude) <= 90 and abs(longitude) <= 180 else None
+    return documents.Point(latitude, longitude) if abs(latitude) <= 90 and abs(longitude) <= 180 else None
 
 
-def whole(text: str) -> int | None:
-    """A positive number of at most 15 digits; zero stands for unknown in most feeds that have it."""
+def parse_whole(text: str) -> int | None:
+    """Returns a positive number of at most 15 digits; zero stands for unknown in most feeds that have it."""
     text = text.strip()
     return int(text) or None if text.isascii() and text.isdigit() and len(text) <= 15 else None
 
 
-def duration(text: str) -> int | None:
-    """Seconds of `5025`, `83:45` or `1:23:45`; None for anything else."""
+def parse_duration(text: str) -> int | None:
+    """Returns the seconds of `5025`, `83:45` or `1:23:45`; None for anything else."""
     parts = text.strip().split(":")
     if not text.strip() or len(parts) > 3:
         return None
@@ -218,3 +227,69 @@ def duration(text: str) -> int | None:
             return None
         seconds = seconds * 60 + float(part)
     return int(seconds) if 0 < seconds < _MAX_SECONDS else None
+
+
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MAX_TTL_MINUTES = 525_600
+
+
+def read_feed_head(node: XmlNode, root: XmlNode) -> documents.FeedDraft:
+    """Reads a <channel> or an Atom <feed>. `root` is around it: RDF has the picture beside the channel."""
+    draft = documents.FeedDraft(node.base)
+    draft.id = node.text("atom:id") or node.element.get(_ABOUT, "").strip()
+    draft.link = _page_link(node)
+    draft.title = node.words("title", "atom:title", "dc:title")
+    draft.subtitle = node.words("description", "atom:subtitle", "atom:tagline", "itunes:summary", "dc:description")
+    draft.updated = _first_date(node, *_FEED_UPDATED)
+    draft.language = node.text("language") or node.language or root.language
+    draft.rights = node.words("copyright", "atom:rights", "atom:copyright", "dc:rights")
+    draft.image = _feed_image(node) or _feed_image(root)
+    draft.authors = _read_authors(node)
+    draft.categories = _read_categories(node)
+    _read_updating(draft, node)
+    return draft
+
+
+_FEED_UPDATED = ("atom:updated", "atom:modified", "lastbuilddate", "pubdate", "dc:date", "dcterms:modified")
+
+
+def _read_updating(draft: documents.FeedDraft, node: XmlNode) -> None:
+    """Reads the places and times for the next request."""
+    draft.self_link = _find_href(node, "self") or node.text("source:self")
+    draft.next_link = _find_href(node, "next")
+    draft.new_address = node.text("itunes:new-feed-url")
+    draft.hubs = [link.get("href", "").strip() for link in _find_links(node, "hub")]
+    draft.cloud = next((cloud for child in node.all("cloud") if (cloud := _read_cloud(child))), None)
+    draft.cloud_url = node.text("source:cloud")
+    minutes = parse_whole(node.text("ttl"))
+    draft.ttl_minutes = None if minutes is None else min(minutes, _MAX_TTL_MINUTES)
+    draft.skip_hours = _parse_hours(element_text(hour) for skip in node.nodes("skiphours") for hour in skip.all("hour"))
+    draft.skip_days = parse_days(element_text(day) for skip in node.nodes("skipdays") for day in skip.all("day"))
+
+
+def _read_cloud(element: etree._Element) -> documents.Cloud | None:
+    port = parse_whole(element.get("port", "80"))
+    domain = element.get("domain", "").strip()
+    if not domain or port is None or port > 65535:
+        return None
+    procedure, protocol = element.get("registerProcedure", "").strip(), element.get("protocol", "").strip().lower()
+    return documents.Cloud(domain, port, element.get("path", "/").strip(), procedure, protocol)
+
+
+def _parse_hours(texts: Iterable[str]) -> list[int]:
+    """Returns hours from 0 to 23; RSS 0.91 counts to 24."""
+    return sorted({int(text) % 24 for text in texts if re.fullmatch(r"\d\d?", text, re.ASCII) and int(text) <= 24})
+
+
+def parse_days(texts: Iterable[str]) -> list[int]:
+    """Returns days of the week by their English names, Monday as 0."""
+    return sorted({_DAYS.index(text.lower()) for text in texts if text.lower() in _DAYS})
+
+
+def _feed_image(node: XmlNode) -> str:
+    """Returns RSS' picture, iTunes' or Atom's: the larger logo before the icon."""
+    found = [child.text("url") for child in node.nodes("image")]
+    found += [child.get("href", "") for child in node.all("itunes:image")]
+    found += node.texts("atom:logo", "atom:icon")
+    found += [child.get("url", "") for child in node.all("media:thumbnail")]
+    return next((url.strip() for url in found if url.strip()), "")

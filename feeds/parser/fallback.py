@@ -1,6 +1,6 @@
-"""Feeds that are not well-formed, read by feedparser. PURE.
+"""Reads feeds that are not well-formed, with feedparser.
 
-It is slow and forgiving. What it gives is made the same as what the other readers give.
+feedparser is slow and forgiving. Its result is converted to that of the other readers.
 """
 
 import re
@@ -10,33 +10,21 @@ from typing import Any
 
 import feedparser
 
-from feeds.errors import ParseError
+from ..errors import ParseError
+from . import documents, entries, markup, normalise
+from .xml_reader import DraftDocument, keep_newest
 
-from . import addresses, dates, entries, people
-from .documents import Author, Category, Cloud, Enclosure, Format, Point, Source
-from .drafts import NOTHING, EntryDraft, FeedDraft, Kind, Words
-from .limits import Limits
-from .newest import newest
-from .trees import Read
-
-_START = re.compile(r"<(?:\w+:)?(?:item|entry)[\s>]", re.IGNORECASE)
-# What feedparser raises where a document takes it by surprise: its bugs, not ours, and not known one by one.
-_ITS_OWN = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    re.error,
+_ENTRY_START = re.compile(r"<(?:\w+:)?(?:item|entry)[\s>]", re.IGNORECASE)
+# Errors that feedparser raises for surprising documents: its bugs, not ours, and not known one by one.
+_FEEDPARSER_ERRORS = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError),
+    *(RecursionError, TypeError, ValueError, re.error),
 )
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
-def shortened(text: str, limits: Limits) -> tuple[str, int]:
-    """As much of a document as feedparser is given, whole entries from its start; and how many entries it had."""
-    starts = [match.start() for match in _START.finditer(text)]
+def _shorten_text(text: str, limits: documents.FeedLimits) -> tuple[str, int]:
+    """Returns the part of a document for feedparser, whole entries from its start; and the number of all entries."""
+    starts = [match.start() for match in _ENTRY_START.finditer(text)]
     within = [start for start in starts if start <= limits.loose_characters]
     if len(within) > limits.loose_entries:
         return text[: within[limits.loose_entries]], len(starts)
@@ -45,11 +33,11 @@ def shortened(text: str, limits: Limits) -> tuple[str, int]:
     return text[: within[-1] if len(within) > 1 else limits.loose_characters], len(starts)
 
 
-def read(text: str, url: str, limits: Limits) -> Read:
-    """Reads a document without a DOCTYPE. Raises ParseError for what feedparser knows nothing of either."""
-    part, found = shortened(text, limits)
+def read_loosely(text: str, url: str, limits: documents.FeedLimits) -> DraftDocument:
+    """Reads a document without a DOCTYPE. Raises ParseError if feedparser does not know it either."""
+    part, found = _shorten_text(text, limits)
     # A file object, and never a text: feedparser would take that for an address or a path.
-    # Relative addresses stay so, and HTML as it is: both are done for all readers alike.
+    # Relative addresses and HTML stay as they are: later steps convert them for all readers alike.
     try:
         parsed = feedparser.parse(
             BytesIO(part.encode()),
@@ -57,23 +45,23 @@ def read(text: str, url: str, limits: Limits) -> Read:
             resolve_relative_uris=False,
             sanitize_html=False,
         )
-    except _ITS_OWN as error:
-        raise ParseError(f"This is so broken that it cannot be read ({type(error).__name__}).") from error
+    except _FEEDPARSER_ERRORS as error:
+        raise ParseError(f"The document is too malformed to read ({type(error).__name__}).") from error
     version = dict.get(parsed, "version") or ""
     if not parsed.entries and not (version and parsed.feed.get("title")):
-        raise ParseError("This is not a feed of any known format, nor is it well-formed XML.")
-    kept, number = newest((_entry(entry, url) for entry in parsed.entries), limits.entries)
-    return Read(_feed(parsed.feed, url), kept, max(found, number), _format(version))
+        raise ParseError("This is not a feed of a known format, and not well-formed XML.")
+    kept, number = keep_newest((_entry_draft(entry, url) for entry in parsed.entries), limits.entries)
+    return DraftDocument(_feed_draft(parsed.feed, url), kept, max(found, number), _format(version))
 
 
-def _format(version: str) -> Format:
+def _format(version: str) -> documents.FeedFormat:
     if version.startswith("atom"):
         return "atom"
     return "rdf" if version in ("rss090", "rss10") else "rss"
 
 
 def _get(value: Mapping[str, Any], key: str) -> Any:
-    """What is there under this very name: feedparser's dictionaries find others in their place."""
+    """Returns the value under this very name: feedparser's dictionaries substitute others."""
     return dict.get(value, key) if isinstance(value, dict) else None
 
 
@@ -87,12 +75,12 @@ def _dicts(value: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     return [part for part in found if isinstance(part, dict)] if isinstance(found, list) else []
 
 
-def _words(value: Mapping[str, Any] | None, url: str) -> Words:
+def _words(value: Mapping[str, Any] | None, url: str) -> documents.DraftText:
     if not value:
-        return NOTHING
-    kind: Kind = "html" if "html" in _text(value, "type") else "unsaid"
+        return documents.NO_TEXT
+    kind: documents.TextKind = "html" if "html" in _text(value, "type") else "unsaid"
     base = _text(value, "base")
-    return Words(_text(value, "value"), kind, addresses.joined(url, base) if base else None)
+    return documents.DraftText(_text(value, "value"), kind, markup.join_base(url, base) if base else None)
 
 
 def _links(value: Mapping[str, Any], relation: str) -> Iterator[Mapping[str, Any]]:
@@ -103,13 +91,13 @@ def _link(value: Mapping[str, Any], relation: str) -> str:
     return next((_text(link, "href") for link in _links(value, relation)), "")
 
 
-def _feed(feed: Mapping[str, Any], url: str) -> FeedDraft:
-    draft = FeedDraft(url)
+def _feed_draft(feed: Mapping[str, Any], url: str) -> documents.FeedDraft:
+    draft = documents.FeedDraft(url)
     draft.id = _text(feed, "id")
     draft.link = _text(feed, "link")
     draft.title = _words(_get(feed, "title_detail"), url)
     draft.subtitle = _words(_get(feed, "subtitle_detail"), url)
-    draft.updated = dates.parse(_text(feed, "updated") or _text(feed, "published"))
+    draft.updated = normalise.parse_date(_text(feed, "updated") or _text(feed, "published"))
     draft.language = _text(feed, "language")
     draft.rights = _words(_get(feed, "rights_detail"), url)
     draft.image = _text(_get(feed, "image") or {}, "href") or _text(feed, "logo") or _text(feed, "icon")
@@ -119,30 +107,30 @@ def _feed(feed: Mapping[str, Any], url: str) -> FeedDraft:
     draft.next_link = _link(feed, "next")
     draft.hubs = [_text(link, "href") for link in _links(feed, "hub")]
     draft.cloud = _cloud(_get(feed, "cloud"))
-    draft.ttl_minutes = entries.whole(_text(feed, "ttl"))
-    draft.skip_days = [_DAYS.index(day) for day in [_text(feed, "day").lower()] if day in _DAYS]
+    draft.ttl_minutes = entries.parse_whole(_text(feed, "ttl"))
+    draft.skip_days = entries.parse_days([_text(feed, "day")])
     return draft
 
 
-def _cloud(value: Mapping[str, Any] | None) -> Cloud | None:
-    port = entries.whole(_text(value or {}, "port") or "80")
+def _cloud(value: Mapping[str, Any] | None) -> documents.Cloud | None:
+    port = entries.parse_whole(_text(value or {}, "port") or "80")
     if not value or not _text(value, "domain") or port is None or port > 65535:
         return None
     names = ("path", "registerprocedure", "protocol")
-    return Cloud(_text(value, "domain"), port, *(_text(value, name) for name in names))
+    return documents.Cloud(_text(value, "domain"), port, *(_text(value, name) for name in names))
 
 
-def _entry(entry: Mapping[str, Any], url: str) -> EntryDraft:
-    draft = EntryDraft(url)
+def _entry_draft(entry: Mapping[str, Any], url: str) -> documents.EntryDraft:
+    draft = documents.EntryDraft(url)
     draft.id = _text(entry, "id")
     draft.link = _text(entry, "link")
     draft.title = _words(_get(entry, "title_detail"), url)
-    draft.published = dates.parse(_text(entry, "published") or _text(entry, "created"))
-    draft.updated = dates.parse(_text(entry, "updated"))
+    draft.published = normalise.parse_date(_text(entry, "published") or _text(entry, "created"))
+    draft.updated = normalise.parse_date(_text(entry, "updated"))
     contents = _dicts(entry, "content")
     summary = _words(_get(entry, "summary_detail"), url)
-    content = _words(contents[0], url) if contents else NOTHING
-    draft.summary, draft.content = (summary, content) if content.value else (NOTHING, summary)
+    content = _words(contents[0], url) if contents else documents.NO_TEXT
+    draft.summary, draft.content = (summary, content) if content.value else (documents.NO_TEXT, summary)
     draft.authors = _authors(entry)
     draft.categories = _categories(entry)
     draft.enclosures = list(_enclosures(entry))
@@ -155,41 +143,40 @@ def _entry(entry: Mapping[str, Any], url: str) -> EntryDraft:
     return draft
 
 
-def _authors(value: Mapping[str, Any]) -> list[Author]:
-    found = [
-        Author(_text(author, "name"), _text(author, "email"), _text(author, "href"))
-        for author in _dicts(value, "authors")
-    ]
-    found = [author for author in found if author != Author()]
-    return found or [people.parse(text) for text in [_text(value, "author")] if text]
+def _authors(value: Mapping[str, Any]) -> list[documents.Author]:
+    parts = ([_text(author, name) for name in ("name", "email", "href")] for author in _dicts(value, "authors"))
+    found = [documents.Author(*part) for part in parts if any(part)]
+    return found or [entries.parse_person(text) for text in [_text(value, "author")] if text]
 
 
-def _categories(value: Mapping[str, Any]) -> list[Category]:
-    found = [Category(_text(tag, "term"), _text(tag, "scheme"), _text(tag, "label")) for tag in _dicts(value, "tags")]
-    return [category for category in dict.fromkeys(found) if category.term]
+def _categories(value: Mapping[str, Any]) -> list[documents.ParsedCategory]:
+    parts = ([_text(tag, name) for name in ("term", "scheme", "label")] for tag in _dicts(value, "tags"))
+    return list(dict.fromkeys(documents.ParsedCategory(*part) for part in parts if part[0]))
 
 
-def _enclosures(entry: Mapping[str, Any]) -> Iterator[Enclosure]:
-    seconds = entries.duration(_text(entry, "itunes_duration"))
+def _enclosures(entry: Mapping[str, Any]) -> Iterator[documents.Enclosure]:
+    seconds = entries.parse_duration(_text(entry, "itunes_duration"))
     for link in _links(entry, "enclosure"):
-        length = entries.whole(_text(link, "length"))
-        yield Enclosure(_text(link, "href"), _text(link, "type"), length, seconds, _text(link, "title"))
+        length = entries.parse_whole(_text(link, "length"))
+        yield documents.Enclosure(_text(link, "href"), _text(link, "type"), length, seconds, _text(link, "title"))
         seconds = None
     for media in _dicts(entry, "media_content"):
         if _text(media, "medium") != "image" and not _text(media, "type").startswith("image/"):
-            length, long = entries.whole(_text(media, "filesize")), entries.duration(_text(media, "duration"))
-            yield Enclosure(_text(media, "url"), _text(media, "type"), length, long)
+            length = entries.parse_whole(_text(media, "filesize"))
+            long = entries.parse_duration(_text(media, "duration"))
+            yield documents.Enclosure(_text(media, "url"), _text(media, "type"), length, long)
 
 
-def _source(value: Mapping[str, Any] | None) -> Source | None:
+def _source(value: Mapping[str, Any] | None) -> documents.EntrySource | None:
     if not value:
         return None
-    return Source(_text(value, "title"), _text(value, "href") or _link(value, "self"), _text(value, "link"))
+    url = _text(value, "href") or _link(value, "self")
+    return documents.EntrySource(_text(value, "title"), url, _text(value, "link"))
 
 
-def _point(value: Mapping[str, Any] | None) -> Point | None:
+def _point(value: Mapping[str, Any] | None) -> documents.Point | None:
     found = _get(value or {}, "coordinates")
     if not isinstance(found, tuple) or len(found) != 2 or not all(isinstance(number, float) for number in found):
         return None
     longitude, latitude = found
-    return Point(latitude, longitude) if abs(latitude) <= 90 and abs(longitude) <= 180 else None
+    return documents.Point(latitude, longitude) if abs(latitude) <= 90 and abs(longitude) <= 180 else None

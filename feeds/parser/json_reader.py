@@ -1,44 +1,37 @@
-"""JSON Feed 1.0 and 1.1 (jsonfeed.org), read as leniently as the XML formats. PURE."""
+"""Reads JSON Feed 1.0 and 1.1 (jsonfeed.org), as leniently as the XML formats."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from feeds.errors import ParseError
-
-from . import dates
-from .documents import Author, Category, Enclosure, Point, Source
-from .drafts import NOTHING, EntryDraft, FeedDraft, Words
-from .newest import newest
-from .trees import Read
-
-EXTENSION = "_tarry"
-"""Where this site's own output has what JSON Feed has no field for."""
+from ..errors import ParseError
+from . import documents, normalise
+from .xml_reader import DraftDocument, keep_newest
 
 
-def read(text: str, url: str, max_entries: int) -> Read:
-    """Reads a document. Raises ParseError for what is no JSON, or JSON and no feed."""
+def read_json_feed(text: str, url: str, max_entries: int) -> DraftDocument:
+    """Reads a document. Raises ParseError if it is not JSON, or JSON but no feed."""
     try:
-        document = json.loads(text, parse_int=_whole, parse_constant=lambda _: None)
+        document = json.loads(text, parse_int=_parse_integer, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         raise ParseError(f"This looks like JSON Feed, but is not JSON: {error}.") from error
     if not isinstance(document, dict) or not isinstance(document.get("items"), list):
         raise ParseError("This is JSON, but not JSON Feed: it has no list of items.")
-    items = (_entry(item, url) for item in document["items"] if isinstance(item, dict))
-    kept, found = newest(items, max_entries)
-    return Read(_feed(document, url), kept, found, "json")
+    items = (_entry_draft(item, url) for item in document["items"] if isinstance(item, dict))
+    kept, found = keep_newest(items, max_entries)
+    return DraftDocument(_feed_draft(document, url), kept, found, "json")
 
 
-def _feed(document: Mapping[str, Any], url: str) -> FeedDraft:
-    draft = FeedDraft(url)
-    own = _mapping(document, EXTENSION)
+def _feed_draft(document: Mapping[str, Any], url: str) -> documents.FeedDraft:
+    draft = documents.FeedDraft(url)
+    own = _mapping(document, documents.JSON_EXTENSION)
     draft.id = _text(own, "id")
     draft.link = _text(document, "home_page_url")
-    draft.title = Words(_text(document, "title"))
-    draft.subtitle = Words(_text(document, "description"))
-    draft.updated = dates.parse(_text(own, "updated"))
+    draft.title = documents.DraftText(_text(document, "title"))
+    draft.subtitle = documents.DraftText(_text(document, "description"))
+    draft.updated = normalise.parse_date(_text(own, "updated"))
     draft.language = _text(document, "language")
-    draft.rights = Words(_text(own, "rights"))
+    draft.rights = documents.DraftText(_text(own, "rights"))
     draft.image = _text(document, "icon") or _text(document, "favicon")
     draft.authors = _authors(document)
     draft.categories = [_category(category) for category in _mappings(own, "categories")]
@@ -48,21 +41,21 @@ def _feed(document: Mapping[str, Any], url: str) -> FeedDraft:
     return draft
 
 
-def _entry(item: Mapping[str, Any], url: str) -> EntryDraft:
-    draft = EntryDraft(url)
-    own = _mapping(item, EXTENSION)
+def _entry_draft(item: Mapping[str, Any], url: str) -> documents.EntryDraft:
+    draft = documents.EntryDraft(url)
+    own = _mapping(item, documents.JSON_EXTENSION)
     draft.id = _text(item, "id")
     draft.link = _text(item, "url") or _text(item, "external_url")
-    draft.title = Words(_text(item, "title"))
-    draft.published = dates.parse(_text(item, "date_published"))
-    draft.updated = dates.parse(_text(item, "date_modified"))
+    draft.title = documents.DraftText(_text(item, "title"))
+    draft.published = normalise.parse_date(_text(item, "date_published"))
+    draft.updated = normalise.parse_date(_text(item, "date_modified"))
     markup = _text(own, "summary_html")
-    draft.summary = Words(markup, "html") if markup else Words(_text(item, "summary"))
-    draft.content = Words(_text(item, "content_html"), "html")
+    draft.summary = documents.DraftText(markup, "html") if markup else documents.DraftText(_text(item, "summary"))
+    draft.content = documents.DraftText(_text(item, "content_html"), "html")
     if not draft.content.value:
-        draft.content = Words(_text(item, "content_text"))
+        draft.content = documents.DraftText(_text(item, "content_text"))
     if not draft.content.value:
-        draft.content, draft.summary = draft.summary, NOTHING
+        draft.content, draft.summary = draft.summary, documents.NO_TEXT
     draft.authors = _authors(item)
     draft.categories = _categories(item, own)
     draft.enclosures = [_enclosure(attachment) for attachment in _mappings(item, "attachments")]
@@ -74,28 +67,30 @@ def _entry(item: Mapping[str, Any], url: str) -> EntryDraft:
     return draft
 
 
-def _authors(item: Mapping[str, Any]) -> list[Author]:
-    """Version 1.1 has a list of them, 1.0 one."""
+def _authors(item: Mapping[str, Any]) -> list[documents.Author]:
+    """Returns the authors: version 1.1 has a list of them, 1.0 one."""
     found = _mappings(item, "authors") or _mappings({"author": [item.get("author")]}, "author")
     return [
-        Author(_text(author, "name"), _text(_mapping(author, EXTENSION), "email"), _text(author, "url"))
+        documents.Author(
+            _text(author, "name"), _text(_mapping(author, documents.JSON_EXTENSION), "email"), _text(author, "url")
+        )
         for author in found
     ]
 
 
-def _categories(item: Mapping[str, Any], own: Mapping[str, Any]) -> list[Category]:
+def _categories(item: Mapping[str, Any], own: Mapping[str, Any]) -> list[documents.ParsedCategory]:
     full = [_category(category) for category in _mappings(own, "categories")]
     tags = item.get("tags")
     plain = [tag.strip() for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
-    return list(dict.fromkeys(full or [Category(tag) for tag in plain if tag]))
+    return list(dict.fromkeys(full or [documents.ParsedCategory(tag) for tag in plain if tag]))
 
 
-def _category(value: Mapping[str, Any]) -> Category:
-    return Category(_text(value, "term"), _text(value, "scheme"), _text(value, "label"))
+def _category(value: Mapping[str, Any]) -> documents.ParsedCategory:
+    return documents.ParsedCategory(_text(value, "term"), _text(value, "scheme"), _text(value, "label"))
 
 
-def _enclosure(value: Mapping[str, Any]) -> Enclosure:
-    return Enclosure(
+def _enclosure(value: Mapping[str, Any]) -> documents.Enclosure:
+    return documents.Enclosure(
         _text(value, "url"),
         _text(value, "mime_type"),
         _positive(value.get("size_in_bytes")),
@@ -104,21 +99,21 @@ def _enclosure(value: Mapping[str, Any]) -> Enclosure:
     )
 
 
-def _source(own: Mapping[str, Any]) -> Source | None:
+def _source(own: Mapping[str, Any]) -> documents.EntrySource | None:
     value = _mapping(own, "source")
-    return Source(_text(value, "title"), _text(value, "url"), _text(value, "link")) if value else None
+    return documents.EntrySource(_text(value, "title"), _text(value, "url"), _text(value, "link")) if value else None
 
 
-def _point(own: Mapping[str, Any]) -> Point | None:
+def _point(own: Mapping[str, Any]) -> documents.Point | None:
     value = _mapping(own, "point")
     latitude, longitude = value.get("latitude"), value.get("longitude")
     if not isinstance(latitude, int | float) or not isinstance(longitude, int | float):
         return None
-    return Point(float(latitude), float(longitude)) if abs(latitude) <= 90 and abs(longitude) <= 180 else None
+    return documents.Point(float(latitude), float(longitude)) if abs(latitude) <= 90 and abs(longitude) <= 180 else None
 
 
 def _text(value: Mapping[str, Any], key: str) -> str:
-    """A text; numbers count as such, which version 1.1 asks of ids."""
+    """Returns a text; numbers count as such, which version 1.1 asks of ids."""
     found = value.get(key)
     if isinstance(found, str):
         # JSON can hold halves of characters and controls that no output could.
@@ -142,6 +137,6 @@ def _positive(value: object) -> int | None:
     return int(value) or None
 
 
-def _whole(digits: str) -> int | str:
-    """Numbers beyond all sense stay texts: Python refuses to read them, or takes long."""
+def _parse_integer(digits: str) -> int | str:
+    """Returns a number; one with too many digits stays a text: Python refuses to read it, or takes long."""
     return int(digits) if len(digits) <= 30 else digits

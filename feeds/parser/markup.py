@@ -1,17 +1,45 @@
-"""HTML of strangers: what is let through of it, and what it says as text. PURE."""
+"""Sanitises HTML from strangers, extracts its text, and makes addresses in feeds absolute."""
 
 import html
 import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
+from urllib.parse import urljoin, urlsplit
 
 import nh3
 from lxml import etree
 
-from . import addresses
+ALLOWED_SCHEMES = ("http", "https")
+_BLANK = re.compile(r"[\x00-\x20\x7f-\xa0]+")
 
-TAGS = frozenset(
+_NO_HOST = re.compile(r"[\s<>\"'{}|\\^`%&;=,*!?#$()+~]")
+
+
+def absolute_url(base: str, address: str, max_characters: int) -> str:
+    """Returns the address relative to a base; empty if it is none, is too long, or has another scheme than http(s)."""
+    address = address.strip()
+    if not address or len(address) > max_characters:
+        return ""
+    try:
+        found = urljoin(base, _BLANK.sub("%20", address))
+        parts = urlsplit(found)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:  # brackets that are no IPv6 address, a port that is no number
+        return ""
+    is_whole = parts.scheme in ALLOWED_SCHEMES and host and not _NO_HOST.search(host)
+    return found if is_whole and len(found) <= max_characters else ""
+
+
+def join_base(base: str, inner: str) -> str:
+    """Resolves a base within another (xml:base). A broken one changes nothing."""
+    try:
+        return urljoin(base, inner.strip())
+    except ValueError:
+        return base
+
+
+ALLOWED_TAGS = frozenset(
     re.findall(
         r"\S+",
         """
@@ -44,8 +72,8 @@ _ATTRIBUTES = {
 }
 _PICTURES = frozenset((("img", "src"), ("video", "poster")))
 _WHEN_PLAYED = {"controls": "", "preload": "none"}
-_REL = "noopener noreferrer nofollow"
-_SCHEMES = frozenset((*addresses.ALLOWED, "mailto"))
+_LINK_REL = "noopener noreferrer nofollow"
+_LINK_SCHEMES = frozenset((*ALLOWED_SCHEMES, "mailto"))
 _DROPPED_WHOLE = frozenset(("iframe", "math", "noembed", "noframes", "script", "style", "svg", "template", "title"))
 _MANY_TAGS = 200
 _TAG = re.compile(
@@ -61,36 +89,36 @@ _ONLY_TEXT = nh3.Cleaner(tags=set(), clean_content_tags=set(_DROPPED_WHOLE))
 @lru_cache(maxsize=128)
 def _cleaner(base: str) -> nh3.Cleaner:
     try:
-        return _made(("rewrite_with_base", base))
+        return _make_cleaner(("rewrite_with_base", base))
     except ValueError:  # a base that is no URL by the stricter rules of browsers
-        return _made("deny")
+        return _make_cleaner("deny")
 
 
-def _made(relative: Literal["deny"] | tuple[Literal["rewrite_with_base"], str]) -> nh3.Cleaner:
+def _make_cleaner(relative: Literal["deny"] | tuple[Literal["rewrite_with_base"], str]) -> nh3.Cleaner:
     return nh3.Cleaner(
-        tags=set(TAGS),
+        tags=set(ALLOWED_TAGS),
         clean_content_tags=set(_DROPPED_WHOLE),
         attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
-        url_schemes=set(_SCHEMES),
+        url_schemes=set(_LINK_SCHEMES),
         url_relative=relative,
-        link_rel=_REL,
+        link_rel=_LINK_REL,
     )
 
 
-def sanitised(markup: str, base: str) -> str:
-    """HTML without anything that acts, loads from elsewhere than the web, or looks like the site around it.
+def sanitise_html(markup: str, base: str) -> str:
+    """Removes all that acts, loads from elsewhere than the web, or looks like the site around it.
 
-    Addresses become absolute by `base`, itself absolute; where that is nonsense, relative ones go. Sanitising what
-    was sanitised changes nothing.
+    Addresses become absolute by `base`, itself absolute; if that is broken, relative ones are removed. Sanitised HTML
+    does not change if it is sanitised again.
     """
-    return windows_characters(_cleaner(base).clean(_flattened(markup))).strip()
+    return decode_windows_characters(_cleaner(base).clean(_flatten_markup(markup))).strip()
 
 
-def _flattened(markup: str) -> str:
-    """The same, parsed by libxml2 first when it has many tags.
+def _flatten_markup(markup: str) -> str:
+    """Returns the markup; if it has many tags, libxml2 parses it first.
 
-    HTML's rules for tags that do not match take quadratic time and memory; libxml2 does without, and stops at a
-    depth of 255.
+    HTML's rules for tags that do not match take quadratic time and memory; libxml2 does without, and stops at a depth
+    of 255.
     """
     if markup.count("<") < _MANY_TAGS:
         return markup
@@ -99,10 +127,10 @@ def _flattened(markup: str) -> str:
     return "" if root is None else etree.tostring(root, method="html", encoding="unicode")
 
 
-def with_pictures(markup: str, address: Callable[[str], str]) -> str:
-    """HTML that was sanitised, with pictures at other addresses: what `address` gives for theirs, none if empty.
+def rewrite_pictures(markup: str, address: Callable[[str], str]) -> str:
+    """Rewrites the pictures of sanitised HTML to the addresses that `address` returns; without one they are removed.
 
-    Files are loaded late: pictures when they come into sight, sound and films when somebody plays them.
+    Files are loaded late: pictures when they come into sight, sound and films when they are played.
     """
     if "<" not in markup:
         return markup
@@ -111,39 +139,39 @@ def with_pictures(markup: str, address: Callable[[str], str]) -> str:
         return (address(value) or None) if (tag, name) in _PICTURES else value
 
     cleaner = nh3.Cleaner(
-        tags=set(TAGS),
+        tags=set(ALLOWED_TAGS),
         attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
         attribute_filter=replaced,
         set_tag_attribute_values={"img": {"loading": "lazy"}, "audio": _WHEN_PLAYED, "video": _WHEN_PLAYED},
         url_relative="pass_through",
-        link_rel=_REL,
+        link_rel=_LINK_REL,
     )
     return cleaner.clean(markup)
 
 
 def is_markup(text: str) -> bool:
-    """Whether a text that may be HTML is, by what it has in it: a tag that feeds use, or an entity."""
+    """Tells whether a text is HTML, by its content: a tag that feeds use, or an entity."""
     return ("&" in text and _ENTITY.search(text) is not None) or ("<" in text and _TAG.search(text) is not None)
 
 
-def text_of(markup: str) -> str:
-    """What HTML says, without its tags, in one line."""
+def html_to_text(markup: str) -> str:
+    """Returns the text of HTML, without tags, in one line."""
     if "<" in markup:
-        markup = _ONLY_TEXT.clean(_flattened(re.sub(r"<(?=br|p|/p|div|/div|li|/td)", " <", markup)))
-    return one_line(html.unescape(markup))
+        markup = _ONLY_TEXT.clean(_flatten_markup(re.sub(r"<(?=br|p|/p|div|/div|li|/td)", " <", markup)))
+    return to_one_line(html.unescape(markup))
 
 
-def escaped(text: str) -> str:
-    """A text as HTML, with its lines."""
+def escape_text(text: str) -> str:
+    """Returns a text as HTML, with its lines."""
     return "<br>".join(html.escape(text.strip(), quote=False).split("\n")) if text.strip() else ""
 
 
-def one_line(text: str) -> str:
-    return " ".join(windows_characters(text).split())
+def to_one_line(text: str) -> str:
+    return " ".join(decode_windows_characters(text).split())
 
 
-def windows_characters(text: str) -> str:
-    """Without control characters that stand for those of Windows-1252, as browsers read them."""
+def decode_windows_characters(text: str) -> str:
+    """Replaces control characters that stand for those of Windows-1252, as browsers do."""
     if text.isascii():
         return text
     return _C1.sub(lambda found: found[0].encode("latin-1").decode("cp1252", "ignore"), text)

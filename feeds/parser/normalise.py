@@ -1,33 +1,114 @@
-"""From drafts to values: texts sanitised and cut, addresses absolute, ids that are none taken away. PURE."""
+"""Turns drafts into values: texts sanitised and cut, addresses absolute, invalid ids removed, dates parsed.
 
+Dates are read as feeds write them: RFC 822, W3CDTF, and what publishers take for them.
+"""
+
+import calendar
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, timezone
 
-from . import addresses, sanitising
-from .documents import Author, Category, Enclosure, Entry, Feed, Source
-from .drafts import EntryDraft, FeedDraft, Words
-from .limits import Limits
+from feedparser import datetimes
+
+from . import documents, markup
+
+_MAX_DATE_CHARACTERS = 100
+_EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
+"""Before feeds, and before the web: a date of zeros, or of 1970, is a mistake."""
+_MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
+_ZONES = {
+    **dict.fromkeys(("", "z", "ut", "utc", "gmt", "wet"), 0),
+    **{"ast": -4, "adt": -3, "est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7},
+    **{"bst": 1, "cet": 1, "west": 1, "cest": 2, "mez": 1, "mesz": 2, "eet": 2, "eest": 3, "msk": 3, "jst": 9},
+}
+_RFC822 = re.compile(
+    r"""(?:[^\s\d,]{2,12}\s*,?\s*)?
+    (?P<day>\d{1,2})[\s-]+(?P<month>[A-Za-z]{3})[a-z]{0,6}\.?,?[\s-]+(?P<year>\d{4}|\d\d)
+    (?:,?\s+(?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.\d{1,9})?)?)?
+    \s*(?P<zone>(?:GMT|UTC|UT)?[+-]\d{1,2}:?\d\d|[A-Za-z]{0,5})(?:\s*\([^)]{0,30}\))?""",
+    re.VERBOSE | re.ASCII,
+)
+_ISO = re.compile(
+    r"""(?P<year>\d{4})(?:-?(?P<month>\d\d)(?:-?(?P<day>\d\d)
+    (?:[Tt\s]\s*(?P<hour>\d\d)(?::?(?P<minute>\d\d)(?::?(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,12}))?)?)?
+    \s*(?P<zone>[Zz]|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?)?)?""",
+    re.VERBOSE | re.ASCII,
+)
+
+
+def parse_date(text: str) -> datetime | None:
+    """Returns the moment that a text names, None if it is no date. Without a zone it counts as UTC."""
+    text = text.strip()
+    if not text or len(text) > _MAX_DATE_CHARACTERS:
+        return None
+    match = _RFC822.fullmatch(text) or _ISO.fullmatch(text)
+    try:
+        moment = _assemble_date(match.groupdict()) if match else _parse_unusual_date(text)
+    except (ValueError, OverflowError):
+        return None
+    return moment if moment is not None and moment >= _EARLIEST else None
+
+
+def _assemble_date(parts: dict[str, str | None]) -> datetime:
+    month = parts["month"] or "1"
+    hour, second = int(parts["hour"] or 0), int(parts["second"] or 0)
+    moment = datetime(
+        _parse_year(parts["year"] or ""),
+        int(month) if month.isdigit() else _MONTHS.get(month.lower(), 0),  # 0 is refused
+        int(parts["day"] or 1),
+        0 if hour == 24 else hour,
+        int(parts["minute"] or 0),
+        min(second, 59),  # leap seconds
+        int((parts.get("fraction") or "").ljust(6, "0")[:6]),
+        tzinfo=_parse_zone((parts["zone"] or "").lower()),
+    )
+    return (moment + timedelta(days=hour == 24)).astimezone(UTC)
+
+
+def _parse_year(digits: str) -> int:
+    if len(digits) == 4:
+        return int(digits)
+    return int(digits) + (1900 if int(digits) >= 90 else 2000)
+
+
+def _parse_zone(text: str) -> timezone:
+    offset = text.removeprefix("gmt").removeprefix("utc").removeprefix("ut") if text[-1:].isdigit() else text
+    if offset[:1] not in ("+", "-"):
+        return timezone(timedelta(hours=_ZONES.get(offset, 0)))
+    digits = offset[1:].replace(":", "")
+    hours, minutes = (int(digits[:-2] or 0), int(digits[-2:])) if len(digits) > 2 else (int(digits), 0)
+    return timezone((-1 if offset[0] == "-" else 1) * timedelta(hours=hours, minutes=minutes))
+
+
+def _parse_unusual_date(text: str) -> datetime | None:
+    """Parses other orders and languages, as far as feedparser knows them (it has no public name for this)."""
+    found: tuple[int, ...] | None = datetimes._parse_date(text)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = found[:6]
+    return datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)
+
 
 _MEANINGLESS_TYPE = "application/octet-stream"
 
 
 @dataclass(slots=True)
-class Finishing:
-    """Finishes the drafts of one document, and counts what it had to leave out."""
+class Normaliser:
+    """Turns the drafts of one document into values, and counts the parts that it leaves out."""
 
-    limits: Limits
+    limits: documents.FeedLimits
     now: datetime
     site: str = ""
     counted: Counter[str] = field(default_factory=Counter)
 
-    def feed(self, draft: FeedDraft) -> Feed:
-        """The feed. To be finished before the entries: its site is what their addresses may be relative to."""
+    def feed(self, draft: documents.FeedDraft) -> documents.FeedHead:
+        """Returns the feed. Call it before `entries`: their addresses may be relative to the feed's site."""
         base = draft.base
         link = self._address(base, draft.link)
         self.site = link or base
-        return Feed(
+        return documents.FeedHead(
             id=self._short(draft.id),
             link=link,
             title=self._text(draft.title),
@@ -49,16 +130,16 @@ class Finishing:
             skip_days=tuple(draft.skip_days),
         )
 
-    def entries(self, drafts: Sequence[EntryDraft]) -> tuple[Entry, ...]:
-        """The entries, each once, their ids unique or empty."""
-        return tuple(self._told_apart([self._entry(draft) for draft in drafts]))
+    def entries(self, drafts: Sequence[documents.EntryDraft]) -> tuple[documents.ParsedEntry, ...]:
+        """Returns the entries, each once, their ids unique or empty."""
+        return tuple(self._without_duplicates([self._entry(draft) for draft in drafts]))
 
-    def _entry(self, draft: EntryDraft) -> Entry:
+    def _entry(self, draft: documents.EntryDraft) -> documents.ParsedEntry:
         base = draft.base
         link = self._address(base, draft.link)
         published, updated = self._date(draft.published), self._date(draft.updated)
         summary, content = self._html(draft.summary, link), self._html(draft.content, link)
-        return Entry(
+        return documents.ParsedEntry(
             id=self._short(draft.id),
             link=link,
             title=self._text(draft.title),
@@ -76,8 +157,8 @@ class Finishing:
             point=draft.point,
         )
 
-    def _told_apart(self, entries: list[Entry]) -> Iterable[Entry]:
-        by_id: dict[str, list[Entry]] = {}
+    def _without_duplicates(self, entries: list[documents.ParsedEntry]) -> Iterable[documents.ParsedEntry]:
+        by_id: dict[str, list[documents.ParsedEntry]] = {}
         for entry in entries:
             by_id.setdefault(entry.id, []).append(entry)
         seen: set[tuple[str, str]] = set()
@@ -94,7 +175,7 @@ class Finishing:
             yield entry
 
     def _address(self, base: str, written: str) -> str:
-        found = addresses.absolute(base, written, self.limits.url_characters)
+        found = markup.absolute_url(base, written, self.limits.url_characters)
         if written.strip() and not found:
             self.counted["address"] += 1
         return found
@@ -103,26 +184,26 @@ class Finishing:
         return dict.fromkeys(found for hub in hubs[: self.limits.parts] if (found := self._address(base, hub)))
 
     def _short(self, text: str) -> str:
-        return sanitising.one_line(text)[: self.limits.text_characters]
+        return markup.to_one_line(text)[: self.limits.text_characters]
 
-    def _text(self, words: Words) -> str:
+    def _text(self, words: documents.DraftText) -> str:
         value = words.value[: self.limits.content_characters]
-        is_html = words.kind == "html" or (words.kind == "unsaid" and sanitising.is_markup(value))
-        return (sanitising.text_of(value) if is_html else sanitising.one_line(value))[: self.limits.text_characters]
+        is_html = words.kind == "html" or (words.kind == "unsaid" and markup.is_markup(value))
+        return (markup.html_to_text(value) if is_html else markup.to_one_line(value))[: self.limits.text_characters]
 
-    def _html(self, words: Words, link: str) -> str:
-        """Relative addresses are, if nobody says so, relative to the entry's page: that is where they were made."""
+    def _html(self, words: documents.DraftText, link: str) -> str:
+        """Sanitises a text. Relative addresses are relative to the entry's page if the feed sets no base."""
         value = words.value
         if len(value) > self.limits.content_characters:
             self.counted["cut"] += 1
             value = value[: self.limits.content_characters]
         if not value.strip():
             return ""
-        markup = sanitising.escaped(value) if words.kind == "text" else value
-        return sanitising.sanitised(markup, words.base or link or self.site)
+        html = markup.escape_text(value) if words.kind == "text" else value
+        return markup.sanitise_html(html, words.base or link or self.site)
 
     def _date(self, moment: datetime | None) -> datetime | None:
-        """A date that can be: one far ahead would keep its entry at the top for ever."""
+        """Returns the date unless it is too far ahead: such an entry would stay at the top for ever."""
         if moment is not None and moment > self.now + self.limits.future:
             self.counted["future"] += 1
             return None
@@ -131,45 +212,48 @@ class Finishing:
     def _part(self, text: str) -> str:
         return self._short(text)[: self.limits.part_characters]
 
-    def _categories(self, categories: Sequence[Category]) -> tuple[Category, ...]:
-        """A scheme is an address, mostly: one that is cut is none."""
+    def _categories(self, categories: Sequence[documents.ParsedCategory]) -> tuple[documents.ParsedCategory, ...]:
+        """Cuts categories. A scheme is mostly an address: a cut one is useless, and left out."""
         most = self.limits.part_characters
         return tuple(
-            Category(each.term[:most], each.scheme if len(each.scheme) <= most else "", each.label[:most])
+            documents.ParsedCategory(
+                each.term[:most], each.scheme if len(each.scheme) <= most else "", each.label[:most]
+            )
             for each in categories[: self.limits.parts]
         )
 
-    def _authors(self, base: str, authors: Sequence[Author]) -> tuple[Author, ...]:
+    def _authors(self, base: str, authors: Sequence[documents.Author]) -> tuple[documents.Author, ...]:
         found = (self._author(base, author) for author in authors[: self.limits.people])
-        return tuple(author for author in found if author != Author())
+        return tuple(author for author in found if author != documents.Author())
 
-    def _author(self, base: str, author: Author) -> Author:
-        """Formats that ask for a name get an address in its place from those who have none."""
-        name = sanitising.text_of(author.name)[: self.limits.part_characters]
+    def _author(self, base: str, author: documents.Author) -> documents.Author:
+        """Drops a name that is only an address: formats that demand a name get one from authors without."""
+        name = markup.html_to_text(author.name)[: self.limits.part_characters]
         email = self._part(author.email.removeprefix("mailto:"))
-        url = addresses.absolute(base, author.url, self.limits.url_characters)
-        return Author("" if name in (email, url) else name, email, url)
+        url = markup.absolute_url(base, author.url, self.limits.url_characters)
+        return documents.Author("" if name in (email, url) else name, email, url)
 
-    def _enclosures(self, base: str, enclosures: Sequence[Enclosure]) -> tuple[Enclosure, ...]:
-        """Each address once, with all that was said of it in several places."""
-        by_url: dict[str, Enclosure] = {}
+    def _enclosures(self, base: str, enclosures: Sequence[documents.Enclosure]) -> tuple[documents.Enclosure, ...]:
+        """Returns each address once, with everything that several places say of it."""
+        by_url: dict[str, documents.Enclosure] = {}
         for enclosure in enclosures[: self.limits.parts]:
             url = self._address(base, enclosure.url)
             if url:
                 media_type = "" if enclosure.media_type == _MEANINGLESS_TYPE else enclosure.media_type[:200]
                 new = replace(enclosure, url=url, media_type=media_type, title=self._part(enclosure.title))
-                by_url[url] = _united(by_url[url], new) if url in by_url else new
+                by_url[url] = _unite_enclosures(by_url[url], new) if url in by_url else new
         return tuple(by_url.values())
 
-    def _source(self, base: str, source: Source | None) -> Source | None:
+    def _source(self, base: str, source: documents.EntrySource | None) -> documents.EntrySource | None:
         if source is None:
             return None
-        found = Source(self._short(source.title), self._address(base, source.url), self._address(base, source.link))
-        return None if found == Source() else found
+        url, link = self._address(base, source.url), self._address(base, source.link)
+        found = documents.EntrySource(self._short(source.title), url, link)
+        return None if found == documents.EntrySource() else found
 
 
-def _united(one: Enclosure, other: Enclosure) -> Enclosure:
-    return Enclosure(
+def _unite_enclosures(one: documents.Enclosure, other: documents.Enclosure) -> documents.Enclosure:
+    return documents.Enclosure(
         one.url,
         one.media_type or other.media_type,
         one.length_bytes or other.length_bytes,

@@ -1,4 +1,4 @@
-"""An element of a feed and its children by name. PURE."""
+"""Elements of a feed by name, whatever prefix and spelling of the namespace it uses."""
 
 import base64
 import binascii
@@ -8,16 +8,84 @@ from collections.abc import Callable, Iterator
 
 from lxml import etree
 
-from . import addresses
-from .drafts import NOTHING, Kind, Words
+from . import markup
+from .documents import NO_TEXT, DraftText, TextKind
+
+_SPELLINGS = {
+    "": (
+        "http://purl.org/rss/1.0/",
+        "http://my.netscape.com/rdf/simple/0.9/",
+        "http://channel.netscape.com/rdf/simple/0.9/",
+        "http://backend.userland.com/rss2",
+        "http://backend.userland.com/rss",
+        "http://blogs.law.harvard.edu/tech/rss",
+        "http://my.netscape.com/publish/formats/rss-0.91.dtd",
+        "http://purl.org/net/rss1.1#",
+    ),
+    "atom": ("http://www.w3.org/2005/atom", "https://www.w3.org/2005/atom", "http://purl.org/atom/ns#"),
+    "content": ("http://purl.org/rss/1.0/modules/content/",),
+    "dc": ("http://purl.org/dc/elements/1.1/", "http://purl.org/dc/elements/1.0/"),
+    "dcterms": ("http://purl.org/dc/terms/",),
+    "itunes": ("http://www.itunes.com/dtds/podcast-1.0.dtd", "http://example.com/dtds/podcast-1.0.dtd"),
+    "media": ("http://search.yahoo.com/mrss/", "http://search.yahoo.com/mrss"),
+    "georss": ("http://www.georss.org/georss", "http://www.georss.org/georss/10"),
+    "geo": ("http://www.w3.org/2003/01/geo/wgs84_pos#",),
+    "gml": ("http://www.opengis.net/gml",),
+    "source": ("https://source.scripting.com/", "http://source.scripting.com/"),
+    "rdf": ("http://www.w3.org/1999/02/22-rdf-syntax-ns#",),
+    "xhtml": ("http://www.w3.org/1999/xhtml",),
+    "xml": ("http://www.w3.org/xml/1998/namespace",),
+    "slash": ("http://purl.org/rss/1.0/modules/slash/",),
+    "wfw": ("http://wellformedweb.org/commentapi/",),
+}
+_PREFIXES = {spelling: prefix for prefix, spellings in _SPELLINGS.items() for spelling in spellings}
+
+
+def usual_namespace(prefix: str) -> str:
+    """Returns the probable namespace of an undeclared prefix."""
+    known = _SPELLINGS.get(prefix.lower())
+    return known[0] if known and prefix else f"urn:undeclared:{prefix}"
+
+
+def make_namer(root_tag: str) -> Callable[[object], str]:
+    """Returns a function for the names of a document's elements: `title`, `atom:title`, `dc:date`; lower case.
+
+    Elements of unknown namespaces have an empty name, unless the namespace is the root's own: tools have put RSS into
+    many. Comments and the like have none either.
+    """
+    unknown = root_tag.rpartition("}")[0][1:].lower()
+    unknown = "" if unknown in _PREFIXES else unknown
+    known: dict[object, str] = {}
+
+    def name(tag: object) -> str:
+        found = known.get(tag)
+        if found is None:
+            found = _prefixed_name(tag, unknown) if isinstance(tag, str) else ""
+            if len(known) < 1000:  # a feed can invent names without end
+                known[tag] = found
+        return found
+
+    return name
+
+
+def _prefixed_name(tag: str, own: str) -> str:
+    namespace, _, local = tag.rpartition("}")
+    namespace = namespace[1:].lower()
+    if not namespace or namespace == own:
+        return local.lower()
+    prefix = _PREFIXES.get(namespace)
+    if prefix is None:
+        return ""
+    return f"{prefix}:{local.lower()}" if prefix else local.lower()
+
 
 _HTML_TYPES = ("html", "text/html")
 _XHTML_TYPES = ("xhtml", "application/xhtml+xml", "xml", "application/xml", "text/xml")
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
-class Node:
-    """An element, with its children by their names. `base` is what addresses in it are relative to."""
+class XmlNode:
+    """An element, with its children by their names. `base` is the base of the addresses in it."""
 
     def __init__(self, element: etree._Element, name: Callable[[object], str], url: str, has_bases: bool) -> None:
         self.element = element
@@ -37,60 +105,56 @@ class Node:
         return self.element.get(_LANGUAGE, "") or self.text("dc:language")
 
     def base_of(self, element: etree._Element) -> str:
-        """By xml:base, of this element and those around it, else the document's own address."""
-        return addresses.joined(self.url, element.base or "") if self.has_bases else self.url
+        """Returns the base by xml:base, of this element and those around it, else the document's own address."""
+        return markup.join_base(self.url, element.base or "") if self.has_bases else self.url
 
-    def said_base_of(self, element: etree._Element) -> str | None:
-        """The same, None where the document says nothing of it."""
-        return self.base_of(element) if self.has_bases and element.base else None
-
-    def nodes(self, *names: str) -> Iterator["Node"]:
-        """Children of these names, with theirs."""
+    def nodes(self, *names: str) -> Iterator["XmlNode"]:
+        """Yields children of these names, as nodes."""
         for name in names:
             for child in self.children.get(name, ()):
-                yield Node(child, self.name, self.url, self.has_bases)
+                yield XmlNode(child, self.name, self.url, self.has_bases)
 
     def all(self, *names: str) -> list[etree._Element]:
         return [child for name in names for child in self.children.get(name, ())]
 
     def texts(self, *names: str) -> list[str]:
-        """What children of these names say, those that say something."""
-        return [text for child in self.all(*names) if (text := text_of(child))]
+        """Returns the texts of children of these names, without empty ones."""
+        return [text for child in self.all(*names) if (text := element_text(child))]
 
     def text(self, *names: str) -> str:
-        """What the first child says that says something, by the order of the names."""
+        """Returns the first text among the children, by the order of the names."""
         for name in names:
             for child in self.children.get(name, ()):
-                if text := text_of(child):
+                if text := element_text(child):
                     return text
         return ""
 
-    def words(self, *names: str) -> Words:
-        """The same with its markup."""
+    def words(self, *names: str) -> DraftText:
+        """Returns the same text with its markup."""
         for child in self.all(*names):
             words = self._words_of(child)
             if words.value.strip():
                 return words
-        return NOTHING
+        return NO_TEXT
 
-    def _words_of(self, element: etree._Element) -> Words:
-        base = self.said_base_of(element)
+    def _words_of(self, element: etree._Element) -> DraftText:
+        base = self.base_of(element) if self.has_bases and element.base else None
         if self.name(element.tag).startswith("atom:"):
-            return _atom_words(element, base)
+            return _atom_text(element, base)
         if any(isinstance(child.tag, str) for child in element):
-            return Words(inner_html(element), "html", base)
-        return Words(element.text or "", "unsaid", base)
+            return DraftText(inner_html(element), "html", base)
+        return DraftText(element.text or "", "unsaid", base)
 
 
-def text_of(element: etree._Element) -> str:
-    """All text in an element, without space around it."""
+def element_text(element: etree._Element) -> str:
+    """Returns all text in an element, without space around it."""
     if len(element) == 0:
         return (element.text or "").strip()
     return "".join(str(part) for part in element.itertext()).strip()
 
 
 def inner_html(element: etree._Element) -> str:
-    """What is in an element, as HTML. Changes the element: its descendants lose their namespaces."""
+    """Returns the content of an element as HTML. Changes the element: its descendants lose their namespaces."""
     parts = [html.escape(element.text or "")]
     for child in element:
         for inner in child.iter():
@@ -100,32 +164,32 @@ def inner_html(element: etree._Element) -> str:
     return "".join(parts)
 
 
-def _atom_words(element: etree._Element, base: str | None) -> Words:
-    """A text construct of Atom 1.0 (RFC 4287, 3.1), or of 0.3, which has a `mode` and media types for types."""
+def _atom_text(element: etree._Element, base: str | None) -> DraftText:
+    """Reads a text construct of Atom 1.0 (RFC 4287, 3.1), or of 0.3, which has a `mode` and media types for types."""
     said, mode = element.get("type", "").strip().lower(), element.get("mode", "").strip().lower()
     if mode == "base64" or (said and not said.startswith("text") and _is_binary(said)):
-        return _decoded(element, said, base)
+        return _decode_base64(element, said, base)
     has_children = any(isinstance(child.tag, str) for child in element)
     if has_children and (said in _XHTML_TYPES or said in _HTML_TYPES or not said or mode == "xml"):
-        return Words(inner_html(element), "html", base)
+        return DraftText(inner_html(element), "html", base)
     if said in _XHTML_TYPES and not has_children:
-        return Words(html.escape(element.text or ""), "html", base)
-    kind: Kind = "html" if said in _HTML_TYPES else "text"
+        return DraftText(html.escape(element.text or ""), "html", base)
+    kind: TextKind = "html" if said in _HTML_TYPES else "text"
     if kind == "html" and mode == "xml":  # text in a place for inline markup
-        return Words(html.escape(element.text or ""), "html", base)
-    return Words(text_of(element) if has_children else element.text or "", kind, base)
+        return DraftText(html.escape(element.text or ""), "html", base)
+    return DraftText(element_text(element) if has_children else element.text or "", kind, base)
 
 
 def _is_binary(media_type: str) -> bool:
     return "/" in media_type and not media_type.endswith(("+xml", "/xml")) and not media_type.startswith("text/")
 
 
-def _decoded(element: etree._Element, said: str, base: str | None) -> Words:
-    """What is in Base64: text when its type says so, nothing otherwise."""
+def _decode_base64(element: etree._Element, said: str, base: str | None) -> DraftText:
+    """Decodes Base64: text if its type says so, nothing otherwise."""
     if not (said.startswith("text") or said in ("", *_HTML_TYPES, *_XHTML_TYPES)):
-        return NOTHING
+        return NO_TEXT
     try:
         value = base64.b64decode(re.sub(r"\s+", "", element.text or ""), validate=True).decode("utf-8", "replace")
     except (binascii.Error, ValueError):
-        return NOTHING
-    return Words(value, "html" if "html" in said else "text", base)
+        return NO_TEXT
+    return DraftText(value, "html" if "html" in said else "text", base)

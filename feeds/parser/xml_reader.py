@@ -1,31 +1,49 @@
-"""Well-formed feeds, of every XML format, read entry by entry. PURE.
+"""Reads well-formed feeds, of every XML format, entry by entry, and keeps the newest.
 
-The tree never holds more than one entry: memory goes by the entries that are kept, not by the document.
+The tree never holds more than one entry: memory grows with the kept entries, not with the document.
 """
 
-from collections.abc import Iterator
+import heapq
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import BytesIO
 
 from lxml import etree
 
-from feeds.errors import ParseError
+from ..errors import ParseError
+from . import entries, xml
+from .documents import EntryDraft, FeedDraft, FeedFormat
+from .xml import XmlNode
 
-from . import entries, heads, names
-from .documents import Format
-from .drafts import EntryDraft, FeedDraft
-from .elements import Node
-from .newest import newest
+_NEVER = datetime(1, 1, 1, tzinfo=UTC)
+
+
+def keep_newest(drafts: Iterable[EntryDraft], number: int) -> tuple[list[EntryDraft], int]:
+    """Keeps so many entries, those with the latest dates, in the order they came in; and counts all that came.
+
+    Entries without a date go first, and of equals those that came later: feeds begin with their newest entries.
+    """
+    kept: list[tuple[datetime, int, EntryDraft]] = []
+    found = 0
+    for found, draft in enumerate(drafts, start=1):
+        item = (draft.moment or _NEVER, -found, draft)
+        if len(kept) < number:
+            heapq.heappush(kept, item)
+        else:
+            heapq.heappushpop(kept, item)
+    return [draft for _, _, draft in sorted(kept, key=lambda item: -item[1])], found
+
 
 _ITEMS = ("item", "atom:entry", "entry")
-_FORMATS: dict[str, Format] = {
+_FORMATS: dict[str, FeedFormat] = {
     "rss": "rss",
     "channel": "rss",
     "rdf:rdf": "rdf",
     "atom:feed": "atom",
     "feed": "atom",
 }
-_OTHERS = {
+_OTHER_DOCUMENTS = {
     "html": "a web page",
     "opml": "a list of feeds (OPML)",
     "urlset": "a sitemap",
@@ -39,19 +57,19 @@ class NotWellFormed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What a reader found: drafts, and how many entries there were."""
+class DraftDocument:
+    """A reader's result: drafts, and the number of entries found."""
 
     feed: FeedDraft
     entries: list[EntryDraft]
     found: int
-    format: Format
+    format: FeedFormat
 
 
-def read(data: bytes, url: str, max_entries: int) -> Read:
+def read_xml_feed(data: bytes, url: str, max_entries: int) -> DraftDocument:
     """Reads a document in UTF-8, without a DOCTYPE.
 
-    Raises NotWellFormed, and ParseError for what is well-formed and no feed.
+    Raises NotWellFormed, and ParseError for a well-formed document that is no feed.
     """
     # No huge_tree: libxml2's own limits on depth (256) and on the length of a text (10 MB) hold.
     events = etree.iterparse(
@@ -66,18 +84,18 @@ def read(data: bytes, url: str, max_entries: int) -> Read:
         huge_tree=False,
         encoding="utf-8",
     )
-    items = _Items(events, url, has_bases=b"xml:base" in data)
+    items = _EntryDrafts(events, url, has_bases=b"xml:base" in data)
     try:
-        kept, found = newest(items, max_entries)
+        kept, found = keep_newest(items, max_entries)
     except etree.XMLSyntaxError as error:
         raise NotWellFormed(f"{error.msg}") from error
     root, known = items.root()
     channel = next(root.nodes("channel"), root)
-    return Read(heads.read(channel, root), kept, found, known)
+    return DraftDocument(entries.read_feed_head(channel, root), kept, found, known)
 
 
-class _Items:
-    """The entries of a document as they end, and its root when all have."""
+class _EntryDrafts:
+    """Yields the entries of a document as they end, and then knows its root."""
 
     def __init__(self, events: "etree.iterparse[tuple[str, etree._Element]]", url: str, *, has_bases: bool) -> None:
         self._events = events
@@ -87,28 +105,29 @@ class _Items:
     def __iter__(self) -> Iterator[EntryDraft]:
         name, previous, depth = None, None, 0
         for event, element in self._events:
-            name = name or names.naming(element.getroottree().getroot().tag)
+            name = name or xml.make_namer(element.getroottree().getroot().tag)
             depth += 1 if event == "start" else -1
-            # Entries inside of entries are somebody else's, quoted: they go with what they are in.
+            # Entries inside entries are quoted from elsewhere: they are removed with the outer one.
             if event == "end" and depth == 0 and name(element.tag) in _ITEMS:
-                yield entries.read(Node(element, name, self._url, self._has_bases))
+                yield entries.read_entry(XmlNode(element, name, self._url, self._has_bases))
                 element.clear(keep_tail=False)
-                _drop(previous)
+                _drop_element(previous)
                 previous = element
 
-    def root(self) -> tuple[Node, Format]:
-        """Once all entries were read."""
+    def root(self) -> tuple[XmlNode, FeedFormat]:
+        """Returns the root, once all entries were read."""
         element = self._events.root
-        name = names.naming(element.tag)
+        name = xml.make_namer(element.tag)
         known = _FORMATS.get(name(element.tag))
         if known is None:
             local = element.tag.rpartition("}")[2]
-            raise ParseError(f"This is {_OTHERS.get(local.lower(), f'a document of <{local[:50]}>')}, not a feed.")
-        return Node(element, name, self._url, self._has_bases), known
+            named = _OTHER_DOCUMENTS.get(local.lower(), f"a document of <{local[:50]}>")
+            raise ParseError(f"This is {named}, not a feed.")
+        return XmlNode(element, name, self._url, self._has_bases), known
 
 
-def _drop(element: etree._Element | None) -> None:
-    """Takes an entry that was read out of its tree. The one that ends just now must stay: its tail is to come."""
+def _drop_element(element: etree._Element | None) -> None:
+    """Removes an entry that was read from its tree. The one that ends just now must stay: its tail is still to come."""
     parent = element.getparent() if element is not None else None
     if element is not None and parent is not None:
         parent.remove(element)

@@ -1,91 +1,91 @@
-"""When a subscription is asked for, asked for again, and given up, and why then. PURE."""
+"""Decides when a subscription is requested, renewed and given up, with the reason in words."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from ..deciding import words
+from resources import humanize
 
 CLOUD_LEASE = timedelta(hours=25)
-"""How long rssCloud's servers remember who registered, by convention."""
-LATEST_SHARE = 0.96
-"""Of a lease: after that there is time for a second attempt alone."""
-LONG_SHARE = 0.8
-"""When a lease is renewed that is longer than a cloud's, or too short for the rules."""
-SOON = timedelta(minutes=1)
+"""The time for which rssCloud's servers remember a registration, by convention."""
+LATEST_RENEWAL_SHARE = 0.96
+"""The share of a lease after which there is only time for a second attempt."""
+LONG_LEASE_SHARE = 0.8
+"""The share of a lease after which it is renewed if it is longer than a cloud's, or too short for the rules."""
+OTHER_WAY_PAUSE = timedelta(minutes=1)
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=10), timedelta(days=1)
 FIRST_REST, LONGEST_REST = timedelta(hours=6), timedelta(days=7)
-"""After a refusal."""
-MOST_FAREWELLS = 5
-"""So often a hub is told that nothing is wanted of it any more. It forgets by itself, later."""
+"""The pauses after a refusal."""
+MAX_FAREWELLS = 5
+"""The number of times that a hub is told of the end of a subscription. Later it forgets by itself."""
 
 
-class State(Enum):
-    """How a subscription stands."""
+class SubscriptionStatus(Enum):
+    """The status of a subscription."""
 
     WANTED = "wanted"
-    """Asked for, or about to be; pushes are not known to come."""
+    """Requested, or about to be; it is not known whether pushes come."""
     VERIFIED = "in force"
     DENIED = "denied"
-    """The server does not want it. Tried again, seldom."""
+    """Refused by the server. Tried again, seldom."""
     LEAVING = "leaving"
-    """To be taken back."""
+    """About to be taken back at the hub."""
     ENDED = "ended"
 
 
-ENDED_STATES = (State.LEAVING.value, State.ENDED.value)
-"""Those of subscriptions that nothing is taken from any more."""
+ENDED_STATES = (SubscriptionStatus.LEAVING.value, SubscriptionStatus.ENDED.value)
+"""The statuses in which pushes are no longer taken."""
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
-    """It is in force from when it was asked for, for so long."""
+class LeaseGranted:
+    """The subscription is in force for the lease, from the request on."""
 
     lease: timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
-    """The request was taken. Whether it is in force will be heard by another way, within so long."""
+class VerificationAwaited:
+    """The request was taken. The server verifies it by a call of its own, within this time."""
 
     within: timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """The server says no. `why` is a sentence. In so many `ways` it can be asked: it may like another one better."""
+class RequestRefused:
+    """The server refused. `why` is a sentence. It can be asked in `ways` ways, and may accept another one."""
 
     why: str
     ways: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class RequestMissed:
     """The server was not reached, or not understood. `why` is a sentence.
 
-    `is_open`: it may have taken the request all the same, and verify it later.
+    `is_open`: it may have taken the request nevertheless, and verify it later.
     """
 
     why: str
     is_open: bool = False
 
 
-Answer = Granted | Awaited | Refused | Missed
+PushAnswer = LeaseGranted | VerificationAwaited | RequestRefused | RequestMissed
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """A registration is renewed when it is so old, and up to `spread` later: not all of them at once."""
+class RenewalRules:
+    """The age at which a registration is renewed, or up to `spread` later: not all of them at once."""
 
     renew_after: timedelta = timedelta(hours=20)
     spread: timedelta = timedelta(hours=4)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a subscription stands: the fields of its row. `due_at` None: nothing is to be done."""
+class SubscriptionState:
+    """The state of a subscription: the fields of its row. `due_at` is None if there is nothing to do."""
 
-    state: State = State.WANTED
+    state: SubscriptionStatus = SubscriptionStatus.WANTED
     intent: str = ""
     way: int = 0
     asked_at: datetime | None = None
@@ -97,75 +97,81 @@ class Standing:
     ended_at: datetime | None = None
 
     def is_in_force(self, now: datetime) -> bool:
-        return self.state is State.VERIFIED and (self.expires_at is None or self.expires_at > now)
+        return self.state is SubscriptionStatus.VERIFIED and (self.expires_at is None or self.expires_at > now)
 
 
-def after(before: Standing, answer: Answer, now: datetime, luck: float, rules: Rules) -> Standing:
-    """What an answer makes of it. `luck`, from 0 to 1, spreads renewals over time."""
+def apply_answer(
+    before: SubscriptionState, answer: PushAnswer, now: datetime, luck: float, rules: RenewalRules
+) -> SubscriptionState:
+    """Applies an answer to a subscription. `luck`, from 0 to 1, spreads renewals over time."""
     match answer:
-        case Granted(lease):
-            return granted(before, lease, luck, rules, before.asked_at or now)
-        case Awaited() if before.state is State.LEAVING and before.failures >= MOST_FAREWELLS:
-            return ended(before, now, "The server was asked to forget it, and does not verify that.")
-        case Awaited(within):
+        case LeaseGranted(lease):
+            return mark_granted(before, lease, luck, rules, before.asked_at or now)
+        case VerificationAwaited() if before.state is SubscriptionStatus.LEAVING and before.failures >= MAX_FAREWELLS:
+            return mark_ended(before, now, "Unsubscribed without verification by the server.")
+        case VerificationAwaited(within):
             if before.verified_at is not None and before.asked_at is not None and before.verified_at >= before.asked_at:
-                return before  # it was verified before the answer was here
-            return _awaited(before, now + min(within * (1 << min(before.failures, 20)), LONGEST_PAUSE))
-        case Refused(why) if before.state is State.LEAVING:
-            return ended(before, now, f"It cannot be taken back: {why}")
-        case Missed(why) if before.state is State.LEAVING and before.failures >= MOST_FAREWELLS:
-            return ended(before, now, f"It could not be taken back: {why}")
-        case Refused():
-            return _refused(before, answer, now, luck)
-        case Missed():
-            return _missed(before, answer, now, luck)
+                return before  # it was verified before the answer came
+            return _mark_awaited(before, now + min(within * (1 << min(before.failures, 20)), LONGEST_PAUSE))
+        case RequestRefused(why) if before.state is SubscriptionStatus.LEAVING:
+            return mark_ended(before, now, f"Cannot be unsubscribed: {why}")
+        case RequestMissed(why) if before.state is SubscriptionStatus.LEAVING and before.failures >= MAX_FAREWELLS:
+            return mark_ended(before, now, f"Could not be unsubscribed: {why}")
+        case RequestRefused():
+            return _mark_refused(before, answer, now, luck)
+        case RequestMissed():
+            return _mark_missed(before, answer, now, luck)
 
 
-def granted(before: Standing, lease: timedelta, luck: float, rules: Rules, since: datetime) -> Standing:
-    """It is in force for that time, from then on."""
-    due_at = since + renewed_after(lease, luck, rules)
-    reason = f"In force for {words.span(lease)}, renewed before that: {words.moment(due_at)}."
-    fresh = replace(before, state=State.VERIFIED, intent="", failures=0, reason=reason)
+def mark_granted(
+    before: SubscriptionState, lease: timedelta, luck: float, rules: RenewalRules, since: datetime
+) -> SubscriptionState:
+    """Puts the subscription in force for the lease, from `since` on."""
+    due_at = since + renewal_age(lease, luck, rules)
+    reason = f"Lease of {humanize.format_span(lease)}, renewed on {humanize.format_moment(due_at)}."
+    fresh = replace(before, state=SubscriptionStatus.VERIFIED, intent="", failures=0, reason=reason)
     return replace(fresh, verified_at=since, expires_at=since + lease, due_at=due_at)
 
 
-def ended(before: Standing, now: datetime, why: str) -> Standing:
-    """Nothing is taken from it, and nothing is asked for it any more."""
-    return replace(before, state=State.ENDED, intent="", due_at=None, ended_at=now, reason=why)
+def mark_ended(before: SubscriptionState, now: datetime, why: str) -> SubscriptionState:
+    """Ends the subscription: no pushes are taken and no requests made any longer."""
+    return replace(before, state=SubscriptionStatus.ENDED, intent="", due_at=None, ended_at=now, reason=why)
 
 
-def renewed_after(lease: timedelta, luck: float, rules: Rules) -> timedelta:
-    """How old a registration becomes before it is renewed: by the rules, as far as the lease allows that."""
-    earliest = rules.renew_after if lease <= CLOUD_LEASE else max(rules.renew_after, LONG_SHARE * lease)
-    if earliest > (LONG_SHARE + LATEST_SHARE) / 2 * lease:
-        earliest = LONG_SHARE * lease
-    return earliest + min(rules.spread, LATEST_SHARE * lease - earliest) * luck
+def renewal_age(lease: timedelta, luck: float, rules: RenewalRules) -> timedelta:
+    """The age at which a registration is renewed: by the rules, as far as the lease allows."""
+    earliest = rules.renew_after if lease <= CLOUD_LEASE else max(rules.renew_after, LONG_LEASE_SHARE * lease)
+    if earliest > (LONG_LEASE_SHARE + LATEST_RENEWAL_SHARE) / 2 * lease:
+        earliest = LONG_LEASE_SHARE * lease
+    return earliest + min(rules.spread, LATEST_RENEWAL_SHARE * lease - earliest) * luck
 
 
-def _awaited(before: Standing, until: datetime) -> Standing:
-    """Each time that nothing is heard counts as a failure."""
-    reason = f"Asked for. Asked again if the server does not verify it until {words.moment(until)}."
+def _mark_awaited(before: SubscriptionState, until: datetime) -> SubscriptionState:
+    """Waits for the verification. Each request without one counts as a failure."""
+    reason = f"Requested. Requested again unless the server verifies it by {humanize.format_moment(until)}."
     return replace(before, failures=before.failures + 1, due_at=until, reason=reason)
 
 
-def _refused(before: Standing, refused: Refused, now: datetime, luck: float) -> Standing:
-    """Each other way is tried soon, once."""
+def _mark_refused(before: SubscriptionState, refused: RequestRefused, now: datetime, luck: float) -> SubscriptionState:
+    """Stores a refusal. Each other way is tried soon, once."""
     failures = before.failures + 1
-    pause = SOON if failures < refused.ways else _pause(FIRST_REST, LONGEST_REST, failures - refused.ways)
-    state = before.state if before.is_in_force(now) else State.DENIED
+    is_soon = failures < refused.ways
+    pause = OTHER_WAY_PAUSE if is_soon else _doubled_pause(FIRST_REST, LONGEST_REST, failures - refused.ways)
+    state = before.state if before.is_in_force(now) else SubscriptionStatus.DENIED
     other = " in another way" if refused.ways > 1 else ""
-    reason = f"Refused: {refused.why} Asked again{other} after {words.span(pause)}."
+    reason = f"Refused: {refused.why} Requested again{other} after {humanize.format_span(pause)}."
     stands = replace(before, state=state, intent="", way=(before.way + 1) % refused.ways, failures=failures)
     return replace(stands, due_at=now + pause * (1 - luck / 10), reason=reason)
 
 
-def _missed(before: Standing, missed: Missed, now: datetime, luck: float) -> Standing:
-    pause = _pause(FIRST_PAUSE, LONGEST_PAUSE, before.failures)
-    state = before.state if before.state is not State.VERIFIED or before.is_in_force(now) else State.WANTED
-    reason = f"Not asked for: {missed.why} Tried again after {words.span(pause)}."
+def _mark_missed(before: SubscriptionState, missed: RequestMissed, now: datetime, luck: float) -> SubscriptionState:
+    pause = _doubled_pause(FIRST_PAUSE, LONGEST_PAUSE, before.failures)
+    has_expired = before.state is SubscriptionStatus.VERIFIED and not before.is_in_force(now)
+    state = SubscriptionStatus.WANTED if has_expired else before.state
+    reason = f"Not requested: {missed.why} Retried after {humanize.format_span(pause)}."
     stands = replace(before, state=state, failures=before.failures + 1, reason=reason)
     return replace(stands, intent=before.intent if missed.is_open else "", due_at=now + pause * (1 - luck / 10))
 
 
-def _pause(first: timedelta, longest: timedelta, failures: int) -> timedelta:
+def _doubled_pause(first: timedelta, longest: timedelta, failures: int) -> timedelta:
     return min(first * (1 << min(failures, 20)), longest)

@@ -1,7 +1,7 @@
-"""The fetchers' task that gathers feeds: what is asked of a publisher, and what becomes of the answer.
+"""The fetchers' task for feeds: the request to the publisher, and the handling of its answer.
 
-Sends nothing itself: the fetcher does, between `fetch` and `prepare`. Rows are the truth: for a scan the work only
-ends; for a client who waits, the page that was asked for comes out of it.
+Sends nothing itself: the fetcher does, between `fetch` and `prepare`. Rows are the truth: for a scan the work just
+ends; for a waiting client it results in the requested page.
 """
 
 import logging
@@ -12,105 +12,104 @@ from datetime import UTC, datetime
 from django.conf import settings
 from django.db import Error as DatabaseError
 
-from resources.fetching.conf import fast_limits, slow_limits
-from resources.fetching.errors import UnreadableSealError
-from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified, Timing
-from resources.fetching.requests import Fetch
+from resources.fetch.conf import fast_limits, slow_limits
+from resources.fetch.http import messages
+from resources.fetch.http.messages import Fetched, FetchFailed, FetchRequest, NotModified
 from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.work import Argument
 
-from ..composing import pages
-from ..composing.lacking import lack
+from .. import credentials
 from ..errors import FeedError
-from ..keeping import credentials
 from ..models import Entry, Feed
-from . import delivered, settling
-from .apart import BusyError
-from .work import asked_url
+from ..pages import render
+from ..pages.work import explain_missing_page, job_url
+from . import deliveries, store
+from .reader_process import ReadersBusyError
 
-AGAIN_SECONDS = 5.0
-"""When work is done again that failed of ourselves."""
+RETRY_SECONDS = 5.0
+"""Wait before work is retried that failed on our side."""
 
-MOST_RECORD_SECONDS = 600.0
-"""For so long at the most those who ask are told of a failure without a new attempt."""
+MAX_FAILURE_RECORD_SECONDS = 600.0
+"""Longest time for which clients get a failure record in place of a new attempt."""
 
 _log = logging.getLogger("tarry.feeds")
 
-ACCEPT = (
+ACCEPT_FIELD = (
     "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml;q=0.9, "
     "application/json;q=0.9, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.5, */*;q=0.1"
 )
 
 
 class FetchFeed:
-    """The task `feeds.fetch`. Its arguments are the URL, the feed's id, and the page that is wanted, or nothing."""
+    """The task `feeds.fetch`. Its arguments are the URL, the feed's id, and the requested page, or nothing."""
 
     obeys_robots = False
-    """Somebody subscribed to this very URL. Robots that find their own way are what robots.txt is for."""
+    """People subscribe to this very URL. robots.txt is for robots that find their own way."""
 
     settles_waits = True
-    """A row says when its feed is fetched next, and why then. What is slow holds a place for as long each time."""
+    """The row has the time and reason of the next fetch. A slow feed holds a slot for as long each time."""
 
-    def fetch(self, *arguments: Argument) -> Fetch | Mapping[str, Prepared]:
-        """The request, with the validators of what is stored; nothing where no scan would hand it over any more.
+    def fetch(self, *arguments: Argument) -> FetchRequest | Mapping[str, Prepared]:
+        """Returns the request, with the stored validators; nothing for a feed that no scan would hand over any longer.
 
-        Nothing either where its hub has delivered what there is: that is stored here. Raises PreparationError.
+        Also returns nothing where its hub has delivered everything: that is stored here. Raises PreparationError.
         """
         url, feed_id, page = str(arguments[0]), int(arguments[1]), str(arguments[2])
         try:
             feed = Feed.objects.filter(pk=feed_id).first()
             if feed is None:
-                raise _gone()
+                raise _gone_error()
             if page and feed.checked_at is not None and feed.next_check_at > datetime.now(UTC):
-                return _page(feed_id, page)  # somebody else's fetch came first, good or not
+                return _prepare_page(feed_id, page)  # another fetch came first, good or not
             if not _is_wanted(feed, url, page):
                 return {}
-            if delivered.take(feed_id, feed.url):
-                return _page(feed_id, page) if page else {}
-            return _request(feed)
+            if deliveries.take_deliveries(feed_id, feed.url):
+                return _prepare_page(feed_id, page) if page else {}
+            return _make_request(feed)
         except DatabaseError as error:
-            raise _unreadable() from error
-        except BusyError as error:
-            raise PreparationError(str(error), status=503, retry_seconds=AGAIN_SECONDS) from error
-        except (UnreadableSealError, ValueError) as error:
-            _settle(feed_id, url, _ours(str(error)))
-            raise PreparationError("The feed's secrets cannot be read.", retry_seconds=AGAIN_SECONDS) from error
+            raise _database_error() from error
+        except ReadersBusyError as error:
+            raise PreparationError(str(error), status=503, retry_seconds=RETRY_SECONDS) from error
+        except (messages.UnreadableSealError, ValueError) as error:
+            timing = messages.OutcomeTiming(datetime.now(UTC).timestamp(), 0)
+            _settle_answer(feed_id, url, FetchFailed(messages.Failure.OURS, str(error), timing))
+            raise PreparationError("The feed's secrets cannot be read.", retry_seconds=RETRY_SECONDS) from error
 
-    def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
-        """Stores what came, and gives the page that is wanted. Leaves the body's file to the fetcher.
+    def prepare(self, outcome: Fetched | NotModified | FetchFailed, *arguments: Argument) -> Mapping[str, Prepared]:
+        """Stores the outcome, and returns the requested page. Leaves the body's file to the fetcher.
 
         Raises PreparationError.
         """
         feed_id, page = int(arguments[1]), str(arguments[2])
-        _settle(feed_id, str(arguments[0]), outcome)
-        return _page(feed_id, page) if page else {}
+        _settle_answer(feed_id, str(arguments[0]), outcome)
+        return _prepare_page(feed_id, page) if page else {}
 
 
 TASK = FetchFeed()
 
 
 def _is_wanted(feed: Feed, url: str, page: str) -> bool:
-    """Whether it is still at that address, and not paused where nobody waits for a page.
+    """True if the feed has that address, and is not paused unless a client waits for a page.
 
-    Raises PreparationError where somebody does, and it has moved.
+    Raises PreparationError if a client waits and the feed has moved.
     """
-    has_moved = asked_url(feed.pk, feed.url, is_private=credentials.is_private(feed)) != url
+    has_moved = job_url(feed.pk, feed.url, is_private=credentials.is_private(feed)) != url
     if page and has_moved:
-        raise PreparationError("The feed has another address by now.", status=503, retry_seconds=AGAIN_SECONDS)
+        raise PreparationError("The feed has another address now.", status=503, retry_seconds=RETRY_SECONDS)
     if not page and (has_moved or feed.paused):
         Feed.objects.filter(pk=feed.pk).update(handed_over_at=None)
         return False
     return True
 
 
-def _request(feed: Feed) -> Fetch:
+def _make_request(feed: Feed) -> FetchRequest:
     """Raises UnreadableSealError, and ValueError for headers that cannot be sent."""
     is_kept = feed.fetched_at is not None and Entry.objects.filter(feed=feed).exists()
-    return Fetch(
+    return FetchRequest(
         feed.url,
         kind="feed",
-        headers={"Accept": ACCEPT, **credentials.shown_to_server(feed)},
+        headers={"Accept": ACCEPT_FIELD, **credentials.request_headers(feed)},
         etag=(feed.etag or None) if is_kept else None,
         last_modified=(feed.last_modified or None) if is_kept else None,
         validated_url=feed.validated_url or None,
@@ -119,45 +118,40 @@ def _request(feed: Feed) -> Fetch:
     )
 
 
-def _settle(feed_id: int, url: str, outcome: Fetched | NotModified | Failed) -> None:
+def _settle_answer(feed_id: int, url: str, outcome: Fetched | NotModified | FetchFailed) -> None:
     try:
-        settling.settle(feed_id, url.partition("#")[0], outcome, datetime.now(UTC))
+        store.settle_fetch(feed_id, url.partition("#")[0], outcome, datetime.now(UTC))
     except DatabaseError as error:
         _log.warning("a feed could not be stored", extra={"feed": feed_id, "error": str(error)})
-        raise _unreadable() from error
+        raise _database_error() from error
     except FeedError as error:
-        raise PreparationError(str(error), status=503, retry_seconds=AGAIN_SECONDS) from error
+        raise PreparationError(str(error), status=503, retry_seconds=RETRY_SECONDS) from error
 
 
-def _page(feed_id: int, page: str) -> Mapping[str, Prepared]:
-    """The page that somebody waits for, of what is kept by now. Raises PreparationError where that is nothing."""
+def _prepare_page(feed_id: int, page: str) -> Mapping[str, Prepared]:
+    """Prepares the requested page from the stored entries. Raises PreparationError where there are none."""
     try:
         feed = Feed.objects.filter(pk=feed_id).first()
         if feed is None:
-            raise _gone()
+            raise _gone_error()
         if feed.fetched_at is not None:
-            return pages.prepared(page)
+            return render.prepare_page(page)
     except DatabaseError as error:
-        raise _unreadable() from error
-    raise _failure(feed)
+        raise _database_error() from error
+    raise _page_failure(feed)
 
 
-def _failure(feed: Feed) -> PreparationError:
-    """What those are told who ask for a feed that was never read, and for how long."""
-    told = lack(feed.trouble, feed.next_check_at, datetime.now(UTC))
-    wait_seconds = min(told.wait_seconds, MOST_RECORD_SECONDS)
+def _page_failure(feed: Feed) -> PreparationError:
+    """The error for clients that ask for a feed that was never read, and how long it lasts."""
+    told = explain_missing_page(feed.trouble, feed.next_check_at, datetime.now(UTC))
+    wait_seconds = min(told.wait_seconds, MAX_FAILURE_RECORD_SECONDS)
     return PreparationError(told.detail, status=told.status, retry_seconds=wait_seconds)
 
 
-def _ours(detail: str) -> Failed:
-    """A failure of this site, without a request."""
-    return Failed(Failure.OURS, detail, Timing(datetime.now(UTC).timestamp(), 0))
+def _gone_error() -> PreparationError:
+    return PreparationError("The feed no longer exists.", status=404)
 
 
-def _gone() -> PreparationError:
-    return PreparationError("There is no such feed any more.", status=404)
-
-
-def _unreadable() -> PreparationError:
-    """The database is away: nothing is known of the feed, and it is done again."""
-    return PreparationError("The feeds cannot be read now.", status=503, retry_seconds=AGAIN_SECONDS)
+def _database_error() -> PreparationError:
+    """The error while the database is away: nothing is known of the feed, and the work is retried."""
+    return PreparationError("The feeds cannot be read now.", status=503, retry_seconds=RETRY_SECONDS)

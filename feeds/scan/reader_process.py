@@ -1,6 +1,6 @@
-"""Reads feeds in processes of their own: what takes strangers' bytes apart has no secrets, bounded memory and time.
+"""Reads feeds in child processes, which have no secrets and bounded memory and time: documents are not trusted.
 
-The children import nothing of Django. `python -m feeds.gathering.apart BYTES PARENT` is their side.
+The children import nothing of Django. `python -m feeds.scan.reader_process BYTES PARENT` starts one.
 """
 
 import io
@@ -11,60 +11,62 @@ from collections.abc import Callable
 from dataclasses import asdict
 from queue import Empty, LifoQueue
 
-from resources import apart
-from resources.apart import Allowance, Child, Message
-from resources.fetching.outcomes import Body
+from resources import sandbox
+from resources.fetch.http.messages import Body
+from resources.sandbox import ChildAllowance, ChildMessage, ChildProcess
 
 from .. import readings
 from ..errors import FeedError
-from ..parsing.discovery import FeedAddress
-from ..readings import NoFeed, Question, Reading
+from ..parser.discovery import FeedAddress
+from ..readings import BodyToRead, FeedReading, NoFeed
 
-NICE = 5
-"""Hundreds of feeds may come at once: whoever answers clients goes before them."""
-FATAL, TOO_LONG = "It cannot be read: the reader failed.", "It takes too long to read."
-TOO_LARGE = "It takes more memory to read than there is for one feed."
-
-
-class BusyError(FeedError):
-    """All readers have other feeds to read. Nothing is wrong with this one."""
+READER_NICENESS = 5
+"""Hundreds of feeds may come at once: processes that answer clients go first."""
+READER_FAILED, READING_TOO_LONG = "The feed cannot be read: the reader failed.", "The feed takes too long to read."
+READING_TOO_LARGE = "The feed takes more memory to read than the limit for one feed."
 
 
-class Readers:
-    """So many children that read, each started when it is needed. The one that read last reads next.
+class ReadersBusyError(FeedError):
+    """All readers are busy with other feeds. Nothing is wrong with this one."""
 
-    `lost` is told of each that ended over a feed: it had "died", or took "too long".
+
+class ReaderPool:
+    """A pool of reader processes, each started when needed. The one that read last reads next.
+
+    `lost` is called for each reader that ended over a feed, with "died" or "too long".
     """
 
-    def __init__(self, number: int, lost: Callable[[str], object], idle_seconds: float = apart.IDLE_SECONDS) -> None:
+    def __init__(
+        self, number: int, lost: Callable[[str], object], idle_seconds: float = sandbox.CHILD_IDLE_SECONDS
+    ) -> None:
         self._lost = lost
-        self._free: LifoQueue[Child] = LifoQueue()
-        self._all = [Child("feeds.gathering.apart", idle_seconds) for _ in range(number)]
+        self._free: LifoQueue[ChildProcess] = LifoQueue()
+        self._all = [ChildProcess("feeds.scan.reader_process", idle_seconds) for _ in range(number)]
         for child in reversed(self._all):
             self._free.put(child)
 
-    def read(self, body: Body, question: Question, allowance: Allowance) -> Reading | NoFeed:
-        """What the body says. Waits for a reader as long as reading may take. Raises BusyError.
+    def read(self, body: Body, question: BodyToRead, allowance: ChildAllowance) -> FeedReading | NoFeed:
+        """Reads a body. Waits for a free reader as long as reading may take. Raises ReadersBusyError.
 
-        A reader may die of a feed. Then that is no feed, and there will be another reader for the next.
+        A document that kills its reader is no feed; the next document gets another reader.
         """
         try:
             child = self._free.get(timeout=allowance.seconds)
         except Empty as error:
-            raise BusyError("All readers of feeds are busy.") from error
+            raise ReadersBusyError("All readers of feeds are busy.") from error
         try:
-            return _read(child, body, question, allowance)
-        except apart.TooLongError:
+            return _read_in_child(child, body, question, allowance)
+        except sandbox.ChildTimeoutError:
             self._lost("too long")
-            return NoFeed(TOO_LONG)
-        except apart.DiedError:
+            return NoFeed(READING_TOO_LONG)
+        except sandbox.ChildDiedError:
             self._lost("died")
-            return NoFeed(FATAL)
+            return NoFeed(READER_FAILED)
         finally:
             self._free.put(child)
 
     def close(self) -> None:
-        """Ends the children. They come again when they are needed."""
+        """Ends the children. They start again when needed."""
         for child in self._all:
             child.close()
 
@@ -73,31 +75,33 @@ class Readers:
         return [child.pid for child in self._all if child.pid]
 
 
-def _read(child: Child, body: Body, question: Question, allowance: Allowance) -> Reading | NoFeed:
+def _read_in_child(
+    child: ChildProcess, body: Body, question: BodyToRead, allowance: ChildAllowance
+) -> FeedReading | NoFeed:
     with io.BytesIO(body.data or b"") if body.path is None else body.path.open("rb") as file:
         answer = child.ask(question.to_json(), file, body.size, allowance)
     held = json.loads(answer.body)
     if answer.said["is_feed"]:
-        return Reading.from_json(held)
+        return FeedReading.from_json(held)
     announced = tuple(FeedAddress(**one) for one in held["announced"])
     return NoFeed(held["why"], announced, tuple(held["hubs"]), held["itself"])
 
 
-def _answer(order: Message) -> Message:
+def _answer_question(order: ChildMessage) -> ChildMessage:
     try:
-        found = readings.read(order.body, Question.from_json(order.said))
-        held = found.to_json() if isinstance(found, Reading) else asdict(found)
-        return Message({"is_feed": isinstance(found, Reading)}, json.dumps(held).encode())
+        found = readings.read_feed_body(order.body, BodyToRead.from_json(order.said))
+        held = found.to_json() if isinstance(found, FeedReading) else asdict(found)
+        return ChildMessage({"is_feed": isinstance(found, FeedReading)}, json.dumps(held).encode())
     except MemoryError:
-        return _refused(TOO_LARGE)
-    except Exception:  # noqa: BLE001 - the edge of a process: whatever is raised is about this feed
-        return _refused(FATAL)
+        return _refuse_document(READING_TOO_LARGE)
+    except Exception:  # noqa: BLE001 - the edge of a process: any error is about this feed
+        return _refuse_document(READER_FAILED)
 
 
-def _refused(why: str) -> Message:
-    return Message({"is_feed": False}, json.dumps(asdict(NoFeed(why))).encode())
+def _refuse_document(why: str) -> ChildMessage:
+    return ChildMessage({"is_feed": False}, json.dumps(asdict(NoFeed(why))).encode())
 
 
 if __name__ == "__main__":
-    os.nice(NICE)
-    apart.serve(int(sys.argv[1]), int(sys.argv[2]), _answer)
+    os.nice(READER_NICENESS)
+    sandbox.serve_parent(int(sys.argv[1]), int(sys.argv[2]), _answer_question)

@@ -1,4 +1,4 @@
-"""URLs of the API, and its description in OpenAPI."""
+"""The URLs of the API, and its description in OpenAPI."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -6,41 +6,52 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, URLResolver, path, re_path
 from django.utils.module_loading import import_string
 from ninja import NinjaAPI
+from ninja.operation import Operation
 
-from . import layers, problems, reports, resources, routing, speeds  # noqa: F401  # some add to a shared router
+from .. import problems
+from . import (
+    files,
+    layers,
+    reports,  # noqa: F401  # some add to a shared router
+)
 
 DESCRIPTION = """Reads and changes the layers of this site, mirrors files by their URLs, and manages feeds.
 
 Changes need a token, issued in the admin: `Authorization: Bearer …`.
-Whatever goes wrong is told as `application/problem+json` (RFC 9457): `detail` says what to do.
+Errors are `application/problem+json` (RFC 9457); `detail` tells the remedy.
 """
-READING = ("GET", "HEAD")
+READ_METHODS = ("GET", "HEAD")
 
-api = NinjaAPI(title="Tarry", version="1", description=DESCRIPTION, urls_namespace="api")
+
+class _Api(NinjaAPI):
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        return operation.view_func.__name__
+
+
+api = _Api(title="Tarry", version="1", description=DESCRIPTION, urls_namespace="api")
 api.add_router("", layers.router)
-api.add_router("", speeds.router)
-api.add_router("", routing.router)
+api.add_router("", files.router)
 for _path in settings.API_ROUTERS:
     api.add_router("", import_string(_path))
-problems.handle(api)
+problems.add_problem_handlers(api)
 
 
-def first_page(request: HttpRequest) -> HttpResponse:
+def redirect_to_docs(request: HttpRequest) -> HttpResponse:
     return redirect("api:openapi-view")
 
 
-def _in_words(pattern: URLPattern | URLResolver) -> URLPattern:
-    """ninja's views answer methods by themselves; its pages are for reading."""
+def _wrap_pattern(pattern: URLPattern | URLResolver) -> URLPattern:
+    """Wraps ninja's views, which answer methods by themselves; its pages are for reading."""
     assert isinstance(pattern, URLPattern)
-    methods = READING if (pattern.name or "").startswith("openapi-") else ()
-    pattern.callback = problems.in_words(pattern.callback, methods)
+    methods = READ_METHODS if (pattern.name or "").startswith("openapi-") else ()
+    pattern.callback = problems.answer_with_problems(pattern.callback, methods)
     return pattern
 
 
 _patterns, _, _namespace = api.urls
 
 urlpatterns = [
-    re_path(r"^api/?$", problems.in_words(first_page, READING), name="api"),
-    path("api/", ([_in_words(pattern) for pattern in _patterns], "ninja", _namespace)),
-    re_path(r"^api/", problems.in_words(problems.unknown_address)),
+    re_path(r"^api/?$", problems.answer_with_problems(redirect_to_docs, READ_METHODS), name="api"),
+    path("api/", ([_wrap_pattern(pattern) for pattern in _patterns], "ninja", _namespace)),
+    re_path(r"^api/", problems.answer_with_problems(problems.answer_unknown_address)),
 ]

@@ -1,1 +1,4 @@
-"""The demo: real shapes, generated speeds."""
+"""The demo: real shapes, generated speeds.
+
+Public: `load` (load_demo, load_demo_once, vary_speeds).
+"""

@@ -1,22 +1,25 @@
-"""The demo's layers: their files, whose they are, how they look. PURE."""
+"""The demo's layers: their files, sources and styles.
+
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-DATA = Path(__file__).parent / "data"
-JAMS = "jams"
+DATA_FOLDER = Path(__file__).parent / "data"
+JAMS_SLUG = "jams"
 
 NATURAL_EARTH = "Natural Earth"
 OPENSTREETMAP = "© OpenStreetMap contributors, https://www.openstreetmap.org/copyright"
 CROWN = "Contains National Statistics and Ordnance Survey data © Crown copyright and database right 2015"
 USGS = "Earthquakes: U.S. Geological Survey, https://earthquake.usgs.gov"
-GENERATED = "The lines are real, as of 2018. The speeds are generated: nobody measured them."
+GENERATED_NOTE = "The lines are real, as of 2018. The speeds are generated: nobody measured them."
 
 
 @dataclass(frozen=True, slots=True)
 class DemoLayer:
-    """A layer of the demo: its file, and its fields where they differ from the defaults."""
+    """A layer of the demo: its file, and its fields other than the defaults."""
 
     slug: str
     kind: Literal["lines", "areas", "points"]
@@ -24,7 +27,7 @@ class DemoLayer:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
-LAYERS = (
+DEMO_LAYERS = (
     DemoLayer(
         "land",
         "areas",
@@ -83,7 +86,7 @@ LAYERS = (
         },
     ),
     DemoLayer(
-        JAMS,
+        JAMS_SLUG,
         "lines",
         "tube.geojson",
         {
@@ -91,7 +94,7 @@ LAYERS = (
             "order": 30,
             "style": {"widths": {"7": 1, "10": 2.5, "12": 4, "15": 8}},
             "attribution": OPENSTREETMAP,
-            "note": GENERATED,
+            "note": GENERATED_NOTE,
             "fresh_seconds": 3600,
         },
     ),

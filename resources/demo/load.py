@@ -1,4 +1,4 @@
-"""Loads the demo's layers: the same way as anybody's own."""
+"""Loads the demo's layers, in the same way as a user's own, and varies their speeds."""
 
 import json
 import time
@@ -7,29 +7,28 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from resources.demo import layers, speeds
-from resources.demo.layers import JAMS, DemoLayer
-from resources.models import Layer
-from resources.tiles.errors import UnknownLayerError
-from resources.tiles.keeping import storing
-from resources.tiles.reading import compiling
-from resources.tiles.styling import point_style
+from ..tiles import publication, styles
+from ..tiles.data import compiler
+from ..tiles.errors import UnknownLayerError
+from ..tiles.models import Layer
+from . import demo_speeds
+from .demo_layers import DATA_FOLDER, DEMO_LAYERS, JAMS_SLUG, DemoLayer
 
-FIRST_LAYERS = ("countries", "jams", "land", "london")
+FIRST_OFFERED_SLUGS = ("countries", "jams", "land", "london")
 
 
 def load_demo(report: Callable[[str], None], offered: Collection[str] = ()) -> int:
-    """Loads the layers that are not there, and answers how many. Leaves alone those that are.
+    """Loads the demo's missing layers, and returns their number. Leaves existing layers alone.
 
-    Those that were `offered` before are not loaded again: somebody deleted them. Raises LayerError or
-    ValidationError when a file cannot become a layer.
+    Layers `offered` before are not loaded again: an admin deleted them. Raises LayerError or ValidationError if a
+    file cannot become a layer.
     """
     there = set(Layer.objects.with_tiles().values_list("slug", flat=True))
-    missing = [layer for layer in layers.LAYERS if layer.slug not in there and layer.slug not in offered]
+    missing = [layer for layer in DEMO_LAYERS if layer.slug not in there and layer.slug not in offered]
     for number, layer in enumerate(missing, start=1):
-        stored = load(layer)
-        if layer.slug == JAMS:
-            store_speeds(read_segments())
+        stored = load_demo_layer(layer)
+        if layer.slug == JAMS_SLUG:
+            store_demo_speeds(read_segments())
         report(f"{number}/{len(missing)} {layer.slug}: {stored.segments:,} {layer.kind}")
     if not missing and not offered:
         report("The demo's layers are there already.")
@@ -37,10 +36,10 @@ def load_demo(report: Callable[[str], None], offered: Collection[str] = ()) -> i
 
 
 def load_demo_once(report: Callable[[str], None], memory: Path) -> int:
-    """Loads the layers that were never offered to this site, and remembers in a file that they were."""
+    """Loads the layers never offered to this site, and notes them as offered in the file `memory`."""
     offered = read_offered(memory)
     loaded = load_demo(report, offered)
-    remembered = sorted({*offered, *(layer.slug for layer in layers.LAYERS)})
+    remembered = sorted({*offered, *(layer.slug for layer in DEMO_LAYERS)})
     written = memory.with_name(f"{memory.name}.new")
     written.write_text("".join(f"{slug}\n" for slug in remembered))
     written.replace(memory)
@@ -48,38 +47,38 @@ def load_demo_once(report: Callable[[str], None], memory: Path) -> int:
 
 
 def read_offered(memory: Path) -> set[str]:
-    """The slugs that a file remembers. A file that is there and empty stands for FIRST_LAYERS."""
+    """Returns the slugs in the file. An existing, empty file stands for FIRST_OFFERED_SLUGS."""
     if not memory.exists():
         return set()
-    return set(memory.read_text().split()) or set(FIRST_LAYERS)
+    return set(memory.read_text().split()) or set(FIRST_OFFERED_SLUGS)
 
 
-def store_speeds(segments: Sequence[speeds.Segment]) -> None:
+def store_demo_speeds(segments: Sequence[demo_speeds.DemoSegment]) -> None:
     """Stores the speeds of this moment; the layer's tiles become stale."""
-    storing.store_speeds(JAMS, speeds.with_free_flow(time.time(), segments))
+    publication.store_speeds(JAMS_SLUG, demo_speeds.speeds_with_free_flow(time.time(), segments))
 
 
 def vary_speeds() -> None:
-    """The same, unless the layer is gone: an admin may delete it."""
+    """Stores the speeds of this moment, unless an admin has deleted the layer."""
     with suppress(UnknownLayerError):
-        store_speeds(read_segments())
+        store_demo_speeds(read_segments())
 
 
-def load(layer: DemoLayer) -> Layer:
-    weight = point_style.weight_of(layer.fields.get("style"))
-    compiled = compiling.compile_layer(layer.kind, (layers.DATA / layer.file).read_bytes(), weight=weight)
-    compiled = storing.size_blocks(layer.slug, compiled, layer.fields)
-    return storing.store_layer(layer.slug, compiled, layer.fields)
+def load_demo_layer(layer: DemoLayer) -> Layer:
+    weight = styles.style_weight(layer.fields.get("style"))
+    compiled = compiler.compile_layer(layer.kind, (DATA_FOLDER / layer.file).read_bytes(), weight=weight)
+    compiled = publication.measure_metatiles(layer.slug, compiled, layer.fields)
+    return publication.store_layer(layer.slug, compiled, layer.fields)
 
 
-def read_segments() -> Sequence[speeds.Segment]:
+def read_segments() -> Sequence[demo_speeds.DemoSegment]:
     """Returns the Underground's segments, each placed at its middle point."""
-    features = json.loads((layers.DATA / "tube.geojson").read_text())["features"]
-    return [segment_of(feature) for feature in features]
+    features = json.loads((DATA_FOLDER / "tube.geojson").read_text())["features"]
+    return [parse_segment(feature) for feature in features]
 
 
-def segment_of(feature: dict[str, Any]) -> speeds.Segment:
+def parse_segment(feature: dict[str, Any]) -> demo_speeds.DemoSegment:
     line = feature["geometry"]["coordinates"]
     longitude, latitude = line[len(line) // 2]
     properties = feature["properties"]
-    return speeds.Segment(feature["id"], properties["line"], longitude, latitude, properties["free_flow"])
+    return demo_speeds.DemoSegment(feature["id"], properties["line"], longitude, latitude, properties["free_flow"])

@@ -1,10 +1,10 @@
 """Converts files of the npm package `vega-datasets` into the demo's GeoJSON.
 
     npm pack vega-datasets@3.2.1 && tar xzf vega-datasets-3.2.1.tgz
-    python -m resources.demo.converting package/data resources/demo/data
+    python -m resources.demo.topojson package/data resources/demo/data
 
-Does not run when the demo is loaded: its output is committed. Where the data comes from and under
-which licences stands in docs/data.md. Format: https://github.com/topojson/topojson-specification
+Does not run when the demo is loaded: its output is committed. Sources and licences of the data are in
+docs/data.md. Format: https://github.com/topojson/topojson-specification
 """
 
 import json
@@ -19,7 +19,7 @@ Point = tuple[float, float]
 Line = list[Point]
 Feature = dict[str, Any]
 
-RING_POSITIONS = 4
+MIN_RING_POSITIONS = 4
 SEGMENT_METRES = 300.0
 METRES_PER_DEGREE = 111_195.0
 FREE_FLOW_KMH = 60
@@ -50,7 +50,7 @@ def join_arcs(arcs: list[Line], indexes: Iterable[int]) -> Line:
     return joined
 
 
-def polygons_of(geometry: dict[str, Any]) -> list[list[list[int]]]:
+def list_polygons(geometry: dict[str, Any]) -> list[list[list[int]]]:
     """Returns the polygons of a geometry, each a list of rings of arc indexes."""
     match geometry["type"]:
         case "Polygon":
@@ -68,36 +68,36 @@ def area_features(topology: dict[str, Any], name: str, prefix: str) -> Iterator[
     found = topology["objects"][name]
     count = 0
     for geometry in found.get("geometries", [found]):
-        for rings in polygons_of(geometry):
-            joined = [rounded(join_arcs(arcs, ring), digits=4) for ring in rings]
-            coordinates = [ring for ring in joined if len(ring) >= RING_POSITIONS]
-            if not coordinates:  # a sliver that simplification has flattened
+        for rings in list_polygons(geometry):
+            joined = [round_line(join_arcs(arcs, ring), digits=4) for ring in rings]
+            coordinates = [ring for ring in joined if len(ring) >= MIN_RING_POSITIONS]
+            if not coordinates:  # a sliver, flattened by simplification
                 continue
             properties = {"name": geometry["id"]} if "id" in geometry else {}
-            yield feature(f"{prefix}-{count}", "Polygon", coordinates, properties)
+            yield make_feature(f"{prefix}-{count}", "Polygon", coordinates, properties)
             count += 1
 
 
 def outline_features(topology: dict[str, Any], name: str, prefix: str) -> Iterator[Feature]:
     """Yields every arc that bounds an object once, so that no border is drawn twice.
 
-    Does not yield what runs along the antimeridian: there the map is cut, not a country.
+    Does not yield arcs along the antimeridian: there the map is cut, not a country.
     """
     arcs = decode_arcs(topology)
     geometries = topology["objects"][name]["geometries"]
     used = {
         index if index >= 0 else ~index
         for geometry in geometries
-        for rings in polygons_of(geometry)
+        for rings in list_polygons(geometry)
         for ring in rings
         for index in ring
     }
-    pieces = [piece for index in sorted(used) for piece in without_antimeridian(arcs[index])]
+    pieces = [piece for index in sorted(used) for piece in split_at_antimeridian(arcs[index])]
     for count, piece in enumerate(pieces):
-        yield feature(f"{prefix}-{count}", "LineString", rounded(piece, digits=4), {})
+        yield make_feature(f"{prefix}-{count}", "LineString", round_line(piece, digits=4), {})
 
 
-def without_antimeridian(line: Line) -> Iterator[Line]:
+def split_at_antimeridian(line: Line) -> Iterator[Line]:
     """Yields the parts of a line between its steps along longitude ±180."""
     part: Line = line[:1]
     for before, after in pairwise(line):
@@ -118,15 +118,15 @@ def segment_features(topology: dict[str, Any], name: str) -> Iterator[Feature]:
     for geometry in topology["objects"][name]["geometries"]:
         title = geometry["id"]
         slug = title.lower().replace(" & ", "-").replace(" ", "-")
-        for piece in cut(join_arcs(arcs, geometry["arcs"]), SEGMENT_METRES):
+        for piece in cut_line(join_arcs(arcs, geometry["arcs"]), SEGMENT_METRES):
             number = counts[slug] = counts.get(slug, 0) + 1
             free_flow = DLR_FREE_FLOW_KMH if title == "DLR" else FREE_FLOW_KMH
             properties = {"line": title, "free_flow": free_flow}
-            coordinates = rounded(piece, digits=5)
-            yield feature(f"{slug}-{number}", "LineString", coordinates, properties)
+            coordinates = round_line(piece, digits=5)
+            yield make_feature(f"{slug}-{number}", "LineString", coordinates, properties)
 
 
-def cut(line: Line, metres: float) -> Iterator[Line]:
+def cut_line(line: Line, metres: float) -> Iterator[Line]:
     """Yields consecutive pieces of about the same length, near `metres`, cut between points too."""
     total = sum(distance_metres(a, b) for a, b in pairwise(line))
     if not total:
@@ -137,7 +137,7 @@ def cut(line: Line, metres: float) -> Iterator[Line]:
     for start, end in pairwise(line):
         position = start
         while (step := distance_metres(position, end)) > left + 1:
-            position = between(position, end, left / step)
+            position = point_between(position, end, left / step)
             yield [*piece, position]
             piece, left = [position], target
         piece.append(end)
@@ -146,7 +146,7 @@ def cut(line: Line, metres: float) -> Iterator[Line]:
         yield piece
 
 
-def between(start: Point, end: Point, share: float) -> Point:
+def point_between(start: Point, end: Point, share: float) -> Point:
     return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
 
 
@@ -156,34 +156,34 @@ def distance_metres(a: Point, b: Point) -> float:
     return METRES_PER_DEGREE * math.hypot(east, b[1] - a[1])
 
 
-def rounded(line: Line, digits: int) -> list[list[float]]:
-    """Rounds the coordinates, without the points that this makes equal to the one before."""
+def round_line(line: Line, digits: int) -> list[list[float]]:
+    """Rounds the coordinates, and drops points equal to the one before."""
     points = [[round(x, digits), round(y, digits)] for x, y in line]
     return points[:1] + [after for before, after in pairwise(points) if after != before]
 
 
 def earthquake_features(collection: dict[str, Any]) -> Iterator[Feature]:
-    """Yields earthquakes with magnitude and place. Not explosions, nor magnitudes below 0: no weight is."""
+    """Yields earthquakes with magnitude and place. Not explosions, nor magnitudes below 0: weights are not negative."""
     for found in collection["features"]:
         properties = found["properties"]
         if properties["type"] == "earthquake" and properties["mag"] is not None and properties["mag"] >= 0:
             longitude, latitude = found["geometry"]["coordinates"][:2]
             kept = {"mag": round(properties["mag"], 1), "place": properties["place"]}
-            yield feature(found["id"], "Point", [round(longitude, 4), round(latitude, 4)], kept)
+            yield make_feature(found["id"], "Point", [round(longitude, 4), round(latitude, 4)], kept)
 
 
-def feature(key: str, kind: str, coordinates: Any, properties: dict[str, Any]) -> Feature:
+def make_feature(key: str, kind: str, coordinates: Any, properties: dict[str, Any]) -> Feature:
     geometry = {"type": kind, "coordinates": coordinates}
     return {"type": "Feature", "id": key, "properties": properties, "geometry": geometry}
 
 
 def write_collection(path: Path, features: Iterable[Feature]) -> None:
-    """Writes one feature on each line, so that a change of the data can be read as a diff."""
+    """Writes one feature on each line, so that a change of the data makes a readable diff."""
     rows = ",\n".join(json.dumps(item, separators=(",", ":")) for item in features)
     path.write_text(f'{{"type":"FeatureCollection","features":[\n{rows}\n]}}\n')
 
 
-def convert(source: Path, target: Path) -> None:
+def convert_files(source: Path, target: Path) -> None:
     """Writes the five files of the demo from the package's four."""
     world = json.loads((source / "world-110m.json").read_text())
     tube = json.loads((source / "londonTubeLines.json").read_text())
@@ -198,4 +198,4 @@ def convert(source: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    convert(Path(sys.argv[1]), Path(sys.argv[2]))
+    convert_files(Path(sys.argv[1]), Path(sys.argv[2]))

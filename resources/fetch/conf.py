@@ -1,4 +1,4 @@
-"""The settings that fetching reads, in the form that its other modules take them."""
+"""The settings of fetching, as values for the other modules, and the tasks of FETCH_TASKS."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,34 +9,34 @@ from django.conf import settings
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
-from .addressing import addresses
-from .errands import Task
-from .requests import Limits
-from .transport.giving_up import Patience
-from .transport.policy import Policy
+from .http import allowed_ips
+from .http.deadlines import FetchPolicy
+from .http.messages import FetchLimits
+from .http.retry_policy import RetryPatience
+from .task import FetchTask
 
-PRODUCT = "Tarry/0.1"
+PRODUCT_NAME = "Tarry/0.1"
 
 
-def policy() -> Policy:
-    """What holds for all fetches. Raises MalformedExceptionError and ValueError where `checks` finds errors."""
-    return Policy(
-        guard=addresses.guard((int(port) for port in settings.FETCH_PORTS), settings.FETCH_ALLOW_PRIVATE),
-        user_agent=user_agent(settings.FETCH_CONTACT or settings.PUBLIC_URL),
+def fetch_policy() -> FetchPolicy:
+    """Returns the policy of all fetches. Raises MalformedExceptionError and ValueError where `checks` finds errors."""
+    return FetchPolicy(
+        guard=allowed_ips.build_guard((int(port) for port in settings.FETCH_PORTS), settings.FETCH_ALLOW_PRIVATE),
+        user_agent=build_user_agent(settings.FETCH_CONTACT or settings.PUBLIC_URL),
         spool_directory=Path(settings.FETCH_SPOOL_DIRECTORY),
         allow_downgrade=settings.FETCH_ALLOW_DOWNGRADE,
     )
 
 
-def user_agent(contact: str) -> str:
-    """How the client names itself, and whom to ask about it."""
-    return f"{PRODUCT} (+{contact})" if contact else PRODUCT
+def build_user_agent(contact: str) -> str:
+    """Returns the client's User-Agent, with the contact for questions."""
+    return f"{PRODUCT_NAME} (+{contact})" if contact else PRODUCT_NAME
 
 
 @cache
-def fast_limits() -> Limits:
-    """The limits of the fast lane."""
-    return Limits(
+def fast_limits() -> FetchLimits:
+    """Returns the limits of the fast lane."""
+    return FetchLimits(
         deadline_seconds=settings.FETCH_DEADLINE_SECONDS,
         head_seconds=settings.FETCH_HEAD_SECONDS,
         connect_seconds=settings.FETCH_CONNECT_SECONDS,
@@ -50,8 +50,8 @@ def fast_limits() -> Limits:
 
 
 @cache
-def slow_limits() -> Limits:
-    """Those of the slow lane: more time, larger bodies."""
+def slow_limits() -> FetchLimits:
+    """Returns the limits of the slow lane: more time, larger bodies."""
     return replace(
         fast_limits(),
         deadline_seconds=settings.FETCH_SLOW_DEADLINE_SECONDS,
@@ -60,9 +60,9 @@ def slow_limits() -> Limits:
 
 
 @cache
-def patience() -> Patience:
-    """How often something is tried, and for how long."""
-    return Patience(
+def retry_patience() -> RetryPatience:
+    """Returns the number of attempts and their pauses."""
+    return RetryPatience(
         attempts=settings.FETCH_ATTEMPTS,
         base_seconds=settings.FETCH_BACKOFF_BASE_SECONDS,
         max_seconds=settings.FETCH_BACKOFF_MAX_SECONDS,
@@ -70,19 +70,19 @@ def patience() -> Patience:
     )
 
 
-def _forget(**_: Any) -> None:
-    for read in (fast_limits, slow_limits, patience):
+def _forget_limits(**_: Any) -> None:
+    for read in (fast_limits, slow_limits, retry_patience):
         read.cache_clear()
 
 
-setting_changed.connect(_forget)  # tests override settings
+setting_changed.connect(_forget_limits)  # tests override settings
 
 
-def task(name: str) -> Task:
-    """The task of that name. Raises KeyError for one that FETCH_TASKS does not have, ImportError for a wrong path."""
-    return _imported(settings.FETCH_TASKS[name])
+def find_task(name: str) -> FetchTask:
+    """Returns the task of that name. Raises KeyError if FETCH_TASKS does not have it, ImportError for a wrong path."""
+    return _import_task(settings.FETCH_TASKS[name])
 
 
 @cache
-def _imported(path: str) -> Task:
-    return cast(Task, import_string(path))
+def _import_task(path: str) -> FetchTask:
+    return cast(FetchTask, import_string(path))

@@ -1,22 +1,22 @@
-"""What is kept of fetching in the database: timings, domains with admins' limits, headers by host."""
+"""The tables of fetching: timings, domains with admins' limits, headers by host."""
 
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Lower
 
-from ..addressing.scopes import MOST_SCOPE
-from ..outcomes import Failure
+from .http.limit_scopes import MAX_SCOPE_CHARACTERS
+from .http.messages import Failure
 
-VARIABLE_PREFIX = "FETCH_HEADER_"
-MOST_DELAY_SECONDS = 86_400
-MOST_IN_FLIGHT = 1000
-MOST_BYTES_PER_SECOND = 10**12
+HEADER_VARIABLE_PREFIX = "FETCH_HEADER_"
+MAX_DELAY_SECONDS = 86_400
+MAX_IN_FLIGHT = 1000
+MAX_BYTES_PER_SECOND = 10**12
 
 
 class FetchTiming(models.Model):
-    """How one request went. Written in batches by timings.Recorder; schedules and charts are made of these.
+    """The timing of one request. TimingRecorder writes them in batches; schedules and charts use them.
 
-    `started_at` is when it began, `head_seconds` how long the last answer's head took. The address itself,
+    `started_at` is when it began, `head_seconds` the time to the last answer's head. The address itself,
     which may hold a signature, is not kept.
     """
 
@@ -36,8 +36,8 @@ class FetchTiming(models.Model):
 
     started_at = models.DateTimeField()
     url_digest = models.CharField("SHA-256 of the address", max_length=64)
-    host = models.CharField(max_length=MOST_SCOPE)
-    scope = models.CharField("domain", max_length=MOST_SCOPE)
+    host = models.CharField(max_length=MAX_SCOPE_CHARACTERS)
+    scope = models.CharField("domain", max_length=MAX_SCOPE_CHARACTERS)
     kind = models.CharField(max_length=20, choices=Kind.choices)
     lane = models.CharField(max_length=10, choices=Lane.choices)
     head_seconds = models.FloatField("seconds to the first byte", null=True)
@@ -63,14 +63,14 @@ class FetchTiming(models.Model):
 
 
 class FetchDomain(models.Model):
-    """A domain that was fetched from, or that an admin has said something about. None is as learnt.
+    """A domain that was fetched from, or that an admin has set something for. None is as learnt.
 
-    Its limits are in force once limiting.py has put them into the frontier: saving alone does not.
+    Its limits are in force once host_settings has put them into the frontier: saving alone does not.
     """
 
     scope = models.CharField(
         "domain",
-        max_length=MOST_SCOPE,
+        max_length=MAX_SCOPE_CHARACTERS,
         unique=True,
         help_text="What the limits count for: a host (tiles.example.org, with :port unless that is the usual one), "
         "a path of one (example.org/tiles), a registrable domain, or address:192.0.2.1.",
@@ -80,21 +80,21 @@ class FetchDomain(models.Model):
         "gap between requests (seconds)",
         null=True,
         blank=True,
-        validators=[MinValueValidator(0), MaxValueValidator(MOST_DELAY_SECONDS)],
+        validators=[MinValueValidator(0), MaxValueValidator(MAX_DELAY_SECONDS)],
         help_text="Empty: as it is learnt.",
     )
     in_flight = models.PositiveSmallIntegerField(
         "requests in flight, at the most",
         null=True,
         blank=True,
-        validators=[MinValueValidator(1), MaxValueValidator(MOST_IN_FLIGHT)],
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_IN_FLIGHT)],
         help_text="Empty: as it is learnt.",
     )
     bytes_per_second = models.PositiveBigIntegerField(
         "bytes per second, on average",
         null=True,
         blank=True,
-        validators=[MaxValueValidator(MOST_BYTES_PER_SECOND)],
+        validators=[MaxValueValidator(MAX_BYTES_PER_SECOND)],
         help_text="0: any. Empty: as FETCH_BYTES_PER_SECOND says.",
     )
     counted_by = models.CharField(
@@ -116,10 +116,10 @@ class FetchDomain(models.Model):
 
 
 class FetchHeader(models.Model):
-    """A header field that is sent to one host. Its value is sealed, or stands in a variable of the environment."""
+    """A header field that is sent to one host. Its value is sealed, or is in a variable of the environment."""
 
     host = models.CharField(
-        max_length=MOST_SCOPE, help_text="Exactly this host, as tiles.example.org or tiles.example.org:8080."
+        max_length=MAX_SCOPE_CHARACTERS, help_text="Exactly this host, as tiles.example.org or tiles.example.org:8080."
     )
     name = models.CharField(max_length=100, help_text="For example: Authorization, Referer, User-Agent.")
     sealed = models.TextField(blank=True, editable=False)
@@ -127,8 +127,10 @@ class FetchHeader(models.Model):
         "variable of the environment",
         max_length=100,
         blank=True,
-        validators=[RegexValidator(rf"\A{VARIABLE_PREFIX}[A-Z0-9_]+\Z", f"{VARIABLE_PREFIX} and A-Z, 0-9 or _.")],
-        help_text=f"Holds the value, instead of the database. Its name begins with {VARIABLE_PREFIX}.",
+        validators=[
+            RegexValidator(rf"\A{HEADER_VARIABLE_PREFIX}[A-Z0-9_]+\Z", f"{HEADER_VARIABLE_PREFIX} and A-Z, 0-9 or _.")
+        ],
+        help_text=f"Holds the value, instead of the database. Its name begins with {HEADER_VARIABLE_PREFIX}.",
     )
     updated_at = models.DateTimeField(auto_now=True)
 

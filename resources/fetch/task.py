@@ -1,4 +1,4 @@
-"""Errands: what a wish of the frontier is about. A task of the deferral protocol whose work is one fetch."""
+"""The fetch task: the protocol of a task whose work is one fetch, and a call of it."""
 
 import json
 from collections.abc import Mapping
@@ -9,92 +9,93 @@ from typing import Protocol, Self, runtime_checkable
 from retry.contents import Prepared
 from retry.work import Argument
 
-from .outcomes import Dropped, Failed, Fetched, Head, NotModified
-from .requests import Fetch
+from .http.messages import BodyDropped, Fetched, FetchFailed, FetchRequest, Head, NotModified
 
-Contents = Mapping[str, Prepared] | Future[Mapping[str, Prepared]]
+PreparedContents = Mapping[str, Prepared] | Future[Mapping[str, Prepared]]
 
 
-class Task(Protocol):
-    """How work of one name is fetched, and what its contents are. FETCH_TASKS names it.
+class FetchTask(Protocol):
+    """A task that names the fetch of its work, and prepares its contents. FETCH_TASKS names it.
 
-    Both methods run in a thread: they may read stores and the database, and compute. Neither talks to the outside.
-    Those of a task with `at_once = True` do without one where they can: see `is_at_once`.
-    With `settles_waits = True` they are told of more failures: see that.
-    Both may raise retry.errors.PreparationError. The first of the arguments is the URL.
+    Both methods run in a thread: they may read stores and the database, and compute, but not use the network.
+    The methods of a task with `at_once = True` run in the event loop where they can: see `is_at_once`.
+    A task with `settles_waits = True` receives more failures: see `settles_waits`.
+    Both methods may raise retry.errors.PreparationError. The first of the arguments is the URL.
     """
 
     obeys_robots: bool
-    """Whether the origin's robots.txt has a say in the time between requests: not for what an admin has configured."""
+    """True if the origin's robots.txt has a say in the gap between requests; False for URLs of an admin's settings."""
 
-    def fetch(self, *arguments: Argument) -> Fetch | Mapping[str, Prepared]:
-        """What to ask for. Validators are sent only where nobody else wants the same URL meanwhile.
+    def fetch(self, *arguments: Argument) -> FetchRequest | Mapping[str, Prepared]:
+        """Returns the request. Its validators are sent only if no other work waits for the same URL.
 
-        Or the contents, if they are there by now: then nobody is asked on behalf of this work.
+        Or returns the contents, if they exist by now: then no request is sent for this work.
         """
         ...
 
-    def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Contents:
-        """The contents by their keys. A failure comes here when it will not be tried again: it may be content too.
+    def prepare(self, outcome: Fetched | NotModified | FetchFailed, *arguments: Argument) -> PreparedContents:
+        """Returns the contents by their keys. Receives a failure once it is final: a failure may be content too.
 
-        A future of them leaves the thread to others while something else is waited for.
-        The outcome's body is removed afterwards, if it is in a file.
+        A future of them frees the thread while the task waits for something else.
+        A file of the outcome's body is removed afterwards.
         """
         ...
 
 
-def is_at_once(task: Task) -> bool:
-    """Whether it says that its methods wait for nothing and compute next to nothing.
+def is_at_once(task: FetchTask) -> bool:
+    """Tells whether the task declares that its methods neither wait nor compute much.
 
-    They are called in the event loop then, unless a body is in a file. What they take, all other fetches wait for.
+    They run in the event loop then, unless the body is in a file. All other fetches wait for them.
     """
     return getattr(task, "at_once", False) is True
 
 
-def settles_waits(task: Task) -> bool:
-    """Whether it says that it keeps itself when something is to be asked for again.
+def settles_waits(task: FetchTask) -> bool:
+    """Tells whether the task declares that it stores by itself when a URL is due again.
 
-    Then its `prepare` is given a failure also where the job is tried again, but later than clients wait; and what was
+    Its `prepare` then also receives failures that are tried again later than clients wait; and a fetch that was
     too slow is not tried again.
     """
     return getattr(task, "settles_waits", False) is True
 
 
 @runtime_checkable
-class SparingTask(Task, Protocol):
+class SparingFetchTask(FetchTask, Protocol):
     """A task that can do without some bodies, or without some requests that redirects lead to.
 
-    It is asked where nobody else wants the same URL, in a thread unless it says otherwise, and may raise anything:
+    It is called if no other work waits for the same URL, in a thread unless stated otherwise, and may raise anything:
     then nothing is spared.
     """
 
-    def prepare(self, outcome: Fetched | NotModified | Dropped | Failed, *arguments: Argument) -> Contents:
-        """As of any task, also of what was dropped."""
+    def prepare(
+        self, outcome: Fetched | NotModified | BodyDropped | FetchFailed, *arguments: Argument
+    ) -> PreparedContents:
+        """Returns the contents, as for any task, also for a dropped body."""
         ...
 
     def may_know(self, head: Head) -> bool:
-        """Whether `is_known` is worth asking. Called in the event loop: reads nothing."""
+        """Tells whether `is_known` is worth a call. Runs in the event loop: reads nothing."""
         ...
 
     def is_known(self, head: Head, *arguments: Argument) -> bool:
-        """Whether the body behind this head is not needed. Then `prepare` is given `Dropped`."""
+        """True if the body behind this head is not needed. Then `prepare` receives `BodyDropped`."""
         ...
 
     def stops_before(self, url: str, *arguments: Argument) -> bool:
-        """Whether what a redirect leads to need not, or must not, be asked for.
+        """True if the request that a redirect leads to is not needed, or not allowed.
 
-        Then `prepare` is given `Dropped`, `onward` there.
+        Then `prepare` receives `BodyDropped` with that address as `onward`.
         """
         ...
 
     def refuses_head(self, url: str) -> None:
-        """Is told that a GET brought what a HEAD before it did not (`Fetch.head_first`)."""
+        """Notes that a GET succeeded where the HEAD before it had failed (`FetchRequest.head_first`)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """A call of a task, on behalf of a piece of work that was claimed with this token."""
+class TaskCall:
+    """A call of a task, for work that was claimed with this token."""
 
     task: str
     work_key: str
@@ -103,15 +104,15 @@ class Errand:
 
     @classmethod
     def parse(cls, payload: str) -> Self:
-        """Reads what `payload` wrote. Raises ValueError for anything else."""
+        """Parses a `payload`. Raises ValueError for any other text."""
         try:
             held = json.loads(payload)
             return cls(held["task"], held["work"], int(held["token"]), tuple(held["arguments"]))
         except (KeyError, TypeError) as error:
-            raise ValueError(f"not an errand: {payload[:100]}") from error
+            raise ValueError(f"not a task call: {payload[:100]}") from error
 
     @property
     def payload(self) -> str:
-        """As a wish keeps it."""
+        """The call as JSON, as a waiter stores it."""
         named = {"task": self.task, "work": self.work_key, "token": self.token, "arguments": self.arguments}
         return json.dumps(named)

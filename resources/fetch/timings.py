@@ -1,6 +1,6 @@
-"""Writes a record of every fetch to the database, in batches, and removes those that are old.
+"""The record of each fetch, and its timings in the database: written in batches, deleted when old.
 
-Fetchers never wait for it: what the database does not take is kept for later, up to a bound.
+Fetchers never wait for the database: records that it does not take are kept for later, up to a bound.
 """
 
 import asyncio
@@ -10,58 +10,135 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import fields
-from datetime import datetime
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from hashlib import sha256
 from itertools import islice
 from threading import Lock
+from typing import Self
 
 from django.db import DataError, IntegrityError, connections
 from django.db import Error as DatabaseError
 
-from resources.threads import usable_connections
-
-from ..addressing.scopes import plain
+from ..database import usable_connections
+from .http.limit_scopes import MAX_SCOPE_CHARACTERS, strip_egress, url_scopes
+from .http.messages import BodyDropped, Fetched, FetchFailed, FetchRequest, NotModified, Outcome
 from .models import FetchDomain, FetchTiming
-from .records import Record
 
-MOST_KEPT = 10_000
-BATCH = 500
-EVERY_SECONDS = 1.0
-SLICE = 2_000
+MAX_WORD_CHARACTERS = 20
+MAX_EGRESS_CHARACTERS = 100
 
-FIELDS = [field.name for field in fields(Record)]
-REFUSED = (DataError, IntegrityError, ValueError, OverflowError)
+
+@dataclass(frozen=True, slots=True)
+class FetchRecord:
+    """One request: its start, purpose, durations and outcome.
+
+    `outcome` is fetched, not modified, dropped, or the value of a Failure; `head_seconds` the time to the
+    last answer's head, None without one. Texts are as short as the database keeps them.
+    """
+
+    started_at: datetime
+    url_digest: str
+    host: str
+    scope: str
+    kind: str
+    lane: str
+    head_seconds: float | None
+    seconds: float
+    wire_bytes: int
+    outcome: str
+    status: int | None
+    egress: str = ""
+
+    @classmethod
+    def of(cls, fetch: FetchRequest, outcome: Outcome, *, scope: str, lane: str, egress: str = "") -> Self:
+        """Returns the record of a fetch in that lane, under the limits of that scope. Raises nothing."""
+        timing = outcome.timing
+        return cls(
+            started_at=datetime.fromtimestamp(timing.started_at, UTC),
+            url_digest=digest_url(fetch.url),
+            host=_storable_text(_host_of_url(fetch.url), MAX_SCOPE_CHARACTERS),
+            scope=_storable_text(scope, MAX_SCOPE_CHARACTERS),
+            kind=_storable_text(fetch.kind, MAX_WORD_CHARACTERS),
+            lane=lane,
+            head_seconds=timing.head_seconds,
+            seconds=timing.seconds,
+            wire_bytes=timing.wire_bytes,
+            outcome=_outcome_word(outcome),
+            status=outcome.status if isinstance(outcome, FetchFailed) else outcome.head.status,
+            egress=_storable_text(egress, MAX_EGRESS_CHARACTERS),
+        )
+
+
+def digest_url(url: str) -> str:
+    """Returns the digest of an address for records: the SHA-256 of it as given, in lower-case hex."""
+    return sha256(url.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _outcome_word(outcome: Outcome) -> str:
+    match outcome:
+        case Fetched():
+            return "fetched"
+        case NotModified():
+            return "not modified"
+        case BodyDropped():
+            return "dropped"
+        case FetchFailed(failure):
+            return failure.value
+
+
+def _host_of_url(url: str) -> str:
+    try:
+        return url_scopes(url).host
+    except ValueError:  # an address without a host fails, and its failure is noted too
+        return ""
+
+
+def _storable_text(text: str, most: int) -> str:
+    """Makes a text fit for every database: PostgreSQL has no NUL, and no half of a surrogate pair."""
+    if text.isascii() and text.isprintable():  # as nearly all are
+        return text[:most]
+    return text.encode("utf-8", "replace").decode().replace("\0", "?")[:most]
+
+
+MAX_KEPT_RECORDS = 10_000
+WRITE_BATCH_RECORDS = 500
+WRITE_EVERY_SECONDS = 1.0
+PRUNE_SLICE_ROWS = 2_000
+
+RECORD_FIELDS = [field.name for field in fields(FetchRecord)]
+REFUSAL_ERRORS = (DataError, IntegrityError, ValueError, OverflowError)
 
 _log = logging.getLogger("tarry.timings")
 
 
-class Recorder:
+class TimingRecorder:
     """Takes records from the event loop's thread, and writes them while run() runs.
 
     Holds at most `most_kept`; beyond that the oldest are dropped, which is logged once for each outage.
     """
 
-    def __init__(self, *, most_kept: int = MOST_KEPT, every_seconds: float = EVERY_SECONDS) -> None:
+    def __init__(self, *, most_kept: int = MAX_KEPT_RECORDS, every_seconds: float = WRITE_EVERY_SECONDS) -> None:
         self._every_seconds = every_seconds
-        self._kept: deque[Record] = deque(maxlen=most_kept)
+        self._kept: deque[FetchRecord] = deque(maxlen=most_kept)
         self._lock = Lock()  # held for moments, never while the database is asked
         self._some = asyncio.Event()
         self._many = asyncio.Event()
         self._dropped = 0
         self._fails = False
 
-    def add(self, record: Record) -> None:
+    def add(self, record: FetchRecord) -> None:
         """Keeps the record until it is written. Never waits, never raises."""
         with self._lock:
             self._make_room(1)
             self._kept.append(record)
-            many = len(self._kept) >= BATCH
+            many = len(self._kept) >= WRITE_BATCH_RECORDS
         self._some.set()
         if many and not self._fails:
             self._many.set()
 
     async def run(self) -> None:
-        """Writes until it is cancelled, and then what is left, once. At most once a second, or 500 records.
+        """Writes until it is cancelled, and then the rest, once. At most once a second, or 500 records.
 
         One thread has one connection: Django's belong to threads.
         """
@@ -76,8 +153,8 @@ class Recorder:
                 await loop.run_in_executor(thread, connections.close_all)
 
     async def _until_due(self) -> None:
-        """Until there is something and a second has passed, or there is a batch."""
-        if not self._fails:  # else what is kept is tried again
+        """Waits until there is a record and a second has passed, or there is a batch."""
+        if not self._fails:  # else the kept records are tried again
             await self._some.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._every_seconds):
@@ -86,11 +163,11 @@ class Recorder:
         self._many.clear()
 
     def _write(self) -> None:
-        """All there is. What the database does not take stays, in its order."""
+        """Writes all records. Records that the database does not take stay, in their order."""
         while batch := self._take():
             try:
-                write(batch)
-            except REFUSED:  # the same would be refused again
+                write_records(batch)
+            except REFUSAL_ERRORS:  # the same would be refused again
                 _log.exception("records of fetches were refused", extra={"records": len(batch)})
             except DatabaseError as error:
                 self._put_back(batch)
@@ -98,12 +175,12 @@ class Recorder:
                 return
             self._say_working()
 
-    def _take(self) -> list[Record]:
+    def _take(self) -> list[FetchRecord]:
         with self._lock:
-            return [self._kept.popleft() for _ in range(min(BATCH, len(self._kept)))]
+            return [self._kept.popleft() for _ in range(min(WRITE_BATCH_RECORDS, len(self._kept)))]
 
-    def _put_back(self, batch: Sequence[Record]) -> None:
-        """Before all others, as far as there is room: the oldest are the ones to go."""
+    def _put_back(self, batch: Sequence[FetchRecord]) -> None:
+        """Puts records back in front, as far as there is room: the oldest are dropped first."""
         with self._lock:
             room = (self._kept.maxlen or 0) - len(self._kept)
             self._dropped += max(0, len(batch) - room)
@@ -126,23 +203,23 @@ class Recorder:
         self._fails, self._dropped = False, 0
 
 
-def write(records: Iterable[Record]) -> None:
-    """Writes the records, and a row for each domain that has none. Raises DatabaseError."""
-    rows = [FetchTiming(**{name: getattr(record, name) for name in FIELDS}) for record in records]
+def write_records(records: Iterable[FetchRecord]) -> None:
+    """Writes the records, and a row for each domain without one. Raises DatabaseError."""
+    rows = [FetchTiming(**{name: getattr(record, name) for name in RECORD_FIELDS}) for record in records]
     with usable_connections():
-        scopes = {name for row in rows if row.scope for name in (row.scope, plain(row.scope))}
+        scopes = {name for row in rows if row.scope for name in (row.scope, strip_egress(row.scope))}
         unknown = scopes.difference(FetchDomain.objects.filter(scope__in=scopes).values_list("scope", flat=True))
         # Another fetcher may be at the same.
         FetchDomain.objects.bulk_create([FetchDomain(scope=scope) for scope in sorted(unknown)], ignore_conflicts=True)
         FetchTiming.objects.bulk_create(rows)
 
 
-def prune(before: datetime, seconds: float) -> int:
-    """Deletes timings that began before, slice by slice, for about so long at the most. How many."""
+def prune_timings(before: datetime, seconds: float) -> int:
+    """Deletes timings that began before, slice by slice, for about so long at the most. Returns their number."""
     deleted, until = 0, time.monotonic() + seconds
     while True:
-        old = FetchTiming.objects.filter(started_at__lt=before).order_by("started_at").values("pk")[:SLICE]
+        old = FetchTiming.objects.filter(started_at__lt=before).order_by("started_at").values("pk")[:PRUNE_SLICE_ROWS]
         number, _ = FetchTiming.objects.filter(pk__in=old).delete()
         deleted += number
-        if number < SLICE or time.monotonic() >= until:
+        if number < PRUNE_SLICE_ROWS or time.monotonic() >= until:
             return deleted

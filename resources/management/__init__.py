@@ -1,0 +1,4 @@
+"""Management commands.
+
+Public: `cli`.
+"""

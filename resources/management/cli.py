@@ -1,5 +1,6 @@
-"""How a command fails: one clear line and an exit code, whatever went wrong. No traceback."""
+"""Errors and arguments that commands share: one clear line and an exit code for an error, a part of a layer."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -7,37 +8,62 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db import Error as DatabaseError
 
-from resources.tiles.errors import LayerError
+from ..tiles.errors import LayerError
+from ..tiles.staleness import LayerPart
 
-INTERRUPTED = 130
-"""What shells answer for a command that was ended by Ctrl-C."""
+INTERRUPTED_EXIT_CODE = 130
+"""The exit code of shells for a command that was ended by Ctrl-C."""
 
 
 @contextmanager
-def failing_clearly(after: str = "Nothing was changed.") -> Iterator[None]:
-    """Turns what may go wrong while a layer is changed into a CommandError that says what is left."""
+def fail_clearly(after: str = "Nothing was changed.") -> Iterator[None]:
+    """Turns the errors of changing a layer into a CommandError, which ends with the sentence `after`."""
     try:
         yield
     except KeyboardInterrupt as error:
-        raise CommandError(f"Stopped. {after}", returncode=INTERRUPTED) from error
+        raise CommandError(f"Stopped. {after}", returncode=INTERRUPTED_EXIT_CODE) from error
     except ValidationError as error:
-        raise CommandError(f"{' '.join(_sentences(error))} {after}") from error
+        raise CommandError(f"{' '.join(_error_sentences(error))} {after}") from error
     except UnicodeEncodeError as error:
-        raise CommandError(f"An argument holds what is not text in UTF-8: {error.object!a:.80}. {after}") from error
+        raise CommandError(f"An argument is not UTF-8 text: {error.object!a:.80}. {after}") from error
     except DatabaseError as error:
-        raise CommandError(f"The database did not take it: {error}. {after}") from error
+        raise CommandError(f"The database refused the change: {error}. {after}") from error
     except (LayerError, OSError) as error:
         raise CommandError(f"{str(error).rstrip('.')}. {after}") from error
 
 
 @contextmanager
-def about(name: object) -> Iterator[None]:
-    """Puts the name of a file before what is wrong with it."""
+def prefix_errors(name: object) -> Iterator[None]:
+    """Puts the name of a file before the message of a LayerError."""
     try:
         yield
     except LayerError as error:
         raise type(error)(f"{name}: {error}") from error
 
 
-def _sentences(error: ValidationError) -> list[str]:
+def _error_sentences(error: ValidationError) -> list[str]:
     return [f"{name}: {' '.join(messages)}" for name, messages in error.message_dict.items()]
+
+
+_ZOOM_RANGE = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")
+
+
+def parse_part(bbox: str | None, zoom: str | None) -> LayerPart | None:
+    """Returns the named part, None for all of the layer. Raises LayerError."""
+    return LayerPart.of(None if bbox is None else _parse_box(bbox), *_parse_zooms(zoom))
+
+
+def _parse_box(bbox: str) -> list[float]:
+    try:
+        return [float(number) for number in bbox.split(",")]
+    except ValueError as error:
+        raise LayerError(f"--bbox is {bbox[:60]!r}, not four numbers: west,south,east,north.") from error
+
+
+def _parse_zooms(zoom: str | None) -> tuple[int | None, int | None]:
+    if zoom is None:
+        return None, None
+    found = _ZOOM_RANGE.fullmatch(zoom)
+    if found is None:
+        raise LayerError(f"--zoom is {zoom[:60]!r}, not a zoom or two with a hyphen between them, as 10-14.")
+    return int(found[1]), int(found[2] or found[1])

@@ -1,39 +1,47 @@
-"""How bytes of a type may be served, so that no browser ever runs them as part of this site. PURE.
+"""The header fields of answers with mirrored bytes: no browser runs a file as part of this site. PURE.
 
-Types are never those that the origin has named, and browsers are told to believe them (`nosniff`). Images,
-audio, video and plain text are shown in place. Anything else, SVG and HTML with it, is a download: an SVG in an
-`<img>` shows all the same, for there it runs no scripts. And all of it is in a sandbox of its own, without
-scripts, forms, plugins, or the site's cookies, if a browser should make a document of it.
+The type is never the one that the origin named, and browsers are told to believe it (`nosniff`). Images, audio, video
+and plain text are shown in place. Anything else, SVG and HTML included, is a download: an SVG still shows in an
+`<img>`, where it runs no scripts. All answers get a sandbox of their own, without scripts, forms, plugins, or the
+site's cookies, in case a browser opens one as a document.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 
-POLICY = (
+from retry import headers
+
+from ..image_formats import BY_PILLOW_NAME
+from .file_paths import ADDRESS_PREFIX
+
+CONTENT_POLICY = (
     "sandbox; default-src 'none'; img-src 'self' data:; media-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""What browsers build around an image, a video or a text needs as much: the file itself.
+"""Allows only the file itself, which browsers embed in a document of their own for an image, a video or a text.
 
-Chromium would have inline style besides, to put an image opened by itself into the middle: there it is in the corner.
+Chromium also wants inline style, to centre an image opened by itself: without it, the image is in the corner.
 """
-SAFE = {
+SAFE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": CONTENT_POLICY,
     "Cross-Origin-Resource-Policy": "cross-origin",
     "Access-Control-Allow-Origin": "*",
     "Referrer-Policy": "no-referrer",
 }
-"""Of every answer with mirrored bytes, whatever they are. Other sites may show them: that is what they are for.
+"""Header fields of every answer with mirrored bytes. Other sites may embed them.
 
-Without the permission for all origins, a video in the sandbox could not be played: its document has none.
+Without the permission for all origins, a video in the sandbox would not play: its document has no origin.
 """
 
-NAMED = 16
-"""Digits of its digest by which a download is named."""
+NAME_DIGITS = 16
+"""Number of digits of its digest in the name of a download."""
+YEAR_SECONDS = 31_536_000
 
-_IN_PLACE = ("image/", "audio/", "video/")
-_TEXT, _DRAWING = "text/plain", "image/svg+xml"
-_OTHER = "bin"
+_SHOWN_PREFIXES = ("image/", "audio/", "video/")
+_TEXT_TYPE, _SVG_TYPE = "text/plain", "image/svg+xml"
+_OTHER_ENDING = "bin"
 _ENDINGS = {
     "application/gzip": "gz",
     "application/x-gzip": "gz",
@@ -55,18 +63,10 @@ _ENDINGS = {
     "audio/ogg": "ogg",
     "audio/wav": "wav",
     "font/woff2": "woff2",
-    "image/avif": "avif",
-    "image/bmp": "bmp",
-    "image/gif": "gif",
     "image/heic": "heic",
-    "image/jp2": "jp2",
-    "image/jpeg": "jpeg",
     "image/jxl": "jxl",
-    "image/png": "png",
     "image/svg+xml": "svg",
-    "image/tiff": "tiff",
-    "image/webp": "webp",
-    "image/x-icon": "ico",
+    **{each.media_type: each.name for each in BY_PILLOW_NAME.values()},
     "text/html": "html",
     "text/plain": "txt",
     "video/mp4": "mp4",
@@ -77,35 +77,74 @@ _ENDINGS = {
     "video/x-matroska": "mkv",
     "video/x-msvideo": "avi",
 }
-
-
-_STRAIGHT = (
+_DIRECT_ORDER = (
     *("image/jpeg", "image/png", "image/webp", "image/gif", "video/mp4", "image/avif", "video/webm", "audio/mpeg"),
     *("application/pdf", "application/zip", "application/octet-stream"),
 )
-STRAIGHT = {kind: _ENDINGS.get(kind, _OTHER) for kind in _STRAIGHT}
-"""Types of which nginx serves files straight from the storage, and the endings by which it knows them.
+DIRECT_ENDINGS = {kind: _ENDINGS.get(kind, _OTHER_ENDING) for kind in _DIRECT_ORDER}
+"""Types whose files nginx serves straight from the storage, with the endings by which it knows them.
 
-It tries one after the other: the commonest come first, and there are no more than pay. None that it compresses.
+nginx tries one after the other: the most common come first, and rare types are left out. It compresses none of these.
 """
 
 
-def delivery(media_type: str, digest: str = "") -> Mapping[str, str]:
-    """The header fields of an answer with bytes of that type, as `recognise` gives it. `digest` names a download."""
-    return {"Content-Type": media_type, "Content-Disposition": _disposition(media_type, digest), **SAFE}
+def delivery_headers(media_type: str, digest: str = "") -> Mapping[str, str]:
+    """Returns the header fields of an answer with this type of bytes. `digest` names a download."""
+    return {"Content-Type": media_type, "Content-Disposition": _content_disposition(media_type, digest), **SAFE_HEADERS}
 
 
 def is_shown_in_place(media_type: str) -> bool:
-    """Whether browsers show it; else they save it."""
-    bare = _bare(media_type)
-    return bare == _TEXT or (bare.startswith(_IN_PLACE) and bare != _DRAWING)
+    """Tells whether browsers show the type instead of saving it."""
+    bare = _bare_type(media_type)
+    return bare == _TEXT_TYPE or (bare.startswith(_SHOWN_PREFIXES) and bare != _SVG_TYPE)
 
 
-def _disposition(media_type: str, digest: str) -> str:
-    """RFC 6266."""
+def _content_disposition(media_type: str, digest: str) -> str:
+    """Returns the Content-Disposition of RFC 6266."""
     kind = "inline" if is_shown_in_place(media_type) else "attachment"
-    return f'{kind}; filename="{digest[:NAMED] or "file"}.{_ENDINGS.get(_bare(media_type), _OTHER)}"'
+    return f'{kind}; filename="{digest[:NAME_DIGITS] or "file"}.{_ENDINGS.get(_bare_type(media_type), _OTHER_ENDING)}"'
 
 
-def _bare(media_type: str) -> str:
+def _bare_type(media_type: str) -> str:
     return media_type.partition(";")[0].strip().lower()
+
+
+@dataclass(frozen=True, slots=True)
+class CachePolicy:
+    """The time for which the client may keep an answer. Shared caches always ask again within the hot window.
+
+    So a file that is taken down, or changed, is gone from them within HOT_SECONDS, unless main is away. Clients keep
+    their copies.
+    """
+
+    is_for_good: bool
+
+    def control(self, hot_seconds: float) -> str:
+        window = headers.hot_window_seconds(hot_seconds)
+        if not self.is_for_good:
+            return headers.cache_control(window, window)
+        return f"{headers.cache_control(YEAR_SECONDS, window)}, immutable"
+
+
+BY_DIGEST, BY_URL = CachePolicy(is_for_good=True), CachePolicy(is_for_good=False)
+
+
+def delivery_fields(
+    media_type: str, digest: str, modified: datetime, caching: CachePolicy, hot_seconds: float
+) -> Mapping[str, str]:
+    """Returns the fields of 200, 206 and 304, but for Content-Length. None of them comes from the origin.
+
+    nginx reads each of them anew for every hit, so there are no needless ones. Where nginx serves the file straight, it
+    sends the same by itself (project/nginx_config.py).
+    """
+    location = {} if caching.is_for_good else {"Content-Location": f"{ADDRESS_PREFIX}{digest}"}
+    return {
+        **delivery_headers(media_type, digest),
+        **location,
+        "ETag": f'"{digest}"',
+        "Last-Modified": headers.http_date(modified),
+        "Cache-Control": caching.control(hot_seconds),
+        "Cache-Status": "Tarry; hit; detail=stored",
+        "Accept-Ranges": "bytes",
+        **headers.CORS_HEADERS,
+    }

@@ -1,7 +1,10 @@
-"""Addresses of mirrored files: by digest, and by URL with a signature, so that nobody has just anything fetched.
+"""Addresses of mirrored files: by digest, and by signed URL, so that strangers cannot have any URL fetched.
 
-`/resources/<signature>/<URL>`: both in base64url without padding (RFC 4648, 5). The signature is the first 128 bits of
-an HMAC-SHA256 over the URL, as it was given. Keys rotate: SECRET_KEY signs, SECRET_KEY_FALLBACKS are accepted.
+`/resources/<signature>/<URL>`: both in base64url without padding (RFC 4648, 5), exactly one spelling for each
+URL. The signature is the first 128 bits of an HMAC-SHA256 over the URL, as it was given. Keys rotate: SECRET_KEY
+signs, SECRET_KEY_FALLBACKS are accepted.
+
+Also reads addresses back for the counts of traffic.
 """
 
 from collections.abc import Iterator
@@ -9,50 +12,51 @@ from collections.abc import Iterator
 from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from resources.fetching.addressing.targets import MAX_URL_BYTES
+from ..fetch.http.url_syntax import MAX_URL_BYTES
+from . import file_paths
+from .canonical.urls import canonicalise_url
+from .errors import ForgedError, MirrorAddressError, UrlError
+from .file_paths import ADDRESS_PREFIX
+from .url_rules import current_rules
 
-from ..canonical.urls import canonical
-from ..errors import AddressError, ForgedError, UrlError
-from ..knowing.rules import current_rules
-from . import encoding
-from .asking import BEGINNING
-
-SALT = "resources.mirroring.address"
+SIGNATURE_SALT = "resources.mirroring.address"
 SIGNATURE_BYTES = 16
 SIGNATURE_CHARACTERS = 22
 
 
-def by_digest(digest: str) -> str:
-    """The address of the bytes themselves."""
-    return f"{BEGINNING}{digest}"
+def blob_address(digest: str) -> str:
+    """Returns the address of the bytes themselves."""
+    return f"{ADDRESS_PREFIX}{digest}"
 
 
 def sign_url(url: str) -> str:
-    """The address, as a path, under which this site mirrors the URL. Raises UrlError for what it does not fetch."""
-    canonical(url, current_rules())
+    """Returns the path under which this site mirrors the URL. Raises UrlError for a URL that it does not fetch."""
+    canonicalise_url(url, current_rules())
     try:
         data = url.encode()
     except UnicodeEncodeError as error:
         raise UrlError("The URL is not UTF-8.") from error
     if len(data) > MAX_URL_BYTES:
         raise UrlError(f"URLs have at most {MAX_URL_BYTES:,} bytes.")
-    return f"{BEGINNING}{_signature(url, settings.SECRET_KEY)}/{encoding.written(data)}"
+    return f"{ADDRESS_PREFIX}{_sign_with(url, settings.SECRET_KEY)}/{file_paths.encode_base64url(data)}"
 
 
-def verify(signature: str, encoded: str) -> str:
-    """The URL that was signed. Raises AddressError for what is malformed, ForgedError for what was not signed here."""
-    url = encoding.read(encoded)
+def verify_address(signature: str, encoded: str) -> str:
+    """Returns the signed URL. Raises MirrorAddressError if it is malformed, ForgedError if it was not signed here."""
+    url = file_paths.decode_url(encoded)
     if len(signature) != SIGNATURE_CHARACTERS:
-        raise AddressError("The signature is malformed.")
-    if not any(constant_time_compare(signature, _signature(url, key)) for key in _keys()):
+        raise MirrorAddressError("The signature is malformed.")
+    if not any(constant_time_compare(signature, _sign_with(url, key)) for key in _signing_keys()):
         raise ForgedError("This URL was not signed by this site.")
     return url
 
 
-def _keys() -> Iterator[str]:
+def _signing_keys() -> Iterator[str]:
     yield settings.SECRET_KEY
     yield from settings.SECRET_KEY_FALLBACKS
 
 
-def _signature(url: str, key: str) -> str:
-    return encoding.written(salted_hmac(SALT, url, secret=key, algorithm="sha256").digest()[:SIGNATURE_BYTES])
+def _sign_with(url: str, key: str) -> str:
+    return file_paths.encode_base64url(
+        salted_hmac(SIGNATURE_SALT, url, secret=key, algorithm="sha256").digest()[:SIGNATURE_BYTES]
+    )

@@ -1,6 +1,7 @@
-"""Models of mirrored files. They are joined by digests (SHA-256, lower-case hex), never by numbers.
+"""The models of mirrored files: URLs, stored content, hosts, URL rules, reported lists, counts.
 
-So rows can be written in batches and in any order: bytes, then Blob, then Resource. Whoever removes goes the other way.
+They are joined by digests (SHA-256, lower-case hex), never by numbers. So rows can be written in batches and in any
+order: bytes, then Blob, then Resource. Removal goes the other way.
 """
 
 import uuid
@@ -9,21 +10,21 @@ from django.core.validators import MaxLengthValidator
 from django.db import models
 from django.db.models import Q
 
-MOST_URL_CHARACTERS = 2000
-MOST_HOST_CHARACTERS = 255
+MAX_URL_CHARACTERS = 2000
+MAX_HOST_CHARACTERS = 255
 DIGEST_CHARACTERS = 64
 
 
-class State(models.TextChoices):
-    """How a URL stands."""
+class UrlState(models.TextChoices):
+    """The state of a URL."""
 
     WANTED = "wanted", "wanted"
     STORED = "stored", "stored"
     FAILED = "failed", "failed"
 
 
-class Step(models.TextChoices):
-    """What settled a URL, with how little effort. `NEW` cost a body and gave a blob."""
+class DedupeStep(models.TextChoices):
+    """The step that settled a URL, with the least effort. `NEW` cost a body and gave a blob."""
 
     KNOWN = "known", "known URL"
     REDIRECT = "redirect", "redirected to a known URL"
@@ -35,15 +36,15 @@ class Step(models.TextChoices):
     REFUSED = "refused", "refused"
 
 
-class Lane(models.TextChoices):
-    """Where a URL waits: what is likely to be quick, apart from what is likely to be large."""
+class UrlLane(models.TextChoices):
+    """The lane of a URL: probably quick ones wait apart from probably large ones."""
 
     FAST = "fast", "images and others"
     LARGE = "large", "video and large files"
 
 
 class Blob(models.Model):
-    """Bytes, once. A row says that they are on the machine `holder`, and in the storage once `uploaded_at` is set.
+    """Stored content. A row says that it is on the machine `holder`, and in the storage once `uploaded_at` is set.
 
     A blob that was taken down keeps its row, so that the same bytes are never stored again.
     """
@@ -79,18 +80,18 @@ class Blob(models.Model):
 
 
 class Resource(models.Model):
-    """What a URL gave. The key is the digest of its canonical form; `url` is as it was reported, and is fetched."""
+    """The row of a URL. The key is the digest of its canonical form; `url` is the reported form, which is fetched."""
 
     url_digest = models.CharField(max_length=DIGEST_CHARACTERS, primary_key=True)
-    url = models.TextField("URL", validators=[MaxLengthValidator(MOST_URL_CHARACTERS)])
-    host = models.CharField(max_length=MOST_HOST_CHARACTERS, db_index=True)
-    referer = models.TextField(blank=True, validators=[MaxLengthValidator(MOST_URL_CHARACTERS)])
-    state = models.CharField(max_length=10, choices=State.choices, default=State.WANTED)
-    lane = models.CharField(max_length=10, choices=Lane.choices, default=Lane.FAST)
+    url = models.TextField("URL", validators=[MaxLengthValidator(MAX_URL_CHARACTERS)])
+    host = models.CharField(max_length=MAX_HOST_CHARACTERS, db_index=True)
+    referer = models.TextField(blank=True, validators=[MaxLengthValidator(MAX_URL_CHARACTERS)])
+    state = models.CharField(max_length=10, choices=UrlState.choices, default=UrlState.WANTED)
+    lane = models.CharField(max_length=10, choices=UrlLane.choices, default=UrlLane.FAST)
     blob_digest = models.CharField(max_length=DIGEST_CHARACTERS, blank=True, db_index=True)
-    step = models.CharField("settled by", max_length=12, choices=Step.choices, blank=True)
+    step = models.CharField("settled by", max_length=12, choices=DedupeStep.choices, blank=True)
     vouched_by = models.CharField(
-        "host by whose word alone it is known", max_length=MOST_HOST_CHARACTERS, null=True, blank=True
+        "host by whose word alone it is known", max_length=MAX_HOST_CHARACTERS, null=True, blank=True
     )
     moved_to = models.TextField("redirected to", blank=True)
     etag = models.CharField(max_length=4000, blank=True)
@@ -123,18 +124,18 @@ class Resource(models.Model):
 
 
 class Validator(models.Model):
-    """That an origin gave this validator, of this kind and with this size, for that blob. Trusted for it alone."""
+    """A validator that an origin gave for that blob, by kind, value and size. Trusted for that origin alone."""
 
     key = models.CharField(max_length=DIGEST_CHARACTERS, primary_key=True)
-    host = models.CharField(max_length=MOST_HOST_CHARACTERS, db_index=True)
+    host = models.CharField(max_length=MAX_HOST_CHARACTERS, db_index=True)
     blob_digest = models.CharField(max_length=DIGEST_CHARACTERS, db_index=True)
     seen_at = models.DateTimeField(db_index=True)
 
 
 class MirroredHost(models.Model):
-    """What is learnt of a host, and what an admin decided about it."""
+    """Facts learnt of a host, and an admin's decision about it."""
 
-    host = models.CharField(max_length=MOST_HOST_CHARACTERS, primary_key=True)
+    host = models.CharField(max_length=MAX_HOST_CHARACTERS, primary_key=True)
     blocked = models.BooleanField(default=False, help_text="Nothing is mirrored from it.")
     note = models.CharField(max_length=500, blank=True)
     confirmed = models.PositiveIntegerField("validators confirmed by content", default=0)
@@ -154,7 +155,7 @@ class MirroredHost(models.Model):
 
 
 class Rule(models.Model):
-    """Which URLs are one: proposed by evidence, in force when an admin has approved it."""
+    """A URL rule: proposed by evidence, in force once an admin has approved it."""
 
     class Kind(models.TextChoices):
         PARAMETER = "parameter", "a parameter that does not matter"
@@ -167,7 +168,7 @@ class Rule(models.Model):
 
     kind = models.CharField(max_length=10, choices=Kind.choices)
     host = models.CharField(
-        max_length=MOST_HOST_CHARACTERS, help_text="A host, or hosts that are one: {a|b}.example.com."
+        max_length=MAX_HOST_CHARACTERS, help_text="A host, or hosts that are one: {a|b}.example.com."
     )
     name = models.CharField("parameter", max_length=200, blank=True)
     decision = models.CharField(max_length=10, choices=Decision.choices, default=Decision.PROPOSED)
@@ -186,7 +187,7 @@ class Rule(models.Model):
 
 
 class Batch(models.Model):
-    """A list of URLs that was reported at once. `told_at`: its webhook was called, or given up."""
+    """A list of URLs reported at once. `told_at`: its webhook was called, or given up."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     sender = models.CharField(max_length=200, help_text="The name of the token, or of the command.")
@@ -218,7 +219,7 @@ class BatchItem(models.Model):
     position = models.PositiveIntegerField()
     url = models.TextField("URL")
     url_digest = models.CharField(max_length=DIGEST_CHARACTERS, blank=True, db_index=True)
-    step = models.CharField(max_length=12, choices=Step.choices, blank=True)
+    step = models.CharField(max_length=12, choices=DedupeStep.choices, blank=True)
     blob_digest = models.CharField(max_length=DIGEST_CHARACTERS, blank=True)
     detail = models.CharField(max_length=500, blank=True)
 
@@ -232,7 +233,7 @@ class BatchItem(models.Model):
 
 
 class Tally(models.Model):
-    """How many URLs were settled by a step in an hour; `body`: bodies downloaded, `reported`: URLs reported."""
+    """The number of URLs settled by a step in an hour; `body`: bodies downloaded, `reported`: URLs reported."""
 
     hour = models.DateTimeField()
     step = models.CharField(max_length=12)

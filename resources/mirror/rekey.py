@@ -1,10 +1,10 @@
-"""Gives stored URLs the keys that they have under the rules of today, when rules have changed.
+"""Moves stored URLs to their keys under the rules of today, when rules have changed.
 
-Walks over all rows, a little at a time; where it has come to is kept in `state`, and is begun again if that is lost.
-A row goes where the rules would write it now; it stays as well where it was while it is still found there (see
-`canonical.urls.known_as`). So nothing that was stored is fetched again, neither after an approval nor when a rule is
-taken back. What was taken down counts for all that become one with it. What is still wanted is left to be settled, and
-looked at once more later.
+Walks over all rows, a little at a time. The position is kept in `state`; the walk begins again if it is lost. A
+row is copied to the key under which the rules would write it now; the old row stays while look-ups still find it
+there (see `canonical.urls.candidate_digests`). So no stored URL is fetched again, neither after an approval nor
+after a withdrawal. A takedown counts for all URLs that become one with it. Wanted rows are left to be settled,
+and looked at later.
 """
 
 import time
@@ -13,24 +13,25 @@ from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from retry import connections
+from retry import stores
 
-from ..canonical.rules import Rules
-from ..canonical.urls import known_as
-from ..errors import UrlError
-from ..knowing import ordering, seen
-from ..knowing.models import BatchItem, Resource, State, Step
-from ..storing import taking_down
+from .. import database
+from . import lookup
+from .canonical.rules import UrlRules
+from .canonical.urls import candidate_digests
+from .errors import UrlError
+from .models import BatchItem, DedupeStep, Resource, UrlState
+from .storage import takedown
 
-KEY = "mirror:keyed"
-SLICE = 500
-AGAIN = timedelta(minutes=10)
-"""When rows that could not be moved are looked at once more."""
+PROGRESS_KEY = "mirror:keyed"
+SLICE_ROWS = 500
+LOOK_AGAIN_AFTER = timedelta(minutes=10)
+"""The time after which rows that could not be moved are looked at once more."""
 
 
 @dataclass(slots=True)
-class Rekeyed:
-    """What was done: digests under which something is stored now, and those under which nothing is any more."""
+class RekeyResult:
+    """The result of a walk: digests that have a row now, those that no longer have one, and rows left unmoved."""
 
     stored: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
@@ -39,8 +40,8 @@ class Rekeyed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """How far the walk has come: under which rules, after which digest, how many it had to leave; when it goes on."""
+class _RekeyProgress:
+    """The position of the walk: its rules, the last digest, the number of rows left unmoved, and when it goes on."""
 
     rules: str
     after: str = ""
@@ -49,118 +50,120 @@ class _Place:
 
 
 NEVER = -1.0
-_FIELDS = tuple(one.name for one in fields(_Place))
+_PROGRESS_FIELDS = tuple(one.name for one in fields(_RekeyProgress))
 
 
-def rekey(rules: Rules, settle_seconds: float, seconds: float, now: datetime) -> Rekeyed:
-    """Goes on for so many seconds. Does nothing when all rows have been looked at under these rules.
+def rekey_rows(rules: UrlRules, settle_seconds: float, seconds: float, now: datetime) -> RekeyResult:
+    """Goes on with the walk for so many seconds. Does nothing if all rows have been looked at under these rules.
 
-    It begins `settle_seconds` after it has seen the rules for the first time: other processes go by the ones before
-    for as long. Raises RedisError and DatabaseError.
+    The walk begins `settle_seconds` after it has first seen the rules: other processes use the old ones for as long.
+    Raises RedisError and DatabaseError.
     """
-    place = _read()
+    place = _read_progress()
     if place is None or place.rules != rules.fingerprint:
-        place = _Place(rules.fingerprint, goes_on_at=now.timestamp() + settle_seconds)
-        _write(place)
-    done = Rekeyed()
+        place = _RekeyProgress(rules.fingerprint, goes_on_at=now.timestamp() + settle_seconds)
+        _write_progress(place)
+    done = RekeyResult()
     if not 0 <= place.goes_on_at <= now.timestamp():
         return done
     until = time.monotonic() + seconds
     after, left = place.after, place.left
-    while rows := list(Resource.objects.filter(pk__gt=after).order_by("pk")[:SLICE]):
-        left += _settle(rows, rules, done)
+    while rows := list(Resource.objects.filter(pk__gt=after).order_by("pk")[:SLICE_ROWS]):
+        left += _rekey_slice(rows, rules, done)
         after = rows[-1].pk
         if time.monotonic() > until:
             break
     done.left, done.is_complete = left, not rows
-    again = (now + AGAIN).timestamp() if left else NEVER
-    _write(_Place(place.rules, after, left) if rows else _Place(place.rules, goes_on_at=again))
+    again = (now + LOOK_AGAIN_AFTER).timestamp() if left else NEVER
+    _write_progress(_RekeyProgress(place.rules, after, left) if rows else _RekeyProgress(place.rules, goes_on_at=again))
     return done
 
 
-def _settle(rows: Sequence[Resource], rules: Rules, done: Rekeyed) -> int:
-    """Brings some rows to where they belong. How many could not be brought there."""
+def _rekey_slice(rows: Sequence[Resource], rules: UrlRules, done: RekeyResult) -> int:
+    """Moves some rows to their keys. Returns how many could not be moved."""
     copies: dict[str, Resource] = {}
     misplaced: dict[str, str] = {}
     for row in rows:
         try:
-            keys = known_as(row.url, rules)
-        except UrlError:  # a rule of today refuses it: it is not asked for any more
+            keys = candidate_digests(row.url, rules)
+        except UrlError:  # a rule of today refuses it: it is no longer asked for
             continue
         if row.url_digest not in keys:
             misplaced[row.url_digest] = keys[-1]
-        if row.url_digest != keys[-1] and _goes_along(row) and (keys[-1] not in copies or _is_taken_down(row)):
+        if row.url_digest != keys[-1] and _is_final(row) and (keys[-1] not in copies or _is_taken_down(row)):
             copies[keys[-1]] = row
     if copies:
-        done.stored += _copy(copies)
-    left = _remove(rows, misplaced, done) if misplaced else 0
-    seen.forget([*copies, *misplaced])  # all of them: a walk that was killed just before comes by again
+        done.stored += _write_copies(copies)
+    left = _remove_misplaced(rows, misplaced, done) if misplaced else 0
+    lookup.forget_statuses([*copies, *misplaced])  # all of them: a walk that was killed just before comes by again
     return left
 
 
-def _goes_along(row: Resource) -> bool:
-    """What is stored, and what was taken down: that is not fetched again, whatever its key."""
-    return row.state == State.STORED or _is_taken_down(row)
+def _is_final(row: Resource) -> bool:
+    """True if the row is stored or taken down: it must not be fetched again, under any key."""
+    return row.state == UrlState.STORED or _is_taken_down(row)
 
 
 def _is_taken_down(row: Resource) -> bool:
-    return row.state == State.FAILED and row.failure == taking_down.FAILURE
+    return row.state == UrlState.FAILED and row.failure == takedown.TAKEN_DOWN_FAILURE
 
 
-def _copy(copies: dict[str, Resource]) -> list[str]:
-    """Writes them under these digests, where nothing is in their way."""
+def _write_copies(copies: dict[str, Resource]) -> list[str]:
+    """Writes the rows under these digests, unless another row is in their way. Returns the digests written."""
     there = Resource.objects.only("state", "failure").in_bulk(copies)
     new = [
-        _copied(copies[digest], digest) for digest in sorted(copies) if _gives_way(there.get(digest), copies[digest])
+        _copy_of(copies[digest], digest)
+        for digest in sorted(copies)
+        if _may_be_overwritten(there.get(digest), copies[digest])
     ]
     over = Resource.objects.filter(pk__in=[row.pk for row in new if row.pk in there])
-    ordering.delete(over.exclude(state=State.WANTED).exclude(failure=taking_down.FAILURE))
+    database.delete_in_order(over.exclude(state=UrlState.WANTED).exclude(failure=takedown.TAKEN_DOWN_FAILURE))
     Resource.objects.bulk_create(new, ignore_conflicts=True)  # it may have been reported just now
     return [row.pk for row in new]
 
 
-def _gives_way(there: Resource | None, to: Resource) -> bool:
-    """What failed does; to what was taken down also what is stored; what was taken down itself, or is wanted, never."""
+def _may_be_overwritten(there: Resource | None, to: Resource) -> bool:
+    """True if a failed row is there, or a stored one and `to` was taken down; never if it is wanted or taken down."""
     if there is None:
         return True
-    if there.state == State.WANTED or _is_taken_down(there):
+    if there.state == UrlState.WANTED or _is_taken_down(there):
         return False
-    return there.state == State.FAILED or _is_taken_down(to)
+    return there.state == UrlState.FAILED or _is_taken_down(to)
 
 
-def _copied(row: Resource, digest: str) -> Resource:
+def _copy_of(row: Resource, digest: str) -> Resource:
     values = {name.attname: getattr(row, name.attname) for name in Resource._meta.concrete_fields}
-    step = Step.KNOWN if row.state == State.STORED else row.step
+    step = DedupeStep.KNOWN if row.state == UrlState.STORED else row.step
     return Resource(**{**values, "url_digest": digest, "step": step})
 
 
-def _remove(rows: Sequence[Resource], misplaced: dict[str, str], done: Rekeyed) -> int:
-    """Removes rows that no look-up finds any more, once what they say is said elsewhere; failed ones at once."""
+def _remove_misplaced(rows: Sequence[Resource], misplaced: dict[str, str], done: RekeyResult) -> int:
+    """Removes rows that look-ups no longer find, once their new row says the same; failed ones at once."""
     there = Resource.objects.only("state", "failure").in_bulk(list(misplaced.values()))
     by_digest = {row.pk: row for row in rows}
-    gone = [digest for digest, at in misplaced.items() if _is_said_by(there.get(at), by_digest[digest])]
+    gone = [digest for digest, at in misplaced.items() if _is_replaced_by(there.get(at), by_digest[digest])]
     awaited = set(BatchItem.objects.filter(url_digest__in=gone, step="").values_list("url_digest", flat=True))
-    gone = [digest for digest in gone if digest not in awaited]  # a list is about to be settled by its row
-    ordering.delete(Resource.objects.filter(pk__in=gone).exclude(state=State.WANTED))
+    gone = [digest for digest in gone if digest not in awaited]  # a batch is about to be settled by this row
+    database.delete_in_order(Resource.objects.filter(pk__in=gone).exclude(state=UrlState.WANTED))
     done.gone += gone
     return len(misplaced) - len(gone)
 
 
-def _is_said_by(there: Resource | None, row: Resource) -> bool:
-    """Whether the row may go because of the one under its new key."""
-    if not _goes_along(row):
-        return row.state == State.FAILED
-    return there is not None and (_is_taken_down(there) or (there.state == row.state == State.STORED))
+def _is_replaced_by(there: Resource | None, row: Resource) -> bool:
+    """True if the row may go because of the one under its new key."""
+    if not _is_final(row):
+        return row.state == UrlState.FAILED
+    return there is not None and (_is_taken_down(there) or (there.state == row.state == UrlState.STORED))
 
 
-def _read() -> _Place | None:
-    found = cast(list[bytes | None], connections.patient_client("state").hmget(KEY, *_FIELDS))
+def _read_progress() -> _RekeyProgress | None:
+    found = cast(list[bytes | None], stores.patient_client("state").hmget(PROGRESS_KEY, *_PROGRESS_FIELDS))
     if None in found:
         return None
     rules, after, left, goes_on_at = (value.decode() for value in found if value is not None)
-    return _Place(rules, after, int(left), float(goes_on_at))
+    return _RekeyProgress(rules, after, int(left), float(goes_on_at))
 
 
-def _write(place: _Place) -> None:
-    values: dict[Any, str | float] = dict(zip(_FIELDS, astuple(place), strict=True))
-    connections.patient_client("state").hset(KEY, mapping=values)
+def _write_progress(place: _RekeyProgress) -> None:
+    values: dict[Any, str | float] = dict(zip(_PROGRESS_FIELDS, astuple(place), strict=True))
+    stores.patient_client("state").hset(PROGRESS_KEY, mapping=values)

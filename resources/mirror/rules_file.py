@@ -1,6 +1,6 @@
-"""The file of rules for URLs, MIRROR_RULES_FILE: read at run time, and again when it has changed.
+"""The file of URL rules, MIRROR_RULES_FILE: read at run time, and again after each change.
 
-A file that cannot be read leaves what was read before. System checks tell what is wrong with it.
+If the file cannot be read, the rules from the last reading stay. System checks report its problems.
 """
 
 import logging
@@ -9,44 +9,44 @@ from pathlib import Path
 
 from django.conf import settings
 
-from ..canonical import clearurls
-from ..canonical.clearurls import RulesFile
-from ..errors import RulesError
+from .canonical import clearurls
+from .canonical.clearurls import RulesFile
+from .errors import RulesError
 
-NO_FILE = RulesFile()
+NO_RULES_FILE = RulesFile()
 
 _log = logging.getLogger("tarry.mirroring")
 
 
-def read_file() -> tuple[RulesFile, list[str]]:
-    """The rules of MIRROR_RULES_FILE, and what is wrong with some of them. Raises RulesError."""
+def read_rules_file() -> tuple[RulesFile, list[str]]:
+    """Returns the rules of MIRROR_RULES_FILE, and the problems in it. Raises RulesError."""
     path = settings.MIRROR_RULES_FILE
     if not path:
-        return NO_FILE, []
+        return NO_RULES_FILE, []
     try:
-        if not Path(path).is_file():  # a pipe would be waited for
+        if not Path(path).is_file():  # reading a pipe would block
             raise RulesError(f"there is no file {path!r}")
         with Path(path).open("rb") as opened:
-            content = opened.read(clearurls.MOST_BYTES + 1)
+            content = opened.read(clearurls.MAX_RULES_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         raise RulesError(f"it cannot be read: {error}") from error
-    return clearurls.read(content.decode("utf-8", "replace"))
+    return clearurls.parse_rules_file(content.decode("utf-8", "replace"))
 
 
-class LastFile:
-    """The file as it was read last, and what the disk said of it then."""
+class LastRulesFile:
+    """The file's rules at the last reading, and its state on the disk then."""
 
     def __init__(self) -> None:
         self._stamp: tuple[object, ...] = ()
-        self._found = NO_FILE
+        self._found = NO_RULES_FILE
 
     def read(self) -> RulesFile:
-        """Reads it when it has changed. A file that cannot be read leaves what there was."""
-        stamp = _stamp(settings.MIRROR_RULES_FILE)
+        """Reads the file if it has changed. If it cannot be read, the last rules stay."""
+        stamp = _file_stamp(settings.MIRROR_RULES_FILE)
         if stamp != self._stamp:
             self._stamp = stamp
             try:
-                self._found, problems = read_file()
+                self._found, problems = read_rules_file()
             except RulesError as error:
                 _log.error("MIRROR_RULES_FILE is not used: what was read before holds", extra={"error": str(error)})
             else:
@@ -55,7 +55,7 @@ class LastFile:
         return self._found
 
 
-def _stamp(path: str) -> tuple[object, ...]:
+def _file_stamp(path: str) -> tuple[object, ...]:
     try:
         found = os.stat(path) if path else None
     except (OSError, ValueError):

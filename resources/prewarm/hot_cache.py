@@ -1,45 +1,56 @@
-"""The front's hot cache, filled by asking the front itself, as people would ask it."""
+"""Fills the front's hot cache by requests like those of clients, and removes useless tiles from the cache.
+
+Useless are the tiles of layers that are gone, or that have no such tile.
+"""
 
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from redis.exceptions import RedisError
 
-from retry.front import Front
+from retry import contents, stores
+from retry.errors import StoreUnavailable
+from retry.rooms import FrontClient
+
+from ..tiles import grid, layers, tile_address
+from ..tiles.layers import LayerView
+from ..tiles.tile_address import Tile
 
 _log = logging.getLogger("tarry.warming")
 
-RESTS = 2
-"""So many times as long as an answer took nothing is asked: the rest of main's time is for clients."""
+REST_FACTOR = 2
+"""The pause between requests, in multiples of the last answer's time: the rest of main's time is for clients."""
 
-MOST_WANTED = 2000
-"""So many addresses wait to be asked for. Those beyond are left to the first who asks."""
+MAX_QUEUED_ADDRESSES = 2000
+"""The number of addresses that may wait. Addresses beyond that are left to the first client."""
 
 SETTLE_SECONDS = 30.0
-"""So long the end of a run waits for those that are left, at a front that is slow or away."""
+"""The time that the end of a run waits for the remaining addresses, if the front is slow or away."""
 
 
-def hosts() -> list[str]:
-    """The names under which people ask for the site: nginx keeps what it has under each of them."""
+def front_hosts() -> list[str]:
+    """Returns the host names of the site: nginx caches under each of them."""
     if public := urlsplit(settings.PUBLIC_URL).netloc:
         return [public]
     return [f"{name}:{settings.PORT}" for name in ("127.0.0.1", "localhost")]
 
 
-class HotCache:
-    """Asks for contents that are in the cache by now, one after the other. Does nothing where no front is known."""
+class HotCacheFiller:
+    """Requests contents that are in the cache by now, one after the other. Does nothing if no front is known."""
 
     def __init__(self, base: str, names: Sequence[str]) -> None:
         self.filled = 0
-        """So many addresses the front can answer by itself."""
+        """The number of addresses that the front can now answer by itself."""
         self._base, self._names = base, names
-        self._wanted: asyncio.Queue[str] = asyncio.Queue(MOST_WANTED)
+        self._wanted: asyncio.Queue[str] = asyncio.Queue(MAX_QUEUED_ADDRESSES)
         self._asking: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -57,14 +68,14 @@ class HotCache:
                 _log.error("the hot cache was not filled to the end", exc_info=ended)
 
     def want(self, addresses: Iterable[str]) -> None:
-        """Has the addresses asked for, as long as not too many wait."""
+        """Queues the addresses, unless too many wait."""
         if self._asking:
             with suppress(asyncio.QueueFull):
                 for address in addresses:
                     self._wanted.put_nowait(address)
 
     async def settle(self, stopped: asyncio.Event) -> None:
-        """Waits until all that is wanted was asked for, or it is stopped, or that takes too long."""
+        """Waits until all queued addresses were requested, for SETTLE_SECONDS at most, or until it is stopped."""
         if self._asking:
             waits = asyncio.create_task(self._wanted.join()), asyncio.create_task(stopped.wait())
             await asyncio.wait({*waits, self._asking}, timeout=SETTLE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -72,18 +83,51 @@ class HotCache:
                 each.cancel()
 
     async def _ask_forever(self) -> None:
-        front = Front(self._base)
+        front = FrontClient(self._base)
         try:
             while True:
                 address = await self._wanted.get()
-                self.filled += all([await _ask(front, name, address) for name in self._names])
+                self.filled += all([await _request_address(front, name, address) for name in self._names])
                 self._wanted.task_done()
         finally:
             await front.close()
 
 
-async def _ask(front: Front, name: str, address: str) -> bool:
+async def _request_address(front: FrontClient, name: str, address: str) -> bool:
     began = time.monotonic()
     filled = await front.fill(name, address)
-    await asyncio.sleep(RESTS * (time.monotonic() - began))
+    await asyncio.sleep(REST_FACTOR * (time.monotonic() - began))
     return filled
+
+
+NAMES_PER_TRIP = 500
+
+
+def prune_useless_tiles(*, dry_run: bool) -> tuple[int, int]:
+    """Removes useless tiles. Returns the numbers of cached and of removed tiles. Raises StoreUnavailable."""
+    client = stores.patient_client("cache")
+    known = removed = 0
+    try:
+        names = client.scan_iter(match=contents.content_name(f"{tile_address.TILE_KIND}:*"), count=1000)
+        while some := list(islice(names, NAMES_PER_TRIP)):
+            known += len(some)
+            useless = _useless_names(some)
+            removed += len(useless)
+            if useless and not dry_run:
+                client.unlink(*useless)
+    except RedisError as error:
+        raise StoreUnavailable(f"cache: {error}") from error
+    return known, removed
+
+
+def _useless_names(names: list[bytes]) -> list[bytes]:
+    known = {layer.slug: layer for layer in layers.layers_snapshot()}
+    beginning = len(contents.content_name(""))
+    return [name for name in names if not _tile_exists(known, Tile.of_key(name.decode()[beginning:]))]
+
+
+def _tile_exists(known: Mapping[str, LayerView], tile: Tile | None) -> bool:
+    layer = known.get(tile.layer) if tile else None
+    if tile is None or layer is None or not layer.has_zoom(tile.z) or not layer.has_scale(tile.scale):
+        return False
+    return grid.bounds_touch_tile(layer.bounds, tile.z, tile.x, tile.y, layer.padding)

@@ -2,8 +2,8 @@
 
 from django import template
 
-from resources.mirroring.errors import UrlError
-from resources.mirroring.serving import addresses
+from ..mirror import links
+from ..mirror.errors import UrlError
 
 register = template.Library()
 
@@ -12,6 +12,6 @@ register = template.Library()
 def mirrored(url: str) -> str:
     """`{% mirrored url %}`: the signed address of the URL's mirrored file; empty for a URL that cannot be mirrored."""
     try:
-        return addresses.sign_url(url)
+        return links.sign_url(url)
     except UrlError:
         return ""

@@ -1,4 +1,4 @@
-"""The settings that layers read, in the form that the pure modules take them."""
+"""The settings of layers and upstream tiles, in the form that the pure modules take."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -6,51 +6,48 @@ from pathlib import Path
 from django.conf import settings
 from django.utils import timezone
 
-from .reading import geojson
+from ..fetch.http import allowed_ips
+from ..fetch.http.allowed_ips import AddressGuard
+from .data import geojson
 
-CLOCK_SKEW = timedelta(minutes=5)
-"""By so much other people's clocks may be fast."""
+MAX_CLOCK_SKEW = timedelta(minutes=5)
+"""Allowance for senders' clocks that are fast."""
 
 
-def limits() -> geojson.Limits:
-    """What a layer's file may hold, if it is read now."""
-    return geojson.Limits(
+def layer_limits() -> geojson.LayerLimits:
+    """Limits of a layer's file that is read now."""
+    return geojson.LayerLimits(
         max_bytes=settings.LAYER_MAX_BYTES,
         max_positions_per_line=settings.LAYER_MAX_POSITIONS_PER_LINE,
-        measured_until=timezone.now() + CLOCK_SKEW,
+        measured_until=timezone.now() + MAX_CLOCK_SKEW,
     )
 
 
-def compile_seconds() -> float:
-    """How long the admin waits for a file to be compiled."""
-    return float(settings.LAYER_COMPILE_SECONDS)
-
-
-def compile_bytes() -> int:
-    """How much memory, as address space, a file uploaded to the admin may take to compile."""
-    return int(settings.LAYER_COMPILE_BYTES)
-
-
-def compiled_at_once() -> int:
-    """How many uploaded files are read at a time on this machine."""
-    return int(settings.LAYER_COMPILED_AT_ONCE)
-
-
-def uploads() -> Path:
-    """Where uploaded files lie until they are stored."""
+def uploads_folder() -> Path:
+    """Folder of uploaded files until they are stored."""
     return Path(settings.UPLOADS_DIRECTORY)
 
 
 def snapshot_seconds() -> float:
-    """How long a process goes on with what it knows of the layers."""
+    """Time for which a process uses its snapshot of the layers."""
     return float(settings.LAYER_SNAPSHOT_SECONDS)
 
 
-def scenes_kept() -> int:
-    """How many layers a painter's process keeps in memory."""
+def max_scenes() -> int:
+    """Number of layers that a painter's process keeps in memory."""
     return int(settings.LAYER_SCENES_KEPT)
 
 
-def block_seconds() -> float:
-    """How long painting a block of tiles may take; 0 for no blocks."""
+def metatile_seconds() -> float:
+    """Time that painting a metatile may take; 0 for tiles painted one by one."""
     return float(settings.LAYER_BLOCK_SECONDS)
+
+
+def upstream_guard() -> AddressGuard:
+    """Returns the guard of the ports and hosts that tiles may be fetched from."""
+    return allowed_ips.build_guard((int(port) for port in settings.FETCH_PORTS), settings.FETCH_ALLOW_PRIVATE)
+
+
+def max_upstream_tile_bytes() -> int:
+    """Returns the size limit of a tile's file."""
+    return int(settings.FETCH_TILE_MAX_BYTES)

@@ -1,8 +1,8 @@
-"""The errors of layers and their data. PURE."""
+"""The errors of layers, their data and upstream tiles. PURE."""
 
 
 class LayerError(Exception):
-    """Data or a style that cannot become a layer. Its message is shown to the person who gave it."""
+    """Data or a style that cannot become a layer. Its message is shown to the person that sent it."""
 
 
 class SpeedsError(LayerError):
@@ -14,16 +14,20 @@ class NoSpeedsError(SpeedsError):
 
 
 class UnknownLayerError(LayerError):
-    """There is no such layer, or it is switched off."""
+    """The layer does not exist or is switched off."""
 
 
 class SupersededError(SpeedsError):
-    """Speeds that were made from others than those in service by now."""
+    """Speeds made from others than those now in service."""
 
 
-class BusyError(LayerError):
-    """The machine reads as many files as it may already. Says nothing of this one."""
+class LayerBusyError(LayerError):
+    """The machine already reads as many files as it may. Does not judge this one."""
 
 
-class StorageError(OSError):
-    """The storage, or the disk, did not do what it was asked. Says nothing of the data."""
+class LayerStorageError(OSError):
+    """The storage or the disk failed. Does not judge the data."""
+
+
+class UpstreamImageError(Exception):
+    """An answer that is no tile. The message names its real kind, to follow “It sent”: short, without addresses."""

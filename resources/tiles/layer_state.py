@@ -1,18 +1,17 @@
-"""What a layer's page tells of the layer's state, as terms and what stands for them. PURE."""
+"""The facts about a layer on its page, as terms and values. PURE."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 
-from .tiles import grid
-
-UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+from ..humanize import format_moment, spell_duration
+from . import grid
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """A term, what is so, and where it needs that, what it means. `moment` is for machines."""
+class LayerFact:
+    """A term, its value, and its meaning where that needs saying. `moment` is for machines."""
 
     term: str
     value: str
@@ -20,104 +19,85 @@ class Fact:
     moment: datetime | None = None
 
 
-def data_facts(kind_label: str, features: int, positions: int) -> Iterator[Fact]:
-    """What the layer consists of."""
-    yield Fact("Kind", kind_label)
-    yield Fact("Features", f"{features:,}", f"with {positions:,} positions")
+def data_facts(kind_label: str, features: int, positions: int) -> Iterator[LayerFact]:
+    """Yields the layer's kind and size."""
+    yield LayerFact("Kind", kind_label)
+    yield LayerFact("Features", f"{features:,}", f"with {positions:,} positions")
 
 
-def upstream_facts(kind_label: str, host: str) -> Iterator[Fact]:
-    """Whose tiles they are. Nothing more of the address: it may hold a key."""
-    yield Fact("Kind", kind_label)
-    yield Fact("Fetched from", host, "once for everybody, and kept")
+def upstream_facts(kind_label: str, host: str) -> Iterator[LayerFact]:
+    """Yields the host of the tiles. No more of the address: it may hold a key."""
+    yield LayerFact("Kind", kind_label)
+    yield LayerFact("Fetched from", host, "once for all clients, and stored")
 
 
-def speed_facts(features: int, speeds_known: int, measured_at: datetime | None) -> Iterator[Fact]:
-    """What is known of the speeds. Only lines have some."""
+def speed_facts(features: int, speeds_known: int, measured_at: datetime | None) -> Iterator[LayerFact]:
+    """Yields how many speeds are known, and since when. Only lines have speeds."""
     if not speeds_known:
-        yield Fact("Speeds", "None", "every segment is painted as without data")
+        yield LayerFact("Speeds", "None", "all segments are shown without data")
         return
-    yield Fact("Speeds", f"{speeds_known:,} of {features:,}", "segments have one")
+    yield LayerFact("Speeds", f"{speeds_known:,} of {features:,}", "segments")
     if measured_at is not None:
-        yield Fact("Measured", moment(measured_at), "the latest of the speeds", measured_at)
+        yield LayerFact("Measured", format_moment(measured_at, has_seconds=True), "latest speed", measured_at)
 
 
-def version_facts(version: int, meaning: str = "data, speeds or settings") -> Iterator[Fact]:
-    """Versions are microseconds since 1970."""
+def version_facts(version: int, meaning: str = "data, speeds or settings") -> Iterator[LayerFact]:
+    """Yields the version and its moment: versions are microseconds since 1970."""
     changed = datetime.fromtimestamp(version // 1_000_000, UTC)
-    yield Fact("Changed", moment(changed), meaning, changed)
-    yield Fact("Version", str(version))
+    yield LayerFact("Changed", format_moment(changed, has_seconds=True), meaning, changed)
+    yield LayerFact("Version", str(version))
 
 
-def map_facts(min_zoom: int, max_zoom: int, bounds: grid.Bounds, block_sides: Mapping[int, int]) -> Iterator[Fact]:
-    """Where there are tiles, and how many tiles wide the blocks are, by zoom, that are painted at once."""
-    yield Fact("Zooms", str(min_zoom) if min_zoom == max_zoom else f"{min_zoom} to {max_zoom}")
+def map_facts(
+    min_zoom: int, max_zoom: int, bounds: grid.Bounds, metatile_sides: Mapping[int, int]
+) -> Iterator[LayerFact]:
+    """Yields the zooms and bounds of the tiles, and by zoom the width of a metatile, in tiles."""
+    yield LayerFact("Zooms", str(min_zoom) if min_zoom == max_zoom else f"{min_zoom} to {max_zoom}")
     crossing = "across the antimeridian" if bounds.crosses_antimeridian else ""
-    yield Fact("Bounds", ", ".join(map(degrees, bounds.as_list())), crossing or "west, south, east, north")
-    blocks = describe_blocks(block_sides)
-    if blocks:
-        yield Fact("Painted in blocks", blocks, "one preparation each")
+    yield LayerFact("Bounds", ", ".join(map(format_degrees, bounds.as_list())), crossing or "west, south, east, north")
+    if blocks := describe_metatiles(metatile_sides):
+        yield LayerFact("Metatiles", blocks, "painted at once")
 
 
 def freshness_facts(
     fresh_seconds: float, stale_seconds: float, client_seconds: float | None, hot_seconds: float
-) -> Iterator[Fact]:
-    """How old tiles may be."""
-    yield Fact("Fresh for", duration(fresh_seconds), "unless the layer changes before")
-    yield Fact("Then stale for", duration(stale_seconds), "served at once while it is painted anew")
+) -> Iterator[LayerFact]:
+    """Yields how old painted tiles may be."""
+    yield LayerFact("Fresh for", spell_duration(fresh_seconds), "or until the layer changes")
+    yield LayerFact("Then stale for", spell_duration(stale_seconds), "served at once while they are refreshed")
     if client_seconds is None:
-        yield Fact("Changes show within", duration(hot_seconds), "and the time of painting")
+        yield LayerFact("Changes show within", spell_duration(hot_seconds), "plus the time of painting")
     else:
-        yield Fact("Kept by browsers for", duration(client_seconds), "before they ask again")
+        yield LayerFact("Kept by browsers for", spell_duration(client_seconds), "before a new request")
 
 
 def upstream_freshness_facts(
     least_seconds: float, most_seconds: float, stale_seconds: float, client_seconds: float | None
-) -> Iterator[Fact]:
-    """How old tiles of another server may be."""
+) -> Iterator[LayerFact]:
+    """Yields how old tiles of another server may be."""
     if least_seconds < most_seconds:
-        yield Fact("Fresh for", f"{duration(least_seconds)} to {duration(most_seconds)}", "as their server says")
+        span = f"{spell_duration(least_seconds)} to {spell_duration(most_seconds)}"
+        yield LayerFact("Fresh for", span, "as their server says")
     else:
-        yield Fact("Fresh for", duration(least_seconds), "whatever their server says")
-    yield Fact("Then stale for", duration(stale_seconds), "served at once while it is fetched anew")
+        yield LayerFact("Fresh for", spell_duration(least_seconds), "independent of their server")
+    yield LayerFact("Then stale for", spell_duration(stale_seconds), "served at once while they are refreshed")
     if client_seconds is not None:
-        yield Fact("Kept by browsers for", duration(client_seconds), "before they ask again")
+        yield LayerFact("Kept by browsers for", spell_duration(client_seconds), "before a new request")
 
 
-def duration(seconds: float) -> str:
-    """At most two units: `1 day`, `1 hour 30 minutes`, `2.5 seconds`."""
-    if seconds < 60:
-        return _counted(f"{seconds:g}", "second")
-    parts = []
-    left = round(seconds)
-    for size, unit in UNITS:
-        count, left = divmod(left, size)
-        if count:
-            parts.append(_counted(f"{count:,}", unit))
-    return " ".join(parts[:2])
+def format_degrees(value: float) -> str:
+    """Formats degrees to about a metre."""
+    return f"{round(value, 5) + 0.0:.5f}".rstrip("0").rstrip(".") + "°"  # + 0.0: no negative zero
 
 
-def moment(when: datetime) -> str:
-    return f"{when.astimezone(UTC):%-d %B %Y, %H:%M:%S} UTC"
+def describe_metatiles(metatile_sides: Mapping[int, int]) -> str:
+    """Describes the width of the metatiles by zoom; empty if all tiles are painted singly."""
+    return "; ".join(_metatile_runs(metatile_sides))
 
 
-def degrees(value: float) -> str:
-    """To a metre or so."""
-    return f"{round(value, 5) + 0.0:.5f}".rstrip("0").rstrip(".") + "°"  # + 0.0: no zero has a sign
-
-
-def _counted(count: str, unit: str) -> str:
-    return f"{count} {unit}" if count == "1" else f"{count} {unit}s"
-
-
-def describe_blocks(block_sides: Mapping[int, int]) -> str:
-    """How wide the blocks are, by zoom; empty for none but single tiles."""
-    return "; ".join(_blocks(block_sides))
-
-
-def _blocks(block_sides: Mapping[int, int]) -> Iterator[str]:
-    """Runs of zooms whose blocks are equally wide; single tiles are not mentioned."""
-    for side, run in groupby(sorted(block_sides.items()), key=lambda pair: pair[1]):
+def _metatile_runs(metatile_sides: Mapping[int, int]) -> Iterator[str]:
+    """Yields the runs of zooms with equally wide metatiles, without those of single tiles."""
+    for side, run in groupby(sorted(metatile_sides.items()), key=lambda pair: pair[1]):
         zooms = [zoom for zoom, _ in run]
         if side > 1:
             span = f"zoom {zooms[0]}" if len(zooms) == 1 else f"zooms {zooms[0]} to {zooms[-1]}"

@@ -1,7 +1,7 @@
-"""What main knows of the layers: a snapshot of all of them, taken at most every half second.
+"""Main's snapshot of all layers, taken at most every half second.
 
-An unknown layer costs nothing, and a database that is away changes nothing but the age of the
-snapshot. Does not load geometry: painters do.
+An unknown layer costs nothing. When the database is away, only the age of the snapshot changes. Does not load
+geometry: painters do.
 """
 
 import logging
@@ -13,24 +13,21 @@ from typing import Any, Self
 
 from django.db import Error as DatabaseError
 
-from resources.models import Layer
-from resources.snapshots import Snapshot
-from resources.upstream import templates
-from resources.upstream.templates import Template
-
-from . import conf, grid
-from .blocks import read_sides, side_at
+from ..caches import Snapshot
+from . import conf, grid, styles
 from .errors import LayerError
-from .expirations import Expiration, lowest_fresh
-from .marks import Marks
-from .styling import style
+from .models import Layer
+from .staleness import Expiration, TileMarks, lowest_fresh_version
+from .tile_address import metatile_side, read_metatile_sides
+from .upstream import templates
+from .upstream.templates import TileUrlTemplate
 
 _log = logging.getLogger("tarry.layers")
 
 
 @dataclass(frozen=True, slots=True)
 class LayerView:
-    """A layer as it stood at one version."""
+    """A layer at one version."""
 
     slug: str
     title: str
@@ -46,25 +43,25 @@ class LayerView:
     note: str
     style: dict[str, Any]
     padding: float
-    """How far beyond its bounds the layer may be seen, in tiles."""
+    """Distance beyond its bounds up to which the layer may be seen, in tiles."""
 
     data_version: int = 0
     expirations: tuple[Expiration, ...] = ()
-    marks: Marks = field(default_factory=Marks)
+    marks: TileMarks = field(default_factory=TileMarks)
     segments: int = 0
     speeds_known: int = 0
     measured_at: datetime | None = None
     metatiles: Mapping[int, int] = field(default_factory=dict)
-    upstream: Template | None = None
-    """Where the tiles come from, if they are another server's."""
+    upstream: TileUrlTemplate | None = None
+    """The address template of another server's tiles; None for painted layers."""
 
     most_fresh_seconds: float = 0
     base: bool = False
     order: int = 0
 
     @classmethod
-    def of(cls, layer: Layer, marks: Marks | None = None) -> Self:
-        """The layer of a row. Painters need no marks: they look at no tile's freshness."""
+    def of(cls, layer: Layer, marks: TileMarks | None = None) -> Self:
+        """Makes the view of a row. Painters need no marks: they do not check the freshness of tiles."""
         return cls(
             slug=layer.slug,
             title=layer.title or layer.slug,
@@ -79,15 +76,15 @@ class LayerView:
             attribution=layer.attribution,
             note=layer.note,
             style=layer.style,
-            padding=style.padding(layer.kind, layer.style),
+            padding=styles.style_padding(layer.kind, layer.style),
             data_version=layer.data_version,
-            expirations=_expirations(layer.expirations),
-            marks=marks or Marks(),
+            expirations=tuple(map(Expiration.parse, layer.expirations)),
+            marks=marks or TileMarks(),
             segments=layer.segments,
             speeds_known=layer.speeds_known,
             measured_at=layer.measured_at,
-            metatiles=read_sides(layer.metatiles),
-            upstream=templates.parse(layer.upstream) if layer.kind == Layer.Kind.UPSTREAM else None,
+            metatiles=read_metatile_sides(layer.metatiles),
+            upstream=templates.parse_template(layer.upstream) if layer.kind == Layer.Kind.UPSTREAM else None,
             most_fresh_seconds=layer.most_fresh_seconds,
             base=layer.base,
             order=layer.order,
@@ -97,52 +94,48 @@ class LayerView:
         return self.min_zoom <= zoom <= self.max_zoom
 
     def has_scale(self, scale: int) -> bool:
-        """Whether there are tiles of so many times the pixels: painted ones always, others where they are offered."""
+        """Tells whether tiles of this scale exist: painted layers have all, other servers those they offer."""
         return scale == 1 or self.upstream is None or self.upstream.has_scale
 
     def version_for(self, z: int, x: int, y: int, *, side: int = 1) -> int:
-        """The lowest version of a tile, or of a block of tiles, that is not stale.
+        """Returns the lowest version of a tile, or of a metatile, that is not stale.
 
         Painted tiles have `version`, the newest.
         """
-        lowest = lowest_fresh(self.data_version, self.expirations, (z, x, y), self.padding, side)
+        lowest = lowest_fresh_version(self.data_version, self.expirations, (z, x, y), self.padding, side)
         return max(lowest, self.marks.version_of(z, x, y, side))
 
-    def block_side(self, zoom: int, scale: int) -> int:
-        """How many tiles wide the blocks are that are painted at once."""
-        return side_at(self.metatiles, zoom, scale)
+    def metatile_side(self, zoom: int, scale: int) -> int:
+        """Returns the width of a metatile, in tiles."""
+        return metatile_side(self.metatiles, zoom, scale)
 
-    def block_sides(self) -> dict[int, int]:
-        """The same for each zoom, of tiles of one scale."""
-        return {zoom: self.block_side(zoom, 1) for zoom in range(self.min_zoom, self.max_zoom + 1)}
+    def metatile_sides(self) -> dict[int, int]:
+        """Returns the widths by zoom, for scale 1."""
+        return {zoom: self.metatile_side(zoom, 1) for zoom in range(self.min_zoom, self.max_zoom + 1)}
 
 
-def read_first() -> None:
-    """Takes the first snapshot before anybody asks, so that the database may go away from then on.
+def load_first_snapshot() -> None:
+    """Takes the first snapshot before the first request, so that the database may go away from then on.
 
-    Leaves it to the first request when the database is away already.
+    Leaves it to the first request when the database is already away.
     """
     with suppress(DatabaseError):  # the log has it
         snapshot.get()
 
 
 def joint_version(layers: Iterable[LayerView]) -> int:
-    """The version of what is made of several layers: it grows when any of theirs does."""
+    """Returns the version of a picture of several layers: it grows when the version of any layer grows."""
     return sum(layer.version for layer in layers)
 
 
 def layers_snapshot() -> list[LayerView]:
-    """All enabled layers in the order of their slugs. Raises DatabaseError only if they could never be read."""
+    """Returns all enabled layers by slug. Raises DatabaseError only if they could never be read."""
     return [view for _, view in sorted(snapshot.get().items())]
 
 
 def layer_snapshot(slug: str) -> LayerView | None:
-    """The enabled layer of that name, None if there is none. Raises DatabaseError as layers_snapshot() does."""
+    """Returns the enabled layer of that name or None. Raises DatabaseError as layers_snapshot() does."""
     return snapshot.get().get(slug)
-
-
-def _expirations(kept: list[Any]) -> tuple[Expiration, ...]:
-    return tuple(map(Expiration.parse, kept))
 
 
 def _read_layers() -> dict[str, LayerView]:
@@ -157,23 +150,23 @@ def _read_layers() -> dict[str, LayerView]:
     return views
 
 
-class _MarksKept:
-    """The marks of layers, read again only under another version: they are larger than the rest of the row."""
+class _MarksCache:
+    """Keeps the marks of layers, read again only for another version: they are larger than the rest of the row."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[int, Marks]] = {}
+        self._known: dict[int, tuple[int, TileMarks]] = {}
 
-    def of(self, layers: list[Layer]) -> dict[int, Marks]:
-        """The marks by the layers' primary keys, or newer ones. Layers that are stale as a whole have none."""
+    def of(self, layers: list[Layer]) -> dict[int, TileMarks]:
+        """Returns the marks, or newer ones, by the layers' primary keys. Layers that are stale as a whole have none."""
         versions = {layer.pk: layer.version for layer in layers if layer.version != layer.data_version}
         known = {pk: kept for pk, kept in self._known.items() if versions.get(pk) == kept[0]}
         missing = [pk for pk in versions if pk not in known]
         rows = Layer.objects.filter(pk__in=missing).values_list("pk", "marks") if missing else ()
-        known.update((pk, (versions[pk], Marks.unpack(bytes(packed)))) for pk, packed in rows)
+        known.update((pk, (versions[pk], TileMarks.unpack(bytes(packed)))) for pk, packed in rows)
         self._known = known
         return {pk: marks for pk, (_, marks) in known.items()}
 
 
-_marks = _MarksKept()
+_marks = _MarksCache()
 
 snapshot = Snapshot("the layers", _read_layers, conf.snapshot_seconds)

@@ -1,149 +1,234 @@
-"""Puts compiled data into service: the files first, then one row in one transaction.
+"""Publishes compiled data: the files first, then one row in one transaction.
 
-Whatever fails, the old data stays in service. Files that no layer names any more are deleted.
+On any failure the old data stays in service. Files that no layer names are deleted.
+
+Before that it finds the tiles that the change touches, in this process or in a child process; they become stale
+only if the layer is still in the state for which they were found, else all tiles do.
 """
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from zipfile import BadZipFile
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from resources.models import Layer
+from . import compile_process, conf, layer_files, work
+from .compile_process import CompileAllowance, DataDiffJob, SpeedsDiffJob
+from .data import arrays, compiler, speeds
+from .data.compiler import CompiledLayer, CompiledSpeeds
+from .data.geojson import LayerKind
+from .data.speeds import SegmentSpeeds, SpeedRow, SpeedsReport
+from .diff import changes
+from .diff.changes import LayerData, LayerLook
+from .errors import LayerError, SpeedsError, SupersededError, UnknownLayerError
+from .grid import Bounds
+from .metatiles import MetatileSizing
+from .models import Layer, whole_world
+from .staleness import TouchedTiles
 
-from .. import conf, refreshing
-from ..errors import SpeedsError, SupersededError, UnknownLayerError
-from ..grid import Bounds
-from ..marking.shapes import Data
-from ..reading import compiling, geometry, speeds
-from ..reading.compiling import CompiledLayer, CompiledSpeeds
-from ..reading.geojson import Kind
-from ..sizing.sides import Sizing
-from . import files, touching
-from .touching import Change, Mark, MarkData
+
+def compile_allowance() -> CompileAllowance:
+    return CompileAllowance(
+        seconds=float(settings.LAYER_COMPILE_SECONDS),
+        memory_bytes=int(settings.LAYER_COMPILE_BYTES),
+        at_once=int(settings.LAYER_COMPILED_AT_ONCE),
+        uploads=conf.uploads_folder(),
+    )
+
+
+MAX_CHANGED_IN_PROCESS = 500
+"""Changed segments compared in a web process; more would hold up its other threads for a second."""
+
+MAX_GEOMETRY_BYTES = 20_000_000
+"""The size of about 200,000 short segments; larger geometries are never read in a web process."""
 
 _log = logging.getLogger("tarry.layers")
 
 
-def keep_speeds(slug: str, compiled: CompiledLayer) -> CompiledLayer:
-    """The layer with the speeds that it has already, when it comes without any. Stores nothing."""
+@dataclass(frozen=True, slots=True)
+class LayerChange:
+    """The tiles that look different, None for all; and the state of the layer for which they were found."""
+
+    touched: TouchedTiles | None
+    of: tuple[object, ...]
+
+    def touched_in(self, layer: Layer) -> TouchedTiles | None:
+        """Returns the same for the present layer: None, all tiles, if another change came in between."""
+        return self.touched if self.of == _layer_state(layer) else None
+
+
+FindDataChange: TypeAlias = Callable[[Layer, LayerData, LayerData], LayerChange]
+"""Finds the tiles that other data touch."""
+
+FindSpeedsChange: TypeAlias = Callable[[Layer, bytes, SegmentSpeeds | None, SegmentSpeeds], LayerChange]
+"""Finds the tiles that new speeds touch, by the layer's compiled geometry."""
+
+
+def find_speeds_change(
+    layer: Layer, geometry: bytes, before: SegmentSpeeds | None, after: SegmentSpeeds
+) -> LayerChange:
+    """Finds the tiles that new speeds touch, in this process."""
+    touched = changes.tiles_changed_by_speeds(geometry, before, after, _layer_look(layer))
+    return LayerChange(touched, _layer_state(layer))
+
+
+def find_data_change(layer: Layer, before: LayerData, after: LayerData) -> LayerChange:
+    """Finds the tiles that other data of the same kind touch, in this process."""
+    touched = changes.tiles_changed_by_data(cast(LayerKind, layer.kind), before, after, _layer_look(layer))
+    return LayerChange(touched, _layer_state(layer))
+
+
+def find_data_change_in_child(layer: Layer, before: LayerData, after: LayerData) -> LayerChange:
+    """Does the same in a child process, for a web process; all tiles if no child can be started."""
+    return _run_diff(layer, DataDiffJob(cast(LayerKind, layer.kind), before, after, _layer_look(layer)))
+
+
+def find_speeds_change_in_child(
+    layer: Layer, geometry: bytes, before: SegmentSpeeds | None, after: SegmentSpeeds
+) -> LayerChange:
+    """Finds the tiles that new speeds touch, for a web process: long work is done in a child process, as above."""
+    if (
+        before is not None
+        and len(geometry) < MAX_GEOMETRY_BYTES
+        and compiler.count_changed(before, after) <= MAX_CHANGED_IN_PROCESS
+    ):
+        return find_speeds_change(layer, geometry, before, after)
+    return _run_diff(layer, SpeedsDiffJob(geometry, before, after, _layer_look(layer)))
+
+
+def _run_diff(layer: Layer, job: DataDiffJob | SpeedsDiffJob) -> LayerChange:
+    try:
+        return LayerChange(compile_process.run_in_child(job, compile_allowance()), _layer_state(layer))
+    except LayerError as error:
+        _log.warning("marked all tiles of a layer", extra={"layer": layer.slug, "error": str(error)})
+        return LayerChange(None, _layer_state(layer))
+
+
+def _layer_look(layer: Layer) -> LayerLook:
+    return LayerLook(layer.style, layer.min_zoom, layer.max_zoom)
+
+
+def _layer_state(layer: Layer) -> tuple[object, ...]:
+    return layer.kind, layer.geometry_name, layer.speeds_name, layer.style, layer.min_zoom, layer.max_zoom
+
+
+def keep_stored_speeds(slug: str, compiled: CompiledLayer) -> CompiledLayer:
+    """Returns the layer with the speeds in service if it has none of its own. Stores nothing."""
     layer = Layer.objects.filter(slug=slug, kind=Layer.Kind.LINES, speeds_known__gt=0).first()
     if layer is None or compiled.kind != "lines" or compiled.speeds.report or compiled.speeds.known:
         return compiled
     try:
-        before = files.read(layer.geometry_name), files.read(layer.speeds_name)
-    except FileNotFoundError as error:  # replacing a layer whose files are lost is how it is mended
+        before = layer_files.read_file(layer.geometry_name), layer_files.read_file(layer.speeds_name)
+    except FileNotFoundError as error:  # a layer with lost files is mended by replacing it
         _log.warning("a layer's speeds are lost", extra={"layer": slug, "error": str(error)})
         return compiled
-    return compiling.keep_speeds(compiled, *before, layer.measured_at)
+    return compiler.keep_old_speeds(compiled, *before, layer.measured_at)
 
 
 def describe_speeds(compiled: CompiledSpeeds) -> str:
-    """One line about where the speeds of a layer come from; empty for those of its own GeoJSON."""
+    """Describes in one line the source of a layer's speeds; empty for those of its own GeoJSON."""
     report = compiled.report
     if report is None:
         return ""
     if compiled.kept:
         return f"{report.rows - report.unknown:,} of the {report.rows:,} speeds from before were kept."
-    return speeds.describe(report)
+    return speeds.describe_report(report)
 
 
 def check_fields(slug: str, fields: Mapping[str, Any]) -> None:
-    """Raises ValidationError for fields that the layer could not be stored with, whatever its data."""
-    _with_fields(Layer.objects.all(), slug, {**fields, "upstream": ""}).full_clean()
+    """Raises ValidationError for fields with which the layer could not be stored, even with good data."""
+    _layer_with_fields(Layer.objects.all(), slug, {**fields, "upstream": ""}).full_clean()
 
 
 def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> Layer:
     """Creates the layer or replaces its data and the named fields. Raises ValidationError for bad fields."""
-    described = _described(compiled, fields)
-    _with_fields(Layer.objects.all(), slug, described).full_clean()
-    change = change_of(slug, compiled, described)
-    written = files.write(slug, compiled)
-    with files.discarded_on_failure(written), transaction.atomic():
-        layer = _with_fields(Layer.objects.select_for_update(), slug, described)
-        return put_in_service(layer, {**written, **described}, None, change=change)
+    described = _described_fields(compiled, fields)
+    _layer_with_fields(Layer.objects.all(), slug, described).full_clean()
+    change = find_layer_change(slug, compiled, described)
+    written = layer_files.write_layer_files(slug, compiled)
+    with layer_files.discard_on_failure(written), transaction.atomic():
+        layer = _layer_with_fields(Layer.objects.select_for_update(), slug, described)
+        return publish_layer(layer, {**written, **described}, None, change=change)
 
 
-def change_of(
-    slug: str, compiled: CompiledLayer, fields: Mapping[str, Any], mark: MarkData = touching.by_data
-) -> Change | None:
-    """What the data change in a layer that stays the same besides; None for all of it."""
+def find_layer_change(
+    slug: str, compiled: CompiledLayer, fields: Mapping[str, Any], mark: FindDataChange = find_data_change
+) -> LayerChange | None:
+    """Finds the change that new data make in a layer whose fields stay the same; None for all of the layer."""
     layer = Layer.objects.filter(slug=slug).exclude(geometry_name="").first()
     if layer is None or any(getattr(layer, name) != value for name, value in fields.items() if name != "bounds"):
         return None
     try:
-        before = Data(files.read(layer.geometry_name), files.read(layer.speeds_name))
-        return mark(layer, before, Data(compiled.geometry, compiled.speeds.data))
-    except (
-        FileNotFoundError,
-        BadZipFile,
-        ValueError,
-        KeyError,
-    ) as error:  # replacing lost files is how they are mended
+        before = LayerData(layer_files.read_file(layer.geometry_name), layer_files.read_file(layer.speeds_name))
+        return mark(layer, before, LayerData(compiled.geometry, compiled.speeds.data))
+    except (FileNotFoundError, BadZipFile, ValueError, KeyError) as error:  # lost files are mended by replacing them
         _log.warning("a layer's files cannot be compared", extra={"layer": slug, "error": str(error)})
         return None
 
 
 def read_layer(layer: Layer) -> CompiledLayer:
-    """The layer's data as it is in service. Raises FileNotFoundError or StorageError."""
+    """Reads the layer's data in service. Raises FileNotFoundError or LayerStorageError."""
     return CompiledLayer(
-        kind=cast(Kind, layer.kind),
-        geometry=files.read(layer.geometry_name),
+        kind=cast(LayerKind, layer.kind),
+        geometry=layer_files.read_file(layer.geometry_name),
         bounds=Bounds.parse(layer.bounds),
         segments=layer.segments,
         positions=layer.positions,
-        speeds=CompiledSpeeds(files.read(layer.speeds_name), layer.speeds_known),
+        speeds=CompiledSpeeds(layer_files.read_file(layer.speeds_name), layer.speeds_known),
     )
 
 
-def size_blocks(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> CompiledLayer:
-    """The layer with the sides of its blocks, measured as it will be stored. Raises ValidationError for bad fields."""
-    layer = _with_fields(Layer.objects.all(), slug, _described(compiled, fields))
+def measure_metatiles(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -> CompiledLayer:
+    """Returns the layer with the sides of its metatiles, measured as it will be stored. Raises ValidationError."""
+    layer = _layer_with_fields(Layer.objects.all(), slug, _described_fields(compiled, fields))
     layer.full_clean()
-    sizing = Sizing(layer.style, layer.min_zoom, layer.max_zoom, conf.block_seconds())
+    sizing = MetatileSizing(layer.style, layer.min_zoom, layer.max_zoom, conf.metatile_seconds())
     return sizing.size(compiled, time.process_time)
 
 
-def _described(compiled: CompiledLayer, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _described_fields(compiled: CompiledLayer, fields: Mapping[str, Any]) -> dict[str, Any]:
     bounds = fields.get("bounds", compiled.bounds.rounded().as_list())
     return {**fields, "kind": compiled.kind, "upstream": "", "bounds": bounds}
 
 
-def _with_fields(layers: QuerySet[Layer], slug: str, fields: Mapping[str, Any]) -> Layer:
-    """The layer of that name, or a new one, with some fields set and nothing saved."""
+def _layer_with_fields(layers: QuerySet[Layer], slug: str, fields: Mapping[str, Any]) -> Layer:
+    """Returns the layer of that name, or a new one, with some fields set and nothing saved."""
     layer = layers.filter(slug=slug).first() or Layer(slug=slug)
     for name, value in fields.items():
         setattr(layer, name, value)
     return layer
 
 
-def put_in_service(
+def publish_layer(
     layer: Layer,
     written: Mapping[str, Any],
     changed: Collection[str] | None,
     *,
     over: str | None = None,
-    change: Change | None = None,
+    change: LayerChange | None = None,
 ) -> Layer:
-    """Saves a layer with files that were written for it; of the other fields only the changed, None: all.
+    """Saves a layer with the files written for it. Of other fields saves only the `changed` ones, None: all.
 
-    All tiles are stale then, or where it is known what the change touches, only those.
+    Makes all tiles stale or, if `change` knows the touched tiles, only these.
 
     Raises SpeedsError, saving nothing, when the speeds belong to a geometry that was replaced, and
-    SupersededError when the speeds in service are not those of the file `over` any more.
+    SupersededError when the speeds in service are no longer those of the file `over`.
     On any failure the written files are deleted.
     """
-    with files.discarded_on_failure(written), transaction.atomic():
+    with layer_files.discard_on_failure(written), transaction.atomic():
         current = Layer.objects.select_for_update().filter(pk=layer.pk).first() if layer.pk else None
         replaced = {current.geometry_name, current.speeds_name} if current else set()
-        if current and "geometry_name" not in written and "speeds_name" in written:
-            _check_same_geometry(layer, current)
+        has_only_speeds = "geometry_name" not in written and "speeds_name" in written
+        if current and has_only_speeds and current.geometry_digest != layer.geometry_digest:
+            raise SpeedsError("The layer was replaced while its speeds were read. Load them again.")
         if over is not None and (current is None or current.speeds_name != over):
-            raise SupersededError("Other speeds came in meanwhile.")
+            raise SupersededError("Other speeds arrived in the meantime.")
         touched = change.touched_in(current) if change and current else None
         for name, value in written.items():
             setattr(layer, name, value)
@@ -152,44 +237,42 @@ def put_in_service(
             layer.save(update_fields=None if changed is None else {*changed, *written})
         else:
             layer.save_touched(touched, current, written)
-        transaction.on_commit(partial(files.delete_unused, replaced), robust=True)
+        transaction.on_commit(partial(layer_files.delete_unused_files, replaced), robust=True)
         if current:  # of a new layer nothing is popular
-            transaction.on_commit(partial(refreshing.refresh_soon, layer.slug, layer.version), robust=True)
+            transaction.on_commit(partial(work.refresh_soon, layer.slug, layer.version), robust=True)
     return layer
 
 
-def _check_same_geometry(layer: Layer, current: Layer) -> None:
-    if current.geometry_digest != layer.geometry_digest:
-        raise SpeedsError("The layer was replaced while its speeds were read. Load them again.")
-
-
 def replace_speeds(layer: Layer, compiled: CompiledSpeeds, geometry: bytes) -> Layer:
-    """Puts speeds that were compiled for the layer's geometry into service; tiles that they touch become stale."""
-    change = change_by_speeds(layer, compiled, geometry)
-    return put_in_service(layer, files.write_speeds(layer.slug, compiled), (), change=change)
+    """Publishes speeds compiled for the layer's geometry; the tiles that they touch become stale."""
+    change = find_replacement_change(layer, compiled, geometry)
+    return publish_layer(layer, layer_files.write_speeds_file(layer.slug, compiled), (), change=change)
 
 
-def change_by_speeds(
-    layer: Layer, compiled: CompiledSpeeds, geometry: bytes, mark: Mark = touching.here
-) -> Change | None:
-    """What speeds in the place of those in service change; None for all of the layer."""
-    before = _speeds_before(layer)
+def find_replacement_change(
+    layer: Layer, compiled: CompiledSpeeds, geometry: bytes, mark: FindSpeedsChange = find_speeds_change
+) -> LayerChange | None:
+    """Finds the change made by speeds that replace those in service; None for all of the layer."""
+    before = read_speeds_in_service(layer)
     return mark(layer, geometry, before, speeds.read_speeds(compiled.data)) if before else None
 
 
-def _speeds_before(layer: Layer) -> speeds.Speeds | None:
-    """The speeds in service; None where there are none, or their file is lost: these take their place."""
+def read_speeds_in_service(layer: Layer, *, needed: bool = False) -> SegmentSpeeds | None:
+    """Reads the speeds in service, None if there are none. A lost file is an error only if they are needed."""
     try:
-        return speeds.read_speeds(files.read(layer.speeds_name)) if layer.speeds_name else None
+        return speeds.read_speeds(layer_files.read_file(layer.speeds_name)) if layer.speeds_name else None
     except FileNotFoundError:
+        if needed:
+            raise
         return None
 
 
-def store_speeds(slug: str, values: Mapping[str, tuple[float, float]]) -> speeds.Report:
-    """Replaces a layer's speeds by (speed, free flow) in km/h by segment id. Unknown ids are counted."""
+def store_speeds(slug: str, values: Mapping[str, tuple[float, float]]) -> SpeedsReport:
+    """Replaces a layer's speeds by (speed, free flow) in km/h by segment id. Counts unknown ids."""
     layer = find_layer(slug)
-    shapes = files.read(layer.geometry_name)
-    aligned, report = speeds.align(compiling.rows_of(values), geometry.read_ids(shapes))
+    shapes = layer_files.read_file(layer.geometry_name)
+    rows = [SpeedRow(identity, *pair) for identity, pair in values.items()]
+    aligned, report = speeds.align_speeds(rows, arrays.read_segment_ids(shapes))
     replace_speeds(layer, CompiledSpeeds(speeds.write_speeds(aligned), aligned.known, report), shapes)
     return report
 
@@ -201,11 +284,11 @@ def delete_layers(layers: Iterable[Layer]) -> None:
         for layer in gone:
             layer.delete()
         names = {name for layer in gone for name in (layer.geometry_name, layer.speeds_name)}
-        transaction.on_commit(partial(files.delete_unused, names))
+        transaction.on_commit(partial(layer_files.delete_unused_files, names))
 
 
 def find_layer(slug: str) -> Layer:
-    """The layer, switched off or not. Raises UnknownLayerError."""
+    """Finds the layer, switched off or not. Raises UnknownLayerError."""
     layer = Layer.objects.filter(slug=slug).first()
     if layer is None:
         raise UnknownLayerError(f"There is no layer “{slug}”.")
@@ -213,4 +296,28 @@ def find_layer(slug: str) -> Layer:
 
 
 def segment_ids(layer: Layer) -> list[str]:
-    return geometry.read_ids(files.read(layer.geometry_name))
+    return arrays.read_segment_ids(layer_files.read_file(layer.geometry_name))
+
+
+NO_DATA_FIELDS: Mapping[str, Any] = {
+    **{"geometry_name": "", "geometry_digest": "", "speeds_name": "", "metatiles": {}},
+    **{"segments": 0, "positions": 0, "speeds_known": 0, "measured_at": None},
+}
+"""The fields of a layer without data: storing them deletes the layer's former files."""
+
+
+def store_upstream_layer(slug: str, template: str, fields: Mapping[str, Any]) -> Layer:
+    """Creates an upstream layer, or turns a layer into one, with the named fields. Raises ValidationError.
+
+    The layer's former data go, with their files, style and bounds.
+    """
+    with transaction.atomic():
+        layer = Layer.objects.select_for_update().filter(slug=slug).first() or Layer(slug=slug)
+        if layer.kind != Layer.Kind.UPSTREAM:
+            layer.style, layer.bounds = {}, whole_world()
+        for name, value in {**fields, "kind": Layer.Kind.UPSTREAM, "upstream": template}.items():
+            setattr(layer, name, value)
+        if "most_fresh_seconds" not in fields:
+            layer.most_fresh_seconds = max(layer.most_fresh_seconds, layer.fresh_seconds)
+        layer.full_clean()
+        return publish_layer(layer, NO_DATA_FIELDS, None)

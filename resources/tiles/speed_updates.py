@@ -1,7 +1,7 @@
-"""Puts new speeds of some segments over those in service, so that no update loses another's rows.
+"""Applies new speeds of some segments to those in service, so that no update loses the rows of another.
 
-Reads, compiles and writes without holding a lock of the database; then one transaction sees whether the
-speeds are still those that were read, and saves, or all is done again. Whatever fails, nothing changes.
+Reads, compiles and writes without a lock of the database. Then one transaction checks that the speeds are still
+those that were read, and saves; else all is done again. On any failure nothing changes.
 """
 
 import logging
@@ -15,160 +15,147 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from resources.models import Layer
-
-from .. import conf
-from ..errors import NoSpeedsError, StorageError, SupersededError
-from ..reading import patching, speeds
-from ..reading.compiling import CompiledSpeeds
-from ..reading.patching import Form, Patch
-from ..reading.speeds import Report, Speeds
-from . import allowing, apart, files, storing, touching, uploads
-from .apart import PatchJob
-from .touching import Change, Mark
+from . import compile_process, conf, layer_files, publication
+from .compile_process import ReadPatchJob
+from .data import compiler, speeds
+from .data.compiler import CompiledSpeeds, SpeedsFormat, SpeedsPatch
+from .data.speeds import SegmentSpeeds, SpeedsReport
+from .errors import LayerStorageError, NoSpeedsError, SupersededError
+from .models import Layer
+from .publication import MAX_GEOMETRY_BYTES, FindSpeedsChange, LayerChange
 
 PATIENCE_SECONDS = 20
-"""So long an update gives way to others before it gives up."""
+"""Time for which an update gives way to others before it gives up."""
 
-PAUSE_SECONDS = 0.05
-SMALL_BYTES = 200_000
-"""Smaller files are read in this process. For a layer of 100,000 segments that takes up to 70 ms, and another
-process takes 200 to start."""
-MOST_GEOMETRY_BYTES = 20_000_000
-"""So large is the geometry of some 200,000 short segments; larger ones are never read in this process."""
+MAX_PAUSE_SECONDS = 0.05
+SMALL_UPLOAD_BYTES = 200_000
+"""Smaller files are read in this process. For a layer of 100,000 segments that takes up to 70 ms; a child
+process takes 200 ms to start."""
 
 _log = logging.getLogger("tarry.layers")
 
-_turns: dict[str, Lock] = {}
+_locks_by_slug: dict[str, Lock] = {}
 
-Read = Callable[[bytes], Patch]
+ReadPatch = Callable[[bytes], SpeedsPatch]
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
-    """What became of new speeds. `changed` counts segments whose speeds are others than before."""
+class SpeedsUpdate:
+    """The result of an update. `changed` counts the segments whose speeds differ from before."""
 
     layer: Layer
-    report: Report
+    report: SpeedsReport
     changed: int
 
 
-def update_speeds(slug: str, read: Read, *, replace: bool = False, mark: Mark = touching.here) -> Update:
-    """Puts the speeds that `read` makes of the compiled geometry over those in service, or in their place.
+def update_speeds(
+    slug: str, read: ReadPatch, *, replace: bool = False, mark: FindSpeedsChange = publication.find_speeds_change
+) -> SpeedsUpdate:
+    """Applies the speeds that `read` makes of the compiled geometry to those in service, or replaces them.
 
     Without a change nothing is stored, and the version stays. Raises UnknownLayerError, SpeedsError,
-    NoSpeedsError for a layer that has none, SupersededError when others were always faster, StorageError.
+    NoSpeedsError for a layer without speeds, SupersededError when other updates were always faster,
+    LayerStorageError.
     """
     until = time.monotonic() + PATIENCE_SECONDS
-    digest, patch, geometry, closely = None, None, b"", True
+    digest, patch, geometry = None, None, b""
     while True:
         layer = _find_lines(slug)
         try:
             if patch is None or digest != layer.geometry_digest:
-                digest, geometry = layer.geometry_digest, files.read(layer.geometry_name)
+                digest, geometry = layer.geometry_digest, layer_files.read_file(layer.geometry_name)
                 patch = read(geometry)
-            with _turn(slug, until) as at_once:
-                layer, closely = _find_same(layer), closely and at_once
-                return _put_over(layer, patch, partial(mark, layer, geometry, closely=closely), replace=replace)
-        except SupersededError as error:  # losing is normal when several send speeds
-            closely = False  # who takes longer loses again
+            with _layer_turn(slug, until):
+                layer = _find_unchanged(layer)
+                return _apply_patch(layer, patch, partial(mark, layer, geometry), replace=replace)
+        except SupersededError as error:  # losing is normal when several clients send speeds
             if time.monotonic() > until:
-                raise SupersededError("Others change the layer's speeds all the time. Send these again.") from error
+                raise SupersededError("Other requests keep changing the layer's speeds. Send these again.") from error
         except FileNotFoundError as error:
             _check_replaced(layer, error)
-        time.sleep(random.uniform(0, PAUSE_SECONDS))
+        time.sleep(random.uniform(0, MAX_PAUSE_SECONDS))
 
 
 @contextmanager
-def _turn(slug: str, until: float) -> Iterator[bool]:
-    """Lets the threads of this process change a layer one after the other: they would only supersede each other.
+def _layer_turn(slug: str, until: float) -> Iterator[None]:
+    """Lets the threads of this process change a layer one by one: they would only supersede each other.
 
-    Answers whether nobody was before. Who waits for too long goes on without, as other processes do.
+    After the timeout the thread proceeds without the lock.
     """
-    turn = _turns.setdefault(slug, Lock())
-    at_once = turn.acquire(blocking=False)
-    ours = at_once or turn.acquire(timeout=max(0.0, until - time.monotonic()))
+    turn = _locks_by_slug.setdefault(slug, Lock())
+    ours = turn.acquire(timeout=max(0.0, until - time.monotonic()))
     try:
-        yield at_once
+        yield
     finally:
         if ours:
             turn.release()
 
 
-def _find_same(layer: Layer) -> Layer:
-    """The layer as it is by now. Raises SupersededError where its geometry is another."""
+def _find_unchanged(layer: Layer) -> Layer:
+    """Returns the present layer. Raises SupersededError if its geometry was replaced."""
     now = _find_lines(layer.slug)
     if now.geometry_digest != layer.geometry_digest:
-        raise SupersededError("The layer was replaced meanwhile.")
+        raise SupersededError("The layer was replaced in the meantime.")
     return now
 
 
-def describe(update: Update) -> str:
-    """One line about what became of the rows."""
-    said = speeds.describe(update.report)
+def describe_update(update: SpeedsUpdate) -> str:
+    """Describes the result for the rows in one line."""
+    said = speeds.describe_report(update.report)
     if not update.changed:
         return f"{said} Nothing changed: the speeds are as they were."
     return f"{said} Changed segments: {update.changed:,}."
 
 
-def read_upload(path: Path, form: Form, geometry: bytes) -> Patch:
-    """The speeds of a file that somebody sent: read here when that is quick, else in a process of its own."""
-    limits = conf.limits()
-    if path.stat().st_size < SMALL_BYTES and len(geometry) < MOST_GEOMETRY_BYTES:
-        return patching.read_patch(geometry, path.read_bytes(), form, limits)
-    with uploads.folder(conf.uploads()) as folder:
-        compiled = folder / "geometry.npz"
-        compiled.write_bytes(geometry)
-        job = PatchJob(compiled, path, form, limits)
-        return apart.read_patch_apart(job, allowing.allowance())
+def read_upload(path: Path, form: SpeedsFormat, geometry: bytes) -> SpeedsPatch:
+    """Reads the speeds of an uploaded file: in this process if that is quick, else in a child process."""
+    limits = conf.layer_limits()
+    if path.stat().st_size < SMALL_UPLOAD_BYTES and len(geometry) < MAX_GEOMETRY_BYTES:
+        return compiler.read_patch(geometry, path.read_bytes(), form, limits)
+    job = ReadPatchJob(geometry, path, form, limits)
+    return compile_process.read_patch_in_child(job, publication.compile_allowance())
 
 
 def _find_lines(slug: str) -> Layer:
-    layer = storing.find_layer(slug)
+    layer = publication.find_layer(slug)
     if layer.kind != Layer.Kind.LINES:
         raise NoSpeedsError(f"“{slug}” is a layer of {layer.kind}; only lines have speeds.")
     return layer
 
 
-def _put_over(layer: Layer, patch: Patch, mark: Callable[[Speeds | None, Speeds], Change], *, replace: bool) -> Update:
-    before = _speeds(layer, needed=not replace)
+def _apply_patch(
+    layer: Layer,
+    patch: SpeedsPatch,
+    mark: Callable[[SegmentSpeeds | None, SegmentSpeeds], LayerChange],
+    *,
+    replace: bool,
+) -> SpeedsUpdate:
+    before = publication.read_speeds_in_service(layer, needed=not replace)
     after = patch.over(None if replace else before)
-    changed = patching.changed(before, after)
-    measured_at = _newest(None if replace else layer.measured_at, patch.report.measured_at)
+    changed = compiler.count_changed(before, after)
+    measured_at = _newest_moment(None if replace else layer.measured_at, patch.report.measured_at)
     if not changed:
         if measured_at != layer.measured_at:  # the same speeds, measured again: no tile looks different
             Layer.objects.filter(pk=layer.pk, speeds_name=layer.speeds_name).update(measured_at=measured_at)
             layer.measured_at = measured_at
-        return Update(layer, patch.report, 0)
+        return SpeedsUpdate(layer, patch.report, 0)
     change = mark(before, after) if before or not layer.speeds_name else None
     compiled = CompiledSpeeds(speeds.write_speeds(after), after.known)
     over = layer.speeds_name
-    written = {**files.write_speeds(layer.slug, compiled), "measured_at": measured_at}
-    return Update(storing.put_in_service(layer, written, (), over=over, change=change), patch.report, changed)
+    written = {**layer_files.write_speeds_file(layer.slug, compiled), "measured_at": measured_at}
+    return SpeedsUpdate(publication.publish_layer(layer, written, (), over=over, change=change), patch.report, changed)
 
 
-def _speeds(layer: Layer, *, needed: bool) -> Speeds | None:
-    """The speeds in service, None if there are none. A lost file is an error only if they are needed."""
-    if not layer.speeds_name:
-        return None
-    try:
-        return speeds.read_speeds(files.read(layer.speeds_name))
-    except FileNotFoundError:
-        if needed:
-            raise
-        return None
-
-
-def _newest(before: datetime | None, sent: datetime | None) -> datetime | None:
-    """The later of the two. A moment in the future, which some clock made, does not stay."""
-    until = conf.limits().measured_until
+def _newest_moment(before: datetime | None, sent: datetime | None) -> datetime | None:
+    """Returns the later of the two. Drops a moment in the future, made by a wrong clock."""
+    until = conf.layer_limits().measured_until
     assert until is not None
     return max((moment for moment in (before, sent) if moment and moment <= until), default=None)
 
 
 def _check_replaced(layer: Layer, error: FileNotFoundError) -> None:
-    """Raises StorageError unless the missing file was deleted because another took its place."""
+    """Raises LayerStorageError unless the missing file was deleted because another took its place."""
     now = _find_lines(layer.slug)
     if (now.geometry_name, now.speeds_name) == (layer.geometry_name, layer.speeds_name):
         _log.error("a layer's file is lost", extra={"layer": layer.slug, "error": str(error)})
-        raise StorageError("a file of the layer is lost; load its GeoJSON, or all of its speeds, again") from error
+        raise LayerStorageError("a file of the layer is lost; load its GeoJSON, or all of its speeds, again") from error

@@ -1,4 +1,4 @@
-"""Tokens for the API, as they are kept. Finds none and counts nothing."""
+"""The rows of API tokens. Finds none and counts nothing."""
 
 from datetime import datetime
 
@@ -6,11 +6,11 @@ from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import models
 
-from ..tiles import tile
+from ..tiles import tile_address
 
 
 class ApiToken(models.Model):
-    """Who may change layers, mirror files or manage feeds by the API. Keeps a digest of the token, not the token."""
+    """A token to change layers, mirror files or manage feeds by the API. The row has its digest, not its text."""
 
     name = models.CharField(max_length=100, unique=True, help_text="Who or what uses it.")
     prefix = models.CharField(max_length=20, editable=False, db_index=True, help_text="How the token begins.")
@@ -18,7 +18,12 @@ class ApiToken(models.Model):
     layers = models.CharField(
         max_length=2000,
         blank=True,
-        validators=[RegexValidator(rf"\A(?:{tile.SLUG})(?: +{tile.SLUG})*\Z", "Slugs with spaces between them.")],
+        validators=[
+            RegexValidator(
+                rf"\A(?:{tile_address.SLUG_PATTERN})(?: +{tile_address.SLUG_PATTERN})*\Z",
+                "Slugs with spaces between them.",
+            )
+        ],
         help_text="Slugs of the layers that it may change, with spaces between them. Empty: all layers.",
     )
     may_mirror = models.BooleanField(

@@ -1,1 +1,4 @@
-"""What people ask the front for: its log, read into counts and popularity."""
+"""Traffic: reads the front's log into counts of requests and into popularity.
+
+Public: `asked` (Asked), `counter` (read_traffic, requests_registry), `log_files` (rotation, for supervisord), `checks`.
+"""

@@ -1,4 +1,4 @@
--- A queued claim whose work was not handed over is taken back, and whoever joined it is told.
+-- Abandons a queued claim whose work was not handed over, and tells the clients that joined it.
 -- KEYS: claim claims   ARGV: work token channel   -> 1 | 0
 local held = redis.call('HMGET', KEYS[1], 'token', 'state', 'lane')
 if held[1] ~= ARGV[2] or held[2] ~= 'queued' then return 0 end

@@ -1,5 +1,5 @@
--- Work of a lane in which nothing has started for long moves one lane up, the oldest of it: a second
--- copy, with the same token. Not more than a few in that time: the lane above has work of its own.
+-- Moves the oldest work of a lane in which nothing has started for long one lane up: a second copy, with
+-- the same token. Only a few in that time: the lane above has work of its own.
 -- KEYS: retry:queued:<lane> retry:queued:<up> claims retry:started
 -- ARGV: lane up up_limit age_ms most   -> list of {work, token, spec}
 local queued, above, claims, started = unpack(KEYS)

@@ -1,5 +1,5 @@
--- Requests of one slice of a log: hits, decayed popularity and the position behind the slice, in one
--- step, or nothing of it when somebody else has moved the position.
+-- Counts the requests of one slice of a log: hits, decayed popularity and the position behind the slice,
+-- in one step. Counts nothing if another process has moved the position.
 -- KEYS: position hits groups decays
 -- ARGV: before after kept_seconds half_life most_keys most_groups hits wishes   (both as JSON)
 --   hits: list of {kind, group, answer, exists, period, number}   wishes: {kind: list of {key, weight}}
@@ -13,7 +13,7 @@ local now = time[1] + time[2] / 1000000
 if (redis.call('GET', position) or '') ~= ARGV[1] then return 0 end
 redis.call('SET', position, ARGV[2])
 
--- Groups come from addresses, which anybody can invent: only what exists makes a new one.
+-- Groups come from addresses, and clients can invent those: only existing content makes a new group.
 local function admitted(kind, group, exists)
   local name = kind .. ' ' .. group
   if redis.call('SISMEMBER', groups, name) == 1 then return name end
@@ -35,7 +35,7 @@ for _, hit in ipairs(cjson.decode(ARGV[7])) do
 end
 
 -- Scores are as of a landmark. It moves before they grow too large for a number, when the half-life
--- is another, and when the clock has been set back.
+-- has changed, and when the clock has been set back.
 local function landmark_of(kind, popular)
   local held = redis.call('HGET', decays, kind)
   local landmark, life = string.match(held or '', '^(%S+) (%S+)$')

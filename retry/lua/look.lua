@@ -1,5 +1,5 @@
--- What `state` knows of a piece of work, and, when asked to begin, the claim to it.
--- Every question about claimed work is noted in its claim (`asked`): somebody still wants it.
+-- Returns the state of a piece of work, and claims it in the modes begin and refresh.
+-- Every look at claimed work is noted in its claim (`asked`): the work is still wanted.
 -- KEYS: claim done failure token claims retry:queued:<lane>
 -- ARGV: work kind mode("look"|"begin"|"refresh") lane limit workers spec default_ms | faster lanes
 -- -> failed status detail wait_ms | done outcome wait_ms | claimed token wait_ms
@@ -32,15 +32,14 @@ end
 
 local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'expected', 'asked')
 if held[1] then
-  -- Once a second is enough. A server that takes no writes still says what it knows.
+  -- Once a second is enough. A server that takes no writes must still answer.
   if now - tonumber(held[5] or 0) >= 1000 then redis.pcall('HSET', claim, 'asked', whole(now)) end
   local wait = math.max(0, tonumber(held[4]) - now)
   local seems_lost = mode == 'begin' and held[3] == lane and now > tonumber(held[4]) + 1000
   if mode == 'look' or held[2] ~= 'queued' or not (seems_lost or is_slower(held[3])) then
     return {'claimed', held[1], whole(wait)}
   end
-  -- Wanted work that stands in a slower lane, or whose message seems lost: a second copy, with the
-  -- same token.
+  -- Wanted work in a slower lane, or work whose message seems lost: a second copy, with the same token.
   local ahead = redis.call('ZCARD', queued)
   if ahead >= limit then return {'claimed', held[1], whole(wait)} end
   wait = expected_wait(ahead)

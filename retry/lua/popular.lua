@@ -1,4 +1,4 @@
--- How often content was asked for, each request at its weight of now.
+-- Returns the number of a content's requests, each at its weight of now.
 -- KEYS: popular decays   ARGV: kind key   -> number as a string
 local score = redis.call('ZSCORE', KEYS[1], ARGV[2])
 local landmark, life = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^(%S+) (%S+)$')

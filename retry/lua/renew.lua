@@ -1,4 +1,4 @@
--- A running claim's lease is set anew.   KEYS: claim leases   ARGV: work token lease_ms   -> 1 | 0
+-- Renews the lease of a running claim.   KEYS: claim leases   ARGV: work token lease_ms   -> 1 | 0
 local held = redis.call('HMGET', KEYS[1], 'token', 'state')
 if held[1] ~= ARGV[2] or held[2] ~= 'running' then return 0 end
 local time = redis.call('TIME')

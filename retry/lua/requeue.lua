@@ -1,4 +1,4 @@
--- A work waits for its turn again.
+-- Queues one piece of work again.
 -- needs: requeueing
 -- ARGV: work token wait_ms default_ms nonce   -> 1 | 0
 return requeue_work(ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5])

@@ -1,6 +1,6 @@
--- Claims whose time has come. Lapsed leases first: the first time such work gets a new token and is
--- queued again, the second time in a row it is handed back as `lapsed`. Then queued work that has
--- waited for long: it is to be published again, unless its lane holds a message for every work.
+-- Returns the due claims. First lapsed leases: at the first lapse the work gets a new token and is queued
+-- again, at the second in a row it is returned as `lapsed`. Then queued work that has waited for long: it
+-- is to be published again, unless its lane holds a message for every piece of work.
 -- KEYS: claims leases token swept   ARGV: most   -> list of {what, work, token, lane, spec}
 local claims, leases, counter, swept = unpack(KEYS)
 local time = redis.call('TIME')
@@ -11,14 +11,14 @@ local function due(set) return redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LI
 local function held(work, ...) return redis.call('HMGET', 'retry:claim:' .. work, 'token', 'lane', 'spec', ...) end
 local function report(what, work, claim, token) found[#found + 1] = {what, work, token, claim[2], claim[3]} end
 
--- This server's clock was set back: what is to come later comes no later for that.
+-- After this server's clock was set back, due times move with it.
 local back = tonumber(redis.call('GET', 'retry:clock') or now) - now
 redis.call('SET', 'retry:clock', string.format('%.0f', now))
 for _, set in ipairs(back > 5000 and {claims, leases} or {}) do
   local all = redis.call('ZRANGE', set, 0, -1, 'WITHSCORES')
   for place = 1, #all, 2 do redis.call('ZADD', set, tonumber(all[place + 1]) - back, all[place]) end
 end
--- Nor does anything stand for longer: marks and locks, of whoever they are.
+-- So do the expiry times of all keys: marks and locks of every app.
 for _, key in ipairs(back > 5000 and redis.call('KEYS', '*') or {}) do
   local left = redis.call('PTTL', key)
   if left > back then redis.call('PEXPIRE', key, left - back) end
@@ -55,7 +55,7 @@ for _, work in ipairs(due(claims)) do
     end
   end
 end
--- Since when passes have followed one another.
+-- The start of the unbroken series of passes.
 local since = math.min(now, tonumber(redis.call('GET', swept) or now))
 redis.call('SET', swept, string.format('%.0f', since), 'EX', 10)
 return found

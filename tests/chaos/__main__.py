@@ -1,4 +1,4 @@
-"""`python -m tests.chaos [--seconds N] [--only WORD…]`: the whole site under fire, and what came of it, as Markdown."""
+"""`python -m tests.chaos [--seconds N] [--only WORD…]`: the whole site under fire, and the results, as Markdown."""
 
 import argparse
 import sys
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.chaos import faults, floods, invariants, means, schedule, starving, steady, warming
-from tests.chaos.schedule import Suffered
-from tests.chaos.table import bad_ends, table
-from tests.chaos.world import HOSTS, NAMED, SETTINGS, running
-from tests.flows.stack import Stack
+from ..support.stack import Stack
+from . import faults, floods, invariants, means, prewarm_run, resource_faults, schedule, steady
+from .schedule import Suffered
+from .table import bad_ends, table
+from .world import HOSTS, NAMED, SETTINGS, running
 
 COLDS = 700
 """Files of each origin, each of which is asked for once: ten minutes of them, and a flood."""
@@ -21,7 +21,7 @@ SECONDS = 600
 ENDING_SECONDS = 10
 """For what is ended without being asked, when the time is up."""
 JUDGING_SECONDS = invariants.SETTLED_SECONDS + 20
-AFTERWARDS_SECONDS = steady.LEAVING_SECONDS + warming.STOPPED_SECONDS + JUDGING_SECONDS + ENDING_SECONDS
+AFTERWARDS_SECONDS = steady.LEAVING_SECONDS + prewarm_run.STOPPED_SECONDS + JUDGING_SECONDS + ENDING_SECONDS
 
 
 def main() -> int:
@@ -42,19 +42,23 @@ def main() -> int:
 
 
 def everything() -> list[faults.Fault]:
-    """The whole schedule, what cannot be made on this machine included."""
+    """The whole schedule, with the faults that cannot be made on this machine."""
     apart = means.can_mount()
-    gone = [*starving.of_stores(apart), *starving.of_others(apart), *starving.of_the_clock(means.can_compile())]
+    gone = [
+        *resource_faults.of_stores(apart),
+        *resource_faults.of_others(apart),
+        *resource_faults.of_the_clock(means.can_compile()),
+    ]
     return [*faults.kills(), *gone, *floods.floods(), *faults.pauses()]
 
 
 def out_of_time(suffered: Sequence[Suffered]) -> list[str]:
-    """The faults for which no time was left."""
+    """The faults without time left for them."""
     return [one.fault.name for one in suffered if one.skipped == schedule.NO_TIME]
 
 
 def _suffer(chosen: Sequence[faults.Fault], until: float, began: float) -> tuple[list[Suffered], list[str]]:
-    """What a site of its own suffered until then, and what was violated. Says both."""
+    """The faults of a site of its own until then, and the violations. Prints both."""
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="tarry-chaos-")))
         stack = Stack(**SETTINGS)

@@ -35,7 +35,7 @@ class Certificates:
 
     @property
     def trusted(self) -> Path:
-        """To be named in SSL_CERT_FILE."""
+        """The file to be named in SSL_CERT_FILE."""
         return self.folder / "trusted.pem"
 
     def serve(self, name: str) -> None:

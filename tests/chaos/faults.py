@@ -1,4 +1,4 @@
-"""The schedule: faults one after the other, each with its begin and its end. What is broken is broken from outside."""
+"""The faults, one after the other, each with its begin and its end. All of them are made from outside the site."""
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -9,10 +9,9 @@ from typing import TypeAlias
 
 import psutil
 
-from tests.chaos.world import World
-from tests.flows.families import family, wait_until_ended
-from tests.flows.parts import PROCESSES
-from tests.flows.stack import Stack, eventually
+from ..support.processes import PROCESSES, family, wait_until_ended
+from ..support.stack import Stack, eventually
+from .world import World
 
 PAUSE_SECONDS = 5
 BACK_SECONDS = 10
@@ -27,9 +26,9 @@ Members: TypeAlias = Callable[[Stack], list[psutil.Process]]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that goes wrong for so long. `holding` begins it, and ends it on leaving.
+    """A fault of so many seconds. `holding` begins it, and ends it on leaving.
 
-    `breaks_connections` when clients may lose their connections by it, which nothing can spare them.
+    `breaks_connections` when clients may lose their connections by it, and no retry can spare them.
     `ages_tickets` when the tickets of clients that are being redirected are too old by it, or not issued yet.
     `lacks` says what a machine lacks to make it, if it lacks anything.
     """
@@ -72,12 +71,12 @@ def process(name: str, stack: Stack) -> list[psutil.Process]:
 
 
 def children(name: str, title: str, stack: Stack) -> list[psutil.Process]:
-    """Those below that process whose command line has the title in it."""
+    """The processes below that one that have the title in their command line."""
     return [child for child in family(stack.pid(name))[1:] if title in _command_line(child)]
 
 
 def told(seen: Sequence[str]) -> str:
-    """What was seen of a fault while it held. Raises AssertionError when that is nothing."""
+    """The visible effect of a fault while it held. Raises AssertionError if there is none."""
     assert seen, "nothing was seen of it"
     return ", ".join(seen)
 
@@ -123,7 +122,7 @@ def paused(name: str, world: World) -> Iterator[Seen]:
 
 
 def _at_a_stand(members: Sequence[psutil.Process]) -> list[str]:
-    """Which of them are stopped; nothing when one still runs."""
+    """The stopped ones of them; none while one still runs."""
     states = {member.pid: _state(member) for member in members}
     stopped = [str(pid) for pid, state in states.items() if state == psutil.STATUS_STOPPED]
     ended = [pid for pid, state in states.items() if state in ("", psutil.STATUS_ZOMBIE)]

@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from threading import Event, Thread
 
-from tests.chaos.faults import Fault, Seen
-from tests.chaos.world import World
-from tests.flows.crowd import Crowd
+from ..support.crowd import Crowd
+from .faults import Fault, Seen
+from .world import World
 
 MANY, LEAST_TIMES = 10, 8
 """What is asked for, and what has to come of it: clients that cannot keep up show nothing."""

@@ -1,4 +1,4 @@
-"""What has to hold afterwards, judged from outside: by the answers, by what the origins saw, by what is left."""
+"""The invariants afterwards, judged from outside: by the answers, by the origins' log, by leftovers."""
 
 import json
 import time
@@ -8,25 +8,25 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from tests.chaos import lateness, leftovers
-from tests.chaos.origins import ENTRIES, file_at
-from tests.chaos.promises import editions
-from tests.chaos.schedule import Suffered
-from tests.chaos.steady import End, Record
-from tests.chaos.world import FEEDS, World, served
-from tests.flows.stack import Stack
+from ..support.stack import Stack
+from . import lateness, leftovers
+from .origins import ENTRIES, file_at
+from .promises import editions
+from .schedule import Suffered
+from .steady import End, Record
+from .world import FEEDS, World, served
 
 LEAVING_SECONDS = 5
 """In that time it is known that nobody waits any more. Who waited would have been sent on later than so."""
 SETTLED_SECONDS = 90
 FORGETTING, FORGOTTEN_SECONDS = "FLUSHALL of state", 150
-"""Files that were handed over are looked at again after two minutes (`gathering.feeding.IN_HAND_SECONDS`)."""
+"""Files that were handed over are looked at again after two minutes (`mirror.ingest.feeder.IN_HAND_SECONDS`)."""
 MOST_SHOWN = 5
 KEPT = """
 import json
 from feeds.models import Feed
-from feeds.subscriptions import Subscription
-from resources.mirroring.knowing.models import Batch, BatchItem, Resource
+from feeds.models import Subscription
+from resources.mirror.models import Batch, BatchItem, Resource
 print(json.dumps({
     "rows": dict(Resource.objects.values_list("url", "blob_digest")),
     "open": Batch.objects.filter(finished_at=None).count(),
@@ -39,7 +39,7 @@ print(json.dumps({
 
 
 def violations(world: World, suffered: Sequence[Suffered]) -> list[str]:
-    """All that does not hold, in words. The client has left by then; what is under way has some time to end."""
+    """All violations, in words. The client has left by then; work under way has some time to end."""
     deadline = settled_by(time.monotonic(), suffered)
     return [
         *of_waiting(world.stack),
@@ -55,13 +55,13 @@ def violations(world: World, suffered: Sequence[Suffered]) -> list[str]:
 
 
 def settled_by(now: float, suffered: Sequence[Suffered]) -> float:
-    """When all that is under way now has to have come to its end, also what `state` has forgotten."""
+    """The time when all work under way must have ended, also work that `state` has forgotten."""
     forgotten = [one.ended for one in suffered if one.fault.name == FORGETTING and not one.skipped]
     return max([now + SETTLED_SECONDS, *(at + FORGOTTEN_SECONDS for at in forgotten)])
 
 
 def of_waiting(stack: Stack) -> Iterator[str]:
-    """Every client has left: nobody waits."""
+    """Every client has left: none waits."""
     deadline = time.monotonic() + LEAVING_SECONDS
     yield from _unless(deadline, "nobody waits", lambda: _somebody(stack.metric("tarry_waiting_clients")))
 
@@ -71,7 +71,7 @@ def _somebody(number: float) -> list[str]:
 
 
 def of_answers(records: Sequence[Record], suffered: Sequence[Suffered]) -> Iterator[str]:
-    """Of every visit: right bytes, an honest refusal, or a connection that a killed front broke. And in time."""
+    """Every visit ends in time: right bytes, an honest refusal, or a connection that a killed front broke."""
     excused = [one for one in suffered if one.fault.breaks_connections and not one.skipped]
     aged = [one for one in suffered if one.fault.ages_tickets and not one.skipped]
     for end in (End.WRONG, End.DISHONEST, End.HUNG):
@@ -106,14 +106,14 @@ def of_recoveries(suffered: Sequence[Suffered]) -> Iterator[str]:
 
 
 def of_effects(suffered: Sequence[Suffered]) -> Iterator[str]:
-    """Each fault has to have done what it is there for: else its row shows nothing."""
+    """Each fault must have had its effect: else its row shows nothing."""
     for one in suffered:
         if one.missing:
             yield f"without effect: {one.fault.name}: {one.missing}"
 
 
 def of_promises(world: World, deadline: float) -> Iterator[str]:
-    """Every URL that was accepted is stored, every feed shows what the last ping told of, every feed is registered."""
+    """Every accepted URL is stored, every feed shows the news of its last ping, every feed is registered."""
     yield from _unless(deadline, "all feeds show what they were pinged for", lambda: _behind(world))
     yield from _unless(deadline, "all lists are finished, all that was accepted is stored", lambda: _lost(world))
     yield from _unless(deadline, "all subscriptions are in force", lambda: _unsubscribed(world))
@@ -167,7 +167,7 @@ def of_leftovers(stack: Stack, deadline: float) -> Iterator[str]:
 
 
 def _unless(deadline: float, what: str, found: Callable[[], list[str]]) -> Iterator[str]:
-    """Waits until nothing is found; says what still is when that takes too long."""
+    """Waits until nothing is found; returns the rest when that takes too long."""
     began = time.monotonic()
     while (left := found()) and time.monotonic() < deadline:
         time.sleep(0.5)

@@ -1,12 +1,13 @@
-"""When an answer is due, and what a ping told of. Later than that is too late. Asks nobody."""
+"""The deadlines of answers and of pinged news. Later than that is too late. Asks nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from project.fronting import MAIN_TIMEOUT_SECONDS
-from tests.chaos.promises import Ping, Promises
-from tests.chaos.schedule import Suffered
-from tests.chaos.steady import Leg
-from tests.chaos.world import SETTINGS
+from project.nginx_config import MAIN_TIMEOUT_SECONDS
+
+from .promises import Ping, Promises
+from .schedule import Suffered
+from .steady import Leg
+from .world import SETTINGS
 
 SLACK_SECONDS = 5
 """What a busy machine adds to what nginx and the waiting instance promise."""
@@ -19,13 +20,13 @@ FRONTS, WAITS = frozenset({"SIGSTOP nginx", "SIGSTOP main"}), frozenset({"SIGSTO
 SHOWN_SECONDS = 75
 """In that time a feed is fetched and shown after a ping, and as much later as faults have lasted meanwhile.
 
-One that was handed over is looked at again after a minute (`feeds.gathering.due.IN_HAND`): its claim may be lost with
+One that was handed over is looked at again after a minute (`feeds.scan.due.IN_HAND`): its claim may be lost with
 Redis' data, or its result with a full disk. The rest is for a scan, a process that starts, a page, a busy machine.
 """
 
 
 def bound(leg: Leg, suffered: Sequence[Suffered]) -> float:
-    """So many seconds it may take. While who answers is made to stand still, its time stands still, too."""
+    """Its limit in seconds. While the answering process stands still, its time stands still, too."""
     is_waiting = leg.path == WAITING
     standing = [one for one in suffered if one.fault.name in (WAITS if is_waiting else FRONTS)]
     of_main = API_SECONDS if leg.path.startswith(API) else MAIN_TIMEOUT_SECONDS
@@ -38,9 +39,9 @@ def _overlap(leg: Leg, suffered: Suffered) -> float:
 
 
 def of_pings(promises: Promises, asked: Mapping[str, Sequence[float]], suffered: Sequence[Suffered]) -> Iterator[str]:
-    """Each ping after which its feed was not fetched anew in time, or not shown. Several may share a fetch.
+    """Each ping whose feed was not fetched anew in time, or not shown. Several may share a fetch.
 
-    `asked` is when each feed was asked for, by its path. What is yet to come counts as missing.
+    `asked` are the times of requests for each feed, by its path. News still to come counts as missing.
     """
     for ping in promises.pings:
         due = ping.sent + SHOWN_SECONDS + _lasted(suffered, ping.sent, ping.sent + SHOWN_SECONDS)

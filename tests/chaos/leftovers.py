@@ -1,4 +1,4 @@
-"""What work that is under way keeps in Redis and on the disk. When all of it is over there is none left."""
+"""Leftovers of running work in Redis and on the disk. After the work has ended there must be none."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def marks(state: "redis.Redis") -> list[str]:
 
 
 def counts(state: "redis.Redis") -> list[str]:
-    """What the frontier counts as queued, and as in flight at each domain, where that is not 0."""
+    """The frontier's counts of queued jobs, and of jobs in flight at each domain, where they are not 0."""
     found = {QUEUED: _number(state.get(QUEUED))}
     for key in state.scan_iter(DOMAINS):
         found |= {f"{key.decode()} {name}": _number(state.hget(key, name)) for name in IN_FLIGHT}
@@ -35,7 +35,7 @@ def counts(state: "redis.Redis") -> list[str]:
 
 
 def temporary_files(data: Path, runtime: Path) -> list[str]:
-    """Those of the site, and those of its nginx."""
+    """The temporary files of the site, and those of its nginx."""
     of_site = [path for name in TEMPORARY for path in data.rglob(name)]
     of_nginx = [path for name in BODIES for path in (runtime / "nginx" / name).rglob("*") if not path.is_dir()]
     return [str(path) for path in (*of_site, *of_nginx)]

@@ -1,4 +1,4 @@
-"""What this machine lets us break: a small disk, names, the clock. Whatever it does not has its reason."""
+"""The means of this machine to break parts: a small disk, names, the clock. Each missing one has its reason."""
 
 import mmap
 import os
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.chaos.names import Names
+from .names import Names
 
 APART = "TARRY_CHAOS_APART"
 """Set in the process that has mounts of its own."""
@@ -47,14 +47,14 @@ class Means:
 
 
 def move_apart(arguments: Sequence[str]) -> None:
-    """Becomes a process with mounts of its own, if it can: they end with it, whatever happens."""
+    """Becomes a process with mounts of its own, if it can: they end with it, in any case."""
     if APART not in os.environ and _may_mount():
         command = [*UNSHARED, sys.executable, "-m", "tests.chaos", *arguments]
         os.execvpe(command[0], command, {**os.environ, APART: "1"})
 
 
 def _may_mount() -> bool:
-    """Whether a process with mounts of its own gets a file system there: in a container, root may often not."""
+    """Tells whether a process with mounts of its own gets a file system there: in a container, root may often not."""
     if os.getuid() != 0 or not shutil.which(UNSHARED[0]):
         return False
     trial = [*UNSHARED, "mount", "-t", "tmpfs", "none", tempfile.gettempdir()]
@@ -71,7 +71,7 @@ def can_compile() -> bool:
 
 @contextmanager
 def running(data: Path, folder: Path, host: str, address: str) -> Iterator[Means]:
-    """All that there can be, for a site with its data there."""
+    """All means of this machine, for a site with its data there."""
     with _small_disk(data) as disk, _own_names(folder, host, address) as names, _own_clock(folder) as clock:
         yield Means(disk, names, clock)
 

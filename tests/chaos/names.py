@@ -35,7 +35,7 @@ class Names:
 
     @property
     def configuration(self) -> str:
-        """What has a system ask it, as resolv.conf."""
+        """The configuration that makes a system ask it, as resolv.conf."""
         return f"nameserver {ADDRESS}\noptions timeout:1 attempts:2\n"
 
     def _serve(self) -> None:
@@ -49,7 +49,7 @@ class Names:
 
 
 def answer(question: bytes, host: str, address: str) -> bytes:
-    """To a message with one question. Additional records of it are left out."""
+    """The answer to a message with one question. Additional records of it are left out."""
     name, end = _name(question)
     asked_type = struct.unpack(">H", question[end : end + 2])[0]
     is_ours = name == host or name.endswith(f".{host}")
@@ -69,5 +69,5 @@ def _name(question: bytes) -> tuple[str, int]:
 
 
 def _record(address: str) -> bytes:
-    """An answer that nobody may keep, for the name of the question."""
+    """An uncacheable answer, for the name of the question."""
     return b"\xc0\x0c" + struct.pack(">HHIH", TYPE_A, 1, 0, 4) + socket.inet_aton(address)

@@ -1,4 +1,4 @@
-"""The servers that the site fetches from: what they have is known from its address, and they can be away."""
+"""The servers that the site fetches from: their contents follow from the addresses, and they can be switched off."""
 
 import hashlib
 import io
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from PIL import Image
 
-from tests.flows.running_server import Handler, serving
+from ..support.server import Handler, serving
 
 FILE_BYTES, HEAVY_BYTES, LARGE_BYTES = 3000, 500_000, 8_000_000
 HEAVY_PIECES, HEAVY_SECONDS = 10, 0.5
@@ -22,7 +22,7 @@ ENTRIES = ("one", "two")
 
 
 def file_at(path: str) -> bytes:
-    """What is at `/files/…`: another content at each path. Fetchers take in heavy ones on the disk."""
+    """The content at `/files/…`: another one at each path. Fetchers take in heavy ones on the disk."""
     digest = hashlib.sha256(path.encode()).hexdigest().encode()
     size = HEAVY_BYTES if path.startswith(HEAVY) else FILE_BYTES
     return (digest * (size // len(digest) + 1))[:size]
@@ -30,7 +30,7 @@ def file_at(path: str) -> bytes:
 
 @lru_cache(4096)
 def tile_at(path: str) -> bytes:
-    """What is at `/tiles/<z>/<x>/<y>.png`: of one colour, another at each path."""
+    """The tile at `/tiles/<z>/<x>/<y>.png`: of one colour, another at each path."""
     red, green, blue = hashlib.sha256(path.encode()).digest()[:3]
     file = io.BytesIO()
     Image.new("RGB", (256, 256), (red, green, blue)).save(file, "png")
@@ -39,7 +39,7 @@ def tile_at(path: str) -> bytes:
 
 @dataclass(slots=True)
 class Origin:
-    """A server at an address of its own. `more` is what its feeds say besides."""
+    """A server at an address of its own. `more` are further parts of its feeds."""
 
     host: str
     tls: ssl.SSLContext | None = None
@@ -63,7 +63,7 @@ class Origin:
         self.url = self._open.enter_context(serving(_handler(self), (self.host, port), self.tls))
 
     def go(self) -> None:
-        """Connections are refused; who is connected is answered nothing more."""
+        """Connections are refused; connected clients are answered nothing more."""
         self.is_away = True
         self._open.close()
 

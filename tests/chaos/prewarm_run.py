@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
-from tests.flows.stack import ROOT, Stack, eventually
+from ..support.stack import ROOT, Stack, eventually
 
 LAYER = ("prewarm", "--layer", "line")
 TILES_A_SECOND = 8
 AGAIN_SECONDS = 20
-# No zoom that the client asks for: what is cold to it stays so.
+# No zoom that the client asks for: its cold tiles stay so.
 MEANWHILE = (*LAYER, "--zoom", "0-13", "--rate", str(TILES_A_SECOND), "--every", str(AGAIN_SECONDS))
 AFTERWARDS = (*LAYER, "--zoom", "14", "--bbox=60,0,60.2,0.2")
 """A place where nobody was before."""
@@ -25,7 +25,7 @@ _PREPARED = re.compile(r"([\d,]+) pieces prepared")
 
 
 class Prewarming:
-    """The run, begun before anybody asks. It ends with the process that started it, and finds no end by itself."""
+    """The run, begun before the first request. It ends with the process that started it, and finds no end by itself."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
@@ -52,7 +52,7 @@ class Prewarming:
         self.leave()
 
     def leave(self) -> None:
-        """Stops it. What it has in hand is waited for, for a while."""
+        """Stops it. Waits for its pieces in hand, for a while."""
         if self._process is None:
             return
         process, self._process = self._process, None
@@ -65,7 +65,7 @@ class Prewarming:
             self._said = process.communicate()[0]
 
     def violations(self) -> Iterator[str]:
-        """What it has to answer for, once it was left; and whether pre-warming still works."""
+        """Its violations, once it was left; and whether pre-warming still works."""
         yield from of_output(self._said, ended_itself=self._ended_itself)
         try:
             said = self._stack.manage(*AFTERWARDS)
@@ -76,7 +76,7 @@ class Prewarming:
 
 
 def of_output(said: str, *, ended_itself: bool = False) -> Iterator[str]:
-    """Of all that a run has said until its end."""
+    """Yields the violations in the whole output of a run."""
     if ended_itself:
         yield f"pre-warming ended by itself: {said[-SHOWN:]}"
     elif not sum(int(number.replace(",", "")) for number in _PREPARED.findall(said)):

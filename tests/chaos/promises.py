@@ -1,18 +1,18 @@
-"""What the site has promised by its answers: lists of URLs that it has accepted, pings that it has taken."""
+"""The promises of the site's answers: lists of URLs that it has accepted, pings that it has taken."""
 
 import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tests.chaos.origins import Origin
+from .origins import Origin
 
 
 @dataclass(frozen=True, slots=True)
 class Ping:
     """A ping that was taken: this feed has that edition. It was sent then (seconds of the monotonic clock).
 
-    The answer may have come much later: who fetches the feed meanwhile has that edition already.
+    The answer may have come much later: a fetch meanwhile has that edition already.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Promises:
         return True
 
     def hear_feeds(self, body: bytes, origin: Origin, entries: int) -> bool:
-        """A page: whether it has as many entries, each of them of an edition that its feed has had by now."""
+        """Tells whether a page has as many entries, each of them of an edition that its feed has had by now."""
         found = editions(item["title"] for item in json.loads(body)["items"])
         self.see(found)
         return len(found) == entries and all(0 <= edition <= origin.editions.get(path, 0) for path, edition in found)
@@ -54,12 +54,12 @@ class Promises:
             self.shown.setdefault(one, time.monotonic())
 
     def first_shown(self, ping: Ping) -> float | None:
-        """When what it told of was first seen, or something later of that feed."""
+        """The time when its news was first seen, or something later of that feed."""
         seen = [at for (path, edition), at in self.shown.items() if path == ping.path and edition >= ping.edition]
         return min(seen, default=None)
 
 
 def editions(titles: Iterable[str]) -> list[tuple[str, int]]:
-    """Of each entry, by its title, the path of its feed and the edition that it is of."""
+    """The path of the feed and the edition of each entry, by its title."""
     words = [title.split(" ") for title in titles]
     return [(path, int(edition)) for path, _, edition in words]

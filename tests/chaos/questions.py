@@ -1,4 +1,4 @@
-"""What the steady client asks: each kind of content cached and cold, and what changes something."""
+"""The questions of the steady client: each kind of content cached and cold, and changes."""
 
 import json
 import time
@@ -8,10 +8,10 @@ from functools import partial
 
 import requests
 
-from tests.chaos.origins import ENTRIES, Origin, file_at, tile_at
-from tests.chaos.promises import Promises
-from tests.chaos.steady import Kind, Question
-from tests.flows.slow.wishes import Wish
+from ..flows.slow.wishes import Wish
+from .origins import ENTRIES, Origin, file_at, tile_at
+from .promises import Promises
+from .steady import Kind, Question
 
 CACHED = 20
 """How many addresses of each kind are asked for again and again."""
@@ -35,7 +35,7 @@ class Questions:
     callbacks: Mapping[str, str]
 
     def kinds(self, files: Mapping[str, Sequence[str]]) -> list[Kind]:
-        """`files` are the URLs of files by their origin, of which each is asked for once, and a few again and again."""
+        """`files` are the URLs of files by their origin: each is requested once, and a few again and again."""
         return [*self._cached(files["well"][:CACHED]), *self._cold(files), *self._changing()]
 
     def _cached(self, files: Sequence[str]) -> Iterator[Kind]:
@@ -58,7 +58,7 @@ class Questions:
         yield Kind("list of URLs", 0.5, self._list)
 
     def _line_tile(self) -> bytes:
-        """A tile of the line that nobody else asks for."""
+        """A tile of the line that no other client asks for."""
         answer = requests.get(self.base_url + line_tile(-1), timeout=PATIENCE_SECONDS)
         answer.raise_for_status()
         return answer.content

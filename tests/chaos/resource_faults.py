@@ -1,4 +1,4 @@
-"""Faults of what the site rests on: its stores, its disk, its clock, other servers and their names."""
+"""Faults of the site's supports: its stores, its disk, its clock, other servers and their names."""
 
 import socket
 import sqlite3
@@ -12,11 +12,11 @@ from pathlib import Path
 
 import requests
 
-from tests.chaos import means
-from tests.chaos.certificates import Certificates
-from tests.chaos.faults import Fault, Seen, paused, told
-from tests.chaos.origins import Origin
-from tests.chaos.world import World
+from . import means
+from .certificates import Certificates
+from .faults import Fault, Seen, paused, told
+from .origins import Origin
+from .world import World
 
 HOUR = 3600
 MINUTE = 60
@@ -65,7 +65,7 @@ def _emptied(server: str, world: World) -> Iterator[Seen]:
 
 @contextmanager
 def _queues_lost(world: World) -> Iterator[Seen]:
-    """What is asked for while nobody takes it from the queues is lost with them."""
+    """Requests made while no worker takes them from the queues are lost with them."""
     state, seen = world.stack.state, list[str]()
     with paused("paint-now", world), paused("work", world):
         yield partial(told, seen)
@@ -153,7 +153,7 @@ def _expired(world: World) -> Iterator[Seen]:
 
 
 def _objections(certificates: Certificates, origin: Origin) -> list[str]:
-    """What is wrong with the certificate that a client is shown."""
+    """The fault of the certificate that a client is shown."""
     context = ssl.create_default_context(cafile=certificates.trusted)
     try:
         with context.wrap_socket(_connected(origin), server_hostname=origin.host):
@@ -189,7 +189,7 @@ def _stepped(seconds: int, world: World) -> Iterator[Seen]:
 
 
 def _on_the_clock(world: World, seconds: int) -> list[str]:
-    """How far the site is ahead by its own account, if that is about as far as it should be."""
+    """The seconds that the site is ahead by its own account, if they are about as many as they should be."""
     with suppress(requests.RequestException):
         answer = requests.get(f"{world.stack.base_url}/healthz", timeout=LOOKING_SECONDS)
         ahead = parsedate_to_datetime(answer.headers["Date"]).timestamp() - time.time()

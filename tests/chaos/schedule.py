@@ -1,4 +1,4 @@
-"""Runs faults one after the other, with a recovery after each, and tells when what was."""
+"""Runs faults one after the other, with a recovery after each, and keeps their times."""
 
 import signal
 import time
@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.chaos.faults import BACK_SECONDS, Fault, Seen
-from tests.chaos.steady import Record
-from tests.chaos.world import World
+from .faults import BACK_SECONDS, Fault, Seen
+from .steady import Record
+from .world import World
 
 QUIET_SECONDS = 2
 """For so long nothing may go wrong before the site counts as well."""
@@ -25,9 +25,9 @@ class OutOfTime(Exception):
 class Suffered:
     """A fault that was made, in seconds of the monotonic clock: it held from `began` to `ended`.
 
-    `recovered` is when the last visit ended that was answered badly, `ended` if none was, None when it was too late;
-    `over` when the next fault could begin. A fault that was not made has `skipped`, the reason. `effect` is what it was
-    seen to do; one that was made and did nothing has `missing`, what was not seen.
+    `recovered` is the end of the last visit with a bad answer, `ended` if there was none, None when it was too late;
+    `over` the earliest begin of the next fault. A fault that was not made has `skipped`, the reason. `effect` is the
+    visible effect; one that was made without effect has `missing`, the effect that it lacked.
     """
 
     fault: Fault
@@ -101,7 +101,7 @@ def _recovery(world: World, ended: float) -> float | None:
 
 
 def _is_well(world: World, since: float) -> bool:
-    """Whether all that was asked before has ended, each kind was asked and answered since, and the site is healthy."""
+    """Tells whether all earlier questions have ended, each kind was answered since, and the site is healthy."""
     answered = {record.kind for record in world.client.records if record.began >= since}
     ended = world.client.waits_since >= since
     return ended and answered >= set(world.client.kinds) and world.stack.health()[0] == 200
@@ -109,7 +109,7 @@ def _is_well(world: World, since: float) -> bool:
 
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Raises OutOfTime in what takes longer. For the main thread only."""
+    """Raises OutOfTime in a body that takes longer. For the main thread only."""
 
     def end(*_: object) -> None:
         raise OutOfTime(f"Not done within {seconds:.0f} s.")

@@ -1,4 +1,4 @@
-"""`python -m tests.chaos.preparing < GIVEN`: puts into a running site what is asked of it. Prints what it answers to.
+"""`python -m tests.chaos.site_contents < GIVEN`: puts the given data into a running site. Prints its addresses.
 
 One process for all of it: each management command for itself would take seconds. Both are JSON.
 """
@@ -18,8 +18,8 @@ django.setup()
 from django.contrib.auth.models import User  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 
-from resources.fetching.keeping import limiting  # noqa: E402
-from resources.mirroring.serving import addresses  # noqa: E402
+from resources.fetch import host_settings  # noqa: E402
+from resources.mirror import links  # noqa: E402
 
 FOLLOWER = "reader"
 IN_FLIGHT = 4
@@ -27,7 +27,7 @@ IN_FLIGHT = 4
 
 def main(given: dict[str, Any]) -> dict[str, Any]:
     for url in given["origins"]:
-        limiting.change(urlsplit(url).netloc, delay_seconds=0.05, in_flight=IN_FLIGHT)
+        host_settings.change_domain(urlsplit(url).netloc, delay_seconds=0.05, in_flight=IN_FLIGHT)
     style = '{"widths": {"0": 12}}'
     line = ("--lines", given["line"], "--speeds", given["speeds"], "--style", style)
     said = StringIO()
@@ -40,7 +40,7 @@ def main(given: dict[str, Any]) -> dict[str, Any]:
     call_command("create_token", "steady", "--mirror", stdout=printed)
     return {
         "token": printed.getvalue().strip(),
-        "signed": {url: addresses.sign_url(url) for url in given["files"]},
+        "signed": {url: links.sign_url(url) for url in given["files"]},
     }
 
 

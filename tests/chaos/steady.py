@@ -18,7 +18,7 @@ from urllib.parse import urljoin
 import aiohttp
 from yarl import URL
 
-from tests.flows.crowd import MOST_REDIRECTS
+from ..support.crowd import MOST_REDIRECTS
 
 PATIENCE_SECONDS = 60
 LEAVING_SECONDS = 30
@@ -30,7 +30,7 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)
 
 
 class End(StrEnum):
-    """How a visit ended."""
+    """The end of a visit."""
 
     RIGHT = "right"
     WRONG = "wrong"  # 2xx with other bytes than there are
@@ -42,9 +42,9 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One thing to ask for. `hears` tells whether a body is right; it notes what the site has promised by it.
+    """One thing to ask for. `hears` tells whether a body is right; it notes the site's promises in it.
 
-    It may raise what is UNREADABLE of a body that is not.
+    It may raise the errors in UNREADABLE for an unreadable body.
     """
 
     address: str
@@ -87,7 +87,7 @@ class Record:
 
     @property
     def is_bad(self) -> bool:
-        """Whether the client did not get what it asked for."""
+        """Tells whether the client did not get its content."""
         return self.end is not End.RIGHT
 
 
@@ -117,12 +117,12 @@ class Steady:
 
     @property
     def per_second(self) -> float:
-        """How many visits it begins as a rule."""
+        """The visits that it begins as a rule."""
         return sum(kind.per_second for kind in self._kinds)
 
     @property
     def waits_since(self) -> float:
-        """When the oldest visit began that has not ended; infinity when all have."""
+        """The time when the oldest running visit began; infinity when all have ended."""
         return min([*self._under_way], default=math.inf)
 
     def __enter__(self) -> Self:
@@ -136,7 +136,7 @@ class Steady:
         self.leave()
 
     def leave(self, seconds: float = LEAVING_SECONDS) -> None:
-        """Asks nothing more, and waits until what was asked has ended; so long at the most, then it is cut short."""
+        """Asks nothing more, and waits for the end of running visits; so long at the most, then they are cut short."""
         assert self._asking
         for end in (self._stopping.set, self._asking.cancel):
             with suppress(RuntimeError):  # its loop is closed: it has ended
@@ -148,7 +148,7 @@ class Steady:
         try:
             with suppress(asyncio.CancelledError):
                 self._loop.run_until_complete(self._asking)
-        except Exception as error:  # noqa: BLE001  whatever it is, it is the judge who has to hear of it
+        except Exception as error:  # noqa: BLE001  the judge has to hear of any error
             self.died = repr(error)
         finally:
             self._loop.close()
@@ -190,7 +190,7 @@ class Steady:
             self._under_way.remove(began)
 
     async def _end(self, question: Question, session: aiohttp.ClientSession, way: "_Way") -> tuple[End, str]:
-        """How it ended, and what was said when it was not right."""
+        """Its end, and the answer when it was not right."""
         try:
             return await self._follow(question, session, way), way.said
         except TimeoutError:
@@ -235,7 +235,7 @@ class _Way:
         self.asked, self.path = time.monotonic(), path
 
     def leave(self) -> None:
-        """Whether it was answered or not."""
+        """Counts it, answered or not."""
         if self.path:
             self.legs.append(Leg(self.path, self.asked, time.monotonic() - self.asked))
         self.path = ""
@@ -246,7 +246,7 @@ class _Way:
 
 
 def target_of(location: str, url: URL) -> URL | None:
-    """Where a redirect leads; None when it leads nowhere."""
+    """The target of a redirect; None when it leads nowhere."""
     try:
         target = URL(urljoin(str(url), location), encoded=True)
     except ValueError:
@@ -255,7 +255,7 @@ def target_of(location: str, url: URL) -> URL | None:
 
 
 def judged(status: int, retry_after: str, body: bytes, question: Question) -> End:
-    """What the last answer of a visit is worth."""
+    """The value of the last answer of a visit."""
     if status in (200, 202):
         return End.RIGHT if _is_right(body, question) else End.WRONG
     if status in HONEST and retry_after.isascii() and retry_after.isdigit() and int(retry_after) >= 1:

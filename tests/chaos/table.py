@@ -1,10 +1,10 @@
-"""What each fault did to the steady client, as a table in Markdown."""
+"""The effect of each fault on the steady client, as a table in Markdown."""
 
 from collections import Counter
 from collections.abc import Sequence
 
-from tests.chaos.schedule import Suffered, during
-from tests.chaos.steady import End, Record
+from .schedule import Suffered, during
+from .steady import End, Record
 
 SHOWN = 160
 """Characters of an answer."""
@@ -34,7 +34,7 @@ def _row(one: Suffered, records: Sequence[Record]) -> str:
 
 
 def bad_ends(suffered: Sequence[Suffered], records: Sequence[Record]) -> list[str]:
-    """What went wrong during which fault, and how often: the end, the kind of question, what was said."""
+    """The failures during each fault, with their number: the end, the kind of question, the answer."""
     return [line for one in suffered if not one.skipped for line in _bad_ends(one, during(one, records))]
 
 

@@ -1,4 +1,4 @@
-"""Faults and what is seen of them: one that does nothing is told from one that does."""
+"""Faults and their visible effects: a fault without effect is told from one with effect."""
 
 import os
 import signal
@@ -11,10 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.chaos import faults, floods, starving
-from tests.chaos.faults import CHILDREN, Seen
-from tests.flows.parts import PROCESSES
-from tests.flows.stack import eventually
+from ..support.processes import PROCESSES
+from ..support.stack import eventually
+from . import faults, floods, resource_faults
+from .faults import CHILDREN, Seen
 
 TITLES = ("nginx: worker process", "nginx: cache manager process")
 
@@ -99,7 +99,7 @@ def test_a_stop_that_leaves_out_a_child_is_told() -> None:
 def test_a_store_that_had_nothing_has_lost_nothing(lost: int, is_seen: bool) -> None:
     sizes = iter([lost, 0])
     store = _any(dbsize=lambda: next(sizes), flushall=lambda: None)
-    [flush] = [one for one in starving.of_stores(disk=True) if one.name == "FLUSHALL of cache"]
+    [flush] = [one for one in resource_faults.of_stores(disk=True) if one.name == "FLUSHALL of cache"]
     with flush.holding(_any(stack=_any(cache=store))) as seen:
         pass
     assert _is_seen(seen) is is_seen

@@ -1,23 +1,24 @@
-"""What the chaos run takes for late, lost or left behind."""
+"""The judgements of the chaos run: late, lost, left behind."""
 
 from pathlib import Path
 
 import pytest
 from pytest_django import Settings
 
-from resources.tiles.keeping import uploads
-from tests.chaos import lateness, leftovers
-from tests.chaos.faults import pauses
-from tests.chaos.invariants import FORGETTING, of_answers, settled_by
-from tests.chaos.origins import HEAVY, HEAVY_BYTES, Origin, file_at
-from tests.chaos.promises import Promises
-from tests.chaos.schedule import Suffered
-from tests.chaos.starving import of_stores
-from tests.chaos.steady import End, Kind, Leg, Question, Record, Steady
-from tests.conftest import RedisServers
-from tests.flows.running_server import Handler, serving
-from tests.flows.stack import eventually
-from tests.resources.fetching.asking import claimed, enqueue, job, report
+from resources.tiles import compile_process
+
+from ..conftest import RedisServers
+from ..support.frontier import claimed, enqueue, job, report
+from ..support.server import Handler, serving
+from ..support.stack import eventually
+from . import lateness, leftovers
+from .faults import pauses
+from .invariants import FORGETTING, of_answers, settled_by
+from .origins import HEAVY, HEAVY_BYTES, Origin, file_at
+from .promises import Promises
+from .resource_faults import of_stores
+from .schedule import Suffered
+from .steady import End, Kind, Leg, Question, Record, Steady
 
 FEED = "/feeds/1"
 MAIN_BOUND, WAITING_BOUND, API_BOUND = 10, 15, 25
@@ -71,7 +72,7 @@ def test_only_the_time_that_a_request_met_counts() -> None:
 
 
 class Redirecting(Handler):
-    """Sends on who asks for a tile, answers there, and ends the connection of all others."""
+    """Redirects requests for a tile, answers there, and ends the connection of all others."""
 
     def do_GET(self) -> None:  # noqa: N802  as the library calls it
         if self.path == "/tiles/a":
@@ -184,5 +185,5 @@ def test_temporary_files_are_found_wherever_they_are(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     assert sorted(leftovers.temporary_files(data, runtime)) == sorted(map(str, left))
-    with uploads.folder(data / "uploads") as held:
+    with compile_process.upload_folder(data / "uploads") as held:
         assert str(held) in leftovers.temporary_files(data, runtime)

@@ -1,4 +1,4 @@
-"""The judge of the chaos run: what it lets pass, and what it does not."""
+"""The judge of the chaos run: the results that it passes, and those that it does not."""
 
 import re
 import socket
@@ -8,15 +8,16 @@ from dataclasses import replace
 import pytest
 
 from project.paths import BASE_DIR
-from tests.chaos import names
-from tests.chaos.faults import Fault, kills
-from tests.chaos.invariants import of_answers, of_recoveries
-from tests.chaos.origins import Origin
-from tests.chaos.promises import Promises
-from tests.chaos.questions import Questions
-from tests.chaos.schedule import Suffered
-from tests.chaos.steady import End, Question, Record, judged
-from tests.chaos.table import table
+
+from . import names
+from .faults import Fault, kills
+from .invariants import of_answers, of_recoveries
+from .origins import Origin
+from .promises import Promises
+from .questions import Questions
+from .schedule import Suffered
+from .steady import End, Question, Record, judged
+from .table import table
 
 
 def hears(body: bytes) -> bool:

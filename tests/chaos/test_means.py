@@ -1,4 +1,4 @@
-"""What the machine lets us break: it is tried, not guessed."""
+"""The means of the machine to break parts: they are tried, not guessed."""
 
 import os
 import stat
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos import means, starving
+from . import means, resource_faults
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_root_that_may_not_mount_skips_what_takes_mounts(
     means.move_apart([])
     assert become == []
     assert not means.can_mount()
-    full = starving.of_stores(means.can_mount())[-1]
+    full = resource_faults.of_stores(means.can_mount())[-1]
     assert (full.name, full.lacks) == ("disk full", means.NO_MOUNTS)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.chaos.warming import of_output
+from .prewarm_run import of_output
 
 PASS = "1,024 pieces prepared (8,192 tiles), 3 fresh already, 0 by others, 0 failed; 900 tiles in the hot cache"
 IDLE = "0 pieces prepared (0 tiles), 3 fresh already, 0 by others, 0 failed; 0 tiles in the hot cache"

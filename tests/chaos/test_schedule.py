@@ -1,4 +1,4 @@
-"""The schedule: what is made of it, what is left out and why, and that it ends."""
+"""The schedule: its faults, the ones left out with their reasons, and its end."""
 
 import time
 from collections.abc import Iterator
@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.chaos import __main__ as chaos
-from tests.chaos import means, schedule
-from tests.chaos.faults import BACK_SECONDS, Fault, Seen
-from tests.chaos.invariants import of_effects
-from tests.chaos.schedule import NO_TIME, PATIENCE_SECONDS, OutOfTime, Suffered, bounded
+from . import __main__, means, schedule
+from .faults import BACK_SECONDS, Fault, Seen
+from .invariants import of_effects
+from .schedule import NO_TIME, PATIENCE_SECONDS, OutOfTime, Suffered, bounded
 
 PLENTY = 1000
 
@@ -56,7 +55,7 @@ def test_no_fault_begins_that_could_not_end_and_recover_in_time(world: Any) -> N
     needed = PATIENCE_SECONDS + BACK_SECONDS
     suffered = schedule.run(world, [fault(seconds=6), fault()], needed + 5, str)
     assert [one.skipped for one in suffered] == [NO_TIME, ""]
-    assert chaos.out_of_time(suffered) == ["a"]
+    assert __main__.out_of_time(suffered) == ["a"]
 
 
 def test_nothing_more_is_broken_when_nobody_looks_on(world: Any) -> None:
@@ -94,12 +93,12 @@ def test_a_run_fails_when_something_is_wrong_or_was_never_tried(
     suffered = [Suffered(fault(), skipped=skipped)]
     monkeypatch.setattr("sys.argv", ["chaos", *arguments])
     monkeypatch.setattr(means, "move_apart", lambda _: None)
-    monkeypatch.setattr(chaos, "_suffer", lambda *_: (suffered, wrong))
-    assert chaos.main() == status
+    monkeypatch.setattr(__main__, "_suffer", lambda *_: (suffered, wrong))
+    assert __main__.main() == status
 
 
 def test_a_run_that_never_ends_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["chaos", "--seconds", str(chaos.ENDING_SECONDS + 0.1)])
+    monkeypatch.setattr("sys.argv", ["chaos", "--seconds", str(__main__.ENDING_SECONDS + 0.1)])
     monkeypatch.setattr(means, "move_apart", lambda _: None)
-    monkeypatch.setattr(chaos, "_suffer", lambda *_: time.sleep(30))
-    assert chaos.main() == 1
+    monkeypatch.setattr(__main__, "_suffer", lambda *_: time.sleep(30))
+    assert __main__.main() == 1

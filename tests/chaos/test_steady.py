@@ -1,4 +1,4 @@
-"""The steady client: it outlives every answer, and tells of what it cannot outlive."""
+"""The steady client: it outlives every answer, and reports its own failures."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -7,9 +7,9 @@ from threading import Event
 import pytest
 from yarl import URL
 
-from tests.chaos.steady import End, Kind, Question, Record, Steady, target_of
-from tests.flows.running_server import Handler, serving
-from tests.flows.stack import eventually
+from ..support.server import Handler, serving
+from ..support.stack import eventually
+from .steady import End, Kind, Question, Record, Steady, target_of
 
 OFTEN = 50
 """Questions a second."""
@@ -39,7 +39,7 @@ def site() -> Iterator[str]:
 
 
 def asked(number: int) -> Question:
-    """Of JSON that has to have a name, now and then of what does not lead anywhere."""
+    """Hears JSON that must have a name, now and then of an answer that leads nowhere."""
     return Question(("/text", "/nowhere", "/nonsense")[number % 3], lambda body: bool(json.loads(body)["name"]))
 
 

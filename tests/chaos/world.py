@@ -12,21 +12,21 @@ from typing import Any
 
 import requests
 
-from feeds import addresses
-from feeds.opml import writing
-from feeds.opml.outlines import Subscription
-from tests.chaos.certificates import Certificates
-from tests.chaos.means import Means
-from tests.chaos.origins import ENTRIES, HEAVY, Origin
-from tests.chaos.promises import Promises
-from tests.chaos.questions import CACHED, Questions
-from tests.chaos.steady import Steady
-from tests.chaos.warming import Prewarming
-from tests.flows import cloud_server
-from tests.flows.cloud_server import Cloud
-from tests.flows.faults.conftest import IMPATIENT
-from tests.flows.layers import write_speeds
-from tests.flows.stack import ROOT, Stack, eventually
+from feeds import addresses, opml
+from feeds.opml import ListedFeed
+
+from ..flows.faults.conftest import IMPATIENT
+from ..support import cloud_server
+from ..support.cloud_server import Cloud
+from ..support.layers import write_speeds
+from ..support.stack import ROOT, Stack, eventually
+from .certificates import Certificates
+from .means import Means
+from .origins import ENTRIES, HEAVY, Origin
+from .prewarm_run import Prewarming
+from .promises import Promises
+from .questions import CACHED, Questions
+from .steady import Steady
 
 HOSTS = {"well": "127.9.0.1", "leaving": "127.9.0.2", "sealed": "127.9.0.3", "named": "127.9.0.4"}
 NAMED = "files.example"
@@ -47,14 +47,14 @@ SETTINGS = {
 }
 SUBSCRIBE = """
 from datetime import UTC, datetime
-from feeds.subscribing import scanning
-scanning.scan(datetime.now(UTC))
+from feeds.subscriptions import renewals
+renewals.scan_subscriptions(datetime.now(UTC))
 """
 
 
 @dataclass(slots=True)
 class World:
-    """The site under its steady client, the origins and the cloud that it deals with, and what it has promised."""
+    """The site under its steady client, its origins and its cloud, and its promises."""
 
     stack: Stack
     origins: Mapping[str, Origin]
@@ -109,7 +109,7 @@ def _files(origins: Mapping[str, Origin], colds: int, named: str) -> dict[str, l
     }
     heavy = [f"{origins['well'].url}{HEAVY}{number}" for number in range(CACHED, colds, HEAVY_EVERY)]
     files["well"][CACHED::HEAVY_EVERY] = heavy
-    if named:  # each has a name of its own, which nobody has looked up before
+    if named:  # each has a new name, which was never looked up
         port = origins["named"].port
         files["named"] = [f"http://n{number}.{named}:{port}/files/named/{number}" for number in range(colds)]
     return files
@@ -126,7 +126,7 @@ def _prepared(
         "opml": str(_list_of_feeds(folder, origins["well"])),
         "files": files,
     }
-    command = [sys.executable, "-m", "tests.chaos.preparing"]
+    command = [sys.executable, "-m", "tests.chaos.site_contents"]
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -152,14 +152,14 @@ def _line(folder: Path) -> Path:
 
 
 def _list_of_feeds(folder: Path, origin: Origin) -> Path:
-    rows = [Subscription(addresses.read(origin.url + path), categories=(("Chaos",),)) for path in paths()]
+    rows = [ListedFeed(addresses.read_address(origin.url + path), categories=(("Chaos",),)) for path in paths()]
     file = folder / "feeds.opml"
-    file.write_bytes(writing.write(rows, "Chaos", datetime.now(UTC)))
+    file.write_bytes(opml.write_opml(rows, "Chaos", datetime.now(UTC)))
     return file
 
 
 def paths() -> list[str]:
-    """Those of the feeds."""
+    """The paths of the feeds."""
     return [f"/feeds/{number}" for number in range(FEEDS)]
 
 
@@ -178,5 +178,5 @@ def _subscribed(stack: Stack, cloud: Cloud, origin: Origin) -> dict[str, str]:
 
 
 def subscriptions(cloud: Cloud, origin: Origin) -> dict[str, str]:
-    """Where the cloud tells of each feed, by its path."""
+    """The callback of each feed at the cloud, by its path."""
     return {url.removeprefix(origin.url): who.url for url, who in list(cloud.registered)}

@@ -7,17 +7,19 @@ import pytest
 import requests
 from playwright.sync_api import Browser, Page, expect
 
-from resources.demo.layers import LAYERS
-from tests.flows import browsing, other_site
-from tests.flows.crowd import Crowd
-from tests.flows.stack import Stack, eventually
+from resources.demo.demo_layers import DEMO_LAYERS
 
-DEMO = {layer.slug for layer in LAYERS}
+from ..support import browser as support_browser
+from ..support import other_site
+from ..support.crowd import Crowd
+from ..support.stack import Stack, eventually
+
+DEMO = {layer.slug for layer in DEMO_LAYERS}
 expect.set_options(timeout=30_000)  # as all else in the browser, however busy the machine is
 DELETE_OTHERS = f"""
-from resources.models import Layer
-from resources.tiles.keeping import storing
-storing.delete_layers(Layer.objects.exclude(slug__in={DEMO}))
+from resources.tiles.models import Layer
+from resources.tiles import publication
+publication.delete_layers(Layer.objects.exclude(slug__in={DEMO}))
 """
 
 
@@ -37,13 +39,13 @@ def crowd(stack: Stack) -> Iterator[Crowd]:
 
 @pytest.fixture
 def name() -> str:
-    """A name of slow content that nobody has asked for."""
+    """A name of slow content that was never requested."""
     return uuid4().hex
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with browsing.chromium() as running:
+    with support_browser.chromium() as running:
         yield running
 
 
@@ -73,21 +75,21 @@ def site(stack: Stack) -> str:
 
 
 @pytest.fixture
-def desktop(browser: Browser) -> Iterator[browsing.Visit]:
-    with browsing.visit(browser, viewport=browsing.DESKTOP) as visit:
+def desktop(browser: Browser) -> Iterator[support_browser.Visit]:
+    with support_browser.visit(browser, viewport=support_browser.DESKTOP) as visit:
         yield visit
 
 
 @pytest.fixture
-def dark_desktop(browser: Browser) -> Iterator[browsing.Visit]:
-    with browsing.visit(browser, viewport=browsing.DESKTOP, color_scheme="dark") as visit:
+def dark_desktop(browser: Browser) -> Iterator[support_browser.Visit]:
+    with support_browser.visit(browser, viewport=support_browser.DESKTOP, color_scheme="dark") as visit:
         yield visit
 
 
 @pytest.fixture
-def phone(browser: Browser) -> Iterator[browsing.Visit]:
+def phone(browser: Browser) -> Iterator[support_browser.Visit]:
     options = {"device_scale_factor": 2, "is_mobile": True, "has_touch": True}
-    with browsing.visit(browser, viewport=browsing.PHONE, **options) as visit:
+    with support_browser.visit(browser, viewport=support_browser.PHONE, **options) as visit:
         yield visit
 
 

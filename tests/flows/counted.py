@@ -3,4 +3,4 @@
 from tests.flows.settings import *  # noqa: F403
 from tests.flows.settings import TRAFFIC
 
-TRAFFIC = {**TRAFFIC, "/slow/": "tests.flows.slow.asking.asked"}
+TRAFFIC = {**TRAFFIC, "/slow/": "tests.flows.slow.traffic.asked"}

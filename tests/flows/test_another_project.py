@@ -1,10 +1,10 @@
-"""docs/add-your-own.md, “In another Django project”: what stands there, done step by step, is a site that defers."""
+"""docs/add-your-own.md, “In another Django project”: its steps, done one by one, make a site that defers."""
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +13,11 @@ import pytest
 import requests
 
 from project.paths import BASE_DIR
-from tests.flows.families import kill_family
-from tests.flows.stack import eventually, free_port
-from tests.redis_servers import RedisServer
+
+from ..support.environments import build_wheel, make_environment
+from ..support.processes import kill_family
+from ..support.redis_servers import RedisServer
+from ..support.stack import eventually, free_port
 
 pytestmark = pytest.mark.no_database
 
@@ -39,7 +41,8 @@ def directory() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def address(directory: Path) -> Iterator[str]:
-    """A site made as the page says, on a port and with servers of its own."""
+    """A site made as the page says, on a port, with servers and an environment of its own."""
+    make_environment(directory / "venv", _listed_requirements(), build_wheel(directory))
     port = free_port()
     stores = [RedisServer(directory / "state.sock"), RedisServer(directory / "cache.sock")]
     for store in stores:
@@ -58,16 +61,21 @@ def address(directory: Path) -> Iterator[str]:
 
 
 def _make_project(directory: Path, port: int) -> None:
-    """`django-admin startproject`, `retry` beside it, and the page's files."""
-    django_admin = [sys.executable, "-m", "django", "startproject", "mysite", "."]
-    subprocess.run(django_admin, cwd=directory, check=True, env=_environment())
-    shutil.copytree(BASE_DIR / "retry", directory / "retry", ignore=shutil.ignore_patterns("__pycache__"))
+    """`django-admin startproject`, and the page's files."""
+    command = [f"{directory}/venv/bin/django-admin", "startproject", "mysite", "."]
+    subprocess.run(command, cwd=directory, check=True, env=_environment(directory))
     for name, text in FILES.items():
         file = directory / name
         file.parent.mkdir(exist_ok=True)
         started = file.read_text() if file.exists() else ""
         file.write_text(started + _placed(text, directory, port))
     (directory / "primes" / "__init__.py").touch()
+
+
+def _listed_requirements() -> list[str]:
+    """The packages that the page has installed beside the wheel."""
+    lines = [shlex.split(line, comments=True) for line in block("sh", "pip install").splitlines()]
+    return [word for line in lines if "--no-deps" not in line for word in line[2:]]
 
 
 def _placed(text: str, directory: Path, port: int) -> str:
@@ -84,7 +92,7 @@ def _placed(text: str, directory: Path, port: int) -> str:
 def _run_commands(directory: Path) -> "subprocess.Popen[bytes]":
     with (directory / "log").open("ab") as log:
         command = ["setpriv", "--pdeathsig", "KILL", "sh", "-ec", block("sh", "celery -A mysite")]
-        return subprocess.Popen(command, cwd=directory, env=_environment(), stdout=log, stderr=log)
+        return subprocess.Popen(command, cwd=directory, env=_environment(directory), stdout=log, stderr=log)
 
 
 def _run_nginx(directory: Path, port: int) -> "subprocess.Popen[bytes]":
@@ -103,8 +111,8 @@ def _run_nginx(directory: Path, port: int) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", nginx, "-e", "stderr", "-c", str(configuration)])
 
 
-def _environment() -> dict[str, str]:
-    return {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/")}
+def _environment(directory: Path) -> dict[str, str]:
+    return {"PATH": f"{directory}/venv/bin:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/")}
 
 
 def _answers(site: str) -> bool:
@@ -129,7 +137,7 @@ def test_the_next_client_gets_it_at_once(address: str) -> None:
 def test_the_apps_own_word_is_what_the_client_is_told(address: str) -> None:
     answer = requests.get(f"{address}/primes/1000000", timeout=40)
     assert answer.status_code == 404
-    assert "such a large prime" in answer.json()["detail"]
+    assert answer.json()["detail"] in FILES["primes/tasks.py"]
 
 
 def test_another_method_is_refused_as_a_problem(address: str) -> None:
@@ -137,8 +145,17 @@ def test_another_method_is_refused_as_a_problem(address: str) -> None:
     assert (answer.status_code, answer.json()["status"]) == (405, 405)
 
 
+def test_nothing_of_the_checkout_is_on_its_path(directory: Path, address: str) -> None:
+    command = [f"{directory}/venv/bin/python", "-c", "import retry, sys; print(retry.__file__, *sys.path)"]
+    done = subprocess.run(command, cwd=directory, env=_environment(directory), capture_output=True, check=True)
+    assert f"{directory}/venv/lib/".encode() in done.stdout
+    assert str(BASE_DIR).encode() not in done.stdout
+
+
 def test_its_settings_contradict_each_other_nowhere(directory: Path, address: str) -> None:
-    command = [sys.executable, "manage.py", "check"]
-    done = subprocess.run(command, cwd=directory, env=_environment(), capture_output=True, text=True, check=False)
+    command = [f"{directory}/venv/bin/python", "manage.py", "check"]
+    done = subprocess.run(
+        command, cwd=directory, env=_environment(directory), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "retry." not in done.stderr

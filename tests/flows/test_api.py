@@ -1,4 +1,4 @@
-"""The API on the whole site: what it changes shows on the map, soon and for everybody, and nothing is lost."""
+"""The API on the whole site: its changes show on the map, soon and for all visitors, and nothing is lost."""
 
 import gzip
 import json
@@ -13,10 +13,10 @@ import pytest
 import requests
 from playwright.sync_api import Page, expect, sync_playwright
 
-from tests import clock
-from tests.flows.crowd import Crowd
-from tests.flows.layers import COLOURS, SPEEDS, colour_of, load_line
-from tests.flows.stack import Stack, eventually
+from ..support import clock
+from ..support.crowd import Crowd
+from ..support.layers import COLOURS, SPEEDS, colour_of, load_line
+from ..support.stack import Stack, eventually
 
 HOT_SECONDS = 5
 PAINTING_SECONDS = 3
@@ -27,7 +27,7 @@ SEGMENTS = 40
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who has a token."""
+    """A client with a token."""
 
     site: str
     token: str

@@ -1,4 +1,4 @@
-"""The API answers as its description says, whatever schemathesis makes of that."""
+"""The API answers as its description says, for every request that schemathesis makes of it."""
 
 import json
 import os
@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import requests
 
-from tests.flows import file_server
-from tests.flows.file_server import FileServer
-from tests.flows.stack import ROOT, Stack, eventually
+from ..support import file_server
+from ..support.file_server import FileServer
+from ..support.stack import ROOT, Stack, eventually
 
 REFUSALS = (400, 401, 403, 404, 406, 409, 413, 414, 415, 422, 428, 431, "5xx")
 """What is told to who sends what no description allows; 5xx is another check's matter."""
@@ -30,7 +30,7 @@ Known = dict[str, dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who has a token that may do everything."""
+    """A client with a token that may do everything."""
 
     site: str
     token: str
@@ -60,9 +60,9 @@ def origin(name: str) -> Iterator[FileServer]:
 
 @pytest.fixture
 def known(stack: Stack, caller: Caller, origin: FileServer, name: str, tmp_path: Path) -> Iterator[Known]:
-    """By operation, values of its parameters for which there is something. What is removed is needed nowhere else.
+    """By operation, values of its parameters for stored things. Removed ones are needed nowhere else.
 
-    In the end no feed is left, nor who follows it, of those that schemathesis thought of either.
+    In the end no feed is left, nor its followers, of those that schemathesis made up either.
     """
     feeds = {path: caller.ask("POST", "feeds", url=f"{origin.url}/{path}/{name}")["slug"] for path in "ABC"}
     yield {**_layer(stack, caller, f"l{name[:8]}", tmp_path), **_feeds(feeds), **_files(caller, origin)}
@@ -100,7 +100,7 @@ def _files(caller: Caller, origin: FileServer) -> Known:
 
 
 def _configuration(known: Known) -> str:
-    """schemathesis' own, in TOML. What it reads in answers it does not ask for: it would remove what others know."""
+    """schemathesis' own, in TOML. It asks for no addresses in answers: it would remove things that others know."""
     statuses = ", ".join(json.dumps(str(status)) for status in REFUSALS)
     lines = ["[checks.negative_data_rejection]", f"expected-statuses = [{statuses}]"]
     for phase in ("examples", "coverage", "fuzzing"):
@@ -114,7 +114,7 @@ def _configuration(known: Known) -> str:
 
 
 def test_the_site_answers_as_its_description_says(caller: Caller, known: Known, tmp_path: Path) -> None:
-    """To what fits the description, and to what does not: no call is turned away unread, and each does something."""
+    """Answers to valid calls, and to invalid ones: no call is turned away unread, and each does something."""
     (tmp_path / "schemathesis.toml").write_text(_configuration(known))
     answered = tmp_path / "answered"
     told = {"KNOWN": json.dumps(known), "ANSWERED": str(answered)}
@@ -126,7 +126,7 @@ def test_the_site_answers_as_its_description_says(caller: Caller, known: Known, 
             *("--max-examples", str(EXAMPLES), "--seed", "1", "--request-timeout", "10", "--no-color"),
         ],
         cwd=tmp_path,  # it leaves files
-        env={**os.environ, **told, "PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": "tests.flows.schemathesis_hooks"},
+        env={**os.environ, **told, "PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": "tests.support.schemathesis_hooks"},
         capture_output=True,
         text=True,
         timeout=MOST_SECONDS,

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.flows import file_server
-from tests.flows.crowd import Crowd
-from tests.flows.documented import carry_out, commands
-from tests.flows.file_server import FileServer
-from tests.flows.layers import load_line
-from tests.flows.stack import Stack
+from ..support import file_server
+from ..support.crowd import Crowd
+from ..support.documentation import carry_out, commands
+from ..support.file_server import FileServer
+from ..support.layers import load_line
+from ..support.stack import Stack
 
 pytestmark = pytest.mark.no_database
 """PostgreSQL has means of its own."""
@@ -21,13 +21,14 @@ PASSWORD = "open sesame"
 ADD_FEED = f"""
 from datetime import UTC, datetime
 from feeds import addresses
-from feeds.keeping import adding
-adding.add(addresses.read("http://ali:{PASSWORD.replace(" ", "%20")}@127.0.0.1:9/feed"), now=datetime.now(UTC))
+from feeds import catalogue
+address = addresses.read_address("http://ali:{PASSWORD.replace(" ", "%20")}@127.0.0.1:9/feed")
+catalogue.add_feed(address, now=datetime.now(UTC))
 """
 READ_PASSWORD = """
-from feeds.keeping import credentials
+from feeds import credentials
 from feeds.models import Feed
-print(credentials.password_of(Feed.objects.get(user="ali")))
+print(credentials.unseal_password(Feed.objects.get(user="ali")))
 """
 BODY = b"mirrored once" * 10_000
 
@@ -40,7 +41,7 @@ def origin() -> Iterator[FileServer]:
 
 
 def restored(backup: Path) -> Stack:
-    """A site that was started on what the backup has."""
+    """A site that was started on the backup."""
     site = Stack(SMALL="1")
     site.data.mkdir()
     carry_out(site, commands("rm -rf $DATA_DIR/blobs/served"), BACKUP=str(backup))

@@ -12,12 +12,11 @@ from threading import Thread
 import pytest
 import requests
 
-from tests import moto_bucket
-from tests.flows import file_server
-from tests.flows.crowd import Crowd
-from tests.flows.file_server import FileServer
-from tests.flows.stack import Stack, eventually
-from tests.moto_bucket import MotoBucket
+from ..support import file_server, moto_bucket
+from ..support.crowd import Crowd
+from ..support.file_server import FileServer
+from ..support.moto_bucket import MotoBucket
+from ..support.stack import Stack, eventually
 
 pytestmark = pytest.mark.no_database
 
@@ -29,12 +28,12 @@ ADDRESS = f"/resources/{DIGEST}"
 OTHER_MACHINE = """
 import time
 from django.conf import settings
-from resources.mirroring.knowing.models import Blob
-from resources.mirroring.storing.uploading import Uploader
-from retry import connections
+from resources.mirror.models import Blob
+from resources.mirror.storage.uploads import Uploader
+from retry import stores
 settings.MACHINE, settings.MIRROR_HELD_DIRECTORY = "other", {held!r}
 Blob.objects.update(holder="other", uploaded_at=None)
-while not connections.client("state").exists("mirror:upload:other"):
+while not stores.fast_client("state").exists("mirror:upload:other"):
     time.sleep(0.05)
 uploader = Uploader()
 assert uploader.run_once(0) == 1
@@ -109,7 +108,7 @@ def test_clients_are_sent_to_the_bucket_where_that_is_wanted(
 
 @contextmanager
 def only_there(uploaded: Path) -> Iterator[None]:
-    """As after the time for which what was uploaded is held."""
+    """The files as after the time for which uploaded ones are held."""
     elsewhere = uploaded.rename(uploaded.with_name("elsewhere"))
     yield
     elsewhere.rename(uploaded)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos import faults, invariants, schedule
-from tests.chaos.means import Means
-from tests.chaos.table import bad_ends, table
-from tests.chaos.world import SETTINGS, running
-from tests.flows.stack import Stack
+from ..chaos import faults, invariants, schedule
+from ..chaos.means import Means
+from ..chaos.table import bad_ends, table
+from ..chaos.world import SETTINGS, running
+from ..support.stack import Stack
 
 pytestmark = [pytest.mark.timed, pytest.mark.no_database]
 

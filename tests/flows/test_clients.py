@@ -14,9 +14,9 @@ import requests
 import urllib3
 from playwright.sync_api import Browser, Page
 
-from tests.flows.layers import load_line
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack
+from ..support.layers import load_line
+from ..support.stack import Stack
+from .slow.wishes import Wish
 
 pytestmark = pytest.mark.no_database
 

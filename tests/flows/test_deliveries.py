@@ -1,4 +1,4 @@
-"""Every delivery on the whole site: what clients see, and that nothing is lost or mixed up on the way."""
+"""Every delivery on the whole site: the answers to clients; nothing is lost or mixed up on the way."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -6,9 +6,9 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from tests.flows.crowd import Crowd, Visit
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually
+from ..support.crowd import Crowd, Visit
+from ..support.stack import Stack, eventually
+from .slow.wishes import Wish
 
 pytestmark = pytest.mark.no_database
 

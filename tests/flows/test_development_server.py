@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests import clock
-from tests.flows.crowd import Crowd
-from tests.flows.slow.events import Diary
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import ROOT, Stack, eventually, free_port
-from tests.redis_servers import RedisServer
+from ..support import clock
+from ..support.crowd import Crowd
+from ..support.redis_servers import RedisServer
+from ..support.stack import ROOT, Stack, eventually, free_port
+from .slow.events import Diary
+from .slow.wishes import Wish
 
 QUEUES = "paint.now,paint.refresh,paint.warm,work"
 START_SECONDS = 40

@@ -1,4 +1,4 @@
-"""How a whole run ends, and that the next one takes up what it left."""
+"""The end of a whole run, and the next run, which takes up the rest."""
 
 import signal
 import time
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from tests.flows.crowd import Crowd
-from tests.flows.families import wait_until_ended
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually
+from ..support.crowd import Crowd
+from ..support.processes import wait_until_ended
+from ..support.stack import Stack, eventually
+from .slow.wishes import Wish
 
 pytestmark = pytest.mark.no_database
 

@@ -1,4 +1,4 @@
-"""What is served of feeds on the whole site: fetched for who reads them, valid, the same for all, gone when they go."""
+"""Output of feeds on the whole site: fetched for its readers, valid, the same for all, gone with the feed."""
 
 import re
 from collections.abc import Iterator
@@ -7,12 +7,12 @@ from urllib.parse import urljoin
 import pytest
 from playwright.sync_api import expect
 
-from tests.feeds.parsing import corpus
-from tests.feeds.serving.reading_back import MEDIA_TYPES, Read, read
-from tests.flows.browsing import Visit
-from tests.flows.crowd import Crowd
-from tests.flows.running_server import Handler, serving
-from tests.flows.stack import Stack, eventually
+from ..support import feed_corpus
+from ..support.browser import Visit
+from ..support.crowd import Crowd
+from ..support.feed_pages import MEDIA_TYPES, Read, read
+from ..support.server import Handler, serving
+from ..support.stack import Stack, eventually
 
 HOT_SECONDS = 5
 NAMES = ("atom-1.0.xml", "rss-2.0.xml", "rss-1.0.rdf", "json-1.1.json", "html-entities.xml", "itunes.xml")
@@ -24,23 +24,26 @@ PICTURED = (
 ADDING = """
 from datetime import UTC, datetime
 from feeds import addresses
-from feeds.keeping import adding
+from feeds import catalogue
 for name in {names!r}:
     categories = [("Corpus",)] if name in {combined!r} else []
-    print(adding.add(addresses.read("{url}/" + name), categories=categories, now=datetime.now(UTC))[0].slug)
+    address = addresses.read_address("{url}/" + name)
+    print(catalogue.add_feed(address, categories=categories, now=datetime.now(UTC))[0].slug)
 """
 CHANGING = """
 from datetime import UTC, datetime
-from feeds.keeping import pausing, readers
+from feeds import lifecycle, followers
 from feeds.models import Feed
 ids = list(Feed.objects.filter(slug__in={slugs!r}).values_list("pk", flat=True))
 {change}
 """
-REMOVING = "pausing.remove(list(Feed.objects.filter(slug='{slug}').values_list('pk', flat=True)), datetime.now(UTC))"
+REMOVING = (
+    "lifecycle.remove_feeds(list(Feed.objects.filter(slug='{slug}').values_list('pk', flat=True)), datetime.now(UTC))"
+)
 
 
 class Origin:
-    """Its feeds, by path, and what it was asked for."""
+    """Its feeds, by path, and the requests to it."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -53,7 +56,7 @@ class Origin:
         if path == "/a.png":
             return 200, PICTURE, "image/png"
         name = path.removeprefix("/")
-        return (200, corpus.data(name), "application/xml") if name in NAMES else (404, b"", "text/plain")
+        return (200, feed_corpus.data(name), "application/xml") if name in NAMES else (404, b"", "text/plain")
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +74,7 @@ def origin() -> Iterator[Origin]:
 
 @pytest.fixture(scope="module")
 def slugs(stack: Stack, origin: Origin) -> Iterator[dict[str, str]]:
-    """Those of feeds that nobody has fetched yet, by their names at the origin.
+    """The names of feeds that were never fetched, by their names at the origin.
 
     The combination has those alone that tests wait for: a scan may bring the others while a test reads its pages.
     """
@@ -80,7 +83,7 @@ def slugs(stack: Stack, origin: Origin) -> Iterator[dict[str, str]]:
     printed = stack.manage("shell", "-v", "0", "-c", adding).split()
     found = dict(zip(names, printed[-len(names) :], strict=True))
     yield found
-    change(stack, list(found.values()), "pausing.remove(ids, datetime.now(UTC))")
+    change(stack, list(found.values()), "lifecycle.remove_feeds(ids, datetime.now(UTC))")
 
 
 def change(stack: Stack, slugs: list[str], what: str) -> str:
@@ -103,7 +106,7 @@ def test_feeds_are_fetched_once_for_all_who_read_them_first_and_given_in_every_f
     for name in NAMES:
         found = [get(crowd, f"/feeds/{slugs[name]}.{format_name}") for format_name in MEDIA_TYPES]
         assert {tuple(each.titles) for each in found} == {tuple(found[0].titles)}
-        assert len(found[0].titles) == len(corpus.parsed(name).entries)
+        assert len(found[0].titles) == len(feed_corpus.parsed(name).entries)
 
 
 @pytest.mark.no_database
@@ -167,7 +170,7 @@ def test_paused_feeds_leave_combinations_and_deleted_ones_are_gone_within_the_ho
     own = {slug: set(get(crowd, f"/feeds/{slug}.json").titles) for slug in (leaving, going)}
     assert all(titles and titles <= before for titles in own.values())
 
-    change(stack, [leaving], f"pausing.pause(ids, datetime.now(UTC)); {REMOVING.format(slug=going)}")
+    change(stack, [leaving], f"lifecycle.pause_feeds(ids, datetime.now(UTC)); {REMOVING.format(slug=going)}")
     gone = own[leaving] | own[going]
     eventually(lambda: gone.isdisjoint(get(crowd, combined).titles), HOT_SECONDS, "they are in no combination")
     eventually(lambda: crowd.visit(f"/feeds/{going}.json").status == 404, HOT_SECONDS, "it is gone")
@@ -186,9 +189,9 @@ def test_readers_are_counted_from_what_nginx_has_logged(stack: Stack, crowd: Cro
     def noted() -> int:
         return sum(stack.state.pfcount(key) for key in stack.state.scan_iter(f"feeds:readers:{number}:*"))
 
-    crowds_own = 1  # as what other tests have fetched it
+    crowds_own = 1  # as other tests have fetched it
     eventually(lambda: noted() == 2 + crowds_own, 30, "its readers are noted")
-    counting = "readers.count(datetime.now(UTC)); print(Feed.objects.get(pk=ids[0]).subscriber_count)"
+    counting = "followers.count_readers(datetime.now(UTC)); print(Feed.objects.get(pk=ids[0]).subscriber_count)"
     assert change(stack, [slug], counting).strip() == "3"
 
 

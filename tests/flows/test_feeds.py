@@ -10,14 +10,14 @@ import pytest
 import requests
 from playwright.sync_api import expect
 
-from feeds import addresses
-from feeds.opml import writing
-from feeds.opml.outlines import Subscription
-from tests.feeds.rows import NOW
-from tests.flows import feed_server
-from tests.flows.browsing import Visit
-from tests.flows.feed_server import FeedServers
-from tests.flows.stack import Stack, eventually
+from feeds import addresses, opml
+from feeds.opml import ListedFeed
+
+from ..support import feed_server
+from ..support.browser import Visit
+from ..support.feed_rows import NOW
+from ..support.feed_server import FeedServers
+from ..support.stack import Stack, eventually
 
 HOT_SECONDS = 5
 FEEDS, SERVERS = 12, 4
@@ -26,9 +26,9 @@ PATHS = [f"/{number}" for number in range(FEEDS)]
 OF_PLANET = "Feed.objects.filter(categories__slug='planet')"
 FLAG = f"""
 from datetime import UTC, datetime
-from feeds.keeping import flagging
+from feeds import feed_rows
 from feeds.models import Feed
-flagging.flag(list({OF_PLANET}.values_list("pk", flat=True)), datetime.now(UTC))
+feed_rows.flag_feeds(list({OF_PLANET}.values_list("pk", flat=True)), datetime.now(UTC))
 """
 DUE = f"""
 from datetime import UTC, datetime
@@ -60,9 +60,9 @@ def origin(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[F
 
 def listed(servers: FeedServers, directory: Path) -> Path:
     urls = [f"{servers.urls[number % SERVERS]}{path}" for number, path in enumerate(PATHS)]
-    rows = [Subscription(addresses.read(url), categories=(("Planet",),)) for url in urls]
+    rows = [ListedFeed(addresses.read_address(url), categories=(("Planet",),)) for url in urls]
     file = directory / "planet.opml"
-    file.write_bytes(writing.write(rows, "Planet", NOW))
+    file.write_bytes(opml.write_opml(rows, "Planet", NOW))
     return file
 
 
@@ -73,7 +73,7 @@ def served(stack: Stack) -> Counter[str]:
 
 
 def expected(servers: FeedServers, held: Collection[str] = (), edition: str = "") -> Counter[str]:
-    """Each entry once, as the servers have it now; those of what is `held` in an earlier edition."""
+    """Each entry once, as the servers have it now; entries of `held` feeds in an earlier edition."""
     editions = {path: edition if path in held else servers.edition for path in PATHS}
     return Counter(f"{path}/{name} {editions[path]}" for path in PATHS for name in servers.names)
 
@@ -172,7 +172,7 @@ def test_a_feed_is_added_changed_followed_and_removed_by_the_api_through_nginx(
 
 @pytest.fixture
 def admin(stack: Stack, desktop: Visit) -> Visit:
-    """The list of feeds, as somebody sees it who may do everything."""
+    """The list of feeds, as a superuser sees it."""
     name, password = f"{EDITOR}{token_urlsafe(4)}", token_urlsafe(16)
     stack.manage("shell", "-c", ADMIN.format(name=name, password=password))
     desktop.page.goto(f"{stack.base_url}/admin/feeds/feed/?category=planet")
@@ -185,16 +185,16 @@ def admin(stack: Stack, desktop: Visit) -> Visit:
 @pytest.mark.browser
 def test_an_admin_sees_how_feeds_stand_and_has_one_fetched(stack: Stack, admin: Visit, origin: FeedServers) -> None:
     page = admin.page
-    expect(page.get_by_role("region", name="Health of all feeds")).to_contain_text(f"{FEEDS} well")
+    expect(page.get_by_role("region", name="Health of all feeds")).to_contain_text(f"{FEEDS} healthy")
     assert page.locator(".results").evaluate("(part) => part.scrollWidth - part.clientWidth") == 0
     page.locator("th a", has=page.locator("span.name", has_text=re.compile("^/3$"))).click()
-    expect(page.get_by_role("heading", name="Why this time?")).to_be_visible()
-    expect(page.get_by_role("img", name="Seconds that each of the last fetches took")).to_be_visible()
+    expect(page.get_by_role("heading", name="Reason")).to_be_visible()
+    expect(page.get_by_role("img", name="Duration of the last fetches in seconds")).to_be_visible()
     expect(page.locator("article h3").first).to_contain_text("/3/")
 
     origin.edition = "fetched for an admin"
     page.get_by_role("button", name="Fetch now").click()
-    expect(page.get_by_text("Fetched as soon as their hosts allow: /3.")).to_be_visible()
+    expect(page.get_by_text("Queued for fetching: /3.")).to_be_visible()
     edited = f"/3/one {origin.edition}"
     eventually(lambda: edited in served(stack), 30, "what the admin asked for is served")
     page.reload()
@@ -208,15 +208,17 @@ def test_an_admin_imports_a_list_follows_it_and_makes_two_feeds_one(
     stack: Stack, admin: Visit, origin: FeedServers, tmp_path: Path
 ) -> None:
     page, file = admin.page, tmp_path / "more.opml"
-    rows = [Subscription(addresses.read(f"{origin.urls[0]}/more/{name}"), name, categories=(MORE,)) for name in "ab"]
-    file.write_bytes(writing.write(rows, "More", NOW))
+    rows = [
+        ListedFeed(addresses.read_address(f"{origin.urls[0]}/more/{name}"), name, categories=(MORE,)) for name in "ab"
+    ]
+    file.write_bytes(opml.write_opml(rows, "More", NOW))
     page.get_by_role("link", name="Import OPML").click()
-    page.get_by_label("List").set_input_files(file)
+    page.get_by_label("OPML file").set_input_files(file)
     page.get_by_role("button", name="Import").click()
     expect(page.get_by_role("region", name="Nothing was changed")).to_contain_text(rows[0].address.url)
-    page.get_by_label("List").set_input_files(file)
-    page.get_by_label("Follow all of them").check()
-    page.get_by_label("Only say what would be done").uncheck()
+    page.get_by_label("OPML file").set_input_files(file)
+    page.get_by_label("Follow these feeds").check()
+    page.get_by_label("Preview only").uncheck()
     page.get_by_role("button", name="Import").click()
     expect(page.get_by_text("Feeds added: 2")).to_be_visible()
 
@@ -231,8 +233,8 @@ def test_an_admin_imports_a_list_follows_it_and_makes_two_feeds_one(
     page.get_by_role("checkbox", name=re.compile("Select all")).check()
     page.get_by_role("combobox", name="Action").select_option("merge")
     page.get_by_role("button", name="Go").click()
-    expect(page.get_by_text("This cannot be taken back.")).to_be_visible()
+    expect(page.get_by_text("This cannot be undone.")).to_be_visible()
     page.get_by_role("button", name="Merge").click()
-    expect(page.get_by_text(re.compile("Merged into “[ab]”: 1."))).to_be_visible()
+    expect(page.get_by_text(re.compile("Feeds merged into “[ab]”: 1."))).to_be_visible()
     expect(page.locator("#result_list tbody tr")).to_have_count(1)
     assert (admin.hosts, admin.complaints) == ({stack.host}, [])

@@ -5,8 +5,8 @@ from uuid import uuid4
 import pytest
 import requests
 
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack
+from ..support.stack import Stack
+from .slow.wishes import Wish
 
 pytestmark = pytest.mark.no_database
 

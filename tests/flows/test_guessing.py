@@ -1,11 +1,11 @@
-"""Who tries passwords at the admin's door is refused after a few, whatever it says of where it comes from."""
+"""A client that guesses admin passwords is refused after a few, under any claimed address."""
 
 from collections.abc import Iterator
 
 import pytest
 import requests
 
-from tests.flows.stack import Stack
+from ..support.stack import Stack
 
 MOST = 10
 """The default of ADMIN_SIGN_INS."""

@@ -1,4 +1,4 @@
-"""Mirrored files in Chromium, and their thumbnails: nothing runs in the site's name, and what is harmless shows."""
+"""Mirrored files in Chromium, and their thumbnails: nothing runs in the site's name, and harmless files show."""
 
 import io
 from collections.abc import Iterator, Mapping
@@ -11,11 +11,11 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, BrowserContext
 
-from tests.flows import file_server
-from tests.flows.crowd import Crowd
-from tests.flows.stack import Stack, eventually
-from tests.hostile import files, showing
-from tests.hostile.showing import COOKIE, TRY, WIDTHS, Watch, named, visit
+from ..hostile import browser_visits, files
+from ..hostile.browser_visits import COOKIE, TRY, WIDTHS, Watch, named, visit
+from ..support import file_server
+from ..support.crowd import Crowd
+from ..support.stack import Stack, eventually
 
 HOSTILE = {**files.RUNNING, **files.CUT_SHORT, "texts.png": files.BOMBS["texts.png"]}
 SHOWN = {name: body for name, body in files.PICTURES.items() if not name.endswith(("jp2", "tiff"))}
@@ -28,8 +28,8 @@ MOST_MEMORY_BYTES = 512_000_000
 
 INGEST = """
 from django.core.management import call_command
-from resources.fetching.keeping import limiting
-limiting.change({host!r}, delay_seconds=0, in_flight=8)
+from resources.fetch import host_settings
+host_settings.change_domain({host!r}, delay_seconds=0, in_flight=8)
 call_command("ingest", {file!r})
 """
 
@@ -92,7 +92,7 @@ def test_nothing_runs_where_one_goes_to_them(
 @pytest.mark.no_database
 def test_the_same_files_run_where_they_are_served_carelessly(browser: Browser) -> None:
     navigated = ("page.html", "drawing.svg", "page.xhtml", "page in a JPEG.jpeg")
-    with showing.careless(files.RUNNING) as site:
+    with browser_visits.careless(files.RUNNING) as site:
         for name in (*navigated, "script.js", "script in a GIF.gif"):
             context, watch = browser.new_context(), Watch()
             watch.over(context)
@@ -167,7 +167,7 @@ def test_what_takes_much_memory_elsewhere_takes_little_of_fetchers_and_painters(
     harmless = mirrored["large.jpeg"].removeprefix(stack.base_url)
     assert crowd.visit(f"{harmless}/20x20.webp").status == 200
     pids = [pid for name in ("fetch", "paint-now", "main") for pid in stack.pids(name)]
-    assert any("resources.mirroring.serving.apart" in psutil.Process(pid).cmdline() for pid in pids)
+    assert any("resources.mirror.media.thumbnail_process" in psutil.Process(pid).cmdline() for pid in pids)
     assert max(map(peak_bytes, pids)) < MOST_MEMORY_BYTES
 
 
@@ -178,7 +178,7 @@ def peak_bytes(pid: int) -> int:
 
 
 def painted(stack: Stack) -> float:
-    """How many thumbnails were painted so far."""
+    """The number of thumbnails painted so far."""
     return stack.metric("tarry_preparations_total", task="thumbnail")
 
 
@@ -202,6 +202,6 @@ def test_thumbnails_of_what_was_taken_down_are_gone(stack: Stack, crowd: Crowd, 
 
 TAKE_DOWN = """
 from datetime import UTC, datetime
-from resources.mirroring.knowing.models import Blob
+from resources.mirror.models import Blob
 Blob.objects.filter(digest="{digest}").update(taken_down_at=datetime.now(UTC))
 """

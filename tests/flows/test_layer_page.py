@@ -15,10 +15,10 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.flows import browsing
-from tests.flows.browsing import TILES_SECONDS, Visit
-from tests.flows.layers import COLOURS
-from tests.flows.stack import ROOT, Stack, eventually
+from ..support import browser as support_browser
+from ..support.browser import TILES_SECONDS, Visit
+from ..support.layers import COLOURS
+from ..support.stack import ROOT, Stack, eventually
 
 pytestmark = pytest.mark.browser
 
@@ -67,7 +67,7 @@ def another_site(page: str) -> Iterator[str]:
 
 
 def give_vendored_leaflet(route: Route) -> None:
-    """What a snippet loads from the network comes from this repository: tests reach no internet."""
+    """A snippet's files from the network come from this repository: tests reach no internet."""
     found = LEAFLET_FILES.fullmatch(route.request.url)
     assert found is not None, route.request.url
     kind = "text/css" if found[1].endswith("css") else "text/javascript"
@@ -79,7 +79,7 @@ def snippet(page: Page, name: str) -> str:
 
 
 def shows_traffic(page: Page) -> bool:
-    """Whether some of the page has a colour of traffic, whatever its speed."""
+    """Tells whether some of the page has a colour of traffic, of any speed."""
     pixels = Image.open(BytesIO(page.screenshot())).convert("RGB").tobytes()
     return any(pixels[at : at + 3] in TRAFFIC for at in range(0, len(pixels), 3))
 
@@ -135,7 +135,7 @@ def test_dark_mode_darkens_the_page_of_a_layer(site: str, dark_desktop: Visit) -
 
 
 def test_a_button_copies_the_code(site: str, browser: Browser) -> None:
-    with browsing.visit(browser, permissions=["clipboard-read", "clipboard-write"]) as visit:
+    with support_browser.visit(browser, permissions=["clipboard-read", "clipboard-write"]) as visit:
         page = visit.page
         page.goto(f"{site}/layers/jams/")
         page.evaluate(LISTEN)
@@ -156,7 +156,7 @@ def test_where_the_clipboard_is_refused_the_code_is_selected(site: str, desktop:
 
 
 def test_without_javascript_everything_but_the_preview_is_there(site: str, browser: Browser) -> None:
-    with browsing.visit(browser, java_script_enabled=False) as visit:
+    with support_browser.visit(browser, java_script_enabled=False) as visit:
         page = visit.page
         page.goto(f"{site}/layers/jams/")
         expect(page.locator("[data-facts]")).to_contain_text("Lines, coloured by speed")
@@ -192,7 +192,7 @@ def test_the_state_follows_the_layer_and_its_end(stack: Stack, site: str, deskto
     page.wait_for_function(renewed, arg=known, timeout=REFRESH_SECONDS * 1000)
     assert desktop.complaints == []
     stack.manage("shell", "-c", "from resources.models import Layer; Layer.objects.get(slug='passing').delete()")
-    expect(page.locator("[data-gone]")).to_contain_text("no more", timeout=REFRESH_SECONDS * 1000)
+    expect(page.locator("[data-gone]")).to_contain_text("deleted or disabled", timeout=REFRESH_SECONDS * 1000)
 
 
 def test_the_code_for_leaflet_shows_cold_tiles_on_another_site(site: str, desktop: Visit) -> None:

@@ -1,4 +1,4 @@
-"""Layers that change or go: what the front says of their tiles, and how soon."""
+"""Layers that change or go: the front's answers for their tiles, and the delay."""
 
 import time
 from collections.abc import Callable
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests import clock
-from tests.flows.crowd import Crowd, Visit
-from tests.flows.layers import colour_of, load_line, write_speeds
-from tests.flows.stack import Stack
+from ..support import clock
+from ..support.crowd import Crowd, Visit
+from ..support.layers import colour_of, load_line, write_speeds
+from ..support.stack import Stack
 
 HOT_SECONDS = 5
 DELETE = "from resources.models import Layer; Layer.objects.get(slug={!r}).delete()"
@@ -24,12 +24,12 @@ def slug(name: str) -> str:
 
 @pytest.fixture
 def address(stack: Stack, slug: str, tmp_path: Path) -> str:
-    """A tile of a layer that nobody has asked for."""
+    """A tile of a layer that was never requested."""
     return load_line(stack, slug, tmp_path)
 
 
 def seconds_until(crowd: Crowd, address: str, shows: Callable[[Visit], bool]) -> float:
-    """How long a client that asks again and again goes on seeing what was. Nobody sends it to wait."""
+    """The seconds for which a client that asks again and again sees the old tile. It is never sent to wait."""
     began = clock.seconds()
     while True:
         visit = crowd.visit(address)

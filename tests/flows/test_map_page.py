@@ -9,10 +9,11 @@ import pytest
 import requests
 from playwright.sync_api import Request, expect
 
-from resources.demo import loading
-from tests.flows.browsing import TILES_SECONDS, Visit, imported
-from tests.flows.stack import Stack
-from tests.resources.tiles import builders
+from resources.demo import load
+
+from ..support import geojson
+from ..support.browser import TILES_SECONDS, Visit, imported
+from ..support.stack import Stack
 
 pytestmark = pytest.mark.browser
 
@@ -197,7 +198,7 @@ def test_layers_that_come_later_are_told_of_and_shown_where_one_was(site: str, d
     page.route("**/changes.json", lambda route: route.fulfill(json={"layers": layers}))
     with page.expect_response("**/changes.json"):
         page.goto(f"{site}/{CENTRAL_LONDON}/without:countries")
-    button = page.get_by_role("button", name="Show them")
+    button = page.get_by_role("button", name="Reload")
     expect(button).to_be_hidden()
     layers["new"] = {"version": 1, "since": 1, "changes": []}
     expect(button).to_be_visible()
@@ -245,7 +246,7 @@ def test_dark_mode_darkens_the_page_and_the_base_map(site: str, dark_desktop: Vi
 def load_jams(stack: Stack, directory: Path, share: float) -> None:
     """Loads for each segment of the demo the same share of its free flow."""
     rows = [
-        f"{segment.key},{segment.free_flow_kmh * share},{segment.free_flow_kmh}" for segment in loading.read_segments()
+        f"{segment.key},{segment.free_flow_kmh * share},{segment.free_flow_kmh}" for segment in load.read_segments()
     ]
     file = directory / f"{share}.csv"
     file.write_text("\n".join(["segment_id,speed_kmh,free_flow_kmh", *rows]))
@@ -264,9 +265,9 @@ def test_new_speeds_show_without_touching_the_page(stack: Stack, site: str, desk
 
 def load_two_lines(stack: Stack, slug: str, directory: Path) -> Path:
     """Loads a layer of two lines; answers the file with another speed for that which is near the equator."""
-    lines = [builders.line(name, [[-60, y], [60, y]], speed=50, free_flow=50) for name, y in (("near", 3), ("far", 40))]
+    lines = [geojson.line(name, [[-60, y], [60, y]], speed=50, free_flow=50) for name, y in (("near", 3), ("far", 40))]
     layer, changed = directory / "lines.geojson", directory / "changed.csv"
-    layer.write_bytes(builders.collection(*lines))
+    layer.write_bytes(geojson.collection(*lines))
     changed.write_text("segment_id,speed_kmh,free_flow_kmh\nnear,5,50\n")
     stack.manage("load_layer", slug, "--lines", str(layer), "--style", '{"widths": {"0": 12}}')
     return changed

@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.flows.crowd import Crowd
-from tests.flows.layers import load_line
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually, free_port
+from ..support.crowd import Crowd
+from ..support.layers import load_line
+from ..support.stack import Stack, eventually, free_port
+from .slow.wishes import Wish
 
 pytestmark = pytest.mark.no_database
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 import requests
 
-from tests.flows.stack import Stack
+from ..support.stack import Stack
 
 EVIL = "evil.example"
 FIELDS: Mapping[str, Mapping[str, str]] = {
@@ -55,7 +55,7 @@ COMPARED = (
 
 
 def said(answer: requests.Response) -> list[str]:
-    """What is told to caches and browsers, without its numbers: time passes."""
+    """The header fields for caches and browsers, without their numbers: time passes."""
     return [re.sub("[0-9]+", "1", answer.headers.get(name, "")) for name in COMPARED]
 
 
@@ -63,7 +63,7 @@ def said(answer: requests.Response) -> list[str]:
 def test_what_one_client_says_of_itself_is_nothing_to_the_next(stack: Stack) -> None:
     def answers(case: tuple[str, str]) -> requests.Response:
         url = f"{stack.base_url}{case[1].format(uuid4().hex)}"
-        for _ in range(2):  # what it waits for is there the second time
+        for _ in range(2):  # its content is there the second time
             requests.get(url, headers=FIELDS[case[0]], timeout=60)
         return requests.get(url, timeout=60)
 

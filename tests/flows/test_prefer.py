@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from tests.flows.crowd import Crowd
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually
+from ..support.crowd import Crowd
+from ..support.stack import Stack, eventually
+from .slow.wishes import Wish
 
 pytestmark = pytest.mark.no_database
 

@@ -1,13 +1,13 @@
-"""Hundreds of refreshes and of pre-warmings wait: who waits for something gets it next."""
+"""Hundreds of refreshes and pre-warmings are queued: a waiting client's content comes next."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.flows.backlog import Backlog, is_clear
-from tests.flows.crowd import Crowd
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually
+from ..support.backlog import Backlog, is_clear
+from ..support.crowd import Crowd
+from ..support.stack import Stack, eventually
+from .slow.wishes import Wish
 
 pytestmark = pytest.mark.no_database
 

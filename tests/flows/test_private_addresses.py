@@ -1,4 +1,4 @@
-"""What strangers name, at every door of the whole site: nothing ever connects to an address behind it."""
+"""Addresses from strangers, at every door of the whole site: nothing ever connects to a private address behind them."""
 
 import json
 import re
@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from tests.flows.crowd import Crowd
-from tests.flows.running_server import Handler, serving
-from tests.flows.stack import Stack, eventually
+from ..support.crowd import Crowd
+from ..support.server import Handler, serving
+from ..support.stack import Stack, eventually
 
 ORIGIN_ADDRESS = "127.0.0.2"
 """The one server that the site may ask. What it says leads to another, which the site must leave alone."""
@@ -24,21 +24,21 @@ FOLLOW = """
 from datetime import UTC, datetime
 from django.contrib.auth.models import User
 from feeds import addresses
-from feeds.keeping import adding, following
+from feeds import catalogue, followers
 reader = User.objects.get_or_create(username="reader")[0].pk
 for title, url in {feeds!r}.items():
-    feed, _ = adding.add(addresses.read(url), title=title, now=datetime.now(UTC))
-    following.follow(reader, [feed.pk], datetime.now(UTC))
+    feed, _ = catalogue.add_feed(addresses.read_address(url), title=title, now=datetime.now(UTC))
+    followers.follow_feeds(reader, [feed.pk], datetime.now(UTC))
 """
 SUBSCRIBE = """
 from datetime import UTC, datetime
-from feeds.subscribing import scanning
-scanning.scan(datetime.now(UTC))
+from feeds.subscriptions import renewals
+renewals.scan_subscriptions(datetime.now(UTC))
 """
 KEPT = """
 import json
 from feeds.models import Feed
-from feeds.subscriptions import Subscription
+from feeds.models import Subscription
 print(json.dumps({
     "troubles": dict(Feed.objects.values_list("title", "trouble")),
     "fetched": list(Feed.objects.filter(fetched_at__isnull=False).values_list("title", flat=True).order_by("title")),
@@ -48,13 +48,13 @@ print(json.dumps({
 
 
 def is_visited(listening: socket.socket, seconds: float = 0) -> bool:
-    """Whether anybody has ever connected to what accepts nobody, or does so within that time."""
+    """Tells whether any client has ever connected to the silent socket, or does so within that time."""
     return bool(select.select([listening], [], [], seconds)[0])
 
 
 @pytest.fixture(scope="module")
 def private() -> Iterator[socket.socket]:
-    """Listens, and accepts nobody: who connects stays to be seen."""
+    """Listens, and accepts none: a connecting client stays to be seen."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening
         assert not is_visited(listening)
@@ -75,9 +75,9 @@ def stack(private: socket.socket) -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def origin(target: str) -> Iterator[str]:
-    """A server that names the private one wherever it can; below `/away` it sends there whoever asks.
+    """A server that names the private one wherever it can; below `/away` it redirects there.
 
-    What it names below `/by` is itself, below `/away`.
+    Below `/by` it names itself, below `/away`.
     """
 
     class Leading(Handler):

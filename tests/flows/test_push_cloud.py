@@ -8,27 +8,28 @@ from pathlib import Path
 import pytest
 import requests
 
-from feeds import addresses
-from feeds.opml import writing
-from feeds.opml.outlines import Subscription
-from tests.feeds.rows import NOW
-from tests.flows import cloud_server, feed_server
-from tests.flows.cloud_server import Cloud, Subscriber
-from tests.flows.feed_server import FeedServers
-from tests.flows.stack import Stack, eventually
+from feeds import addresses, opml
+from feeds.opml import ListedFeed
+
+from ..support import cloud_server, feed_server
+from ..support.cloud_server import Cloud, Subscriber
+from ..support.feed_rows import NOW
+from ..support.feed_server import FeedServers
+from ..support.stack import Stack, eventually
 
 PATHS = [f"/told/{number}" for number in range(6)]
 READER = "from django.contrib.auth.models import User; User.objects.get_or_create(username='told')"
 SUBSCRIBE = """
 from datetime import UTC, datetime
-from feeds.subscribing import scanning
-scanning.scan(datetime.now(UTC))
+from feeds.subscriptions import renewals
+renewals.scan_subscriptions(datetime.now(UTC))
 """
 REMOVE = """
 from datetime import UTC, datetime
-from feeds.keeping import pausing
+from feeds import lifecycle
 from feeds.models import Feed
-pausing.remove(list(Feed.objects.filter(url__contains="/told/").values_list("pk", flat=True)), datetime.now(UTC))
+told = list(Feed.objects.filter(url__contains="/told/").values_list("pk", flat=True))
+lifecycle.remove_feeds(told, datetime.now(UTC))
 """
 
 
@@ -57,14 +58,14 @@ def urls(servers: FeedServers) -> list[str]:
 
 
 def listed(servers: FeedServers, directory: Path) -> Path:
-    rows = [Subscription(addresses.read(url), categories=(("Told",),)) for url in urls(servers)]
+    rows = [ListedFeed(addresses.read_address(url), categories=(("Told",),)) for url in urls(servers)]
     file = directory / "told.opml"
-    file.write_bytes(writing.write(rows, "Told", NOW))
+    file.write_bytes(opml.write_opml(rows, "Told", NOW))
     return file
 
 
 def subscribers(cloud: Cloud) -> dict[str, Subscriber]:
-    """Who is told of which feed."""
+    """The subscribers of each feed."""
     return dict(cloud.registered.keys())
 
 

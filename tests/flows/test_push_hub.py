@@ -6,29 +6,29 @@ from email.utils import formatdate
 import pytest
 import requests
 
-from tests.flows import flask_hub
-from tests.flows.flask_hub import FlaskHub
-from tests.flows.running_server import Handler, serving
-from tests.flows.stack import Stack, eventually
+from ..support import flask_hub
+from ..support.flask_hub import FlaskHub
+from ..support.server import Handler, serving
+from ..support.stack import Stack, eventually
 
 FOLLOW = """
 from datetime import UTC, datetime
 from django.contrib.auth.models import User
 from feeds import addresses
-from feeds.keeping import adding, following
-feed, _ = adding.add(addresses.read({url!r}), title="Delivered", now=datetime.now(UTC))
-following.follow(User.objects.get_or_create(username="delivered")[0].pk, [feed.pk], datetime.now(UTC))
+from feeds import catalogue, followers
+feed, _ = catalogue.add_feed(addresses.read_address({url!r}), title="Delivered", now=datetime.now(UTC))
+followers.follow_feeds(User.objects.get_or_create(username="delivered")[0].pk, [feed.pk], datetime.now(UTC))
 """
 SUBSCRIBE = """
 from datetime import UTC, datetime
-from feeds.subscribing import scanning
-scanning.scan(datetime.now(UTC))
+from feeds.subscriptions import renewals
+renewals.scan_subscriptions(datetime.now(UTC))
 """
 REMOVE = """
 from datetime import UTC, datetime
-from feeds.keeping import pausing
+from feeds import lifecycle
 from feeds.models import Feed
-pausing.remove([Feed.objects.get(slug="delivered").pk], datetime.now(UTC))
+lifecycle.remove_feeds([Feed.objects.get(slug="delivered").pk], datetime.now(UTC))
 """
 
 

@@ -12,16 +12,18 @@ from typing import Any
 
 import pytest
 import requests
+from standardwebhooks import Webhook
 
-from resources.mirroring.reporting.lines import CHUNK as MOST_LINES
-from tests.flows import reporting_server
-from tests.flows.reporting_server import ReportingServer
-from tests.flows.stack import ROOT, Stack, eventually
+from resources.mirror.reports.bulk import URLS_PER_LIST as MOST_LINES
+
+from ..support import report_server
+from ..support.report_server import ReportingServer
+from ..support.stack import ROOT, Stack, eventually
 
 
 @pytest.fixture(scope="module")
 def origin() -> Iterator[ReportingServer]:
-    with reporting_server.running() as server:
+    with report_server.running() as server:
         yield server
 
 
@@ -64,7 +66,7 @@ def test_a_list_is_fetched_once_and_its_webhook_is_called_signed(
     secret = ask(stack, token, "GET", "webhook-secret").json()["secret"]
     expected = hmac.new(secret.encode(), call.body, hashlib.sha256).hexdigest()
     assert call.headers["Tarry-Signature"] == f"sha256={expected}"
-    assert json.loads(call.body)["batch"] == told["batch"]
+    assert Webhook(secret).verify(call.body, call.headers)["batch"] == told["batch"]
     assert json.loads(call.body)["steps"] == {"known": 1, "new": 1, "failed": 1, "refused": 1}
 
     found = ask(stack, token, "GET", f"batches/{told['batch']}").json()

@@ -1,4 +1,4 @@
-"""Mirrored files on the whole site: fetched once for all who wait, served by nginx, gone when they are taken down."""
+"""Mirrored files on the whole site: fetched once for all waiting clients, served by nginx, gone after a takedown."""
 
 import io
 import os
@@ -9,10 +9,10 @@ import pytest
 import requests
 from PIL import Image
 
-from tests.flows import file_server
-from tests.flows.crowd import Answer, Crowd
-from tests.flows.file_server import FileServer
-from tests.flows.stack import Stack, eventually
+from ..support import file_server
+from ..support.crowd import Answer, Crowd
+from ..support.file_server import FileServer
+from ..support.stack import Stack, eventually
 
 HOT_SECONDS = 5
 BIG_BYTES = 20_000_000

@@ -1,4 +1,4 @@
-"""Secrets that pass through the site are in no log of any of its processes, whatever became of them."""
+"""Secrets that pass through the site are in no log of any of its processes, after any outcome."""
 
 import re
 from secrets import token_urlsafe
@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 import requests
 
-from tests.flows import file_server
-from tests.flows.stack import Stack, eventually
+from ..support import file_server
+from ..support.stack import Stack, eventually
 
 
 def sign_in(stack: Stack, password: str) -> requests.Session:
@@ -20,7 +20,7 @@ def sign_in(stack: Stack, password: str) -> requests.Session:
 
 
 def written(stack: Stack) -> str:
-    """All logs, but for the line in which the first password is told."""
+    """All logs, without the line of the first password."""
     files = [stack.output, *(stack.data / "logs").iterdir()]
     text = "\n".join(path.read_text(errors="replace") for path in files if path.is_file())
     return "\n".join(line for line in text.splitlines() if not line.startswith("Administrator: "))
@@ -30,7 +30,7 @@ HOLD = """
 import time
 from django.db import transaction
 from feeds.models import Feed
-from tests.feeds.subscribed import subscription
+from tests.support.feed_subscriptions import subscription
 feed = Feed.objects.get(slug="{slug}")
 subscription(feed, token="{token}")
 with transaction.atomic():

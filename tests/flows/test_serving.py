@@ -1,12 +1,12 @@
-"""What a client gets for content that is cold, there, or stale, as seen through the front."""
+"""Answers for cold, prepared and stale content, as seen through the front."""
 
 from itertools import pairwise
 
 import pytest
 
-from tests.flows.crowd import Crowd
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually
+from ..support.crowd import Crowd
+from ..support.stack import Stack, eventually
+from .slow.wishes import Wish
 
 pytestmark = pytest.mark.no_database
 
@@ -65,7 +65,7 @@ def test_stale_content_is_served_at_once_and_replaced_behind_the_scenes(stack: S
 
     def is_new() -> bool:
         visit = crowd.visit(address)
-        assert visit.statuses == [200]  # nobody is sent to wait
+        assert visit.statuses == [200]  # no client is sent to wait
         bodies.append(visit.body)
         return visit.body != bodies[0]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.crowd import Crowd
-from tests.flows.layers import colour_of, load_line
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually
+from ..support.crowd import Crowd
+from ..support.layers import colour_of, load_line
+from ..support.stack import Stack, eventually
+from .slow.wishes import Wish
 
 pytestmark = pytest.mark.no_database
 

@@ -1,4 +1,4 @@
-"""Requests that two servers could read differently: nginx refuses them, or hands on what can be read in one way."""
+"""Requests that two servers could read differently: nginx refuses them, or passes on their one meaning."""
 
 import json
 import socket
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.flows.crowd import Crowd
-from tests.flows.stack import Stack
+from ..support.crowd import Crowd
+from ..support.stack import Stack
 
 TARGETS = ("POST /admin/login/", "GET /tiles/none.json", "POST /rsscloud/nobody", "GET /retry_after?x=1")
 REFUSED = {
@@ -52,12 +52,12 @@ CHUNKS = {
 
 @pytest.fixture
 def unheard(stack: Stack, name: str) -> str:
-    """A request, to be hidden in the bodies of others. Whoever hears it has slow content prepared."""
+    """A request, to be hidden in the bodies of others. A server that reads it has slow content prepared."""
     return f"GET /slow/{name} HTTP/1.1\r\nHost: {stack.host}\r\nConnection: close\r\n\r\n"
 
 
 def ask(stack: Stack, target: str, fields: Sequence[str], body: str, end: str = "\r\n") -> tuple[int, bytes]:
-    """The status of the only answer, and what came with it. nginx hangs up after it."""
+    """The status of the only answer, and its body. nginx hangs up after it."""
     filled = [field.format(length=len(body)) for field in fields]
     lines = [f"{target} HTTP/1.1", f"Host: {stack.host}", "Connection: close", *filled, "", ""]
     with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as connection:

@@ -1,4 +1,4 @@
-"""What the waiting instance makes of tickets that were tampered with, and that nothing of it is ever kept."""
+"""Tickets that were tampered with: the answers of the waiting instance, which are never cached."""
 
 import time
 from collections.abc import Iterator
@@ -12,10 +12,11 @@ import pytest
 from pytest_django import Settings
 
 from retry.tickets import Ticket, ticket_address
-from tests import clock
-from tests.flows.crowd import Crowd
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually
+
+from ..support import clock
+from ..support.crowd import Crowd
+from ..support.stack import Stack, eventually
+from .slow.wishes import Wish
 
 pytestmark = pytest.mark.no_database
 

@@ -11,11 +11,12 @@ from typing import cast
 
 import pytest
 
-from resources.traffic import rotating
+from resources.traffic import log_files
 from retry import contents
-from tests.flows.crowd import Crowd, Visit
-from tests.flows.layers import colour_of, load_line, write_speeds
-from tests.flows.stack import Stack, eventually
+
+from ..support.crowd import Crowd, Visit
+from ..support.layers import colour_of, load_line, write_speeds
+from ..support.stack import Stack, eventually
 
 pytestmark = pytest.mark.no_database
 
@@ -50,7 +51,7 @@ def ask_at_once(stack: Stack, path: str, number: int) -> None:
 def put_aside(stack: Stack) -> None:
     log, pid_file = stack.data / "logs" / "traffic.log", stack.runtime / "nginx" / "nginx.pid"
     eventually(log.exists, 5, "a log")
-    assert rotating.rotate(log, 0, pid_file, time.time())
+    assert log_files.rotate_log(log, 0, pid_file, time.time())
 
 
 def kill_in_the_middle(stack: Stack) -> None:
@@ -66,7 +67,7 @@ def kill_in_the_middle(stack: Stack) -> None:
 
 
 def position(stack: Stack) -> list[bytes | None]:
-    """How far the log has been counted."""
+    """The counted part of the log."""
     return [cast(bytes | None, stack.state.get(key)) for key in stack.state.keys("retry:counted:*")]
 
 
@@ -84,7 +85,7 @@ def test_every_request_is_counted_once_though_workers_are_killed_and_the_log_is_
     stack.thaw("work", children=True)
     for _ in range(3):
         kill_in_the_middle(stack)
-    stack.freeze("work", children=True)  # or all is counted before anybody looks
+    stack.freeze("work", children=True)  # or all is counted before the look
     put_aside(stack)
     assert counted(stack, "slow", name) < asked
     stack.kill("work", children=True)
@@ -100,7 +101,7 @@ def test_where_no_worker_runs_the_log_stays_bounded(stack: Stack, crowd: Crowd, 
     for process in ("beat", "work"):
         stack.stop(process)
     try:
-        for number in range(rotating.KEPT_LOGS):  # as after hours of that
+        for number in range(log_files.MAX_KEPT_LOGS):  # as after hours of that
             (logs / f"traffic.log.{1_600_000_000_000 + number}").write_text(
                 f"1795276544.{number:03}{UNKNOWN}" * of_a_log
             )
@@ -108,7 +109,7 @@ def test_where_no_worker_runs_the_log_stays_bounded(stack: Stack, crowd: Crowd, 
             log.write(f"1795276544.100{UNKNOWN}" * of_a_log * 3)
         eventually(lambda: "bytes of its log were dropped" in (logs / "supervisord.log").read_text(), 15, "it is told")
         kept = sum(path.stat().st_size for path in logs.glob("traffic.log.*"))
-        assert LOG_MAX_BYTES < kept <= rotating.KEPT_LOGS * LOG_MAX_BYTES
+        assert LOG_MAX_BYTES < kept <= log_files.MAX_KEPT_LOGS * LOG_MAX_BYTES
         asked = sum(answer.is_of_main for answer in crowd.visit(f"/slow/{name}").answers)
         eventually((logs / "traffic.log").exists, 5, "nginx has opened it anew")
     finally:
@@ -130,7 +131,7 @@ def test_answers_are_told_apart(stack: Stack, crowd: Crowd, tmp_path: Path) -> N
 
 
 def waits(visits: list[Visit]) -> int:
-    """How many of them had to wait for content."""
+    """The number of them that had to wait for content."""
     return sum(visit.statuses != [200] for visit in visits)
 
 

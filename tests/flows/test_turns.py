@@ -1,4 +1,4 @@
-"""One worker for all lanes: whose turn it is, what nobody wants any more, and what has waited for long."""
+"""One worker for all lanes: the next turn, abandoned work, and old work."""
 
 import http.client
 from collections.abc import Iterator
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import pytest
 
 from retry import claims
-from tests.flows.backlog import Backlog, is_clear
-from tests.flows.crowd import Crowd
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually
+
+from ..support.backlog import Backlog, is_clear
+from ..support.crowd import Crowd
+from ..support.stack import Stack, eventually
+from .slow.wishes import Wish
 
 pytestmark = pytest.mark.no_database
 
@@ -38,13 +39,13 @@ def _cleared(stack: Stack) -> Iterator[None]:
 
 
 def lengthen(stack: Stack, lane: str) -> None:
-    """As if each piece of work in the lane took a minute, and the sweeper had passed for long."""
+    """Makes each piece of work in the lane seem to take a minute, and the sweeper seem to have passed for long."""
     stack.state.set(f"retry:duration:{lane}", 60_000)
-    stack.state.set(claims.SWEPT, LONG_AGO, ex=10)
+    stack.state.set(claims.SWEPT_KEY, LONG_AGO, ex=10)
 
 
 def asked(stack: Stack, name: str) -> int:
-    """When the claim was last asked for, in Redis' milliseconds; 0 without a claim."""
+    """The time of the claim's last request, in Redis' milliseconds; 0 without a claim."""
     return int(stack.state.hget(f"retry:claim:slow:{name}:0", "asked") or 0)
 
 
@@ -91,7 +92,7 @@ def test_work_that_nobody_waits_for_any_more_is_skipped(stack: Stack, crowd: Cro
     eventually(lambda: is_clear(stack, LANES), 30, "all had their turn")
     assert [stack.executions(one) for one in left] == [0] * 5
     assert stack.metric("tarry_preparations_total", outcome="skipped") - skipped == 5
-    assert crowd.visit(f"/slow/{left[0]}").body == Wish(left[0]).body  # whoever asks has it prepared anew
+    assert crowd.visit(f"/slow/{left[0]}").body == Wish(left[0]).body  # the next request has it prepared anew
     assert stack.executions(left[0]) == 1
 
 
@@ -114,7 +115,7 @@ def test_a_client_that_comes_to_wait_for_what_was_skipped_begins_it_anew(stack: 
 
 @dataclass(slots=True)
 class Stream:
-    """Clients who ask for cold contents, so that there is always something to wait for."""
+    """Clients that ask for cold contents, so that there is always work with a waiting client."""
 
     stack: Stack
     crowd: Crowd

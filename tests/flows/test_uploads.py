@@ -1,4 +1,4 @@
-"""Large files for the admin, through the whole site: taken from who is signed in, refused without a look to others."""
+"""Large files for the admin, through the whole site: taken from signed-in users, refused unread from others."""
 
 from secrets import token_hex, token_urlsafe
 from uuid import uuid4
@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 import requests
 
-from tests.flows.stack import Stack
+from ..support.stack import Stack
 
 ADMIN = """
 from django.contrib.auth.models import User
@@ -45,7 +45,7 @@ def test_a_stranger_with_cookies_of_its_own_is_refused(stack: Stack, size: int) 
     stranger = requests.Session()
     stranger.cookies.update({"csrftoken": token_hex(16), "sessionid": token_hex(16)})
     answer = send(stack, stranger, LIST.format("x" * size).encode())
-    assert (answer.status_code, "Not taken" in answer.text) == (403, True)
+    assert (answer.status_code, "Not accepted" in answer.text) == (403, True)
 
 
 def test_who_was_signed_in_is_told_to_sign_in_again(stack: Stack, admin: requests.Session) -> None:

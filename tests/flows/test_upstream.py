@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.flows import tile_server
-from tests.flows.browsing import Visit
-from tests.flows.crowd import Crowd
-from tests.flows.stack import Stack, eventually
-from tests.flows.tile_server import TileServer
+from ..support import tile_server
+from ..support.browser import Visit
+from ..support.crowd import Crowd
+from ..support.stack import Stack, eventually
+from ..support.tile_server import TileServer
 
 BASE_LAYERS = {"countries", "land", "london"}
 

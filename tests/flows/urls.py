@@ -3,7 +3,8 @@
 from django.urls import include, path
 
 from project.urls import handler404, handler500
-from tests.flows.slow.fetched import fetched
+
+from .slow.fetched import fetched
 
 __all__ = ["handler404", "handler500", "urlpatterns"]
 

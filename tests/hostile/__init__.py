@@ -1,1 +1,1 @@
-"""Other people's servers at their worst, and what the client makes of them."""
+"""Other servers at their worst, and the client's results."""

@@ -1,4 +1,4 @@
-"""What a browser makes of files: a page that tries them in every way, a watch over it, and a careless site."""
+"""Hostile files in a browser: a page that tries them in every way, a watch over it, and a careless site."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -64,7 +64,7 @@ WIDTHS = """async (addresses) => {
 
 @dataclass
 class Watch:
-    """What a browser did that no file may make it do."""
+    """Steps of a browser that no file may cause."""
 
     ran: list[str] = field(default_factory=list)
 
@@ -73,7 +73,7 @@ class Watch:
         context.on("dialog", self._dialog)
 
     def look(self, page: Page) -> None:
-        """At what the page's own globals say."""
+        """The value of the page's own globals."""
         if page.evaluate("() => 'ran' in globalThis"):
             self.ran.append(f"a script in {page.url}")
 

@@ -1,4 +1,4 @@
-"""What the tests of hostile origins share."""
+"""Fixtures of the tests of hostile origins."""
 
 import subprocess
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key and a certificate for secure.example, which nobody else trusts."""
+    """A key and a certificate for secure.example, which only the tests trust."""
     directory = tmp_path_factory.mktemp("tls")
     subprocess.run(
         [

@@ -1,4 +1,4 @@
-"""The origins of `corpus`, as whoever starts them sees them: their addresses, and their log."""
+"""The origins of `corpus`, as their caller sees them: their addresses, and their log."""
 
 import json
 import subprocess
@@ -40,7 +40,7 @@ class Corpus:
         return f"http://{self._hosts[host % len(self._hosts)]}{path}"
 
     def url_of(self, path: str) -> str:
-        """That of a path which begins with its host."""
+        """The URL of a path that begins with its host."""
         host, _, rest = path.partition("/")
         return f"http://{host}:{self._port}/{rest}"
 

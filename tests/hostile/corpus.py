@@ -8,7 +8,7 @@
     /half/7/1000  half of it, then the connection breaks
 
 An answer takes up to DELAY seconds and a third of that at least, half of it before its head and half before its body,
-if it has one: who abandons a body at its head is seen to.
+if it has one, so that a body abandoned at its head shows in the log.
 
 Prints the port, which is the same at all addresses. Each request is a line of the log once its answer has ended.
 """
@@ -31,7 +31,7 @@ BLOCK = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a path gives. `sent_bytes` of the body are sent, then the connection is closed if that is not all."""
+    """The answer of a path. `sent_bytes` of the body are sent, then the connection is closed if that is not all."""
 
     status: str
     body: bytes = b""
@@ -65,8 +65,8 @@ def answer_to(path: str) -> Answer:
 
 
 class Books:
-    """The log. `at_once` counts the requests for a path that are open, the new one included, whatever its query: all
-    that anybody adds to these paths is parameters that track.
+    """The log. `at_once` counts the requests for a path that are open, the new one included, with any query:
+    only tracking parameters are added to these paths.
     """
 
     def __init__(self, log: TextIO) -> None:
@@ -102,7 +102,7 @@ async def serve(books: Books, delay: float, reader: asyncio.StreamReader, writer
 async def respond(  # noqa: PLR0917  one request, by all that tells it from others
     books: Books, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: str, method: str, pause: float
 ) -> bool:
-    """Answers; whether the connection lives on. The request is over when all is sent, or nobody takes it."""
+    """Answers; returns True if the connection lives on. The request is over when all is sent, or no client takes it."""
     answer, began = answer_to(key[key.index("/") :]), time.time()
     at_once, sent = books.begin(key), 0
     fields = "".join(f"{field}\r\n" for field in answer.fields)
@@ -130,7 +130,7 @@ async def main(log: str, seconds: float, delay: float, addresses: list[str]) -> 
             port = server.sockets[0].getsockname()[1]
         print(port, flush=True)
         await asyncio.sleep(seconds)
-        os._exit(0)  # with whatever connections there are
+        os._exit(0)  # with the connections that there are
 
 
 if __name__ == "__main__":

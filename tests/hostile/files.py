@@ -1,6 +1,6 @@
-"""Files that are made to harm whoever stores, paints or shows them, and harmless ones beside them. Small, all of them.
+"""Files that are made to harm the programs that store, paint or show them, and harmless ones. Small, all of them.
 
-What would run in a browser says so: it calls `globalThis.ran`, asks for `/ran`, and opens a dialog.
+A script that runs in a browser calls `globalThis.ran`, asks for `/ran`, and opens a dialog.
 """
 
 import gzip
@@ -67,7 +67,7 @@ def png(width: int, height: int, *chunks: bytes, depth: int = 8, colours: int = 
 
 
 def text_bomb(chunks: int = 300) -> bytes:
-    """Texts that unpack to a megabyte each, which nobody has asked for."""
+    """Texts that unpack to a megabyte each, as a bomb in a picture."""
     text = zlib.compress(bytes([65]) * 1_040_000, 9)
     return png(40, 30, *(png_chunk(b"zTXt", b"k%d\0\0" % n + text) for n in range(chunks)), rows=30)
 

@@ -1,4 +1,4 @@
-"""DNS that says what a test wants, and something else the next time."""
+"""DNS with the answers that a test wants, and other answers the next time."""
 
 import asyncio
 import ipaddress
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from resources.fetching.transport import guarding
+from resources.fetch.http import guard
 
 
 class Names(AbstractResolver):
@@ -30,7 +30,7 @@ class Names(AbstractResolver):
         if not answers:
             await asyncio.Event().wait()
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        return [guarding.result(host, address, port, _family(address)) for address in answer]
+        return [guard.build_resolve_result(host, address, port, _family(address)) for address in answer]
 
     async def close(self) -> None:
         return

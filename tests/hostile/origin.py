@@ -1,4 +1,4 @@
-"""An origin that does what it is told, byte by byte, and writes down what it was asked."""
+"""An origin that answers as it is told, byte by byte, and records its requests."""
 
 import asyncio
 import socket
@@ -85,7 +85,7 @@ def head(status: str, *fields: str) -> bytes:
 
 @dataclass
 class Origin:
-    """Listens at one loopback address. `asked` and `connections` are what really reached it."""
+    """Listens at one loopback address. `asked` and `connections` are those that really reached it."""
 
     address: str = "127.0.0.1"
     tls: ssl.SSLContext | None = None

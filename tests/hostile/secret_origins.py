@@ -1,4 +1,4 @@
-"""The origins of `secrets`, as whoever starts them sees them: their addresses, and their log."""
+"""The origins of `secrets`, as their caller sees them: their addresses, and their log."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.hostile.secrets import NETWORK
+from .secrets import NETWORK
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 Limits = Mapping[str, float]

@@ -1,4 +1,4 @@
-"""`python -m tests.hostile.secrets LOG SECONDS`: origins with limits that nobody tells, one on each loopback address.
+"""`python -m tests.hostile.secrets LOG SECONDS`: origins with secret limits, one on each loopback address.
 
 The limits of `http://127.1.0.N:PORT/` are the N-th line of standard input, as JSON: `rate`, `burst`, `latency`
 (Infinity: nothing is ever answered), `most_at_once`, `retry_after`. After an empty line it prints its port. A line
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from tests.resources.fetching.queues.origins import Origin
+from ..support.simulated_origin import Origin
 
 NETWORK = "127.1.0."
 TOLERANCE_SECONDS = 0.1

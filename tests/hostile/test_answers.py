@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
-from resources.fetching.outcomes import Failed, Failure, Fetched
-from tests.hostile.origin import Behaviour, Peer, answer, head, raw
-from tests.hostile.visits import IMPATIENT, LIMITS, failure, visit
+from resources.fetch.http.messages import Failure, Fetched, FetchFailed
+
+from .origin import Behaviour, Peer, answer, head, raw
+from .visits import IMPATIENT, LIMITS, failure, visit
 
 OK = "200 OK"
 CHUNKED = "Transfer-Encoding: chunked"
@@ -228,7 +229,7 @@ def test_what_is_too_big_ends_as_too_big(behaviour: Behaviour) -> None:
 def test_what_is_broken_may_be_whole_the_next_time(behaviour: Behaviour) -> None:
     outcome = visit(behaviour)
     assert failure(outcome) is Failure.TRANSIENT
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, FetchFailed)
     assert outcome.timing.seconds < LIMITS.window_seconds, "it was known before any limit ran out"
 
 

@@ -17,12 +17,12 @@ from typing import Any
 import brotli
 import pytest
 
-from resources.fetching.outcomes import Dropped, Failed, Failure, Fetched, Head
-from resources.fetching.requests import Fetch
-from resources.fetching.transport import bodies, pacing
-from resources.fetching.transport.client import Client
-from tests.hostile.origin import Behaviour, Origin, Peer, answer, head, raw
-from tests.hostile.visits import LIMITS, failure, fetching_from, timed, visit
+from resources.fetch.http import bodies, deadlines
+from resources.fetch.http.client import FetchClient
+from resources.fetch.http.messages import BodyDropped, Failure, Fetched, FetchFailed, FetchRequest, Head
+
+from .origin import Behaviour, Origin, Peer, answer, head, raw
+from .visits import LIMITS, failure, fetching_from, timed, visit, with_origin
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -63,19 +63,19 @@ PACKED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize(("coding", "pack"), PACKED.values(), ids=PACKED)
-def test_a_packed_body_is_unpacked(coding: str, pack: Callable[[bytes], bytes]) -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        packed = pack(TEXT)
-        url = origin.does("/", answer("200 OK", f"Content-Encoding: {coding}", body=packed))
-        outcome = await timed(client, Fetch(url, limits=LIMITS))
-        assert isinstance(outcome, Fetched), outcome
-        assert outcome.body.read() == TEXT
-        assert outcome.body.size == len(TEXT)
-        assert outcome.body.digest == hashlib.sha256(TEXT).hexdigest()
-        assert outcome.timing.wire_bytes == len(packed)
-        outcome.body.discard()
-
-    fetching_from(work)
+@with_origin
+async def test_a_packed_body_is_unpacked(
+    origin: Origin, client: FetchClient, coding: str, pack: Callable[[bytes], bytes]
+) -> None:
+    packed = pack(TEXT)
+    url = origin.does("/", answer("200 OK", f"Content-Encoding: {coding}", body=packed))
+    outcome = await timed(client, FetchRequest(url, limits=LIMITS))
+    assert isinstance(outcome, Fetched), outcome
+    assert outcome.body.read() == TEXT
+    assert outcome.body.size == len(TEXT)
+    assert outcome.body.digest == hashlib.sha256(TEXT).hexdigest()
+    assert outcome.timing.wire_bytes == len(packed)
+    outcome.body.discard()
 
 
 def packed(coding: str, body: bytes) -> Behaviour:
@@ -122,16 +122,16 @@ BOMBS = {
 }
 
 
-def peak_bytes(behaviour: Behaviour, **limits: int) -> tuple[Failed, int]:
-    """What came of a fetch, and how much memory Python took for it at the most."""
-    found: list[tuple[Failed, int]] = []
+def peak_bytes(behaviour: Behaviour, **limits: int) -> tuple[FetchFailed, int]:
+    """The outcome of a fetch, and the memory that Python took for it at the most."""
+    found: list[tuple[FetchFailed, int]] = []
 
-    async def work(origin: Origin, client: Client) -> None:
+    async def work(origin: Origin, client: FetchClient) -> None:
         url = origin.does("/", behaviour)
         tracemalloc.start()
         try:
-            outcome = await timed(client, Fetch(url, limits=replace(LIMITS, **limits)))
-            assert isinstance(outcome, Failed), outcome
+            outcome = await timed(client, FetchRequest(url, limits=replace(LIMITS, **limits)))
+            assert isinstance(outcome, FetchFailed), outcome
             found.append((outcome, tracemalloc.get_traced_memory()[1]))
         finally:
             tracemalloc.stop()
@@ -189,10 +189,10 @@ def test_a_body_above_the_threshold_goes_to_a_file_and_little_of_it_is_in_memory
         for start in range(0, len(data), 65_536):
             await peer.send(data[start : start + 65_536])
 
-    async def work(origin: Origin, client: Client) -> None:
+    async def work(origin: Origin, client: FetchClient) -> None:
         url = origin.does("/", sends_in_pieces)
         tracemalloc.start()
-        outcome = await timed(client, Fetch(url, limits=replace(LIMITS, max_body_bytes=len(data))))
+        outcome = await timed(client, FetchRequest(url, limits=replace(LIMITS, max_body_bytes=len(data))))
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert isinstance(outcome, Fetched), outcome
@@ -208,15 +208,13 @@ def test_a_body_above_the_threshold_goes_to_a_file_and_little_of_it_is_in_memory
 
 
 @pytest.mark.parametrize(("extra", "in_file"), [(0, False), (1, True)])
-def test_the_threshold_is_the_limits(extra: int, in_file: bool) -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        url = origin.does("/", answer(body=b"x" * (LIMITS.spool_bytes + extra)))
-        outcome = await timed(client, Fetch(url, limits=LIMITS))
-        assert isinstance(outcome, Fetched)
-        assert (outcome.body.path is not None) is in_file
-        outcome.body.discard()
-
-    fetching_from(work)
+@with_origin
+async def test_the_threshold_is_the_limits(origin: Origin, client: FetchClient, extra: int, in_file: bool) -> None:
+    url = origin.does("/", answer(body=b"x" * (LIMITS.spool_bytes + extra)))
+    outcome = await timed(client, FetchRequest(url, limits=LIMITS))
+    assert isinstance(outcome, Fetched)
+    assert (outcome.body.path is not None) is in_file
+    outcome.body.discard()
 
 
 BREAKS_LATE = {
@@ -228,36 +226,34 @@ BREAKS_LATE = {
 
 @pytest.mark.parametrize("behaviour", BREAKS_LATE.values(), ids=BREAKS_LATE)
 def test_a_file_of_a_body_that_failed_is_removed(behaviour: Behaviour) -> None:
-    assert isinstance(visit(behaviour), Failed)  # the client's directory must be empty after that
+    assert isinstance(visit(behaviour), FetchFailed)  # the client's directory must be empty after that
 
 
-def test_a_fetch_that_is_cancelled_leaves_no_file() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        sent = asyncio.Event()
+@with_origin
+async def test_a_fetch_that_is_cancelled_leaves_no_file(origin: Origin, client: FetchClient) -> None:
+    sent = asyncio.Event()
 
-        async def sends_and_hangs(peer: Peer) -> None:
-            await peer.send(head("200 OK", "Content-Length: 500000") + b"x" * 400_000)
-            sent.set()
-            await peer.hang()
+    async def sends_and_hangs(peer: Peer) -> None:
+        await peer.send(head("200 OK", "Content-Length: 500000") + b"x" * 400_000)
+        sent.set()
+        await peer.hang()
 
-        task = asyncio.create_task(client.fetch(Fetch(origin.does("/", sends_and_hangs), limits=LIMITS)))
-        await sent.wait()
-        await asyncio.sleep(0.1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    fetching_from(work)
+    task = asyncio.create_task(client.fetch(FetchRequest(origin.does("/", sends_and_hangs), limits=LIMITS)))
+    await sent.wait()
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 def test_a_disk_that_is_full_is_our_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("resources.fetching.transport.bodies.tempfile.NamedTemporaryFile", full)
+    monkeypatch.setattr("resources.fetch.http.bodies.tempfile.NamedTemporaryFile", full)
     outcome = visit(answer(body=b"x" * 500_000))
     assert failure(outcome) is Failure.OURS
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, FetchFailed)
     assert "No space left" in outcome.detail
 
 
@@ -269,14 +265,14 @@ WHOLE = {
 
 @pytest.mark.parametrize("behaviour", WHOLE.values(), ids=WHOLE)
 def test_a_disk_that_is_slow_is_no_slow_server(behaviour: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
-    write, limits = bodies.Spool._write_now, replace(LIMITS, window_seconds=0.5)
+    write, limits = bodies.BodySpool._write_now, replace(LIMITS, window_seconds=0.5)
 
     def slowly(*given: Any) -> None:
-        time.sleep(limits.window_seconds + 3 * pacing.TICK_SECONDS)
+        time.sleep(limits.window_seconds + 3 * deadlines.WATCH_TICK_SECONDS)
         write(*given)
 
-    monkeypatch.setattr(bodies, "BATCH_BYTES", 850_000)  # it is written when it begins, and at its end
-    monkeypatch.setattr(bodies.Spool, "_write_now", slowly)
+    monkeypatch.setattr(bodies, "WRITE_BATCH_BYTES", 850_000)  # it is written when it begins, and at its end
+    monkeypatch.setattr(bodies.BodySpool, "_write_now", slowly)
     outcome = visit(behaviour, limits)
     assert isinstance(outcome, Fetched), outcome
 
@@ -286,7 +282,7 @@ def test_what_came_while_the_event_loop_stood_still_is_read_before_anybody_looks
 
     async def holds_everybody_up(peer: Peer) -> None:
         await peer.send(head("200 OK", "Content-Length: 1000") + b"x")
-        await asyncio.sleep(2 * pacing.TICK_SECONDS)
+        await asyncio.sleep(2 * deadlines.WATCH_TICK_SECONDS)
         await peer.send(b"x" * 999)
         time.sleep(limits.window_seconds)
 
@@ -294,7 +290,7 @@ def test_what_came_while_the_event_loop_stood_still_is_read_before_anybody_looks
 
 
 def test_spools_lie_in_a_folder_of_their_client_that_goes_with_it(tmp_path: Path) -> None:
-    spools, others = bodies.Spools(tmp_path), bodies.Spools(tmp_path)
+    spools, others = bodies.SpoolFolder(tmp_path), bodies.SpoolFolder(tmp_path)
     folder = spools.folder()
     assert folder == spools.folder()
     assert folder != others.folder()
@@ -315,38 +311,36 @@ async def drops_after_asking(head: Head) -> bool:
 
 
 @pytest.mark.parametrize("decide", [drops, drops_after_asking])
-def test_a_body_that_the_asker_has_is_dropped_unread(decide: Callable[[Head], bool]) -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        gone = asyncio.Event()
+@with_origin
+async def test_a_body_that_the_asker_has_is_dropped_unread(
+    origin: Origin, client: FetchClient, decide: Callable[[Head], bool]
+) -> None:
+    gone = asyncio.Event()
 
-        async def sends_for_ever(peer: Peer) -> None:
-            await peer.send(head("200 OK", 'ETag: "had"'))
-            try:
-                await peer.flood(b"x" * 1000)
-            finally:
-                gone.set()
+    async def sends_for_ever(peer: Peer) -> None:
+        await peer.send(head("200 OK", 'ETag: "had"'))
+        try:
+            await peer.flood(b"x" * 1000)
+        finally:
+            gone.set()
 
-        outcome = await timed(client, Fetch(origin.does("/", sends_for_ever), limits=LIMITS), decide)
-        assert isinstance(outcome, Dropped)
-        assert outcome.timing.wire_bytes == 0
-        await asyncio.wait_for(gone.wait(), 1)
-
-    fetching_from(work)
+    outcome = await timed(client, FetchRequest(origin.does("/", sends_for_ever), limits=LIMITS), decide)
+    assert isinstance(outcome, BodyDropped)
+    assert outcome.timing.wire_bytes == 0
+    await asyncio.wait_for(gone.wait(), 1)
 
 
-def test_a_body_that_the_asker_wants_is_read() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        url = origin.does("/", answer("200 OK", 'ETag: "new"', body=b"new"))
-        assert isinstance(await timed(client, Fetch(url, limits=LIMITS), drops), Fetched)
-
-    fetching_from(work)
+@with_origin
+async def test_a_body_that_the_asker_wants_is_read(origin: Origin, client: FetchClient) -> None:
+    url = origin.does("/", answer("200 OK", 'ETag: "new"', body=b"new"))
+    assert isinstance(await timed(client, FetchRequest(url, limits=LIMITS), drops), Fetched)
 
 
 def test_a_body_that_will_not_be_there_in_time_is_not_begun() -> None:
     limits = replace(LIMITS, learnt_bytes_per_second=1000.0)
     outcome = visit(answer(body=b"x" * 100_000), limits)
     assert failure(outcome) is Failure.TOO_SLOW
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, FetchFailed)
     assert outcome.timing.wire_bytes == 0
 
 

@@ -7,57 +7,51 @@ from collections.abc import Iterator
 
 import pytest
 
-from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified
-from resources.fetching.requests import Fetch
-from resources.fetching.transport.client import Client
-from tests import clock
-from tests.hostile.origin import Origin, Peer, answer, head, raw, redirect
-from tests.hostile.visits import LIMITS, UNREACHED, USER_AGENT, failure, fetching_from, timed, visit
-from tests.resources.fetching.times.test_retry_after import NONSENSE
+from resources.fetch.http.client import FetchClient
+from resources.fetch.http.messages import Failure, Fetched, FetchFailed, FetchRequest, NotModified
+
+from ..support import clock
+from ..unit.resources.fetch.http.test_freshness import NONSENSE
+from .origin import Origin, Peer, answer, head, raw, redirect
+from .visits import LIMITS, UNREACHED, USER_AGENT, failure, timed, visit, with_origin
 
 
-def test_a_request_says_who_asks_and_nothing_else() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        await timed(client, Fetch(origin.does("/", answer("200 OK", "Set-Cookie: a=b")), limits=LIMITS))
-        await timed(client, Fetch(origin.url("/"), limits=LIMITS))
-        assert [asked.fields for asked in origin.asked] == [
-            {
-                "host": f"127.0.0.1:{origin.port}",
-                "user-agent": USER_AGENT,
-                "accept": "*/*",
-                "accept-encoding": "gzip, deflate, br, zstd",
-            }
-        ] * 2
-
-    fetching_from(work)
+@with_origin
+async def test_a_request_says_who_asks_and_nothing_else(origin: Origin, client: FetchClient) -> None:
+    await timed(client, FetchRequest(origin.does("/", answer("200 OK", "Set-Cookie: a=b")), limits=LIMITS))
+    await timed(client, FetchRequest(origin.url("/"), limits=LIMITS))
+    assert [asked.fields for asked in origin.asked] == [
+        {
+            "host": f"127.0.0.1:{origin.port}",
+            "user-agent": USER_AGENT,
+            "accept": "*/*",
+            "accept-encoding": "gzip, deflate, br, zstd",
+        }
+    ] * 2
 
 
 @pytest.mark.parametrize(
     "target", ["/b/../c", "/%7e%2F", "/x?b=2&a=%31", "/x?X-Amz-Signature=a%2Fb&x=1+2", "/a|b~(c)'!*", "//x//y", "/x?&&"]
 )
-def test_an_address_arrives_as_it_was_given(target: str) -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        await timed(
-            client,
-            Fetch(origin.does(target.partition("?")[0], answer()) + "?" + target.partition("?")[2], limits=LIMITS),
-        )
-        assert origin.targets[0].rstrip("?") == target
-
-    fetching_from(work)
+@with_origin
+async def test_an_address_arrives_as_it_was_given(origin: Origin, client: FetchClient, target: str) -> None:
+    await timed(
+        client,
+        FetchRequest(origin.does(target.partition("?")[0], answer()) + "?" + target.partition("?")[2], limits=LIMITS),
+    )
+    assert origin.targets[0].rstrip("?") == target
 
 
-def test_validators_are_sent_as_they_were_received() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        odd = 'W/"a\\b, c"; x="é"'
-        url = origin.does("/", answer("304 Not Modified", "Cache-Control: max-age=60"))
-        outcome = await timed(client, Fetch(url, etag=odd, last_modified="some day", limits=LIMITS))
-        assert isinstance(outcome, NotModified)
-        assert outcome.head.freshness.lifetime_seconds == 60
-        fields = origin.asked[0].fields
-        assert fields["if-none-match"].encode("latin-1").decode() == odd
-        assert fields["if-modified-since"] == "some day"
-
-    fetching_from(work)
+@with_origin
+async def test_validators_are_sent_as_they_were_received(origin: Origin, client: FetchClient) -> None:
+    odd = 'W/"a\\b, c"; x="é"'
+    url = origin.does("/", answer("304 Not Modified", "Cache-Control: max-age=60"))
+    outcome = await timed(client, FetchRequest(url, etag=odd, last_modified="some day", limits=LIMITS))
+    assert isinstance(outcome, NotModified)
+    assert outcome.head.freshness.lifetime_seconds == 60
+    fields = origin.asked[0].fields
+    assert fields["if-none-match"].encode("latin-1").decode() == odd
+    assert fields["if-modified-since"] == "some day"
 
 
 @pytest.mark.parametrize(
@@ -69,43 +63,41 @@ def test_a_validator_that_cannot_be_sent_back_is_none(etag: str, expected: str |
     assert outcome.head.etag == expected
 
 
-def test_headers_of_the_asker_replace_ours() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        await timed(
-            client, Fetch(origin.does("/", answer()), headers={"user-agent": "Other", "X-Y": "z"}, limits=LIMITS)
-        )
-        assert (origin.asked[0].fields["user-agent"], origin.asked[0].fields["x-y"]) == ("Other", "z")
-
-    fetching_from(work)
+@with_origin
+async def test_headers_of_the_asker_replace_ours(origin: Origin, client: FetchClient) -> None:
+    await timed(
+        client, FetchRequest(origin.does("/", answer()), headers={"user-agent": "Other", "X-Y": "z"}, limits=LIMITS)
+    )
+    assert (origin.asked[0].fields["user-agent"], origin.asked[0].fields["x-y"]) == ("Other", "z")
 
 
 @pytest.mark.parametrize("given", [{}, {"Content-Type": "text/x"}])
-def test_a_body_has_the_type_that_its_asker_says_or_none(given: dict[str, str]) -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        url = origin.does("/", answer())
-        await timed(client, Fetch(url, method="POST", body=b"x=y", headers=given, limits=LIMITS))
-        await timed(client, Fetch(url, method="POST", headers=given, limits=LIMITS))
-        assert [asked.fields.get("content-type") for asked in origin.asked] == [given.get("Content-Type")] * 2
-        assert [asked.body for asked in origin.asked] == [b"x=y", b""]
-
-    fetching_from(work)
+@with_origin
+async def test_a_body_has_the_type_that_its_asker_says_or_none(
+    origin: Origin, client: FetchClient, given: dict[str, str]
+) -> None:
+    url = origin.does("/", answer())
+    await timed(client, FetchRequest(url, method="POST", body=b"x=y", headers=given, limits=LIMITS))
+    await timed(client, FetchRequest(url, method="POST", headers=given, limits=LIMITS))
+    assert [asked.fields.get("content-type") for asked in origin.asked] == [given.get("Content-Type")] * 2
+    assert [asked.body for asked in origin.asked] == [b"x=y", b""]
 
 
 @pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding", "Connection", "X\r\nY", "", "a b"])
 def test_headers_that_would_change_the_request_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be sent"):
-        Fetch("http://a.example/", headers={name: "x"})
+        FetchRequest("http://a.example/", headers={name: "x"})
 
 
 @pytest.mark.parametrize("value", ["a\r\nb", "a\0", "\ud800"])
 def test_values_that_would_end_a_header_are_refused(value: str) -> None:
     with pytest.raises(ValueError, match="cannot be sent"):
-        Fetch("http://a.example/", headers={"X": value})
+        FetchRequest("http://a.example/", headers={"X": value})
 
 
 def test_other_methods_are_refused() -> None:
     with pytest.raises(ValueError, match="not one of"):
-        Fetch("http://a.example/", method="DELETE")
+        FetchRequest("http://a.example/", method="DELETE")
 
 
 @pytest.mark.parametrize(
@@ -122,13 +114,13 @@ def test_other_methods_are_refused() -> None:
 def test_a_status_tells_the_failure(status: str, expected: Failure) -> None:
     outcome = visit(answer(status, body=b"an excuse"))
     assert failure(outcome) is expected
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, FetchFailed)
     assert outcome.status == int(status[:3])
 
 
 def test_retry_after_is_read_with_the_answer() -> None:
     outcome = visit(answer("429 Too Many Requests", "Retry-After: 120", "Retry-After: 60"))
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, FetchFailed)
     assert outcome.retry_after_seconds == 120
 
 
@@ -140,33 +132,29 @@ def test_a_malformed_retry_after_is_none(values: list[str]) -> None:
     limited = b"\r\n".join([b"HTTP/1.1 429 Too Many Requests", *lines, b"Content-Length: 0", b"", b""])
     outcome = visit(raw(limited))
     assert failure(outcome) is Failure.THROTTLED
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, FetchFailed)
     assert outcome.retry_after_seconds is None
 
 
-def test_what_has_expired_is_not_asked_for() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        query = f"?Expires={int(time.time()) - 1}&Signature=x"
-        outcome = await timed(client, Fetch(origin.does("/", answer()) + query, limits=LIMITS))
-        assert failure(outcome) is Failure.EXPIRED
-        assert not origin.asked
-
-    fetching_from(work)
+@with_origin
+async def test_what_has_expired_is_not_asked_for(origin: Origin, client: FetchClient) -> None:
+    query = f"?Expires={int(time.time()) - 1}&Signature=x"
+    outcome = await timed(client, FetchRequest(origin.does("/", answer()) + query, limits=LIMITS))
+    assert failure(outcome) is Failure.EXPIRED
+    assert not origin.asked
 
 
-def test_what_has_expired_is_not_asked_for_behind_a_redirect_either() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        expired = origin.does("/there", answer()) + f"?Expires={int(time.time()) - 1}&Signature=x"
-        outcome = await timed(client, Fetch(origin.does("/", redirect(expired)), limits=LIMITS))
-        assert failure(outcome) is Failure.EXPIRED
-        assert origin.targets == ["/"]
-
-    fetching_from(work)
+@with_origin
+async def test_what_has_expired_is_not_asked_for_behind_a_redirect_either(origin: Origin, client: FetchClient) -> None:
+    expired = origin.does("/there", answer()) + f"?Expires={int(time.time()) - 1}&Signature=x"
+    outcome = await timed(client, FetchRequest(origin.does("/", redirect(expired)), limits=LIMITS))
+    assert failure(outcome) is Failure.EXPIRED
+    assert origin.targets == ["/"]
 
 
 @pytest.fixture
 def full_port() -> Iterator[int]:
-    """A port whose backlog is full: nobody accepts, and further connections wait."""
+    """A port with a full backlog: no process accepts, and further connections wait."""
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     listening.listen(0)
@@ -179,122 +167,110 @@ def full_port() -> Iterator[int]:
         each.close()
 
 
-def test_a_server_that_does_not_accept_has_no_connection_in_time(full_port: int) -> None:
-    async def work(_: Origin, client: Client) -> None:
-        fetched = client.fetch(Fetch(f"http://127.0.0.1:{full_port}/", limits=UNREACHED))
-        assert failure(await clock.within(0.9, fetched)) is Failure.TRANSIENT
-
-    fetching_from(work)
-
-
-def test_a_port_where_nobody_listens_may_have_somebody_the_next_time() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        async with Origin() as gone:
-            pass
-        assert failure(await timed(client, Fetch(gone.url("/"), limits=LIMITS))) is Failure.TRANSIENT
-
-    fetching_from(work)
+@with_origin
+async def test_a_server_that_does_not_accept_has_no_connection_in_time(
+    origin: Origin, client: FetchClient, full_port: int
+) -> None:
+    fetched = client.fetch(FetchRequest(f"http://127.0.0.1:{full_port}/", limits=UNREACHED))
+    assert failure(await clock.within(0.9, fetched)) is Failure.TRANSIENT
 
 
-def test_a_connection_is_used_again() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        origin.does("/missing", answer("404 Not Found", body=b"x" * 5000))
-        for path in ("/", "/missing", "/"):
-            await timed(client, Fetch(origin.does("/", answer()) if path == "/" else origin.url(path), limits=LIMITS))
-        assert (len(origin.asked), origin.connections) == (3, 1)
-
-    fetching_from(work)
+@with_origin
+async def test_a_port_where_nobody_listens_may_have_somebody_the_next_time(origin: Origin, client: FetchClient) -> None:
+    async with Origin() as gone:
+        pass
+    assert failure(await timed(client, FetchRequest(gone.url("/"), limits=LIMITS))) is Failure.TRANSIENT
 
 
-def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        async def reads_and_leaves(peer: Peer) -> None:
-            peer.writer.close()
+@with_origin
+async def test_a_connection_is_used_again(origin: Origin, client: FetchClient) -> None:
+    origin.does("/missing", answer("404 Not Found", body=b"x" * 5000))
+    for path in ("/", "/missing", "/"):
+        await timed(
+            client, FetchRequest(origin.does("/", answer()) if path == "/" else origin.url(path), limits=LIMITS)
+        )
+    assert (len(origin.asked), origin.connections) == (3, 1)
 
-        url = origin.does("/", answer())
-        await timed(client, Fetch(url, limits=LIMITS))
-        origin.paths["/"] = reads_and_leaves
-        switched = asyncio.get_running_loop().call_later(0, origin.paths.update, {"/": reads_and_leaves})
-        outcome = await timed(client, Fetch(url, limits=LIMITS))
-        switched.cancel()
-        assert failure(outcome) is Failure.TRANSIENT
-        assert (len(origin.asked), origin.connections) == (3, 2), "once on the old connection, once on a new one"
 
-    fetching_from(work)
+@with_origin
+async def test_a_connection_that_was_closed_meanwhile_is_replaced(origin: Origin, client: FetchClient) -> None:
+    async def reads_and_leaves(peer: Peer) -> None:
+        peer.writer.close()
+
+    url = origin.does("/", answer())
+    await timed(client, FetchRequest(url, limits=LIMITS))
+    origin.paths["/"] = reads_and_leaves
+    switched = asyncio.get_running_loop().call_later(0, origin.paths.update, {"/": reads_and_leaves})
+    outcome = await timed(client, FetchRequest(url, limits=LIMITS))
+    switched.cancel()
+    assert failure(outcome) is Failure.TRANSIENT
+    assert (len(origin.asked), origin.connections) == (3, 2), "once on the old connection, once on a new one"
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-def test_a_request_that_broke_on_its_own_connection_is_not_sent_twice(method: str) -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        async def resets(peer: Peer) -> None:
-            peer.reset()
+@with_origin
+async def test_a_request_that_broke_on_its_own_connection_is_not_sent_twice(
+    origin: Origin, client: FetchClient, method: str
+) -> None:
+    async def resets(peer: Peer) -> None:
+        peer.reset()
 
-        outcome = await timed(client, Fetch(origin.does("/", resets), method=method, limits=LIMITS))
-        assert failure(outcome) is Failure.TRANSIENT
-        assert len(origin.asked) == 1
-
-    fetching_from(work)
-
-
-def test_a_post_is_never_sent_twice() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        async def resets(peer: Peer) -> None:
-            peer.reset()
-
-        await timed(client, Fetch(origin.does("/", answer()), limits=LIMITS))
-        outcome = await timed(client, Fetch(origin.does("/post", resets), method="POST", body=b"x", limits=LIMITS))
-        assert failure(outcome) is Failure.TRANSIENT
-        assert origin.targets == ["/", "/post"]
-
-    fetching_from(work)
+    outcome = await timed(client, FetchRequest(origin.does("/", resets), method=method, limits=LIMITS))
+    assert failure(outcome) is Failure.TRANSIENT
+    assert len(origin.asked) == 1
 
 
-def test_a_second_answer_that_nobody_asked_for_is_nobodys() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        good, evil = (head("200 OK", "Content-Length: 4") + body for body in (b"good", b"evil"))
-        url = origin.does("/", raw(good + evil))
-        origin.does("/next", answer(body=b"next"))
-        for wanted, body in ((url, b"good"), (origin.url("/next"), b"next")):
-            outcome = await timed(client, Fetch(wanted, limits=LIMITS))
-            assert isinstance(outcome, Fetched)
-            assert outcome.body.read() == body
+@with_origin
+async def test_a_post_is_never_sent_twice(origin: Origin, client: FetchClient) -> None:
+    async def resets(peer: Peer) -> None:
+        peer.reset()
 
-    fetching_from(work)
+    await timed(client, FetchRequest(origin.does("/", answer()), limits=LIMITS))
+    outcome = await timed(client, FetchRequest(origin.does("/post", resets), method="POST", body=b"x", limits=LIMITS))
+    assert failure(outcome) is Failure.TRANSIENT
+    assert origin.targets == ["/", "/post"]
 
 
-def test_a_server_that_swallows_requests_slows_no_other_down() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        async def hangs(peer: Peer) -> None:
-            await peer.hang()
-
-        fetch = Fetch(origin.does("/hangs", hangs), limits=LIMITS)
-        hanging = [asyncio.create_task(client.fetch(fetch)) for _ in range(100)]
-        while len(origin.asked) < 100:
-            await asyncio.sleep(0.01)
-        async with Origin(address="127.0.0.1") as other:
-            fetched = clock.within(0.3, client.fetch(Fetch(other.does("/", answer()), limits=LIMITS)))
-            assert isinstance(await fetched, Fetched)
-        assert not any(each.done() for each in hanging)
-        for each in hanging:
-            each.cancel()
-        await asyncio.gather(*hanging, return_exceptions=True)
-
-    fetching_from(work)
+@with_origin
+async def test_a_second_answer_that_nobody_asked_for_is_nobodys(origin: Origin, client: FetchClient) -> None:
+    good, evil = (head("200 OK", "Content-Length: 4") + body for body in (b"good", b"evil"))
+    url = origin.does("/", raw(good + evil))
+    origin.does("/next", answer(body=b"next"))
+    for wanted, body in ((url, b"good"), (origin.url("/next"), b"next")):
+        outcome = await timed(client, FetchRequest(wanted, limits=LIMITS))
+        assert isinstance(outcome, Fetched)
+        assert outcome.body.read() == body
 
 
-def test_the_time_and_the_bytes_are_told() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        async def takes_its_time(peer: Peer) -> None:
-            await asyncio.sleep(0.1)
-            await peer.send(head("200 OK", "Content-Length: 10"))
-            await asyncio.sleep(0.4)
-            await peer.send(b"x" * 10)
+@with_origin
+async def test_a_server_that_swallows_requests_slows_no_other_down(origin: Origin, client: FetchClient) -> None:
+    async def hangs(peer: Peer) -> None:
+        await peer.hang()
 
-        outcome = await timed(client, Fetch(origin.does("/", takes_its_time), limits=LIMITS))
-        timing = outcome.timing
-        assert timing.head_seconds is not None
-        assert 0.1 <= timing.head_seconds <= timing.seconds - 0.2
-        assert timing.wire_bytes == 10
-        assert abs(time.time() - timing.started_at) < 5
+    fetch = FetchRequest(origin.does("/hangs", hangs), limits=LIMITS)
+    hanging = [asyncio.create_task(client.fetch(fetch)) for _ in range(100)]
+    while len(origin.asked) < 100:
+        await asyncio.sleep(0.01)
+    async with Origin(address="127.0.0.1") as other:
+        fetched = clock.within(0.3, client.fetch(FetchRequest(other.does("/", answer()), limits=LIMITS)))
+        assert isinstance(await fetched, Fetched)
+    assert not any(each.done() for each in hanging)
+    for each in hanging:
+        each.cancel()
+    await asyncio.gather(*hanging, return_exceptions=True)
 
-    fetching_from(work)
+
+@with_origin
+async def test_the_time_and_the_bytes_are_told(origin: Origin, client: FetchClient) -> None:
+    async def takes_its_time(peer: Peer) -> None:
+        await asyncio.sleep(0.1)
+        await peer.send(head("200 OK", "Content-Length: 10"))
+        await asyncio.sleep(0.4)
+        await peer.send(b"x" * 10)
+
+    outcome = await timed(client, FetchRequest(origin.does("/", takes_its_time), limits=LIMITS))
+    timing = outcome.timing
+    assert timing.head_seconds is not None
+    assert 0.1 <= timing.head_seconds <= timing.seconds - 0.2
+    assert timing.wire_bytes == 10
+    assert abs(time.time() - timing.started_at) < 5

@@ -4,25 +4,25 @@ import socket
 
 import pytest
 
-from resources.fetching.outcomes import Failure, Fetched, Obstacle
-from resources.fetching.requests import Fetch
-from resources.fetching.transport.client import Client
-from tests.hostile.names import Names
-from tests.hostile.origin import Origin, answer, redirect
-from tests.hostile.visits import LIMITS, UNREACHED, client, failure, fetching_from, obstacle, run, timed
+from resources.fetch.http.client import FetchClient
+from resources.fetch.http.messages import Failure, Fetched, FetchRequest, Obstacle
+
+from .names import Names
+from .origin import Origin, answer, redirect
+from .visits import LIMITS, UNREACHED, client, failure, fetching_from, obstacle, run, timed, with_origin
 
 VICTIM = "127.0.0.2"
 
 
-async def ask(client: Client, origin: Origin, host: str) -> object:
+async def ask(client: FetchClient, origin: Origin, host: str) -> object:
     origin.does("/", answer(body=b"here"))
-    return await timed(client, Fetch(f"http://{host}:{origin.port}/", limits=LIMITS))
+    return await timed(client, FetchRequest(f"http://{host}:{origin.port}/", limits=LIMITS))
 
 
 @pytest.mark.parametrize("private", ["10.0.0.1", "169.254.169.254", VICTIM, "::1", "::ffff:127.0.0.2", "fd00::1", "::"])
 def test_a_name_of_a_private_address_is_refused(private: str) -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        outcome = await timed(client, Fetch(f"http://a.example:{origin.port}/", limits=LIMITS))
+    async def work(origin: Origin, client: FetchClient) -> None:
+        outcome = await timed(client, FetchRequest(f"http://a.example:{origin.port}/", limits=LIMITS))
         assert failure(outcome) is Failure.REFUSED
 
     fetching_from(work, lookup=Names(a_example=[[private]]))
@@ -34,9 +34,9 @@ def test_a_name_of_a_private_address_is_refused(private: str) -> None:
 def test_an_address_in_place_of_a_name_is_refused_without_dns(literal: str) -> None:
     names = Names()
 
-    async def work(_: Origin, client: Client) -> None:
+    async def work(_: Origin, client: FetchClient) -> None:
         async with Origin(address=VICTIM) as victim:
-            outcome = await timed(client, Fetch(f"http://{literal}:{victim.port}/", limits=LIMITS))
+            outcome = await timed(client, FetchRequest(f"http://{literal}:{victim.port}/", limits=LIMITS))
             assert failure(outcome) is Failure.REFUSED
             assert victim.connections == 0
         assert not names.questions
@@ -48,7 +48,7 @@ def test_an_address_in_place_of_a_name_is_refused_without_dns(literal: str) -> N
     "answers", [["127.0.0.1", VICTIM], [VICTIM, "127.0.0.1"], [VICTIM, "::1", "127.0.0.1", "10.0.0.1"]]
 )
 def test_of_a_mixed_answer_only_what_is_allowed_is_connected_to(answers: list[str]) -> None:
-    async def work(origin: Origin, client: Client) -> None:
+    async def work(origin: Origin, client: FetchClient) -> None:
         async with Origin(address=VICTIM, port=origin.port) as victim:
             assert isinstance(await ask(client, origin, "a.example"), Fetched)
             assert victim.connections == 0
@@ -57,9 +57,9 @@ def test_of_a_mixed_answer_only_what_is_allowed_is_connected_to(answers: list[st
 
 
 def test_a_mixed_answer_does_not_fall_back_to_what_is_refused() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        async with Origin(address=VICTIM) as victim:  # nobody listens at 127.0.0.1 on its port
-            outcome = await timed(client, Fetch(f"http://a.example:{victim.port}/", limits=LIMITS))
+    async def work(origin: Origin, client: FetchClient) -> None:
+        async with Origin(address=VICTIM) as victim:  # no process listens at 127.0.0.1 on its port
+            outcome = await timed(client, FetchRequest(f"http://a.example:{victim.port}/", limits=LIMITS))
             assert failure(outcome) is Failure.TRANSIENT
             assert victim.connections == 0
 
@@ -69,7 +69,7 @@ def test_a_mixed_answer_does_not_fall_back_to_what_is_refused() -> None:
 def test_an_answer_that_changes_after_the_check_changes_nothing() -> None:
     names = Names(a_example=[["127.0.0.1"], [VICTIM]])
 
-    async def work(origin: Origin, client: Client) -> None:
+    async def work(origin: Origin, client: FetchClient) -> None:
         async with Origin(address=VICTIM, port=origin.port) as victim:
             assert isinstance(await ask(client, origin, "a.example"), Fetched)
             assert victim.connections == 0
@@ -81,12 +81,12 @@ def test_an_answer_that_changes_after_the_check_changes_nothing() -> None:
 def test_an_answer_that_changes_between_two_hops_is_judged_anew() -> None:
     names = Names(a_example=[["127.0.0.1"]], b_example=[["127.0.0.1"], [VICTIM]])
 
-    async def work(origin: Origin, client: Client) -> None:
+    async def work(origin: Origin, client: FetchClient) -> None:
         async with Origin(address=VICTIM) as victim:
             url = f"http://a.example:{origin.port}/"
             origin.does("/", redirect(f"http://b.example:{origin.port}/on"))
             origin.does("/on", redirect(f"http://b.example:{victim.port}/"))
-            assert failure(await timed(client, Fetch(url, limits=LIMITS))) is Failure.REFUSED
+            assert failure(await timed(client, FetchRequest(url, limits=LIMITS))) is Failure.REFUSED
             assert victim.connections == 0
 
     fetching_from(work, lookup=names)
@@ -96,11 +96,11 @@ def test_sockets_are_guarded_even_where_the_answer_was_not(monkeypatch: pytest.M
     async def unguarded(self: object, host: str, port: int = 0, family: int = 0) -> object:
         return await Names(a_example=[[VICTIM]]).resolve(host, port, socket.AddressFamily(family))
 
-    monkeypatch.setattr("resources.fetching.transport.guarding.GuardedLookup.resolve", unguarded)
+    monkeypatch.setattr("resources.fetch.http.guard.GuardedLookup.resolve", unguarded)
 
-    async def work(_: Origin, client: Client) -> None:
+    async def work(_: Origin, client: FetchClient) -> None:
         async with Origin(address=VICTIM) as victim:
-            outcome = await timed(client, Fetch(f"http://a.example:{victim.port}/", limits=LIMITS))
+            outcome = await timed(client, FetchRequest(f"http://a.example:{victim.port}/", limits=LIMITS))
             assert failure(outcome) is Failure.REFUSED
             assert victim.connections == 0
 
@@ -109,28 +109,26 @@ def test_sockets_are_guarded_even_where_the_answer_was_not(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("name", ["gone.example", "empty.example"])
 def test_a_name_without_addresses_will_not_have_one_the_next_time(name: str) -> None:
-    async def work(_: Origin, client: Client) -> None:
-        outcome = await timed(client, Fetch(f"http://{name}/", limits=LIMITS))
+    async def work(_: Origin, client: FetchClient) -> None:
+        outcome = await timed(client, FetchRequest(f"http://{name}/", limits=LIMITS))
         assert failure(outcome) is Failure.PERMANENT
         assert obstacle(outcome) is Obstacle.LOOKUP
 
     fetching_from(work, lookup=Names(empty_example=[[]]))
 
 
-def test_a_port_where_nobody_listens_is_no_connection() -> None:
-    async def work(_: Origin, client: Client) -> None:
-        async with Origin() as closed:
-            url = closed.url("/")
-        outcome = await timed(client, Fetch(url, limits=LIMITS))
-        assert failure(outcome) is Failure.TRANSIENT
-        assert obstacle(outcome) is Obstacle.CONNECTION
-
-    fetching_from(work)
+@with_origin
+async def test_a_port_where_nobody_listens_is_no_connection(origin: Origin, client: FetchClient) -> None:
+    async with Origin() as closed:
+        url = closed.url("/")
+    outcome = await timed(client, FetchRequest(url, limits=LIMITS))
+    assert failure(outcome) is Failure.TRANSIENT
+    assert obstacle(outcome) is Obstacle.CONNECTION
 
 
 def test_a_silent_name_holds_up_no_other() -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        assert failure(await timed(client, Fetch("http://a.example/", limits=UNREACHED))) is Failure.TRANSIENT
+    async def work(origin: Origin, client: FetchClient) -> None:
+        assert failure(await timed(client, FetchRequest("http://a.example/", limits=UNREACHED))) is Failure.TRANSIENT
         assert isinstance(await ask(client, origin, "b.example"), Fetched)
 
     fetching_from(work, lookup=Names(a_example=[], b_example=[["127.0.0.1"]]))
@@ -141,7 +139,7 @@ def test_the_systems_own_names_are_judged_by_their_address(name: str) -> None:
     async def work() -> None:
         async with Origin() as origin, client(allowed=("10.0.0.0/8",), lookup=None) as fetching:
             url = f"http://{name}:{origin.port}/"
-            assert failure(await timed(fetching, Fetch(url, limits=LIMITS))) is Failure.REFUSED
+            assert failure(await timed(fetching, FetchRequest(url, limits=LIMITS))) is Failure.REFUSED
             assert origin.connections == 0
 
     run(work())
@@ -150,20 +148,20 @@ def test_the_systems_own_names_are_judged_by_their_address(name: str) -> None:
 def test_a_port_that_is_not_allowed_is_refused_without_dns() -> None:
     names = Names(a_example=[["127.0.0.1"]])
 
-    async def work(_: Origin, client: Client) -> None:
+    async def work(_: Origin, client: FetchClient) -> None:
         for url in ("http://a.example:22/", "https://a.example:25/"):
-            assert failure(await timed(client, Fetch(url, limits=LIMITS))) is Failure.REFUSED
+            assert failure(await timed(client, FetchRequest(url, limits=LIMITS))) is Failure.REFUSED
         assert not names.questions
 
     fetching_from(work, lookup=names, allowed=("127.0.0.1:80",))
 
 
 @pytest.mark.parametrize("proxy", ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"])
-def test_no_proxy_of_the_environment_is_asked(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work(origin: Origin, client: Client) -> None:
-        async with Origin(address=VICTIM) as victim:
-            monkeypatch.setenv(proxy, victim.url(""))
-            assert isinstance(await ask(client, origin, "127.0.0.1"), Fetched)
-            assert victim.connections == 0
-
-    fetching_from(work)
+@with_origin
+async def test_no_proxy_of_the_environment_is_asked(
+    origin: Origin, client: FetchClient, proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Origin(address=VICTIM) as victim:
+        monkeypatch.setenv(proxy, victim.url(""))
+        assert isinstance(await ask(client, origin, "127.0.0.1"), Fetched)
+        assert victim.connections == 0

@@ -1,4 +1,4 @@
-"""Bodies that turn out to be slow: they go on under other limits, from the same answer, and somebody is told."""
+"""Bodies that turn out to be slow: they go on under other limits, from the same answer, and the caller is told."""
 
 import asyncio
 import gzip
@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from resources.fetching.outcomes import Dropped, Failure, Fetched, Outcome
-from resources.fetching.requests import Fetch, Limits
-from tests.hostile.origin import Behaviour, Origin, Peer, answer, head
-from tests.hostile.test_bodies import packed
-from tests.hostile.visits import LIMITS, assert_alive, client, failure, run, timed, visit
+from resources.fetch.http.messages import BodyDropped, Failure, Fetched, FetchLimits, FetchRequest, Outcome
+
+from .origin import Behaviour, Origin, Peer, answer, head
+from .test_bodies import packed
+from .visits import LIMITS, assert_alive, client, failure, run, timed, visit
 
 SIZE = 300_000
 FAST = replace(LIMITS, slow_after_seconds=8, max_body_bytes=SIZE // 2)
@@ -20,9 +20,9 @@ SLOW = replace(LIMITS, deadline_seconds=20, max_body_bytes=SIZE)
 
 
 def slowing(
-    behaviour: Callable[[asyncio.Event], Behaviour], fast: Limits = FAST, slow: Limits | None = SLOW
+    behaviour: Callable[[asyncio.Event], Behaviour], fast: FetchLimits = FAST, slow: FetchLimits | None = SLOW
 ) -> tuple[Outcome, int, int]:
-    """What came of it, how often its asker was told that it is slow, and how often the origin was asked.
+    """Its outcome, the number of times its caller was told that it is slow, and the number of requests to the origin.
 
     The behaviour gets the event of being told.
     """
@@ -37,7 +37,7 @@ def slowing(
             told.set()
 
         async with Origin() as origin, client() as fetching:
-            fetch = Fetch(origin.does("/", behaviour(told)), limits=fast, slow_limits=slow)
+            fetch = FetchRequest(origin.does("/", behaviour(told)), limits=fast, slow_limits=slow)
             outcome = await timed(fetching, fetch, slows=slows)
             if isinstance(outcome, Fetched):
                 outcome.body.discard()
@@ -83,16 +83,13 @@ TURNS = {
     "growing too large": (unannounced, FAST),
     "unpacking to too much": (unpacking, FAST),
     "still coming": (late, SOON),
-    "still coming at the deadline": (
-        late,
-        replace(FAST, deadline_seconds=2, min_bytes_per_second=0),
-    ),
+    "still coming at the deadline": (late, replace(FAST, deadline_seconds=2, min_bytes_per_second=0)),
 }
 
 
 @pytest.mark.parametrize(("behaviour", "fast"), TURNS.values(), ids=TURNS)
 def test_a_body_that_turns_out_to_be_slow_goes_on(
-    behaviour: Callable[[asyncio.Event], Behaviour], fast: Limits
+    behaviour: Callable[[asyncio.Event], Behaviour], fast: FetchLimits
 ) -> None:
     outcome, tellings, asked = slowing(behaviour, fast)
     assert isinstance(outcome, Fetched), outcome
@@ -114,7 +111,7 @@ FAILURES = {
 
 @pytest.mark.parametrize(("behaviour", "fast", "expected"), FAILURES.values(), ids=FAILURES)
 def test_without_limits_for_slow_bodies_it_fails(
-    behaviour: Callable[[asyncio.Event], Behaviour], fast: Limits, expected: Failure
+    behaviour: Callable[[asyncio.Event], Behaviour], fast: FetchLimits, expected: Failure
 ) -> None:
     outcome, tellings, asked = slowing(behaviour, fast, None)
     assert failure(outcome) is expected
@@ -163,7 +160,7 @@ STOPPING = {
 
 
 @pytest.mark.parametrize(("behaviour", "fast"), STOPPING.values(), ids=STOPPING)
-def test_a_slow_body_has_a_minimum_rate_too(behaviour: Callable[[asyncio.Event], Behaviour], fast: Limits) -> None:
+def test_a_slow_body_has_a_minimum_rate_too(behaviour: Callable[[asyncio.Event], Behaviour], fast: FetchLimits) -> None:
     slow = replace(SLOW, deadline_seconds=30, window_seconds=0.3)
     outcome, tellings, _ = slowing(behaviour, fast, slow)
     assert (failure(outcome), tellings) == (Failure.TOO_SLOW, 1)
@@ -196,9 +193,9 @@ def test_a_large_body_that_is_not_wanted_is_dropped_and_nobody_is_told() -> None
     async def work() -> None:
         async with Origin() as origin, client() as fetching:
             tellings: list[None] = []
-            fetch = Fetch(origin.does("/", answer(body=b"x" * SIZE)), limits=FAST, slow_limits=SLOW)
+            fetch = FetchRequest(origin.does("/", answer(body=b"x" * SIZE)), limits=FAST, slow_limits=SLOW)
             outcome = await timed(fetching, fetch, lambda _: True, slows=lambda: tellings.append(None))
-            assert isinstance(outcome, Dropped)
+            assert isinstance(outcome, BodyDropped)
             assert not tellings
 
     run(work())
@@ -213,7 +210,7 @@ def test_who_raises_on_being_told_ends_no_other_fetch() -> None:
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)
             slow = replace(SLOW, deadline_seconds=2, min_bytes_per_second=0)
             url = origin.does("/", hanging(asyncio.Event()))
-            fetches = [Fetch(url, limits=SOON, slow_limits=slow) for _ in range(3)]
+            fetches = [FetchRequest(url, limits=SOON, slow_limits=slow) for _ in range(3)]
             found = await asyncio.gather(*(timed(fetching, fetch, slows=raises) for fetch in fetches))
             assert [failure(each) for each in found] == [Failure.TOO_SLOW] * 3
             await assert_alive(fetching, origin)

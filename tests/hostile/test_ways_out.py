@@ -1,4 +1,4 @@
-"""Other ways out: an address of this machine, and proxies, which see only what the guard lets pass."""
+"""Other ways out: an address of this machine, and proxies, which see only requests that the guard allows."""
 
 import asyncio
 import socket
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from resources.fetching.outcomes import Failure, Fetched
-from resources.fetching.requests import Fetch
-from resources.fetching.transport.client import Client
-from tests.hostile.certificates import served, trusting
-from tests.hostile.names import Names
-from tests.hostile.origin import Behaviour, Origin, Peer, answer, redirect
-from tests.hostile.visits import HOME, LIMITS, UNREACHED, client, failure, run, timed
+from resources.fetch.http.client import FetchClient
+from resources.fetch.http.messages import Failure, Fetched, FetchRequest
+
+from .certificates import served, trusting
+from .names import Names
+from .origin import Behaviour, Origin, Peer, answer, redirect
+from .visits import HOME, LIMITS, UNREACHED, client, failure, run, timed
 
 PUBLIC = "93.184.216.34"
 USER, PASSWORD = "tarry", "a:b c"
@@ -21,7 +21,7 @@ CREDENTIALS = "Basic dGFycnk6YTpiIGM="
 
 
 def through_proxy(
-    work: Callable[[Origin, Client], Awaitable[None]], names: Names | None = None, **given: object
+    work: Callable[[Origin, FetchClient], Awaitable[None]], names: Names | None = None, **given: object
 ) -> None:
     """Runs a test with a proxy and a client that has no other way out. The proxy's asked targets are whole URLs."""
 
@@ -35,7 +35,7 @@ def through_proxy(
 
 
 def tunnel(to: Origin) -> Behaviour:
-    """What a proxy does when it is asked to CONNECT."""
+    """The behaviour of a proxy on CONNECT."""
 
     async def behave(peer: Peer) -> None:
         reader, writer = await asyncio.open_connection(to.address, to.port)
@@ -63,7 +63,7 @@ def test_requests_come_from_the_source_address() -> None:
             await answer()(peer)
 
         async with Origin() as origin, client(source_address="127.0.0.3") as fetching:
-            assert isinstance(await timed(fetching, Fetch(origin.does("/", looks), limits=LIMITS)), Fetched)
+            assert isinstance(await timed(fetching, FetchRequest(origin.does("/", looks), limits=LIMITS)), Fetched)
             assert peers == ["127.0.0.3"]
 
     run(work())
@@ -72,17 +72,19 @@ def test_requests_come_from_the_source_address() -> None:
 def test_a_source_address_that_this_machine_has_not_is_our_failure() -> None:
     async def work() -> None:
         async with Origin() as origin, client(source_address="203.0.113.7") as fetching:
-            assert failure(await timed(fetching, Fetch(origin.does("/", answer()), limits=LIMITS))) is Failure.OURS
+            assert (
+                failure(await timed(fetching, FetchRequest(origin.does("/", answer()), limits=LIMITS))) is Failure.OURS
+            )
 
     run(work())
 
 
 def test_a_proxy_is_asked_for_the_whole_address_and_knows_the_user_every_time() -> None:
-    async def work(proxy: Origin, fetching: Client) -> None:
+    async def work(proxy: Origin, fetching: FetchClient) -> None:
         url = "http://a.example/x?b=%2f&a=|"
         proxy.paths["http://a.example/x"] = answer(body=b"there")
         for _ in range(2):
-            outcome = await timed(fetching, Fetch(url, limits=LIMITS))
+            outcome = await timed(fetching, FetchRequest(url, limits=LIMITS))
             assert isinstance(outcome, Fetched), outcome
             assert outcome.body.read() == b"there"
         assert proxy.targets == [url] * 2
@@ -94,11 +96,11 @@ def test_a_proxy_is_asked_for_the_whole_address_and_knows_the_user_every_time() 
 
 
 def test_https_goes_through_a_tunnel_and_its_origin_does_not_see_the_user(certificate: Path) -> None:
-    async def work(proxy: Origin, fetching: Client) -> None:
+    async def work(proxy: Origin, fetching: FetchClient) -> None:
         async with Origin(tls=served(certificate)) as secure:
             secure.does("/x", answer(body=b"there"))
             proxy.paths["secure.example:443"] = tunnel(secure)
-            outcome = await timed(fetching, Fetch("https://secure.example/x", limits=LIMITS))
+            outcome = await timed(fetching, FetchRequest("https://secure.example/x", limits=LIMITS))
             assert isinstance(outcome, Fetched), outcome
             assert outcome.body.read() == b"there"
             assert [(asked.method, asked.target) for asked in proxy.asked] == [("CONNECT", "secure.example:443")]
@@ -110,10 +112,10 @@ def test_https_goes_through_a_tunnel_and_its_origin_does_not_see_the_user(certif
 
 
 def test_a_certificate_at_the_end_of_a_tunnel_must_be_trusted(certificate: Path) -> None:
-    async def work(proxy: Origin, fetching: Client) -> None:
+    async def work(proxy: Origin, fetching: FetchClient) -> None:
         async with Origin(tls=served(certificate)) as secure:
             proxy.paths["secure.example:443"] = tunnel(secure)
-            outcome = await timed(fetching, Fetch("https://secure.example/", limits=LIMITS))
+            outcome = await timed(fetching, FetchRequest("https://secure.example/", limits=LIMITS))
             assert failure(outcome) is Failure.PERMANENT
             assert not secure.asked
 
@@ -135,8 +137,8 @@ REFUSED = {
 def test_a_proxy_is_not_asked_for_what_the_guard_refuses(url: str) -> None:
     names = Names(private_example=[["10.0.0.1"]], mixed_example=[[PUBLIC, "10.0.0.1"]], a_example=[[PUBLIC]])
 
-    async def work(proxy: Origin, fetching: Client) -> None:
-        outcome = await timed(fetching, Fetch(url.format(port=proxy.port), limits=LIMITS))
+    async def work(proxy: Origin, fetching: FetchClient) -> None:
+        outcome = await timed(fetching, FetchRequest(url.format(port=proxy.port), limits=LIMITS))
         assert failure(outcome) is Failure.REFUSED
         assert proxy.connections == 0
 
@@ -144,26 +146,29 @@ def test_a_proxy_is_not_asked_for_what_the_guard_refuses(url: str) -> None:
 
 
 def test_a_redirect_through_a_proxy_is_judged_too() -> None:
-    async def work(proxy: Origin, fetching: Client) -> None:
+    async def work(proxy: Origin, fetching: FetchClient) -> None:
         proxy.paths["http://a.example/"] = redirect("http://private.example/")
-        assert failure(await timed(fetching, Fetch("http://a.example/", limits=LIMITS))) is Failure.REFUSED
+        assert failure(await timed(fetching, FetchRequest("http://a.example/", limits=LIMITS))) is Failure.REFUSED
         assert proxy.targets == ["http://a.example/"]
 
     through_proxy(work, Names(a_example=[[PUBLIC]], private_example=[["192.168.0.1"]]))
 
 
 def test_an_exception_of_the_operator_holds_through_a_proxy() -> None:
-    async def work(proxy: Origin, fetching: Client) -> None:
+    async def work(proxy: Origin, fetching: FetchClient) -> None:
         proxy.paths["http://10.1.2.3:9000/"] = answer()
-        assert isinstance(await timed(fetching, Fetch("http://10.1.2.3:9000/", limits=LIMITS)), Fetched)
+        assert isinstance(await timed(fetching, FetchRequest("http://10.1.2.3:9000/", limits=LIMITS)), Fetched)
 
     through_proxy(work, allowed=("10.1.0.0/16:9000",))
 
 
 def test_a_name_that_does_not_exist_is_not_the_proxys_fault() -> None:
-    async def work(proxy: Origin, fetching: Client) -> None:
-        assert failure(await timed(fetching, Fetch("http://gone.example/", limits=LIMITS))) is Failure.PERMANENT
-        assert failure(await timed(fetching, Fetch("http://silent.example/", limits=UNREACHED))) is Failure.TRANSIENT
+    async def work(proxy: Origin, fetching: FetchClient) -> None:
+        assert failure(await timed(fetching, FetchRequest("http://gone.example/", limits=LIMITS))) is Failure.PERMANENT
+        assert (
+            failure(await timed(fetching, FetchRequest("http://silent.example/", limits=UNREACHED)))
+            is Failure.TRANSIENT
+        )
         assert proxy.connections == 0
 
     through_proxy(work, Names(silent_example=[]))
@@ -179,10 +184,10 @@ ANSWERS = {
 
 @pytest.mark.parametrize(("status", "plain", "tunnelled"), ANSWERS.values(), ids=ANSWERS)
 def test_what_a_proxy_answers_itself_tells_whose_failure_it_is(status: str, plain: Failure, tunnelled: Failure) -> None:
-    async def work(proxy: Origin, fetching: Client) -> None:
+    async def work(proxy: Origin, fetching: FetchClient) -> None:
         proxy.paths["http://a.example/"] = proxy.paths["a.example:443"] = answer(status)
-        assert failure(await timed(fetching, Fetch("http://a.example/", limits=LIMITS))) is plain
-        assert failure(await timed(fetching, Fetch("https://a.example/", limits=LIMITS))) is tunnelled
+        assert failure(await timed(fetching, FetchRequest("http://a.example/", limits=LIMITS))) is plain
+        assert failure(await timed(fetching, FetchRequest("https://a.example/", limits=LIMITS))) is tunnelled
         assert len(proxy.asked) == 2
 
     through_proxy(work, Names(a_example=[[PUBLIC]]))
@@ -196,7 +201,7 @@ def test_a_proxy_that_is_not_there_is_our_failure(scheme: str, host: str) -> Non
             pass
         names = Names(a_example=[[PUBLIC]])
         async with client(proxy=f"http://{host}:{gone.port}", lookup=names) as fetching:
-            outcome = await timed(fetching, Fetch(f"{scheme}://a.example/", limits=LIMITS))
+            outcome = await timed(fetching, FetchRequest(f"{scheme}://a.example/", limits=LIMITS))
             assert failure(outcome) is Failure.OURS
 
     run(work())
@@ -213,7 +218,9 @@ def test_a_proxy_that_does_not_accept_is_our_failure() -> None:
                 each.setblocking(False)
                 each.connect_ex((HOME, port))
             async with client(proxy=f"http://{HOME}:{port}", lookup=Names(a_example=[[PUBLIC]])) as fetching:
-                assert failure(await timed(fetching, Fetch("http://a.example/", limits=UNREACHED))) is Failure.OURS
+                assert (
+                    failure(await timed(fetching, FetchRequest("http://a.example/", limits=UNREACHED))) is Failure.OURS
+                )
             for each in waiting:
                 each.close()
 
@@ -224,9 +231,9 @@ def test_a_proxy_that_hangs_up_is_asked_once_for_a_tunnel() -> None:
     async def resets(peer: Peer) -> None:
         peer.reset()
 
-    async def work(proxy: Origin, fetching: Client) -> None:
+    async def work(proxy: Origin, fetching: FetchClient) -> None:
         proxy.paths["a.example:443"] = resets
-        assert failure(await timed(fetching, Fetch("https://a.example/", limits=LIMITS))) is Failure.TRANSIENT
+        assert failure(await timed(fetching, FetchRequest("https://a.example/", limits=LIMITS))) is Failure.TRANSIENT
         assert len(proxy.asked) == 1
 
     through_proxy(work, Names(a_example=[[PUBLIC]]))

@@ -5,19 +5,21 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
-from resources.fetching.addressing.addresses import guard
-from resources.fetching.outcomes import Failed, Failure, Fetched, Obstacle, Outcome
-from resources.fetching.requests import Fetch, Limits
-from resources.fetching.transport.client import Client, Decide, Slows
-from resources.fetching.transport.policy import Policy
-from tests import clock
-from tests.hostile.names import Names
-from tests.hostile.origin import Behaviour, Origin, answer
+from resources.fetch.http.allowed_ips import build_guard
+from resources.fetch.http.client import DecideOnHead, FetchClient, OnSlowBody
+from resources.fetch.http.deadlines import FetchPolicy
+from resources.fetch.http.messages import Failure, Fetched, FetchFailed, FetchLimits, FetchRequest, Obstacle, Outcome
 
-LIMITS = Limits(
+from ..support import clock
+from .names import Names
+from .origin import Behaviour, Origin, answer
+
+LIMITS = FetchLimits(
     deadline_seconds=9,
     head_seconds=8,
     connect_seconds=7,
@@ -35,6 +37,7 @@ UNREACHED = replace(LIMITS, connect_seconds=0.6)
 GRACE_SECONDS = 1.0
 """What a busy machine may take on top of a deadline."""
 HOME = "127.0.0.1"
+Fixtures = ParamSpec("Fixtures")
 USER_AGENT = "Tarry (+https://tarry.example/contact)"
 
 
@@ -48,12 +51,14 @@ def run(work: Awaitable[Any]) -> Any:
 
 
 @asynccontextmanager
-async def client(*, allowed: tuple[str, ...] = (HOME,), **given: Any) -> AsyncIterator[Client]:
+async def client(*, allowed: tuple[str, ...] = (HOME,), **given: Any) -> AsyncIterator[FetchClient]:
     """A client that may fetch from these loopback addresses. Leaves no file behind, or fails."""
     with tempfile.TemporaryDirectory(prefix="tarry-spool-") as name:
         directory = Path(name) / "spool"
-        policy = Policy(guard([80, 443], allowed), USER_AGENT, directory, given.pop("allow_downgrade", False))
-        async with Client(policy, **{"lookup": Names(), **given}) as opened:
+        policy = FetchPolicy(
+            build_guard([80, 443], allowed), USER_AGENT, directory, given.pop("allow_downgrade", False)
+        )
+        async with FetchClient(policy, **{"lookup": Names(), **given}) as opened:
             yield opened
             await _files_are_gone(directory)
         assert not directory.is_dir() or list(directory.iterdir()) == []
@@ -68,8 +73,8 @@ async def _files_are_gone(directory: Path) -> None:
     raise AssertionError(f"files were left behind: {left}")
 
 
-def visit(behaviour: Behaviour, limits: Limits = LIMITS, **wanted: Any) -> Outcome:
-    """What comes of one fetch from an origin that behaves so, held to its deadline.
+def visit(behaviour: Behaviour, limits: FetchLimits = LIMITS, **wanted: Any) -> Outcome:
+    """The outcome of one fetch from an origin that behaves so, held to its deadline.
 
     Afterwards the same client fetches something decent from the same origin.
     """
@@ -77,7 +82,7 @@ def visit(behaviour: Behaviour, limits: Limits = LIMITS, **wanted: Any) -> Outco
     async def work() -> Outcome:
         async with Origin() as origin, client() as fetching:
             origin.does("/decent", answer(body=b"decent"))
-            outcome = await timed(fetching, Fetch(origin.does("/", behaviour), limits=limits, **wanted))
+            outcome = await timed(fetching, FetchRequest(origin.does("/", behaviour), limits=limits, **wanted))
             if isinstance(outcome, Fetched):
                 outcome.body.discard()
             await assert_alive(fetching, origin)
@@ -87,7 +92,9 @@ def visit(behaviour: Behaviour, limits: Limits = LIMITS, **wanted: Any) -> Outco
     return found
 
 
-async def timed(fetching: Client, fetch: Fetch, decide: Decide | None = None, slows: Slows | None = None) -> Outcome:
+async def timed(
+    fetching: FetchClient, fetch: FetchRequest, decide: DecideOnHead | None = None, slows: OnSlowBody | None = None
+) -> Outcome:
     began = clock.seconds()
     outcome = await fetching.fetch(fetch, decide, slows)
     most = max(limits.deadline_seconds for limits in (fetch.limits, fetch.slow_limits) if limits)
@@ -95,23 +102,23 @@ async def timed(fetching: Client, fetch: Fetch, decide: Decide | None = None, sl
     return outcome
 
 
-async def assert_alive(fetching: Client, origin: Origin) -> None:
-    outcome = await fetching.fetch(Fetch(origin.does("/decent", answer(body=b"decent")), limits=LIMITS))
+async def assert_alive(fetching: FetchClient, origin: Origin) -> None:
+    outcome = await fetching.fetch(FetchRequest(origin.does("/decent", answer(body=b"decent")), limits=LIMITS))
     assert isinstance(outcome, Fetched), outcome
     assert outcome.body.read() == b"decent"
 
 
 def failure(outcome: Outcome) -> Failure:
-    assert isinstance(outcome, Failed), outcome
+    assert isinstance(outcome, FetchFailed), outcome
     return outcome.failure
 
 
 def obstacle(outcome: Outcome) -> Obstacle | None:
-    assert isinstance(outcome, Failed), outcome
+    assert isinstance(outcome, FetchFailed), outcome
     return outcome.obstacle
 
 
-def fetching_from(work: Callable[[Origin, Client], Awaitable[None]], **given: Any) -> None:
+def fetching_from(work: Callable[[Origin, FetchClient], Awaitable[None]], **given: Any) -> None:
     """Runs a test with an origin and a client."""
 
     async def whole() -> None:
@@ -119,3 +126,17 @@ def fetching_from(work: Callable[[Origin, Client], Awaitable[None]], **given: An
             await work(origin, fetching)
 
     run(whole())
+
+
+def with_origin(
+    test: Callable[Concatenate[Origin, FetchClient, Fixtures], Awaitable[None]],
+) -> Callable[Fixtures, None]:
+    """Gives an async test an origin and a client first. Its other arguments are pytest's."""
+
+    @wraps(test)
+    def run_test(*args: Fixtures.args, **kwargs: Fixtures.kwargs) -> None:
+        fetching_from(lambda origin, client: test(origin, client, *args, **kwargs))
+
+    whole = signature(test)
+    run_test.__signature__ = whole.replace(parameters=[*whole.parameters.values()][2:])  # type: ignore[attr-defined]
+    return run_test

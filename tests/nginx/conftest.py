@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from project import fronting, starting
-from project.fronting import Front
-from project.limits import FileLimits
+from project import nginx_config, preflight
+from project.nginx_config import FrontConfig
 from project.paths import DataDirectory, RuntimeDirectory
-from tests.flows.stack import free_port
-from tests.nginx.origin import Origin
+from project.preflight import FileLimits
+
+from ..support.stack import free_port
+from .origin import Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,12 @@ class RawConnection(HTTPConnection):
 class RunningFront:
     """nginx between a test and its two origins."""
 
-    def __init__(self, front: Front) -> None:
+    def __init__(self, front: FrontConfig) -> None:
         self.front = front
         self.port = int(front.listen.rpartition(":")[2])
         self.main = Origin(front.runtime.socket("main"))
         self.retry = Origin(front.runtime.socket("retry"))
-        clearing = [sys.executable, "-m", "project.clearing", front.runtime.nginx_pid, front.runtime.socket("front")]
+        clearing = [sys.executable, "-m", "project.nginx_start", front.runtime.nginx_pid, front.runtime.socket("front")]
         command = [*map(str, clearing), front.listen, "--", *nginx_command(front)]
         self.log = front.runtime.nginx / "log"
         with self.log.open("ab") as log:
@@ -108,18 +109,18 @@ class RunningFront:
             return None
 
 
-def nginx_command(front: Front) -> list[str]:
+def nginx_command(front: FrontConfig) -> list[str]:
     directory = str(front.runtime.nginx)
-    return [starting.tool("nginx"), "-e", "stderr", "-p", directory, "-c", f"{directory}/nginx.conf"]
+    return [preflight.find_tool("nginx"), "-e", "stderr", "-p", directory, "-c", f"{directory}/nginx.conf"]
 
 
 @pytest.fixture
-def front() -> Iterator[Front]:
-    """What the site's configuration depends on, in directories of its own."""
+def front() -> Iterator[FrontConfig]:
+    """The values of the site's configuration, in directories of its own."""
     root = Path(tempfile.mkdtemp(prefix="tarry-nginx-", dir="/tmp"))
     data, runtime = DataDirectory(root / "data"), RuntimeDirectory(root / "run")
-    starting.make_directories(data, runtime)
-    yield Front(
+    preflight.make_directories(data, runtime)
+    yield FrontConfig(
         data=data,
         runtime=runtime,
         listen=f"127.0.0.1:{free_port()}",
@@ -141,13 +142,13 @@ def front() -> Iterator[Front]:
 
 
 @pytest.fixture
-def start(front: Front) -> Iterator[Callable[..., RunningFront]]:
-    """Starts the front, with changes to what it depends on."""
+def start(front: FrontConfig) -> Iterator[Callable[..., RunningFront]]:
+    """Starts the front, with changes to its values."""
     running: list[RunningFront] = []
 
     def start_it(**changes: object) -> RunningFront:
         changed = replace(front, **changes)  # type: ignore[arg-type]
-        fronting.write(changed)
+        nginx_config.write_configuration(changed)
         running.append(RunningFront(changed))
         return running[-1]
 

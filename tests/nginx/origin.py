@@ -1,4 +1,4 @@
-"""An origin for the front: says what it was asked, and behaves as a test wants."""
+"""An origin for the front: it answers with the request it got, and behaves as a test wants."""
 
 import json
 import os
@@ -15,7 +15,7 @@ PRIVATE = {"Cache-Control": "no-store"}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the origin says. Without a body it repeats what it was asked."""
+    """The origin's answer. Without a body it repeats the request."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=lambda: dict(HOT))
@@ -93,4 +93,4 @@ class _Handler(BaseHTTPRequestHandler):
         return "unix"
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  http.server's own name
-        """Says nothing: what was asked is kept in `asked`."""
+        """Logs nothing: the requests are in `asked`."""

@@ -1,4 +1,4 @@
-"""Bodies: who may send how much, told before any of it is taken."""
+"""Bodies: the size that each client may send, decided before any of it is taken."""
 
 import json
 import socket
@@ -8,10 +8,11 @@ from contextlib import ExitStack, closing, contextmanager
 import pytest
 import requests
 
-from project.fronting import UPLOADS_PER_ADDRESS
-from resources.api import problems
-from tests.nginx.conftest import RunningFront
-from tests.nginx.origin import Answer
+from project.nginx_config import UPLOADS_PER_ADDRESS
+from resources import problems
+
+from .conftest import RunningFront
+from .origin import Answer
 
 SPEEDS = "/api/layers/jams/speeds"
 UPLOADS = ["/admin/resources/layer/add/", "/admin/resources/layer/7/change/", "/admin/feeds/feed/import/"]
@@ -91,7 +92,7 @@ def test_other_pages_of_the_admin_take_forms_and_no_files(start: Callable[..., R
 
 @contextmanager
 def sending(site: RunningFront, target: str, *senders: dict[str, str]) -> Iterator[None]:
-    """So many large bodies are on their way, of which nothing has come yet."""
+    """So many large bodies are on their way, without a byte so far."""
     with ExitStack() as open_ones:
         for fields in senders:
             connection = open_ones.enter_context(closing(socket.create_connection(("127.0.0.1", site.port))))
@@ -107,7 +108,7 @@ def test_one_address_sends_few_large_bodies_at_a_time(site: RunningFront, target
         assert refused.status == 429
         assert refused.headers["Retry-After"] == "5"
         assert json.loads(refused.body)["status"] == 429
-        assert site.get(target, **fields).status == 200  # what brings little goes on
+        assert site.get(target, **fields).status == 200  # small bodies go on
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_ipv4_addresses_are_clients_each(start: Callable[..., RunningFront], sen
 
 
 def status_of_another(site: RunningFront, address: str) -> int:
-    """What a large body of that address is answered."""
+    """The answer to a large body of that address."""
     headers = {"Authorization": "Bearer a", "X-Forwarded-For": address}
     url = f"http://localhost:{site.port}{SPEEDS}"
     return requests.post(url, data=b"x" * 100_000, headers=headers, timeout=10).status_code

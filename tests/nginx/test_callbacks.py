@@ -1,13 +1,13 @@
-"""What hubs and clouds call: bounded before main hears of it."""
+"""Callbacks of hubs and clouds: bounded before main hears of them."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
 
 import requests
 
-from tests.flows.stack import eventually
-from tests.nginx.conftest import RunningFront
-from tests.nginx.origin import Answer, Asked
+from ..support.stack import eventually
+from .conftest import RunningFront
+from .origin import Answer, Asked
 
 PING, DELIVERY = "/rsscloud/a-token", "/websub/a-token"
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from project import fronting
-from project.fronting import Front
-from tests.nginx.conftest import nginx_command
+from project import nginx_config
+from project.nginx_config import FrontConfig
+
+from .conftest import nginx_command
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "as it is by default": {},
@@ -24,22 +25,22 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
-def test_nginx_accepts_the_configuration(front: Front, changes: dict[str, Any]) -> None:
+def test_nginx_accepts_the_configuration(front: FrontConfig, changes: dict[str, Any]) -> None:
     changed = replace(front, **changes)
-    fronting.write(changed)
+    nginx_config.write_configuration(changed)
     done = subprocess.run([*nginx_command(changed), "-t"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "warn" not in done.stderr
 
 
-def test_no_name_in_the_templates_is_left_open(front: Front) -> None:
-    assert all("{{" not in text for text in fronting.rendered(front).values())
+def test_no_name_in_the_templates_is_left_open(front: FrontConfig) -> None:
+    assert all("{{" not in text for text in nginx_config.render_templates(front).values())
 
 
 def test_a_name_without_a_value_is_an_error() -> None:
     with pytest.raises(KeyError):
-        fronting.filled_in("listen {{nothing}};", {})
+        nginx_config.fill_template("listen {{nothing}};", {})
 
 
 def test_a_host_is_named_once() -> None:
-    assert fronting.server_names(["a.example", "localhost", "a.example"]) == "a.example localhost"
+    assert nginx_config.server_names(["a.example", "localhost", "a.example"]) == "a.example localhost"

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from project import fronting
-from project.fronting import Front
-from tests.nginx.conftest import RunningFront
-from tests.nginx.origin import Answer, Asked
+from project import nginx_config
+from project.nginx_config import FrontConfig
+
+from .conftest import RunningFront
+from .origin import Answer, Asked
 
 BODY = bytes(range(256)) * 40
 DIGEST = sha256(BODY).hexdigest()
@@ -34,11 +35,11 @@ Start = Callable[..., RunningFront]
 
 class Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
-        """nginx leaves before the end of what it does not want."""
+        """nginx leaves before the end of a body that it does not want."""
 
 
 class BucketServer:
-    """Answers as a bucket does, with what must not come through."""
+    """Answers as a bucket does, with fields that must not come through."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -91,7 +92,7 @@ def bucket() -> Iterator[BucketServer]:
 
 
 @pytest.fixture
-def shelves(front: Front) -> Path:
+def shelves(front: FrontConfig) -> Path:
     shelf = front.data.blobs / "mirror" / DIGEST[:2] / DIGEST[2:4]
     shelf.mkdir(parents=True)
     (shelf / DIGEST).write_bytes(BODY)
@@ -101,7 +102,7 @@ def shelves(front: Front) -> Path:
 @pytest.fixture(params=["here", "bucket"])
 def site(request: pytest.FixtureRequest, start: Start, shelves: Path, bucket: BucketServer) -> RunningFront:
     """A front whose main hands a file over, from one place or the other."""
-    running = start(shelves=shelves, bucket=fronting.Bucket((), Path("/etc/ssl/certs/ca-certificates.crt")))
+    running = start(shelves=shelves, bucket=nginx_config.FrontBucket((), Path("/etc/ssl/certs/ca-certificates.crt")))
     address = f"/delivered/here/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}"
     handed = {"X-Accel-Redirect": address}
     if request.param == "bucket":

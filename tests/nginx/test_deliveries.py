@@ -1,4 +1,4 @@
-"""How the front hands requests over to the waiting instance and back, and that nobody else can."""
+"""The hand-over of requests to the waiting instance and back, which no client can ask for."""
 
 import time
 from collections.abc import Callable
@@ -6,10 +6,11 @@ from urllib.parse import quote
 
 import pytest
 
-from project.waiting import Elsewhere
-from tests.flows.stack import free_port
-from tests.nginx.conftest import Reply, RunningFront
-from tests.nginx.origin import HOT, PRIVATE, Answer, Asked
+from project.nginx_config import WaitingSite
+
+from ..support.stack import free_port
+from .conftest import Reply, RunningFront
+from .origin import HOT, PRIVATE, Answer, Asked
 
 TICKET = "redirect=/a%3Fb%26c&retry_after=1.5&sig=1.a-b_c"
 CONTENT = Answer(headers={**HOT, "ETag": '"x"', "Accept-Ranges": "bytes", "Content-Type": "image/png"}, body=b"content")
@@ -40,7 +41,7 @@ ELSEWHERE = [
 
 
 def hand_over(asked: Asked) -> Answer:
-    """What main does for content that is not there yet when it delivers internally."""
+    """Main's answer for missing content when it delivers internally."""
     if asked.headers["x-front"] == "asked":
         return Answer(headers={"X-Accel-Redirect": "@wait", "X-Ticket": TICKET}, body=b"")
     return CONTENT
@@ -55,7 +56,7 @@ def internal(site: RunningFront) -> RunningFront:
 
 @pytest.fixture
 def inline(site: RunningFront) -> RunningFront:
-    """The waiting instance sends back to what stands in the query."""
+    """The waiting instance sends back to the address in the query."""
     site.main.answer = lambda _: CONTENT
 
     def send_back(asked: Asked) -> Answer:
@@ -215,7 +216,7 @@ def test_what_looks_like_it_is_any_other_address(site: RunningFront, target: str
 
 def test_waiting_has_a_port_of_its_own(start: Callable[..., RunningFront]) -> None:
     port = free_port()
-    site = start(elsewhere=Elsewhere("127.0.0.1", f"127.0.0.1:{port}"))
+    site = start(elsewhere=WaitingSite("127.0.0.1", f"127.0.0.1:{port}"))
     own = site.at(port)
     assert own.get("/retry_after?x", "127.0.0.1").status == 200
     assert own.get("/retry_after/status?x", f"127.0.0.1:{port}").status == 200
@@ -227,7 +228,7 @@ def test_waiting_has_a_port_of_its_own(start: Callable[..., RunningFront]) -> No
 
 
 def test_waiting_has_a_host_of_its_own(start: Callable[..., RunningFront]) -> None:
-    site = start(elsewhere=Elsewhere("wait.example"))
+    site = start(elsewhere=WaitingSite("wait.example"))
     assert site.get("/retry_after?x", "wait.example").status == 200
     assert site.get("/tiles/a", "wait.example").status == 404
     assert site.get("/tiles/a").status == 200

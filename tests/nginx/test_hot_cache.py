@@ -1,4 +1,4 @@
-"""What the front keeps, and for whom."""
+"""The answers that the front caches, and the clients that get them."""
 
 import threading
 import time
@@ -10,9 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from project import forgetting, reloading, unfinished
-from tests.nginx.conftest import RunningFront
-from tests.nginx.origin import HOT, PRIVATE, Answer
+from project import beat, nginx_reload, supervisor
+
+from .conftest import RunningFront
+from .origin import HOT, PRIVATE, Answer
 
 NEVER_KEPT = ["/admin/", "/admin", "/metrics", "/healthz", "/retry_after?key=1"]
 
@@ -141,7 +142,7 @@ def test_what_is_forgotten_is_asked_for_again(site: RunningFront) -> None:
     site.main.answer = lambda _: Answer(headers=HOT, body=b"new")
     assert kept.cached
     assert site.get("/tiles/a").body == kept.body
-    assert forgetting.forget(site.front.data.hot, site.front.runtime.nginx_pid)
+    assert beat.forget_hot_answers(site.front.data.hot, site.front.runtime.nginx_pid)
     assert _comes_true(lambda: site.get("/tiles/a").body == b"new")
     assert site.get("/tiles/a").cached
     assert not any(word in site.log.read_text() for word in ("[crit]", "[alert]", "[emerg]"))
@@ -159,11 +160,11 @@ def test_what_a_killed_worker_was_writing_is_removed_and_what_another_writes_sta
     asking.start()
     try:
         assert _comes_true(lambda: bool([*site.front.data.hot.glob("*/*/*.*")]))
-        assert unfinished.remove(site.front.data.hot) == 0
+        assert supervisor.remove_unfinished_files(site.front.data.hot) == 0
         [file] = site.front.data.hot.glob("*/*/*.*")
-        for worker in psutil.Process(reloading.running(site.front.runtime.nginx_pid)).children():
+        for worker in psutil.Process(nginx_reload.running_nginx(site.front.runtime.nginx_pid)).children():
             worker.kill()
-        assert _comes_true(lambda: unfinished.remove(site.front.data.hot) == 1)
+        assert _comes_true(lambda: supervisor.remove_unfinished_files(site.front.data.hot) == 1)
         assert not file.exists()
     finally:
         ends.set()
@@ -171,4 +172,4 @@ def test_what_a_killed_worker_was_writing_is_removed_and_what_another_writes_sta
 
 
 def test_without_an_nginx_nothing_is_forgotten(site: RunningFront, tmp_path: Path) -> None:
-    assert not forgetting.forget(site.front.data.hot, tmp_path / "nginx.pid")
+    assert not beat.forget_hot_answers(site.front.data.hot, tmp_path / "nginx.pid")

@@ -1,4 +1,4 @@
-"""The log of what went wrong: a line for each request that the front, or what it asked, answered badly."""
+"""The log of failures: a line for each request that the front, or an instance, answered badly."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from project import fronting
-from tests.flows.stack import eventually
-from tests.nginx.conftest import RunningFront
-from tests.nginx.origin import PRIVATE, Answer, Asked
+from project import nginx_config
+
+from ..support.stack import eventually
+from .conftest import RunningFront
+from .origin import PRIVATE, Answer, Asked
 
 TILE = "/tiles/jams/1/0/0.png"
 WAIT = "/retry_after?key=a"
@@ -19,7 +20,7 @@ WAIT = "/retry_after?key=a"
 @pytest.fixture
 def impatient(start: Callable[..., RunningFront], monkeypatch: pytest.MonkeyPatch) -> RunningFront:
     """A front that waits a second for either instance."""
-    monkeypatch.setattr(fronting, "MAIN_TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr(nginx_config, "MAIN_TIMEOUT_SECONDS", 1)
     return start(proxy_timeout_seconds=1)
 
 
@@ -37,7 +38,7 @@ def silence() -> Iterator[Callable[[Asked], Answer]]:
 
 
 def logged(site: RunningFront, number: int) -> list[dict[str, Any]]:
-    """So many lines; there are no more."""
+    """Returns so many lines, and checks that there are no more."""
 
     def lines() -> list[str]:
         return [line for line in site.log.read_text().splitlines() if line.startswith("{")]

@@ -1,4 +1,4 @@
-"""What the front passes to the instances, and what it says when they are gone."""
+"""The requests that the front passes to the instances, and its answers when they are gone."""
 
 import itertools
 import json
@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from retry import headers
-from tests.nginx.conftest import RunningFront
-from tests.nginx.origin import Answer
+
+from .conftest import RunningFront
+from .origin import Answer
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_long_tickets_come_through(site: RunningFront) -> None:
 def test_the_way_to_a_bucket_comes_through_and_is_kept_by_nobody(site: RunningFront) -> None:
     address = f"/resources/{'ab' * 32}"
     links = [f"https://bucket.example/site/{address}?X-Amz-Signature={letter * 1500}" for letter in "ab"]
-    said = headers.uncached("Tarry; fwd=bypass; detail=bucket")
+    said = headers.uncached_headers("Tarry; fwd=bypass; detail=bucket")
     answers = iter([Answer(302, {**said, "Location": link}, b"") for link in links])
     site.main.answer = lambda _: next(answers)
     for link in links:

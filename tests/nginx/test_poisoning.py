@@ -1,4 +1,4 @@
-"""No request can change what another one gets: the cache's answer is what the origin would say."""
+"""No request can change another one's answer: the cache's answer is that of the origin."""
 
 import itertools
 import random
@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.nginx.conftest import RunningFront
-from tests.nginx.origin import PRIVATE, Answer
+from .conftest import RunningFront
+from .origin import PRIVATE, Answer
 
 TARGETS = [
     *("/tiles/a/1/2/3.png", "/tiles/a/1/2/3.png?x=1", "/tiles/a/1/2/3.png?", "/tiles//a/1/2/3.png"),

@@ -1,4 +1,4 @@
-"""What nginx refuses by itself is a problem, as all other refusals are."""
+"""Refusals of nginx itself are problems, as all other refusals are."""
 
 import json
 import socket
@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.nginx.conftest import Reply, RunningFront
-from tests.nginx.origin import HOT, Answer
+from .conftest import Reply, RunningFront
+from .origin import HOT, Answer
 
 LONG = "x" * 17_000
 
 
 def said(answer: Reply) -> dict[str, Any]:
-    """The problem, whose status is that of the answer. Nobody keeps it."""
+    """The problem, with the status of the answer. It is never cached."""
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert answer.headers.get_all("Cache-Control") == ["no-store"]
     problem: dict[str, Any] = json.loads(answer.body)

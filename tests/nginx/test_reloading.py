@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from project import facing, fronting, reloading
-from project.fronting import Front
-from project.starting import StartError
-from tests.nginx.conftest import RunningFront
-from tests.nginx.origin import Answer, Asked
+from project import nginx_config, nginx_reload, nginx_values
+from project.nginx_config import FrontConfig
+from project.preflight import StartError
+
+from .conftest import RunningFront
+from .origin import Answer, Asked
 
 NEW_HOST = "new.example"
 Reload = Callable[..., None]
@@ -22,12 +23,12 @@ Reload = Callable[..., None]
 
 @pytest.fixture
 def reload(site: RunningFront, monkeypatch: pytest.MonkeyPatch) -> Reload:
-    """As project.reloading does it, with these changes to what the front depends on."""
+    """Reloads as project.nginx_reload does, with these changes to the front's values."""
 
     def take_up(**changes: Any) -> None:
         front = replace(site.front, **changes)
-        monkeypatch.setattr(facing, "front", lambda *_, **__: front)
-        reloading.reload(front.data, front.runtime)
+        monkeypatch.setattr(nginx_values, "front_config", lambda *_, **__: front)
+        nginx_reload.reload_nginx(front.data, front.runtime)
 
     return take_up
 
@@ -58,9 +59,9 @@ def test_what_has_changed_holds_and_who_waits_has_an_answer(site: RunningFront, 
         assert waiting.result(10).body == b"at last"
 
 
-def test_old_workers_stay_for_longer_than_anybody_may_wait(front: Front) -> None:
+def test_old_workers_stay_for_longer_than_anybody_may_wait(front: FrontConfig) -> None:
     for limits in ({"proxy_timeout_seconds": 300}, {"admin_timeout_seconds": 300}):
-        text = fronting.rendered(replace(front, **limits))["nginx.conf"]  # type: ignore[arg-type]
+        text = nginx_config.render_templates(replace(front, **limits))["nginx.conf"]  # type: ignore[arg-type]
         assert "worker_shutdown_timeout 305s;" in text
 
 
@@ -78,4 +79,4 @@ def test_without_an_nginx_the_error_says_what_to_do(tmp_path: Path, text: str | 
     if text is not None:
         file.write_text(text)
     with pytest.raises(StartError, match="Set DATA_DIR"):
-        reloading.running(file)
+        nginx_reload.running_nginx(file)

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from project.fronting import Front, Samples
-from tests.nginx.conftest import RunningFront
+from project.nginx_config import FrontConfig, SampleFeeds
+
+from .conftest import RunningFront
 
 ROOT = Path(__file__).parents[2] / "feeds" / "demo" / "data" / "samples"
 
 
 @pytest.fixture
-def with_samples(front: Front, start: Callable[..., RunningFront]) -> RunningFront:
+def with_samples(front: FrontConfig, start: Callable[..., RunningFront]) -> RunningFront:
     port = front.listen.rpartition(":")[2]
-    return start(samples=Samples(f"127.0.0.2:{port}", ROOT))
+    return start(samples=SampleFeeds(f"127.0.0.2:{port}", ROOT))
 
 
 def ask(port: int, path: str) -> tuple[int, str, bytes]:

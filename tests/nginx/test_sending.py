@@ -1,4 +1,4 @@
-"""How answers leave nginx."""
+"""The way in which answers leave nginx."""
 
 import time
 from http.client import HTTPConnection
@@ -6,8 +6,8 @@ from statistics import median
 
 import pytest
 
-from tests.nginx.conftest import RunningFront
-from tests.nginx.origin import HOT, Answer
+from .conftest import RunningFront
+from .origin import HOT, Answer
 
 TIMES = 15
 ACKNOWLEDGED_LATE_SECONDS = 0.04

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from project import served
-from project.fronting import Front, rendered
-from resources.mirroring.contents.delivery import STRAIGHT
-from resources.mirroring.serving.fields import BY_DIGEST, fields
-from resources.traffic import lines
-from tests.flows.stack import eventually
-from tests.nginx.conftest import RunningFront
-from tests.nginx.origin import Answer
+from project import nginx_config
+from project.nginx_config import FrontConfig, render_templates
+from resources.mirror.file_headers import BY_DIGEST, DIRECT_ENDINGS, delivery_fields
+from resources.traffic import counter
+
+from ..support.stack import eventually
+from .conftest import RunningFront
+from .origin import Answer
 
 BODY = bytes(range(256)) * 40
 DIGEST = sha256(BODY).hexdigest()
@@ -27,9 +27,9 @@ HOT_SECONDS = 4
 """As few as can be kept: links are believed for a second."""
 
 
-def link(front: Front, media_type: str) -> Path:
-    """What main does when it is asked for a file."""
-    path = front.data.blobs / "served" / DIGEST[:2] / f"{DIGEST}.{STRAIGHT[media_type]}"
+def link(front: FrontConfig, media_type: str) -> Path:
+    """Main's answer to a request for a file."""
+    path = front.data.blobs / "served" / DIGEST[:2] / f"{DIGEST}.{DIRECT_ENDINGS[media_type]}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(BODY)
     os.utime(path, (STORED.timestamp(), STORED.timestamp()))
@@ -37,7 +37,7 @@ def link(front: Front, media_type: str) -> Path:
 
 
 @pytest.fixture
-def site(front: Front, start: Callable[..., RunningFront]) -> RunningFront:
+def site(front: FrontConfig, start: Callable[..., RunningFront]) -> RunningFront:
     """A front with such a folder, whose main has nothing."""
     log = front.data.traffic
     running = start(
@@ -47,12 +47,15 @@ def site(front: Front, start: Callable[..., RunningFront]) -> RunningFront:
     return running
 
 
-@pytest.mark.parametrize("media_type", STRAIGHT)
+@pytest.mark.parametrize("media_type", DIRECT_ENDINGS)
 def test_all_fields_are_those_that_main_gives(site: RunningFront, media_type: str) -> None:
     link(site.front, media_type)
     reply = site.get(ADDRESS)
     assert (reply.status, reply.body) == (200, BODY)
-    said = {**fields(media_type, DIGEST, STORED, BY_DIGEST, HOT_SECONDS), "Cache-Status": served.STATUS}
+    said = {
+        **delivery_fields(media_type, DIGEST, STORED, BY_DIGEST, HOT_SECONDS),
+        "Cache-Status": nginx_config.FILE_CACHE_STATUS,
+    }
     of_the_server = {"Server", "Date", "Connection", "Content-Length", "Server-Timing"}
     got = {name: ", ".join(reply.headers.get_all(name, [])) for name in reply.headers if name not in of_the_server}
     assert got == said
@@ -157,11 +160,11 @@ def test_it_counts_as_answered_by_nginx_itself(site: RunningFront, image: Path) 
         site.get(ADDRESS, method=method)
     log = site.front.data.traffic
     eventually(lambda: log.read_bytes().count(b"\n") >= 2, 5, "two lines")
-    for _, status, answered_by, asked, _, address in lines.parse(log.read_bytes()):
+    for _, status, answered_by, asked, _, address in counter.parse_lines(log.read_bytes()):
         assert address == ADDRESS.encode()
-        assert lines.answer_of(status, answered_by, asked) == lines.Answer("hot", wanted=True)
+        assert counter.front_answer(status, answered_by, asked) == counter.FrontAnswer("hot", wanted=True)
 
 
-def test_nginx_compresses_none_of_them(front: Front) -> None:
-    compressed = rendered(front)["nginx.conf"].partition("gzip_types")[2].partition(";")[0].split()
-    assert not set(STRAIGHT) & set(compressed)
+def test_nginx_compresses_none_of_them(front: FrontConfig) -> None:
+    compressed = render_templates(front)["nginx.conf"].partition("gzip_types")[2].partition(";")[0].split()
+    assert not set(DIRECT_ENDINGS) & set(compressed)

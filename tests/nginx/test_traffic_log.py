@@ -1,4 +1,4 @@
-"""The log of traffic: one line for each request of content, that says nothing of who asked."""
+"""The log of traffic: one line for each request of content, without the client's identity."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,30 +7,31 @@ from threading import Event, Thread
 
 import pytest
 
-from project.fronting import Front
-from project.supervised import TrafficLog
-from resources.traffic import lines, rotating
-from resources.traffic.lines import Fields
-from tests.flows.stack import eventually
-from tests.nginx.conftest import RunningFront
-from tests.nginx.origin import PRIVATE, Answer
+from project.nginx_config import FrontConfig
+from project.supervisor import TrafficLog
+from resources.traffic import counter, log_files
+from resources.traffic.counter import LineFields
+
+from ..support.stack import eventually
+from .conftest import RunningFront
+from .origin import PRIVATE, Answer
 
 TILE = "/tiles/jams/1/0/0.png"
 
 
 @pytest.fixture
-def site(front: Front, start: Callable[..., RunningFront]) -> RunningFront:
-    """The front with a log of what is asked for below /tiles/."""
+def site(front: FrontConfig, start: Callable[..., RunningFront]) -> RunningFront:
+    """The front with a log of requests below /tiles/."""
     return start(traffic_log=front.data.traffic, counted=("/tiles/",))
 
 
-def logged(site: RunningFront, number: int) -> list[Fields]:
+def logged(site: RunningFront, number: int) -> list[LineFields]:
     """The fields of so many lines; there are no more, and none that cannot be read."""
     log = site.front.data.traffic
     eventually(lambda: log.read_bytes().count(b"\n") >= number, 5, f"{number} lines")
     written = log.read_bytes().splitlines()
     assert len(written) == number
-    found = lines.parse(b"\n".join(written))
+    found = counter.parse_lines(b"\n".join(written))
     assert len(found) == number
     return found
 
@@ -81,7 +82,9 @@ def test_nothing_tells_who_asked(site: RunningFront) -> None:
     assert "some" not in text
 
 
-def test_where_readers_are_counted_a_number_stands_for_each(front: Front, start: Callable[..., RunningFront]) -> None:
+def test_where_readers_are_counted_a_number_stands_for_each(
+    front: FrontConfig, start: Callable[..., RunningFront]
+) -> None:
     site = start(traffic_log=front.data.traffic, counted=("/tiles/", "/feeds/"), read=("/feeds/",), reader_salt="salt")
     readers = [f"reader {number}" for number in range(40)]
     for reader in [*readers, *readers]:
@@ -97,7 +100,7 @@ def test_where_readers_are_counted_a_number_stands_for_each(front: Front, start:
 
 @pytest.mark.parametrize("network", ["2001:db8:1:2", "2001:db8:0:0"])
 def test_a_reader_is_one_whatever_address_of_its_network_it_has(
-    front: Front, start: Callable[..., RunningFront], network: str
+    front: FrontConfig, start: Callable[..., RunningFront], network: str
 ) -> None:
     log = {"traffic_log": front.data.traffic, "counted": ("/feeds/",), "read": ("/feeds/",), "reader_salt": "salt"}
     site = start(trusted_proxies=("127.0.0.1",), **log)
@@ -108,14 +111,14 @@ def test_a_reader_is_one_whatever_address_of_its_network_it_has(
     assert len(set(found)) == 4
 
 
-def test_readers_are_other_numbers_at_another_site(front: Front, start: Callable[..., RunningFront]) -> None:
+def test_readers_are_other_numbers_at_another_site(front: FrontConfig, start: Callable[..., RunningFront]) -> None:
     def number(salt: str) -> bytes:
         log = front.data.traffic.with_name(salt)
         site = start(traffic_log=log, counted=("/feeds/",), read=("/feeds/",), reader_salt=salt)
         site.get("/feeds/sea.atom", User_Agent="reader")
         eventually(lambda: log.read_bytes().endswith(b"\n"), 5, "a line")
         site.stop()
-        return lines.parse(log.read_bytes())[0][4]
+        return counter.parse_lines(log.read_bytes())[0][4]
 
     assert number("one") != number("other")
 
@@ -155,7 +158,7 @@ def test_redirects_are_logged_as_such(site: RunningFront) -> None:
     assert [status for _, status, *_ in logged(site, 1)] == [b"302"]
 
 
-def test_without_measuring_there_is_no_log(front: Front, start: Callable[..., RunningFront]) -> None:
+def test_without_measuring_there_is_no_log(front: FrontConfig, start: Callable[..., RunningFront]) -> None:
     site = start()
     site.get(TILE)
     assert not front.data.traffic.exists()
@@ -187,7 +190,7 @@ def test_a_log_is_put_aside_under_load_without_losing_a_line(site: RunningFront,
     log, pid_file = site.front.data.traffic, site.front.runtime.nginx / "nginx.pid"
     for _ in range(3):
         eventually(lambda: log.exists() and log.stat().st_size > 0, 5, "a log with lines")
-        assert rotating.rotate(log, 1, pid_file, time.time())
+        assert log_files.rotate_log(log, 1, pid_file, time.time())
         eventually(log.exists, 5, "nginx has opened its log anew")
     asked = steady()
     eventually(lambda: count_lines(log.parent) >= asked, 5, "all lines are written")
@@ -198,9 +201,9 @@ def test_a_log_is_put_aside_under_load_without_losing_a_line(site: RunningFront,
 def test_a_log_that_somebody_else_renamed_is_opened_anew(site: RunningFront) -> None:
     log, pid_file = site.front.data.traffic, site.front.runtime.nginx / "nginx.pid"
     log.rename(log.with_name("traffic.log.1"))
-    assert rotating.rotate(log, 1_000_000, pid_file, time.time())
+    assert log_files.rotate_log(log, 1_000_000, pid_file, time.time())
     eventually(log.exists, 5, "nginx has opened its log anew")
-    assert not rotating.rotate(log, 1_000_000, pid_file, time.time())
+    assert not log_files.rotate_log(log, 1_000_000, pid_file, time.time())
 
 
 def test_where_no_worker_counts_supervisord_bounds_what_is_kept(site: RunningFront) -> None:

@@ -6,8 +6,8 @@ import pytest
 from django.contrib import admin
 from django.test import Client
 
-from tests.nginx.conftest import RunningFront
-from tests.project.test_policy import pages_of, row
+from ..unit.project.test_policy import pages_of, row
+from .conftest import RunningFront
 
 
 @pytest.mark.django_db

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from retry import contents
-from retry.claims import queued_name
+from retry.claims import queued_key
 from retry.contents import Prepared
-from tests.flows.crowd import Crowd
-from tests.flows.stack import Stack, eventually
+
+from .crowd import Crowd
+from .stack import Stack, eventually
 
 AT_ONCE = 100
 
@@ -41,7 +42,7 @@ class Backlog:
         self.stack.open_gate(f"{self.name}held")
 
     def queue(self, crowd: Crowd) -> None:
-        """Queues all refreshes behind what is held. Everybody who asks is served what is stale."""
+        """Queues all refreshes behind the held work. All clients are served stale content."""
         self._lay(self.names)
         for start in range(0, self.size, AT_ONCE):
             left = self._ask(crowd, [self.address(name) for name in self.names[start : start + AT_ONCE]])
@@ -49,34 +50,34 @@ class Backlog:
         eventually(lambda: self.waiting() == self.size, 10, "all refreshes wait")
 
     def _ask(self, crowd: Crowd, addresses: Sequence[str]) -> list[str]:
-        """Those whose refresh is not queued: the machine stood still, and main served without waiting for `state`."""
+        """The contents without a queued refresh: the machine stood still, and main served them without `state`."""
         visits = crowd.send(addresses).result(60)
         assert all(visit.status == 200 for visit in visits)
         return [visit.address for visit in visits if "detail=unreachable" in visit.answers[-1].cache_status]
 
     def waiting(self) -> int:
-        """How many works wait in the lane."""
-        return int(self.stack.state.zcard(queued_name(self.lane)))
+        """The number of works in the lane."""
+        return int(self.stack.state.zcard(queued_key(self.lane)))
 
     def begun(self, before: float) -> int:
-        """How many of the refreshes began before that moment."""
+        """The number of refreshes that began before that moment."""
         starts = [event for name in self.names for event in self.stack.events(name) if event["event"] == "start"]
         return sum(start["time"] < before for start in starts)
 
     def lose(self, name: str) -> None:
-        """Takes a stale content away: who asks now has to wait for its refresh."""
+        """Takes a stale content away: the next client has to wait for its refresh."""
         self.stack.cache.delete(contents.content_name(f"slow:{name}"))
 
     def _lay(self, names: Sequence[str]) -> None:
         old = Prepared(b"old", "text/plain", 0, 3600)
         with self.stack.cache.pipeline(transaction=False) as pipeline:
             for name in names:
-                call = contents.writing(f"slow:{name}", old, 1, datetime.now(UTC), 0)
+                call = contents.store_call(f"slow:{name}", old, 1, datetime.now(UTC), 0)
                 pipeline.execute_command(*call.by_text())  # type: ignore[no-untyped-call]
             pipeline.execute()
 
 
 def is_clear(stack: Stack, lanes: Sequence[str]) -> bool:
-    """Whether no claim, no count and no message is left."""
-    left = [stack.state.zcard(name) for name in ("retry:claims", "retry:leases", *map(queued_name, lanes))]
+    """Tells whether no claim, no count and no message is left."""
+    left = [stack.state.zcard(name) for name in ("retry:claims", "retry:leases", *map(queued_key, lanes))]
     return not any([*left, *(stack.state.llen(lane) for lane in lanes), *stack.state.scan_iter("retry:claim:*")])

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
 
-from tests.flows.crowd import LATE
-from tests.flows.stack import ROOT
+from .crowd import LATE
+from .stack import ROOT
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_ARGUMENTS = (
@@ -43,7 +43,7 @@ PAINTED_TILES = """(pane) => [
 
 @dataclass
 class Visit:
-    """A page in the browser, and what went wrong on it."""
+    """A page in the browser, and its errors."""
 
     page: Page
     hosts: set[str] = field(default_factory=set)
@@ -75,7 +75,7 @@ class Visit:
             self.hosts.add(urlsplit(request.url).netloc)
 
     def painted_tiles(self, pane: str) -> int:
-        """How many tiles of the pane show something. Layers of other tests are empty where theirs is not."""
+        """The number of tiles of the pane that show something. Layers of other tests are empty where theirs is not."""
         return int(self.page.evaluate(PAINTED_TILES, pane))
 
     def wait_for_tiles(self, pane: str, at_least: int) -> None:

@@ -2,50 +2,64 @@
 
 from uuid import uuid4
 
-from retry import claims, connections, standings
+from retry import claim_state, claims, stores
 from retry.errors import PreparationError
 from retry.work import Work
-from tests.conftest import RedisServers
+
+from ..conftest import RedisServers
 
 LONG_AGO = 1
 """A moment in Redis' milliseconds that is longer ago than any bound."""
 
 
-def begin(work: Work, *, refresh: bool = False) -> standings.Standing:
-    return standings.standing(connections.execute(claims.beginning(work, refresh=refresh)))
+def begin(work: Work, *, refresh: bool = False) -> claim_state.ClaimState:
+    return claim_state.read_claim_state(stores.execute_call(claims.begin_call(work, refresh=refresh)))
 
 
-def look(work: Work) -> standings.Standing:
-    return standings.standing(connections.execute(claims.looking(work.key)))
+def look(work: Work) -> claim_state.ClaimState:
+    return claim_state.read_claim_state(stores.execute_call(claims.look_call(work.key)))
 
 
-def begun(work: Work, *, refresh: bool = False) -> standings.Begun:
+def begun(work: Work, *, refresh: bool = False) -> claim_state.ClaimBegun:
     found = begin(work, refresh=refresh)
-    assert isinstance(found, standings.Begun)
+    assert isinstance(found, claim_state.ClaimBegun)
     return found
 
 
 def started(work: Work, token: int, nonce: str | None = None) -> object:
     """STARTED, SKIPPED or 0."""
-    return connections.execute(claims.starting(work.key, token, nonce or uuid4().hex))
+    return stores.execute_call(claims.start_call(work.key, token, nonce or uuid4().hex))
 
 
 def start(work: Work, token: int, nonce: str | None = None) -> bool:
     return started(work, token, nonce) == claims.STARTED
 
 
+def running(work: Work, nonce: str | None = None) -> int:
+    """Claims the work and starts it; its token."""
+    token = begun(work).token
+    assert start(work, token, nonce)
+    return token
+
+
+def failure(work: Work) -> claim_state.WorkFailed:
+    """The failure record of the work, in force."""
+    found = look(work)
+    assert isinstance(found, claim_state.WorkFailed)
+    return found
+
+
 def finish(work: Work, token: int, seconds: float = 0.1) -> bool:
-    return connections.execute(claims.finishing_stored(work.key, token, seconds)) == 1
+    return stores.execute_call(claims.finish_stored_call(work.key, token, seconds)) == 1
 
 
-def fail(work: Work, token: int, *, luck: float = 0.999, retry_seconds: float | None = None) -> bool:
-    error = PreparationError("No.", retry_seconds=retry_seconds)
-    call = claims.finishing_failed(work.key, token, error, luck=luck)
-    return connections.execute(call) == 1
+def fail(work: Work, token: int, *, status: int = 502, luck: float = 0.999, retry_seconds: float | None = None) -> bool:
+    error = PreparationError("No.", status=status, retry_seconds=retry_seconds)
+    return stores.execute_call(claims.finish_failed_call(work.key, token, error, luck=luck)) == 1
 
 
 def swept() -> list[tuple[bytes, ...]]:
-    found = connections.execute(claims.sweeping(100))
+    found = stores.execute_call(claims.sweep_call(100))
     assert isinstance(found, list)
     return [tuple(row) for row in found]
 
@@ -57,7 +71,7 @@ def make_due(servers: RedisServers, work: Work) -> None:
 
 def queued(servers: RedisServers, lane: str) -> set[str]:
     """The works that wait in the lane."""
-    return {str(key, "utf-8") for key in servers.state.client.zrange(claims.queued_name(lane), 0, -1)}  # type: ignore[arg-type]
+    return {str(key, "utf-8") for key in servers.state.client.zrange(claims.queued_key(lane), 0, -1)}  # type: ignore[arg-type]
 
 
 def failed_with(servers: RedisServers, work: Work) -> int | None:
@@ -67,14 +81,14 @@ def failed_with(servers: RedisServers, work: Work) -> int | None:
 
 
 def swept_for_long(servers: RedisServers) -> None:
-    servers.state.client.set(claims.SWEPT, LONG_AGO, ex=10)
+    servers.state.client.set(claims.SWEPT_KEY, LONG_AGO, ex=10)
 
 
 def forget_who_asked(servers: RedisServers, work: Work) -> None:
-    """As if the last question had been long ago."""
+    """Makes the last request seem long ago."""
     servers.state.client.hset(f"retry:claim:{work.key}", "asked", LONG_AGO)
 
 
 def make_long(servers: RedisServers, lane: str) -> None:
-    """As if each piece of work in the lane took an hour."""
+    """Makes each piece of work in the lane seem to take an hour."""
     servers.state.client.set(f"retry:duration:{lane}", 3_600_000)

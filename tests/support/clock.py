@@ -1,12 +1,13 @@
 """A clock that leaves out the moments in which the machine stood still, as when its host gives the processor to others.
 
-A bound that is measured with it is as strict on a busy machine as on a quiet one: what this process computes counts.
+A bound that is measured with it is as strict on a busy machine as on a quiet one: only the computing of this process
+counts.
 """
 
 import asyncio
 from collections.abc import Awaitable
 from threading import Lock, Thread
-from time import monotonic, process_time, sleep  # as they are, whatever tests make of the module's
+from time import monotonic, process_time, sleep  # the real ones, though tests replace the module's
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -48,12 +49,12 @@ _PULSE.start()
 
 
 def seconds() -> float:
-    """Seconds in which the machine ran, from a moment that is always the same."""
+    """The seconds in which the machine ran, since a fixed moment."""
     return monotonic() - _PULSE.stood_still_seconds()
 
 
 async def within(limit_seconds: float, awaited: Awaitable[T]) -> T:
-    """What is awaited. Raises AssertionError or TimeoutError where it does not come in time."""
+    """Returns the result of an awaitable. Raises AssertionError or TimeoutError if it does not come in time."""
     began = seconds()
     async with asyncio.timeout(PATIENCE_SECONDS):
         found = await awaited

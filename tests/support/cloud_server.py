@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 
 import requests
 
-from .running_server import Handler, serving
+from .server import Handler, serving
 
 LEASE = timedelta(hours=25)
 WAIT_SECONDS = 4.0
@@ -22,7 +22,7 @@ WAIT_SECONDS = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Where it is told, and how."""
+    """The address and the protocol of its pings."""
 
     url: str
     protocol: str
@@ -35,7 +35,7 @@ class UnwillingError(Exception):
 
 @dataclass(slots=True)
 class Cloud:
-    """Who wants to be told of what, until when. `refuses` is what it answers to whoever registers, if anything."""
+    """The subscribers of each feed, and the ends of their registrations. `refuses` is its answer to them, if any."""
 
     url: str = ""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
@@ -46,7 +46,7 @@ class Cloud:
     registered: dict[tuple[str, Subscriber], datetime] = field(default_factory=dict)
 
     def register(self, urls: Sequence[str], who: Subscriber, *, named: bool) -> None:
-        """Whoever names its domain is verified by a challenge. Raises UnwillingError."""
+        """A subscriber that names its domain is verified by a challenge. Raises UnwillingError."""
         if self.refuses:
             raise UnwillingError(self.refuses)
         if named and not self.wants_domain:
@@ -59,16 +59,16 @@ class Cloud:
             self.registered[url, who] = self.now()
 
     def subscribers(self, url: str) -> list[Subscriber]:
-        """Those that have not been forgotten."""
+        """The registrations that have not been forgotten."""
         return [who for (known, who), since in self.registered.items() if known == url and self.now() - since < LEASE]
 
     def ping(self, url: str) -> list[bool]:
-        """A publisher says that a feed has changed: whether each of its subscribers took that."""
+        """Tells all subscribers that a feed has changed. Returns for each whether it took that."""
         return [notify(who, url) for who in self.subscribers(url)]
 
 
 def _subscriber(host: str, *told: object) -> Subscriber:
-    """By what it tells: port, path, protocol, procedure."""
+    """The target of its pings: port, path, protocol, procedure."""
     port, path, protocol, procedure = map(str, told)
     scheme = "https" if protocol == "https-post" else "http"
     return Subscriber(f"{scheme}://{host}:{port}{path}", protocol, procedure)
@@ -98,7 +98,7 @@ def running(now: Callable[[], datetime] | None = None) -> Iterator[Cloud]:
 
 
 def element(cloud: Cloud, protocol: str = "http-post") -> str:
-    """What a feed says of it."""
+    """The element by which a feed names it."""
     host, _, port = cloud.url.removeprefix("http://").partition(":")
     path, procedure = ("/RPC2", "rssCloud.pleaseNotify") if protocol == "xml-rpc" else ("/pleaseNotify", "")
     named = {"domain": host, "port": port, "path": path, "registerProcedure": procedure, "protocol": protocol}

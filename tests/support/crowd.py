@@ -14,7 +14,7 @@ import aiohttp
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from tests import clock
+from . import clock
 
 Result = TypeVar("Result")
 Come = Callable[[str], Coroutine[Any, Any, "Visit"]]
@@ -118,7 +118,7 @@ class Crowd:
         return self._run(self._visit_all(addresses, come))
 
     def insist(self, addresses: Sequence[str], seconds: float = 20) -> list[Visit]:
-        """Asks until every client has content. Who is refused is told when to come again, and comes."""
+        """Asks until every client has content. A refused client is told when to come again, and comes."""
         deadline = clock.seconds() + seconds
         while True:
             visits = self.send(addresses).result(PATIENCE_SECONDS)

@@ -15,7 +15,7 @@ class OwnDatabase:
         self._execute(f'CREATE DATABASE "{self._name}"')
 
     def drop(self) -> None:
-        """Ends what still uses it, too."""
+        """Ends its remaining connections, too."""
         self._execute(f'DROP DATABASE IF EXISTS "{self._name}" WITH (FORCE)')
 
     def _execute(self, statement: str) -> None:

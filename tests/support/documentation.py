@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from tests.flows.stack import ROOT, Stack
+from .stack import ROOT, Stack
 
 OPERATIONS = ROOT / "docs" / "operations.md"
 SECONDS = 300
@@ -17,7 +17,7 @@ def commands(part: str) -> str:
 
 
 def carry_out(stack: Stack, block: str, **variables: str) -> None:
-    """Runs them in the checkout, by an operator who has set these variables and those that all commands need."""
+    """Runs them in the checkout, with these variables and those that all commands need."""
     environment = {**stack.environment, **variables}
     done = subprocess.run(
         ["bash", "-ec", block],

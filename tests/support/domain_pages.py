@@ -6,11 +6,12 @@ from typing import Any
 
 from django.test import Client
 
-from resources.fetching.keeping.models import FetchDomain
-from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Limits
-from retry import connections
-from tests.resources.fetching.asking import HOST
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import DomainLimits
+from resources.fetch.models import FetchDomain
+from retry import stores
+
+from .frontier import HOST
 
 LIST = "/admin/resources/fetchdomain/"
 
@@ -46,5 +47,5 @@ def choose(client: Client, action: str, *rows: FetchDomain) -> list[str]:
     return said(client.post(LIST, chosen, follow=True))
 
 
-def limits(scope: str = HOST) -> Limits:
-    return connections.run(frontier.limits_in_force([scope]))[0].limits
+def limits(scope: str = HOST) -> DomainLimits:
+    return stores.run_steps(queue.read_limits_in_force([scope]))[0].limits

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from retry import standings
-from tests.conftest import RedisServers
-from tests.hostile.origin import Behaviour, Origin, Peer, answer
-from tests.resources.fetching.fetchers import ended, fetching, want
-from tests.resources.fetching.pages import page_work
+from retry import claim_state
+
+from ..conftest import RedisServers
+from ..hostile.origin import Behaviour, Origin, Peer, answer
+from .fetcher_threads import ended, fetching, want
+from .origin import page_work
 
 
 def run(test: Callable[[Origin], Awaitable[None]]) -> None:
@@ -29,7 +30,7 @@ def in_turn(*behaviours: Behaviour) -> Behaviour:
 
 
 def leftovers(servers: RedisServers) -> list[bytes]:
-    """What is in the frontier and the claims besides what was learnt and remembered."""
+    """The keys of the frontier and the claims, without learnt and remembered ones."""
     kept = (b"fetch:domain", b"fetch:token", b"fetch:idle", b"fetch:queued", b"fetch:evidence", b"retry:d")
     kept_too = (b"retry:token", b"retry:started", b"retry:failure", b"fetch:stalls", b"fetch:fetchers", b"fetch:clock")
     return [key for key in servers.state.client.scan_iter() if not key.startswith(kept + kept_too)]
@@ -52,5 +53,5 @@ async def one_joins_late(origin: Origin) -> None:
         await want(late)
         go.set()
         for work in (first, late):
-            assert isinstance(await ended(work), standings.Done)
+            assert isinstance(await ended(work), claim_state.WorkDone)
     assert origin.targets == ["/a"]

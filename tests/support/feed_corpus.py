@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from feeds.parsing import reading
-from feeds.parsing.documents import Entry, ParsedFeed
-from feeds.parsing.limits import DEFAULT, Limits
+from feeds.parser import reader
+from feeds.parser.documents import DEFAULT_LIMITS, FeedLimits, ParsedEntry, ParsedFeed
 
 DIRECTORY = Path(__file__).parent / "corpus"
 NAMES = sorted(path.name for path in DIRECTORY.iterdir())
@@ -22,15 +21,15 @@ def data(name: str) -> bytes:
     return (DIRECTORY / name).read_bytes()
 
 
-def parsed(name: str, limits: Limits = DEFAULT) -> ParsedFeed:
-    return reading.parse(data(name), content_type(name), URL, FETCHED_AT, limits)
+def parsed(name: str, limits: FeedLimits = DEFAULT_LIMITS) -> ParsedFeed:
+    return reader.parse_feed(data(name), content_type(name), URL, FETCHED_AT, limits)
 
 
-def read(text: str, limits: Limits = DEFAULT) -> ParsedFeed:
-    return reading.parse(text.encode(), "", URL, FETCHED_AT, limits)
+def read(text: str, limits: FeedLimits = DEFAULT_LIMITS) -> ParsedFeed:
+    return reader.parse_feed(text.encode(), "", URL, FETCHED_AT, limits)
 
 
-def entry_of(item: str) -> Entry:
+def entry_of(item: str) -> ParsedEntry:
     """The entry of an item of RSS, its namespaces declared."""
     head = '<rss version="2.0" xmlns:media="http://search.yahoo.com/mrss/"><channel><title>T</title>'
     return read(f"{head}<item>{item}</item></channel></rss>").entries[0]

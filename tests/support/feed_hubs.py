@@ -4,10 +4,9 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from feeds.keeping import credentials
-from feeds.models import Feed
-from feeds.pushing.renewing import State
-from feeds.subscriptions import Hub, Subscription
+from feeds import credentials
+from feeds.models import Feed, Hub, Subscription
+from feeds.push.leases import SubscriptionStatus
 
 HUB = "https://hub.example.net/"
 SECRET = "s3cret"
@@ -26,8 +25,8 @@ def subscribed(feed: Feed, at: datetime, *, secret: str = SECRET, url: str = HUB
         "offer_digest": "offered",
         "topic": feed.url,
         "token": f"token-{feed.slug}",
-        "sealed_secret": credentials.sealed_password(secret),
-        "state": State.VERIFIED.value,
+        "sealed_secret": credentials.seal_password(secret),
+        "state": SubscriptionStatus.VERIFIED.value,
         "created_at": at,
         "asked_at": at,
         "verified_at": at,

@@ -1,17 +1,37 @@
-"""Pages to render, and the way back."""
+"""Pages to render, and the way back.
 
+Reads documents as feed readers do, and is stricter.
+"""
+
+import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any
 
-from feeds.parsing import reading
-from feeds.parsing.documents import Author, Category, Enclosure, Entry, Feed, ParsedFeed, Point, Source
-from feeds.rendering import atom, jsonfeed, rss
-from feeds.rendering.pages import Page
+import feedparser
+import jsonschema_rs
+
+from feeds.output import atom, jsonfeed, rss
+from feeds.output.output_page import OutputPage
+from feeds.parser import reader
+from feeds.parser.documents import (
+    Author,
+    Enclosure,
+    EntrySource,
+    FeedHead,
+    ParsedCategory,
+    ParsedEntry,
+    ParsedFeed,
+    Point,
+)
 
 ADDRESS = "https://tarry.example.org/feeds/all.feed"
 NOW = datetime(2021, 7, 1, 12, tzinfo=UTC)
 RENDERERS = {"atom": atom, "rss": rss, "json": jsonfeed}
 
-FULL = Entry(
+FULL = ParsedEntry(
     id="tag:site.example.org,2021:1",
     link="https://site.example.org/1?a=1&b=2",
     title='Everything <there> is & "more"',
@@ -25,7 +45,7 @@ FULL = Entry(
         Author("", "", "https://site.example.org/nameless"),
         Author("", "nameless@site.example.org"),
     ),
-    categories=(Category("sea"), Category("ship", "https://site.example.org/tags", "Ships & boats")),
+    categories=(ParsedCategory("sea"), ParsedCategory("ship", "https://site.example.org/tags", "Ships & boats")),
     enclosures=(
         Enclosure("https://site.example.org/1.mp3", "audio/mpeg", 1234, 65, "As MP3"),
         Enclosure("https://site.example.org/1.bin"),
@@ -34,14 +54,14 @@ FULL = Entry(
     image="https://site.example.org/1.jpg",
     comments="https://site.example.org/1#comments",
     language="de",
-    source=Source("The site", "https://site.example.org/feed", "https://site.example.org/"),
+    source=EntrySource("The site", "https://site.example.org/feed", "https://site.example.org/"),
     point=Point(51.5, -0.125),
 )
-PLAIN = Entry(
+PLAIN = ParsedEntry(
     id="https://site.example.org/2", link="https://site.example.org/2", title="Plain", published=NOW, content="<p>x</p>"
 )
-UPDATED_ONLY = Entry(id="urn:x:3", title="日本 – ü 🎈", updated=NOW, content="🎈")
-FEED = Feed(
+UPDATED_ONLY = ParsedEntry(id="urn:x:3", title="日本 – ü 🎈", updated=NOW, content="🎈")
+FEED = FeedHead(
     id="tag:site.example.org,2021:feed",
     link="https://site.example.org/",
     title="All & everything",
@@ -51,16 +71,16 @@ FEED = Feed(
     rights="CC BY",
     image="https://site.example.org/logo.png",
     authors=(Author("Ann", "ann@site.example.org", "https://site.example.org/ann"),),
-    categories=(Category("news", "https://site.example.org/tags", "News"),),
+    categories=(ParsedCategory("news", "https://site.example.org/tags", "News"),),
     self_link=ADDRESS,
     next_link=f"{ADDRESS}?page=3",
     hubs=("https://hub.example.org/",),
 )
 
 
-def page(*entries: Entry, feed: Feed = FEED) -> Page:
+def page(*entries: ParsedEntry, feed: FeedHead = FEED) -> OutputPage:
     """A page in the middle of several."""
-    return Page(
+    return OutputPage(
         feed=feed,
         entries=entries,
         address=ADDRESS,
@@ -73,4 +93,54 @@ def page(*entries: Entry, feed: Feed = FEED) -> Page:
 
 
 def read_back(document: bytes) -> ParsedFeed:
-    return reading.parse(document, "", ADDRESS, NOW)
+    return reader.parse_feed(document, "", ADDRESS, NOW)
+
+
+_SCHEMA = json.loads((Path(__file__).parent / "jsonfeed-1.1.schema.json").read_text())
+MEDIA_TYPES = {
+    "atom": "application/atom+xml; charset=utf-8",
+    "rss": "application/rss+xml; charset=utf-8",
+    "json": "application/feed+json",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The contents of a page."""
+
+    title: str
+    titles: list[str]
+    ids: list[str]
+    links: dict[str, str]
+
+
+def read(document: bytes, format_name: str) -> Read:
+    """Raises AssertionError or ValidationError for invalid output."""
+    return _json(document) if format_name == "json" else _xml(document, MEDIA_TYPES[format_name])
+
+
+def _xml(document: bytes, media_type: str) -> Read:
+    parsed: Any = feedparser.parse(BytesIO(document), response_headers={"content-type": media_type})
+    assert not parsed.bozo, parsed.get("bozo_exception")
+    return Read(
+        title=parsed.feed.title,
+        titles=[entry.get("title", "") for entry in parsed.entries],
+        ids=[dict.get(entry, "id", "") for entry in parsed.entries],
+        links={link.rel: link.href for link in parsed.feed.links},
+    )
+
+
+def _json(document: bytes) -> Read:
+    parsed = json.loads(document)
+    jsonschema_rs.validate(_SCHEMA, parsed, validate_formats=True)
+    links = {
+        "self": parsed["feed_url"],
+        "next": parsed.get("next_url", ""),
+        "alternate": parsed.get("home_page_url", ""),
+    }
+    return Read(
+        title=parsed["title"],
+        titles=[item.get("title", "") for item in parsed["items"]],
+        ids=[item["id"] for item in parsed["items"]],
+        links={name: link for name, link in links.items() if link},
+    )

@@ -2,19 +2,19 @@
 
 import random
 
-from feeds.scheduling.fetches import Fetch
+from feeds.schedule.order import PlannedFetch
 
 HOST_SIZES = (160, 80, 40, 20, 20, *[10] * 10)
 FEEDS = 1597
 TIMEOUT_SECONDS = 30.0
 
 
-def population(seed: int = 1) -> list[Fetch]:
+def population(seed: int = 1) -> list[PlannedFetch]:
     """1,597 feeds on 1,192 hosts in no order; durations are log-normal, median 0.5 s, and 1 % at the timeout."""
     luck = random.Random(seed)
     sizes = [*HOST_SIZES, *[1] * (FEEDS - sum(HOST_SIZES))]
     fetches = [
-        Fetch(f"{host}/{number}", f"host{host}.example", _seconds(luck))
+        PlannedFetch(f"{host}/{number}", f"host{host}.example", _seconds(luck))
         for host, size in enumerate(sizes)
         for number in range(size)
     ]

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
-from feeds import encoding, searching
+from feeds import readings
 from feeds.models import Category, Entry, Feed
-from feeds.parsing import documents
+from feeds.parser import documents
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 _START = datetime(1970, 1, 1, tzinfo=UTC)
@@ -15,17 +15,17 @@ def version_at(moment: datetime) -> int:
     return (moment - _START) // timedelta(microseconds=1)
 
 
-def feed(slug: str, *entries: documents.Entry, said: documents.Feed | None = None, **fields: object) -> Feed:
+def feed(slug: str, *entries: documents.ParsedEntry, said: documents.FeedHead | None = None, **fields: object) -> Feed:
     """A feed that was fetched at NOW and is due long after this test, with its entries."""
     url = f"https://{slug}.example.org/feed"
-    said = said or documents.Feed(title=slug.title(), link=f"https://{slug}.example.org/")
+    said = said or documents.FeedHead(title=slug.title(), link=f"https://{slug}.example.org/")
     known: dict[str, object] = {
         "url": url,
         "key_digest": sha256(url.encode()).hexdigest(),
         "host": f"{slug}.example.org",
         "own_title": said.title,
         "site": said.link,
-        "said": encoding.feed_to_json(said),
+        "said": readings.encode_fields(said),
         "version": version_at(NOW),
         "checked_at": NOW,
         "fetched_at": NOW,
@@ -37,23 +37,23 @@ def feed(slug: str, *entries: documents.Entry, said: documents.Feed | None = Non
     return row
 
 
-def add(to: Feed, entry: documents.Entry) -> Entry:
-    data = encoding.entry_to_json(entry)
+def add(to: Feed, entry: documents.ParsedEntry) -> Entry:
+    data = readings.encode_fields(entry)
     return Entry.objects.create(
         feed=to,
         identity=sha256(entry.id.encode()).hexdigest()[:32],
         title=entry.title,
         link=entry.link,
-        text=searching.folded(f"{entry.title} {entry.content}"),
+        text=readings.fold_text(f"{entry.title} {entry.content}"),
         data=data,
-        size=encoding.size(data),
+        size=readings.count_json_characters(data),
         happened_at=entry.published or NOW,
         first_seen_at=NOW,
         changed_at=NOW,
     )
 
 
-def entry(number: int, **fields: object) -> documents.Entry:
+def entry(number: int, **fields: object) -> documents.ParsedEntry:
     """The higher its number, the newer."""
     link = f"https://site.example.org/{number}"
     known: dict[str, object] = {
@@ -63,7 +63,7 @@ def entry(number: int, **fields: object) -> documents.Entry:
         "published": NOW - timedelta(days=1) + timedelta(minutes=number),
         "content": f"<p>Text {number}</p>",
     }
-    return documents.Entry(**{**known, **fields})  # type: ignore[arg-type]
+    return documents.ParsedEntry(**{**known, **fields})  # type: ignore[arg-type]
 
 
 def category(slug: str, *feeds: Feed, parent: Category | None = None) -> Category:

@@ -6,13 +6,14 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from feeds.gathering import scanning
-from feeds.models import Feed
-from resources.fetching.addressing.scopes import scopes
-from retry import connections
-from tests.hostile.origin import Behaviour, Origin, Peer, answer
-from tests.resources.fetching.fetchers import WAIT_SECONDS, fetching
-from tests.resources.mirroring.gathering.mirrored import in_a_thread
+from feeds.models import Entry, Feed
+from feeds.scan import scanner
+from resources.fetch.http.limit_scopes import url_scopes
+from retry import stores
+
+from ..hostile.origin import Behaviour, Origin, Peer, answer
+from .fetcher_threads import WAIT_SECONDS, fetching
+from .mirror_runs import in_a_thread
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -20,7 +21,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 def subscribe(url: str, slug: str = "", **fields: Any) -> Feed:
     """The row of a feed that was never fetched."""
     digest = sha256(url.encode()).hexdigest()
-    known = {"slug": slug or f"f{digest[:12]}", "key_digest": digest, "host": scopes(url).host}
+    known = {"slug": slug or f"f{digest[:12]}", "key_digest": digest, "host": url_scopes(url).host}
     return Feed.objects.create(url=url, **{**known, **fields})
 
 
@@ -39,7 +40,7 @@ def feed(body: bytes, *fields: str) -> Behaviour:
 
 
 def conditional(body: bytes, etag: str) -> Behaviour:
-    """Answers 304 to who has it already."""
+    """Answers 304 to clients that have it already."""
 
     async def behave(peer: Peer) -> None:
         if peer.asked.fields.get("if-none-match") == etag:
@@ -50,8 +51,13 @@ def conditional(body: bytes, etag: str) -> Behaviour:
     return behave
 
 
+def titles() -> list[str]:
+    """The titles of all stored entries, sorted."""
+    return sorted(Entry.objects.values_list("title", flat=True))
+
+
 def scan() -> int:
-    return scanning.scan(datetime.now(UTC))
+    return scanner.run_scan(datetime.now(UTC))
 
 
 def due_again(*feeds: Feed) -> None:
@@ -60,7 +66,7 @@ def due_again(*feeds: Feed) -> None:
 
 
 async def gather(holds: Callable[[], bool] = lambda: not in_hand()) -> None:
-    """Scans once, and returns when what it handed over has come back."""
+    """Scans once, and returns when all feeds that it handed over have come back."""
     await in_a_thread(scan)()
     async with asyncio.timeout(WAIT_SECONDS):
         while not await in_a_thread(holds)():
@@ -68,9 +74,9 @@ async def gather(holds: Callable[[], bool] = lambda: not in_hand()) -> None:
 
 
 def in_hand() -> bool:
-    """Whether a feed is being fetched, or its claim has not ended: its row tells of the end a moment before."""
+    """Tells whether a feed is being fetched, or its claim has not ended: its row tells of the end a moment before."""
     is_handed_over = Feed.objects.filter(handed_over_at__isnull=False).exists()
-    return is_handed_over or connections.client("state").zcard("retry:claims") > 0
+    return is_handed_over or stores.fast_client("state").zcard("retry:claims") > 0
 
 
 def gathered_from(test: Callable[[Origin], Awaitable[None]]) -> None:

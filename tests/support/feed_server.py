@@ -1,18 +1,18 @@
-"""Servers of feeds for flows: in threads, on loopback, with one book of what they were asked."""
+"""Servers of feeds for flows: in threads, on loopback, with one record of their requests."""
 
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from .running_server import Handler, serving
+from .server import Handler, serving
 
 MOST_HELD_SECONDS = 25
 
 
 @dataclass(slots=True)
 class FeedServers:
-    """What they have, and what they were asked. Every path is a feed, whose entries have the names that `names` says.
+    """Their contents and their requests. Every path is a feed, with entries of the names in `names`.
 
     Titles of entries end with the `edition`.
     """
@@ -38,7 +38,7 @@ class FeedServers:
 
 @contextmanager
 def running(number: int) -> Iterator[FeedServers]:
-    """So many, each a host of its own."""
+    """So many feeds, each at a host of its own."""
     books = FeedServers()
     books.gate.set()
     with ExitStack() as stack:

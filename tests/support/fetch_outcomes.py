@@ -4,34 +4,34 @@ from datetime import UTC, datetime, timedelta
 
 from multidict import CIMultiDict
 
-from resources.fetching.keeping.records import Record, url_digest
-from resources.fetching.outcomes import Dropped, Failed, Failure, Fetched, Head, NotModified, Timing
+from resources.fetch.http.messages import BodyDropped, Failure, Fetched, FetchFailed, Head, NotModified, OutcomeTiming
+from resources.fetch.timings import FetchRecord, digest_url
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-TIMING = Timing(NOON.timestamp(), seconds=1.5, head_seconds=0.25, wire_bytes=4000)
+TIMING = OutcomeTiming(NOON.timestamp(), seconds=1.5, head_seconds=0.25, wire_bytes=4000)
 
 
 def head(status: int = 200) -> Head:
     return Head(status, "https://a.example.com/", CIMultiDict())
 
 
-def outcomes() -> list[tuple[Fetched | NotModified | Dropped | Failed, str, int | None]]:
-    """Each kind of outcome, with what is noted of it: a word and a status."""
-    from_head: list[tuple[Fetched | NotModified | Dropped | Failed, str, int | None]] = [
+def outcomes() -> list[tuple[Fetched | NotModified | BodyDropped | FetchFailed, str, int | None]]:
+    """Each kind of outcome, with its record: a word and a status."""
+    from_head: list[tuple[Fetched | NotModified | BodyDropped | FetchFailed, str, int | None]] = [
         (NotModified(head(304), TIMING), "not modified", 304),
-        (Dropped(head(), TIMING), "dropped", 200),
+        (BodyDropped(head(), TIMING), "dropped", 200),
     ]
-    return from_head + [(Failed(failure, "no", TIMING, 500), failure.value, 500) for failure in Failure]
+    return from_head + [(FetchFailed(failure, "no", TIMING, 500), failure.value, 500) for failure in Failure]
 
 
 def record(
     scope: str = "a.example.com", at: datetime = NOON, *, after: float = 0.0, outcome: str = "fetched", url: str = ""
-) -> Record:
+) -> FetchRecord:
     """A record of a request so many seconds after that time."""
     throttled = outcome == "throttled"
-    return Record(
+    return FetchRecord(
         started_at=at + timedelta(seconds=after),
-        url_digest=url_digest(url or f"https://{scope}/"),
+        url_digest=digest_url(url or f"https://{scope}/"),
         host=scope,
         scope=scope,
         kind="tile",

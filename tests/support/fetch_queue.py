@@ -1,10 +1,13 @@
-"""What waits for fetchers, as Redis has it, and the death of whoever hands it over."""
+"""The fetchers' queue as Redis has it, and the death of a process that hands over."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.conftest import RedisServers
+from resources.fetch.frontier.jobs import FetchJob
+from resources.fetch.task import TaskCall
+
+from ..conftest import RedisServers
 
 
 class KilledError(BaseException):
@@ -18,8 +21,13 @@ def jobs(servers: RedisServers) -> list[str]:
     return sorted(url.decode() for url in found if isinstance(url, bytes))
 
 
+def calls_of(jobs: Sequence[FetchJob | None]) -> list[TaskCall]:
+    """The calls that jobs were enqueued for."""
+    return [TaskCall.parse(job.waiter.payload) for job in jobs if job]
+
+
 def claimed(servers: RedisServers) -> int:
-    """How many pieces of work have claims."""
+    """The number of pieces of work with claims."""
     return len(list(servers.state.client.scan_iter("retry:claim:*")))
 
 

@@ -5,8 +5,9 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from project.processes import WORKER
-from tests.flows.stack import ROOT, Stack
+from project.processes import WORKER_ENVIRONMENT
+
+from .stack import ROOT, Stack
 
 
 class FurtherFetcher:
@@ -36,7 +37,7 @@ class FurtherFetcher:
     def _started(self) -> "subprocess.Popen[bytes]":
         command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "manage.py", "fetch", "--skip-checks"]
         with (self._stack.data / "logs" / "further-fetchers.log").open("ab") as log:
-            environment = {**self._stack.environment, **WORKER}
+            environment = {**self._stack.environment, **WORKER_ENVIRONMENT}
             return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
 
     def _end(self) -> None:

@@ -7,19 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from resources.fetching.addressing.addresses import guard
-from resources.fetching.fetcher.asking import Asker
-from resources.fetching.fetcher.attending import Attendant
-from resources.fetching.fetcher.engine import Engine
-from resources.fetching.fetcher.slots import Slots
-from resources.fetching.fetcher.trips import Trips
-from resources.fetching.fetcher.waking import Waking
-from resources.fetching.fetcher.ways import Ways
-from resources.fetching.fetcher.works import Works
-from resources.fetching.keeping.timings import Recorder
-from resources.fetching.queues.frontier import WAKE_CHANNEL
-from resources.fetching.transport.policy import Policy
-from retry import claims, connections, contents, lanes, standings
+from resources.fetch.frontier.queue import WAKE_CHANNEL
+from resources.fetch.http.allowed_ips import build_guard
+from resources.fetch.http.deadlines import FetchPolicy
+from resources.fetch.timings import TimingRecorder
+from resources.fetch.worker.attempt import AttemptRunner, EgressClients
+from resources.fetch.worker.engine import FetchEngine, SlotPool, WakeListener
+from resources.fetch.worker.held_claims import RedisTrips
+from retry import claim_state, claims, contents, lanes, stores
 from retry.contents import Content
 from retry.work import Work
 
@@ -30,8 +25,8 @@ WAIT_SECONDS = 100
 class Fetcher:
     """A running engine."""
 
-    engine: Engine
-    slots: Slots
+    engine: FetchEngine
+    slots: SlotPool
     task: "asyncio.Task[None]"
 
     async def end(self) -> None:
@@ -42,17 +37,13 @@ class Fetcher:
 @asynccontextmanager
 async def fetching(slots: int = 10) -> AsyncIterator[Fetcher]:
     """One that may ask loopback addresses. It is told to end at the end, and has to."""
-    clients: connections.Clients = {
-        "state": connections.async_client("state", patient=True),
-        "cache": connections.async_client("cache", patient=True),
-    }
-    trips, places = Trips(clients), Slots(slots)
+    clients: stores.AsyncClients = stores.async_clients(patient=True)
+    trips, places = RedisTrips(clients), SlotPool(slots)
     with tempfile.TemporaryDirectory(prefix="tarry-spool-") as spool:
-        policy = Policy(guard([80, 443], ("127.0.0.0/8",)), "Tarry", Path(spool))
-        async with Ways(policy) as ways:
-            works, recorder = Works(trips), Recorder()
-            attendant = Attendant(trips, works, Asker(trips, ways, recorder), "m")
-            engine = Engine(trips, works, attendant, places, Waking(), worker="w", machine="m")
+        policy = FetchPolicy(build_guard([80, 443], ("127.0.0.0/8",)), "Tarry", Path(spool))
+        async with EgressClients(policy) as ways:
+            attempts = AttemptRunner(trips, ways, TimingRecorder())
+            engine = FetchEngine(trips, attempts, places, WakeListener(), worker="w", machine="m")
             fetcher = Fetcher(engine, places, asyncio.create_task(engine.run()))
             await _listens()
             try:
@@ -63,48 +54,48 @@ async def fetching(slots: int = 10) -> AsyncIterator[Fetcher]:
                 finally:
                     for each in clients.values():
                         await each.aclose()
-                assert works.held == 0, "leases would be renewed for ever"
+                assert not any(run.claims.held for run in engine._runs), "leases would be renewed for ever"
             assert list(Path(spool).glob("*/*")) == []
         assert list(Path(spool).iterdir()) == []
 
 
 async def want(work: Work) -> int:
-    """As main does for a client; the claim's token."""
+    """Claims work as main does for a client; returns the claim's token."""
     return await asyncio.to_thread(_want, work)
 
 
-async def ended(work: Work) -> standings.Standing:
-    """How the work ended, when it has."""
+async def ended(work: Work) -> claim_state.ClaimState:
+    """The end of the work, once it has ended."""
     async with asyncio.timeout(WAIT_SECONDS):
-        while isinstance(found := await stands(work), standings.Claimed):
+        while isinstance(found := await stands(work), claim_state.ClaimTaken):
             await asyncio.sleep(0.01)
     return found
 
 
 async def at_rest() -> None:
-    """Returns when fetchers hold no job: whoever wants its URL from now on gets an answer of its own."""
+    """Returns when fetchers hold no job: later requests for a URL get an answer of their own."""
     async with asyncio.timeout(WAIT_SECONDS):
-        while await asyncio.to_thread(connections.client("state").exists, "fetch:leases"):
+        while await asyncio.to_thread(stores.fast_client("state").exists, "fetch:leases"):
             await asyncio.sleep(0.01)
 
 
-async def stands(work: Work) -> standings.Standing:
-    return standings.standing(await asyncio.to_thread(connections.execute, claims.looking(work.key)))
+async def stands(work: Work) -> claim_state.ClaimState:
+    return claim_state.read_claim_state(await asyncio.to_thread(stores.execute_call, claims.look_call(work.key)))
 
 
 async def content(key: str) -> Content | None:
-    return await asyncio.to_thread(connections.run, contents.read(key))
+    return await asyncio.to_thread(stores.run_steps, contents.read_content(key))
 
 
 def _want(work: Work) -> int:
-    found = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
-    assert isinstance(found, standings.Begun), found
-    lanes.publish(work.task, work.key, found.token, work.arguments, work.lane)
+    found = claim_state.read_claim_state(stores.execute_call(claims.begin_call(work, refresh=False)))
+    assert isinstance(found, claim_state.ClaimBegun), found
+    lanes.publish_work(work.task, work.key, found.token, work.arguments, work.lane)
     return found.token
 
 
 async def _listens() -> None:
     """Until it does: a connection that is given up while it is being made is left open by the library."""
     async with asyncio.timeout(WAIT_SECONDS):
-        while not (await asyncio.to_thread(connections.client("state").pubsub_numsub, WAKE_CHANNEL))[0][1]:
+        while not (await asyncio.to_thread(stores.fast_client("state").pubsub_numsub, WAKE_CHANNEL))[0][1]:
             await asyncio.sleep(0.01)

@@ -1,18 +1,18 @@
-"""An origin of files for flows: in a thread, on loopback, with the books of what it was asked."""
+"""An origin of files for flows: in a thread, on loopback, with a record of its requests."""
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from .running_server import Handler, serving
+from .server import Handler, serving
 
 MOST_HELD_SECONDS = 25
 
 
 @dataclass(slots=True)
 class FileServer:
-    """Its files by path, all of which it calls HTML, and the paths that it was asked for."""
+    """Its files by path, all of type HTML, and the requested paths."""
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)

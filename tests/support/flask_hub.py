@@ -28,7 +28,7 @@ class FlaskHub:
         return dict(map(tuple, self.storage.get_callbacks(topic)))
 
     def ask(self, mode: str, topic: str, **more: str) -> None:
-        """What subscribers and publishers send."""
+        """The requests of subscribers and publishers."""
         form = {"mode": mode, "topic": topic, **more}
         answer = requests.post(self.url, data={f"hub.{name}": value for name, value in form.items()}, timeout=10)
         assert answer.status_code == 202, answer.text
@@ -51,7 +51,7 @@ def running(directory: Path) -> Iterator[FlaskHub]:
 
 
 class _Tasks:
-    """As much of Celery as the hub uses: nothing is tried again."""
+    """The part of Celery that the hub uses: nothing is tried again."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from resources.fetching.queues import calling
+from resources.fetch.frontier import queue
 
 START_MS = 1_800_000_000_000.0
 
@@ -14,9 +14,9 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 0.0
-        real = calling._rules
-        monkeypatch.setattr(calling, "random", Random(1))
-        monkeypatch.setattr(calling, "_rules", lambda: f'{{"now":{self.ms:.3f},{real()[1:]}')
+        real = queue._rules_json
+        monkeypatch.setattr(queue, "random", Random(1))
+        monkeypatch.setattr(queue, "_rules_json", lambda: f'{{"now":{self.ms:.3f},{real()[1:]}')
 
     @property
     def ms(self) -> float:

@@ -1,32 +1,50 @@
 """Jobs that come at random into queues with few workers, in simulated time: by the frontier and the fetcher's places,
-and as queueing theory has it, for the same arrivals."""
+and as queueing theory has it, for the same arrivals.
+
+The frontier against origins in simulated time: every call is real, only the clock is not.
+"""
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from random import Random
 
-from resources.fetching.fetcher.slots import Place, Slots
-from resources.fetching.queues import frontier
-from resources.fetching.queues.frontier import End
-from resources.fetching.queues.jobs import Claimed, Job, Lane, Limits, Report, Verdict, Wish
-from retry import connections
-from tests.resources.fetching.clock import Clock
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import (
+    ClaimedJob,
+    DeadJob,
+    DomainLimits,
+    FetchJob,
+    FetchLane,
+    NothingDue,
+    RateVerdict,
+    RequestReport,
+    Waiter,
+)
+from resources.fetch.frontier.queue import EndJob
+from resources.fetch.worker.engine import Slot, SlotPool
+from retry import stores
+
+from .frontier import claim
+from .frontier_clock import Clock
+from .simulated_origin import Origin
 
 HOST = "files.example.com"
+REPLY_SECONDS = 0.02
+"""The time after which a refusal is answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """When a job comes, and how long it takes."""
+    """The arrival of a job, and its duration."""
 
     at: float
     seconds: float
 
 
 def poisson(per_second: float, seconds: float, number: int, seed: int) -> list[Arrival]:
-    """So many arrivals with gaps that know nothing of each other, all of them as long."""
+    """So many arrivals with independent gaps, all of the same duration."""
     random, at = Random(seed), 0.0
     arrivals = []
     for _ in range(number):
@@ -36,14 +54,14 @@ def poisson(per_second: float, seconds: float, number: int, seed: int) -> list[A
 
 
 def merged(*streams: Sequence[Arrival]) -> list[Arrival]:
-    """One stream, which ends with the shortest: what comes later would find less beside it."""
+    """One stream, which ends with the shortest: later jobs would find less beside them."""
     end = min(stream[-1].at for stream in streams)
     arrivals = (arrival for stream in streams for arrival in stream if arrival.at <= end)
     return sorted(arrivals, key=lambda arrival: arrival.at)
 
 
 def waits_by_recursion(arrivals: Sequence[Arrival], workers: int) -> list[float]:
-    """How long each waits where the first that comes is served first (Kiefer, Wolfowitz 1955; Lindley 1952)."""
+    """The wait of each in order of arrival (Kiefer, Wolfowitz 1955; Lindley 1952)."""
     free = [0.0] * workers
     waits = []
     for arrival in arrivals:
@@ -54,7 +72,7 @@ def waits_by_recursion(arrivals: Sequence[Arrival], workers: int) -> list[float]
 
 
 def mean_wait(per_second: float, seconds: float) -> float:
-    """Of M/D/1: Pollaczek–Khinchine, for jobs that all take as long."""
+    """The mean wait of M/D/1: Pollaczek–Khinchine, for jobs of the same duration."""
     load = per_second * seconds
     return load * seconds / (2 * (1 - load))
 
@@ -63,14 +81,14 @@ class Fetcher:
     """The frontier's queues and a fetcher's places; only the clock is not real. Origins refuse nothing."""
 
     def __init__(self, clock: Clock, places: int) -> None:
-        self._clock, self._slots, self._order = clock, Slots(places, lambda: clock.seconds), count()
+        self._clock, self._slots, self._order = clock, SlotPool(places, lambda: clock.seconds), count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._arrivals: dict[str, Arrival] = {}
         self._waits: dict[Arrival, float] = {}
-        connections.run(frontier.set_limits(HOST, Limits(delay_seconds=0, in_flight=8)))
+        stores.run_steps(queue.set_limits(HOST, DomainLimits(delay_seconds=0, in_flight=8)))
 
-    def waits(self, arrivals: Sequence[Arrival], lane: Callable[[Arrival], Lane]) -> list[float]:
-        """How long each waits until it is begun, once all are done."""
+    def waits(self, arrivals: Sequence[Arrival], lane: Callable[[Arrival], FetchLane]) -> list[float]:
+        """The wait of each until it is begun, once all are done."""
         start = self._clock.seconds
         for arrival in arrivals:
             self._at(start + arrival.at, lambda arrival=arrival: self._come(arrival, lane(arrival)))  # type: ignore[misc]
@@ -83,20 +101,86 @@ class Fetcher:
     def _at(self, seconds: float, act: Callable[[], None]) -> None:
         heapq.heappush(self._events, (seconds, next(self._order), act))
 
-    def _come(self, arrival: Arrival, lane: Lane) -> None:
+    def _come(self, arrival: Arrival, lane: FetchLane) -> None:
         url = f"https://{HOST}/{next(self._order)}"
         self._arrivals[url] = arrival
-        connections.run(frontier.enqueue(Job(url, url, Wish("w"), lane=lane)))
+        stores.run_steps(queue.enqueue_job(FetchJob(url, url, Waiter("w"), lane=lane)))
 
     def _claim(self) -> None:
         while lanes := list(self._slots.rooms):
-            job = connections.run(frontier.claim("w", "m", lanes))
-            if not isinstance(job, Claimed):
+            job = claim(*lanes)
+            if not isinstance(job, ClaimedJob):
                 return
             arrival, place = self._arrivals[job.url], self._slots.take(job.lane)
             self._waits[arrival] = self._clock.seconds - arrival.at
             self._at(self._clock.seconds + arrival.seconds, lambda job=job, place=place: self._end(job, place))  # type: ignore[misc]
 
-    def _end(self, job: Claimed, place: Place) -> None:
-        connections.run(frontier.report(job, "m", Report(Verdict.OK, 0.01, "200"), End(job.version)))
+    def _end(self, job: ClaimedJob, place: Slot) -> None:
+        stores.run_steps(
+            queue.report_request(job, "m", RequestReport(RateVerdict.OK, 0.01, "200"), EndJob(job.version))
+        )
         place.leave()
+
+
+class Simulation:
+    """One fetcher with so many slots, and backlogs that never end."""
+
+    def __init__(self, clock: Clock, origins: Mapping[str, Origin], *, slots: int = 200, backlog: int = 20) -> None:
+        self.clock, self.origins = clock, origins
+        self.slots, self._busy, self._numbers, self._order = slots, 0, count(), count()
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._asleep_until = 0.0
+        self.dead_jobs: list[DeadJob] = []
+        for host in origins:
+            for _ in range(backlog):
+                self.add(host)
+
+    def add(self, host: str) -> None:
+        url = f"https://{host}/{next(self._numbers)}"
+        stores.run_steps(queue.enqueue_job(FetchJob(url, url, Waiter("w"))))
+
+    def at(self, seconds: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (seconds, next(self._order), act))
+
+    def run_until(self, end: float) -> None:
+        self.at(self.clock.seconds, self._claim)
+        while self._events and self._events[0][0] <= end:
+            self.clock.seconds, _, act = heapq.heappop(self._events)
+            act()
+        self.clock.seconds = end
+
+    def _claim(self) -> None:
+        while self._busy < self.slots:
+            match claim():
+                case ClaimedJob() as job:
+                    self._send(job)
+                case DeadJob() as dead:
+                    self.dead_jobs.append(dead)
+                    stores.run_steps(queue.finish_job(dead.job))
+                case NothingDue(wait_seconds):
+                    self.at(self.clock.seconds + max(wait_seconds, 0.001), self._wake)
+                    return
+
+    def _wake(self) -> None:
+        if self.clock.seconds >= self._asleep_until:
+            self._asleep_until = self.clock.seconds + 0.001
+            self._claim()
+
+    def _send(self, job: ClaimedJob) -> None:
+        self._busy += 1
+        origin = self.origins[job.host]
+        served = origin.take(self.clock.seconds)
+        latency = origin.latency if served else REPLY_SECONDS
+        self.at(self.clock.seconds + latency, lambda: self._came(job, served, latency))
+
+    def _came(self, job: ClaimedJob, served: bool, latency: float) -> None:
+        self._busy -= 1
+        origin = self.origins[job.host]
+        origin.left()
+        if served:
+            report = RequestReport(RateVerdict.OK, latency, "200")
+            self.add(job.host)
+        else:
+            report = RequestReport(RateVerdict.THROTTLED, latency, "429", retry_after_seconds=origin.retry_after)
+        stores.run_steps(queue.report_request(job, "m", report, EndJob(job.version)))
+        self._claim()

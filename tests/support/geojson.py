@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from resources.tiles.drawing import scene
-from resources.tiles.drawing.points import scene as point_scene
-from resources.tiles.reading import geojson, geometry, point_features, points, speeds
-from resources.tiles.styling import style
+from resources.tiles import styles
+from resources.tiles.data import arrays, geojson, speeds
+from resources.tiles.render import painter, scene
 
 Line = Sequence[Sequence[float]]
 
@@ -45,8 +44,10 @@ def square(west: float, south: float, east: float, north: float) -> list[list[fl
 
 def scene_of(kind: Literal["lines", "areas"], data: bytes, layer_style: Mapping[str, Any] | None = None) -> scene.Scene:
     features = geojson.read_features(data, kind)
-    index = scene.Index.build(geometry.compile_geometry(features))
-    return scene.compose(kind, index, speeds.speeds_of(features), style.parse_style(kind, layer_style or {}))
+    index = scene.GeometryIndex.build(arrays.compile_geometry(features))
+    return scene.compose_scene(
+        kind, index, speeds.feature_speeds(features), styles.parse_style(kind, layer_style or {})
+    )
 
 
 def many_lines(count: int, seed: int = 1) -> bytes:
@@ -73,13 +74,13 @@ def point(identity: str | int | None, position: Any, **properties: Any) -> dict[
     return feature if identity is None else {**feature, "id": identity}
 
 
-def points_of(data: bytes, weight: str | None = None) -> points.Points:
-    return points.compile_points(point_features.read_points(data, weight))[0]
+def points_of(data: bytes, weight: str | None = None) -> arrays.Points:
+    return arrays.compile_points(geojson.read_point_features(data, weight))[0]
 
 
-def point_scene_of(data: bytes, layer_style: Mapping[str, Any] | None = None) -> point_scene.PointScene:
-    parsed = style.parse_style("points", layer_style or {})
-    return point_scene.PointScene.of(points_of(data, parsed.weight), parsed)
+def point_scene_of(data: bytes, layer_style: Mapping[str, Any] | None = None) -> painter.PointScene:
+    parsed = styles.parse_style("points", layer_style or {})
+    return painter.PointScene.of(points_of(data, parsed.weight), parsed)
 
 
 def many_points(count: int, seed: int = 1) -> bytes:

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 
 import requests
 
-from .running_server import Handler, serving
+from .server import Handler, serving
 
 WAIT_SECONDS = 5.0
 MODES = ("subscribe", "unsubscribe")
@@ -23,7 +23,7 @@ MODES = ("subscribe", "unsubscribe")
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Who is told of a topic, until when, and the secret that deliveries are signed with."""
+    """The subscriber of a topic, the end of its lease, and the secret that deliveries are signed with."""
 
     topic: str
     callback: str
@@ -33,9 +33,9 @@ class Subscriber:
 
 @dataclass(slots=True)
 class Hub:
-    """`redirects`: by which status it sends who asks to its other address. `denies` is the reason, if it does.
+    """`redirects`: the status of its redirects to its other address. `denies` is the reason, if it does.
 
-    `grants` is its lease, in seconds, whatever is asked for; None grants that.
+    `grants` is its lease, in seconds, for any request; None grants the requested one.
     """
 
     url: str = ""
@@ -67,7 +67,7 @@ class Hub:
             self.known.pop(form["hub.callback"], None)
 
     def verify(self, callback: str, mode: str, topic: str, lease: int = 864000) -> requests.Response:
-        """Asks whether that is wanted. The answer counts as such only with the challenge."""
+        """Asks the subscriber to confirm that. The answer counts only with the challenge."""
         challenge = secrets.token_hex(10)
         asked = {"hub.mode": mode, "hub.topic": topic, "hub.challenge": challenge, "hub.lease_seconds": str(lease)}
         answer = requests.get(callback, params=asked, timeout=WAIT_SECONDS)
@@ -77,7 +77,7 @@ class Hub:
         return answer
 
     def deliver(self, topic: str, body: bytes, content_type: str = "application/rss+xml", **fields: str) -> list[int]:
-        """What is new at the topic, to all who want it: what they answer. Who says 410 is forgotten (7)."""
+        """Delivers the topic's news to all subscribers. Returns their answers. A 410 ends a subscription (7)."""
         found = []
         for known in [one for one in self.known.values() if one.topic == topic and one.until > self.now()]:
             signed = {"X-Hub-Signature": signature(body, known.secret, self.method)} if known.secret else {}
@@ -97,7 +97,7 @@ class Hub:
         return known
 
     def links(self, itself: str) -> str:
-        """A header field by which a feed names it."""
+        """The header field that names it in a feed's answer."""
         return f'Link: <{self.url}>; rel="hub", <{itself}>; rel="self"'
 
     def elements(self, itself: str) -> str:

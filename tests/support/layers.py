@@ -1,4 +1,4 @@
-"""A layer of one broad line, for flows: what its tiles show is its speed."""
+"""A layer of one broad line, for flows: its tiles show its speed."""
 
 import json
 from io import BytesIO
@@ -6,10 +6,11 @@ from pathlib import Path
 
 from PIL import Image
 
-from resources.tiles.styling.colours import TRAFFIC
-from tests.flows.stack import Stack
+from resources.tiles.styles import TRAFFIC_CLASSES
 
-COLOURS = {kind.name: kind.colour for kind in TRAFFIC}
+from .stack import Stack
+
+COLOURS = {kind.name: kind.colour for kind in TRAFFIC_CLASSES}
 SPEEDS = {"green": "a,60,60", "dark_red": "a,5,60"}
 
 

@@ -1,8 +1,8 @@
-"""`python -m tests.flows.mirror_reports REPORTERS HOST AT_ONCE < LIST`: many report a list to a stack at once.
+"""`python -m tests.support.mirror_reports REPORTERS HOST AT_ONCE < LIST`: many processes report a list at once.
 
-Each is a process, as those of the web are. The first asks for the files of the list's beginning by signed addresses as
-well, while they are reported. The host is asked without gaps from then on, by so many requests at once.
-Prints, as JSON, how many URLs were known and how many accepted, as each was told, and with what the asking ended.
+Each is a process, as those of the web are. The first also requests the files of the list's beginning by signed
+addresses, during the report. From then on the host has no gaps, and so many requests at once. Prints, as JSON, the
+numbers of known and accepted URLs of each report, and the results of the requests.
 """
 
 import json
@@ -25,17 +25,17 @@ django.setup()
 
 from django.db import connections  # noqa: E402
 
-from resources.fetching.keeping import limiting  # noqa: E402
-from resources.mirroring.reporting import reports  # noqa: E402
-from resources.mirroring.reporting.batches import Sent  # noqa: E402
-from resources.mirroring.serving import addresses  # noqa: E402
+from resources.fetch import host_settings  # noqa: E402
+from resources.mirror import links  # noqa: E402
+from resources.mirror.reports import report as reports_report  # noqa: E402
+from resources.mirror.reports.batches import SentList  # noqa: E402
 
 ASKED = 8
 SECONDS = 60
 
 
 def main(reporters: int, host: str, at_once: int, urls: Sequence[str]) -> None:
-    limiting.change(host, delay_seconds=0, in_flight=at_once)
+    host_settings.change_domain(host, delay_seconds=0, in_flight=at_once)
     connections.close_all()  # no connection is shared
     context = multiprocessing.get_context("fork")
     together, told = context.Barrier(reporters), context.SimpleQueue()
@@ -46,18 +46,18 @@ def main(reporters: int, host: str, at_once: int, urls: Sequence[str]) -> None:
 
 
 def report(number: int, urls: Sequence[str], together: Barrier, told: "SimpleQueue[dict[str, int]]") -> None:
-    """Tells what one of them is told, by status."""
+    """The counts of its answer, by status."""
     together.wait(SECONDS)
     with ThreadPoolExecutor(ASKED) as threads:
         asking = [threads.submit(ask, url) for url in urls[:ASKED]] if number == 0 else []
-        reported = reports.report(Sent(urls, sender=f"reporter {number}"), datetime.now(UTC))
+        reported = reports_report.report_urls(SentList(urls, sender=f"reporter {number}"), datetime.now(UTC))
         found = Counter(str(one.status) for one in reported.decisions)
         found.update(f"asked: {one.result()}" for one in asking)
     told.put(found)
 
 
 def ask(url: str) -> int:
-    return requests.get(os.environ["PUBLIC_URL"] + addresses.sign_url(url), timeout=SECONDS).status_code
+    return requests.get(os.environ["PUBLIC_URL"] + links.sign_url(url), timeout=SECONDS).status_code
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from resources.mirroring.canonical.rules import built_in
-from resources.mirroring.canonical.urls import canonical
-from resources.mirroring.knowing.models import Blob, Resource, State, Step
+from resources.mirror.canonical.rules import built_in_rules
+from resources.mirror.canonical.urls import canonicalise_url
+from resources.mirror.models import Blob, DedupeStep, Resource, UrlState
 
 NOW = datetime(2026, 11, 21, 10, 0, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -18,7 +18,7 @@ def url(name: object) -> str:
 
 def digest_of(address: str) -> str:
     """The name of a URL."""
-    return canonical(address, built_in()).digest
+    return canonicalise_url(address, built_in_rules()).digest
 
 
 def content(name: object) -> str:
@@ -40,17 +40,17 @@ def resource(name: object, **fields: Any) -> Resource:
     return Resource.objects.create(url_digest=digest_of(address), url=address, **given)
 
 
-def store(name: object, *, step: Step = Step.NEW) -> str:
+def store(name: object, *, step: DedupeStep = DedupeStep.NEW) -> str:
     """The URL is stored now; the digest of its content. As the writer leaves the row."""
     if not Blob.objects.filter(pk=content(name)).exists():
         blob(name)
     Resource.objects.filter(pk=digest_of(url(name))).update(
-        state=State.STORED, step=step, blob_digest=content(name), fetched_at=NOW, due_at=None
+        state=UrlState.STORED, step=step, blob_digest=content(name), fetched_at=NOW, due_at=None
     )
     return content(name)
 
 
 def fail(name: object, detail: str = "404 Not Found") -> None:
     Resource.objects.filter(pk=digest_of(url(name))).update(
-        state=State.FAILED, step=Step.FAILED, failure="permanent", detail=detail, fetched_at=NOW, due_at=None
+        state=UrlState.FAILED, step=DedupeStep.FAILED, failure="permanent", detail=detail, fetched_at=NOW, due_at=None
     )

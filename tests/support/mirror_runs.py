@@ -8,13 +8,13 @@ from typing import ParamSpec, TypeVar
 from asgiref.sync import sync_to_async
 from django.db import connections
 
-from resources.mirroring.canonical.urls import canonical
-from resources.mirroring.gathering import feeding
-from resources.mirroring.knowing.models import Resource
-from resources.mirroring.knowing.rules import current_rules
-from resources.mirroring.writing import wanting
-from tests.hostile.origin import Origin
-from tests.resources.fetching.fetchers import WAIT_SECONDS, fetching
+from resources.mirror.canonical.urls import canonicalise_url
+from resources.mirror.ingest import feeder, wanted_urls
+from resources.mirror.models import Resource
+from resources.mirror.url_rules import current_rules
+
+from ..hostile.origin import Origin
+from .fetcher_threads import WAIT_SECONDS, fetching
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -33,25 +33,25 @@ def in_a_thread(call: Callable[Parameters, Result]) -> Callable[Parameters, Awai
 
 
 def digest_of(url: str) -> str:
-    return canonical(url, current_rules()).digest
+    return canonicalise_url(url, current_rules()).digest
 
 
 def report(*urls: str, referer: str = "") -> list[str]:
-    """As who reports does for what is not known; the digests of the URLs."""
-    found = [canonical(url, current_rules()) for url in urls]
+    """Inserts rows of unknown URLs as a report does. Returns the digests of the URLs."""
+    found = [canonicalise_url(url, current_rules()) for url in urls]
     now = datetime.now(UTC)
-    wanting.want(
-        [wanting.Wanted(one.digest, url, one.host, referer, now) for one, url in zip(found, urls, strict=True)]
+    wanted_urls.want_urls(
+        [wanted_urls.WantedUrl(one.digest, url, one.host, referer, now) for one, url in zip(found, urls, strict=True)]
     )
     return [one.digest for one in found]
 
 
 def feed() -> int:
-    return feeding.feed(datetime.now(UTC))
+    return feeder.feed_fetchers(datetime.now(UTC))
 
 
 def open_rows() -> int:
-    """How many wait, those apart that wait for their next attempt."""
+    """The number of waiting URLs, without those that wait for their next attempt."""
     return Resource.objects.filter(state="wanted", attempts=0).count()
 
 
@@ -60,13 +60,13 @@ def row(url: str) -> Resource:
 
 
 async def mirror(*urls: str, referer: str = "") -> None:
-    """Reports the URLs, and returns when none of them is wanted any more, or only later."""
+    """Reports the URLs, and returns when none of them is wanted, or only later."""
     await in_a_thread(report)(*urls, referer=referer)
     await fed_until(lambda: not open_rows())
 
 
 async def fed_until(holds: Callable[[], bool]) -> None:
-    """Hands over what is due until something holds."""
+    """Hands over due URLs until something holds."""
     async with asyncio.timeout(WAIT_SECONDS):
         while not await in_a_thread(holds)():
             await in_a_thread(feed)()

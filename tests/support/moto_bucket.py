@@ -23,7 +23,7 @@ class MotoBucket:
         return f"s3://key:secret@{self.host}/{self.name}/site?region=us-east-1&tls=0"
 
     def names(self) -> set[str]:
-        """Of its objects, below the site's prefix."""
+        """The names of its objects, below the site's prefix."""
         found = self.client.list_objects_v2(Bucket=self.name).get("Contents", [])
         return {each["Key"].removeprefix("site/") for each in found}
 
@@ -35,7 +35,7 @@ class MotoBucket:
         return str(self.client.head_object(Bucket=self.name, Key=f"site/{name}")["ContentType"])
 
     def remove(self) -> None:
-        """The bucket, with all that it has: whatever is done with it fails, until it is made again."""
+        """The bucket with its contents: every call of it fails, until it is made again."""
         for name in self.names():
             self.client.delete_object(Bucket=self.name, Key=f"site/{name}")
         self.client.delete_bucket(Bucket=self.name)

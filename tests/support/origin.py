@@ -1,13 +1,12 @@
-"""A task for tests: what is fetched becomes content as it is, and failures become failures."""
+"""A task for tests: fetched bodies become content unchanged, and failures become failures."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread, current_thread
 
-from resources.fetching import conf
-from resources.fetching.errands import Contents
-from resources.fetching.outcomes import Failed, Fetched, NotModified
-from resources.fetching.requests import Fetch
+from resources.fetch import conf
+from resources.fetch.http.messages import Fetched, FetchFailed, FetchRequest, NotModified
+from resources.fetch.task import PreparedContents
 from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.work import Argument, Work
@@ -24,23 +23,23 @@ class Page:
         self.at_once = at_once
         self.called_by: list[Thread] = []
 
-    def fetch(self, *arguments: Argument) -> Fetch:
+    def fetch(self, *arguments: Argument) -> FetchRequest:
         self.called_by.append(current_thread())
         url = str(arguments[0])
         if "unplanned" in url:
             raise PreparationError("Not to be had.", status=404)
-        return Fetch(url, limits=conf.fast_limits(), slow_limits=conf.slow_limits())
+        return FetchRequest(url, limits=conf.fast_limits(), slow_limits=conf.slow_limits())
 
-    def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Contents:
+    def prepare(self, outcome: Fetched | NotModified | FetchFailed, *arguments: Argument) -> PreparedContents:
         self.called_by.append(current_thread())
         if "promised" in str(arguments[0]):
             with ThreadPoolExecutor(1) as thread:
                 return thread.submit(self._prepare, outcome, *arguments)
         return self._prepare(outcome, *arguments)
 
-    def _prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
+    def _prepare(self, outcome: Fetched | NotModified | FetchFailed, *arguments: Argument) -> Mapping[str, Prepared]:
         assert not isinstance(outcome, NotModified)
-        if isinstance(outcome, Failed):
+        if isinstance(outcome, FetchFailed):
             raise PreparationError(outcome.detail, status=504 if outcome.failure.value == "too slow" else 502)
         if "unprepared" in outcome.head.url:
             raise ZeroDivisionError

@@ -8,7 +8,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from resources.tiles.keeping import apart
+from resources.tiles import compile_process
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Returns the names of the variables of its process' environment."""
+
+    def run(self) -> Any:
+        return list(os.environ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,5 +42,7 @@ class Spinning:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    jobs = import_module("tests.resources.tiles.keeping.jobs")  # the other process would not find them in __main__
-    apart.run_apart(jobs.Sleeping(folder / "told"), apart.Allowance(60, 3_000_000_000, 2, folder / "uploads"))
+    jobs = import_module("tests.support.paint_jobs")  # the other process would not find them in __main__
+    compile_process.run_in_child(
+        jobs.Sleeping(folder / "told"), compile_process.CompileAllowance(60, 3_000_000_000, 2, folder / "uploads")
+    )

@@ -1,4 +1,4 @@
-"""`python -m tests.with_postgres COMMAND...`: runs a command with DATABASE_URL naming a private PostgreSQL.
+"""`python -m tests.support.postgres COMMAND...`: runs a command with DATABASE_URL naming a private PostgreSQL.
 
 The server listens on a unix socket in a temporary directory and ends with the command.
 """
@@ -60,7 +60,7 @@ def _wait_until_it_listens(process: "subprocess.Popen[bytes]", path: Path, log: 
 
 
 def _answers(path: Path) -> bool:
-    """Whether the server takes connections: it refuses them while it starts."""
+    """Tells whether the server takes connections: it refuses them while it starts."""
     try:
         psycopg.connect(host=str(path.parent), user="tarry", dbname="postgres").close()
     except psycopg.OperationalError:
@@ -69,7 +69,7 @@ def _answers(path: Path) -> bool:
 
 
 def _owned_by_an_ordinary_user(directory: Path) -> list[str]:
-    """PostgreSQL refuses root: for root, a prefix that runs a command as somebody else."""
+    """PostgreSQL refuses root: for root, a prefix that runs a command as another user."""
     if os.getuid() != 0:
         return []
     names = {entry.pw_name for entry in pwd.getpwall()}

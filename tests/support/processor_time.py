@@ -1,4 +1,4 @@
-"""Bounds on the processor time of what is tested, which a busy machine does not change."""
+"""Bounds on the processor time of the tested code, which a busy machine does not change."""
 
 import signal
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import pytest
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Ends what takes longer, a regular expression in the middle, and fails. For the main thread."""
+    """Ends a body that takes longer, a regular expression in the middle, and fails. For the main thread."""
 
     def end(*_: object) -> None:
         pytest.fail(f"It takes more than {seconds} seconds of processor time.")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from .running_server import Handler, serving
+from .server import Handler, serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Call:
 
 @dataclass(slots=True)
 class ReportingServer:
-    """Files at any address but `/missing…`, each of its own path. `troubles` are what calls are answered at first."""
+    """Files at any address but `/missing…`, each of its own path. `troubles` are its answers to the first calls."""
 
     url: str = ""
     troubles: list[int] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""Teaches schemathesis what is there, and to send JSON lines as text; writes down what it was answered.
+"""Tells schemathesis the stored names, and to send JSON lines as text; records the answers.
 
-KNOWN is JSON: by operation, values of its parameters for which there is something. ANSWERED is a file, a line for each
-call: status, method, address as the description has it.
+KNOWN is JSON: by operation, values of its parameters for stored things. ANSWERED is a file, a line for each call:
+status, method, address as the description has it.
 """
 
 import json
@@ -22,7 +22,7 @@ def send_text(_: schemathesis.SerializationContext, value: object) -> bytes:
 
 @schemathesis.hook
 def before_load_schema(_: schemathesis.HookContext, raw_schema: dict[str, Any]) -> None:
-    """What is there is sent as an example, with the description's own."""
+    """Stored things are sent as examples, with the description's own."""
     for operations in raw_schema["paths"].values():
         for operation in operations.values():
             known = KNOWN.get(operation["operationId"], {})

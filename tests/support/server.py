@@ -1,4 +1,4 @@
-"""Small servers for flows: in a thread, on loopback. What they answer is the handler's."""
+"""Small servers for flows: in a thread, on loopback. The handler makes their answers."""
 
 import ssl
 import sys
@@ -33,7 +33,7 @@ class Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
-        if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):  # who goes away is no news
+        if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):  # a client that goes away is no news
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
@@ -41,7 +41,7 @@ class _Server(ThreadingHTTPServer):
 def serving(
     handler: type[Handler], address: tuple[str, int] = ("127.0.0.1", 0), tls: ssl.SSLContext | None = None
 ) -> Iterator[str]:
-    """A server that hands what it is asked to that handler, and its URL."""
+    """A server that hands its requests to that handler, and its URL."""
     server = _Server(address, handler)
     if tls:  # hands are shaken in the thread of the connection
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)

@@ -1,13 +1,13 @@
-"""Origins with limits that nobody tells, in simulated time, and what they saw."""
+"""An origin with undisclosed limits, in simulated time, and the requests that it saw."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class Origin:
-    """A token bucket of `rate` a second and `burst`, and `most_at_once` requests. Says 429 beyond either.
+    """A token bucket of `rate` a second and `burst`, and `most_at_once` requests. Answers 429 beyond either.
 
-    It keeps the books: all times are seconds, `refused` and `taken` those at which requests came in.
+    It keeps a log: all times are seconds, `refused` and `taken` those of the requests' arrivals.
     """
 
     rate: float
@@ -25,7 +25,7 @@ class Origin:
     _filled: float = 0.0
 
     def take(self, now: float) -> bool:
-        """A request comes in: whether it is served."""
+        """Takes a request. Returns True if it is served."""
         self._tokens = min(self.burst, self._tokens + (now - self._filled) * self.rate)
         self._filled = now
         self.at_once += 1

@@ -1,4 +1,4 @@
-"""What a site tells of itself while it runs, to tests: its health, its metrics, its logs."""
+"""The state of a running site, for tests: its health, its metrics, its logs."""
 
 import json
 import os
@@ -21,7 +21,7 @@ class Site:
     output: Path
 
     def health(self) -> tuple[int, Any]:
-        """The status and the JSON of /healthz; 0 when nobody answers."""
+        """The status and the JSON of /healthz; 0 without an answer."""
         try:
             with urllib.request.urlopen(f"{self.base_url}/healthz", timeout=5) as answer:
                 return answer.status, json.loads(answer.read())
@@ -49,7 +49,7 @@ class Site:
 
 
 def environment_of(data: Path, runtime: Path, port: int) -> dict[str, str]:
-    """What a site of tests is started with."""
+    """The environment of a site of tests."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "DATABASE_URL") if name in os.environ}
     return {
         **kept,
@@ -59,10 +59,10 @@ def environment_of(data: Path, runtime: Path, port: int) -> dict[str, str]:
         "DEMO": "0",
         "FETCH_ALLOW_PRIVATE": "127.0.0.0/8",
         "FEEDS_SCAN_SECONDS": "1",
-        "FEEDS_PUSH": "1",  # though nobody else can reach this address
+        "FEEDS_PUSH": "1",  # though no other server can reach this address
         "FEEDS_PUSH_COOL_SECONDS": "0",
         "RETRY_REDIS_TIMEOUT": PATIENT_REDIS_SECONDS,
-        "API_CALLS_PER_MINUTE": "0",  # what is turned away unread shows nothing
+        "API_CALLS_PER_MINUTE": "0",  # calls that are turned away unread show nothing
         "DJANGO_SETTINGS_MODULE": "tests.flows.settings",
         "PYTHONUNBUFFERED": "1",
     }

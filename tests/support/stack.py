@@ -17,13 +17,12 @@ from xmlrpc.client import ServerProxy
 import psutil
 import redis
 
-from tests import clock
-from tests.flows.databases import OwnDatabase
-from tests.flows.families import family, kill_family, kill_holders_of_sockets, wait_until_ended
-from tests.flows.site import PATIENT_REDIS_SECONDS, Site, environment_of
-from tests.flows.slow.events import Diary
-from tests.flows.static_files import STATIC_FILES
-from tests.flows.supervisor import supervisor
+from ..flows.slow.events import Diary
+from . import clock
+from .databases import OwnDatabase
+from .processes import family, kill_family, kill_holders_of_sockets, supervisor, wait_until_ended
+from .site import PATIENT_REDIS_SECONDS, Site, environment_of
+from .static_files import STATIC_FILES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 180
@@ -77,7 +76,7 @@ class Stack(Site):
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                process_group=0,  # whoever signals its own group there does not mean the tests
+                process_group=0,  # a process that signals its own group there does not mean the tests
             )
         self.wait_until_healthy(START_SECONDS)
         STATIC_FILES.take(self.data)
@@ -99,7 +98,7 @@ class Stack(Site):
             self._process = None
 
     def shut_down(self, number: signal.Signals, seconds: float) -> list[psutil.Process]:
-        """Sends the signal to the process manager; returns what still runs after that time."""
+        """Sends the signal to the process manager; returns the processes that still run after that time."""
         assert self._process is not None
         members = family(self._process.pid)
         self._process.send_signal(number)
@@ -185,11 +184,11 @@ class Stack(Site):
         return next(info for info in listed if info["name"] == name)
 
     def executions(self, name: str, event: str = "start") -> int:
-        """How often slow content of that name was begun (or finished), by its own count."""
+        """The number of times slow content of that name was begun (or finished), by its own count."""
         return self._diary(name).count(event)
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """What happened to slow content of that name: event, token, pid, time."""
+        """The events of slow content of that name: event, token, pid, time."""
         return self._diary(name).entries()
 
     def wait_for(self, name: str, event: str = "start", count: int = 1, seconds: float = 30) -> dict[str, Any]:
@@ -209,7 +208,7 @@ class Stack(Site):
         return Diary(self.data / "slow", name)
 
     def manage(self, *arguments: str) -> str:
-        """Runs a management command on the stack; returns what it printed."""
+        """Runs a management command on the stack; returns its output."""
         command = [sys.executable, "manage.py", *arguments]
         done = subprocess.run(command, cwd=ROOT, env=self.managed(), capture_output=True, text=True, check=False)
         if done.returncode:
@@ -217,14 +216,14 @@ class Stack(Site):
         return done.stdout
 
     def start_command(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Starts a management command on the stack; whoever calls ends it."""
+        """Starts a management command on the stack; the caller ends it."""
         command = [sys.executable, "manage.py", *arguments]
         return subprocess.Popen(
             command, cwd=ROOT, env=self.managed(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
 
     def managed(self) -> dict[str, str]:
-        """The environment of commands: a busy machine is no outage to them, whatever the site is told."""
+        """The environment of commands: a busy machine is no outage to them, with any settings of the site."""
         return {**self.environment, "PUBLIC_URL": self.base_url, "RETRY_REDIS_TIMEOUT": PATIENT_REDIS_SECONDS}
 
 

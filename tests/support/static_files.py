@@ -10,13 +10,13 @@ from project.paths import DataDirectory
 
 
 class StaticFiles:
-    """What the first stack has collected, until this process ends."""
+    """The static files that the first stack has collected, until this process ends."""
 
     def __init__(self) -> None:
         self._taken: DataDirectory | None = None
 
     def take(self, data: Path) -> None:
-        """Keeps what a running stack has collected, if there is nothing yet."""
+        """Keeps the static files that a running stack has collected, if there are none yet."""
         if self._taken is None:
             kept = DataDirectory(Path(tempfile.mkdtemp(prefix="tarry-static-", dir="/tmp")))
             atexit.register(shutil.rmtree, kept.root, ignore_errors=True)
@@ -24,7 +24,7 @@ class StaticFiles:
             self._taken = kept
 
     def give(self, data: Path) -> None:
-        """Lets a stack that has none find them. It still looks whether they are those of its sources."""
+        """Lets a stack that has none find them. It still checks that they are those of its sources."""
         if self._taken is not None and not data.exists():
             data.mkdir(mode=0o700)
             _copy(self._taken, DataDirectory(data))

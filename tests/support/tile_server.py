@@ -1,4 +1,4 @@
-"""A slow tile server for flows: in a thread, on loopback, with the books of what it was asked."""
+"""A slow tile server for flows: in a thread, on loopback, with a record of its requests."""
 
 import io
 import threading
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 from PIL import Image
 
-from .running_server import Handler, serving
+from .server import Handler, serving
 
 MOST_HELD_SECONDS = 25
 
 
 @dataclass(slots=True)
 class TileServer:
-    """What it does, and what it was asked. Tiles below `/z/x/y.png` are of one colour, which `red` makes anew."""
+    """Its behaviour, and its requests. Tiles below `/z/x/y.png` are of one colour, which `red` changes."""
 
     url: str = ""
     seconds: float = 0.3

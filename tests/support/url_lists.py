@@ -2,19 +2,20 @@
 
 from typing import Any
 
-from resources.mirroring.knowing.models import Batch, BatchItem
-from resources.mirroring.reporting import reports
-from resources.mirroring.reporting.batches import Sent
-from resources.mirroring.reporting.reports import Reported
-from tests.resources.mirroring.rows import NOW, url
+from resources.mirror.models import Batch, BatchItem
+from resources.mirror.reports import report as reports_report
+from resources.mirror.reports.batches import SentList
+from resources.mirror.reports.report import ReportResult
+
+from .mirror_rows import NOW, url
 
 
-def sent(*names: object, **fields: Any) -> Sent:
-    return Sent([url(name) for name in names], "tests", **fields)
+def sent(*names: object, **fields: Any) -> SentList:
+    return SentList([url(name) for name in names], "tests", **fields)
 
 
-def report(*names: object, **fields: Any) -> Reported:
-    return reports.report(sent(*names, **fields), NOW)
+def report(*names: object, **fields: Any) -> ReportResult:
+    return reports_report.report_urls(sent(*names, **fields), NOW)
 
 
 def steps(batch: Batch) -> list[str]:

@@ -4,26 +4,26 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from resources.mirroring.canonical.rules import Rules, built_in, learnt
-from resources.mirroring.canonical.urls import canonical
-from resources.mirroring.knowing.models import Resource, State, Step
+from resources.mirror.canonical.rules import UrlRules, build_learnt_rules, built_in_rules
+from resources.mirror.canonical.urls import canonicalise_url
+from resources.mirror.models import DedupeStep, Resource, UrlState
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-NONE_LEARNT = built_in()
+NONE_LEARNT = built_in_rules()
 
 
 def store(
     url: str,
     gave: object = "",
     *,
-    rules: Rules = NONE_LEARNT,
-    state: State = State.STORED,
+    rules: UrlRules = NONE_LEARNT,
+    state: UrlState = UrlState.STORED,
     at: datetime = NOON,
-    step: Step = Step.CONTENT,
+    step: DedupeStep = DedupeStep.CONTENT,
 ) -> Resource:
     """The row that storing the URL under these rules leaves behind."""
-    found = canonical(url, rules)
-    blob = blob_of(gave) if state is State.STORED else ""
+    found = canonicalise_url(url, rules)
+    blob = blob_of(gave) if state is UrlState.STORED else ""
     return Resource.objects.create(
         url_digest=found.digest,
         url=url,
@@ -40,5 +40,5 @@ def blob_of(gave: object) -> str:
     return sha256(str(gave).encode()).hexdigest()
 
 
-def learnt_parameter(host: str, name: str) -> Rules:
-    return replace(NONE_LEARNT, learnt=learnt((), ((host, name),))[0])
+def learnt_parameter(host: str, name: str) -> UrlRules:
+    return replace(NONE_LEARNT, learnt=build_learnt_rules((), ((host, name),))[0])

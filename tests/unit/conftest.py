@@ -1,14 +1,19 @@
-"""Pages are shown without Redis, too. Nothing remembers that it was away."""
+"""Closed breakers for every test: no server counts as away because a test before stopped it."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from retry.connections import BREAKERS
+from retry.stores import BREAKERS
+
+
+def close_breakers() -> None:
+    for breaker in BREAKERS.values():
+        breaker.succeeded()
 
 
 @pytest.fixture(autouse=True)
 def _closed_breakers() -> Iterator[None]:
+    close_breakers()
     yield
-    for breaker in BREAKERS.values():
-        breaker.succeeded()
+    close_breakers()

@@ -1,4 +1,4 @@
-"""get.py CLIENT URL: prints the status and the length of what a Python client gets."""
+"""get.py CLIENT URL: prints the status and the length of a Python client's answer."""
 
 import asyncio
 import sys
@@ -67,5 +67,5 @@ CLIENTS: dict[str, Callable[[str], Answer]] = {
 if __name__ == "__main__":
     try:
         print(*CLIENTS[sys.argv[1]](sys.argv[2]))
-    except Exception as error:  # noqa: BLE001 - whatever a client raises is what is asked for here
+    except Exception as error:  # noqa: BLE001 - any error of a client is its result here
         print(f"error {type(error).__name__}: {error}")

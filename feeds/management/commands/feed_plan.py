@@ -1,4 +1,4 @@
-"""`manage.py feed_plan`: what a scan would fetch now, in which order, and how long that would take. Fetches nothing."""
+"""`manage.py feed_plan`: lists the feeds that a scan would fetch now, with order and durations. Fetches nothing."""
 
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
@@ -9,14 +9,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from feeds.gathering import due
-from feeds.gathering.due import Due
-from feeds.scheduling import planning
-from feeds.scheduling.expecting import TIMINGS
-from feeds.scheduling.fetches import Limits
-from feeds.scheduling.planning import Plan
-from feeds.scheduling.simulating import Replay, Run
-from resources.management.failing import failing_clearly
+from feeds.scan import due
+from feeds.scan.due import DueFeed
+from feeds.schedule import simulation
+from feeds.schedule.order import PoolLimits
+from feeds.schedule.simulation import MAX_COUNTED_TIMINGS, FeedPlan, FetchRun, PoolReplay
+from resources.management.cli import fail_clearly
 
 
 def _at_least_one(text: str) -> int:
@@ -34,43 +32,44 @@ def _not_negative(text: str) -> float:
 
 
 class Command(BaseCommand):
-    help = (
-        "Prints what a scan would fetch now, in its order, with the time that it would take at least. Fetches nothing."
-    )
+    help = "Prints the feeds that a scan would fetch now, their order and the shortest duration. Fetches nothing."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--all", action="store_true", help="as if all feeds were due that are not paused")
+        parser.add_argument("--all", action="store_true", help="include feeds that are not due; paused feeds stay out")
+        parser.add_argument("--simulate", action="store_true", help="replay the recorded durations of fetches")
         parser.add_argument(
-            "--simulate", action="store_true", help="replay how long the recorded fetches of each feed really took"
-        )
-        parser.add_argument(
-            "--rounds", type=_at_least_one, default=TIMINGS, help="so many of the last fetches of each (%(default)s)"
+            "--rounds",
+            type=_at_least_one,
+            default=MAX_COUNTED_TIMINGS,
+            help="number of recorded fetches per feed (%(default)s)",
         )
         parser.add_argument("--slots", type=_at_least_one, help="fetches at once, and feeds in a batch (FETCH_SLOTS)")
         parser.add_argument("--in-flight", type=_at_least_one, help="fetches at once from a host (FETCH_IN_FLIGHT)")
-        parser.add_argument("--gap", type=_not_negative, help="seconds between two of a host (FETCH_DELAY_SECONDS)")
+        parser.add_argument(
+            "--gap", type=_not_negative, help="seconds between fetches from a host (FETCH_DELAY_SECONDS)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        limits = _limits(options)
-        with failing_clearly():
-            chosen = due.every() if options["all"] else due.due(datetime.now(UTC), due.EVERY)
-            fetches = due.fetches(chosen)
-            rounds = due.took(chosen, options["rounds"]) if options["simulate"] else [None]
-        plan = planning.plan(fetches, limits, rounds[0])
+        limits = _read_limits(options)
+        with fail_clearly():
+            chosen = due.all_feeds() if options["all"] else due.due_feeds(datetime.now(UTC), due.ALL_FEEDS_LIMIT)
+            fetches = due.expected_fetches(chosen)
+            rounds = due.last_durations(chosen, options["rounds"]) if options["simulate"] else [None]
+        plan = simulation.plan_fetches(fetches, limits, rounds[0])
         self._list(plan, {one.key: one for one in chosen}, simulated=options["simulate"])
         self._sum_up(plan, limits)
         if len(rounds) > 1 and fetches:
-            self._compare([plan, *(planning.plan(fetches, limits, took) for took in rounds[1:])])
+            self._compare([plan, *(simulation.plan_fetches(fetches, limits, took) for took in rounds[1:])])
 
-    def _list(self, plan: Plan, by_key: dict[str, Due], *, simulated: bool) -> None:
+    def _list(self, plan: FeedPlan, by_key: dict[str, DueFeed], *, simulated: bool) -> None:
         took = f"{'took':>9}" if simulated else ""
         self.stdout.write(f"ordinal  expected{took}   begins  address")
         for ordinal, run in enumerate(plan.replay.runs, 1):
             really = f"{run.ended - run.began:>8.2f}s" if simulated else ""
             expected = f"{run.fetch.seconds:>8.2f}s"
-            self.stdout.write(f"{ordinal:>7} {expected}{really} {run.began:>7.1f}s  {_address(by_key, run)}")
+            self.stdout.write(f"{ordinal:>7} {expected}{really} {run.began:>7.1f}s  {_run_address(by_key, run)}")
 
-    def _sum_up(self, plan: Plan, limits: Limits) -> None:
+    def _sum_up(self, plan: FeedPlan, limits: PoolLimits) -> None:
         number, bound = len(plan.replay.runs), plan.bound
         gaps = f"{limits.in_flight} at once from a host, {limits.gap_seconds:g} s apart"
         self.stdout.write(f"\n{number:,} feeds, {limits.slots} at once, {gaps}.")
@@ -85,10 +84,10 @@ class Command(BaseCommand):
             (f"batches of {limits.slots}, shortest first", plan.ordered_batches),
             (f"batches of {limits.slots}, as given", plan.batches),
         ):
-            self.stdout.write(_line(name, replay, plan.ratio(replay)))
+            self.stdout.write(_replay_line(name, replay, plan.ratio(replay)))
 
-    def _compare(self, plans: Sequence[Plan]) -> None:
-        """How the orders went with each of the recorded fetches, the latest of each feed being the first round."""
+    def _compare(self, plans: Sequence[FeedPlan]) -> None:
+        """Compares the orders for each round of recorded fetches; the first round has the latest of each feed."""
         self.stdout.write(f"\n{len(plans)} rounds of recorded fetches, makespan ÷ the bound:")
         for name, ratios in (
             ("this order", [plan.ratio(plan.replay) for plan in plans]),
@@ -99,17 +98,17 @@ class Command(BaseCommand):
             self.stdout.write(f"{name + ':':<32} {mean(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}")
 
 
-def _limits(options: dict[str, Any]) -> Limits:
-    usual = due.limits()
+def _read_limits(options: dict[str, Any]) -> PoolLimits:
+    usual = due.fetcher_limits()
     given = {"slots": options["slots"], "in_flight": options["in_flight"], "gap_seconds": options["gap"]}
     return replace(usual, **{name: value for name, value in given.items() if value is not None})
 
 
-def _address(by_key: dict[str, Due], run: Run) -> str:
+def _run_address(by_key: dict[str, DueFeed], run: FetchRun) -> str:
     one = by_key[run.fetch.key]
     return f"{one.url} (flagged)" if one.is_flagged else one.url
 
 
-def _line(name: str, replay: Replay, ratio: float) -> str:
+def _replay_line(name: str, replay: PoolReplay, ratio: float) -> str:
     took, mean = f"{replay.makespan_seconds:>9,.1f} s", replay.mean_completion_seconds
     return f"{name + ':':<32} {took}, {ratio:.3f} × the bound; a feed is done after {mean:,.1f} s on average"

@@ -11,34 +11,33 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from feeds import catalogue, opml
+from feeds.catalogue import ImportResult
 from feeds.errors import FeedError
-from feeds.keeping import lists
-from feeds.keeping.lists import Imported
-from feeds.opml import reading
-from feeds.opml.outlines import FeedList, Limits
-from resources.management.failing import failing_clearly
+from feeds.opml import FeedList, OpmlLimits
+from resources.management.cli import fail_clearly
 
-MOST_SHOWN = 20
-SAID_EVERY = 5
-"""Parts, where there is no terminal to draw a bar on."""
+MAX_SHOWN_OUTLINES = 20
+REPORT_EVERY_PARTS = 5
+"""The number of parts between two reports, if there is no terminal to draw a bar on."""
 
 
 class Command(BaseCommand):
     help = (
-        "Adds the feeds of a list (OPML), with its categories. Those that are there stay as they are, but come into "
-        "the list's categories too. It can be stopped at any time: the same again goes on where it was."
+        "Adds the feeds of an OPML list, with its categories. Existing feeds stay unchanged, but are added to "
+        "the list's categories too. It can be stopped at any time; run it again to continue."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", metavar="FILE|-", help="the list; - for the standard input")
-        parser.add_argument("--follow", metavar="USER", help="this user follows all of them from now on")
-        parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+        parser.add_argument("file", metavar="FILE|-", help="the list; - for standard input")
+        parser.add_argument("--follow", metavar="USER", help="let this user follow all feeds of the list")
+        parser.add_argument("--dry-run", action="store_true", help="print the changes, and make none")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with failing_clearly(), _saying():
-            found = _read(options["file"])
+        with fail_clearly(), _errors_as_lines():
+            found = _read_list(options["file"])
             follower = _user_id(options["follow"])
-        with failing_clearly("What was added stays; the same again goes on."), _saying():
+        with fail_clearly("Feeds added before that stay. Run it again to continue."), _errors_as_lines():
             if options["dry_run"]:
                 self._foresee(found, options["verbosity"])
             else:
@@ -46,46 +45,46 @@ class Command(BaseCommand):
         self._say_left_out(found)
 
     def _foresee(self, found: FeedList, verbosity: int) -> None:
-        new, known = lists.foresee(found)
+        new, known = catalogue.preview_import(found)
         for each in new if verbosity > 1 else ():
             self.stdout.write(f"{each.address.url}  {each.title}".rstrip())
-        self.stdout.write(f"Nothing was changed. Feeds that would be added: {len(new):,}, that are there: {known:,}.")
+        self.stdout.write(f"Nothing was changed. Feeds to add: {len(new):,}, already present: {known:,}.")
         self._say_repeated(found)
 
     def _take_in(self, found: FeedList, follower: int | None) -> None:
-        done = Imported()
+        done = ImportResult()
         total = len(found.subscriptions)
         with tqdm(desc="feeds", total=total, unit=" feeds", disable=None, leave=False) as bar:
-            for number, part in enumerate(lists.take_in(found, follower, datetime.now(UTC)), 1):
+            for number, part in enumerate(catalogue.import_list(found, follower, datetime.now(UTC)), 1):
                 done += part
                 bar.update(part.feeds)
-                if bar.disable and number % SAID_EVERY == 0 and done.feeds < total:
+                if bar.disable and number % REPORT_EVERY_PARTS == 0 and done.feeds < total:
                     self.stdout.write(f"{done.feeds:,} of {total:,} feeds")
-        more = f" ({done.recategorised:,} in more categories than before)" if done.recategorised else ""
-        self.stdout.write(f"Feeds added: {done.added:,}, there before: {done.known:,}{more}.")
+        more = f" ({done.recategorised:,} with new categories)" if done.recategorised else ""
+        self.stdout.write(f"Feeds added: {done.added:,}, already present: {done.known:,}{more}.")
         if follower is not None:
             self.stdout.write(f"Newly followed: {done.followed:,}.")
         self._say_repeated(found)
 
     def _say_repeated(self, found: FeedList) -> None:
         if found.duplicates:
-            self.stdout.write(f"Outlines that repeat another one's feed: {found.duplicates:,}.")
+            self.stdout.write(f"Duplicate outlines: {found.duplicates:,}.")
 
     def _say_left_out(self, found: FeedList) -> None:
         if not found.left_out_in_all:
             return
-        for each in found.left_out[:MOST_SHOWN]:
-            self.stderr.write(f"line {each.line}: {each.text or 'without a name'}: {each.why}")
-        more = f" (the first {MOST_SHOWN} are shown)" if found.left_out_in_all > MOST_SHOWN else ""
-        raise CommandError(f"Outlines left out: {found.left_out_in_all:,}{more}.", returncode=1)
+        for each in found.left_out[:MAX_SHOWN_OUTLINES]:
+            self.stderr.write(f"line {each.line}: {each.text or 'Untitled'}: {each.why}")
+        more = f" (the first {MAX_SHOWN_OUTLINES} are shown)" if found.left_out_in_all > MAX_SHOWN_OUTLINES else ""
+        raise CommandError(f"Outlines skipped: {found.left_out_in_all:,}{more}.", returncode=1)
 
 
-def _read(name: str) -> FeedList:
-    most = Limits().max_bytes + 1  # one more than is read: parsing says that it is too long
+def _read_list(name: str) -> FeedList:
+    most = OpmlLimits().max_bytes + 1  # one byte more than allowed: the parser reports that the list is too long
     if name == "-":
-        return reading.parse(sys.stdin.buffer.read(most))
+        return opml.parse_opml(sys.stdin.buffer.read(most))
     with Path(name).open("rb") as file:
-        return reading.parse(file.read(most))
+        return opml.parse_opml(file.read(most))
 
 
 def _user_id(name: str | None) -> int | None:
@@ -99,8 +98,8 @@ def _user_id(name: str | None) -> int | None:
 
 
 @contextmanager
-def _saying() -> Iterator[None]:
-    """Errors of feeds as one clear line."""
+def _errors_as_lines() -> Iterator[None]:
+    """Reports errors of feeds as one clear line."""
     try:
         yield
     except FeedError as error:

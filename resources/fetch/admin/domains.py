@@ -1,6 +1,6 @@
-"""The admin of domains: how each stands and why, pausing, unblocking, limits.
+"""The admin of domains: their state and its reasons, pausing, unblocking, limits.
 
-What is done here is in force at once, in Redis, or not at all.
+A change is in force at once, in Redis, or not at all.
 """
 
 from collections.abc import Callable
@@ -17,29 +17,30 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_POST
 
-from retry import connections
+from retry import stores
 from retry.errors import StoreUnavailable
 
-from ..keeping import limiting
-from ..keeping.models import FetchDomain
-from ..queues import frontier
-from ..queues.explaining import duration, in_a_word
+from ...humanize import format_duration
+from .. import host_settings
+from ..frontier import queue
+from ..frontier.explain import summarise_domain
+from ..models import FetchDomain
 from . import domain_page
 from .forms import DomainForm
 
 BLOCK_SECONDS = 3600
-BLOCKED = "Blocked for an hour"
-AWAY = "Redis does not answer: {}"
-NOTHING_SAVED = AWAY.format("nothing was changed.")
+BLOCKED_MESSAGE = "Blocked for an hour"
+REDIS_AWAY_MESSAGE = "Redis does not answer: {}"
+NOTHING_SAVED_MESSAGE = REDIS_AWAY_MESSAGE.format("nothing was changed.")
 
 
-class StandingList(ChangeList):
-    """Asks how all domains of the page stand, in one call."""
+class DomainStateList(ChangeList):
+    """Reads the states of all domains of the page, in one call."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         rows = list(self.result_list)
-        found = domain_page.domains([row.scope for row in rows]) if rows else []
+        found = domain_page.read_domain_states([row.scope for row in rows]) if rows else []
         for index, row in enumerate(rows):
             row.standing = None if found is None else found[index]
         self.result_list = rows
@@ -58,14 +59,14 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
         ("Limits", {"fields": ("delay_seconds", "in_flight", "bytes_per_second", "counting", "address")}),
     )
 
-    @admin.display(description="stands")
+    @admin.display(description="state")
     def stands(self, row: Any) -> str:
-        return "not known: Redis does not answer" if row.standing is None else in_a_word(row.standing)
+        return "unknown: Redis does not answer" if row.standing is None else summarise_domain(row.standing)
 
     @admin.display(description="last success")
     def last_success(self, row: Any) -> str:
         at = row.standing and row.standing.last_success
-        return "–" if at is None else f"{duration(-at)} ago"
+        return "–" if at is None else f"{format_duration(-at)} ago"
 
     @admin.display(description="gap")
     def gap(self, row: Any) -> str:
@@ -77,41 +78,41 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
             ("gap {:g} s", row.delay_seconds),
             ("{} in flight", row.in_flight),
             ("{:,} bytes/s", row.bytes_per_second),
-            ("counts for {}", row.counted_by or None),
+            ("counted by {}", row.counted_by or None),
         )
         return ", ".join(text.format(value) for text, value in named if value is not None) or "–"
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
-        return StandingList
+        return DomainStateList
 
     def get_readonly_fields(self, request: HttpRequest, obj: FetchDomain | None = None) -> tuple[str, ...]:
         return () if obj is None else ("scope",)
 
     @admin.action(description="Pause", permissions=["change"])
     def pause(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:
-        self._each(request, queryset, "Paused", _pause)
+        self._each(request, queryset, "Paused", _pause_domain)
 
-    @admin.action(description="Go on", permissions=["change"])
+    @admin.action(description="Resume", permissions=["change"])
     def go_on(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:
-        self._each(request, queryset, "Going on", _go_on)
+        self._each(request, queryset, "Resumed", _resume_domain)
 
     @admin.action(description="Block for an hour", permissions=["change"])
     def block(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:
-        self._each(request, queryset, BLOCKED, _block)
+        self._each(request, queryset, BLOCKED_MESSAGE, _block_domain)
 
-    @admin.action(description="Unblock, and close the circuit", permissions=["change"])
+    @admin.action(description="Unblock and close circuit", permissions=["change"])
     def unblock(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:
-        self._each(request, queryset, "Unblocked", _unblock)
+        self._each(request, queryset, "Unblocked", _unblock_domain)
 
     def _each(self, request: HttpRequest, rows: QuerySet[FetchDomain], said: str, do: Callable[[str], None]) -> None:
-        """Does it for each, until Redis does not answer."""
+        """Calls `do` for each row, until Redis does not answer."""
         done: list[str] = []
         for row in rows:
             try:
                 do(row.scope)
             except StoreUnavailable:
-                limiting.doubt([row.scope], datetime.now(UTC))
-                text = AWAY.format(f"nothing was changed for {row.scope} and what comes after it.")
+                host_settings.mark_doubtful([row.scope], datetime.now(UTC))
+                text = REDIS_AWAY_MESSAGE.format(f"{row.scope} and the domains after it were not changed.")
                 self.message_user(request, text, messages.ERROR)
                 break
             self.log_change(request, row, f"{said}.")
@@ -126,43 +127,45 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
     @method_decorator(require_POST)
     @method_decorator(csrf_protect)
     def act_view(self, request: HttpRequest, pk: int, what: str) -> HttpResponse:
-        """One of the buttons of a domain's page."""
+        """Handles one of the buttons of a domain's page."""
         row = FetchDomain.objects.filter(pk=pk).first()
-        if row is None or what not in {*_ACTS, "accept"}:
-            raise Http404("No such domain, or no such button.")
+        if row is None or what not in {*_BUTTONS, "accept"}:
+            raise Http404("No such domain or action.")
         if not self.has_change_permission(request, row):
             raise PermissionDenied
         if what == "accept":
             self._accept(request, row)
         else:
-            said, do = _ACTS[what]
+            said, do = _BUTTONS[what]
             self._each(request, FetchDomain.objects.filter(pk=pk), said, do)
         return HttpResponseRedirect(reverse("admin:resources_fetchdomain_change", args=[pk]))
 
     def _accept(self, request: HttpRequest, row: FetchDomain) -> None:
-        """Sets the scope that is proposed, if it still is what the admin has seen."""
-        found = domain_page.proposal(row.scope)
+        """Sets the proposed scope, if it still is the one that the admin has seen."""
+        found = domain_page.find_proposal(row.scope)
         if found is None or [found.name, found.kind] != request.POST.getlist("proposal"):
-            self.message_user(request, "That is not proposed any more: nothing was changed.", messages.WARNING)
+            self.message_user(request, "The proposal is out of date. Nothing was changed.", messages.WARNING)
             return
         try:
-            limiting.change(found.name, counted_by=found.kind)
+            host_settings.change_domain(found.name, counted_by=found.kind)
         except StoreUnavailable:
-            limiting.doubt([found.name], datetime.now(UTC))
-            self.message_user(request, NOTHING_SAVED, messages.ERROR)
+            host_settings.mark_doubtful([found.name], datetime.now(UTC))
+            self.message_user(request, NOTHING_SAVED_MESSAGE, messages.ERROR)
             return
         self.log_change(request, row, f"Limits of {found.name} count for: {found.kind}.")
-        self.message_user(request, f"Limits of {found.name} now count for: {found.kind}. What waits stays where it is.")
+        self.message_user(
+            request, f"Limits of {found.name} now count for: {found.kind}. Waiting requests keep their queue."
+        )
 
     def save_model(self, request: HttpRequest, obj: FetchDomain, form: Any, change: bool) -> None:
-        limiting.save(obj)
+        host_settings.save_domain(obj)
 
     def delete_model(self, request: HttpRequest, obj: FetchDomain) -> None:
-        limiting.delete(obj)
+        host_settings.delete_domain(obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:
         for row in queryset:
-            limiting.delete(row)
+            host_settings.delete_domain(row)
 
     def changeform_view(
         self,
@@ -192,49 +195,50 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
             return self._nothing_saved(request, request.POST.getlist("_selected_action"))
 
     def _nothing_saved(self, request: HttpRequest, ids: list[str | None] | list[str]) -> HttpResponse:
-        """After a transaction that was taken back. Redis may carry out yet what it did not answer to."""
+        """Redirects after a rolled-back transaction. Redis may still carry out a call without a reply."""
         known = [given for given in ids if given and given.isascii() and given.isdigit()]
         scopes = FetchDomain.objects.filter(pk__in=known).values_list("scope", flat=True)
-        limiting.doubt(list(scopes), datetime.now(UTC))
-        self.message_user(request, NOTHING_SAVED, messages.ERROR)
+        host_settings.mark_doubtful(list(scopes), datetime.now(UTC))
+        self.message_user(request, NOTHING_SAVED_MESSAGE, messages.ERROR)
         return HttpResponseRedirect(request.get_full_path())
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **options: Any) -> HttpResponse:
-        """Adds how the domain stands to its page."""
+        """Adds the domain's report to its page."""
         obj: FetchDomain | None = options.get("obj")
         if obj is not None and obj.pk:
             given = request.GET.get("hours", "")
-            hours = int(given) if given in map(str, domain_page.HOURS) else domain_page.USUAL_HOURS
+            hours = int(given) if given in map(str, domain_page.CHART_HOURS) else domain_page.USUAL_CHART_HOURS
             context |= {
-                "standing": domain_page.standing(obj.scope),
-                "ways": domain_page.ways(obj.scope),
-                "proposal": domain_page.proposal(obj.scope),
-                "chart": domain_page.chart(obj.scope, datetime.now(UTC), hours),
-                "spans": domain_page.HOURS,
-                "latest": domain_page.latest(obj.scope),
+                "standing": domain_page.read_domain_report(obj.scope),
+                "ways": domain_page.list_egress_states(obj.scope),
+                "proposal": domain_page.find_proposal(obj.scope),
+                "chart": domain_page.build_domain_chart(obj.scope, datetime.now(UTC), hours),
+                "hours": hours,
+                "spans": domain_page.CHART_HOURS,
+                "latest": domain_page.latest_timings(obj.scope),
             }
         return super().render_change_form(request, context, *args, **options)
 
 
-def _pause(scope: str) -> None:
-    limiting.change(scope, paused=True)
+def _pause_domain(scope: str) -> None:
+    host_settings.change_domain(scope, paused=True)
 
 
-def _go_on(scope: str) -> None:
-    limiting.change(scope, paused=False)
+def _resume_domain(scope: str) -> None:
+    host_settings.change_domain(scope, paused=False)
 
 
-def _block(scope: str) -> None:
-    connections.run(frontier.block(scope, BLOCK_SECONDS))
+def _block_domain(scope: str) -> None:
+    stores.run_steps(queue.block_domain(scope, BLOCK_SECONDS))
 
 
-def _unblock(scope: str) -> None:
-    connections.run(frontier.unblock(scope))
+def _unblock_domain(scope: str) -> None:
+    stores.run_steps(queue.unblock_domain(scope))
 
 
-_ACTS: dict[str, tuple[str, Callable[[str], None]]] = {
-    "pause": ("Paused", _pause),
-    "go-on": ("Going on", _go_on),
-    "block": (BLOCKED, _block),
-    "unblock": ("Unblocked", _unblock),
+_BUTTONS: dict[str, tuple[str, Callable[[str], None]]] = {
+    "pause": ("Paused", _pause_domain),
+    "go-on": ("Resumed", _resume_domain),
+    "block": (BLOCKED_MESSAGE, _block_domain),
+    "unblock": ("Unblocked", _unblock_domain),
 }

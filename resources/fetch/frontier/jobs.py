@@ -1,16 +1,23 @@
-"""What waits in the frontier, and what becomes of it. PURE: values only."""
+"""Jobs of the frontier, and the replies of its scripts about them, as values.
 
-from collections.abc import Mapping
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from hashlib import sha256
-from typing import Literal
+from itertools import islice
+from typing import Any, Literal, cast, get_args
 
-Lane = Literal["fast", "slow"]
+from retry.scripts import Reply
+
+FetchLane = Literal["fast", "slow"]
+FETCH_LANES: tuple[FetchLane, ...] = get_args(FetchLane)
 
 
-class Priority(IntEnum):
-    """Which domains come first: those somebody waits for, those that said they changed, the rest."""
+class JobPriority(IntEnum):
+    """Order of domains: those with waiting clients, those flagged as updated, the rest."""
 
     INTERACTIVE = 1
     FLAGGED = 2
@@ -18,35 +25,34 @@ class Priority(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """Why a job is wanted. Several wishes share one job, and all are told of its end.
+class Waiter:
+    """A task call that waits for a job. Several waiters share one job, and each is told of its end.
 
-    `id` names the piece of work; a wish of the same id with a higher `order` (a fencing token) takes
-    the place of an earlier one. `payload` is text (JSON) that the frontier does not read.
+    `id` names the work; a waiter of the same id with a higher fencing `token` replaces an earlier one.
+    `payload` is text (JSON) that the frontier does not read.
     """
 
     id: str
     payload: str = ""
-    order: int = 0
+    token: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One URL to be fetched. Jobs of one key are one request, whoever wants it.
+class FetchJob:
+    """One URL to be fetched. Jobs of one key share one request.
 
-    `expected_seconds` is how long the request is expected to take; None: as long as others of its domain did.
-    `obeys_robots`: it waits for as long as the
-    domain's robots.txt asks for (unless an admin has set a gap), which is asked for before it when it is not known.
-    `expires_at` (Unix seconds) is when the URL itself expires. `detail` is text that goes with the URL (method,
-    validators). `scope` is by rule when it is empty. `egress` names the way out that its requests take, each with
+    `expected_seconds` is the expected duration of the request; None: the mean of its domain.
+    `obeys_robots`: it keeps the gap of the domain's robots.txt (unless an admin has set a gap). An unknown robots.txt
+    is fetched first. `expires_at` (Unix seconds) is when the URL itself expires. `detail` is text that goes with the
+    URL (method, validators). An empty `scope` is chosen by rule. `egress` names the egress of its requests, each with
     limits of its own; empty: the machine's own.
     """
 
     url: str
     key: str
-    wish: Wish
-    priority: Priority = Priority.ORDINARY
-    lane: Lane = "fast"
+    waiter: Waiter
+    priority: JobPriority = JobPriority.ORDINARY
+    lane: FetchLane = "fast"
     expected_seconds: float | None = None
     not_before_seconds: float = 0.0
     expires_at: float | None = None
@@ -56,36 +62,37 @@ class Job:
     egress: str = ""
 
 
-def url_key(url: str, method: str = "GET") -> str:
-    """The key of jobs that may share one request. Canonicalises nothing."""
+def job_key(url: str, method: str = "GET") -> str:
+    """Returns the key of jobs that may share one request. Canonicalises nothing."""
     return f"{method}:{sha256(url.encode()).hexdigest()}"
 
 
-class Verdict(Enum):
-    """What a request says of its domain. What it says of the job is the caller's to decide."""
+class RateVerdict(Enum):
+    """The verdict of a request on its domain's rate. The caller decides on the job."""
 
     OK = "ok"
     """An answer that speaks for the rate: 2xx, 304."""
     THROTTLED = "throttled"
     """429, or 503 as a refusal: the domain's, not the job's failure. The job is queued again."""
     REFUSED = "refused"
-    """An answer about this request alone (404, 410, too big): makes nothing faster or slower."""
+    """An answer about this request alone (404, 410, too big): changes no rate."""
     FAILED = "failed"
-    """The host answered, and is not well: 5xx, a broken body."""
+    """An answer of a broken host: 5xx, a broken body."""
     UNREACHABLE = "unreachable"
-    """No answer: no name, no connection, no time. Several hosts at once, and our network is held to be away."""
+    """No answer: no name, no connection, no time. If several hosts fail so at once, our network counts as away."""
     UNSENT = "unsent"
     """No request was sent. The place in line is given back."""
     AWAY = "away"
-    """This machine has no network, or its egress does not work: counts against nobody. That way rests, and is tried
-    every two seconds; the job is queued again."""
+    """This machine has no network, or its egress does not work: counts against no host. The egress rests, and is tried
+    every two seconds; the job is queued again.
+    """
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What came of one request."""
+class RequestReport:
+    """The result of one request."""
 
-    verdict: Verdict
+    verdict: RateVerdict
     latency_seconds: float = 0.0
     status: str = ""
     retry_after_seconds: float = 0.0
@@ -93,8 +100,8 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Enqueued:
-    """The job waits in the queue of this scope. Nothing at all is sent to its domain for `closed_seconds`."""
+class JobEnqueued:
+    """The job waits in the queue of this scope. Its domain gets no request at all for `closed_seconds`."""
 
     scope: str
     wait_seconds: float
@@ -102,8 +109,8 @@ class Enqueued:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """There is a job of that key: `queued`, `later`, `running`, `holding` (fetched), `doomed` or `ending`."""
+class JobJoined:
+    """A job of that key exists: `queued`, `later`, `running`, `holding` (fetched), `doomed` or `ending`."""
 
     state: str
     wait_seconds: float
@@ -111,20 +118,20 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Full:
-    """The backlog of the domain, or of all, has no room."""
+class BacklogFull:
+    """The backlog of the domain, or of the whole frontier, has no room."""
 
     wait_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
-    """A job to be done now: fetch, report, finish. `version` counts wishes that joined since it was first claimed.
+class ClaimedJob:
+    """A job to be done now: fetch, report, finish. `version` counts waiters that joined since it was first claimed.
 
-    `needs_robots`: this turn is for the domain's robots.txt, in place of the job: frontier.set_crawl_delay(), then
-    report what came of that request, and PutBack. Nothing else is sent to the domain meanwhile.
+    `needs_robots`: this turn is for the domain's robots.txt, in place of the job: queue.set_crawl_delay(), then
+    report that request, and PutJobBack. No other request is sent to the domain meanwhile.
 
-    `starts`: by their keys, the works that were asked to start with it, and what became of that (retry.claims.STARTED).
+    `starts`: by key, the works that were to start with it, each with its result (retry.claims.STARTED).
     """
 
     key: str
@@ -135,72 +142,87 @@ class Claimed:
     scope: str
     host: str
     egress: str
-    lane: Lane
-    priority: Priority
+    lane: FetchLane
+    priority: JobPriority
     attempts: int
     lapses: int
     needs_robots: bool
-    wishes: tuple[Wish, ...] = field(repr=False)
+    waiters: tuple[Waiter, ...] = field(repr=False)
     starts: Mapping[str, int] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
-    """A job that has failed without a request: tell those who want it, then finish.
+class DeadJob:
+    """A dead job: it has failed without a request. Its waiters are told, then it is finished.
 
     `why` is `expired` (its URL has), `stalled` (its domain had no success for too long) or `lapsed`
-    (it lost its worker too often).
+    (it lost its fetcher too often).
     """
 
-    job: Claimed
+    job: ClaimedJob
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
+class NothingDue:
     """Nothing is due for so long, unless a publish says otherwise."""
 
     wait_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The domain's place is free; the job is held, under its lease, until it is finished."""
+class JobHeld:
+    """The domain's place in flight is free; the job is held, under its lease, until it is finished."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class JobEnded:
     """The job is gone."""
 
 
 @dataclass(frozen=True, slots=True)
-class More:
-    """Others have joined meanwhile: do what they want too, then finish with this version."""
+class MoreWaiters:
+    """Waiters have joined meanwhile: serve them too, then finish with this version."""
 
     version: int
-    wishes: tuple[Wish, ...]
+    waiters: tuple[Waiter, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class JobRequeued:
     """The job is queued again."""
 
     wait_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class NoBudget:
+class NoRetryBudget:
     """The domain's retries are used up: the job is held, and should fail."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
-    """The job is somebody else's by now, or gone: what was fetched may be kept, nothing else."""
+class JobLost:
+    """Another fetcher has the job by now, or it is gone: the fetched content may be kept, nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What an admin sets for a domain. None: as learnt, or by settings."""
+class TurnGranted:
+    """The request may be sent in so long: the turn is kept for it. `is_paced`: it is sent as soon as it is allowed."""
+
+    wait_seconds: float
+    is_paced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTooFar:
+    """No turn was kept: the domain's next turn is too far away, in so long."""
+
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DomainLimits:
+    """An admin's limits of a domain. None: as learnt, or by settings."""
 
     delay_seconds: float | None = None
     in_flight: int | None = None
@@ -209,8 +231,8 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """How many fetchers there are, on how many machines, and which of these have no network by some way out."""
+class Surroundings:
+    """The number of fetchers and of machines, and the machines that have no network by some egress."""
 
     fetchers: int
     machines: int
@@ -218,8 +240,125 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
-    """What is set for a domain in the frontier: its limits, and what they count for (empty: by rule)."""
+class LimitsInForce:
+    """The limits of a domain in the frontier, and the scope they count for (empty: by rule)."""
 
-    limits: Limits
+    limits: DomainLimits
     counted_by: str
+
+
+def parse_enqueued(reply: Reply) -> JobEnqueued | JobJoined | BacklogFull:
+    """Parses the reply of enqueue.lua."""
+    match parse_texts(reply):
+        case ["queued", scope, wait_ms, closed_ms]:
+            return JobEnqueued(scope, float(wait_ms) / 1000, float(closed_ms) / 1000)
+        case ["joined", state, wait_ms, closed_ms]:
+            return JobJoined(state, float(wait_ms) / 1000, float(closed_ms) / 1000)
+        case [_, wait_ms]:
+            return BacklogFull(float(wait_ms) / 1000)
+    raise ValueError(f"enqueue.lua does not reply {reply!r}")
+
+
+def parse_claimed(reply: Reply) -> list[ClaimedJob | DeadJob | NothingDue]:
+    """Parses the reply of claim.lua."""
+    parts = iter(cast(list[Any], reply))
+    return [_parse_one_claimed(how, parts) for how in parts]
+
+
+def _parse_one_claimed(how: bytes, parts: Iterator[Any]) -> ClaimedJob | DeadJob | NothingDue:
+    """Parses one claimed job from the parts that follow."""
+    if how == b"idle":
+        return NothingDue(next(parts) / 1000)
+    token, version, record, wanted, starts = islice(parts, 5)
+    *held, why = record
+    job = _build_claimed_job(held, int(token), int(version), _parse_waiters(wanted), starts)
+    return job if how == b"claimed" else DeadJob(job, why.decode())
+
+
+def parse_reported(
+    reply: Reply,
+) -> tuple[bool, JobHeld | JobEnded | MoreWaiters | JobRequeued | NoRetryBudget | JobLost]:
+    """Parses the reply of report.lua: True if a work ended, and the state of the job."""
+    ended, *parts = cast(list[Any], reply)
+    return ended == 1, _parse_job_after_report(parts)
+
+
+def _parse_job_after_report(
+    parts: list[Any],
+) -> JobHeld | JobEnded | MoreWaiters | JobRequeued | NoRetryBudget | JobLost:
+    match parts[0]:
+        case b"held":
+            return JobHeld()
+        case b"again":
+            return JobRequeued(float(parts[1]) / 1000)
+        case b"refused":
+            return NoRetryBudget()
+        case _:
+            return parse_finished(parts)
+
+
+def parse_finished(reply: Reply) -> JobEnded | MoreWaiters | JobLost:
+    """Parses the reply of finish.lua."""
+    parts = cast(list[Any], reply)
+    match parts[0]:
+        case b"ended":
+            return JobEnded()
+        case b"more":
+            return MoreWaiters(int(parts[1]), _parse_waiters(parts[2]))
+        case _:
+            return JobLost()
+
+
+def parse_limits_in_force(reply: Reply) -> list[LimitsInForce]:
+    """Parses the reply of limits.lua: five texts for each domain, empty if nothing is set."""
+    return [_parse_limits(*(part.decode() for part in parts)) for parts in cast(list[list[bytes]], reply)]
+
+
+def parse_texts(reply: Reply) -> list[str]:
+    return [part.decode() for part in cast(list[bytes], reply)]
+
+
+def parse_fields(flat: Reply) -> dict[str, str]:
+    """Returns a hash from names and values in turn."""
+    parts = parse_texts(flat)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _parse_limits(delay_ms: str, cap: str, most_bytes: str, paused: str, counted_by: str) -> LimitsInForce:
+    limits = DomainLimits(
+        delay_seconds=float(delay_ms) / 1000 if delay_ms else None,
+        in_flight=int(float(cap)) if cap else None,
+        bytes_per_second=int(float(most_bytes)) if most_bytes else None,
+        paused=paused == "1",
+    )
+    return LimitsInForce(limits, counted_by)
+
+
+def _parse_waiters(flat: Reply) -> tuple[Waiter, ...]:
+    """Parses `<token> <payload>` by id."""
+    parted = [(name, *value.partition(" ")) for name, value in parse_fields(flat).items()]
+    return tuple(Waiter(name, payload, int(token)) for name, token, _, payload in parted)
+
+
+def _build_claimed_job(
+    held: list[Any], token: int, version: int, waiters: tuple[Waiter, ...], starts: list[int]
+) -> ClaimedJob:
+    *texts, priority, attempts, lapses, needs_robots = held
+    key, url, detail, scope, host, egress, lane = (text.decode() for text in texts)
+    return ClaimedJob(
+        key=key,
+        token=token,
+        version=version,
+        url=url,
+        detail=detail,
+        scope=scope,
+        host=host,
+        egress=egress,
+        lane=cast(FetchLane, lane),
+        priority=JobPriority(priority),
+        attempts=attempts,
+        lapses=lapses,
+        needs_robots=needs_robots == b"1",
+        waiters=waiters,
+        starts={waiter.id: start for waiter, start in zip(waiters, starts, strict=False)},  # none for robots.txt
+    )

@@ -1,8 +1,10 @@
-"""Which IP addresses are connected to: global ones, and exceptions that the operator names. PURE.
+"""Decides on the IP addresses that may be connected to: global ones, and exceptions that the operator names.
 
-An address is judged by where packets go, so an IPv4 address inside an IPv6 address is judged itself. The nets are
-those of IANA's special-purpose registries. `ipaddress.is_global` is not asked: it lets multicast and several
-translations to loopback pass, and its tables change from one Python to the next.
+An address is judged by the destination of its packets: of an IPv4 address inside an IPv6 address, the IPv4
+address counts. The nets are those of IANA's special-purpose registries. `ipaddress.is_global` is not used: it lets
+multicast and several translations to loopback pass, and its tables change from one Python to the next.
+
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
 
 import re
@@ -10,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from ..errors import MalformedExceptionError
+from .messages import MalformedExceptionError
 
-Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
+IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
 
 _REFUSED_V4: tuple[tuple[IPv4Network, str], ...] = tuple(
     (IPv4Network(network), why)
@@ -57,15 +59,15 @@ _EXCEPTION = re.compile(r"\[(?P<v6>[^\[\]]+)\](?::(?P<port6>[0-9]{1,5}))?|(?P<v4
 
 
 @dataclass(frozen=True, slots=True)
-class Exempt:
-    """A network that is fetched from although it is not global: on one port, or on any when it is None."""
+class ExemptNetwork:
+    """A network that is allowed although it is not global: on one port, or on any if the port is None."""
 
-    network: Network
+    network: IpNetwork
     port: int | None = None
 
     @classmethod
-    def parse(cls, text: str) -> "Exempt":
-        """`10.1.0.0/16`, `127.0.0.1:9000`, `fd00::/8` or `[fd00::/8]:9000`. Raises MalformedExceptionError."""
+    def parse(cls, text: str) -> "ExemptNetwork":
+        """Parses `10.1.0.0/16`, `127.0.0.1:9000`, `fd00::/8` or `[fd00::/8]:9000`. Raises MalformedExceptionError."""
         match = _EXCEPTION.fullmatch(text)
         parts = match.groupdict() if match else {}
         network, port = parts.get("v6") or parts.get("v4") or text, parts.get("port6") or parts.get("port")
@@ -77,27 +79,27 @@ class Exempt:
             raise MalformedExceptionError(f"{text!r} has no possible port")
         return found
 
-    def covers(self, address: Address, port: int) -> bool:
+    def covers(self, address: IpAddress, port: int) -> bool:
         return (self.port is None or self.port == port) and address in self.network
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class AddressGuard:
     """Decides on addresses and ports. Resolves and connects nothing.
 
-    Global addresses are connected to on `ports`, those of `exempt` networks on the ports that stand there.
+    Global addresses are allowed on `ports`, those of `exempt` networks on the ports of their entries.
     """
 
     ports: frozenset[int] = frozenset({80, 443})
-    exempt: tuple[Exempt, ...] = ()
+    exempt: tuple[ExemptNetwork, ...] = ()
 
     def refusal(self, address: str, port: int) -> str | None:
-        """Why an address, as a socket has it, is not connected to; None when it may be."""
+        """Says why an address, in the form of a socket, is refused; None if it is allowed."""
         try:
             found = ip_address(address.partition("%")[0])
         except ValueError:
             return f"{address!r} is no IP address"
-        meant = real(found)
+        meant = connected_address(found)
         if any(exempt.covers(each, port) for exempt in self.exempt for each in (found, meant)):
             return None
         why = why_not_global(found)
@@ -106,27 +108,27 @@ class Guard:
         return None if port in self.ports else f"port {port} is not fetched from"
 
     def may_use(self, port: int) -> bool:
-        """Whether there is any address at which the port is allowed."""
+        """Tells whether the port is allowed at any address."""
         return port in self.ports or any(exempt.port in (None, port) for exempt in self.exempt)
 
 
-def guard(ports: Iterable[int], exceptions: Iterable[str]) -> Guard:
-    """The guard for settings. Raises MalformedExceptionError."""
-    return Guard(frozenset(ports), tuple(Exempt.parse(text.strip()) for text in exceptions))
+def build_guard(ports: Iterable[int], exceptions: Iterable[str]) -> AddressGuard:
+    """Builds the guard from settings. Raises MalformedExceptionError."""
+    return AddressGuard(frozenset(ports), tuple(ExemptNetwork.parse(text.strip()) for text in exceptions))
 
 
-def real(address: Address) -> Address:
-    """The IPv4 address that the system connects to for one mapped into IPv6; any other as it is."""
+def connected_address(address: IpAddress) -> IpAddress:
+    """Returns the IPv4 address that the system connects to for one mapped into IPv6; any other address unchanged."""
     if isinstance(address, IPv6Address) and address in _MAPPED:
         return IPv4Address(int(address) & _LAST_32)
     return address
 
 
-def why_not_global(address: Address) -> str | None:
-    """What kind of address it is, when it is not a global one; None when it is."""
+def why_not_global(address: IpAddress) -> str | None:
+    """Returns the kind of an address that is not global; None for a global one."""
     if isinstance(address, IPv4Address):
         return next((why for network, why in _REFUSED_V4 if address in network), None)
-    inner = list(embedded(address))
+    inner = list(embedded_addresses(address))
     if why := next((why for each in inner if (why := why_not_global(each))), None):
         return f"{why}, inside IPv6"
     if address in _MAPPED or address in _NAT64 or address in _TEREDO:
@@ -136,10 +138,10 @@ def why_not_global(address: Address) -> str | None:
     return next((why for network, why in _REFUSED_V6 if address in network), None)
 
 
-def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
-    """The IPv4 addresses that an IPv6 address holds: mapped, NAT64, 6to4, Teredo (both), ISATAP.
+def embedded_addresses(address: IPv6Address) -> Iterator[IPv4Address]:
+    """Yields the IPv4 addresses that an IPv6 address holds: mapped, NAT64, 6to4, Teredo (both), ISATAP.
 
-    IPv4-compatible addresses, and the other translations, are no global unicast: they are refused whole.
+    IPv4-compatible addresses and the other translations are no global unicast: they are refused whole.
     """
     number = int(address)
     if address in _MAPPED or address in _NAT64:

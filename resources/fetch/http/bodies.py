@@ -1,6 +1,7 @@
-"""Takes a body in as it comes: small ones stay in memory, larger ones go to a file; digested on the way.
+"""Receives a body as it comes: small ones stay in memory, larger ones go to a file; digested on the way.
 
-Never holds a large body in memory, and never lets the event loop wait for the disk.
+Never holds a large body in memory, and never lets the event loop wait for the disk. A body whose announced length
+is too large, or would not come in time, is not begun.
 """
 
 import asyncio
@@ -16,35 +17,67 @@ from aiohttp.hdrs import CONTENT_ENCODING
 
 from resources import folders
 
-from ..errors import FetchError
-from ..outcomes import Body, Failure
-from . import announced, failing
-from .decoding import Decoder
-from .pacing import Pace
+from . import guard
+from .compression import BodyDecoder
+from .deadlines import FetchPace
+from .messages import Body, Failure, FetchError, FetchLimits, FetchRequest, Head
 
-PREFIX = "fetch-"
-BATCH_BYTES = 262_144
-"""What is written to a file at a time."""
+
+def needs_slow_limits(fetch: FetchRequest, head: Head, seconds_so_far: float) -> bool:
+    """Tells whether a body, as announced, needs the limits for slow bodies.
+
+    Raises FetchError if it exceeds those too.
+    """
+    if head.content_length is None:
+        return False
+    speed = fetch.limits.learnt_bytes_per_second
+    too_much = _refuse_length(head.content_length, fetch.limits, speed, seconds_so_far)
+    if too_much is None:
+        return False
+    if fetch.slow_limits is not None:
+        too_much = _refuse_length(head.content_length, fetch.slow_limits, speed, seconds_so_far)
+    if too_much is not None:
+        raise too_much
+    return True
+
+
+def too_big_error(max_bytes: int) -> FetchError:
+    """Returns the error of a body with more bytes, announced or not."""
+    return FetchError(Failure.TOO_BIG, f"more than {max_bytes:,} bytes")
+
+
+def _refuse_length(length: int, limits: FetchLimits, speed: float | None, seconds_so_far: float) -> FetchError | None:
+    """Returns the error of a body that is too large for these limits, or would not come in time; else None."""
+    if length > limits.max_body_bytes:
+        return too_big_error(limits.max_body_bytes)
+    if speed and seconds_so_far + length / speed > limits.deadline_seconds:
+        return FetchError(Failure.TOO_SLOW, f"{length:,} bytes would not be there in time")
+    return None
+
+
+SPOOL_PREFIX = "fetch-"
+WRITE_BATCH_BYTES = 262_144
+"""Bytes written to a file at a time."""
 BOMB_RATIO, BOMB_BYTES = 200, 10_000_000
-"""What unpacks to so many times its size is a bomb, once it is so large. Text reaches 20, rarely 100."""
+"""A body that unpacks to so many times its size is a bomb, once it is so large. Text reaches 20, rarely 100."""
 
 
 _NO_DIGEST = hashlib.sha256()
 
 
-class Content(Protocol):
-    """Where bytes come from."""
+class BodyStream(Protocol):
+    """The source of a body's bytes."""
 
     def at_eof(self) -> bool:
-        """Whether all of it was read."""
+        """True if all of it was read."""
         ...
 
     async def readany(self) -> bytes:
-        """What is there, or comes next; nothing at the end."""
+        """Returns the bytes at hand, or the next ones; nothing at the end."""
         ...
 
 
-class Spools:
+class SpoolFolder:
     """The folder of one client's spools, from the first of them until it is closed: then they are removed.
 
     If the process is killed before that, the next client with such a folder in that directory removes it.
@@ -57,21 +90,21 @@ class Spools:
         self._folder: Path | None = None
 
     def folder(self) -> Path:
-        """Waits for the disk. Raises OSError."""
+        """Returns the folder. Waits for the disk. Raises OSError."""
         with self._lock:
             if self._folder is None:
-                self._folder = self._held.enter_context(folders.held(self._directory))
+                self._folder = self._held.enter_context(folders.hold_folder(self._directory))
             return self._folder
 
     def close(self) -> None:
-        """Waits for the disk."""
+        """Removes the folder. Waits for the disk."""
         self._held.close()
 
 
-class Spool:
-    """Collects one body. `discard` it unless it was finished."""
+class BodySpool:
+    """Collects one body. Needs `discard` unless it was finished."""
 
-    def __init__(self, spools: Spools, spool_bytes: int) -> None:
+    def __init__(self, spools: SpoolFolder, spool_bytes: int) -> None:
         self.size = 0
         self._spools = spools
         self._spool_bytes = spool_bytes
@@ -82,15 +115,15 @@ class Spool:
         self._writing: asyncio.Future[None] | None = None
 
     async def add(self, data: bytes) -> None:
-        """Raises FetchError when the disk does not take it."""
+        """Adds data. Raises FetchError if the disk does not take it."""
         self.size += len(data)
         self._pending.append(data)
         self._pending_bytes += len(data)
-        if self._pending_bytes > (self._spool_bytes if self._file is None else BATCH_BYTES):
+        if self._pending_bytes > (self._spool_bytes if self._file is None else WRITE_BATCH_BYTES):
             await self._write()
 
     async def finish(self) -> Body:
-        """The body. A file is its taker's from now on. Raises FetchError."""
+        """Returns the body; its file belongs to the caller from now on. Raises FetchError."""
         if self._file is None:
             data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
             return Body(self.size, hashlib.sha256(data).hexdigest(), data=data)
@@ -98,7 +131,7 @@ class Spool:
         return Body(self.size, self._digest.hexdigest(), path=Path(self._file.name))
 
     def discard(self) -> None:
-        """Forgets it all. A write that is going on ends first: its file is still open."""
+        """Discards everything. A write that is going on ends first: its file is still open."""
         if self._writing is not None and not self._writing.done():
             self._writing.add_done_callback(self._remove)
         else:
@@ -116,7 +149,7 @@ class Spool:
         if self._file is None:
             self._digest = hashlib.sha256()
             folder = self._spools.folder()
-            self._file = tempfile.NamedTemporaryFile(prefix=PREFIX, dir=folder, delete=False)  # noqa: SIM115
+            self._file = tempfile.NamedTemporaryFile(prefix=SPOOL_PREFIX, dir=folder, delete=False)  # noqa: SIM115
         for data in batch:
             self._digest.update(data)
             self._file.write(data)
@@ -125,15 +158,18 @@ class Spool:
 
     def _remove(self, written: "asyncio.Future[None] | None" = None) -> None:
         if written is not None and not written.cancelled():
-            written.exception()  # nobody waits for it any more
+            written.exception()  # no task waits for it any longer
         if self._file is not None:
             with suppress(OSError):  # a full disk
                 self._file.close()
             Path(self._file.name).unlink(missing_ok=True)
 
 
-async def receive(content: Content, decoder: Decoder, spool: Spool, pace: Pace) -> Body:
-    """The whole body, unpacked, within the limits of its pace. Leaves the spool to its owner. Raises FetchError."""
+async def receive_body(content: BodyStream, decoder: BodyDecoder, spool: BodySpool, pace: FetchPace) -> Body:
+    """Returns the whole body, unpacked, within the limits of its pace. Raises FetchError.
+
+    Leaves the spool to its owner.
+    """
     loop = asyncio.get_running_loop()
     received = 0
     pace.begins_body(loop.time())
@@ -143,9 +179,9 @@ async def receive(content: Content, decoder: Decoder, spool: Spool, pace: Pace) 
         _check_size(received, pace)
         for place, unpacked in enumerate(decoder.feed(data)):
             if place:
-                await asyncio.sleep(0)  # others get a turn: a little data may unpack to very much
+                await asyncio.sleep(0)  # other tasks run: a little data may unpack to very much
             await spool.add(unpacked)
-            _check_unpacked(spool.size, received, pace)
+            _check_unpacked_size(spool.size, received, pace)
         if content.at_eof():
             break
         pace.awaits_more(loop.time())
@@ -154,8 +190,8 @@ async def receive(content: Content, decoder: Decoder, spool: Spool, pace: Pace) 
     return await spool.finish()
 
 
-def at_once(response: aiohttp.ClientResponse, pace: Pace) -> Body | None:
-    """The body, if all of it came with the head, as small ones do, and nothing has to be unpacked or written.
+def take_whole_body(response: aiohttp.ClientResponse, pace: FetchPace) -> Body | None:
+    """Returns the body if all of it came with the head, as small ones do, and nothing has to be unpacked or written.
 
     Raises FetchError.
     """
@@ -165,21 +201,21 @@ def at_once(response: aiohttp.ClientResponse, pace: Pace) -> Body | None:
     try:
         data = content.read_nowait()
     except aiohttp.ClientError as error:
-        raise failing.meaning(error) from error
+        raise guard.failure_of_error(error) from error
     pace.received_whole(len(data))
     _check_size(len(data), pace)
     return Body(len(data), hashlib.sha256(data).hexdigest(), data=data)
 
 
-def _check_size(size: int, pace: Pace) -> None:
-    """A body that grows too large may go on as a slow one."""
+def _check_size(size: int, pace: FetchPace) -> None:
+    """Raises FetchError for a body that is too large. One that may go on as a slow one does."""
     if size > pace.limits.max_body_bytes:
         pace.slow_down(asyncio.get_running_loop().time())
         if size > pace.limits.max_body_bytes:
-            raise announced.too_big(pace.limits.max_body_bytes)
+            raise too_big_error(pace.limits.max_body_bytes)
 
 
-def _check_unpacked(size: int, received: int, pace: Pace) -> None:
+def _check_unpacked_size(size: int, received: int, pace: FetchPace) -> None:
     _check_size(size, pace)
     if size > BOMB_BYTES and size > BOMB_RATIO * received:
         raise FetchError(Failure.TOO_BIG, f"a body that unpacks to more than {BOMB_RATIO} times its size")

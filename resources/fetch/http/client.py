@@ -1,6 +1,6 @@
-"""The client: asks one server for one thing, follows its redirects, and says what came of it.
+"""The client: requests one URL, follows its redirects, and returns the outcome.
 
-It raises for nothing that a server does. It does not decide when to ask, how often, or how many at a time.
+It raises for nothing that a server does. It does not decide when to fetch, how often, or how many at a time.
 """
 
 import asyncio
@@ -11,70 +11,133 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import chain
 from types import TracebackType
 from typing import Self
 
 import aiohttp
+from aiohttp import hdrs
 from aiohttp.abc import AbstractResolver
 from aiohttp.hdrs import CONTENT_ENCODING
 
-from ..addressing import signed_urls
-from ..addressing.routes import REDIRECTS, Route
-from ..addressing.targets import Target
-from ..errors import FetchError
-from ..outcomes import Body, Dropped, Failed, Failure, Fetched, Head, Hop, NotModified, Outcome
-from ..requests import Fetch
-from . import announced, bodies, decoding, failing, guarding, heads
-from .exchanges import Exchanges, settle, watched
-from .giving_up import failure_of_status
-from .pacing import Pace, Watch
-from .policy import Policy
-from .proxying import Proxy
+from . import bodies, compression, freshness, url_syntax
+from . import guard as http_guard
+from .deadlines import DeadlineWatch, FetchPace, FetchPolicy
+from .messages import (
+    Body,
+    BodyDropped,
+    Failure,
+    Fetched,
+    FetchError,
+    FetchFailed,
+    FetchLimits,
+    FetchRequest,
+    Head,
+    Hop,
+    NotModified,
+    Outcome,
+    is_sendable,
+)
+from .retry_policy import failure_of_status
+from .transport import Exchanges, HttpProxy, drain_body, watch_connection
+from .url_syntax import REDIRECT_STATUSES, FetchRoute, Target
 
-Decide = Callable[[Head], bool | Awaitable[bool]]
-"""Looks at the head of an answer of 2xx; whether to drop its body."""
-Slows = Callable[[], None]
-"""Is told, once, that a body turned out to be slow and goes on under the limits for those. It must not block."""
+MAX_VALIDATOR_CHARACTERS = 1000
 
-Onward = Callable[[str], Awaitable[bool]]
-"""Looks at an address that a redirect leads to; whether to leave it at that."""
+MAX_LENGTH_DIGITS = 19
 
-Turn = Callable[[str], Awaitable[None]]
-"""Waits until an address may be asked that a redirect leads to. Raises FetchError when that takes too long."""
 
-NO_BODY = Body(0, sha256().hexdigest(), data=b"")
-_WITHOUT_BODY = frozenset({204, 205})
+def read_head(response: aiohttp.ClientResponse, url: str, hops: list[Hop], limits: FetchLimits, now: float) -> Head:
+    """Returns the head of the answer of `url` at `now`, in Unix seconds. Raises FetchError if it is too large."""
+    if sum(map(len, chain.from_iterable(response.raw_headers))) > limits.max_head_bytes:
+        raise FetchError(Failure.TOO_BIG, "header fields beyond the limit", status=response.status)
+    headers = response.headers
+    return Head(
+        status=response.status,
+        url=url,
+        headers=headers,
+        received_at=now,
+        hops=tuple(hops),
+        content_type=_storable_text(headers.get(hdrs.CONTENT_TYPE, "")),
+        content_length=_parse_length(headers.get(hdrs.CONTENT_LENGTH), chunked=hdrs.TRANSFER_ENCODING in headers),
+        etag=_check_validator(headers.get(hdrs.ETAG)),
+        last_modified=_check_validator(headers.get(hdrs.LAST_MODIFIED)),
+        retry_after_seconds=read_retry_after(response, now) if hdrs.RETRY_AFTER in headers else None,
+    )
+
+
+def read_retry_after(response: aiohttp.ClientResponse, now: float) -> float | None:
+    """Returns the seconds of Retry-After, if it is there and makes sense."""
+    lines = response.headers.getall("Retry-After", [])
+    if not lines:
+        return None
+    return freshness.parse_retry_after(
+        lines, now, date=freshness.parse_http_date(response.headers.get("Date", ""), now)
+    )
+
+
+def _parse_length(value: str | None, *, chunked: bool) -> int | None:
+    if value is None or chunked or len(value) > MAX_LENGTH_DIGITS or not (value.isascii() and value.isdigit()):
+        return None
+    return int(value)
+
+
+def _check_validator(value: str | None) -> str | None:
+    """Returns the validator as received; None if it is too long to keep, or of bytes that cannot be sent back."""
+    if not value or len(value) > MAX_VALIDATOR_CHARACTERS or not is_sendable(value):
+        return None
+    return value
+
+
+def _storable_text(value: str) -> str:
+    """Replaces the half surrogates that stand for bytes which are no UTF-8: no store takes them."""
+    return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+DecideOnHead = Callable[[Head], bool | Awaitable[bool]]
+"""Takes the head of an answer of 2xx; returns True to drop its body."""
+OnSlowBody = Callable[[], None]
+"""Called once if a body turns out slow and goes on under the limits for slow bodies. It must not block."""
+
+DecideOnRedirect = Callable[[str], Awaitable[bool]]
+"""Takes the address that a redirect leads to; returns True to stop there."""
+
+WaitForTurn = Callable[[str], Awaitable[None]]
+"""Waits until the address that a redirect leads to may be requested. Raises FetchError if that takes too long."""
+
+EMPTY_BODY = Body(0, sha256().hexdigest(), data=b"")
+_STATUSES_WITHOUT_BODY = frozenset({204, 205})
 
 
 @dataclass(slots=True)
-class _Trip:
-    """What a fetch has met so far."""
+class _FetchProgress:
+    """The progress of a fetch."""
 
-    pace: Pace
+    pace: FetchPace
     hops: list[Hop] = field(default_factory=list)
     status: int | None = None
     url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Callers:
-    """What the caller has a say in."""
+class _Callbacks:
+    """The functions of the caller that a fetch calls."""
 
-    decide: Decide | None
-    turn: Turn | None
-    onward: Onward | None
+    decide: DecideOnHead | None
+    turn: WaitForTurn | None
+    onward: DecideOnRedirect | None
 
 
-class Client:
-    """Use it as `async with Client(policy) as client`. Any number of fetches may run at a time.
+class FetchClient:
+    """Runs as `async with FetchClient(policy) as client`. Any number of fetches may run at a time.
 
-    `lookup` takes the place of the system's DNS, `tls` of its certificates. Requests come from `source_address`, an
+    `lookup` replaces the system's DNS, `tls` its certificates. Requests come from `source_address`, an
     address of this machine, or go through `proxy`, http://user:password@host:port.
     """
 
     def __init__(
         self,
-        policy: Policy,
+        policy: FetchPolicy,
         *,
         lookup: AbstractResolver | None = None,
         tls: ssl.SSLContext | None = None,
@@ -87,19 +150,19 @@ class Client:
         self._source_address = source_address
         self._proxy_url = proxy
         self._exchanges: Exchanges | None = None
-        self._watch = Watch()
-        self._spools = bodies.Spools(policy.spool_directory)
+        self._watch = DeadlineWatch()
+        self._spools = bodies.SpoolFolder(policy.spool_directory)
 
     async def __aenter__(self) -> Self:
-        self._lookup = self._lookup or guarding.SystemLookup()
+        self._lookup = self._lookup or http_guard.SystemLookup()
         self._exchanges = self._connected(self._lookup)
         return self
 
     def _connected(self, lookup: AbstractResolver) -> Exchanges:
         guard, agent = self._policy.guard, self._policy.user_agent
         if self._proxy_url is None:
-            return Exchanges(guarding.connector(guard, lookup, self._tls, self._source_address), agent)
-        proxy = Proxy(self._proxy_url, lookup, guard)
+            return Exchanges(http_guard.build_connector(guard, lookup, self._tls, self._source_address), agent)
+        proxy = HttpProxy(self._proxy_url, lookup, guard)
         return Exchanges(proxy.connector(self._tls), agent, proxy)
 
     async def __aexit__(
@@ -113,21 +176,21 @@ class Client:
 
     async def fetch(
         self,
-        fetch: Fetch,
-        decide: Decide | None = None,
-        slows: Slows | None = None,
-        turn: Turn | None = None,
-        onward: Onward | None = None,
+        fetch: FetchRequest,
+        decide: DecideOnHead | None = None,
+        slows: OnSlowBody | None = None,
+        turn: WaitForTurn | None = None,
+        onward: DecideOnRedirect | None = None,
     ) -> Outcome:
-        """What came of it, by its deadline. Raises only what the four raise, FetchError apart.
+        """Returns the outcome by the deadline. Raises only the errors of the four callbacks, FetchError apart.
 
-        A body in a file belongs to the caller, who moves it away or discards it.
+        The caller moves a body's file away or discards it.
         """
         loop = asyncio.get_running_loop()
-        trip = _Trip(Pace(self._watch, fetch, slows, started_at=time.time(), now=loop.time()))
+        trip = _FetchProgress(FetchPace(self._watch, fetch, slows, started_at=time.time(), now=loop.time()))
         try:
             with trip.pace:
-                return await self._follow(fetch, _Callers(decide, turn, onward), trip)
+                return await self._follow(fetch, _Callbacks(decide, turn, onward), trip)
         except TimeoutError:
             if not trip.pace.has_ended:
                 raise
@@ -137,13 +200,13 @@ class Client:
         status = trip.status if ended.status is None else ended.status
         timing = trip.pace.timing(loop.time())
         wait, hops = ended.retry_after_seconds, tuple(trip.hops)
-        return Failed(ended.failure, ended.detail, timing, status, wait, hops, trip.url, ended.obstacle)
+        return FetchFailed(ended.failure, ended.detail, timing, status, wait, hops, trip.url, ended.obstacle)
 
-    async def _follow(self, fetch: Fetch, callers: "_Callers", trip: _Trip) -> Outcome:
-        """Asks, and asks elsewhere as often as it is redirected. Raises FetchError."""
+    async def _follow(self, fetch: FetchRequest, callers: "_Callbacks", trip: _FetchProgress) -> Outcome:
+        """Sends the request, and follows redirects. Raises FetchError."""
         assert self._exchanges is not None, "the client is not open"
         loop = asyncio.get_running_loop()
-        route = Route.begin(fetch)
+        route = FetchRoute.begin(fetch)
         while True:
             url = route.target.url
             self._check(route.target, url)
@@ -155,68 +218,73 @@ class Client:
             try:
                 trip.pace.has_head(loop.time())
                 trip.status = response.status
-                head = heads.read(response, url, trip.hops, fetch.limits, time.time())
-                if head.status not in REDIRECTS:
+                head = read_head(response, url, trip.hops, fetch.limits, time.time())
+                if head.status not in REDIRECT_STATUSES:
                     return await self._conclude(route, callers.decide, response, head, trip)
                 trip.hops.append(Hop(url, head.status))
                 location = head.headers.get("Location")
                 following = route.after(head.status, location, allow_downgrade=self._policy.allow_downgrade)
-                await settle(response)
+                await drain_body(response)
             finally:
                 if not response.closed:
                     response.close()
             if callers.onward is not None and await callers.onward(following.target.url):
                 met = replace(head, hops=tuple(trip.hops))
-                return Dropped(met, trip.pace.timing(loop.time()), following.target.url)
+                return BodyDropped(met, trip.pace.timing(loop.time()), following.target.url)
             route = following
 
     def _check(self, target: Target, url: str) -> None:
-        """What can be told of an address without asking anybody. Raises FetchError."""
+        """Checks an address without any request. Raises FetchError."""
         if not self._policy.guard.may_use(target.port):
             raise FetchError(Failure.REFUSED, f"port {target.port} is not fetched from")
-        expiry = signed_urls.expires_at(url)
+        expiry = url_syntax.find_url_expiry(url)
         if expiry is not None and expiry <= time.time():
             raise FetchError(Failure.EXPIRED, "the signature in the address has run out")
 
     async def _conclude(
-        self, route: Route, decide: Decide | None, response: aiohttp.ClientResponse, head: Head, trip: _Trip
+        self,
+        route: FetchRoute,
+        decide: DecideOnHead | None,
+        response: aiohttp.ClientResponse,
+        head: Head,
+        trip: _FetchProgress,
     ) -> Outcome:
-        """What the last answer amounts to. Raises FetchError."""
+        """Returns the outcome of the last answer. Raises FetchError."""
         loop = asyncio.get_running_loop()
         if head.status == 304 and route.sends_validators:
-            await settle(response)
+            await drain_body(response)
             return NotModified(head, trip.pace.timing(loop.time()))
         if head.status == 407 and self._proxy_url is not None:
             raise FetchError(Failure.OURS, "the proxy does not accept the user and the password")
         if head.status != 200:
             await _check_status(route, response, head)
-        has_body = route.method != "HEAD" and head.status not in _WITHOUT_BODY
-        is_slow = has_body and announced.is_slow(route.fetch, head, trip.pace.seconds_so_far(loop.time()))
-        if decide is not None and await _decided(decide, head):
-            return Dropped(head, trip.pace.timing(loop.time()))
+        has_body = route.method != "HEAD" and head.status not in _STATUSES_WITHOUT_BODY
+        is_slow = has_body and bodies.needs_slow_limits(route.fetch, head, trip.pace.seconds_so_far(loop.time()))
+        if decide is not None and await _run_decision(decide, head):
+            return BodyDropped(head, trip.pace.timing(loop.time()))
         if is_slow:
             trip.pace.slow_down(loop.time())
-        body = NO_BODY
+        body = EMPTY_BODY
         if has_body:
-            body = bodies.at_once(response, trip.pace) or await self._take(response, trip.pace)
+            body = bodies.take_whole_body(response, trip.pace) or await self._take(response, trip.pace)
         return Fetched(head, body, trip.pace.timing(loop.time()))
 
-    async def _take(self, response: aiohttp.ClientResponse, pace: Pace) -> Body:
-        decoder = decoding.decoder(", ".join(response.headers.getall(CONTENT_ENCODING, ())))
-        spool = bodies.Spool(self._spools, pace.limits.spool_bytes)
+    async def _take(self, response: aiohttp.ClientResponse, pace: FetchPace) -> Body:
+        decoder = compression.build_decoder(", ".join(response.headers.getall(CONTENT_ENCODING, ())))
+        spool = bodies.BodySpool(self._spools, pace.limits.spool_bytes)
         try:
-            with nullcontext() if response.content.is_eof() else watched(response):
-                return await bodies.receive(response.content, decoder, spool, pace)
+            with nullcontext() if response.content.is_eof() else watch_connection(response):
+                return await bodies.receive_body(response.content, decoder, spool, pace)
         except (aiohttp.ClientError, OSError) as error:
             spool.discard()
-            raise failing.meaning(error) from error
+            raise http_guard.failure_of_error(error) from error
         except BaseException:
             spool.discard()
             raise
 
 
-async def _check_status(route: Route, response: aiohttp.ClientResponse, head: Head) -> None:
-    """Raises FetchError for an answer that is not what was asked for."""
+async def _check_status(route: FetchRoute, response: aiohttp.ClientResponse, head: Head) -> None:
+    """Raises FetchError for an answer that does not fit the request."""
     if head.status == 304:
         raise FetchError(Failure.TRANSIENT, "answered 304 to a request that had no condition")
     if head.status == 206 and not route.wants_part:
@@ -224,10 +292,10 @@ async def _check_status(route: Route, response: aiohttp.ClientResponse, head: He
     wait = head.retry_after_seconds
     failure = failure_of_status(head.status, asked_to_wait=wait is not None)
     if failure is not None:
-        await settle(response)
+        await drain_body(response)
         raise FetchError(failure, f"answered {head.status}", retry_after_seconds=wait)
 
 
-async def _decided(decide: Decide, head: Head) -> bool:
+async def _run_decision(decide: DecideOnHead, head: Head) -> bool:
     found = decide(head)
     return await found if inspect.isawaitable(found) else bool(found)

@@ -1,43 +1,56 @@
 """The clock of one fetch: its deadline, the wait for each head, the minimum rate of the body.
 
-All three are one moment, moved along, at which the fetch is cancelled: aiohttp's own timeouts never fire on a server
-that drips. One timer looks after all fetches of a client, since a timer of the event loop for each costs more than
-all else that the client adds to a fast fetch.
+All three are one moment, moved along, at which the fetch is cancelled: aiohttp's own timeouts never fire on a
+server that drips. One timer serves all fetches of a client, since a timer of the event loop for each costs more
+than all else that the client adds to a fast fetch.
 """
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ..errors import FetchError
-from ..outcomes import Failure, Timing
-from ..requests import Fetch
-
-TICK_SECONDS = 0.05
-"""A fetch ends one or two of these after its moment: it is looked at twice, and what has come is read in between, even
-where the event loop stood still."""
+from .allowed_ips import AddressGuard
+from .messages import Failure, FetchError, FetchRequest, OutcomeTiming
 
 
-class Watch:
-    """Ends fetches whose moment has come. It sleeps when there are none."""
+@dataclass(frozen=True, slots=True)
+class FetchPolicy:
+    """The settings of all fetches. `spool_directory` is the place of large bodies."""
+
+    guard: AddressGuard
+    user_agent: str
+    spool_directory: Path
+    allow_downgrade: bool = False
+
+
+WATCH_TICK_SECONDS = 0.05
+"""A fetch ends one or two of these after its moment: it is checked twice, and arrived data is read in between, even
+if the event loop stood still.
+"""
+
+
+class DeadlineWatch:
+    """Ends fetches whose moment has come. It sleeps while there are none."""
 
     def __init__(self) -> None:
-        self._paces: set[Pace] = set()
+        self._paces: set[FetchPace] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._overdue: set[Pace] = set()
+        self._overdue: set[FetchPace] = set()
 
-    def add(self, pace: "Pace") -> None:
+    def add(self, pace: "FetchPace") -> None:
         self._paces.add(pace)
         if self._timer is None:
             self._wait()
 
-    def remove(self, pace: "Pace") -> None:
+    def remove(self, pace: "FetchPace") -> None:
         self._paces.discard(pace)
 
     def _wait(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._look)
+        self._timer = asyncio.get_running_loop().call_later(WATCH_TICK_SECONDS, self._look)
 
     def _look(self) -> None:
         self._timer = None
@@ -45,18 +58,18 @@ class Watch:
         due = {pace for pace in self._paces if pace.until <= now}
         for_the_second_time, self._overdue = due & self._overdue, due
         if self._paces:
-            self._wait()  # first: who is called below may raise
+            self._wait()  # first: the calls below may raise
         for pace in for_the_second_time:
             if not pace.goes_on_slowly(now):
                 self._paces.discard(pace)
                 pace.end()
 
 
-class Pace:
-    """Around a fetch: `with pace`, in its task. Raises TimeoutError there when its moment has come.
+class FetchPace:
+    """Limits the time of a fetch: `with pace`, in its task. Raises TimeoutError there when its moment has come.
 
-    Times are those of the event loop. `wire_bytes` are those of the body, as they are sent. `limits` are those in
-    force: a fetch's own, or, from the moment its body turns out to be slow, those for slow ones.
+    Times are those of the event loop. `wire_bytes` are the body's bytes, as they are sent. `limits` are the limits in
+    force: the fetch's own, or, once its body turns out slow, those for slow bodies.
     """
 
     __slots__ = (
@@ -83,7 +96,13 @@ class Pace:
     )
 
     def __init__(
-        self, watch: Watch, fetch: Fetch, slows: Callable[[], None] | None, *, started_at: float, now: float
+        self,
+        watch: DeadlineWatch,
+        fetch: FetchRequest,
+        slows: Callable[[], None] | None,
+        *,
+        started_at: float,
+        now: float,
     ) -> None:
         self.limits = limits = fetch.limits
         self.deadline = self.until = now + limits.deadline_seconds
@@ -118,7 +137,7 @@ class Pace:
             raise TimeoutError from error
 
     def slow_down(self, now: float) -> bool:
-        """Goes on under the limits for slow bodies; whether there are any that are not in force yet."""
+        """Goes on under the limits for slow bodies; returns False if there are none, or they are in force already."""
         if self._slow_limits is None:
             return False
         self.limits, self._slow_limits, self._slow_at = self._slow_limits, None, inf
@@ -133,7 +152,7 @@ class Pace:
         return True
 
     def goes_on_slowly(self, now: float) -> bool:
-        """Whether what is over is the time for bodies that are not slow, and others have more."""
+        """Tells whether only the time for fast bodies is over, and goes on under the limits for slow ones."""
         return now >= self._slow_at and self.slow_down(now)
 
     def end(self) -> None:
@@ -141,12 +160,12 @@ class Pace:
         self._task.cancel()
 
     def awaits_head(self, now: float) -> None:
-        """A request goes out. The time for its connection counts too."""
+        """Starts the wait for a head. The time for the connection counts too."""
         self._waits_for = "an answer"
         self.until = min(now + self.limits.head_seconds, self.deadline)
 
     def has_head(self, now: float) -> None:
-        """An answer's head is there. Only the deadline counts while its asker looks at it."""
+        """Notes an answer's head. Only the deadline counts while the task looks at it."""
         self._head_at = now
         self._waits_for = "the end of an answer"
         self.until = self.deadline
@@ -159,13 +178,13 @@ class Pace:
         self.awaits_more(now)
 
     def awaits_more(self, now: float) -> None:
-        """From now on time counts against the server."""
+        """Starts the wait for data: from now on time counts against the server."""
         self._awaits = True
         self._window_ends = now + self._window_seconds_left
         self._set_until()
 
     def received(self, size: int, now: float) -> None:
-        """So many bytes of the body came. What is done with them takes none of the server's time."""
+        """Notes so many bytes of the body. Handling them takes none of the server's time."""
         self.wire_bytes += size
         self._window_received += size
         self._awaits = False
@@ -175,31 +194,31 @@ class Pace:
         self._set_until()
 
     def has_body(self) -> None:
-        """All of it came."""
+        """Notes the end of the body."""
         self._awaits = False
         self._set_until()
 
     def received_whole(self, size: int) -> None:
-        """All of the body was there with its head."""
+        """Notes a body that came whole with its head."""
         self.wire_bytes = size
 
     def seconds_so_far(self, now: float) -> float:
         return now - self._started
 
     def ran_out(self, now: float) -> FetchError:
-        """What to tell when it has ended."""
+        """Returns the error of a fetch that has run out of time."""
         if now < self.deadline and self._waits_for == "the body":
             rate, window = self.limits.min_bytes_per_second, self.limits.window_seconds
             return FetchError(Failure.TOO_SLOW, f"fewer than {rate:g} bytes a second over {window:g} s")
         seconds = now - self._started
         return FetchError(Failure.TOO_SLOW, f"{seconds:.1f} s were over while waiting for {self._waits_for}")
 
-    def timing(self, now: float) -> Timing:
+    def timing(self, now: float) -> OutcomeTiming:
         head_seconds = None if self._head_at is None else self._head_at - self._started
-        return Timing(self._started_at, now - self._started, head_seconds, self.wire_bytes)
+        return OutcomeTiming(self._started_at, now - self._started, head_seconds, self.wire_bytes)
 
     def _begin_window(self) -> None:
-        """So many bytes must come until its end; as soon as they have come the next one begins."""
+        """Begins a window: so many bytes must come until its end; as soon as they have come the next one begins."""
         rate, seconds = self.limits.min_bytes_per_second, self.limits.window_seconds
         self._window_bytes = rate * seconds
         self._window_seconds_left = seconds if rate else inf

@@ -1,45 +1,137 @@
-"""What came of a fetch. PURE."""
+"""The request of a fetch, its outcome, and its errors, as values.
 
-from dataclasses import dataclass
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 from multidict import MultiMapping
 
-from .times import freshness
-from .times.freshness import Freshness
+from . import freshness
+from .freshness import Freshness
 
-_PERMANENTLY = frozenset({301, 308})
+SENDABLE_METHODS = frozenset({"GET", "HEAD", "POST"})
+_FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", re.ASCII)
+MAX_FIELD_VALUE_CHARACTERS = 4000
+_FIELD_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*")
+_FIELDS_OF_THE_CLIENT = frozenset(
+    {
+        "host",
+        "connection",
+        "content-length",
+        "transfer-encoding",
+        "upgrade",
+        "trailer",
+        "te",
+        "expect",
+        "proxy-authorization",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """Limits of a fetch: its duration and its size.
+
+    `deadline_seconds` holds for the whole fetch: DNS, connections, every redirect, the body. `head_seconds`
+    is the longest wait for the head of one answer. `min_bytes_per_second` is the least average rate of a body: the
+    bytes of `window_seconds` at that rate must come within `window_seconds`, over and over (0: any rate).
+    `max_body_bytes` holds for the bytes sent and for the unpacked bytes; a body above `spool_bytes` goes to a file.
+    `learnt_bytes_per_second` is the known speed of the server: a body that would not come in time is not begun.
+    A body that still comes `slow_after_seconds` after the fetch began is slow, if the fetch has limits for slow bodies.
+    """
+
+    deadline_seconds: float = 30
+    head_seconds: float = 30
+    connect_seconds: float = 10
+    min_bytes_per_second: float = 1000
+    window_seconds: float = 10
+    max_body_bytes: int = 25_000_000
+    max_head_bytes: int = 65_536
+    max_redirects: int = 10
+    spool_bytes: int = 262_144
+    learnt_bytes_per_second: float | None = None
+    slow_after_seconds: float = 10
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """One request to another server. Does not say when, or how often it is tried.
+
+    `url` is sent as it is, except for characters that no URL may hold; `kind` (tile, file, feed, hub) is for records.
+    `headers` go to the origin of `url` and to no other. `etag` and `last_modified` are validators, sent as
+    they were received, to the origin of `validated_url` only: the address that gave them, `url` by default.
+    With `slow_limits`, a body that turns out too large or too slow for `limits` goes on under those.
+    `head_first`: the fetcher asks for the head alone, and for the body in a turn of its own if it is needed.
+    Raises ValueError for methods and headers that cannot be sent.
+    """
+
+    url: str
+    kind: str = "file"
+    method: str = "GET"
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    etag: str | None = None
+    last_modified: str | None = None
+    validated_url: str | None = None
+    limits: FetchLimits = FetchLimits()
+    slow_limits: FetchLimits | None = None
+    head_first: bool = False
+
+    def __post_init__(self) -> None:
+        if self.method not in SENDABLE_METHODS:
+            raise ValueError(f"{self.method!r} is not one of {', '.join(sorted(SENDABLE_METHODS))}")
+        for name, value in self.headers.items():
+            if not _FIELD_NAME.fullmatch(name) or not is_sendable(value) or name.lower() in _FIELDS_OF_THE_CLIENT:
+                raise ValueError(f"the header {name!r} cannot be sent")
+
+    @property
+    def is_conditional(self) -> bool:
+        return self.etag is not None or self.last_modified is not None
+
+
+def is_sendable(value: str) -> bool:
+    """Tells whether a header may have this value. Some servers give validators that cannot be sent back."""
+    if len(value) > MAX_FIELD_VALUE_CHARACTERS:
+        return False
+    return (value.isascii() and value.isprintable()) or _FIELD_VALUE.fullmatch(value) is not None
+
+
+_PERMANENT_REDIRECTS = frozenset({301, 308})
 
 
 class Failure(Enum):
-    """Why there is nothing. Each is treated differently: `giving_up` says how."""
+    """The reason of a failed fetch. `retry_policy` treats each differently."""
 
     PERMANENT = "permanent"
-    """It will not be there next time either: 404, no such host, a malformed address."""
+    """The next attempt would fail too: 404, no such host, a malformed address."""
     TRANSIENT = "transient"
-    """It may be there later: 500, a reset, half a body."""
+    """A later attempt may succeed: 500, a reset, half a body."""
     THROTTLED = "throttled"
     """Too many requests. The limit's failure, not the address's."""
     POSTPONED = "postponed"
-    """A redirect led to a host that is left alone for now. Nobody's failure."""
+    """The host is left alone for now. Counts against no host."""
     OURS = "ours"
-    """This machine or its network. Counts against nobody."""
+    """This machine or its network. Counts against no host."""
     REFUSED = "refused"
     """An address, port, scheme or redirect that is not fetched."""
     TOO_BIG = "too big"
     """More than the limit, as announced or as received."""
     TOO_SLOW = "too slow"
-    """Slower than the minimum rate, or not there by the deadline."""
+    """Slower than the minimum rate, or past the deadline."""
     EXPIRED = "expired"
-    """The signature in its address has run out."""
+    """The signature in the address has run out."""
 
 
 class Obstacle(Enum):
-    """What was in the way of an answer, where that is known."""
+    """The step that failed before an answer, where it is known."""
 
     LOOKUP = "lookup"
-    """The host's name."""
+    """The lookup of the host's name."""
     CONNECTION = "connection"
     TLS = "tls"
     """The handshake, or the certificate."""
@@ -47,17 +139,17 @@ class Obstacle(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """An address that was asked and redirected elsewhere."""
+    """An address that redirected elsewhere."""
 
     url: str
     status: int
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """When it began, in Unix seconds; how long it took to the last answer's head, None without one, and in all.
+class OutcomeTiming:
+    """The start of a fetch in Unix seconds, the seconds to the last answer's head (None without one), and all seconds.
 
-    `wire_bytes` are those of bodies, as they were sent.
+    `wire_bytes` counts the bytes of bodies as they were sent.
     """
 
     started_at: float
@@ -68,10 +160,10 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """An answer's head. Its `headers` are found by name in any case; several of one name are the first.
+    """The head of an answer. `headers` are found by name in any case; of several with one name the first counts.
 
-    `url` is the address that answered, after all redirects; `moved_to` where the address that was wanted has
-    moved for good, as far as 301 and 308 led without another in between.
+    `url` is the address that answered, after all redirects; `moved_to` is the permanent new address of the requested
+    one: the end of the 301 and 308 redirects before any other redirect.
     Validators are opaque, None when they cannot be sent back. `content_length` is as announced; `received_at`
     is in Unix seconds.
     """
@@ -89,21 +181,21 @@ class Head:
 
     @property
     def freshness(self) -> Freshness:
-        """How long it may be kept. Read from the fields when it is asked for: not everybody does."""
-        return freshness.parse(self.headers, self.received_at)
+        """The freshness of the answer, parsed at each access: few callers need it."""
+        return freshness.parse_freshness(self.headers, self.received_at)
 
     @property
     def moved_to(self) -> str | None:
         chain = [hop.url for hop in self.hops] + [self.url]
         permanent = 0
-        while permanent < len(self.hops) and self.hops[permanent].status in _PERMANENTLY:
+        while permanent < len(self.hops) and self.hops[permanent].status in _PERMANENT_REDIRECTS:
             permanent += 1
         return chain[permanent] if permanent else None
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Bytes, unpacked: in `data`, or in the file at `path`, which whoever gets it must move or `discard`.
+    """The unpacked bytes: in `data`, or in the file at `path`, which the receiver must move or `discard`.
 
     `digest` is their SHA-256 in lower-case hex.
     """
@@ -114,7 +206,7 @@ class Body:
     path: Path | None = None
 
     def read(self) -> bytes:
-        """All of it in memory. For bodies that are known to be small."""
+        """Reads the whole body into memory. For bodies that are known to be small."""
         if self.data is not None:
             return self.data
         assert self.path is not None
@@ -132,40 +224,40 @@ class Fetched:
 
     head: Head
     body: Body
-    timing: Timing
+    timing: OutcomeTiming
 
 
 @dataclass(frozen=True, slots=True)
 class NotModified:
-    """A 304: what was had is still right. The head may bring fresh validators and freshness."""
+    """A 304: the stored content is still right. The head may bring fresh validators and freshness."""
 
     head: Head
-    timing: Timing
+    timing: OutcomeTiming
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
-    """Whoever asked looked at the head and did not want the body.
+class BodyDropped:
+    """An answer whose body the task refused after its head.
 
-    Or the head redirects to `onward`, and nobody wanted to ask there: it is the last of the head's hops.
+    With `onward`, the task refused to follow a redirect to that address: it is the target of the head's last hop.
     """
 
     head: Head
-    timing: Timing
+    timing: OutcomeTiming
     onward: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """Nothing came. `status` is the last answer's, None without one; `detail` is a sentence for people.
+class FetchFailed:
+    """A fetch without a result. `status` is the last answer's, None without one; `detail` is a sentence for people.
 
-    `retry_after_seconds` is what the server asked for; `url` the address that was asked last, if one was.
+    `retry_after_seconds` is the wait that the server asked for; `url` the last requested address, empty without one.
     `obstacle` is None for a failure of any other kind.
     """
 
     failure: Failure
     detail: str
-    timing: Timing
+    timing: OutcomeTiming
     status: int | None = None
     retry_after_seconds: float | None = None
     hops: tuple[Hop, ...] = ()
@@ -173,4 +265,36 @@ class Failed:
     obstacle: Obstacle | None = None
 
 
-Outcome = Fetched | NotModified | Dropped | Failed
+Outcome = Fetched | NotModified | BodyDropped | FetchFailed
+
+
+class FetchError(Exception):
+    """A fetch that ends here. The client turns it into `FetchFailed`, which has the same fields."""
+
+    def __init__(
+        self,
+        failure: Failure,
+        detail: str,
+        *,
+        status: int | None = None,
+        retry_after_seconds: float | None = None,
+        obstacle: Obstacle | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.failure = failure
+        self.detail = detail
+        self.status = status
+        self.retry_after_seconds = retry_after_seconds
+        self.obstacle = obstacle
+
+
+class MalformedExceptionError(ValueError):
+    """An entry of FETCH_ALLOW_PRIVATE that names no network."""
+
+
+class UnreadableSealError(Exception):
+    """A sealed value that no key opens."""
+
+
+class MalformedEgressError(ValueError):
+    """An entry of FETCH_EGRESS that names no egress."""

@@ -1,41 +1,119 @@
-"""One request and its answer, by aiohttp. Follows nothing, unpacks nothing, keeps no cookies.
+"""One request and its answer, by aiohttp, directly or by an HTTP proxy (RFC 9110, 7.6; CONNECT for https).
 
-It asks no proxy but the one that it was given.
+Follows nothing, unpacks nothing, keeps no cookies. The guard cannot see the address that a proxy connects to. So an
+origin is judged before the request, more strictly than without a proxy: if one of the addresses that its name has
+here is refused, the proxy gets no request. The proxy looks the name up itself; its operator must see to it that it
+refuses addresses that are not global.
 """
 
 import asyncio
+import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from http.cookies import SimpleCookie
+from ipaddress import ip_network
 from typing import Any
 
 import aiohttp
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, hdrs
+from aiohttp.abc import AbstractResolver, ResolveResult
 from multidict import CIMultiDict
 from yarl import URL
 
-from ..addressing.routes import Route
-from ..errors import FetchError
-from ..outcomes import Failure, Obstacle
-from ..requests import Limits
-from . import decoding, failing, guarding
-from .proxying import Proxy
+from . import compression, guard
+from .allowed_ips import AddressGuard, ExemptNetwork
+from .messages import Failure, FetchError, FetchLimits, Obstacle
+from .url_syntax import FetchRoute, Target
 
-MAX_FIELDS = 100
-MAX_FIELD_BYTES = 16_384
-SETTLE_BYTES = 16_384
-SETTLE_SECONDS = 0.2
-STALE_TRIES = 3
-"""A connection that is used again may be closed just then, or hold what was too much of the answer before.
-Then another is taken, so many times."""
+_AUTHORIZATION = "Proxy-Authorization"
 
 
-_NO_TYPE = (hdrs.CONTENT_TYPE,)
+class HttpProxy:
+    """An HTTP proxy. `url` is http://user:password@host:port; any address is allowed: the operator has named it."""
+
+    def __init__(self, url: str, lookup: AbstractResolver, guard: AddressGuard) -> None:
+        given = URL(url)
+        self.url = given.with_user(None)
+        self._lookup = lookup
+        self._guard = guard
+        self._fields: dict[str, str] = {}
+        if given.user:
+            self._fields[_AUTHORIZATION] = aiohttp.encode_basic_auth(given.user, given.password or "")
+
+    def connector(self, tls: ssl.SSLContext | None) -> aiohttp.TCPConnector:
+        """Returns a connector to the proxy, and to no other port."""
+        assert self.url.port is not None
+        anywhere = (ExemptNetwork(ip_network(every), self.url.port) for every in ("0.0.0.0/0", "::/0"))
+        return guard.build_connector(AddressGuard(frozenset(), tuple(anywhere)), _ProxyLookup(self._lookup), tls, None)
+
+    async def judge(self, target: Target, connect_seconds: float) -> None:
+        """Raises FetchError for an origin with any refused address, or with none at all."""
+        try:
+            async with asyncio.timeout(connect_seconds):
+                addresses = await self._addresses(target)
+        except TimeoutError as error:
+            raise FetchError(Failure.TRANSIENT, "no answer of DNS in time", obstacle=Obstacle.LOOKUP) from error
+        except OSError as error:
+            raise guard.failure_of_lookup(error) from error
+        for address in addresses:
+            if refusal := self._guard.refusal(address, target.port):
+                raise FetchError(Failure.REFUSED, f"{target.host}: {refusal}")
+
+    def fields_to_origin(self, target: Target) -> dict[str, str]:
+        """Returns header fields for the proxy in the request itself, which it reads if there is no TLS.
+
+        aiohttp adds them to the first request of each connection only.
+        """
+        return self._fields if target.scheme == "http" else {}
+
+    def fields_of_tunnel(self, target: Target) -> dict[str, str]:
+        """Returns header fields for the proxy in the request for a tunnel."""
+        return self._fields if target.scheme == "https" else {}
+
+    async def _addresses(self, target: Target) -> list[str]:
+        if target.is_address:
+            return [target.host]
+        found = await self._lookup.resolve(target.host, target.port)
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "no address")
+        return [each["host"] for each in found]
+
+
+class _ProxyLookup(AbstractResolver):
+    """Looks up the proxy itself: its failure is no origin's fault."""
+
+    def __init__(self, lookup: AbstractResolver) -> None:
+        self._lookup = lookup
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        try:
+            return await self._lookup.resolve(host, port, family)
+        except OSError as error:
+            raise guard.ProxyNotFoundError(f"the proxy {host} could not be looked up") from error
+
+    async def close(self) -> None:
+        return  # it belongs to the client
+
+
+MAX_HEADER_FIELDS = 100
+MAX_HEADER_FIELD_BYTES = 16_384
+MAX_DRAINED_BYTES = 16_384
+MAX_DRAIN_SECONDS = 0.2
+MAX_STALE_TRIES = 3
+"""Tries per request: a reused connection may be closed just then, or hold the rest of a too large answer.
+Then another connection is taken.
+"""
+
+
+_NO_CONTENT_TYPE = (hdrs.CONTENT_TYPE,)
 
 
 class _NoCookies(aiohttp.DummyCookieJar):
-    """Has none for anybody, and need not make an empty set of them for each request."""
+    """Holds no cookies, and makes no empty set of them for each request."""
 
     _none: SimpleCookie = SimpleCookie()
 
@@ -46,20 +124,20 @@ class _NoCookies(aiohttp.DummyCookieJar):
 class Exchanges:
     """A session of aiohttp, set up to do nothing by itself."""
 
-    def __init__(self, connector: aiohttp.TCPConnector, user_agent: str, proxy: Proxy | None = None) -> None:
+    def __init__(self, connector: aiohttp.TCPConnector, user_agent: str, proxy: HttpProxy | None = None) -> None:
         self._proxy = proxy
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=_NoCookies(),
             auto_decompress=False,
             trust_env=False,
-            headers={"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": decoding.ACCEPTED},
-            max_field_size=MAX_FIELD_BYTES,
-            max_headers=MAX_FIELDS,
-            middlewares=(_only_once,),
+            headers={"User-Agent": user_agent, "Accept": "*/*", "Accept-Encoding": compression.ACCEPTED_CODINGS},
+            max_field_size=MAX_HEADER_FIELD_BYTES,
+            max_headers=MAX_HEADER_FIELDS,
+            middlewares=(_send_only_once,),
         )
 
-    async def ask(self, route: Route, limits: Limits) -> ClientResponse:
+    async def ask(self, route: FetchRoute, limits: FetchLimits) -> ClientResponse:
         """Sends the request to the route's address and waits for the head of its answer. Raises FetchError."""
         target = route.target
         url = URL.build(
@@ -72,10 +150,10 @@ class Exchanges:
         headers = route.headers()
         options = {} if self._proxy is None else await self._prepare(self._proxy, route, headers, limits)
         if route.method == "POST" or route.body:  # aiohttp would make up a type
-            options["skip_auto_headers"] = _NO_TYPE
-        for tries in range(1, STALE_TRIES + 1):
-            attempt = guarding.Attempt()
-            guarding.current_attempt.set(attempt)
+            options["skip_auto_headers"] = _NO_CONTENT_TYPE
+        for tries in range(1, MAX_STALE_TRIES + 1):
+            attempt = guard.ConnectionAttempt()
+            guard.current_attempt.set(attempt)
             try:
                 return await self._session.request(
                     route.method,
@@ -83,27 +161,29 @@ class Exchanges:
                     data=route.body or None,
                     headers=headers,
                     allow_redirects=False,
-                    timeout=_timeout(limits.connect_seconds),
+                    timeout=_connect_timeout(limits.connect_seconds),
                     **options,
                 )
             except aiohttp.ConnectionTimeoutError as error:
                 raise self._no_connection(route) from error
-            except (failing.Disconnected, aiohttp.ClientResponseError) as error:
+            except (guard.DisconnectedError, aiohttp.ClientResponseError) as error:
                 # On a connection of its own the request was read: it is not sent twice.
-                if attempt.connected or route.method == "POST" or tries == STALE_TRIES:
-                    raise failing.meaning(error) from error
+                if attempt.connected or route.method == "POST" or tries == MAX_STALE_TRIES:
+                    raise guard.failure_of_error(error) from error
             except (aiohttp.ClientError, OSError) as error:
-                raise failing.meaning(error) from error
+                raise guard.failure_of_error(error) from error
         raise AssertionError("the last try returns or raises")
 
-    async def _prepare(self, proxy: Proxy, route: Route, headers: CIMultiDict[str], limits: Limits) -> dict[str, Any]:
-        """What aiohttp is told about the proxy. Raises FetchError for an origin that it is not asked for."""
+    async def _prepare(
+        self, proxy: HttpProxy, route: FetchRoute, headers: CIMultiDict[str], limits: FetchLimits
+    ) -> dict[str, Any]:
+        """Returns aiohttp's options for the proxy. Raises FetchError for an origin that must not be requested."""
         await proxy.judge(route.target, limits.connect_seconds)
         headers.update(proxy.fields_to_origin(route.target))
         return {"proxy": proxy.url, "proxy_headers": proxy.fields_of_tunnel(route.target)}
 
-    def _no_connection(self, route: Route) -> FetchError:
-        """With TLS it may be the origin, at the other end of a tunnel, that does not answer."""
+    def _no_connection(self, route: FetchRoute) -> FetchError:
+        """Returns the error of a connection that timed out. With TLS, the origin beyond a tunnel may be silent."""
         if self._proxy is not None and route.target.scheme == "http":
             return FetchError(Failure.OURS, "no connection to the proxy in time")
         return FetchError(Failure.TRANSIENT, "no connection in time", obstacle=Obstacle.CONNECTION)
@@ -112,18 +192,18 @@ class Exchanges:
         await self._session.close()
 
 
-async def settle(response: ClientResponse) -> None:
-    """Reads what is left of a small body that nobody wants, so that its connection can be used again."""
+async def drain_body(response: ClientResponse) -> None:
+    """Reads the rest of a small unwanted body, so that its connection can be used again."""
     length = response.content_length
-    if response.content.is_eof() or length is None or length > SETTLE_BYTES:
+    if response.content.is_eof() or length is None or length > MAX_DRAINED_BYTES:
         return
     with suppress(aiohttp.ClientError, OSError):
-        async with asyncio.timeout(SETTLE_SECONDS):
+        async with asyncio.timeout(MAX_DRAIN_SECONDS):
             await response.content.read()
 
 
 @contextmanager
-def watched(response: ClientResponse) -> Iterator[None]:
+def watch_connection(response: ClientResponse) -> Iterator[None]:
     """Ends the body when the connection has ended: after malformed chunks aiohttp leaves its reader waiting."""
     content, connection = response.content, response.connection
     protocol = connection.protocol if connection is not None else None
@@ -133,39 +213,39 @@ def watched(response: ClientResponse) -> Iterator[None]:
         return
 
     def check(_: "asyncio.Future[None]") -> None:
-        closed.get_loop().call_soon(_end, content)
+        closed.get_loop().call_soon(_end_body, content)
 
     closed.add_done_callback(check)
     try:
         yield
     finally:
         closed.remove_done_callback(check)
-        # The connection lives on. Whoever it breaks for then, asyncio must not complain that nobody looked.
-        closed.remove_done_callback(_look)
-        closed.add_done_callback(_look)
+        # The connection lives on. If it breaks later, asyncio must not complain of an unread exception.
+        closed.remove_done_callback(_retrieve_exception)
+        closed.add_done_callback(_retrieve_exception)
 
 
-def _end(content: aiohttp.StreamReader) -> None:
+def _end_body(content: aiohttp.StreamReader) -> None:
     if not content.is_eof() and content.exception() is None:
         content.set_exception(aiohttp.ClientPayloadError("malformed"))
 
 
-def _look(closed: "asyncio.Future[None]") -> None:
+def _retrieve_exception(closed: "asyncio.Future[None]") -> None:
     if not closed.cancelled():
         closed.exception()
 
 
 @lru_cache(maxsize=16)
-def _timeout(connect_seconds: float) -> aiohttp.ClientTimeout:
-    """For DNS, the connection and TLS alone. The rest is `Pace`'s."""
+def _connect_timeout(connect_seconds: float) -> aiohttp.ClientTimeout:
+    """Returns the timeout for DNS, the connection and TLS alone. The rest is `FetchPace`'s."""
     return aiohttp.ClientTimeout(total=None, connect=connect_seconds)
 
 
-async def _only_once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    """Keeps aiohttp from sending a request again on its own, which it does on the errors that this one renames."""
+async def _send_only_once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+    """Keeps aiohttp from sending a request again on its own, by renaming the errors on which it does."""
     try:
         return await handler(request)
     except aiohttp.ClientConnectorError:
         raise
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise failing.Disconnected(str(error)) from error
+        raise guard.DisconnectedError(str(error)) from error

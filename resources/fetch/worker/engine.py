@@ -1,96 +1,239 @@
-"""The engine: takes jobs from the frontier as long as there is room, and attends to them side by side."""
+"""The engine: claims jobs from the frontier as long as there are slots, and runs them side by side.
+
+Between claims it sleeps until something is due, or a publish says that something is due earlier.
+"""
 
 import asyncio
 import logging
 import math
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
-from retry import claims
+from retry import claims, subscription
+from retry.conf import conf as retry_conf
 from retry.errors import StoreUnavailable
 
-from ..queues import frontier
-from ..queues.jobs import Claimed, Doomed, Idle, Lane
-from ..queues.tuning import politeness
-from .attending import Attendant
-from .slots import Place, Slots
-from .trips import Trips
-from .waking import Waking
-from .works import Works
+from ..frontier import queue
+from ..frontier.jobs import ClaimedJob, DeadJob, FetchLane, NothingDue
+from ..frontier.queue import WAKE_CHANNEL, configured_politeness
+from . import attempt
+from .attempt import AttemptRunner
+from .held_claims import RedisTrips
+from .job_run import JobRun
 
-PAUSE_SECONDS = 1.0
-"""Between claims while Redis is away."""
+RECENT_PEAK_SECONDS = 60.0
+"""The fast lane's recent peak is reserved for so long at the least, and twice as long at the most."""
 
-MOST_CLAIMS = 32
-"""In one call: it keeps Redis busy for a few ms."""
 
-LEAVE_SECONDS = 10.0
-"""How long requests in flight may go on when the fetcher is told to end. What is left is queued again."""
+class Slot:
+    """Room for one job. It counts in its lane until it is left, or moved."""
+
+    def __init__(self, slots: "SlotPool", lane: FetchLane) -> None:
+        self.lane = lane
+        self._slots = slots
+        self._is_left = False
+
+    def move(self, lane: FetchLane) -> None:
+        """Moves to another lane. That is never refused: it must free its slot in the lane before."""
+        self._slots.count(lane, 1)
+        self._slots.count(self.lane, -1)
+        self.lane = lane
+
+    def leave(self) -> None:
+        """Frees the slot. Does nothing the second time."""
+        if not self._is_left:
+            self._is_left = True
+            self._slots.count(self.lane, -1)
+
+
+class SlotPool:
+    """Counts the slots of both lanes. A caller checks that a lane is open before it takes a slot there.
+
+    Either lane may use the other's free slots. But slow jobs stay long, and fast ones must find room at once:
+    the slow lane takes no more than half of the slots, and of the other half those that the fast lane has not needed of
+    late, but for a fifth of all, which it never takes. Fast jobs end soon: as long as the slow lane has less
+    than half, the next free slot is its. In all there are no more than `total`, except for jobs that moved to the slow
+    lane.
+    """
+
+    def __init__(self, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.total = total
+        self._kept = max(1, total // 5)
+        self._half = max(self._kept, total // 2)
+        self._taken: dict[FetchLane, int] = {"fast": 0, "slow": 0}
+        self._clock = clock
+        self._peak, self._peak_before, self._since = 0, 0, clock()
+        self._freed = asyncio.Event()
+
+    @property
+    def rooms(self) -> dict[FetchLane, int]:
+        """The free slots of each lane that is open, the lane to be claimed first in front."""
+        fast, slow = self._taken["fast"], self._taken["slow"]
+        left = self.total - fast - slow
+        lanes: list[tuple[FetchLane, int]] = [
+            ("fast", max(left, self._kept - fast)),
+            ("slow", min(left, self.total - self._reserved() - slow)),
+        ]
+        if slow < self._half:
+            lanes.reverse()
+        return {lane: room for lane, room in lanes if room > 0}
+
+    @property
+    def forgets_in(self) -> float:
+        """Seconds until the slow lane may open without a freed slot: less is reserved for the fast lane then."""
+        return max(0.0, self._since + RECENT_PEAK_SECONDS - self._clock())
+
+    def taken(self, lane: FetchLane) -> int:
+        return self._taken[lane]
+
+    def take(self, lane: FetchLane) -> Slot:
+        self.count(lane, 1)
+        return Slot(self, lane)
+
+    def count(self, lane: FetchLane, change: int) -> None:
+        self._taken[lane] += change
+        self._remember()
+        attempt.count_in_flight(lane, change)
+        if change < 0:
+            self._freed.set()
+
+    def wake(self) -> None:
+        """Makes the waiting engine look again."""
+        self._freed.set()
+
+    async def wait_for_room(self) -> None:
+        """Returns when a slot has become free."""
+        self._freed.clear()
+        await self._freed.wait()
+
+    def _reserved(self) -> int:
+        """Returns the slots that are reserved for the fast lane."""
+        self._remember()
+        return min(max(self._peak, self._peak_before, self._kept), self.total - self._half)
+
+    def _remember(self) -> None:
+        """Notes the peak of the fast lane, since the last full minute and in the one before."""
+        now, fast = self._clock(), self._taken["fast"]
+        if now - self._since >= 2 * RECENT_PEAK_SECONDS:
+            self._peak = fast
+        if now - self._since >= RECENT_PEAK_SECONDS:
+            self._peak_before, self._peak, self._since = self._peak, fast, now
+        self._peak = max(self._peak, fast)
+
+
+MAX_SLEEP_SECONDS = 30.0
+"""Longest sleep of a fetcher: a publish can be lost with a connection."""
+
+
+class WakeListener:
+    """Listens for due jobs and lets the fetcher sleep. One per process."""
+
+    def __init__(self) -> None:
+        self._wakes_at = math.inf
+        self._earlier = asyncio.Event()
+
+    def expect(self) -> None:
+        """Begins to listen, before a claim: news from now on counts for the sleep that may follow it."""
+        self._earlier.clear()
+        self._wakes_at = math.inf
+
+    async def sleep(self, seconds: float) -> None:
+        """Returns after that time, or as soon as something is due."""
+        self._wakes_at = min(self._wakes_at, time.monotonic() + min(seconds, MAX_SLEEP_SECONDS))
+        self._earlier.clear()
+        while (left := self._wakes_at - time.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(left):
+                    await self._earlier.wait()
+            except TimeoutError:
+                return
+            self._earlier.clear()
+
+    def due_in(self, seconds: float) -> None:
+        """Notes that something is due in so long: no sleep lasts beyond that."""
+        at = time.monotonic() + seconds
+        if at < self._wakes_at:
+            self._wakes_at = at
+            self._earlier.set()
+
+    async def listen_forever(self) -> None:
+        """Listens for due jobs. Does not return; ends by cancellation."""
+        await subscription.listen_forever(WAKE_CHANNEL, self._hear)
+
+    def _hear(self, data: bytes | None) -> None:
+        self.due_in(0 if data is None else int(data) / 1000)  # None: publishes may have been missed
+
+
+CLAIM_PAUSE_SECONDS = 1.0
+"""Pause between claims while Redis is away."""
+
+MAX_CLAIMS_PER_CALL = 32
+"""Jobs per claim call: it keeps Redis busy for a few ms."""
+
+FETCHER_LEAVE_SECONDS = 10.0
+"""Time that requests in flight have left when the fetcher is told to end. The rest is queued again."""
 
 _log = logging.getLogger("tarry.fetching")
 
 
-class Engine:
-    """One per process. `worker` names it in the frontier, `machine` what shares a way out to the network."""
+class FetchEngine:
+    """The loop of a fetcher, one per process. `worker` names it in the frontier, `machine` its shared network."""
 
     def __init__(
         self,
-        trips: Trips,
-        works: Works,
-        attendant: Attendant,
-        slots: Slots,
-        waking: Waking,
+        trips: RedisTrips,
+        attempts: AttemptRunner,
+        slots: SlotPool,
+        waking: WakeListener,
         *,
         worker: str,
         machine: str,
     ) -> None:
         self._trips = trips
-        self._works = works
-        self._attendant = attendant
+        self._attempts = attempts
         self._slots = slots
         self._waking = waking
         self._worker = worker
         self._machine = machine
-        self._held: dict[str, Claimed] = {}
+        self._runs: set[JobRun] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
-        self._asked_lanes: dict[Lane, int] = {}
+        self._asked_lanes: dict[FetchLane, int] = {}
         self._nothing_claimed_since: float | None = None
-        """Since when Redis has not answered claims (monotonic)."""
+        """The moment since which Redis has not answered claims (monotonic)."""
 
     def end(self) -> None:
-        """No more jobs are taken; `run` returns when those at hand are done, or given back."""
+        """Stops claiming; `run` returns when the jobs at hand are done, or given back."""
         self._ending.set()
         self._waking.due_in(0)
         self._slots.wake()
 
     async def run(self) -> None:
-        """Works until it is told to end. Raises what a part of it failed of: then nothing more is taken."""
+        """Works until it is told to end. Raises the error of a failed part, after which no job is claimed."""
         taking = asyncio.create_task(self._take())
         behind = [
             asyncio.create_task(work)
-            for work in (self._waking.listen_forever(), self._works.renew_forever(), self._renew_forever())
+            for work in (self._waking.listen_forever(), self._renew_claims_forever(), self._renew_forever())
         ]
-        ending = asyncio.create_task(self._until_told())
+        ending = asyncio.create_task(self._ending.wait())
         try:
             ended, _ = await asyncio.wait([ending, taking, *behind], return_when=asyncio.FIRST_COMPLETED)
             if ending not in ended:
                 _log.error("a part of the fetcher has failed: it ends, to be started again")
             self.end()
-            await asyncio.wait({taking}, timeout=LEAVE_SECONDS)  # what it is about to claim must not be lost
+            # Jobs that it is about to claim must not be lost.
+            await asyncio.wait({taking}, timeout=FETCHER_LEAVE_SECONDS)
             await self._leave_all()
             for part in ended:
-                part.result()  # raises what a part failed of
+                part.result()  # raises the error of a failed part
         finally:
-            await _cancelled([ending, taking, *behind])
-
-    async def _until_told(self) -> None:
-        await self._ending.wait()
+            await _cancel_all([ending, taking, *behind])
 
     async def _take(self) -> None:
-        """Claims what is due, as long as there is room, and sleeps when nothing is."""
+        """Claims due jobs as long as there is room, and sleeps while none is due."""
         while not self._ending.is_set():
             self._asked_lanes = self._slots.rooms
             if not self._asked_lanes:
@@ -101,26 +244,26 @@ class Engine:
                 found = await self._claim()
             except StoreUnavailable as error:
                 self._nothing_claimed(error)
-                await asyncio.sleep(PAUSE_SECONDS)
+                await asyncio.sleep(CLAIM_PAUSE_SECONDS)
                 continue
-            if isinstance(found[-1], Idle):  # the frontier knows that this fetcher sleeps only if it said so last
+            if isinstance(found[-1], NothingDue):  # the frontier knows that this fetcher sleeps only if it said so last
                 await self._waking.sleep(min(found[-1].wait_seconds, self._opens_in()))
 
     def _opens_in(self) -> float:
-        """Seconds until another lane may open of itself."""
+        """Returns the seconds until another lane may open of itself."""
         return math.inf if "slow" in self._asked_lanes else self._slots.forgets_in
 
-    async def _claim(self) -> list[Claimed | Doomed | Idle]:
-        """Begins what it gets. Raises StoreUnavailable."""
-        if self._nothing_claimed_since is not None:  # what Redis has handed out meanwhile has not come here
-            await self._trips.run(frontier.put_back(self._worker, list(self._held)))
+    async def _claim(self) -> list[ClaimedJob | DeadJob | NothingDue]:
+        """Claims jobs and begins them. Raises StoreUnavailable."""
+        if self._nothing_claimed_since is not None:  # jobs that Redis has handed out meanwhile did not arrive
+            await self._trips.run(queue.requeue_unheld_jobs(self._worker, [run.job.key for run in self._runs]))
         asked_at = time.monotonic()
-        most = min(MOST_CLAIMS, max(self._asked_lanes.values()))  # the lanes share what is left
-        terms = claims.starting_terms()
-        found = await self._trips.run(frontier.claim_some(self._worker, self._machine, most, self._asked_lanes, terms))
+        most = min(MAX_CLAIMS_PER_CALL, max(self._asked_lanes.values()))  # the lanes share the free slots
+        terms = claims.start_terms()
+        found = await self._trips.run(queue.claim_jobs(self._worker, self._machine, most, self._asked_lanes, terms))
         self._claims_again()
         for one in found:
-            if not isinstance(one, Idle):
+            if not isinstance(one, NothingDue):
                 self._begin(one, asked_at)
         return found
 
@@ -135,81 +278,77 @@ class Engine:
             _log.warning("claims are answered again", extra={"seconds": round(seconds, 1)})
             self._nothing_claimed_since = None
 
-    def _begin(self, found: Doomed | Claimed, asked_at: float) -> None:
-        job = found.job if isinstance(found, Doomed) else found
-        self._held[job.key] = job
-        place = self._slots.take(job.lane)
-        self._start(self._attend(found, asked_at, job, place))
+    def _begin(self, found: DeadJob | ClaimedJob, asked_at: float) -> None:
+        run = JobRun(found, asked_at, self._trips, self._attempts, self._machine)
+        self._runs.add(run)
+        self._start(self._carry_out(run, self._slots.take(run.job.lane)))
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _slow(self, job: Claimed, place: Place) -> None:
-        """A download turns out slow: it goes on in the slow lane, for this fetcher and for its domain."""
-        if place.lane == "fast":
-            place.move("slow")
-            self._start(self._tell_slow(job))
-
-    async def _tell_slow(self, job: Claimed) -> None:
-        with suppress(StoreUnavailable):  # then its domain does not know for this once
-            await self._trips.run(frontier.move(job.key, "slow"))
-
-    async def _attend(self, found: Doomed | Claimed, asked_at: float, job: Claimed, place: Place) -> None:
+    async def _carry_out(self, run: JobRun, slot: Slot) -> None:
+        of_job = {"host": run.job.host, "job": run.job.key}  # not its URL, which may hold secrets
         try:
-            if isinstance(found, Doomed):
-                await self._attendant.dismiss(found)
-            else:
-                await self._attendant.attend(
-                    found, asked_at, partial(self._slow, job, place), partial(self._leave, place)
-                )
+            await run.carry_out(partial(self._slow, run, slot), partial(self._leave, slot))
         except StoreUnavailable as error:  # its lease lapses, and another fetcher does it again
-            _log.warning("a job is left behind", extra={"host": job.host, "job": job.key, "error": str(error)})
+            _log.warning("a job is left behind", extra={**of_job, "error": str(error)})
         except Exception:  # noqa: BLE001  the edge of a process: one job must not take the others along
-            # Not its URL, which may hold secrets: the key has its digest, as the timings do.
-            _log.exception("a job failed", extra={"host": job.host, "job": job.key})
+            _log.exception("a job failed", extra=of_job)
         finally:
-            if self._held.get(job.key) is job:
-                del self._held[job.key]
-            self._leave(place)
+            self._runs.discard(run)
+            self._leave(slot)
 
-    def _leave(self, place: Place) -> None:
-        place.leave()
-        if self._slots.rooms.keys() - self._asked_lanes.keys():  # what is due there was not asked for
+    def _slow(self, run: JobRun, slot: Slot) -> None:
+        """Moves a slow download to the slow lane, for this fetcher and for its domain."""
+        if slot.lane == "fast":
+            slot.move("slow")
+            self._start(run.change_lane("slow"))
+
+    def _leave(self, slot: Slot) -> None:
+        slot.leave()
+        if self._slots.rooms.keys() - self._asked_lanes.keys():  # due jobs of that lane were not claimed
             self._waking.due_in(0)
 
     async def _renew_forever(self) -> None:
-        """Shows that this fetcher is there, and sets leases anew, every third of them."""
+        """Signs the fetcher in, and renews leases, every third of a lease."""
         while True:
             try:
                 await self._renew()
             except StoreUnavailable as error:
                 _log.warning("leases are not renewed", extra={"error": str(error)})
-            await asyncio.sleep(politeness().lease / 3)
+            await asyncio.sleep(configured_politeness().lease_seconds / 3)
 
     async def _renew(self) -> None:
-        await self._trips.run(frontier.sign_in(self._worker))
-        if self._held:
-            lost = await self._trips.run(frontier.renew(list(self._held.values())))
-            for key in lost.intersection(self._held):  # others have ended in the same trip
+        await self._trips.run(queue.sign_in_fetcher(self._worker))
+        if self._runs:
+            lost = await self._trips.run(queue.renew_job_leases([run.job for run in self._runs]))
+            for key in lost.intersection(run.job.key for run in self._runs):  # others have ended in the same trip
                 _log.warning("a job is somebody else's by now", extra={"key": key})
 
+    async def _renew_claims_forever(self) -> None:
+        """Renews the leases of the claims that the runs hold, every third of a lease."""
+        while True:
+            await asyncio.sleep(retry_conf().RETRY_LEASE_SECONDS / 3)
+            with suppress(StoreUnavailable):  # they are renewed the next time, if they have not lapsed
+                await asyncio.gather(*(run.claims.renew() for run in self._runs))
+
     async def _leave_all(self) -> None:
-        """Waits for what is in flight, then gives back what is not done."""
+        """Waits for jobs in flight, then gives back unfinished ones."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=LEAVE_SECONDS)
-        left = list(self._held.values())
-        await _cancelled(self._tasks)
-        await asyncio.gather(*map(self._attendant.give_back, left), return_exceptions=True)
+            await asyncio.wait(self._tasks, timeout=FETCHER_LEAVE_SECONDS)
+        left = list(self._runs)
+        await _cancel_all(self._tasks)
+        await asyncio.gather(*(run.give_back() for run in left), return_exceptions=True)
 
 
-async def _cancelled(tasks: Iterable["asyncio.Task[None]"]) -> None:
-    """Cancels them, and waits until they have ended, though not for ever."""
+async def _cancel_all(tasks: Iterable["asyncio.Task[Any]"]) -> None:
+    """Cancels the tasks, and waits until they have ended, though not for ever."""
     tasks = list(tasks)
     for task in tasks:
         task.cancel()
     if tasks:
-        _, left = await asyncio.wait(tasks, timeout=LEAVE_SECONDS)
+        _, left = await asyncio.wait(tasks, timeout=FETCHER_LEAVE_SECONDS)
         for task in left:
             _log.error("a part of the fetcher does not end", extra={"part": repr(task)})

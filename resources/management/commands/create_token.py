@@ -1,4 +1,4 @@
-"""`manage.py create_token NAME`: issues a token for the API, and prints it this once."""
+"""`manage.py create_token NAME`: issues a token for the API, and prints it once."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -6,45 +6,48 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from resources.api import tokens
-from resources.api.models import ApiToken
-from resources.management.failing import failing_clearly
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
 
-MOST_DAYS = 36_500
+from ..cli import fail_clearly
+
+MAX_DAYS = 36_500
 
 
 class Command(BaseCommand):
-    help = "Issues a token for the API. It is printed this once, and kept nowhere."
+    help = "Issues a token for the API. It is printed once, and not stored."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", help="who or what uses it")
-        parser.add_argument("--layers", nargs="*", default=[], metavar="SLUG", help="what it may change; default: all")
-        parser.add_argument("--mirror", action="store_true", help="it may mirror files, too")
-        parser.add_argument("--take-down", action="store_true", help="it may take mirrored files down, too")
-        parser.add_argument("--feeds", action="store_true", help="it may manage feeds, too")
-        parser.add_argument("--user", metavar="NAME", help="who follows feeds by it")
-        parser.add_argument("--days", type=float, help="how long it is in force; default: until it is switched off")
+        parser.add_argument("name", help="the name of the user or program")
+        parser.add_argument(
+            "--layers", nargs="*", default=[], metavar="SLUG", help="layers that it may change; default: all"
+        )
+        parser.add_argument("--mirror", action="store_true", help="allow mirroring files")
+        parser.add_argument("--take-down", action="store_true", help="allow taking mirrored files down")
+        parser.add_argument("--feeds", action="store_true", help="allow managing feeds")
+        parser.add_argument("--user", metavar="NAME", help="the user who follows feeds by it")
+        parser.add_argument("--days", type=float, help="days until it expires; default: never")
 
     def handle(self, *args: Any, **options: Any) -> None:
         days = options["days"]
-        if days is not None and not 0 < days <= MOST_DAYS:
-            raise CommandError(f"--days is more than 0, and at most {MOST_DAYS:,}.")
+        if days is not None and not 0 < days <= MAX_DAYS:
+            raise CommandError(f"--days is more than 0, and at most {MAX_DAYS:,}.")
         expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
-        with failing_clearly("No token was issued."):
+        with fail_clearly("No token was issued."):
             row = ApiToken(
                 name=options["name"],
                 layers=" ".join(options["layers"]),
                 may_mirror=options["mirror"],
                 may_take_down=options["take_down"],
                 may_manage_feeds=options["feeds"],
-                user=_user(options["user"]),
+                user=_find_user(options["user"]),
                 expires_at=expires_at,
             )
-            issued = tokens.issue(row)
+            issued = auth.issue_token(row)
         self.stdout.write(issued.text)
 
 
-def _user(name: str | None) -> User | None:
+def _find_user(name: str | None) -> User | None:
     if name is None:
         return None
     found = User.objects.filter(username=name).first()

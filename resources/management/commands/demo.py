@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseError
 
-from resources.demo import loading
+from resources.demo import load
 from resources.tiles.errors import LayerError
 
 
@@ -17,15 +17,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--once", type=Path, metavar="FILE", help="load what FILE does not name, and write down its name there"
+            "--once", type=Path, metavar="FILE", help="skip layers named in FILE, and record loaded layers there"
         )
 
     def handle(self, *, once: Path | None = None, **_options: Any) -> None:
         try:
             if once:
-                loading.load_demo_once(self._report, once)
+                load.load_demo_once(self._report, once)
             else:
-                loading.load_demo(self._report)
+                load.load_demo(self._report)
         except (LayerError, ValidationError, DatabaseError, OSError) as error:
             raise CommandError(f"The demo could not be loaded: {error}") from error
 

@@ -4,9 +4,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from resources.management import parts
-from resources.management.failing import failing_clearly
-from resources.tiles.keeping import expiring
+from resources.tiles import work
+
+from .. import cli
+from ..cli import fail_clearly
 
 
 class Command(BaseCommand):
@@ -14,10 +15,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the layer")
-        parser.add_argument("--bbox", metavar="W,S,E,N", help="only tiles that show something of this box, in degrees")
+        parser.add_argument("--bbox", metavar="W,S,E,N", help="only tiles of this box, in degrees")
         parser.add_argument("--zoom", metavar="Z or Z1-Z2", help="only tiles of these zooms")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with failing_clearly():
-            layer = expiring.expire(options["slug"], parts.part(options["bbox"], options["zoom"]))
+        with fail_clearly():
+            layer = work.expire_layer(options["slug"], cli.parse_part(options["bbox"], options["zoom"]))
         self.stdout.write(f"{layer.slug}: version {layer.version}.")

@@ -1,4 +1,4 @@
-"""`manage.py fetch`: a fetcher, which asks other servers for what waits in the frontier until it is told to end."""
+"""`manage.py fetch`: a fetcher, which fetches the jobs of the frontier until it is told to end."""
 
 import asyncio
 import gc
@@ -12,28 +12,23 @@ import uvloop
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from resources.fetching import conf
-from resources.fetching.fetcher.asking import Asker
-from resources.fetching.fetcher.attending import Attendant
-from resources.fetching.fetcher.engine import Engine
-from resources.fetching.fetcher.slots import Slots
-from resources.fetching.fetcher.trips import Trips
-from resources.fetching.fetcher.waking import Waking
-from resources.fetching.fetcher.ways import Ways
-from resources.fetching.fetcher.works import Works
-from resources.fetching.keeping.timings import Recorder
-from resources.mirroring.storing.tending import Tender
-from retry import connections
+from resources.fetch import conf
+from resources.fetch.timings import TimingRecorder
+from resources.fetch.worker.attempt import AttemptRunner, EgressClients
+from resources.fetch.worker.engine import FetchEngine, SlotPool, WakeListener
+from resources.fetch.worker.held_claims import RedisTrips
+from resources.mirror.storage.uploads import StorageUpkeep
+from retry import stores
 
-THREADS = 16
-"""For what tasks do with answers, which is mostly to wait for the disk and the database. Each has a connection."""
+TASK_THREADS = 16
+"""Threads for the tasks' work on answers, mostly waiting for disk and database. Each has a database connection."""
 
-GARBAGE = 10_000
-"""So many objects more than before, and garbage is collected: every 700, as Python does it, costs a tenth of a page."""
+GARBAGE_THRESHOLD = 10_000
+"""New objects between garbage collections: collecting after 700, Python's default, costs a tenth of a page's time."""
 
 
 class Command(BaseCommand):
-    help = "Fetches what waits in the domains' queues, as one of any number of fetchers. TERM or Ctrl-C ends it."
+    help = "Runs a fetcher, which fetches the jobs of the domain queues. TERM or Ctrl-C ends it."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -43,31 +38,27 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["slots"] < 2:
             raise CommandError("--slots must be 2 at least: one for the fast lane, one for the slow.")
-        tender = Tender()
+        tender = StorageUpkeep()
         tender.start()
-        gc.freeze()  # what is loaded stays: it need not be looked through each time garbage is collected
-        gc.set_threshold(GARBAGE)
+        gc.freeze()  # loaded modules stay: garbage collections need not look through them
+        gc.set_threshold(GARBAGE_THRESHOLD)
         try:
-            uvloop.run(_fetch(options["slots"]))
+            uvloop.run(_run_fetcher(options["slots"]))
         finally:
             tender.end()
 
 
-async def _fetch(slots: int) -> None:
+async def _run_fetcher(slots: int) -> None:
     machine = socket.gethostname()
     worker = f"{machine}:{uuid4().hex[:8]}"
-    clients: connections.Clients = {
-        "state": connections.async_client("state", patient=True),
-        "cache": connections.async_client("cache", patient=True),
-    }
-    trips = Trips(clients)
-    works = Works(trips)
-    recorder = Recorder()
-    async with Ways(conf.policy()) as ways:
-        attendant = Attendant(trips, works, Asker(trips, ways, recorder), machine)
-        engine = Engine(trips, works, attendant, Slots(slots), Waking(), worker=worker, machine=machine)
+    clients = stores.async_clients(patient=True)
+    trips = RedisTrips(clients)
+    recorder = TimingRecorder()
+    async with EgressClients(conf.fetch_policy()) as ways:
+        attempts = AttemptRunner(trips, ways, recorder)
+        engine = FetchEngine(trips, attempts, SlotPool(slots), WakeListener(), worker=worker, machine=machine)
         loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="tasks"))
+        loop.set_default_executor(ThreadPoolExecutor(TASK_THREADS, thread_name_prefix="tasks"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, engine.end)
         recording = asyncio.create_task(recorder.run())

@@ -8,17 +8,16 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from resources.management.failing import about, failing_clearly
-from resources.models import Layer
-from resources.tiles import conf, grid
+from resources.tiles import compile_process, conf, grid, publication, styles
+from resources.tiles.data import compiler, geojson
 from resources.tiles.errors import LayerError, SpeedsError
-from resources.tiles.keeping import apart, storing
-from resources.tiles.reading import compiling, geojson
-from resources.tiles.styling import style
-from resources.upstream.storing import store_upstream
-from resources.upstream.templates import parse
+from resources.tiles.models import Layer
+from resources.tiles.publication import store_upstream_layer
+from resources.tiles.upstream.templates import parse_template
 
-FIELDS = {
+from ..cli import fail_clearly, prefix_errors
+
+OPTION_FIELDS = {
     "title": "title",
     "attribution": "attribution",
     "note": "note",
@@ -39,7 +38,7 @@ class Command(BaseCommand):
     help = "Creates a layer, or replaces its data and the settings named here. On any error the old data stays."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("slug", help="its place in the address: /tiles/SLUG/…")
+        parser.add_argument("slug", help="part of the address: /tiles/SLUG/…")
         data = parser.add_mutually_exclusive_group(required=True)
         data.add_argument("--lines", type=Path, metavar="F.geojson", help="lines, coloured by speed")
         data.add_argument("--areas", type=Path, metavar="F.geojson", help="areas, filled")
@@ -55,13 +54,21 @@ class Command(BaseCommand):
         parser.add_argument("--note")
         parser.add_argument("--min-zoom", type=int)
         parser.add_argument("--max-zoom", type=int)
-        parser.add_argument("--fresh", type=float, metavar="SECONDS", help="how long tiles are fresh")
-        parser.add_argument("--stale", type=float, metavar="SECONDS", help="how long they are served after that")
+        parser.add_argument("--fresh", type=float, metavar="SECONDS", help="time for which tiles are fresh")
         parser.add_argument(
-            "--most-fresh", type=float, metavar="SECONDS", help="of another server's tiles, however long it allows"
+            "--stale",
+            type=float,
+            metavar="SECONDS",
+            help="time for which stale tiles are served while they are refreshed",
         )
-        parser.add_argument("--client", type=float, metavar="SECONDS", help="how long browsers keep them")
-        parser.add_argument("--bounds", metavar="W,S,E,N", help="in degrees; those of the data if nothing is said")
+        parser.add_argument(
+            "--most-fresh",
+            type=float,
+            metavar="SECONDS",
+            help="upper limit of the freshness that another server declares",
+        )
+        parser.add_argument("--client", type=float, metavar="SECONDS", help="time for which browsers keep tiles")
+        parser.add_argument("--bounds", metavar="W,S,E,N", help="in degrees; default: the bounds of the data")
         parser.add_argument("--order", type=int, help="higher numbers are drawn on top")
         parser.add_argument("--base", action="store_true", default=None, help="part of the base map")
         parser.add_argument(
@@ -73,53 +80,53 @@ class Command(BaseCommand):
             self._load_upstream(options)
             return
         if options["most_fresh"] is not None:
-            raise CommandError("Only tiles of another server have --most-fresh.")
-        kind: geojson.Kind = "lines" if options["lines"] else "areas" if options["areas"] else "points"
-        with failing_clearly():
-            fields = _fields(options)
-            storing.check_fields(options["slug"], {**fields, "kind": kind})
-            weight = _weight(options["slug"], fields) if kind == "points" else None
+            raise CommandError("--most-fresh is only for tiles of another server.")
+        kind: geojson.LayerKind = "lines" if options["lines"] else "areas" if options["areas"] else "points"
+        with fail_clearly():
+            fields = _given_fields(options)
+            publication.check_fields(options["slug"], {**fields, "kind": kind})
+            weight = _point_weight(options["slug"], fields) if kind == "points" else None
             compiled = self._compile(kind, options[kind], options["speeds"], weight)
-            compiled = storing.keep_speeds(options["slug"], compiled)
-            compiled = storing.size_blocks(options["slug"], compiled, fields)
-            layer = storing.store_layer(options["slug"], compiled, fields)
+            compiled = publication.keep_stored_speeds(options["slug"], compiled)
+            compiled = publication.measure_metatiles(options["slug"], compiled, fields)
+            layer = publication.store_layer(options["slug"], compiled, fields)
         speeds = f", {layer.speeds_known:,} with speeds" if kind == "lines" else ""
         self.stdout.write(
             f"{layer.slug}: {layer.segments:,} {kind}, {layer.positions:,} positions{speeds}; version {layer.version}."
         )
-        if said := storing.describe_speeds(compiled.speeds):
+        if said := publication.describe_speeds(compiled.speeds):
             self.stdout.write(f"{layer.slug}: {said}")
 
     def _load_upstream(self, options: dict[str, Any]) -> None:
-        """Another server's tiles: there is nothing to read."""
-        with failing_clearly():
+        """Creates a layer of another server's tiles: there is no file to read."""
+        with fail_clearly():
             if options["speeds"]:
-                raise LayerError("Only lines have --speeds.")
-            layer = store_upstream(options["slug"], options["upstream"].strip(), _fields(options))
-        self.stdout.write(f"{layer.slug}: tiles of {parse(layer.upstream).host}; version {layer.version}.")
+                raise LayerError("--speeds is only for lines.")
+            layer = store_upstream_layer(options["slug"], options["upstream"].strip(), _given_fields(options))
+        self.stdout.write(f"{layer.slug}: tiles of {parse_template(layer.upstream).host}; version {layer.version}.")
         if not layer.attribution:
             self.stdout.write(f"{layer.slug}: has no --attribution. Most servers' terms of use ask for one.")
 
     def _compile(
-        self, kind: geojson.Kind, path: Path, speeds: Path | None, weight: str | None
-    ) -> compiling.CompiledLayer:
-        limits = conf.limits()
-        with about(path):
-            apart.check_file(path, limits)
+        self, kind: geojson.LayerKind, path: Path, speeds: Path | None, weight: str | None
+    ) -> compiler.CompiledLayer:
+        limits = conf.layer_limits()
+        with prefix_errors(path):
+            compile_process.check_file(path, limits)
         if speeds:
-            with about(speeds):
-                apart.check_file(speeds, limits, SpeedsError)
+            with prefix_errors(speeds):
+                compile_process.check_file(speeds, limits, SpeedsError)
         self.stdout.write(f"Reading {path} ({path.stat().st_size / 1e6:,.1f} MB) …")
         data, csv = path.read_bytes(), speeds.read_bytes() if speeds else None
         with tqdm(unit=" features", disable=None, leave=False) as bar:
             try:
-                return compiling.compile_layer(kind, data, csv, limits, partial(self._show, bar), weight=weight)
+                return compiler.compile_layer(kind, data, csv, limits, partial(self._show, bar), weight=weight)
             except LayerError as error:
                 wrong = speeds if isinstance(error, SpeedsError) else path
                 raise type(error)(f"{wrong}: {error}") from error
 
     def _show(self, bar: tqdm, done: int, total: int) -> None:
-        """Moves the bar; where there is no terminal to draw it on, a line for each tenth."""
+        """Moves the bar; without a terminal, prints a line for each tenth."""
         if not bar.disable:
             bar.total = total
             bar.update(done - bar.n)
@@ -127,18 +134,18 @@ class Command(BaseCommand):
             self.stdout.write(f"{done:,} of {total:,} features")
 
 
-def _weight(slug: str, fields: dict[str, Any]) -> str | None:
-    """The property that points are weighed by: of the style that is named, else of that which the layer has."""
+def _point_weight(slug: str, fields: dict[str, Any]) -> str | None:
+    """Returns the weight property of points, from the given style, else from the layer's present one."""
     named = fields.get("style", Layer.objects.filter(slug=slug).values_list("style", flat=True).first() or {})
     try:
-        return style.parse_style("points", named).weight
+        return styles.parse_style("points", named).weight
     except LayerError as error:
         raise LayerError(f"style: {error}") from error
 
 
-def _fields(options: dict[str, Any]) -> dict[str, Any]:
-    """The fields of the layer that were named on the command line."""
-    fields = {field: options[name] for name, field in FIELDS.items() if options[name] is not None}
+def _given_fields(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the layer's fields that were given on the command line."""
+    fields = {field: options[name] for name, field in OPTION_FIELDS.items() if options[name] is not None}
     if "style" in fields:
         try:
             fields["style"] = json.loads(fields["style"])
@@ -147,11 +154,11 @@ def _fields(options: dict[str, Any]) -> dict[str, Any]:
         except ValueError as error:
             raise LayerError(f"--style is not JSON: {error}.") from error
     if "bounds" in fields:
-        fields["bounds"] = _bounds(fields["bounds"])
+        fields["bounds"] = _parse_bounds(fields["bounds"])
     return fields
 
 
-def _bounds(text: str) -> list[float]:
+def _parse_bounds(text: str) -> list[float]:
     try:
         return grid.Bounds.parse([float(number) for number in text.split(",")]).as_list()
     except (ValueError, LayerError) as error:

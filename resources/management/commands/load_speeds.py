@@ -6,11 +6,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from resources.management.failing import about, failing_clearly
-from resources.tiles import conf
+from resources.tiles import compile_process, conf, layer_files, publication, speed_updates
+from resources.tiles.data import compiler
 from resources.tiles.errors import SpeedsError
-from resources.tiles.keeping import apart, files, storing, updating
-from resources.tiles.reading import compiling, patching
+
+from ..cli import fail_clearly, prefix_errors
 
 
 class Command(BaseCommand):
@@ -22,34 +22,32 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the layer")
         parser.add_argument("file", type=Path, help="the CSV file")
-        parser.add_argument(
-            "--update", action="store_true", help="change the segments in the file, and leave all others as they are"
-        )
+        parser.add_argument("--update", action="store_true", help="change only the segments in the file")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        path, limits = options["file"], conf.limits()
-        with failing_clearly("The speeds were left as they are."):
+        path, limits = options["file"], conf.layer_limits()
+        with fail_clearly("The speeds were left as they are."):
             if options["update"]:
                 self._update(options["slug"], path)
                 return
-            layer = storing.find_layer(options["slug"])
+            layer = publication.find_layer(options["slug"])
             if layer.kind != layer.Kind.LINES:
                 raise SpeedsError(f"“{layer.slug}” is a layer of {layer.kind}; only lines have speeds.")
-            geometry = files.read(layer.geometry_name)
-            with about(path):
-                apart.check_file(path, limits, SpeedsError)
-                compiled = compiling.compile_speeds(geometry, path.read_bytes(), limits)
-            storing.replace_speeds(layer, compiled, geometry)
-        self.stdout.write(f"{layer.slug}: {storing.describe_speeds(compiled)}")
+            geometry = layer_files.read_file(layer.geometry_name)
+            with prefix_errors(path):
+                compile_process.check_file(path, limits, SpeedsError)
+                compiled = compiler.compile_speeds(geometry, path.read_bytes(), limits)
+            publication.replace_speeds(layer, compiled, geometry)
+        self.stdout.write(f"{layer.slug}: {publication.describe_speeds(compiled)}")
 
     def _update(self, slug: str, path: Path) -> None:
-        """Puts the speeds of a file over those in service."""
-        with about(path):
-            apart.check_file(path, conf.limits(), SpeedsError)
-        update = updating.update_speeds(slug, partial(_read, path))
-        self.stdout.write(f"{slug}: {updating.describe(update)}")
+        """Lays the speeds of a file over those in service."""
+        with prefix_errors(path):
+            compile_process.check_file(path, conf.layer_limits(), SpeedsError)
+        update = speed_updates.update_speeds(slug, partial(_read_patch, path))
+        self.stdout.write(f"{slug}: {speed_updates.describe_update(update)}")
 
 
-def _read(path: Path, geometry: bytes) -> patching.Patch:
-    with about(path):
-        return patching.read_patch(geometry, path.read_bytes(), "csv", conf.limits())
+def _read_patch(path: Path, geometry: bytes) -> compiler.SpeedsPatch:
+    with prefix_errors(path):
+        return compiler.read_patch(geometry, path.read_bytes(), "csv", conf.layer_limits())

@@ -1,4 +1,4 @@
-"""`manage.py refetch --machine NAME`: has the files of a machine that is gone fetched again."""
+"""`manage.py refetch --machine NAME`: has the files of a lost machine fetched again."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from resources.mirroring.writing import refetching
+from resources.mirror.ingest import wanted_urls
 
 
 class Command(BaseCommand):
-    help = "Has all mirrored files fetched again that only this machine has. For one that is gone for good."
+    help = "Fetches again all mirrored files that only this machine holds. For a machine that is lost."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--machine", required=True, help="its name (MACHINE), as the admin shows it for a file")
@@ -18,7 +18,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         machine = options["machine"]
         try:
-            files, urls = refetching.refetch_held_by(machine, datetime.now(UTC))
+            files, urls = wanted_urls.refetch_held_by(machine, datetime.now(UTC))
         except DatabaseError as error:
             raise CommandError(f"The database failed: {error}") from error
         if not files:

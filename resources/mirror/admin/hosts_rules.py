@@ -1,49 +1,66 @@
-"""The admin of hosts that files are mirrored from: what is learnt of each; blocking, forgiving lies."""
+"""The admin of hosts and of rules for URLs.
 
+Hosts: facts learnt of each; blocking, forgiving wrong validators. Rules: proposals and their evidence; approving
+and rejecting.
+"""
+
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
-from resources.fetching.addressing import targets
-from resources.fetching.errors import FetchError
+from resources.changelists import FewChosenAdmin
+from resources.fetch.http import url_syntax
+from resources.fetch.http.messages import FetchError
 
-from ..knowing import hosts
-from ..knowing.models import MirroredHost
-from ..writing import blocking
-from .listing import FewChosenAdmin
+from .. import hosts, url_rules
+from ..models import MirroredHost, Rule
 
-MOST_HOSTS = 20
-"""For one action: a block looks through the hosts of all URLs, and fails those that wait."""
-FINISH_SECONDS = 5.0
-"""How long an admin waits until what hosts have vouched for is wanted again."""
-NOT_YET = "Not yet: {}. What they vouched for is still to be fetched again. Try once more in a minute."
+MAX_HOSTS_PER_ACTION = 20
+"""The limit for one action: a block looks through the hosts of all URLs, and fails the wanted ones."""
+FINISH_DISTRUST_SECONDS = 5.0
+"""The time for which an admin waits until the URLs that hosts have vouched for are wanted again."""
+NOT_YET_MESSAGE = (
+    "Not reset yet: {}. Content known only by their validators must be fetched first. Try again in a minute."
+)
 
 
 class HostForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = MirroredHost
         fields = ("host", "note", "blocked")
-        help_texts = {"host": "A host, as images.example.org. A block counts for all below it, too."}
+        labels = {
+            "confirmed": "Right validators",
+            "confirmed_opaque": "Right validators that are no digests",
+            "lies": "Wrong validators",
+            "lied_at": "Last wrong validator",
+        }
+        help_texts = {
+            "host": "For example images.example.org. A block includes its subdomains.",
+            "blocked": "Nothing is mirrored from a blocked host.",
+        }
 
     def clean_host(self) -> str:
-        """As URLs have it: in lower case, international names in ASCII."""
+        """Returns the host as in URLs: in lower case, international names in ASCII."""
         given = str(self.cleaned_data["host"]).strip()
         try:
-            target = targets.parse(f"http://{given}/")
+            target = url_syntax.parse_target(f"http://{given}/")
         except FetchError as error:
-            raise forms.ValidationError(f"This is no host: {error.detail}.") from error
+            raise forms.ValidationError(f"Not a host: {error.detail}.") from error
         if target.url != f"http://{target.authority}/" or target.port != 80:
-            raise forms.ValidationError("A host alone, without a path or a port.")
+            raise forms.ValidationError("Enter a host without a path or a port.")
         return target.host
 
 
 @admin.register(MirroredHost)
 class HostAdmin(FewChosenAdmin):
-    most_chosen = MOST_HOSTS
+    most_chosen = MAX_HOSTS_PER_ACTION
     form = HostForm
     list_display = ("host", "stands", "said", "spares", "note")
     list_filter = ("blocked",)
@@ -56,34 +73,34 @@ class HostAdmin(FewChosenAdmin):
         ("Learnt", {"fields": readonly_fields}),
     )
 
-    @admin.display(description="stands")
+    @admin.display(description="state")
     def stands(self, row: MirroredHost) -> str:
         if row.blocked:
             return "blocked"
-        return "not believed" if row.lies else "as any"
+        return "validators not trusted" if row.lies else "normal"
 
-    @admin.display(description="validators right, wrong")
+    @admin.display(description="validators: right, wrong")
     def said(self, row: MirroredHost) -> str:
         confirmed = row.confirmed + row.confirmed_opaque
         return f"{confirmed:,}, {row.lies:,}" if confirmed or row.lies else "–"
 
-    @admin.display(description="validators spare")
+    @admin.display(description="bodies spared by validators")
     def spares(self, row: MirroredHost) -> str:
-        return f"{row.spared / row.asked:.0%} of {row.asked:.0f} bodies of late" if row.asked >= 1 else "–"
+        return f"{row.spared / row.asked:.0%} of {row.asked:.0f} recent bodies" if row.asked >= 1 else "–"
 
-    @admin.display(description="HEAD")
+    @admin.display(description="HEAD requests")
     def heads(self, row: MirroredHost) -> str:
-        return "not answered as GET" if row.heads_refused else "as GET"
+        return "not supported" if row.heads_refused else "supported"
 
     def get_readonly_fields(self, request: HttpRequest, obj: MirroredHost | None = None) -> tuple[str, ...]:
         return self.readonly_fields if obj is None else (*self.readonly_fields, "host")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """What is learnt of it would be gone, lies too."""
+        """Refuses: the facts learnt of the host would be gone, also its wrong validators."""
         return False
 
     def save_model(self, request: HttpRequest, obj: MirroredHost, form: Any, change: bool) -> None:
-        """What is learnt may have changed meanwhile, and is not written."""
+        """Saves the note and the block. Does not write learnt facts, which may have changed meanwhile."""
         MirroredHost.objects.update_or_create(host=obj.host, defaults={"note": obj.note})
         if not change or "blocked" in form.changed_data:
             self._set(request, obj.host, blocked=obj.blocked)
@@ -100,24 +117,113 @@ class HostAdmin(FewChosenAdmin):
             self._set(request, row.host, blocked=False)
             self.log_change(request, row, "Unblocked.")
 
-    @admin.action(description="Believe its validators again", permissions=["change"])
+    @admin.action(description="Reset trust in validators", permissions=["change"])
     def forgive(self, request: HttpRequest, queryset: QuerySet[MirroredHost]) -> None:
-        """It begins anew: bodies are compared until it was right often enough."""
-        left = hosts.finish_distrusting(datetime.now(UTC), FINISH_SECONDS)  # it would be believed again
+        """Starts the trust in a host anew: bodies are compared until its validators were right often enough."""
+        left = hosts.finish_distrusting(datetime.now(UTC), FINISH_DISTRUST_SECONDS)  # it would be believed again
         rows = list(queryset.filter(lies__gt=0).exclude(pk__in=left))
         fresh = MirroredHost.objects.filter(pk__in=[row.pk for row in rows])
         fresh.update(lies=0, lied_at=None, confirmed=0, confirmed_opaque=0)
         for row in rows:
-            self.log_change(request, row, "Its validators are believed again.")
+            self.log_change(request, row, "Trust in validators reset.")
         if left:
-            self.message_user(request, NOT_YET.format(", ".join(left)), messages.WARNING)
-        self.message_user(request, f"Put to the test again: {', '.join(row.host for row in rows) or 'none had lied'}.")
+            self.message_user(request, NOT_YET_MESSAGE.format(", ".join(left)), messages.WARNING)
+        self.message_user(
+            request, f"Trust in validators reset: {', '.join(row.host for row in rows) or 'none needed it'}."
+        )
 
     def _set(self, request: HttpRequest, host: str, *, blocked: bool) -> None:
         if blocked:
-            failed = blocking.block(host, now=datetime.now(UTC))
-            self.message_user(request, f"{host}: blocked. {failed:,} URLs that waited have failed.")
+            failed = hosts.block_host(host, now=datetime.now(UTC))
+            self.message_user(request, f"{host}: blocked. Waiting URLs that failed: {failed:,}.")
         else:
-            dropped = blocking.unblock(host)
+            dropped = hosts.unblock_host(host)
             if dropped:
-                self.message_user(request, f"{host}: unblocked. The next report asks again for {dropped:,} URLs.")
+                self.message_user(
+                    request, f"{host}: unblocked. URLs to be fetched again at the next report: {dropped:,}."
+                )
+
+
+@admin.register(Rule)
+class RuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
+    list_display = ("__str__", "kind", "decision", "contents", "contradicted", "proposed_at", "decided_at")
+    list_filter = ("decision", "kind")
+    search_fields = ("host", "name")
+    actions = ("approve", "reject")
+    fields = ("says", "decision", "evidence_for", "values_seen", "examples", "against", "proposed_at", "decided_at")
+    readonly_fields = fields
+
+    @admin.display(description="contents in favour")
+    def contents(self, rule: Rule) -> int:
+        return int(rule.evidence.get("contents", 0))
+
+    @admin.display(description="consistent", boolean=True)
+    def contradicted(self, rule: Rule) -> bool:
+        return not url_rules.is_contradicted(rule)
+
+    @admin.display(description="rule")
+    def says(self, rule: Rule) -> str:
+        if rule.kind == Rule.Kind.PARAMETER:
+            return f"At {rule.host}, URLs that differ only in the value of {rule.name} are the same."
+        return f"URLs that differ only in these hosts are the same: {rule.host}"
+
+    @admin.display(description="evidence")
+    def evidence_for(self, rule: Rule) -> str:
+        at = str(rule.evidence.get("seen_at", ""))[:16].replace("T", " ")
+        return f"Contents with several such URLs each: {self.contents(rule)}, as of {at} UTC."
+
+    @admin.display(description="compared values")
+    def values_seen(self, rule: Rule) -> str:
+        return ", ".join(str(value) or "(empty)" for value in rule.evidence.get("values", ())) or "–"
+
+    @admin.display(description="URLs with the same content")
+    def examples(self, rule: Rule) -> SafeString | str:
+        return _pairs_as_html(rule.evidence.get("examples", ()))
+
+    @admin.display(description="URLs with different content")
+    def against(self, rule: Rule) -> SafeString | str:
+        withdrawn = str(rule.evidence.get("withdrawn_at", ""))[:16].replace("T", " ")
+        before = f"In force until {withdrawn} UTC, then contradicted by these URLs." if withdrawn else ""
+        return format_html("{} {}", before, _pairs_as_html(rule.evidence.get("against", ())))
+
+    @admin.action(description="Approve", permissions=["change"])
+    def approve(self, request: HttpRequest, queryset: QuerySet[Rule]) -> None:
+        self._each(request, queryset, "Approved", url_rules.approve_rule)
+
+    @admin.action(description="Reject or withdraw", permissions=["change"])
+    def reject(self, request: HttpRequest, queryset: QuerySet[Rule]) -> None:
+        self._each(request, queryset, "Rejected", url_rules.reject_rule)
+
+    def _each(
+        self, request: HttpRequest, queryset: QuerySet[Rule], said: str, do: Callable[[Rule, datetime], bool]
+    ) -> None:
+        done, not_done = [], []
+        for rule in queryset:
+            if do(rule, datetime.now(UTC)):
+                self.log_change(request, rule, f"{said}.")
+                done.append(str(rule))
+            else:
+                not_done.append(str(rule))
+        if done:
+            self.message_user(request, f"{said}: {', '.join(done)}.")
+        if not_done:
+            self.message_user(request, f"Not changed, because contradicted: {', '.join(not_done)}.", messages.ERROR)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Shows a page without buttons: admins decide in the list."""
+        hidden = {"show_save": False, "show_save_and_continue": False}
+        return super().changeform_view(request, object_id, form_url, {**(extra_context or {}), **hidden})
+
+
+def _pairs_as_html(pairs: Iterable[Iterable[str]]) -> SafeString | str:
+    """Returns the pairs, with their URLs below one another. Without links: the URLs may lead anywhere."""
+    return format_html_join("", "<p>{}<br>{}</p>", (tuple(pair)[:2] for pair in pairs)) or "–"

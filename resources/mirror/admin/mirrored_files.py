@@ -1,42 +1,103 @@
-"""The admin of files: what each is, where it is, which URLs gave it; pinning, taking down."""
+"""The admin of files: type, place and URLs of each; pinning, taking down.
 
+Files are taken down after a page that asks for confirmation: it cannot be undone.
+"""
+
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from resources import words
+from resources import database, humanize
+from resources.changelists import DIGEST_PATTERN, MirroredAdmin
 
-from ..knowing import ordering
-from ..knowing.models import Blob, Resource
-from .listing import DIGEST, MirroredAdmin
-from .taking_down import ask_or_take_down
+from ..errors import StorageError
+from ..models import Blob, Resource
+from ..storage import takedown
 
-THUMBNAIL = "/resources/{}/320x240.webp"
-MOST_URLS = 50
-KINDS = ("image", "video", "audio", "text", "application")
+MAX_TAKEDOWN_SECONDS = 5.0
+"""The time for the URLs of all these files: a worker does the rest."""
+TAKEN_DOWN_MESSAGE = "Taken down: {}. They are no longer served and will not be stored again."
+STILL_SERVED_MESSAGE = (
+    "Links to these files could not be removed, so they may still be served: {}. Take them down again."
+)
+
+
+def ask_or_take_down(
+    model_admin: admin.ModelAdmin,  # type: ignore[type-arg]
+    request: HttpRequest,
+    queryset: QuerySet[Resource] | QuerySet[Blob],
+    digests: Sequence[str],
+) -> TemplateResponse | None:
+    """Returns the page that asks; None once the files are taken down."""
+    if not digests:
+        model_admin.message_user(request, "None of the selected URLs has a file.", messages.WARNING)
+        return None
+    if request.POST.get("sure"):
+        done, served = _take_down_blobs(digests)
+        for blob in Blob.objects.filter(digest__in=done + served):
+            model_admin.log_change(request, blob, "Taken down.")
+        model_admin.message_user(request, TAKEN_DOWN_MESSAGE.format(len(done)))
+        if served:
+            model_admin.message_user(request, STILL_SERVED_MESSAGE.format(", ".join(served)), messages.ERROR)
+        return None
+    blobs = Blob.objects.filter(digest__in=digests)
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "title": "Take files down?",
+        "opts": model_admin.opts,
+        "files": [(blob, humanize.format_size(blob.size)) for blob in blobs],
+        "chosen": [row.pk for row in queryset],
+        "urls": Resource.objects.filter(blob_digest__in=digests).count(),
+    }
+    return TemplateResponse(request, "admin/resources/mirroring/take_down.html", context)
+
+
+def _take_down_blobs(digests: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Takes files down. Returns the digests taken down, and those that nginx may still serve."""
+    until = time.monotonic() + MAX_TAKEDOWN_SECONDS
+    done: list[str] = []
+    served: list[str] = []
+    for digest in digests:
+        try:
+            if takedown.take_down_blob(digest, _seconds_for_next(until)):
+                done.append(digest)
+        except StorageError:
+            served.append(digest)
+    return done, served
+
+
+def _seconds_for_next(until: float) -> float:
+    """Returns the seconds that the next file's URLs may take."""
+    return max(0.0, min(until - time.monotonic(), takedown.IMMEDIATE_SECONDS))
+
+
+PREVIEW_ADDRESS = "/resources/{}/320x240.webp"
+MAX_URLS_SHOWN = 50
+MEDIA_KINDS = ("image", "video", "audio", "text", "application")
 
 
 class KindFilter(admin.SimpleListFilter):
-    """By the first half of the type, whose values need not be looked for."""
+    """Filters by the first half of the type, whose values need no query."""
 
     title, parameter_name = "type", "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        return [(kind, kind) for kind in KINDS]
+        return [(kind, kind) for kind in MEDIA_KINDS]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Blob]) -> QuerySet[Blob]:
-        return queryset.filter(media_type__startswith=f"{self.value()}/") if self.value() in KINDS else queryset
+        return queryset.filter(media_type__startswith=f"{self.value()}/") if self.value() in MEDIA_KINDS else queryset
 
 
 class PlaceFilter(admin.SimpleListFilter):
-    """Where the bytes are."""
+    """Filters by the place of the bytes."""
 
     title, parameter_name = "place", "place"
 
@@ -58,7 +119,7 @@ class BlobAdmin(MirroredAdmin):
     list_display_links = ("preview", "short_digest")
     list_filter = (KindFilter, PlaceFilter, "pinned")
     search_fields = ("digest",)
-    search_help_text = "The digest of a file."
+    search_help_text = "Search by digest (exact)."
     actions = ("pin", "unpin", "take_down")
     change_form_template = "admin/resources/blob/change_form.html"
     fields = (
@@ -66,11 +127,14 @@ class BlobAdmin(MirroredAdmin):
         *("accessed_at", "taken_down_at"),
     )
 
+    def get_form(self, request: HttpRequest, obj: Blob | None = None, change: bool = False, **options: Any) -> Any:
+        return super().get_form(request, obj, change, **{**options, "labels": {"holder": "Machine before the upload"}})
+
     @admin.display(description="preview")
     def preview(self, blob: Blob) -> SafeString | str:
         if not blob.is_image or blob.taken_down_at:
             return "–"
-        return format_html('<img class="thumb" loading="lazy" alt="" src="{}">', THUMBNAIL.format(blob.digest))
+        return format_html('<img class="thumb" loading="lazy" alt="" src="{}">', PREVIEW_ADDRESS.format(blob.digest))
 
     @admin.display(description="digest")
     def short_digest(self, blob: Blob) -> SafeString:
@@ -82,7 +146,7 @@ class BlobAdmin(MirroredAdmin):
 
     @admin.display(description="size")
     def listed_size(self, blob: Blob) -> str:
-        return words.size(blob.size)
+        return humanize.format_size(blob.size)
 
     @admin.display(description="pixels")
     def sides(self, blob: Blob) -> str:
@@ -90,7 +154,7 @@ class BlobAdmin(MirroredAdmin):
 
     @admin.display(description="stored")
     def stored(self, blob: Blob) -> str:
-        return words.ago(blob.stored_at, datetime.now(UTC))
+        return humanize.format_ago(blob.stored_at, datetime.now(UTC))
 
     @admin.display(description="place")
     def place(self, blob: Blob) -> str:
@@ -110,21 +174,23 @@ class BlobAdmin(MirroredAdmin):
         term = search_term.strip().lower()
         if not term:
             return queryset, False
-        return (queryset.filter(digest=term) if DIGEST.fullmatch(term) else queryset.none()), False
+        return (queryset.filter(digest=term) if DIGEST_PATTERN.fullmatch(term) else queryset.none()), False
 
     def save_model(self, request: HttpRequest, obj: Blob, form: Any, change: bool) -> None:
-        """Saves no more than what can be changed here: the rest may have changed meanwhile."""
+        """Saves only the field that can be changed here: the others may have changed meanwhile."""
         obj.save(update_fields=["pinned"])
 
-    @admin.action(description="Pin: never prune", permissions=["change"])
+    @admin.action(description="Pin (never prune)", permissions=["change"])
     def pin(self, request: HttpRequest, queryset: QuerySet[Blob]) -> None:
-        self.message_user(request, f"Pinned: {ordering.update(queryset.filter(taken_down_at=None), pinned=True)}.")
+        self.message_user(
+            request, f"Pinned: {database.update_in_order(queryset.filter(taken_down_at=None), pinned=True)}."
+        )
 
     @admin.action(description="Unpin", permissions=["change"])
     def unpin(self, request: HttpRequest, queryset: QuerySet[Blob]) -> None:
-        self.message_user(request, f"No longer pinned: {ordering.update(queryset, pinned=False)}.")
+        self.message_user(request, f"No longer pinned: {database.update_in_order(queryset, pinned=False)}.")
 
-    @admin.action(description="Take down", permissions=["change"])
+    @admin.action(description="Take down files", permissions=["change"])
     def take_down(self, request: HttpRequest, queryset: QuerySet[Blob]) -> TemplateResponse | None:
         return ask_or_take_down(self, request, queryset, [blob.pk for blob in queryset])
 
@@ -132,11 +198,11 @@ class BlobAdmin(MirroredAdmin):
         """Adds the preview and the URLs."""
         blob: Blob | None = options.get("obj")
         if blob is not None:
-            urls = list(Resource.objects.filter(blob_digest=blob.pk).order_by("-fetched_at")[: MOST_URLS + 1])
+            urls = list(Resource.objects.filter(blob_digest=blob.pk).order_by("-fetched_at")[: MAX_URLS_SHOWN + 1])
             context |= {
                 "blob": blob,
-                "size": words.size(blob.size),
-                "urls": urls[:MOST_URLS],
-                "more_urls": len(urls) > MOST_URLS,
+                "size": humanize.format_size(blob.size),
+                "urls": urls[:MAX_URLS_SHOWN],
+                "more_urls": len(urls) > MAX_URLS_SHOWN,
             }
         return super().render_change_form(request, context, *args, **options)

@@ -1,4 +1,4 @@
-"""The admin of mirrored URLs: how each stands and why, re-fetching, taking down."""
+"""The admin of mirrored URLs: state and reason of each in words, re-fetching, taking down."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -15,18 +15,72 @@ from django.utils.safestring import SafeString
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_POST
 
-from resources import words
+from resources import humanize
+from resources.changelists import DIGEST_PATTERN, MirroredAdmin
+from resources.humanize import format_ago
 
-from ..canonical.urls import known_as
+from ..canonical.urls import candidate_digests
 from ..errors import UrlError
-from ..knowing.models import Blob, Resource
-from ..knowing.rules import current_rules
-from ..writing import refetching
-from .listing import DIGEST, MirroredAdmin
-from .taking_down import ask_or_take_down
-from .words import why
+from ..ingest import wanted_urls
+from ..models import Blob, Resource
+from ..url_rules import current_rules
+from .mirrored_files import ask_or_take_down
 
-MOST_SHOWN = 90
+_FAILURE_SENTENCES = {
+    "permanent": "Permanent failure: not fetched again.",
+    "transient": "The server failed each time.",
+    "throttled": "The server refused requests for too long.",
+    "postponed": "Redirected to a host on hold.",
+    "ours": "Failure of this site, not of the server.",
+    "refused": "The address is not allowed.",
+    "too big": "Too large.",
+    "too slow": "Too slow.",
+    "expired": "The signature in the URL expired: report the URL with a new one.",
+    "blocked": "The host is blocked by an admin.",
+    "taken down": "The file was taken down: not fetched again.",
+}
+
+_STEP_SENTENCES = {
+    "known": "Known already.",
+    "redirect": "Redirected to a known URL: body not downloaded.",
+    "validators": "Validators of a known content: body not downloaded.",
+    "unchanged": "Fetched again, unchanged.",
+    "content": "Downloaded, same bytes as a known file.",
+    "new": "Downloaded and stored as a new file.",
+}
+
+
+def explain_url(
+    *, state: str, step: str, failure: str, attempts: int, due_at: datetime | None, detail: str, now: datetime
+) -> list[str]:
+    """Returns sentences about the state of a URL, the most important first."""
+    if state == "failed":
+        said = [_FAILURE_SENTENCES.get(failure, "Not fetched.")]
+    elif state == "stored":
+        said = [_STEP_SENTENCES.get(step, "Stored.")]
+    else:
+        said = [_explain_wait(due_at, now)]
+        if attempts:
+            said.append(f"{attempts:,} {'attempt' if attempts == 1 else 'attempts'} so far.")
+    if detail and state != "stored" and _as_sentence(detail) not in said:
+        said.append(_as_sentence(detail))
+    return said
+
+
+def _explain_wait(due_at: datetime | None, now: datetime) -> str:
+    if due_at is None:
+        return "Waiting, without a time."
+    if due_at > now:
+        return f"Retried {format_ago(due_at, now)}."
+    return "Queued or being fetched."
+
+
+def _as_sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+MAX_SHOWN_CHARACTERS = 90
+LABELS = {"url_digest": "URL digest", "due_at": "Next fetch", "etag": "ETag", "detail": "Reason"}
 
 
 @admin.register(Resource)
@@ -34,24 +88,24 @@ class ResourceAdmin(MirroredAdmin):
     list_display = ("short_url", "stands", "listed_file", "fetched")
     list_filter = ("state", "step", "lane")
     search_fields = ("url_digest",)
-    search_help_text = "A URL in any of its spellings, a digest of a URL or of a file, or a whole host."
+    search_help_text = "Search by URL, digest (of a URL or file) or host (exact)."
     actions = ("refetch", "take_down")
     change_form_template = "admin/resources/resource/change_form.html"
     fieldsets = (
         (None, {"fields": ("link", "referer", "host", "url_digest", "moved_to", "lane")}),
-        ("When", {"fields": ("wanted_at", "due_at", "fetched_at", "expires_at", "attempts")}),
-        ("What came", {"fields": ("status", "failure", "detail", "etag", "last_modified")}),
+        ("Times", {"fields": ("wanted_at", "due_at", "fetched_at", "expires_at", "attempts")}),
+        ("Last response", {"fields": ("status", "failure", "detail", "etag", "last_modified")}),
     )
 
     @admin.display(description="URL")
     def short_url(self, row: Resource) -> SafeString:
-        text = row.url if len(row.url) <= MOST_SHOWN else f"{row.url[: MOST_SHOWN - 1]}…"
+        text = row.url if len(row.url) <= MAX_SHOWN_CHARACTERS else f"{row.url[: MAX_SHOWN_CHARACTERS - 1]}…"
         return format_html('<span title="{}">{}</span>', row.url, text)
 
-    @admin.display(description="stands")
+    @admin.display(description="state")
     def stands(self, row: Resource) -> str:
         how = row.get_step_display() if row.state == "stored" else row.detail or row.failure
-        return f"{row.state}: {how[:MOST_SHOWN]}" if how else row.state
+        return f"{row.state}: {how[:MAX_SHOWN_CHARACTERS]}" if how else row.state
 
     @admin.display(description="file")
     def listed_file(self, row: Resource) -> SafeString | str:
@@ -62,7 +116,7 @@ class ResourceAdmin(MirroredAdmin):
 
     @admin.display(description="fetched")
     def fetched(self, row: Resource) -> str:
-        return words.ago(row.fetched_at, datetime.now(UTC))
+        return humanize.format_ago(row.fetched_at, datetime.now(UTC))
 
     @admin.display(description="URL")
     def link(self, row: Resource) -> SafeString:
@@ -71,8 +125,11 @@ class ResourceAdmin(MirroredAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Resource | None = None) -> list[str]:
         return [str(name) for _, options in self.fieldsets for name in options["fields"]]
 
+    def get_form(self, request: HttpRequest, obj: Resource | None = None, change: bool = False, **options: Any) -> Any:
+        return super().get_form(request, obj, change, **{**options, "labels": LABELS, "help_texts": {"due_at": ""}})
+
     def get_sortable_by(self, request: HttpRequest) -> tuple[str, ...]:
-        """By nothing: the whole table would have to be sorted."""
+        """Allows no sorting: it would sort the whole table."""
         return ()
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Resource]:
@@ -84,16 +141,16 @@ class ResourceAdmin(MirroredAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Resource], search_term: str
     ) -> tuple[QuerySet[Resource], bool]:
-        """By what there is an index for."""
+        """Searches by the columns that have an index."""
         term = search_term.strip()
         if not term:
             return queryset, False
-        if DIGEST.fullmatch(term.lower()):
+        if DIGEST_PATTERN.fullmatch(term.lower()):
             return queryset.filter(Q(url_digest=term.lower()) | Q(blob_digest=term.lower())), False
         if "://" not in term:
             return queryset.filter(host=term.lower()), False
         try:
-            return queryset.filter(url_digest__in=known_as(term, current_rules())), False
+            return queryset.filter(url_digest__in=candidate_digests(term, current_rules())), False
         except (UrlError, UnicodeEncodeError) as error:
             self.message_user(request, str(error), messages.WARNING)
             return queryset.none(), False
@@ -101,13 +158,15 @@ class ResourceAdmin(MirroredAdmin):
     @admin.action(description="Fetch again", permissions=["change"])
     def refetch(self, request: HttpRequest, queryset: QuerySet[Resource]) -> None:
         rows = list(queryset)
-        number = refetching.refetch([row.pk for row in rows], datetime.now(UTC))
+        number = wanted_urls.refetch_urls([row.pk for row in rows], datetime.now(UTC))
         for row in rows:
-            self.log_change(request, row, "Fetched again.")
-        left = f" {len(rows) - number} are of blocked hosts, or taken down." if number < len(rows) else ""
-        self.message_user(request, f"Fetched again: {number}.{left}", messages.WARNING if left else messages.SUCCESS)
+            self.log_change(request, row, "Queued for fetching.")
+        left = f" Not fetched, blocked or taken down: {len(rows) - number}." if number < len(rows) else ""
+        self.message_user(
+            request, f"Queued for fetching: {number}.{left}", messages.WARNING if left else messages.SUCCESS
+        )
 
-    @admin.action(description="Take down", permissions=["change"])
+    @admin.action(description="Take down files", permissions=["change"])
     def take_down(self, request: HttpRequest, queryset: QuerySet[Resource]) -> TemplateResponse | None:
         digests = sorted({row.blob_digest for row in queryset if row.blob_digest})
         return ask_or_take_down(self, request, queryset, digests)
@@ -119,7 +178,7 @@ class ResourceAdmin(MirroredAdmin):
     @method_decorator(require_POST)
     @method_decorator(csrf_protect)
     def refetch_view(self, request: HttpRequest, pk: str) -> HttpResponse:
-        """The button of a URL's page."""
+        """Fetches a URL again: the button of its page."""
         row = Resource.objects.filter(pk=unquote(pk)).first()
         if row is None or not self.has_change_permission(request, row):
             raise Http404("No such URL.")
@@ -127,13 +186,13 @@ class ResourceAdmin(MirroredAdmin):
         return HttpResponseRedirect(reverse("admin:resources_resource_change", args=[row.pk]))
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **options: Any) -> HttpResponse:
-        """Adds in words how it stands, and its file."""
+        """Adds the state in words, and the file."""
         row: Resource | None = options.get("obj")
         if row is not None:
             now = datetime.now(UTC)
             blob = Blob.objects.filter(pk=row.blob_digest).first() if row.blob_digest else None
             context |= {
-                "sentences": why(
+                "sentences": explain_url(
                     state=row.state,
                     step=row.step,
                     failure=row.failure,
@@ -143,7 +202,7 @@ class ResourceAdmin(MirroredAdmin):
                     now=now,
                 ),
                 "blob": blob,
-                "size": words.size(blob.size) if blob else "",
+                "size": humanize.format_size(blob.size) if blob else "",
                 "show_save": False,
                 "show_save_and_continue": False,
             }

@@ -1,145 +1,189 @@
-"""The fetchers' task that mirrors: what is asked of an origin, and what becomes of the answer.
+"""The fetchers' task for mirrored files: builds the request, and stores the answer.
 
-Sends nothing itself: the fetcher does, between `fetch` and `prepare`. Rows are the truth: the content that `prepare`
-returns only ends the work.
+Sends nothing itself: the fetcher does, between `fetch` and `prepare`. Rows are the truth: the content that
+`prepare` returns only ends the work.
 """
 
 import random
 from collections.abc import Mapping
 from concurrent.futures import Future
 from datetime import UTC, datetime
+from threading import Lock
 
+from django.conf import settings
 from django.db import Error as DatabaseError
 
-from resources.fetching.conf import fast_limits, slow_limits
-from resources.fetching.errors import FetchError
-from resources.fetching.outcomes import Dropped, Failed, Fetched, Head, NotModified
-from resources.fetching.requests import Fetch, is_sendable
+from resources.fetch.conf import fast_limits, slow_limits
+from resources.fetch.http.messages import (
+    BodyDropped,
+    Fetched,
+    FetchError,
+    FetchFailed,
+    FetchRequest,
+    Head,
+    NotModified,
+    is_sendable,
+)
 from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.work import Argument
 
-from .. import conf
+from .. import hosts
 from ..errors import WriteError
-from ..knowing import hosts
-from ..knowing.found import Found, Lost, Outcome
-from ..knowing.hosts import Host
-from ..knowing.models import Resource, State
-from ..storing import losing
-from ..writing import blocking, telling, writer
-from . import deciding, settling, validators
-from .asked import Asked
-from .wanted import AGAIN_SECONDS, Wanted, is_at_hand, is_blob, known_at, known_by, trust_in, unreadable
-from .work import content_key
+from ..hosts import HostRecord
+from ..models import Resource, UrlState
+from ..storage import retention
+from . import dedupe, settlement, url_outcome, writer
+from .settlement import (
+    REPEAT_SECONDS,
+    FetchTarget,
+    digest_at_url,
+    digest_by_head,
+    has_blob,
+    has_blob_at_hand,
+    host_trust,
+    unreadable_error,
+)
+from .url_outcome import FoundContent, NothingFound, UrlOutcome
+from .work import url_content_key
+
+MAX_IN_FLIGHT = 1000
+"""More than the slots of a fetcher. URLs that never came back make room for new ones."""
+
+
+class InFlight:
+    """URLs in flight, by the arguments of their work. Their rows may be outdated."""
+
+    def __init__(self, most: int = MAX_IN_FLIGHT) -> None:
+        self._wanted: dict[tuple[Argument, ...], FetchTarget] = {}
+        self._most = most
+        self._lock = Lock()
+
+    def note(self, arguments: tuple[Argument, ...], wanted: FetchTarget) -> None:
+        """Notes a URL. The oldest one goes if there are too many."""
+        with self._lock:
+            self._wanted.pop(arguments, None)
+            self._wanted[arguments] = wanted
+            if len(self._wanted) > self._most:
+                del self._wanted[next(iter(self._wanted))]
+
+    def take(self, arguments: tuple[Argument, ...]) -> FetchTarget | None:
+        """Removes and returns the noted URL; None if none was noted, or it had to make room."""
+        with self._lock:
+            return self._wanted.pop(arguments, None)
+
 
 READY_SECONDS = 10
-"""How long the content that ends the work says so. The row says it for longer."""
+"""Lifetime of the content that ends the work. The row lasts longer."""
 RECORD_MARGIN_SECONDS = 5.0
-"""A failure record ends before its row is due: else the next attempt would meet it."""
+"""A failure record ends this long before its row is due: else the next attempt would meet it."""
 
 
-class Mirror:
+class MirrorTask:
     """The task `resources.mirror`. Its arguments are the URL and the digest of its canonical form."""
 
     obeys_robots = False
-    """Somebody reported this very URL. Robots that find their own way are what robots.txt is for."""
+    """A user reported this very URL. robots.txt is for robots that find their own way."""
 
     def __init__(self) -> None:
-        self._asked = Asked()
+        self._asked = InFlight()
 
-    def fetch(self, *arguments: Argument) -> Fetch | Mapping[str, Prepared]:
-        """The request, with the validators of what is stored; the end of the work, if it was settled meanwhile.
+    def fetch(self, *arguments: Argument) -> FetchRequest | Mapping[str, Prepared]:
+        """Returns the request, with the validators of the stored content, or the end of work that was settled
+        meanwhile.
 
         Raises PreparationError.
         """
-        wanted = _as_it_is(arguments)
+        wanted = _read_target(arguments)
         row = wanted.row
-        if row is not None and row.state == State.STORED:  # by a redirect of another URL, say
-            return _ready(wanted, row.blob_digest)
-        if row is not None and row.state == State.FAILED:
-            said = _sentence(telling.told(row.failure, row.detail))
-            raise PreparationError(said, retry_seconds=AGAIN_SECONDS)
+        if row is not None and row.state == UrlState.STORED:  # by a redirect of another URL, say
+            return _ready_content(wanted, row.blob_digest)
+        if row is not None and row.state == UrlState.FAILED:
+            said = _sentence(url_outcome.describe_failure(row.failure, row.detail))
+            raise PreparationError(said, retry_seconds=REPEAT_SECONDS)
         try:
-            host = hosts.as_it_was(validators.host_of(wanted.source.url))
-            blocked = blocking.is_blocked(wanted.source.host)
-            stored = row if row and is_at_hand(row.blob_digest) else None
+            host = hosts.recall_host(dedupe.url_authority(wanted.source.url))
+            blocked = hosts.is_host_blocked(wanted.source.host)
+            stored = row if row and has_blob_at_hand(row.blob_digest) else None
         except DatabaseError as error:
-            raise unreadable() from error
+            raise unreadable_error() from error
         except FetchError as error:
-            _write(settling.lost(wanted, error.failure.value, error.detail))
-            said = _sentence(telling.told(error.failure.value, error.detail))
-            raise PreparationError(said, retry_seconds=AGAIN_SECONDS) from error
+            _write_outcome(settlement.give_up_url(wanted, error.failure.value, error.detail))
+            said = _sentence(url_outcome.describe_failure(error.failure.value, error.detail))
+            raise PreparationError(said, retry_seconds=REPEAT_SECONDS) from error
         if blocked:
-            _write(settling.lost(wanted, blocking.FAILURE, blocking.SAID.rstrip(".")))
-            raise PreparationError(blocking.SAID, status=404, retry_seconds=AGAIN_SECONDS)
+            _write_outcome(settlement.give_up_url(wanted, hosts.BLOCKED_FAILURE, hosts.BLOCKED_DETAIL.rstrip(".")))
+            raise PreparationError(hosts.BLOCKED_DETAIL, status=404, retry_seconds=REPEAT_SECONDS)
         self._asked.note(arguments, wanted)
-        return _request(wanted, host, stored)
+        return _build_request(wanted, host, stored)
 
     def prepare(
-        self, outcome: Fetched | NotModified | Dropped | Failed, *arguments: Argument
+        self, outcome: Fetched | NotModified | BodyDropped | FetchFailed, *arguments: Argument
     ) -> "Future[Mapping[str, Prepared]]":
-        """Stores what came, and has it written. Leaves the body's file to the fetcher. Raises PreparationError."""
+        """Stores the outcome and has it written. Leaves the body's file to the fetcher. Raises PreparationError."""
         noted = self._asked.take(arguments)
-        is_plain = isinstance(outcome, Fetched) and not outcome.head.hops  # else what the row says counts, as it is now
-        wanted = noted if noted and is_plain else Wanted.read(arguments)
+        is_plain = isinstance(outcome, Fetched) and not outcome.head.hops  # other outcomes need the present row
+        wanted = noted if noted and is_plain else FetchTarget.read(arguments)
         try:
-            settled = settling.settled(wanted, outcome)
+            settled = settlement.settle_fetch(wanted, outcome)
         except DatabaseError as error:
-            raise unreadable() from error
+            raise unreadable_error() from error
         ended: Future[Mapping[str, Prepared]] = Future()
-        ended.set_running_or_notify_cancel()  # nobody can call it off
+        ended.set_running_or_notify_cancel()  # it cannot be cancelled
 
-        def end(written: "Future[Outcome]") -> None:
+        def end(written: "Future[UrlOutcome]") -> None:
             try:
-                ended.set_result(_end(wanted, outcome, written))
-            except Exception as error:  # noqa: BLE001  the edge of a thread: told to who waits
+                ended.set_result(_end_work(wanted, outcome, written))
+            except Exception as error:  # noqa: BLE001  the edge of a thread: passed on to the fetcher
                 ended.set_exception(error)
 
-        writer.current().hand_in(settled).add_done_callback(end)
+        writer.process_writer().hand_in(settled).add_done_callback(end)
         return ended
 
     def may_know(self, head: Head) -> bool:
-        """Whether the head has any validators."""
-        return bool(validators.read(head))
+        """Tells whether the head has any validators."""
+        return bool(dedupe.read_validators(head))
 
     def is_known(self, head: Head, *arguments: Argument) -> bool:
-        """Whether the body can be spared: validators say that its content is here, and are believed this time."""
-        wanted = Wanted.read(arguments)
-        trust = trust_in(hosts.as_it_is(validators.host_of(head.url)))
-        found = known_by(head, trust)
+        """Tells whether the body can be spared: believed validators say that its content is here, and it is not
+        sampled.
+        """
+        wanted = FetchTarget.read(arguments)
+        trust = host_trust(hosts.read_host(dedupe.url_authority(head.url)))
+        found = digest_by_head(head, trust)
         if found is None or found == wanted.stored_digest:
             return found is not None
-        first, every = conf.sampled_first(), conf.sampled_every()
-        return not deciding.is_sampled(trust, first=first, every=every, luck=random.random())
+        first, every = settings.MIRROR_SAMPLED_FIRST, settings.MIRROR_SAMPLED_EVERY
+        return not dedupe.is_sampled(trust, first=first, every=every, luck=random.random())
 
     def stops_before(self, url: str, *arguments: Argument) -> bool:
-        """Whether a redirect leads to a host that nothing is mirrored from, or to a URL whose content is here."""
-        return settling.is_at_blocked(url) or known_at(url, str(arguments[1])) is not None
+        """Tells whether a redirect leads to a blocked host, or to a URL whose content is here."""
+        return settlement.is_url_blocked(url) or digest_at_url(url, str(arguments[1])) is not None
 
     def refuses_head(self, url: str) -> None:
-        """Remembers that the host of this URL does not answer HEAD as it answers GET."""
-        hosts.refuses_heads(validators.host_of(url))
+        """Records that the host of this URL does not answer HEAD as it answers GET."""
+        hosts.record_refused_heads(dedupe.url_authority(url))
 
 
-TASK = Mirror()
+TASK = MirrorTask()
 
 
-def _as_it_is(arguments: tuple[Argument, ...]) -> Wanted:
-    """As its row says, unless that points at nothing: then it is wanted again. Raises PreparationError."""
-    wanted = Wanted.read(arguments)
+def _read_target(arguments: tuple[Argument, ...]) -> FetchTarget:
+    """Reads the URL's row; wants the URL again if its blob is missing. Raises PreparationError."""
+    wanted = FetchTarget.read(arguments)
     try:
-        if wanted.row is None or wanted.row.state != State.STORED or is_blob(wanted.row.blob_digest):
+        if wanted.row is None or wanted.row.state != UrlState.STORED or has_blob(wanted.row.blob_digest):
             return wanted
-        losing.want_again([wanted.row.pk], datetime.now(UTC))
+        retention.want_urls_again([wanted.row.pk], datetime.now(UTC))
     except DatabaseError as error:
-        raise unreadable() from error
-    return Wanted.read(arguments)
+        raise unreadable_error() from error
+    return FetchTarget.read(arguments)
 
 
-def _request(wanted: Wanted, host: Host, stored: Resource | None) -> Fetch:
+def _build_request(wanted: FetchTarget, host: HostRecord, stored: Resource | None) -> FetchRequest:
     referer = wanted.row.referer if wanted.row else ""
-    pays = deciding.asks_head_first(host.asked, host.spared, wanted.lane)
-    return Fetch(
+    pays = dedupe.asks_head_first(host.asked, host.spared, wanted.lane)
+    return FetchRequest(
         wanted.source.url,
         headers={"Referer": referer} if referer and is_sendable(referer) else {},
         etag=(stored.etag or None) if stored else None,
@@ -151,40 +195,42 @@ def _request(wanted: Wanted, host: Host, stored: Resource | None) -> Fetch:
     )
 
 
-def _write(outcome: Outcome) -> Outcome:
-    """As it was written. Raises PreparationError when it has to be done again."""
-    return _written(writer.current().hand_in(outcome))
+def _write_outcome(outcome: UrlOutcome) -> UrlOutcome:
+    """Returns the outcome as it was written. Raises PreparationError if the fetch has to be repeated."""
+    return _await_written(writer.process_writer().hand_in(outcome))
 
 
-def _written(outcome: "Future[Outcome]") -> Outcome:
+def _await_written(outcome: "Future[UrlOutcome]") -> UrlOutcome:
     try:
         return outcome.result()
     except WriteError as error:
-        raise PreparationError(str(error), status=503, retry_seconds=AGAIN_SECONDS) from error
+        raise PreparationError(str(error), status=503, retry_seconds=REPEAT_SECONDS) from error
 
 
-def _end(
-    wanted: Wanted, outcome: Fetched | NotModified | Dropped | Failed, order: "Future[Outcome]"
+def _end_work(
+    wanted: FetchTarget, outcome: Fetched | NotModified | BodyDropped | FetchFailed, order: "Future[UrlOutcome]"
 ) -> Mapping[str, Prepared]:
-    """What the fetcher is told once it was written. Raises PreparationError."""
-    written = _written(order)
-    if isinstance(written, Found):
-        return _ready(wanted, written.blob_digest)
-    raise _failure(written, outcome)
+    """Returns the content for the fetcher once the outcome was written. Raises PreparationError."""
+    written = _await_written(order)
+    if isinstance(written, FoundContent):
+        return _ready_content(wanted, written.blob_digest)
+    raise _preparation_error(written, outcome)
 
 
-def _ready(wanted: Wanted, blob_digest: str) -> Mapping[str, Prepared]:
-    return {content_key(wanted.source.url_digest): Prepared(blob_digest.encode(), "text/plain", READY_SECONDS, 0)}
+def _ready_content(wanted: FetchTarget, blob_digest: str) -> Mapping[str, Prepared]:
+    return {url_content_key(wanted.source.url_digest): Prepared(blob_digest.encode(), "text/plain", READY_SECONDS, 0)}
 
 
-def _failure(written: Lost, outcome: Fetched | NotModified | Dropped | Failed) -> PreparationError:
-    """What clients are told, and for how long. The row keeps it."""
-    status = deciding.status_of(outcome) if isinstance(outcome, Failed) else 404
-    wait_seconds = AGAIN_SECONDS
+def _preparation_error(
+    written: NothingFound, outcome: Fetched | NotModified | BodyDropped | FetchFailed
+) -> PreparationError:
+    """Returns the error for clients with its duration. The row keeps it."""
+    status = dedupe.failure_status(outcome) if isinstance(outcome, FetchFailed) else 404
+    wait_seconds = REPEAT_SECONDS
     if written.due_at is not None:
         wait_seconds = (written.due_at - datetime.now(UTC)).total_seconds()
         wait_seconds -= min(RECORD_MARGIN_SECONDS, wait_seconds / 2)
-    said = _sentence(telling.told(written.failure, written.detail).capitalize())
+    said = _sentence(url_outcome.describe_failure(written.failure, written.detail).capitalize())
     return PreparationError(said, status=status, retry_seconds=max(1.0, wait_seconds))
 
 

@@ -1,38 +1,38 @@
-"""The work of fetching one URL, whoever wants it. PURE."""
+"""The work of fetching one URL, shared by all requests for it. PURE."""
 
 from typing import Literal
 
 from retry import work
 
-TASK = "resources.mirror"
+TASK_NAME = "resources.mirror"
 
-INTERACTIVE = "fetch.fast"
-INGEST = "fetch.ingest"
-LARGE = "fetch.large"
+INTERACTIVE_LANE = "fetch.fast"
+INGEST_LANE = "fetch.ingest"
+LARGE_LANE = "fetch.large"
 
-Lane = Literal["fast", "large"]
+LaneName = Literal["fast", "large"]
 
 
-def work_key(url_digest: str) -> str:
-    """One for all ways to write the URL, and for all who want it."""
+def url_work_key(url_digest: str) -> str:
+    """Returns one key for all spellings of the URL, and for all requests for it."""
     return f"mirror:{url_digest}"
 
 
-def content_key(url_digest: str) -> str:
-    """Of the small content that ends the work: the row says what became of the URL."""
+def url_content_key(url_digest: str) -> str:
+    """Returns the key of the small content that ends the work. The row has the settlement of the URL."""
     return f"resource:{url_digest}"
 
 
-def mirror_work(url: str, url_digest: str, lane: Lane = "fast") -> work.Work:
+def mirror_work(url: str, url_digest: str, lane: LaneName = "fast") -> work.Work:
     """Fetches `url`, as it was reported, and stores it under the digest of its canonical form.
 
-    Its lane is for clients who wait, its refresh lane for what was reported.
+    Its lane is for waiting clients, its refresh lane for reported URLs.
     """
     return work.Work(
-        key=work_key(url_digest),
+        key=url_work_key(url_digest),
         kind=f"mirror:{lane}",
-        lane=INTERACTIVE,
-        refresh_lane=LARGE if lane == "large" else INGEST,
-        task=TASK,
+        lane=INTERACTIVE_LANE,
+        refresh_lane=LARGE_LANE if lane == "large" else INGEST_LANE,
+        task=TASK_NAME,
         arguments=(url, url_digest),
     )

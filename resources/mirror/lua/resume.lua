@@ -1,5 +1,5 @@
--- URLs have ended: the names that were left beside them are to go on. Nothing stays beside them.
--- KEYS: going_on, then the set of names of each URL
+-- Resumes the continuations of settled URLs: moves their names to the set of names to resume.
+-- KEYS: going_on (that set), then the set of names of each URL
 local going_on = KEYS[1]
 for place = 2, #KEYS do
   local names = redis.call('SMEMBERS', KEYS[place])

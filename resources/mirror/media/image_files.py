@@ -1,4 +1,4 @@
-"""Opens images of the formats that are read here, and no others: their heads, without decoding. PURE."""
+"""Opens images of the allowed formats, and no others, without decoding them."""
 
 import io
 import struct
@@ -23,58 +23,44 @@ from PIL import (
     WebPImagePlugin,
 )
 
-from .errors import ImageError
+from ...image_formats import BY_PILLOW_NAME
+from ..errors import UnreadableImageError
 
-FORMATS = {
-    "AVIF": "image/avif",
-    "BMP": "image/bmp",
-    "GIF": "image/gif",
-    "ICO": "image/x-icon",
-    "JPEG": "image/jpeg",
-    "JPEG2000": "image/jp2",
-    "PNG": "image/png",
-    "TIFF": "image/tiff",
-    "WEBP": "image/webp",
-}
-"""By Pillow's names, their types. Left out are formats without a signature, and those that Python code decodes."""
-READ_BYTES = 16 * 1024 * 1024
-"""What is read of a file to open it. Pillow reads AVIF whole: a larger one has a type, and no size."""
-READ_TIMES = 20_000
-"""How often it is read: a million empty chunks would hold the interpreter for long."""
-SIGNATURE_BYTES = 30
-"""What tells a format; of WebP also the size."""
+MAX_READ_BYTES = 16 * 1024 * 1024
+"""Limit of bytes read to open a file. Pillow reads AVIF whole: a larger one has a type, but no size."""
+MAX_READS = 20_000
+"""Limit of reads: a million empty chunks would hold the interpreter for long."""
+FORMAT_SIGNATURE_BYTES = 30
+"""Bytes that identify a format; for WebP also the size."""
 
-BROKEN = (
-    # What Pillow's decoders raise for files that are damaged or made to damage.
+DECODER_ERRORS = (
+    # The errors that Pillow's decoders raise for damaged or malicious files.
     *(OSError, SyntaxError, ValueError, TypeError, EOFError, IndexError, KeyError, AttributeError, OverflowError),
     *(NotImplementedError, RuntimeError, ZeroDivisionError, AssertionError, struct.error, zlib.error, Warning),
     *(Image.DecompressionBombError, MemoryError),
 )
 
-_READERS: Mapping[str, Callable[[IO[bytes]], ImageFile.ImageFile]] = {
-    "AVIF": AvifImagePlugin.AvifImageFile,
-    "BMP": BmpImagePlugin.BmpImageFile,
-    "GIF": GifImagePlugin.GifImageFile,
-    "ICO": IcoImagePlugin.IcoImageFile,
-    "JPEG": JpegImagePlugin.JpegImageFile,
-    "JPEG2000": Jpeg2KImagePlugin.Jpeg2KImageFile,
-    "PNG": PngImagePlugin.PngImageFile,
-    "TIFF": TiffImagePlugin.TiffImageFile,
-    "WEBP": WebPImagePlugin.WebPImageFile,
+_READERS: Mapping[str, Callable[[IO[bytes]], ImageFile.ImageFile]] = {  # Image.open would read more formats of a file
+    reader.format: reader
+    for reader in (
+        *(AvifImagePlugin.AvifImageFile, BmpImagePlugin.BmpImageFile, GifImagePlugin.GifImageFile),
+        *(IcoImagePlugin.IcoImageFile, JpegImagePlugin.JpegImageFile, Jpeg2KImagePlugin.Jpeg2KImageFile),
+        *(PngImagePlugin.PngImageFile, TiffImagePlugin.TiffImageFile, WebPImagePlugin.WebPImageFile),
+    )
 }
-_turn = Lock()
+_size_lock = Lock()
 
 PngImagePlugin.MAX_TEXT_MEMORY = 4 * 1024 * 1024
-"""Of the texts of an image: each thread keeps what it has once had, so Pillow's own 64 MB would be a gigabyte."""
+"""Limit for the texts of an image: each thread keeps its peak, so Pillow's own 64 MB would become a gigabyte."""
 
-# They are about strangers' images, and partly in their words: nothing for this site's log.
+# The warnings concern strangers' images and quote them: not for this site's log.
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
-class Sparing:
-    """A file of which only so much is read, so often. Raises OSError once more was wanted."""
+class LimitedFile:
+    """A file with a limit on bytes and on reads. Raises OSError when one is exceeded."""
 
-    def __init__(self, file: IO[bytes], most_bytes: int = READ_BYTES, most_times: int = READ_TIMES) -> None:
+    def __init__(self, file: IO[bytes], most_bytes: int = MAX_READ_BYTES, most_times: int = MAX_READS) -> None:
         self._file = file
         self._bytes_left = most_bytes
         self._times_left = most_times
@@ -95,36 +81,36 @@ class Sparing:
         return self._file.tell()
 
     def close(self) -> None:
-        """Leaves the file open: it is whose it was."""
+        """Leaves the file open: its owner closes it."""
 
 
-def format_of(signature: bytes) -> str | None:
-    """The format, by Pillow's name, that a file begins like; None for all others. The rest may be anything."""
-    for name in FORMATS:
+def find_image_format(signature: bytes) -> str | None:
+    """Returns the format, by Pillow's name, that the file's beginning matches, or None. The rest may be anything."""
+    for name in BY_PILLOW_NAME:
         accepts = Image.OPEN[name][1]
         if accepts is not None and accepts(signature) is True:
             return name
     return None
 
 
-def size_of(file: IO[bytes], image_format: str) -> tuple[int, int]:
-    """Width and height in pixels as the file says; not turned as its metadata may want. Raises ImageError.
+def read_image_size(file: IO[bytes], image_format: str) -> tuple[int, int]:
+    """Returns width and height in pixels as the file says, not turned by its metadata. Raises UnreadableImageError.
 
-    One image at a time in a process: those that are made to may take as much as is read of them.
+    Reads one image at a time per process: a crafted one may take as much memory as the limit of bytes read.
     """
-    if image_format == "WEBP":  # Pillow would take memory for the pixels already
-        return _webp_size(file.read(SIGNATURE_BYTES))
-    with _turn, opened(cast("IO[bytes]", Sparing(file)), image_format) as image:
+    if image_format == "WEBP":  # Pillow would allocate the pixels already
+        return _webp_size(file.read(FORMAT_SIGNATURE_BYTES))
+    with _size_lock, open_image(cast("IO[bytes]", LimitedFile(file)), image_format) as image:
         return image.size
 
 
 @contextmanager
-def opened(file: IO[bytes], image_format: str) -> Iterator[ImageFile.ImageFile]:
-    """The image, of whatever size it says it has; its pixels are decoded when `load` is called. Raises ImageError.
+def open_image(file: IO[bytes], image_format: str) -> Iterator[ImageFile.ImageFile]:
+    """Yields the image, of whatever size it claims; `load` decodes its pixels. Raises UnreadableImageError.
 
-    As Image.open, which warns of large images, or does not open them. Whoever decodes looks at the size first.
+    Unlike Image.open, does not refuse large images or warn of them. Check the size before decoding.
     """
-    with broken_told():
+    with convert_decoder_errors():
         image = _READERS[image_format](file)
     try:
         yield image
@@ -133,21 +119,21 @@ def opened(file: IO[bytes], image_format: str) -> Iterator[ImageFile.ImageFile]:
 
 
 @contextmanager
-def broken_told(word: str = "is broken.") -> Iterator[None]:
-    """Raises ImageError with that word for what Pillow raises."""
+def convert_decoder_errors(word: str = "is broken.") -> Iterator[None]:
+    """Turns the errors of Pillow into UnreadableImageError with that text."""
     try:
         yield
     except MemoryError as error:
-        raise ImageError("takes more memory than there is for one.") from error
-    except BROKEN as error:
-        raise ImageError(word) from error
+        raise UnreadableImageError("takes more memory than there is for one.") from error
+    except DECODER_ERRORS as error:
+        raise UnreadableImageError(word) from error
 
 
 def _webp_size(head: bytes) -> tuple[int, int]:
-    """RFC 9649, 2.5 to 2.7."""
+    """Reads the size by RFC 9649, 2.5 to 2.7."""
     kind, data = head[12:16], head[20:]
-    if len(head) < SIGNATURE_BYTES:
-        raise ImageError("is broken.")
+    if len(head) < FORMAT_SIGNATURE_BYTES:
+        raise UnreadableImageError("is broken.")
     if kind == b"VP8X":
         return 1 + int.from_bytes(data[4:7], "little"), 1 + int.from_bytes(data[7:10], "little")
     if kind == b"VP8L":

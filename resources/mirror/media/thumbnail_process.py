@@ -1,6 +1,7 @@
-"""Paints thumbnails in a process of its own: what decodes a stranger's image has no secrets, and bounded memory.
+"""Paints thumbnails in a child process: the decoder of untrusted images has no secrets, and bounded memory.
 
-The child imports nothing of Django. `python -m resources.mirroring.serving.apart BYTES PARENT` is its side.
+The child imports nothing of Django. `python -m resources.mirror.media.thumbnail_process BYTES PARENT` is its
+side.
 """
 
 import io
@@ -10,53 +11,54 @@ from typing import IO, Any
 
 from PIL import AvifImagePlugin
 
-from resources import apart
-from resources.apart import Allowance, Child, Message
+from resources import sandbox
+from resources.sandbox import ChildAllowance, ChildMessage, ChildProcess
 
-from ..contents import pictures
-from ..contents.errors import ImageError
-from ..contents.pictures import Box
+from ..errors import UnreadableImageError
+from . import pictures
+from .pictures import ThumbnailBox
 
-FATAL, TOO_LONG = "cannot be painted: its decoder failed.", "takes too long to paint."
+DECODER_FAILED, PAINTED_TOO_LONG = "cannot be painted: its decoder failed.", "takes too long to paint."
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """A thumbnail of an image of so many bytes, which follow, and pixels at the most."""
+class PaintOrder:
+    """An order for a thumbnail of an image of `size` bytes, which follow, and at most `most_pixels` pixels."""
 
-    box: Box
+    box: ThumbnailBox
     most_pixels: int
     size: int
 
 
-class LostError(ImageError):
-    """The child has ended over the image."""
+class PainterLostError(UnreadableImageError):
+    """The image has ended the child."""
 
 
-class TooLongError(LostError):
+class PaintedTooLongError(PainterLostError):
     """Painting took longer than it may."""
 
 
-class Painter:
-    """A child that paints: started when there is something to paint, ended when there was nothing for a while."""
+class ThumbnailPainter:
+    """A child that paints: started for the first image, ended when it was idle for a while."""
 
-    def __init__(self, idle_seconds: float = apart.IDLE_SECONDS) -> None:
-        self._child = Child("resources.mirroring.serving.apart", idle_seconds)
+    def __init__(self, idle_seconds: float = sandbox.CHILD_IDLE_SECONDS) -> None:
+        self._child = ChildProcess("resources.mirror.media.thumbnail_process", idle_seconds)
 
-    def paint(self, order: Order, image: IO[bytes], allowance: Allowance) -> bytes:
-        """The thumbnail's file. One at a time. Raises ImageError, and what reading the image raises.
+    def paint(self, order: PaintOrder, image: IO[bytes], allowance: ChildAllowance) -> bytes:
+        """Returns the thumbnail's file. Paints one at a time.
 
-        The child may have died of the image. Then there will be another one for the next.
+        Raises UnreadableImageError, and the errors of reading the image.
+        If the child dies of the image, the next image gets a new child.
         """
         said = {"box": asdict(order.box), "most_pixels": order.most_pixels}
         try:
             painted = self._child.ask(said, image, order.size, allowance)
-        except apart.TooLongError as error:
-            raise TooLongError(TOO_LONG) from error
-        except apart.DiedError as error:
-            raise LostError(FATAL) from error
+        except sandbox.ChildTimeoutError as error:
+            raise PaintedTooLongError(PAINTED_TOO_LONG) from error
+        except sandbox.ChildDiedError as error:
+            raise PainterLostError(DECODER_FAILED) from error
         if painted.said:
-            raise ImageError(painted.said["refused"])
+            raise UnreadableImageError(painted.said["refused"])
         return painted.body
 
     def close(self) -> None:
@@ -68,18 +70,20 @@ class Painter:
         return self._child.pid
 
 
-def _paint(order: Message) -> Message:
+def _answer_order(order: ChildMessage) -> ChildMessage:
     said: dict[str, Any] = dict(order.said)
     try:
-        return Message({}, pictures.paint(io.BytesIO(order.body), Box(**said["box"]), said["most_pixels"]))
-    except ImageError as error:
-        return Message({"refused": str(error)})
+        return ChildMessage(
+            {}, pictures.render_thumbnail(io.BytesIO(order.body), ThumbnailBox(**said["box"]), said["most_pixels"])
+        )
+    except UnreadableImageError as error:
+        return ChildMessage({"refused": str(error)})
     except MemoryError:
-        return Message({"refused": "takes more memory than there is for one."})
-    except Exception:  # noqa: BLE001 - the edge of a process: whatever a decoder raises is about this image
-        return Message({"refused": "is broken."})
+        return ChildMessage({"refused": "takes more memory than there is for one."})
+    except Exception:  # noqa: BLE001 - the edge of a process: any error of a decoder is about this image
+        return ChildMessage({"refused": "is broken."})
 
 
 if __name__ == "__main__":
     AvifImagePlugin.DEFAULT_MAX_THREADS = 1  # each takes memory, and the machine has one painter per core already
-    apart.serve(int(sys.argv[1]), int(sys.argv[2]), _paint)
+    sandbox.serve_parent(int(sys.argv[1]), int(sys.argv[2]), _answer_order)

@@ -1,46 +1,54 @@
-"""Lists of URLs in the database: made, settled, finished, and removed when they are old.
+"""Batches (reported lists of URLs) in the database: made, settled, counted, finished, and removed when they are old.
 
-The rows are the truth. Everything here may be done again, at once, or by several: nothing is counted that the rows
-do not say, and a list is finished when none of its items is open.
+The rows are the truth. Every step may be repeated, also by several processes at once: all counts are of rows, and
+a batch is finished when none of its items is open.
+
+Settling is debounced: batches are settled every two seconds, not per URL. Continuations leave the batches' names
+in `state`; batches whose names are lost are healed.
 """
 
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 from uuid import UUID, uuid4
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Case, CharField, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
+from redis.exceptions import RedisError
 
-from resources.api.models import ApiToken
-from resources.fetching.addressing import targets
+from resources import database
+from resources.fetch.http import url_syntax
+from resources.tokens.models import ApiToken
+from retry import stores
 
-from ..knowing import continuing, ordering
-from ..knowing.models import MOST_URL_CHARACTERS, Batch, BatchItem, Resource, State, Step
-from ..writing import telling, wanting
-from ..writing.wanting import Wanted
-from .deciding import JOINED, Decision, storable
+from .. import lookup
+from ..ingest import url_outcome, wanted_urls
+from ..ingest.wanted_urls import WantedUrl
+from ..lookup import RESUMED_NAMES_KEY as NAMES
+from ..models import MAX_URL_CHARACTERS, Batch, BatchItem, DedupeStep, Resource, UrlState
+from .classify import JOINED_DETAIL, UrlDecision, storable_text
 
-PREFIX = "batch:"
-"""Of the names by which continuations know a list."""
+BATCH_PREFIX = "batch:"
+"""The beginning of the names by which continuations know a batch."""
 
-SAME_FOR = timedelta(days=1)
-"""Who sends the same again within this time gets the same list."""
+SAME_LIST_TIME = timedelta(days=1)
+"""The time within which the same list, sent again, is the same batch."""
 
-YOUNG = timedelta(minutes=1)
-"""A list of this age may not have asked yet for all that it wants."""
+YOUNG_BATCH_AGE = timedelta(minutes=1)
+"""A batch of this age may not have asked yet for all its URLs."""
 
-SLICE = 1000
-MOST_DETAIL = 500
-_COLUMNS = ("batch_id", "position", "url", "url_digest", "step", "blob_digest", "detail")
+SLICE_ROWS = 1000
+MAX_DETAIL_CHARACTERS = 500
+_ITEM_COLUMNS = ("batch_id", "position", "url", "url_digest", "step", "blob_digest", "detail")
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """A list as it was sent. `sender` is who, for people; `key` tells the same from another."""
+class SentList:
+    """A list as it was sent. `sender` is a name for people; `key` tells equal lists from others."""
 
     urls: Sequence[str]
     sender: str
@@ -51,22 +59,22 @@ class Sent:
 
     @property
     def key(self) -> str:
-        """The digest of the key that was sent along, else of all that was sent; each sender has its own."""
+        """The digest of the idempotency key, else of the whole list; each sender has its own."""
         who = self.token.digest if self.token else self.sender
         told = [self.idempotency_key] if self.idempotency_key else [self.referer, self.webhook, *self.urls]
-        text = json.dumps([who, bool(self.idempotency_key), *told])  # as ASCII, whatever a URL holds
+        text = json.dumps([who, bool(self.idempotency_key), *told])  # as ASCII, with any URL
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def find(sent: Sent, now: datetime) -> Batch | None:
-    """The list that was made when the same was sent before, within a day."""
-    return Batch.objects.filter(key=sent.key, created_at__gt=now - SAME_FOR).order_by("-created_at").first()
+def find_batch(sent: SentList, now: datetime) -> Batch | None:
+    """Returns the batch of the same list, sent before within a day."""
+    return Batch.objects.filter(key=sent.key, created_at__gt=now - SAME_LIST_TIME).order_by("-created_at").first()
 
 
-def create(sent: Sent, decisions: Sequence[Decision], now: datetime) -> Batch | None:
-    """The list with its items, all or nothing. None: somebody has sent the same at the same time."""
+def create_batch(sent: SentList, decisions: Sequence[UrlDecision], now: datetime) -> Batch | None:
+    """Writes a batch with its items, all or nothing. None: another request has sent the same list at the same time."""
     batch = Batch(
-        id=_next_id(sent),
+        id=_next_batch_id(sent),
         sender=sent.sender,
         token=sent.token,
         key=sent.key,
@@ -84,29 +92,31 @@ def create(sent: Sent, decisions: Sequence[Decision], now: datetime) -> Batch | 
     return batch
 
 
-def name_of(batch_id: UUID) -> str:
-    """How a continuation names the list."""
-    return f"{PREFIX}{batch_id}"
+def batch_name(batch_id: UUID) -> str:
+    """Returns the name of a batch in continuations."""
+    return f"{BATCH_PREFIX}{batch_id}"
 
 
-def settle(names: Iterable[str], now: datetime) -> int:
-    """Settles what has ended of the lists that continuations name; how many are finished, of which nothing is open."""
-    return sum(settle_batch(batch_id, now) for name in names if (batch_id := _id_of(name)))
+def settle_named_batches(names: Iterable[str], now: datetime) -> int:
+    """Settles ended items of the batches that continuations name; returns how many of these batches are finished."""
+    return sum(settle_batch(batch_id, now) for name in names if (batch_id := _batch_id_of(name)))
 
 
 def settle_batch(batch_id: UUID, now: datetime) -> bool:
-    """Settles what has ended of one list; whether it is finished."""
-    ended = Resource.objects.filter(url_digest=OuterRef("url_digest")).exclude(state=State.WANTED)
-    items = open_items(batch_id).filter(Exists(ended))
+    """Settles the ended items of one batch. True if it is finished."""
+    ended = Resource.objects.filter(url_digest=OuterRef("url_digest")).exclude(state=UrlState.WANTED)
+    items = find_open_items(batch_id).filter(Exists(ended))
     if digests := list(items.values_list("url_digest", flat=True)):
-        ordering.update(items.filter(detail=JOINED), **_settled(ended, Value(Step.KNOWN.value)))
-        ordering.update(items, **_settled(ended, F("step")))
-        continuing.resume(digests)  # who ended them may have been killed before
-    return finish(batch_id, now)
+        database.update_in_order(
+            items.filter(detail=JOINED_DETAIL), **_settled_fields(ended, Value(DedupeStep.KNOWN.value))
+        )
+        database.update_in_order(items, **_settled_fields(ended, F("step")))
+        lookup.resume_continuations(digests)  # the process that ended them may have been killed before it did so
+    return finish_batch(batch_id, now)
 
 
-def finish(batch_id: UUID, now: datetime) -> bool:
-    """Finishes a list of which nothing is open; whether it is finished, by whomever."""
+def finish_batch(batch_id: UUID, now: datetime) -> bool:
+    """Finishes a batch without open items. True if it is finished, by this call or another."""
     batch = Batch.objects.filter(pk=batch_id)
     is_open = Exists(BatchItem.objects.filter(batch=OuterRef("pk"), step=""))
     batch.filter(~is_open, finished_at=None).update(
@@ -115,40 +125,46 @@ def finish(batch_id: UUID, now: datetime) -> bool:
     return batch.exclude(finished_at=None).exists()
 
 
-def heal(now: datetime, seconds: float) -> int:
-    """Looks after unfinished lists for about so long at most, beginning anywhere; how many there were time for.
+def heal_batches(now: datetime, seconds: float) -> int:
+    """Repairs unfinished batches for about `seconds`, beginning anywhere; returns how many there was time for.
 
-    What Redis lost is settled here, and what nobody has asked for is asked for.
+    Settles items whose continuation Redis lost, and asks for URLs that were not asked for.
     """
     until, done = time.monotonic() + seconds, 0
-    for batch in _unfinished():
+    for batch in _unfinished_batches():
         if time.monotonic() >= until:
             break
-        if not settle_batch(batch.pk, now) and batch.created_at < now - YOUNG:
-            ask_again(batch, now)
+        if not settle_batch(batch.pk, now) and batch.created_at < now - YOUNG_BATCH_AGE:
+            want_lost_urls(batch, now)
         done += 1
     return done
 
 
-def ask_again(batch: Batch, now: datetime) -> int:
-    """Asks for open items of which nothing is known: who made the list was killed, or a row was removed."""
-    lost = open_items(batch.pk).exclude(Exists(Resource.objects.filter(url_digest=OuterRef("url_digest"))))
-    items = list(lost[:SLICE])
+def want_lost_urls(batch: Batch, now: datetime) -> int:
+    """Asks for the URLs of open items that have no row: the maker of the batch was killed, or the row was removed.
+
+    Returns how many there were.
+    """
+    lost = find_open_items(batch.pk).exclude(Exists(Resource.objects.filter(url_digest=OuterRef("url_digest"))))
+    items = list(lost[:SLICE_ROWS])
     if items:
-        wanting.want(
-            [Wanted(item.url_digest, item.url, targets.parse(item.url).host, batch.referer, now) for item in items]
+        wanted_urls.want_urls(
+            [
+                WantedUrl(item.url_digest, item.url, url_syntax.parse_target(item.url).host, batch.referer, now)
+                for item in items
+            ]
         )
     return len(items)
 
 
-def open_items(batch_id: UUID) -> QuerySet[BatchItem]:
+def find_open_items(batch_id: UUID) -> QuerySet[BatchItem]:
     return BatchItem.objects.filter(batch_id=batch_id, step="")
 
 
-def prune(before: datetime, seconds: float) -> int:
-    """Removes lists that were finished before, for about so long at most; how many."""
+def prune_batches(before: datetime, seconds: float) -> int:
+    """Removes batches that were finished before that moment, for about `seconds`; returns how many."""
     until, removed = time.monotonic() + seconds, 0
-    for batch in Batch.objects.filter(finished_at__lt=before).order_by("finished_at")[:SLICE]:
+    for batch in Batch.objects.filter(finished_at__lt=before).order_by("finished_at")[:SLICE_ROWS]:
         if time.monotonic() >= until:
             break
         batch.delete()
@@ -156,57 +172,109 @@ def prune(before: datetime, seconds: float) -> int:
     return removed
 
 
-def _next_id(sent: Sent) -> UUID:
-    """The same for all who send the same at once, so that only one of them makes the list."""
+def _next_batch_id(sent: SentList) -> UUID:
+    """Returns an id that is the same for equal lists sent at once, so that only one of them becomes a batch."""
     before = Batch.objects.filter(key=sent.key).order_by("-created_at").values_list("id", flat=True).first()
     return UUID(bytes=hashlib.sha256(f"{sent.key} {before}".encode()).digest()[:16], version=4)
 
 
-def _insert_items(batch: Batch, decisions: Sequence[Decision]) -> None:
-    """Ten thousand at once, without a model for each: that took four times as long."""
+def _insert_items(batch: Batch, decisions: Sequence[UrlDecision]) -> None:
+    """Inserts ten thousand rows at once, without a model for each: models took four times as long."""
     batch_id = BatchItem._meta.get_field("batch").get_db_prep_save(batch.pk, connection)
     rows = [
         (
             batch_id,
             one.position,
-            storable(one.url, MOST_URL_CHARACTERS),
+            storable_text(one.url, MAX_URL_CHARACTERS),
             one.url_digest,
             one.step,
             one.blob_digest,
-            one.detail[:MOST_DETAIL],
+            one.detail[:MAX_DETAIL_CHARACTERS],
         )
         for one in decisions
     ]
-    table, places = connection.ops.quote_name(BatchItem._meta.db_table), ", ".join(["%s"] * len(_COLUMNS))
+    table, places = connection.ops.quote_name(BatchItem._meta.db_table), ", ".join(["%s"] * len(_ITEM_COLUMNS))
     with connection.cursor() as cursor:
-        cursor.executemany(f"INSERT INTO {table} ({', '.join(_COLUMNS)}) VALUES ({places})", rows)  # noqa: S608
+        cursor.executemany(f"INSERT INTO {table} ({', '.join(_ITEM_COLUMNS)}) VALUES ({places})", rows)  # noqa: S608
 
 
-def _settled(ended: QuerySet[Resource], step_if_stored: Value | F) -> dict[str, Subquery]:
-    """The fields of an item by the row of its URL."""
+def _settled_fields(ended: QuerySet[Resource], step_if_stored: Value | F) -> dict[str, Subquery]:
+    """Returns the fields of an item, taken from the row of its URL."""
     step = Case(
-        When(state=State.FAILED, then=Value(Step.FAILED.value)),
-        When(step="", then=Value(Step.KNOWN.value)),
+        When(state=UrlState.FAILED, then=Value(DedupeStep.FAILED.value)),
+        When(step="", then=Value(DedupeStep.KNOWN.value)),
         default=step_if_stored,
         output_field=CharField(),
     )
-    blob = Case(When(state=State.FAILED, then=Value("")), default=F("blob_digest"))
-    others = [When(state=State.FAILED, failure=failure, then=Value(said)) for failure, said in telling.IN_PLACE.items()]
-    detail = Case(*others, When(state=State.FAILED, then=F("detail")), default=Value(""))
+    blob = Case(When(state=UrlState.FAILED, then=Value("")), default=F("blob_digest"))
+    others = [
+        When(state=UrlState.FAILED, failure=failure, then=Value(said))
+        for failure, said in url_outcome.PUBLIC_REASONS.items()
+    ]
+    detail = Case(*others, When(state=UrlState.FAILED, then=F("detail")), default=Value(""))
     named = {"step": step, "blob_digest": blob, "detail": detail}
     return {name: Subquery(ended.annotate(found=found).values("found")[:1]) for name, found in named.items()}
 
 
-def _id_of(name: str) -> UUID | None:
+def _batch_id_of(name: str) -> UUID | None:
     try:
-        return UUID(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
+        return UUID(name.removeprefix(BATCH_PREFIX)) if name.startswith(BATCH_PREFIX) else None
     except ValueError:
         return None
 
 
-def _unfinished() -> Iterable[Batch]:
-    """All of them, beginning anywhere: however little time there is, each gets its turn."""
+def _unfinished_batches() -> Iterable[Batch]:
+    """Yields all unfinished batches, beginning anywhere: so each gets its turn, even with little time."""
     start = uuid4()
     rows = Batch.objects.filter(finished_at=None).order_by("pk")
-    yield from rows.filter(pk__gte=start).iterator(SLICE)
-    yield from rows.filter(pk__lt=start).iterator(SLICE)
+    yield from rows.filter(pk__gte=start).iterator(SLICE_ROWS)
+    yield from rows.filter(pk__lt=start).iterator(SLICE_ROWS)
+
+
+MAX_NAMES_AT_ONCE = 500
+
+
+def take_batch_names() -> list[str]:
+    """Takes the names of batches that were left."""
+    try:
+        found = cast(list[bytes], stores.fast_client("state").spop(NAMES, MAX_NAMES_AT_ONCE))
+    except RedisError:
+        return []
+    return [name.decode() for name in found]
+
+
+OPEN_STEP = ""
+"""The step of items that are not settled."""
+
+STORED_STEPS = frozenset(step.value for step in DedupeStep) - {DedupeStep.FAILED.value, DedupeStep.REFUSED.value}
+"""Steps that end with a file."""
+
+
+def count_settled_items(*batch_ids: UUID) -> dict[str, int]:
+    """Counts the items that each step has settled, without open ones; in the order of models.Step."""
+    counts = count_items(*batch_ids)
+    return {step.value: counts[step.value] for step in DedupeStep if step.value in counts}
+
+
+def count_items(*batch_ids: UUID) -> Mapping[str, int]:
+    """Counts the items by step, with the open ones under OPEN_STEP."""
+    rows = BatchItem.objects.filter(batch__in=batch_ids).order_by().values_list("step").annotate(number=Count("*"))
+    return dict(rows)
+
+
+def describe_webhook(batch: Batch, now: datetime) -> str:
+    """Returns a sentence about the webhook; empty for a batch without one."""
+    if not batch.webhook:
+        return ""
+    if batch.told_at:
+        return f"{batch.answer.capitalize()}, after {_calls_in_words(batch.calls)}."
+    if batch.finished_at is None:
+        return "Called when the list is finished."
+    if not batch.calls:
+        return "Being called."
+    wait_seconds = max(0, (batch.call_at - now).total_seconds()) if batch.call_at else 0
+    return f"{_calls_in_words(batch.calls).capitalize()} so far: {batch.answer}. Next call in {wait_seconds:,.0f} s."
+
+
+def _calls_in_words(number: int) -> str:
+    return "1 call" if number == 1 else f"{number:,} calls"

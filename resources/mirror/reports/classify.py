@@ -1,32 +1,34 @@
-"""What a list of URLs comes to: each is known, accepted, failed or refused. PURE.
+"""Decides on each URL of a list: known, accepted, failed or refused.
 
-A URL is named by the digest of its canonical form. What is known of it is looked up in between, by whoever calls.
+The name of a URL is the digest of its canonical form. The caller looks up the known states in between.
+
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ..canonical.rules import Rules
-from ..canonical.urls import Canonical, canonical, goes_by, known_as
+from ..canonical.rules import UrlRules
+from ..canonical.urls import CanonicalUrl, candidate_digests, canonicalise_url, find_surest_digest
 from ..errors import UrlError
 
-Status = Literal["known", "accepted", "failed", "refused"]
+ReportStatus = Literal["known", "accepted", "failed", "refused"]
 
-JOINED = "In progress already."
-"""The detail of an item whose URL somebody else asked for first, or the same list did."""
+JOINED_DETAIL = "In progress already."
+"""The detail of an item whose URL another list, or the same list, asked for first."""
 
-EXPIRED = "expired"
-"""The failure of URLs whose signature has run out."""
+EXPIRED_FAILURE = "expired"
+"""The failure of URLs whose signature has expired."""
 
-NO_TEXT = "The URL is not text."
-BLOCKED = "An admin has blocked its host."
+NO_TEXT_DETAIL = "The URL is not text."
+BLOCKED_DETAIL = "The host is blocked by an admin."
 
-_NO_TEXT = "\N{REPLACEMENT CHARACTER}"
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-class Seen(Protocol):
-    """What is known of a URL, as knowing.seen tells it."""
+class UrlKnowledge(Protocol):
+    """The known state of a URL, as a look-up gives it."""
 
     @property
     def state(self) -> str: ...
@@ -39,29 +41,29 @@ class Seen(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A URL of a list that can be mirrored, as far as can be told from itself.
+class NamedUrl:
+    """A URL of a list that can be mirrored, judged by the URL alone.
 
-    `digests` are those that it may be known by, the surest first; the last is that of its canonical form.
+    `digests` are those under which it may be known, the surest first; the last is that of its canonical form.
     """
 
     position: int
     url: str
-    canonical: Canonical
+    canonical: CanonicalUrl
     digests: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """What becomes of one URL of a list.
+class UrlDecision:
+    """The decision on one URL of a list.
 
-    `step` is that of models.Step where it is settled, and empty for what is accepted; `asks` says that it is the
-    first of its name in the list. `detail` is a sentence: why it was refused or has failed, or JOINED.
+    `step` is one of models.Step if the URL is settled, and empty if it is accepted. `asks` marks the first URL of its
+    name in the list. `detail` is a sentence: why the URL was refused or has failed, or JOINED_DETAIL.
     """
 
     position: int
     url: str
-    status: Status
+    status: ReportStatus
     step: str = ""
     url_digest: str = ""
     host: str = ""
@@ -70,58 +72,62 @@ class Decision:
     asks: bool = False
 
 
-def read(urls: Iterable[str], rules: Rules, is_blocked: Callable[[str], bool]) -> tuple[list[Named], list[Decision]]:
-    """Those that can be mirrored, and those that are refused for what they are."""
-    named: list[Named] = []
-    refused: list[Decision] = []
+def name_urls(
+    urls: Iterable[str], rules: UrlRules, is_blocked: Callable[[str], bool]
+) -> tuple[list[NamedUrl], list[UrlDecision]]:
+    """Splits a list into URLs that can be mirrored, and those refused by themselves."""
+    named: list[NamedUrl] = []
+    refused: list[UrlDecision] = []
     for position, url in enumerate(urls):
         try:
-            found = _canonical(url, rules)
+            found = _canonical_url(url, rules)
         except UrlError as error:
-            refused.append(_refused(position, url, str(error)))
+            refused.append(_refuse_url(position, url, str(error)))
             continue
         if is_blocked(found.host):
-            refused.append(_refused(position, url, BLOCKED))
+            refused.append(_refuse_url(position, url, BLOCKED_DETAIL))
         else:
-            named.append(Named(position, url, found, known_as(url, rules) if rules.learnt else (found.digest,)))
+            named.append(
+                NamedUrl(position, url, found, candidate_digests(url, rules) if rules.learnt else (found.digest,))
+            )
     return named, refused
 
 
-def decide(named: Sequence[Named], seen: Mapping[str, Seen]) -> list[Decision]:
-    """What becomes of those that can be mirrored. Of several of one name only the first asks."""
-    decisions: list[Decision] = []
+def decide_urls(named: Sequence[NamedUrl], seen: Mapping[str, UrlKnowledge]) -> list[UrlDecision]:
+    """Decides on URLs that can be mirrored. Of several with one name only the first asks."""
+    decisions: list[UrlDecision] = []
     asked: set[str] = set()
     for one in named:
-        digest = goes_by(one.digests, seen, _has_file)
-        decisions.append(_decided(one, digest, seen.get(digest), is_first=digest not in asked))
+        digest = find_surest_digest(one.digests, seen, _has_file)
+        decisions.append(_decide_url(one, digest, seen.get(digest), is_first=digest not in asked))
         asked.add(digest)
     return decisions
 
 
-def storable(url: str, most_characters: int) -> str:
-    """The text as any database keeps it: of what was refused, so that people recognise it."""
-    text = url.replace("\0", _NO_TEXT).encode(errors="replace").decode()
+def storable_text(url: str, most_characters: int) -> str:
+    """Returns the text in a form that any database keeps, so that people recognise a refused URL."""
+    text = url.replace("\0", _REPLACEMENT).encode(errors="replace").decode()
     return text if len(text) <= most_characters else f"{text[: most_characters - 1]}…"
 
 
-def _canonical(url: str, rules: Rules) -> Canonical:
+def _canonical_url(url: str, rules: UrlRules) -> CanonicalUrl:
     try:
         url.encode()
     except UnicodeEncodeError as error:
-        raise UrlError(NO_TEXT) from error
-    return canonical(url, rules)
+        raise UrlError(NO_TEXT_DETAIL) from error
+    return canonicalise_url(url, rules)
 
 
-def _has_file(seen: Seen) -> bool:
-    """Also while it is fetched again."""
+def _has_file(seen: UrlKnowledge) -> bool:
+    """True if a file is known, also while the URL is fetched again."""
     return bool(seen.blob_digest) and seen.state != "failed"
 
 
-def _decided(one: Named, digest: str, seen: Seen | None, *, is_first: bool) -> Decision:
-    status, step, blob, detail = _standing(seen)
+def _decide_url(one: NamedUrl, digest: str, seen: UrlKnowledge | None, *, is_first: bool) -> UrlDecision:
+    status, step, blob, detail = _status_fields(seen)
     is_open = status == "accepted"
     joins = is_open and (not is_first or (seen is not None and seen.state == "wanted"))
-    return Decision(
+    return UrlDecision(
         position=one.position,
         url=one.url,
         status=status,
@@ -129,19 +135,19 @@ def _decided(one: Named, digest: str, seen: Seen | None, *, is_first: bool) -> D
         url_digest=digest,
         host=one.canonical.host,
         blob_digest=blob,
-        detail=JOINED if joins else detail,
+        detail=JOINED_DETAIL if joins else detail,
         asks=is_open and is_first,
     )
 
 
-def _standing(seen: Seen | None) -> tuple[Status, str, str, str]:
-    """Status, step, digest and detail. A signature that ran out may hold for longer in this spelling: it is asked."""
+def _status_fields(seen: UrlKnowledge | None) -> tuple[ReportStatus, str, str, str]:
+    """Returns status, step, digest and detail. A URL whose signature expired is accepted: the new one may be valid."""
     if seen is not None and _has_file(seen):
         return "known", "known", seen.blob_digest, ""
-    if seen is None or seen.state != "failed" or seen.failure == EXPIRED:
+    if seen is None or seen.state != "failed" or seen.failure == EXPIRED_FAILURE:
         return "accepted", "", "", ""
     return "failed", "failed", "", seen.detail or "It could not be fetched."
 
 
-def _refused(position: int, url: str, why: str) -> Decision:
-    return Decision(position, url, "refused", "refused", detail=why)
+def _refuse_url(position: int, url: str, why: str) -> UrlDecision:
+    return UrlDecision(position, url, "refused", "refused", detail=why)

@@ -28,7 +28,7 @@ async function renewState() {
 }
 
 function sayGone() {
-  document.querySelector("[data-gone]").textContent = "This layer is no more: it was deleted, or switched off.";
+  document.querySelector("[data-gone]").textContent = "This layer was deleted or disabled.";
 }
 
 function start() {

@@ -53,7 +53,7 @@ export class Panel {
   tellStale(layers) {
     const stale = [...layers].reduce((sum, layer) => sum + layer.staleTiles(), 0);
     const tiles = stale === 1 ? "1 tile in sight is" : `${stale} tiles in sight are`;
-    this.stale.textContent = stale ? `${tiles} stale: being painted anew.` : "";
+    this.stale.textContent = stale ? `${tiles} stale, being refreshed.` : "";
   }
 
   /** Tells a screen reader, now and then: each tile would be a torrent. */

@@ -1,6 +1,7 @@
-"""Prepares upstream tiles: what is asked of the other server, and what becomes of its answer.
+"""The fetch task of upstream tiles: makes the request to the other server, and a tile of its answer.
 
-Sends nothing itself: the fetcher does, between `fetch` and `prepare`.
+Sends nothing itself: the fetcher does, between `fetch` and `prepare`. Also decides the version and the validators
+of a tile, and puts upstream layers into service.
 """
 
 import time
@@ -9,45 +10,48 @@ from dataclasses import dataclass, replace
 
 from django.db import Error as DatabaseError
 
-from resources.fetching.conf import fast_limits, slow_limits
-from resources.fetching.outcomes import Failed, Failure, Fetched, NotModified
-from resources.fetching.requests import Fetch
-from resources.tiles import layers
-from resources.tiles.layers import LayerView
-from resources.tiles.preparing import empty_tile
-from resources.tiles.tile import Tile
-from retry import connections, contents
+from resources.fetch.conf import fast_limits, slow_limits
+from resources.fetch.http.messages import Failure, Fetched, FetchFailed, FetchRequest, NotModified
+from retry import contents, stores
 from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.work import Argument
 
-from . import conf, images
-from .errors import ImageError
-from .images import Picture
-from .keeping import EMPTY_SECONDS, Validators, version_of
+from ...image_formats import UPSTREAM_FORMATS
+from .. import conf, layers
+from ..errors import UpstreamImageError
+from ..layers import LayerView
+from ..tile_address import Tile
+from ..work import empty_tile
+from . import images
+from .images import UpstreamImage
+from .templates import MAX_EMPTY_FRESH_SECONDS, TileValidators, tile_version
 
-ACCEPT = "image/png, image/jpeg, image/webp, image/gif;q=0.5"
-"""The same for all formats that are asked for: one address is fetched once, whoever wants it."""
+ACCEPTED_TYPES = ", ".join(
+    each.media_type if each.upstream_weight == 1 else f"{each.media_type};q={each.upstream_weight}"
+    for each in UPSTREAM_FORMATS.values()
+)
+"""The same for all formats of our tiles: one address is fetched once for all of them."""
 
-_NOT_THERE = frozenset({404, 410})
+_NOT_FOUND_STATUSES = frozenset({404, 410})
 
-_DETAILS = {
-    Failure.REFUSED: "The server of these tiles is one that this site does not fetch from.",
+_FAILURE_DETAILS = {
+    Failure.REFUSED: "This site does not fetch from the server of these tiles.",
     Failure.OURS: "This site cannot reach the server of these tiles.",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """One tile, its layer as it is now, and the address that it is fetched from."""
+class UpstreamTile:
+    """One tile, its layer as it is now, and the address to fetch it from."""
 
     url: str
     tile: Tile
     layer: LayerView
 
     @classmethod
-    def read(cls, arguments: tuple[Argument, ...]) -> "Wanted":
-        """From the arguments of the work. Raises PreparationError when the layer has no such tile any more."""
+    def read(cls, arguments: tuple[Argument, ...]) -> "UpstreamTile":
+        """Reads the arguments of the work. Raises PreparationError if the layer no longer has such a tile."""
         url, slug, z, x, y, scale, image_format = arguments
         tile = Tile(str(slug), int(z), int(x), int(y), int(scale), str(image_format))
         try:
@@ -55,83 +59,85 @@ class Wanted:
         except DatabaseError as error:
             raise PreparationError("The layers cannot be read now.") from error
         if layer is None or layer.upstream is None or not layer.has_scale(tile.scale):
-            raise PreparationError("There is no such tile any more.", status=404)
+            raise PreparationError("The tile no longer exists.", status=404)
         return cls(str(url), tile, layer)
 
     def version(self, started_at: float) -> int:
-        """That of a tile which was asked for at `started_at`; none where its address is not the layer's any more."""
+        """Returns the version of a tile requested at `started_at`; 0 if the layer's addresses have changed since."""
         assert self.layer.upstream is not None
         if self.layer.upstream.url(self.tile) != self.url:
             return 0
-        return version_of(self.layer.version, started_at, time.time())
+        return tile_version(self.layer.version, started_at, time.time())
 
 
-class FetchTile:
+class UpstreamFetchTask:
     """The fetcher's task `resources.fetch_tile`. Its arguments are the address and the tile's own."""
 
     obeys_robots = False
-    """An admin named this server. Robots that find their own way are what robots.txt is for."""
+    """An admin named this server. robots.txt is for robots that find their own way."""
 
-    def fetch(self, *arguments: Argument) -> Fetch:
-        """The request, with the validators of the tile that is stored. Raises PreparationError, StoreUnavailable."""
-        wanted = Wanted.read(arguments)
-        known = _validators(wanted)
-        return Fetch(
+    def fetch(self, *arguments: Argument) -> FetchRequest:
+        """Returns the request, with the stored tile's validators. Raises PreparationError, StoreUnavailable."""
+        wanted = UpstreamTile.read(arguments)
+        known = _load_validators(wanted)
+        return FetchRequest(
             wanted.url,
             kind="tile",
-            headers={"Accept": ACCEPT},
+            headers={"Accept": ACCEPTED_TYPES},
             etag=known.etag if known else None,
             last_modified=known.last_modified if known else None,
-            limits=replace(fast_limits(), max_body_bytes=conf.max_tile_bytes()),
-            slow_limits=replace(slow_limits(), max_body_bytes=conf.max_tile_bytes()),
+            limits=replace(fast_limits(), max_body_bytes=conf.max_upstream_tile_bytes()),
+            slow_limits=replace(slow_limits(), max_body_bytes=conf.max_upstream_tile_bytes()),
         )
 
-    def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
-        """The tile by its content key. Leaves the body's file to the fetcher. Raises PreparationError."""
-        wanted = Wanted.read(arguments)
+    def prepare(self, outcome: Fetched | NotModified | FetchFailed, *arguments: Argument) -> Mapping[str, Prepared]:
+        """Returns the tile by its content key. Leaves the body's file to the fetcher. Raises PreparationError."""
+        wanted = UpstreamTile.read(arguments)
         match outcome:
             case Fetched(head=head) if head.status == 204:
-                prepared = _empty(wanted, outcome)
+                prepared = _prepare_empty(wanted, outcome)
             case Fetched():
-                prepared = _fetched(wanted, outcome)
+                prepared = _prepare_fetched(wanted, outcome)
             case NotModified():
-                prepared = _unchanged(wanted, outcome)
-            case Failed(failure=Failure.PERMANENT, status=status) if status in _NOT_THERE:
-                prepared = _empty(wanted, outcome)
-            case Failed():
-                raise _failure(outcome)
+                prepared = _prepare_unchanged(wanted, outcome)
+            case FetchFailed(failure=Failure.PERMANENT, status=status) if status in _NOT_FOUND_STATUSES:
+                prepared = _prepare_empty(wanted, outcome)
+            case FetchFailed():
+                raise _preparation_error(outcome)
         return {wanted.tile.content_key: prepared}
 
 
-TASK = FetchTile()
+TASK = UpstreamFetchTask()
 
 
-def _validators(wanted: Wanted) -> Validators | None:
-    """By what the tile that is stored can be asked about; None when it has to be sent anew."""
-    held = connections.run_patiently(contents.read(wanted.tile.content_key, with_body=False))
-    known = Validators.read(held.note) if held else None
+def _load_validators(wanted: UpstreamTile) -> TileValidators | None:
+    """Returns the stored tile's validators; None if the tile has to be sent anew."""
+    held = stores.run_patiently(contents.read_content(wanted.tile.content_key, with_body=False))
+    known = TileValidators.read(held.note) if held else None
     return known if known and known.belong_to(wanted.url) else None
 
 
-def _fetched(wanted: Wanted, outcome: Fetched) -> Prepared:
+def _prepare_fetched(wanted: UpstreamTile, outcome: Fetched) -> Prepared:
     try:
-        picture = images.in_format(images.read(outcome.body.read(), wanted.tile.scale), wanted.tile.format)
-    except ImageError as error:
+        picture = images.convert_image(
+            images.read_tile_image(outcome.body.read(), wanted.tile.scale), wanted.tile.format
+        )
+    except UpstreamImageError as error:
         raise PreparationError(f"The server of these tiles sent {error}.") from error
-    return _prepared(wanted, outcome, picture, Validators.of(outcome.head).note())
+    return _prepare_image(wanted, outcome, picture, TileValidators.of(outcome.head).note())
 
 
-def _unchanged(wanted: Wanted, outcome: NotModified) -> Prepared:
-    """The stored tile again, fresh again."""
-    held = connections.run_patiently(contents.read(wanted.tile.content_key))
-    known = Validators.read(held.note) if held else None
+def _prepare_unchanged(wanted: UpstreamTile, outcome: NotModified) -> Prepared:
+    """Returns the stored tile, fresh again."""
+    held = stores.run_patiently(contents.read_content(wanted.tile.content_key))
+    known = TileValidators.read(held.note) if held else None
     if held is None or known is None:  # evicted meanwhile
-        raise PreparationError("The tile was not kept. Ask again.", status=503, retry_seconds=0)
-    picture = Picture(held.body, held.content_type)
-    return _prepared(wanted, outcome, picture, known.renewed(outcome.head).note())
+        raise PreparationError("The tile was not stored. Request it again.", status=503, retry_seconds=0)
+    picture = UpstreamImage(held.body, held.content_type)
+    return _prepare_image(wanted, outcome, picture, known.renewed(outcome.head).note())
 
 
-def _prepared(wanted: Wanted, outcome: Fetched | NotModified, picture: Picture, note: str) -> Prepared:
+def _prepare_image(wanted: UpstreamTile, outcome: Fetched | NotModified, picture: UpstreamImage, note: str) -> Prepared:
     layer = wanted.layer
     fresh_seconds = outcome.head.freshness.fresh_seconds(
         time.time(), least=layer.fresh_seconds, most=layer.most_fresh_seconds, otherwise=layer.fresh_seconds
@@ -147,20 +153,20 @@ def _prepared(wanted: Wanted, outcome: Fetched | NotModified, picture: Picture, 
     )
 
 
-def _empty(wanted: Wanted, outcome: Fetched | Failed) -> Prepared:
-    """The shared empty tile: the server has none here."""
+def _prepare_empty(wanted: UpstreamTile, outcome: Fetched | FetchFailed) -> Prepared:
+    """Returns the shared empty tile: the server has none here."""
     return Prepared(
         body=empty_tile(wanted.tile),
         content_type=wanted.tile.content_type,
-        fresh_seconds=min(wanted.layer.fresh_seconds, EMPTY_SECONDS),
+        fresh_seconds=min(wanted.layer.fresh_seconds, MAX_EMPTY_FRESH_SECONDS),
         stale_seconds=wanted.layer.stale_seconds,
         client_seconds=wanted.layer.client_seconds,
         version=wanted.version(outcome.timing.started_at),
     )
 
 
-def _failure(outcome: Failed) -> PreparationError:
-    """What clients are told. Holds no address: it may have a key, or be one of a private network."""
+def _preparation_error(outcome: FetchFailed) -> PreparationError:
+    """Returns the error for clients. It holds no address: that may have a key, or be of a private network."""
     status = 504 if outcome.failure is Failure.TOO_SLOW else 502
-    detail = _DETAILS.get(outcome.failure, f"The server of these tiles: {outcome.detail}.")
+    detail = _FAILURE_DETAILS.get(outcome.failure, f"The server of these tiles: {outcome.detail}.")
     return PreparationError(detail, status=status, retry_seconds=outcome.retry_after_seconds or None)

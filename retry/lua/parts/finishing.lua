@@ -1,7 +1,7 @@
--- The only end of a claim: done mark, failure record, recorded duration, and one publish.
--- The mark outlives the time it is in force: it fences off whoever had the claim before.
--- terms: done_ms fence_ms kept_ms channel   failure, of what failed: status detail base_ms max_ms luck retry_ms
--- -> 1 | 0 (somebody else holds the claim by now)
+-- The only end of a claim: done mark, failure record, recorded duration, and one message.
+-- The mark outlives the time it is in force: it fences off workers that had the claim before.
+-- terms: done_ms fence_ms kept_ms channel   failure, of failed work: status detail base_ms max_ms luck retry_ms
+-- -> 1 | 0 (another worker holds the claim by now)
 local function finish_work(terms, work, token, outcome, duration_ms, failure)
   local claim, done, failed = 'retry:claim:' .. work, 'retry:done:' .. work, 'retry:failure:' .. work
   local held = redis.call('HMGET', claim, 'token', 'lane', 'kind')
@@ -29,7 +29,7 @@ local function finish_work(terms, work, token, outcome, duration_ms, failure)
     local status, detail = failure[1], failure[2]
     local base, max, luck, asked = tonumber(failure[3]), tonumber(failure[4]), tonumber(failure[5]), tonumber(failure[6])
     local before = tonumber(redis.call('HGET', failed, 'count') or 0)
-    -- Exponential back-off with full jitter; never under a second, so that nobody is sent in a circle.
+    -- Exponential back-off with full jitter; never under a second, so that no client goes in a circle.
     local wait = math.max(1000, luck * math.min(max, base * 2 ^ math.min(before, 30)))
     if asked >= 0 then wait = math.max(1000, asked) end
     redis.call('HSET', failed, 'count', before + 1, 'status', status, 'detail', detail,

@@ -1,6 +1,6 @@
--- A running claim waits for its turn again, with the same token: its work could not be done yet.
--- Only the copy of the work that had started by that nonce.
--- -> 1 | 0 (somebody else holds the claim by now)
+-- Queues a running claim again, with the same token: its work could not be done yet.
+-- Only for the copy of the work that had started with that nonce.
+-- -> 1 | 0 (another worker holds the claim by now)
 local function requeue_work(work, token, wait_ms, default_ms, nonce)
   local claim = 'retry:claim:' .. work
   local held = redis.call('HMGET', claim, 'token', 'state', 'lane', 'kind', 'starter')

@@ -1,9 +1,9 @@
--- A queued claim becomes a running one. Of several copies of the work only one wins. Where the lane
--- is long and nobody has asked for the work in a while, it ends at once instead, as `skipped`.
--- The nonce names the copy: one whose reply was lost may ask again.
+-- Turns a queued claim into a running one. Of several copies of the work only one wins. If the lane is
+-- long and the work had no recent requests, the claim ends at once instead, as `skipped`.
+-- The nonce names the copy: a copy whose reply was lost may call again.
 -- terms: lease_ms default_ms channel done_ms fence_ms skip_ms backlog_ms workers (by name, of each lane that skips)
 -- -> 1 started | 2 skipped | 0 neither
-local lanes_started, means = {}, {}  -- what has been noted, and read, in this step
+local lanes_started, means = {}, {}  -- noted, and read, in this step
 
 local function start_work(work, token, nonce, terms)
   local claim, queued = 'retry:claim:' .. work, nil
@@ -21,8 +21,8 @@ local function start_work(work, token, nonce, terms)
     return means[name]
   end
 
-  -- Passes of the sweeper that have followed one another for as long show that this server was there
-  -- to be asked: after an outage those who wait are given the time to ask again.
+  -- An unbroken series of the sweeper's passes for as long shows that this server could be reached:
+  -- after an outage waiting clients are given the time to ask again.
   local function could_have_been_asked()
     local since = tonumber(redis.call('GET', 'retry:swept'))
     return since and now - since > terms.skip_ms

@@ -1,10 +1,10 @@
-"""A stack that loses patience sooner, so that what heals by time heals while a test looks on."""
+"""A stack with short timeouts, so that recoveries by time happen while a test looks on."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.flows.stack import Stack, eventually
+from tests.support.stack import Stack, eventually
 
 WAIT_SECONDS = 10
 MAX_WAITS = 2

@@ -1,4 +1,4 @@
-"""A database that cannot be written: what the admin says."""
+"""A read-only database: the answers of the admin."""
 
 import re
 import sqlite3
@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 import requests
 
-from tests.flows.stack import Stack
+from tests.support.stack import Stack
 
 pytestmark = pytest.mark.no_database
 
@@ -28,5 +28,5 @@ def test_the_admin_says_when_to_come_again(stack: Stack) -> None:
         refused = visitor.post(address, sent, headers=PERSON, timeout=30)
         other.execute("ROLLBACK")
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
-        assert "Not now" in refused.text
+        assert "Not available now" in refused.text
         assert visitor.post(address, sent, headers=PERSON, timeout=30).url.endswith("/admin/")

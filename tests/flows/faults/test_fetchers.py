@@ -1,4 +1,4 @@
-"""Three fetchers, one of which is killed again and again, judged by what the origins saw."""
+"""Three fetchers, of which one is killed again and again, judged by the origins' log."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.flows.crowd import Crowd
-from tests.flows.fetchers import FurtherFetcher
-from tests.flows.stack import Stack, eventually
 from tests.hostile import secret_origins
 from tests.hostile.secret_origins import SecretOrigins
+from tests.support.crowd import Crowd
+from tests.support.fetcher_processes import FurtherFetcher
+from tests.support.stack import Stack, eventually
 
 IN_FLIGHT = 2
 LIMITS: list[dict[str, float]] = [
@@ -50,7 +50,7 @@ def test_killed_fetchers_lose_nothing_and_stay_polite(stack: Stack, crowd: Crowd
     assert all(visit.body == b"page" for visit in crowd.insist(addresses))
     seen = origins.asked()
     assert not [one for one in seen if one.early]
-    # Only what a killed fetcher left at an origin, beside what the others ask for, makes one too many.
+    # Only a killed fetcher's request at an origin, beside those of the others, makes one too many.
     assert len([one for one in seen if not one.served]) <= len(seen) // 100 + kills * IN_FLIGHT
     times_served = Counter((one.domain, one.path) for one in seen if one.served)
     twice = [page for page, times in times_served.items() if times > 1]

@@ -7,10 +7,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.flows.crowd import Crowd, Visit
-from tests.flows.faults.conftest import BOUND_SECONDS, wait_until_clients_wait
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually
+from tests.support.crowd import Crowd, Visit
+from tests.support.stack import Stack, eventually
+
+from ..slow.wishes import Wish
+from .conftest import BOUND_SECONDS, wait_until_clients_wait
 
 pytestmark = [pytest.mark.timed, pytest.mark.no_database]
 

@@ -1,4 +1,4 @@
-"""Every process killed once, alone and with its family: the site heals, and nobody is left behind."""
+"""Every process killed once, alone and with its family: the site recovers, and all clients are answered."""
 
 import os
 import signal
@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from tests.flows.crowd import Crowd
-from tests.flows.families import family, wait_until_ended
-from tests.flows.faults.conftest import BOUND_SECONDS, HOT_SECONDS, wait_until_clients_wait
-from tests.flows.parts import PROCESSES, STORES
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually
+from tests.support.crowd import Crowd
+from tests.support.processes import PROCESSES, STORES, family, wait_until_ended
+from tests.support.stack import Stack, eventually
+
+from ..slow.wishes import Wish
+from .conftest import BOUND_SECONDS, HOT_SECONDS, wait_until_clients_wait
 
 pytestmark = pytest.mark.no_database
 

@@ -1,4 +1,4 @@
-"""Mirroring a corpus while a fetcher and a worker are killed, judged by what the origins saw and what is stored."""
+"""Mirroring a corpus while a fetcher and a worker are killed, judged by the origins' log and the stored files."""
 
 import json
 import subprocess
@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from resources.mirroring.storing import blobs
-from tests.flows.fetchers import FurtherFetcher
-from tests.flows.stack import ROOT, Stack, eventually
+from resources.mirror.storage import blobs
 from tests.hostile import corpora
 from tests.hostile.corpora import Corpus
 from tests.hostile.corpus import answer_to
+from tests.support.fetcher_processes import FurtherFetcher
+from tests.support.stack import ROOT, Stack, eventually
 
 HOSTS = [f"127.3.0.{number}" for number in range(1, 61)]
 VOUCHING = 0
@@ -61,7 +61,7 @@ def test_a_corpus_is_stored_once_whoever_is_killed(stack: Stack, corpus: Corpus)
     again = {one.path for one in corpus.asked() if one.sent and one.began < killed} & asked_since(corpus, killed)
     new = Counter(digest for _, step, digest, _ in ended.urls if step == "new")
     assert set(new.values()) == {1}
-    # What the dead had stored, and had not written down, is not new to who settles it or fetches it after them.
+    # Files that a killed process had stored, without a row, are not new to the next process.
     left = contents - new.keys() - {expects[corpus.url_of(path)] for path in again}
     assert all(ended.blobs[digest] < all_killed for digest in left)
     assert all(settled_at >= killed for _, _, digest, settled_at in ended.urls if digest in left)
@@ -88,12 +88,12 @@ def base(corpus: Corpus) -> list[str]:
 
 
 def variants(corpus: Corpus) -> list[str]:
-    """What is known already, and the same with parameters that only track."""
+    """The known URLs, and the same with tracking parameters."""
     return [*base(corpus), *(f"{url}?utm_source=news" for url in base(corpus)[-VARIANTS:])]
 
 
 def others(corpus: Corpus) -> list[str]:
-    """The same bytes elsewhere, by their validators or not; what fails; what is large."""
+    """The same bytes elsewhere, by their validators or not; failing URLs; large files."""
     validated = [corpus.url(VOUCHING, f"/v/{number}/{SIZE}/b.jpg") for number in range(VALIDATED)]
     same = [corpus.url(number + 1, f"/c/{number}/{SIZE}/b.jpg") for number in range(BASE - SAME, BASE)]
     failing = [corpus.url(number, f"{STATUSES[number % len(STATUSES)]}/{number}") for number in range(FAILING)]
@@ -102,19 +102,19 @@ def others(corpus: Corpus) -> list[str]:
 
 
 def expected(urls: Sequence[str]) -> dict[str, str]:
-    """What each of them has, of those that have anything."""
+    """The content of each of them that has any."""
     bodies = {url: answer_to(urlsplit(url).path).body for url in urls}
     return {url: sha256(body).hexdigest() for url, body in bodies.items() if body}
 
 
 @contextmanager
 def reporting(stack: Stack, urls: Sequence[str], at_once: int) -> Iterator[list[dict[str, int]]]:
-    """Reports the list, by several at once; what each of them is told is there at the end.
+    """Reports the list, by several processes at once; the files in each answer are there at the end.
 
     The host of its first URL is asked `at_once`: so many have to meet there, or its validators would be believed late.
     """
     host = urlsplit(urls[0]).netloc
-    command = [sys.executable, "-m", "tests.flows.mirror_reports", str(REPORTERS), host, str(at_once)]
+    command = [sys.executable, "-m", "tests.support.mirror_reports", str(REPORTERS), host, str(at_once)]
     environment = {**stack.environment, "PUBLIC_URL": stack.base_url}
     told: list[dict[str, int]] = []
     with subprocess.Popen(
@@ -145,14 +145,14 @@ MARKS = (
 
 
 def marks(stack: Stack) -> list[bytes]:
-    """What says that something is in flight, or is to go on."""
+    """The marks of URLs that are in flight, or to go on."""
     return [key for name in MARKS for key in stack.state.scan_iter(name)]
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Rows of URLs: URL, step, digest, when it was settled; by the digests of blobs when they were stored; URLs as they
-    were reported, with what lists were told. All moments are Unix seconds, 0 where there is none.
+    """Rows of URLs: URL, step, digest, moment of settlement; moments of storing by digests of blobs; reported URLs with
+    the answers of their lists. All moments are Unix seconds, 0 where there is none.
     """
 
     urls: list[tuple[str, str, str, float]]
@@ -163,7 +163,7 @@ class Ended:
 def written_as_new(stack: Stack) -> set[str]:
     """The URLs whose content was new, as far as that is written down."""
     code = (
-        "import json; from resources.mirroring.knowing.models import Resource; "
+        "import json; from resources.mirror.models import Resource; "
         "print(json.dumps(list(Resource.objects.filter(step='new').values_list('url', flat=True))))"
     )
     return set(json.loads(stack.manage("shell", "--no-imports", "-c", code)))
@@ -172,7 +172,7 @@ def written_as_new(stack: Stack) -> set[str]:
 def found(stack: Stack) -> Ended:
     """All of it. Fails when a list is open."""
     code = (
-        "import json; from resources.mirroring.knowing.models import Batch, BatchItem, Blob, Resource; "
+        "import json; from resources.mirror.models import Batch, BatchItem, Blob, Resource; "
         "assert not Batch.objects.filter(finished_at=None); "
         "rows = Resource.objects.values_list('url', 'step', 'blob_digest', 'fetched_at'); "
         "rows = [[*row, at.timestamp() if at else 0] for *row, at in rows]; "
@@ -184,6 +184,6 @@ def found(stack: Stack) -> Ended:
 
 
 def files(stack: Stack) -> dict[str, bytes]:
-    """What is stored, by its name, but for what whoever was killed had half written."""
+    """The stored files, by their names, without half-written ones of killed processes."""
     found = [path for path in (stack.data / "blobs" / "mirror").rglob("*") if path.is_file()]
-    return {path.name: path.read_bytes() for path in found if not path.name.startswith(blobs.NEW)}
+    return {path.name: path.read_bytes() for path in found if not path.name.startswith(blobs.NEW_PREFIX)}

@@ -1,4 +1,4 @@
-"""Pre-warming on the whole site: nginx has what was prepared, runs share the work, and kills leave nothing wrong."""
+"""Pre-warming on the whole site: nginx has the prepared content, runs share the work, and kills leave nothing wrong."""
 
 import os
 import re
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.flows.layers import load_line
-from tests.flows.stack import Stack, eventually
+from tests.support.layers import load_line
+from tests.support.stack import Stack, eventually
 
 pytestmark = [pytest.mark.timed, pytest.mark.no_database]
 
@@ -19,7 +19,7 @@ CONTENT = "retry:content:tile:{}:*"
 
 @pytest.fixture(scope="module")
 def two_runs(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What two runs have said that were started together, of a layer that nobody disturbs."""
+    """The output of two runs that were started together, of a layer without other requests."""
     load_line(stack, CALM, tmp_path_factory.mktemp(CALM))
     command = ("prewarm", "--layer", CALM, "--zoom", ZOOMS)
     with stack.start_command(*command) as other:

@@ -7,12 +7,13 @@ from typing import cast
 
 import pytest
 
-from project.fronting import MAIN_TIMEOUT_SECONDS
+from project.nginx_config import MAIN_TIMEOUT_SECONDS
 from retry.claims import FINISHED_CHANNEL
-from tests.flows.crowd import Crowd, Visit
-from tests.flows.faults.conftest import BOUND_SECONDS, IMPATIENT, wait_until_clients_wait
-from tests.flows.slow.wishes import Wish
-from tests.flows.stack import Stack, eventually
+from tests.support.crowd import Crowd, Visit
+from tests.support.stack import Stack, eventually
+
+from ..slow.wishes import Wish
+from .conftest import BOUND_SECONDS, IMPATIENT, wait_until_clients_wait
 
 pytestmark = [pytest.mark.timed, pytest.mark.no_database]
 
@@ -25,7 +26,7 @@ Send = Callable[[str], "Future[list[Visit]]"]
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Clients that wait, and what main answers within."""
+    """Waiting clients, and the seconds of main's answers."""
 
     sent: "Future[list[Visit]]"
     main_seconds: float
@@ -40,7 +41,7 @@ def stack() -> Iterator[Stack]:
 
 @pytest.fixture
 def main_seconds(crowd: Crowd, name: str) -> float:
-    """What as many clients are answered within, measured while nothing is wrong."""
+    """The seconds of the answers to as many clients, measured without a fault."""
     usual = send_cold(crowd, f"{name}usual").result(BOUND_SECONDS)
     assert {visit.status for visit in usual} <= {200, 503}
     return min(MAIN_TIMEOUT_SECONDS, max(MAIN_SECONDS, 3 * max(visit.slowest_of_main for visit in usual)))
@@ -73,7 +74,7 @@ def assert_main_never_waited(visits: list[Visit], main_seconds: float) -> None:
 
 
 def assert_recovers(stack: Stack, crowd: Crowd, name: str) -> None:
-    """Content that nobody has asked for comes to everyone, and every part does its work again."""
+    """New content comes to every client, and every part does its work again."""
     stack.wait_until_healthy()
     visits = crowd.insist([f"/slow/{name}after{number}" for number in range(CLIENTS)])
     assert [visit.body for visit in visits] == [Wish(f"{name}after{number}").body for number in range(CLIENTS)]

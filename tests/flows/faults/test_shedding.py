@@ -1,12 +1,12 @@
-"""Main was out of reach for a while: what has waited for too long by then is told to come again."""
+"""Main after it was out of reach for a while: requests that have waited too long are told to come again."""
 
 import time
 
 import pytest
 
-from project import shedding
-from tests.flows.crowd import Crowd
-from tests.flows.stack import Stack
+from project import main_worker
+from tests.support.crowd import Crowd
+from tests.support.stack import Stack
 
 pytestmark = [pytest.mark.timed, pytest.mark.no_database]
 
@@ -18,7 +18,7 @@ def test_only_what_waited_too_long_is_refused(stack: Stack, crowd: Crowd, name: 
     stack.freeze("main", children=True)
     try:
         long_ago = crowd.send([f"/slow/{name}-{number}" for number in range(CLIENTS)])
-        time.sleep(shedding.MOST_SECONDS + 0.3)
+        time.sleep(main_worker.MAX_WAITED_SECONDS + 0.3)
         just_now = crowd.send([f"/slow/{name}"] * CLIENTS)
         time.sleep(0.3)
     finally:

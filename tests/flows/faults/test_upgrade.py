@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.flows import file_server
-from tests.flows.crowd import Crowd, Visit
-from tests.flows.documented import carry_out, commands
-from tests.flows.faults.conftest import BOUND_SECONDS, wait_until_clients_wait
-from tests.flows.stack import Stack, eventually
+from tests.support import file_server
+from tests.support.crowd import Crowd, Visit
+from tests.support.documentation import carry_out, commands
+from tests.support.stack import Stack, eventually
+
+from .conftest import BOUND_SECONDS, wait_until_clients_wait
 
 pytestmark = [pytest.mark.timed, pytest.mark.no_database]
 
@@ -27,17 +28,17 @@ PAGES = 100
 CLIENTS = 100
 LATE_SHARE = 0.2
 """Of all who wait during an upgrade, so many may wait in vain: while painters end, and come back on a busy machine."""
-GAVE_UP = b"It takes longer than a client should wait."
+GAVE_UP = b"The preparation takes longer than the limit for waiting."
 
 RELOADS = {
     "main and retry": commands("signal HUP site:main site:retry"),
-    "nginx": commands("project.reloading").splitlines()[-1],
+    "nginx": commands("project.nginx_reload").splitlines()[-1],
 }
 
 
 @contextmanager
 def asked_steadily(crowd: Crowd, questions: Callable[[int], Sequence[str]]) -> Iterator[list[Future[list[Visit]]]]:
-    """Asks all questions of each round, whatever became of those before. Yields what will have become of them."""
+    """Asks all questions of each round, regardless of earlier ones. Yields their future ends."""
     over = threading.Event()
     sent: list[Future[list[Visit]]] = []
 
@@ -61,14 +62,14 @@ def ended(sent: Sequence[Future[list[Visit]]]) -> list[Visit]:
 
 
 def told(visit: Visit) -> str:
-    """How it ended; if not well, what was asked for and what was answered on the way."""
+    """Its end; if not well, the question and the answers on the way."""
     if visit.status == 200:
         return "served"
     return f"{visit.address}: {visit.statuses} {visit.error} {[answer.cache_status for answer in visit.answers]}"
 
 
 def waited_in_vain(visit: Visit) -> bool:
-    """Whether it waited as long as anybody may for what painters prepare, and is told to come again."""
+    """Tells whether it waited as long as clients may for painted content, and is told to come again."""
     return visit.address.startswith("/slow/") and visit.is_honest_refusal and GAVE_UP in visit.body
 
 
@@ -92,7 +93,7 @@ def test_a_reload_costs_nobody_an_error(stack: Stack, crowd: Crowd, name: str, w
         waiting = crowd.send([f"/slow/{name}gated?gated=1"] * CLIENTS)
         wait_until_clients_wait(stack, CLIENTS)
         carry_out(stack, RELOADS[what])
-        if what != "nginx":  # whose old workers stay for as long as somebody waits by them
+        if what != "nginx":  # whose old workers stay as long as a client waits by them
             eventually(are_replaced, 20, f"{replaced} are replaced")
         stack.open_gate(f"{name}gated")
         visits = waiting.result(BOUND_SECONDS)

@@ -1,4 +1,4 @@
-"""What happened to slow content, and the gates that hold it up: files, so that no fault of Redis touches them."""
+"""Events of slow content, and the gates that hold it up: files, so that no fault of Redis touches them."""
 
 import fcntl
 import json

@@ -1,16 +1,15 @@
-"""`/fetched/?url=`: what other servers have, as it is. The simplest content that is fetched."""
+"""`/fetched/?url=`: bodies of other servers, unchanged. The simplest content that is fetched."""
 
 from collections.abc import Mapping
 from hashlib import sha256
 
 from django.http import HttpRequest, HttpResponse
 
-from resources.fetching import conf
-from resources.fetching.outcomes import Failed, Fetched, NotModified
-from resources.fetching.requests import Fetch
+from resources.fetch import conf
+from resources.fetch.http.messages import Fetched, FetchFailed, FetchRequest, NotModified
 from retry.contents import Prepared
+from retry.deferral import serve_or_defer
 from retry.errors import PreparationError
-from retry.serving import serve_or_defer
 from retry.work import Argument, Work
 
 
@@ -20,12 +19,12 @@ class Page:
     obeys_robots = False
     at_once = True
 
-    def fetch(self, *arguments: Argument) -> Fetch:
-        return Fetch(str(arguments[0]), limits=conf.fast_limits())
+    def fetch(self, *arguments: Argument) -> FetchRequest:
+        return FetchRequest(str(arguments[0]), limits=conf.fast_limits())
 
-    def prepare(self, outcome: Fetched | NotModified | Failed, *arguments: Argument) -> Mapping[str, Prepared]:
+    def prepare(self, outcome: Fetched | NotModified | FetchFailed, *arguments: Argument) -> Mapping[str, Prepared]:
         if not isinstance(outcome, Fetched):
-            raise PreparationError(outcome.detail if isinstance(outcome, Failed) else "Nothing new.")
+            raise PreparationError(outcome.detail if isinstance(outcome, FetchFailed) else "Nothing new.")
         return {str(arguments[1]): Prepared(outcome.body.read(), "text/plain", 3600, 3600)}
 
 

@@ -13,9 +13,10 @@ from django.conf import settings
 from retry import contents
 from retry.contents import Prepared
 from retry.errors import PreparationError
-from retry.preparing import prepare
-from tests.flows.slow.events import Diary
-from tests.flows.slow.wishes import Wish
+from retry.worker import prepare
+
+from .events import Diary
+from .wishes import Wish
 
 
 @shared_task(name="slow.prepare", ignore_result=True)

@@ -1,4 +1,4 @@
-"""What the addresses of slow content ask for."""
+"""Addresses of slow content, parsed."""
 
 from resources.traffic.asked import Asked
 

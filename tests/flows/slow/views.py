@@ -2,9 +2,10 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from retry.serving import serve_or_defer
+from retry.deferral import serve_or_defer
 from retry.work import Work
-from tests.flows.slow.wishes import Wish
+
+from .wishes import Wish
 
 
 def slow(request: HttpRequest, name: str) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""What slow content is asked to be like."""
+"""The parameters of slow content."""
 
 import base64
 from dataclasses import astuple, dataclass
@@ -13,7 +13,7 @@ IMAGE = base64.b64decode(
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How long it takes, how big it is, how it goes wrong. JSON-able as a tuple.
+    """Duration, size and failure. JSON-able as a tuple.
 
     Gated content is not ready before its gate is opened, or a minute has passed.
     """
@@ -46,12 +46,12 @@ class Wish:
 
     @property
     def body(self) -> bytes:
-        """What is served under the name: its text again and again, or an image."""
+        """The content under the name: its text again and again, or an image."""
         if self.behaviour == "image":
             return IMAGE
         word = f"{self.name}.{self.version} ".encode()
         return (word * (self.size // len(word) + 1))[: self.size]
 
     def numbered_body(self, execution: int) -> bytes:
-        """What is served when each execution is to be told from the others."""
+        """The content if each execution is to be told from the others."""
         return f"{self.name} {execution}".encode()

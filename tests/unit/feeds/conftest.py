@@ -1,21 +1,21 @@
-"""Redis servers that run and are empty, a fetcher that is fast, and readers that end with the test."""
+"""Fixtures of the tests of feeds: Redis servers, a fast fetcher, readers that end with the test, a worker."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pytest_django import Settings
 
-from feeds.gathering import settling
-from feeds.models import ALL, Category
-from feeds.serving import known
-from retry.connections import BREAKERS
+from feeds import tasks, views
+from feeds.models import ALL_SLUG, Category
+from feeds.scan import store
 from tests.conftest import RedisServers
 
 
 @pytest.fixture(autouse=True)
 def _knows_nothing(settings: Settings) -> None:
     settings.FEEDS_KNOWN_SECONDS = 0
-    known.forget_all_here()
+    views.forget_known_subjects()
 
 
 @pytest.fixture
@@ -23,8 +23,28 @@ def gathering(transactional_db: None, redis_servers: RedisServers, settings: Set
     settings.FETCH_DELAY_SECONDS = 0.001
     settings.FETCH_ALLOW_PRIVATE = ["127.0.0.1"]
     settings.FETCH_ATTEMPTS = 1
-    Category.objects.get_or_create(slug=ALL, defaults={"title": "All feeds"})  # a flush takes what migrations made
+    # A flush takes the rows of migrations.
+    Category.objects.get_or_create(slug=ALL_SLUG, defaults={"title": "All feeds"})
     yield redis_servers
-    settling.READERS.close()
-    for breaker in BREAKERS.values():
-        breaker.succeeded()
+    store.READER_POOL.close()
+
+
+class Workers:
+    """The works that were handed over and not done yet: name of the task, work key, token, arguments, lane."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def work(self) -> None:
+        """Does all of it."""
+        while self.calls:
+            task, work_key, token, arguments, _lane = self.calls.pop(0)
+            assert task == tasks.render_feed_page.name
+            tasks.render_feed_page(work_key, token, *arguments)
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
+    found = Workers()
+    monkeypatch.setattr("retry.lanes.publish_work", lambda *call: found.calls.append(call))
+    return found

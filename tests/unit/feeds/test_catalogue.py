@@ -1,27 +1,31 @@
-"""From addresses to feeds: what is one feed, how it is called, in which categories it is."""
+"""From addresses to feeds: identity, names, categories."""
 
 from dataclasses import replace
 
 import pytest
 
-from feeds import addresses
-from feeds.errors import AddressError
-from feeds.keeping import adding, categories, credentials, moves
-from feeds.models import ALL, Category, Feed, Move
-from feeds.opml.outlines import Subscription
-from feeds.parsing.discovery import FeedAddress
-from tests.feeds.keeping import rows
-from tests.feeds.keeping.rows import NOW
+from feeds import addresses, catalogue, categories, credentials, lifecycle
+from feeds.errors import FeedAddressError
+from feeds.models import ALL_SLUG, Category, Feed, Move
+from feeds.opml import ListedFeed
+from feeds.parser.discovery import FeedAddress
+from tests.support import plain_feeds
+from tests.support.plain_feeds import NOW
 
 pytestmark = pytest.mark.django_db
 
 
-def wanted(url: str, title: str = "", *paths: tuple[str, ...]) -> Subscription:
-    return Subscription(addresses.read(url), title, categories=paths)
+def wanted(url: str, title: str = "", *paths: tuple[str, ...]) -> ListedFeed:
+    return ListedFeed(addresses.read_address(url), title, categories=paths)
+
+
+def add(url: str, title: str = "", *paths: tuple[str, ...]) -> Feed:
+    feed, _ = catalogue.add_feed(addresses.read_address(url), title=title, categories=paths, now=NOW)
+    return feed
 
 
 def test_an_address_becomes_a_feed_that_is_due_at_once() -> None:
-    feed, is_new = adding.add(addresses.read("https://one.example:8443/feed"), title="One", now=NOW)
+    feed, is_new = catalogue.add_feed(addresses.read_address("https://one.example:8443/feed"), title="One", now=NOW)
     feed.refresh_from_db()
     assert is_new
     assert (feed.slug, feed.host, feed.next_check_at) == ("one", "one.example:8443", NOW)
@@ -29,50 +33,49 @@ def test_an_address_becomes_a_feed_that_is_due_at_once() -> None:
 
 
 def test_the_same_feed_is_added_once_however_its_address_is_written() -> None:
-    first, _ = adding.add(addresses.read("http://one.example/feed"), title="One", now=NOW)
-    again, is_new = adding.add(addresses.read("feed:https://ONE.example:443/feed#x"), title="Other", now=NOW)
+    first, same = add("http://one.example/feed", "One"), addresses.read_address("feed:https://ONE.example:443/feed#x")
+    again, is_new = catalogue.add_feed(same, title="Other", now=NOW)
     assert (again.pk, is_new, again.title, again.url) == (first.pk, False, "One", "http://one.example/feed")
 
 
 def test_feeds_of_one_name_have_slugs_of_their_own() -> None:
-    added = adding.add_all([wanted(f"https://{name}.example/", "News") for name in "abc"], NOW)
-    more, _ = adding.add(addresses.read("https://d.example/"), title="news!", now=NOW)
-    assert [*(feed.slug for feed in added.feeds), more.slug] == ["news", "news-2", "news-3", "news-4"]
+    added = catalogue.add_feeds([wanted(f"https://{name}.example/", "News") for name in "abc"], NOW)
+    slugs = [feed.slug for feed in (*added.feeds, add("https://d.example/", "news!"))]
+    assert slugs == ["news", "news-2", "news-3", "news-4"]
 
 
 def test_a_hundred_feeds_of_one_name_are_all_there() -> None:
-    added = adding.add_all([wanted(f"https://one.example/{number}.xml", "News") for number in range(100)], NOW)
+    added = catalogue.add_feeds([wanted(f"https://one.example/{number}.xml", "News") for number in range(100)], NOW)
     assert len(added.new) == len({feed.slug for feed in added.feeds}) == 100
 
 
 @pytest.mark.parametrize("title", ["All", "Category"])
 def test_reserved_slugs_are_given_to_no_feed(title: str) -> None:
-    feed, _ = adding.add(addresses.read("https://one.example/"), title=title, now=NOW)
-    assert feed.slug == f"{title.lower()}-2"
+    assert add("https://one.example/", title).slug == f"{title.lower()}-2"
 
 
 def test_passwords_are_kept_sealed_and_in_no_address() -> None:
-    feed, _ = adding.add(addresses.read("https://me:secret@one.example/"), now=NOW)
+    feed = add("https://me:secret@one.example/")
     assert "secret" not in feed.url + feed.sealed_password
-    assert credentials.shown_to_server(feed) == {"Authorization": "Basic bWU6c2VjcmV0"}
+    assert credentials.request_headers(feed) == {"Authorization": "Basic bWU6c2VjcmV0"}
 
 
 @pytest.mark.parametrize("userinfo", ["a%3Ab:c", "a%00:c", "a:b%0Ac", f"{'u' * 201}:c", f"a:{'p' * 1001}"])
 def test_what_basic_authentication_cannot_carry_is_refused(userinfo: str) -> None:
-    with pytest.raises(AddressError, match="user"):
-        addresses.read(f"https://{userinfo}@one.example/")
+    with pytest.raises(FeedAddressError, match="user"):
+        addresses.read_address(f"https://{userinfo}@one.example/")
 
 
 def test_nested_categories_are_made_once() -> None:
-    adding.add_all([wanted("https://a.example/", "A", ("News", "Europe"), ("Daily",))], NOW)
-    adding.add_all([wanted("https://b.example/", "B", ("News", "Europe"))], NOW)
+    catalogue.add_feeds([wanted("https://a.example/", "A", ("News", "Europe"), ("Daily",))], NOW)
+    catalogue.add_feeds([wanted("https://b.example/", "B", ("News", "Europe"))], NOW)
     europe = Category.objects.get(title="Europe")
     assert (europe.slug, europe.parent, europe.feeds.count()) == ("europe", Category.objects.get(title="News"), 2)
-    assert Category.objects.exclude(slug=ALL).count() == 3
+    assert Category.objects.exclude(slug=ALL_SLUG).count() == 3
 
 
 def test_categories_of_one_name_in_two_places_are_two() -> None:
-    adding.add_all([wanted("https://a.example/", "A", ("News", "Art"), ("Magazines", "Art"), ("技術",))], NOW)
+    catalogue.add_feeds([wanted("https://a.example/", "A", ("News", "Art"), ("Magazines", "Art"), ("技術",))], NOW)
     slugs = set(Category.objects.values_list("slug", flat=True))
     assert {"art", "art-2"} < slugs
     assert any(slug.startswith("category-") for slug in slugs)
@@ -80,7 +83,7 @@ def test_categories_of_one_name_in_two_places_are_two() -> None:
 
 @pytest.mark.parametrize("title", ["News", "news"])
 def test_categories_that_are_made_at_the_same_time_are_there(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody else makes the same one, or takes its slug, between the look and the row."""
+    """Another process makes the same one, or takes its slug, between the look and the row."""
     free_slug = categories._free_slug
 
     def overtaken(parent: Category | None, wanted: str) -> str:
@@ -90,37 +93,35 @@ def test_categories_that_are_made_at_the_same_time_are_there(title: str, monkeyp
         return slug
 
     monkeypatch.setattr(categories, "_free_slug", overtaken)
-    feed, _ = adding.add(addresses.read("https://a.example/"), categories=[("News",)], now=NOW)
+    feed = add("https://a.example/", "", ("News",))
     assert feed.categories.get().title == "News"
     assert Category.objects.filter(title__iexact="news").count() == len({"News", title})
 
 
 def test_a_category_called_like_that_of_everything_is_not_made_again() -> None:
-    everything = Category.objects.get(slug=ALL)
-    feed, _ = adding.add(addresses.read("https://a.example/"), categories=[(everything.title,)], now=NOW)
-    other, _ = adding.add(addresses.read("https://b.example/"), categories=[("All",)], now=NOW)
-    assert not feed.categories.exists()
-    assert other.categories.get().slug == "all-2"
+    everything = Category.objects.get(slug=ALL_SLUG)
+    assert not add("https://a.example/", "", (everything.title,)).categories.exists()
+    assert add("https://b.example/", "", ("All",)).categories.get().slug == "all-2"
 
 
 def test_a_feed_that_was_there_comes_into_more_categories() -> None:
-    before = rows.feed("one")
-    added = adding.add_all([wanted(before.url, "", ("News",)), wanted("https://b.example/", "B", ("News",))], NOW)
+    before = plain_feeds.feed("one")
+    added = catalogue.add_feeds([wanted(before.url, "", ("News",)), wanted("https://b.example/", "B", ("News",))], NOW)
     assert added.recategorised == {before.pk}
     assert Category.objects.get(slug="news").version > 0
-    assert adding.add_all([wanted(before.url, "", ("News",))], NOW).recategorised == frozenset()
+    assert catalogue.add_feeds([wanted(before.url, "", ("News",))], NOW).recategorised == frozenset()
 
 
 @pytest.mark.parametrize("site", ["javascript:alert(1)", "nonsense", "https://x.example/" + "a" * 3000])
 def test_a_site_that_people_should_not_click_is_left_out(site: str) -> None:
-    added = adding.add_all([replace(wanted("https://a.example/"), site=site)], NOW)
+    added = catalogue.add_feeds([replace(wanted("https://a.example/"), site=site)], NOW)
     assert added.feeds[0].site == ""
 
 
 def test_the_likeliest_feed_of_a_page_takes_its_place() -> None:
-    feed = rows.feed("one", state="failing", trouble="UNREADABLE", failures=1, failing_since=NOW)
+    feed = plain_feeds.feed("one", state="failing", trouble="UNREADABLE", failures=1, failing_since=NOW)
     found = [FeedAddress("https://one.example/posts.atom", "Posts"), FeedAddress("https://one.example/talk.rss")]
-    assert adding.discovered(feed.pk, found, "https://one.example/", NOW)
+    assert catalogue.replace_by_discovered(feed.pk, found, "https://one.example/", NOW)
     feed.refresh_from_db()
     assert (feed.url, feed.site) == ("https://one.example/posts.atom", "https://one.example/")
     assert [each["url"] for each in feed.discovered] == [each.url for each in found]
@@ -128,42 +129,42 @@ def test_the_likeliest_feed_of_a_page_takes_its_place() -> None:
 
 
 def test_a_page_that_leads_to_a_page_is_followed_no_further() -> None:
-    feed = rows.feed("one")
-    assert adding.discovered(feed.pk, [FeedAddress("https://one.example/a")], feed.url, NOW)
-    assert not adding.discovered(feed.pk, [FeedAddress("https://one.example/b")], feed.url, NOW)
+    feed = plain_feeds.feed("one")
+    assert catalogue.replace_by_discovered(feed.pk, [FeedAddress("https://one.example/a")], feed.url, NOW)
+    assert not catalogue.replace_by_discovered(feed.pk, [FeedAddress("https://one.example/b")], feed.url, NOW)
 
 
 def test_what_people_took_back_is_not_discovered_again() -> None:
-    feed = rows.feed("one")
+    feed = plain_feeds.feed("one")
     found = [FeedAddress("https://one.example/a"), FeedAddress("https://one.example/b")]
-    adding.discovered(feed.pk, found, feed.url, NOW)
-    assert moves.undo(Move.objects.get().pk, NOW)
-    assert adding.discovered(feed.pk, found, feed.url, NOW)
+    catalogue.replace_by_discovered(feed.pk, found, feed.url, NOW)
+    assert lifecycle.undo_move(Move.objects.get().pk, NOW)
+    assert catalogue.replace_by_discovered(feed.pk, found, feed.url, NOW)
     feed.refresh_from_db()
     assert feed.url == "https://one.example/b"
 
 
 def test_a_feed_that_was_read_before_stays_where_it_is_when_a_page_comes() -> None:
-    feed = rows.feed("one", fetched_at=NOW)
-    assert not adding.discovered(feed.pk, [FeedAddress("https://one.example/b")], feed.url, NOW)
+    feed = plain_feeds.feed("one", fetched_at=NOW)
+    assert not catalogue.replace_by_discovered(feed.pk, [FeedAddress("https://one.example/b")], feed.url, NOW)
 
 
 def test_a_page_without_feeds_that_can_be_fetched_changes_nothing() -> None:
-    feed = rows.feed("one")
-    assert not adding.discovered(feed.pk, [], feed.url, NOW)
-    assert not adding.discovered(feed.pk, [FeedAddress("https://0x7f.1/")], feed.url, NOW)
+    feed = plain_feeds.feed("one")
+    assert not catalogue.replace_by_discovered(feed.pk, [], feed.url, NOW)
+    assert not catalogue.replace_by_discovered(feed.pk, [FeedAddress("https://0x7f.1/")], feed.url, NOW)
     feed.refresh_from_db()
     assert feed.url == "https://one.example/feed"
 
 
 def test_a_page_of_a_feed_that_is_there_becomes_that_feed() -> None:
-    there, feed = rows.feed("there"), rows.feed("one")
-    assert adding.discovered(feed.pk, [FeedAddress(there.url)], feed.url, NOW)
+    there, feed = plain_feeds.feed("there"), plain_feeds.feed("one")
+    assert catalogue.replace_by_discovered(feed.pk, [FeedAddress(there.url)], feed.url, NOW)
     assert [row.pk for row in Feed.objects.all()] == [there.pk]
 
 
 def test_a_page_passes_no_password_on_to_another_server() -> None:
-    feed, _ = adding.add(addresses.read("https://me:secret@one.example/"), now=NOW)
-    adding.discovered(feed.pk, [FeedAddress("https://other.example/feed")], feed.url, NOW)
+    feed = add("https://me:secret@one.example/")
+    catalogue.replace_by_discovered(feed.pk, [FeedAddress("https://other.example/feed")], feed.url, NOW)
     feed.refresh_from_db()
     assert (feed.user, feed.sealed_password) == ("", "")

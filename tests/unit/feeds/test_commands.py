@@ -1,4 +1,4 @@
-"""`import_opml` and `export_opml`: what they add, say, refuse and write."""
+"""`import_opml` and `export_opml`: additions, messages, refusals, output."""
 
 import io
 from pathlib import Path
@@ -7,13 +7,11 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from feeds import addresses
-from feeds.keeping import adding, lists
+from feeds import addresses, catalogue, opml
 from feeds.models import Category, Feed
-from feeds.opml import reading
-from feeds.opml.outlines import FeedList
-from tests.feeds.keeping import rows
-from tests.feeds.keeping.rows import NOW
+from feeds.opml import FeedList
+from tests.support import plain_feeds
+from tests.support.plain_feeds import NOW
 
 pytestmark = pytest.mark.django_db
 
@@ -41,13 +39,13 @@ def exported(*arguments: str) -> str:
 
 
 def read(text: str) -> FeedList:
-    return reading.parse(text.encode())
+    return opml.parse_opml(text.encode())
 
 
 def test_a_list_brings_feeds_and_nested_categories(tmp_path: Path) -> None:
     said = imported(tmp_path / "list.opml")
-    assert "Feeds added: 2, there before: 0." in said
-    assert "another one's feed: 1." in said
+    assert "Feeds added: 2, already present: 0." in said
+    assert "Duplicate outlines: 1." in said
     two = Feed.objects.get(slug="two")
     assert sorted(category.title for category in two.categories.all()) == ["Daily", "Europe"]
     assert Category.objects.get(title="Europe").parent == Category.objects.get(title="News")
@@ -56,22 +54,22 @@ def test_a_list_brings_feeds_and_nested_categories(tmp_path: Path) -> None:
 def test_the_same_list_once_more_changes_nothing(tmp_path: Path) -> None:
     imported(tmp_path / "list.opml")
     before = list(Feed.objects.values())
-    assert "Feeds added: 0, there before: 2." in imported(tmp_path / "list.opml")
+    assert "Feeds added: 0, already present: 2." in imported(tmp_path / "list.opml")
     assert list(Feed.objects.values()) == before
 
 
 def test_a_dry_run_only_says_what_would_be_done(tmp_path: Path) -> None:
-    rows.feed("one")
+    plain_feeds.feed("one")
     said = imported(tmp_path / "list.opml", LIST, "--dry-run", verbosity=2)
     assert "http://two.example/feed  Two" in said
-    assert "would be added: 1, that are there: 1." in said
+    assert "Feeds to add: 1, already present: 1." in said
     assert Feed.objects.count() == 1
     assert not Category.objects.filter(title="News").exists()
 
 
 def test_a_user_follows_all_of_a_list(tmp_path: Path) -> None:
-    user = rows.user("me")
-    rows.feed("one")
+    user = plain_feeds.user("me")
+    plain_feeds.feed("one")
     assert "Newly followed: 2." in imported(tmp_path / "list.opml", LIST, "--follow", "me")
     assert user.follows.count() == 2
     assert set(Feed.objects.values_list("subscriber_count", flat=True)) == {1}
@@ -87,7 +85,7 @@ def test_what_is_left_out_is_named_and_makes_the_command_fail(tmp_path: Path) ->
     said = io.StringIO()
     path = tmp_path / "list.opml"
     path.write_text(LIST.replace('text="One" xmlUrl="https', 'text="One" xmlUrl="gopher'))
-    with pytest.raises(CommandError, match="Outlines left out: 1") as raised:
+    with pytest.raises(CommandError, match="Outlines skipped: 1") as raised:
         call_command("import_opml", str(path), stdout=io.StringIO(), stderr=said)
     assert raised.value.returncode == 1
     assert "line 3: One: Only http and https" in said.getvalue()
@@ -106,14 +104,14 @@ def test_a_file_that_is_not_there_is_said_clearly() -> None:
 
 
 def test_an_import_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "PART", 1)
-    next(lists.take_in(read(LIST), None, NOW))
+    monkeypatch.setattr(catalogue, "FEEDS_PER_PART", 1)
+    next(catalogue.import_list(read(LIST), None, NOW))
     assert Feed.objects.count() == 1
-    assert "Feeds added: 1, there before: 1" in imported(tmp_path / "list.opml")
+    assert "Feeds added: 1, already present: 1" in imported(tmp_path / "list.opml")
 
 
 def test_without_a_terminal_progress_is_told_in_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "PART", 10)
+    monkeypatch.setattr(catalogue, "FEEDS_PER_PART", 10)
     outlines = "".join(f'<outline type="rss" xmlUrl="https://{n}.example/"/>' for n in range(120))
     said = imported(tmp_path / "list.opml", f"<opml><body>{outlines}</body></opml>")
     assert said.splitlines()[:2] == ["50 of 120 feeds", "100 of 120 feeds"]
@@ -122,20 +120,17 @@ def test_without_a_terminal_progress_is_told_in_lines(tmp_path: Path, monkeypatc
 def test_a_list_that_was_written_brings_the_same_again(tmp_path: Path) -> None:
     imported(tmp_path / "list.opml")
     written = exported()
-    before = read(written)
     Feed.objects.all().delete()
     Category.objects.exclude(slug="all").delete()
     imported(tmp_path / "again.opml", written)
-    again = read(exported())
-    assert again.subscriptions == before.subscriptions
-    assert {each.address.key: each for each in again.subscriptions} == {
-        each.address.key: each for each in read(LIST).subscriptions
-    }
+    again = read(exported()).subscriptions
+    assert again == read(written).subscriptions
+    assert {each.address.key: each for each in again} == {each.address.key: each for each in read(LIST).subscriptions}
 
 
 def test_one_category_is_written_with_those_below_it(tmp_path: Path) -> None:
     imported(tmp_path / "list.opml")
-    rows.feed("three")
+    plain_feeds.feed("three")
     urls = {each.address.url for each in read(exported("--category", "news")).subscriptions}
     assert urls == {"https://one.example/feed", "http://two.example/feed"}
     assert [each.title for each in read(exported("--category", "daily")).subscriptions] == ["Two"]
@@ -143,8 +138,8 @@ def test_one_category_is_written_with_those_below_it(tmp_path: Path) -> None:
 
 
 def test_what_a_user_follows_is_written(tmp_path: Path) -> None:
-    rows.user("me")
-    rows.feed("three")
+    plain_feeds.user("me")
+    plain_feeds.feed("three")
     imported(tmp_path / "list.opml", LIST, "--follow", "me")
     assert len(read(exported("--followed-by", "me")).subscriptions) == 2
 
@@ -158,7 +153,7 @@ def test_what_there_is_not_cannot_be_written(arguments: tuple[str, str]) -> None
 def test_a_file_is_written_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "out.opml"
     path.write_text("old")
-    adding.add(addresses.read("https://me:secret@one.example/feed"), now=NOW)
+    catalogue.add_feed(addresses.read_address("https://me:secret@one.example/feed"), now=NOW)
     assert ": 1." in exported(str(path), "--with-passwords")
     assert path.stat().st_mode & 0o077 == 0
     assert read(path.read_text()).subscriptions[0].address.password == "secret"
@@ -166,10 +161,10 @@ def test_a_file_is_written_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_passwords_are_written_only_when_that_is_asked_for() -> None:
-    adding.add(addresses.read("https://me:secret@one.example/feed"), now=NOW)
+    catalogue.add_feed(addresses.read_address("https://me:secret@one.example/feed"), now=NOW)
     assert "secret" not in exported()
 
 
 def test_a_password_whose_key_is_gone_is_left_out() -> None:
-    rows.feed("one", user="me", sealed_password="broken")
+    plain_feeds.feed("one", user="me", sealed_password="broken")
     assert read(exported("--with-passwords")).subscriptions[0].address.password == ""

@@ -1,4 +1,4 @@
-"""What has changed in a feed: entries are recognised, edits kept, and nothing comes twice."""
+"""Changes of a feed: entries are recognised, edits stored, and nothing comes twice."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feeds.updating import Marks, Update, compare, happened_at, marks
+from feeds.diff import EntryMarks, FeedUpdate, compare_entries, entry_happened_at, mark_entries
 
 NOW = datetime(2026, 11, 4, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -36,12 +36,12 @@ def entry(number: int, **given: object) -> Entry:
 ENTRIES = [entry(number) for number in range(1, 6)]
 
 
-def kept_after(*documents: list[Entry]) -> tuple[dict[str, Marks], list[Update]]:
-    """What is kept after those documents, and what each has changed."""
-    kept: dict[str, Marks] = {}
+def kept_after(*documents: list[Entry]) -> tuple[dict[str, EntryMarks], list[FeedUpdate]]:
+    """The entries stored after those documents, and the changes of each."""
+    kept: dict[str, EntryMarks] = {}
     updates = []
     for fetch, document in enumerate(documents):
-        update = compare(kept.values(), document, NOW + DAY * fetch)
+        update = compare_entries(kept.values(), document, NOW + DAY * fetch)
         for new in update.new:
             assert new.marks.identity not in kept
             kept[new.marks.identity] = new.marks
@@ -52,27 +52,19 @@ def kept_after(*documents: list[Entry]) -> tuple[dict[str, Marks], list[Update]]
     return kept, updates
 
 
-def counts(update: Update) -> tuple[int, int, int, int]:
+def counts(update: FeedUpdate) -> tuple[int, int, int, int]:
     """New, edited, renamed only, unchanged."""
     edited = sum(changed.is_edited for changed in update.changed)
     return len(update.new), edited, len(update.changed) - edited, update.unchanged
 
 
 def second(before: list[Entry], after: list[Entry]) -> tuple[int, int, int, int]:
-    """What the second of two documents changes."""
+    """The changes of the second of two documents."""
     return counts(kept_after(before, after)[1][1])
 
 
 def test_what_is_fetched_first_is_new() -> None:
     assert counts(kept_after(ENTRIES)[1][0]) == (5, 0, 0, 0)
-
-
-def test_the_same_once_more_changes_nothing() -> None:
-    assert second(ENTRIES, ENTRIES) == (0, 0, 0, 5)
-
-
-def test_another_order_changes_nothing() -> None:
-    assert second(ENTRIES, ENTRIES[::-1]) == (0, 0, 0, 5)
 
 
 def test_what_leaves_the_document_is_kept() -> None:
@@ -103,16 +95,46 @@ def test_an_edit_is_told_with_what_it_was() -> None:
     edited = entry(1, title="Corrected")
     [changed] = kept_after(ENTRIES, [edited])[1][1].changed
     assert changed.entry is edited
-    assert changed.was == changed.marks.identity == marks([ENTRIES[0]])[0].identity
+    assert changed.was == changed.marks.identity == mark_entries([ENTRIES[0]])[0].identity
 
 
-def test_white_space_is_no_edit() -> None:
-    assert second([entry(1, content="<p>a b")], [entry(1, content="<p>a\n  b ")]) == (0, 0, 0, 1)
+BARE = [Entry(content=f"note {number}") for number in range(3)]
+MONDAY = Entry("1", "https://one.example/", "Monday's word", NOW - DAY, content="Patience")
+TUESDAY = Entry("2", "https://one.example/", "Tuesday's word", NOW, content="Courage")
 
 
-def test_a_date_that_moves_with_the_fetch_is_no_edit() -> None:
-    fetched = [[replace(each, published=NOW + DAY * fetch) for each in ENTRIES] for fetch in range(2)]
-    assert second(*fetched) == (0, 0, 0, 5)
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param(ENTRIES, ENTRIES, (0, 0, 0, 5), id="the same once more"),
+        pytest.param(ENTRIES, ENTRIES[::-1], (0, 0, 0, 5), id="another order"),
+        pytest.param([entry(1, content="<p>a b")], [entry(1, content="<p>a\n  b ")], (0, 0, 0, 1), id="white space"),
+        pytest.param(
+            *([replace(each, published=NOW + DAY * fetch) for each in ENTRIES] for fetch in range(2)),
+            (0, 0, 0, 5),
+            id="dates that move with the fetch",
+        ),
+        pytest.param([MONDAY], [TUESDAY], (1, 0, 0, 0), id="a new entry with the link of all"),
+        pytest.param(
+            *([replace(each, published=None)] for each in (MONDAY, TUESDAY)), (1, 0, 0, 0), id="the same without dates"
+        ),
+        pytest.param(
+            *([entry(n, title="Open thread", published=NOW) for n in pair] for pair in ((1, 2), (3, 4))),
+            (2, 0, 0, 0),
+            id="entries that look alike",
+        ),
+        pytest.param(
+            *([replace(each, id="0") for each in many] for many in (ENTRIES, [*ENTRIES, entry(9)])),
+            (1, 0, 0, 5),
+            id="one id for all",
+        ),
+        pytest.param(BARE, [*BARE, Entry(content="note 4")], (1, 0, 0, 3), id="neither id nor link"),
+    ],
+)
+def test_entries_are_told_apart_and_recognised(
+    before: list[Entry], after: list[Entry], expected: tuple[int, int, int, int]
+) -> None:
+    assert second(before, after) == expected
 
 
 @pytest.mark.parametrize(
@@ -148,34 +170,9 @@ def test_ids_at_random_in_each_fetch_do_not_flood() -> None:
     assert [len(update.new) for update in kept_after(*documents)[1]] == [5, 0, 0, 0, 0]
 
 
-def test_a_new_entry_with_the_link_of_all_is_new() -> None:
-    home = "https://one.example/"
-    monday = Entry("1", home, "Monday's word", NOW - DAY, content="Patience")
-    tuesday = Entry("2", home, "Tuesday's word", NOW, content="Courage")
-    assert second([monday], [tuesday]) == (1, 0, 0, 0)
-    assert second([replace(monday, published=None)], [replace(tuesday, published=None)]) == (1, 0, 0, 0)
-
-
-def test_entries_that_look_alike_are_not_mistaken_for_each_other() -> None:
-    alike = [entry(number, title="Open thread", published=NOW) for number in (1, 2)]
-    more = [entry(number, title="Open thread", published=NOW) for number in (3, 4)]
-    assert second(alike, more) == (2, 0, 0, 0)
-
-
-def test_one_id_for_all_is_none() -> None:
-    shared = [replace(each, id="0") for each in ENTRIES]
-    assert second(shared, [*shared, entry(9, id="0")]) == (1, 0, 0, 5)
-
-
-def test_entries_without_id_and_link_are_told_apart_by_what_they_say() -> None:
-    bare = [Entry(content=f"note {number}") for number in range(3)]
-    assert second(bare, [*bare, Entry(content="note 4")]) == (1, 0, 0, 3)
-
-
 def test_new_entries_stand_in_the_documents_order_each_once() -> None:
-    bare = [Entry(content=f"note {number}") for number in range(3)]
-    update = compare([], [*bare, *ENTRIES, *bare], NOW)
-    assert [new.entry for new in update.new] == [*bare, *ENTRIES]
+    update = compare_entries([], [*BARE, *ENTRIES, *BARE], NOW)
+    assert [new.entry for new in update.new] == [*BARE, *ENTRIES]
 
 
 @pytest.mark.parametrize(
@@ -190,11 +187,11 @@ def test_new_entries_stand_in_the_documents_order_each_once() -> None:
     ],
 )
 def test_the_same_feed_has_some_of_its_entries(found: list[Entry], expected: bool) -> None:
-    assert compare(marks(ENTRIES), found, NOW).is_same_feed(len(ENTRIES)) is expected
+    assert compare_entries(mark_entries(ENTRIES), found, NOW).is_same_feed(len(ENTRIES)) is expected
 
 
 def test_a_feed_of_which_nothing_is_kept_can_be_any() -> None:
-    assert compare([], ENTRIES, NOW).is_same_feed(0)
+    assert compare_entries([], ENTRIES, NOW).is_same_feed(0)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +204,7 @@ def test_a_feed_of_which_nothing_is_kept_can_be_any() -> None:
     ],
 )
 def test_an_entry_came_when_it_says_but_not_after_it_was_seen(given: Entry, expected: datetime) -> None:
-    assert happened_at(given, NOW, place=3) == expected
+    assert entry_happened_at(given, NOW, place=3) == expected
 
 
 ANY = st.builds(
@@ -224,6 +221,6 @@ ANY = st.builds(
 def test_whatever_comes_nothing_is_kept_twice_and_the_same_again_is_nothing_new(documents: list[list[Entry]]) -> None:
     kept, _ = kept_after(*documents)
     assert {key: each.identity for key, each in kept.items()} == {key: key for key in kept}
-    again = compare(kept.values(), documents[-1], NOW + 9 * DAY)
+    again = compare_entries(kept.values(), documents[-1], NOW + 9 * DAY)
     assert not again.new
     assert not [changed for changed in again.changed if changed.was != changed.marks.identity]

@@ -1,4 +1,4 @@
-"""`feed_plan`: what it says that a scan would do, beside what batches would."""
+"""`feed_plan`: its plan of a scan, beside batches."""
 
 import io
 import re
@@ -8,9 +8,8 @@ import pytest
 from django.core.management import call_command
 
 from feeds.models import Feed
-from resources.fetching.keeping.models import FetchTiming
-from resources.fetching.keeping.records import url_digest
-from tests.feeds.gathered import subscribe
+from tests.support import plain_feeds
+from tests.support.feed_scans import subscribe
 
 pytestmark = pytest.mark.django_db
 
@@ -35,6 +34,7 @@ def test_a_plan_has_what_is_fetched_in_its_order_and_compares_it_with_batches() 
 
     assert re.search(r"^ +1 +20\.00s +0\.0s  https://h7\.example/$", said, re.MULTILINE)
     assert "9 feeds, 3 at once" in said
+    assert "Expected in all: 80.0 s of fetching." in said
     assert "Lower bound: 26.7 s, since all slots are busy all the time." in said
     assert re.search(r"batches of 3, shortest first: +34\.0 s, 1\.275 × the bound", said)
     assert re.search(r"batches of 3, as given: +43\.0 s, 1\.612 × the bound", said)
@@ -52,29 +52,13 @@ def test_a_replay_goes_by_what_was_expected_and_takes_what_it_took() -> None:
 def test_a_replay_has_a_round_for_each_recorded_fetch() -> None:
     one = Feed.objects.get(url="https://h7.example/")
     for day, seconds, outcome in ((1, 40.0, "fetched"), (2, 30.0, "not modified"), (3, 99.0, "throttled")):
-        FetchTiming.objects.create(
-            started_at=datetime(2026, 1, day, tzinfo=UTC),
-            url_digest=url_digest(one.url),
-            host=one.host,
-            scope=one.host,
-            kind="feed",
-            lane="fast",
-            seconds=seconds,
-            wire_bytes=1,
-            outcome=outcome,
-        )
+        plain_feeds.timing(one, seconds, outcome, datetime(2026, 1, day, tzinfo=UTC))
     said = planned("--simulate")
 
-    assert re.search(
-        r"^ +1 +20\.00s +30\.00s +0\.0s  https://h7\.example/$", said, re.MULTILINE
-    )  # not what was cut off
+    # The figures leave out fetches that were cut off.
+    assert re.search(r"^ +1 +20\.00s +30\.00s +0\.0s  https://h7\.example/$", said, re.MULTILINE)
     assert "2 rounds of recorded fetches" in said
     assert "rounds" not in planned("--simulate", "--rounds", "1")
-
-
-@pytest.mark.usefixtures("worked_example")
-def test_a_plan_says_what_is_expected_in_all() -> None:
-    assert "Expected in all: 80.0 s of fetching." in planned()
 
 
 def test_only_what_is_due_is_planned_unless_all_are_wanted() -> None:

@@ -1,13 +1,14 @@
+"""Followers and readers of feeds, and the number of subscribers."""
+
 from datetime import timedelta
 
 import pytest
 
-from feeds.keeping import following, readers
-from feeds.models import Feed
+from feeds import followers
+from feeds.models import Feed, Follow
 from tests.conftest import RedisServers
-from tests.feeds import rows
-from tests.feeds.keeping.rows import user
-from tests.feeds.rows import NOW
+from tests.support import feed_rows, plain_feeds
+from tests.support.feed_rows import NOW
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
@@ -20,58 +21,98 @@ def counted(slug: str) -> tuple[int, int]:
 
 
 def test_readers_are_counted_once_each_and_added_to_the_followers() -> None:
-    sea = rows.feed("sea")
-    rows.feed("land")
-    following.follow(user("ann").pk, [sea.pk], NOW)
-    readers.note({"sea 000001", "sea 000002"}, NOW)
-    readers.note({"sea 000001", "land 000001", "land", "nowhere 000001"}, NOW + DAY)
-    assert readers.count(NOW + DAY) == 2
+    sea = feed_rows.feed("sea")
+    feed_rows.feed("land")
+    followers.follow_feeds(plain_feeds.user("ann").pk, [sea.pk], NOW)
+    followers.note_readers({"sea 000001", "sea 000002"}, NOW)
+    followers.note_readers({"sea 000001", "land 000001", "land", "nowhere 000001"}, NOW + DAY)
+    assert followers.count_readers(NOW + DAY) == 2
     assert counted("sea") == (2, 3)
     assert counted("land") == (1, 1)
 
 
 def test_a_feed_is_counted_anew_when_it_is_read_and_else_in_its_turn() -> None:
-    sea = rows.feed("sea")
-    readers.note({"sea 000001"}, NOW)
-    assert readers.count(NOW) == 1
+    sea = feed_rows.feed("sea")
+    followers.note_readers({"sea 000001"}, NOW)
+    assert followers.count_readers(NOW) == 1
     turn = next(
         NOW + timedelta(minutes=at) for at in range(1, 1441) if int(NOW.timestamp() // 60 + at) % 1440 == sea.pk
     )
-    assert readers.count(turn - timedelta(minutes=1)) == 0
-    assert readers.count(turn) == 1
+    assert followers.count_readers(turn - timedelta(minutes=1)) == 0
+    assert followers.count_readers(turn) == 1
 
 
 def test_who_stays_away_for_fourteen_days_is_no_reader_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "TURNS", 1)
-    rows.feed("sea")
-    readers.note({"sea 000001", "sea 000002"}, NOW)
-    readers.note({"sea 000002"}, NOW + DAY)
+    monkeypatch.setattr(followers, "COUNT_PASSES", 1)
+    feed_rows.feed("sea")
+    followers.note_readers({"sea 000001", "sea 000002"}, NOW)
+    followers.note_readers({"sea 000002"}, NOW + DAY)
     for days, number in ((13, 2), (14, 1), (15, 0)):
-        readers.count(NOW + days * DAY)
+        followers.count_readers(NOW + days * DAY)
         assert counted("sea") == (number, number)
 
 
 def test_what_is_known_of_readers_is_forgotten_in_the_end(redis_servers: RedisServers) -> None:
-    sea = rows.feed("sea")
-    readers.note({"sea 000001"}, NOW)
+    sea = feed_rows.feed("sea")
+    followers.note_readers({"sea 000001"}, NOW)
     left = redis_servers.state.client.ttl(f"feeds:readers:{sea.pk}:20261101")
     assert 14 * DAY.total_seconds() < left <= 15 * DAY.total_seconds()
 
 
 def test_a_pass_that_was_killed_loses_nobody_who_comes_again() -> None:
-    sea = rows.feed("sea")
-    readers.note({"sea 000001"}, NOW)
-    assert readers._just_read() == [sea.pk]  # and then it was killed
-    readers.note({"sea 000001"}, NOW + DAY)
-    readers.count(NOW + DAY)
+    sea = feed_rows.feed("sea")
+    followers.note_readers({"sea 000001"}, NOW)
+    assert followers._feeds_just_read() == [sea.pk]  # and then it was killed
+    followers.note_readers({"sea 000001"}, NOW + DAY)
+    followers.count_readers(NOW + DAY)
     assert counted("sea") == (1, 1)
 
 
 def test_a_slug_given_anew_has_none_of_the_readers_of_the_feed_that_had_it() -> None:
-    sea = rows.feed("sea")
-    readers.note({"sea 000001", "sea 000002"}, NOW)
+    sea = feed_rows.feed("sea")
+    followers.note_readers({"sea 000001", "sea 000002"}, NOW)
     sea.delete()
-    rows.feed("sea")
-    readers.note({"sea 000003"}, NOW)
-    readers.count(NOW)
+    feed_rows.feed("sea")
+    followers.note_readers({"sea 000003"}, NOW)
+    followers.count_readers(NOW)
     assert counted("sea") == (1, 1)
+
+
+def test_a_feed_is_followed_once_and_counted_with_its_readers() -> None:
+    feed, user = feed_rows.feed("one", reader_count=3), plain_feeds.user("me")
+    assert followers.follow_feeds(user.pk, [feed.pk], NOW) == 1
+    assert followers.follow_feeds(user.pk, [feed.pk], NOW) == 0
+    feed.refresh_from_db()
+    assert feed.subscriber_count == 4
+
+
+def test_a_feed_that_nobody_follows_any_more_has_its_readers() -> None:
+    feed, other = feed_rows.feed("one", reader_count=3), feed_rows.feed("two")
+    me, you = plain_feeds.user("me"), plain_feeds.user("you")
+    for user in (me, you):
+        followers.follow_feeds(user.pk, [feed.pk, other.pk], NOW)
+    assert followers.unfollow_feeds(me.pk, [feed.pk]) == 1
+    assert followers.unfollow_feeds(you.pk, [feed.pk]) == 1
+    feed.refresh_from_db()
+    other.refresh_from_db()
+    assert (feed.subscriber_count, other.subscriber_count) == (3, 2)
+
+
+def test_feeds_that_are_gone_are_not_followed() -> None:
+    assert followers.follow_feeds(plain_feeds.user("me").pk, [1, 2], NOW) == 0
+    assert not Follow.objects.exists()
+
+
+def test_users_who_are_deleted_are_counted_no_more_after_a_day() -> None:
+    feed, gone = feed_rows.feed("one", reader_count=1), plain_feeds.user("gone")
+    for user in (plain_feeds.user("here"), gone):
+        followers.follow_feeds(user.pk, [feed.pk], NOW)
+    gone.delete()
+    turn = next(
+        at
+        for at in range(followers.COUNT_PASSES)
+        if (NOW.timestamp() // 60 + at - feed.pk) % followers.COUNT_PASSES == 0
+    )
+    counted = [followers.recount_subscribers_in_turn(NOW + timedelta(minutes=at)) for at in (turn - 1, turn)]
+    feed.refresh_from_db()
+    assert (counted, feed.subscriber_count) == ([0, 1], 2)

@@ -1,15 +1,14 @@
-"""Feeds that get another address, and back."""
+"""Feeds that get another address, and back; and several feeds that become one."""
 
 from datetime import timedelta
 
 import pytest
 
-from feeds import addresses
+from feeds import addresses, catalogue, credentials, followers, lifecycle
 from feeds.errors import MoveError
-from feeds.keeping import adding, credentials, moves
-from feeds.models import Feed, Move
-from tests.feeds.keeping import rows
-from tests.feeds.keeping.rows import NOW
+from feeds.models import Entry, Feed, Move
+from tests.support import plain_feeds
+from tests.support.plain_feeds import NOW
 
 pytestmark = pytest.mark.django_db
 
@@ -18,73 +17,73 @@ LATER = NOW + timedelta(hours=1)
 
 
 def with_password(url: str) -> Feed:
-    feed, _ = adding.add(addresses.read(url.replace("://", "://me:secret@")), now=NOW)
+    feed, _ = catalogue.add_feed(addresses.read_address(url.replace("://", "://me:secret@")), now=NOW)
     return feed
 
 
 def test_a_feed_moves_and_is_found_under_its_new_address() -> None:
-    feed = rows.feed("one", moving={"url": NEW}, next_check_at=LATER)
-    assert moves.move(feed.pk, NEW, "It has moved.", NOW)
+    feed = plain_feeds.feed("one", moving={"url": NEW}, next_check_at=LATER)
+    assert lifecycle.try_move_feed(feed.pk, NEW, "It has moved.", NOW)
     feed.refresh_from_db()
     assert (feed.url, feed.host, feed.moving, feed.next_check_at) == (NEW, "new.example", {}, LATER)
-    assert adding.add(addresses.read(NEW), now=NOW) == (feed, False)
+    assert catalogue.add_feed(addresses.read_address(NEW), now=NOW) == (feed, False)
     assert Move.objects.get().old_url == "https://one.example/feed"
 
 
 def test_a_move_onto_another_feed_is_none() -> None:
-    feed, there = rows.feed("one"), rows.feed("two")
-    assert not moves.move(feed.pk, there.url, "It has moved.", NOW)
+    feed, there = plain_feeds.feed("one"), plain_feeds.feed("two")
+    assert not lifecycle.try_move_feed(feed.pk, there.url, "It has moved.", NOW)
     with pytest.raises(MoveError, match=r"“two”"):
-        moves.relocate(feed.pk, there.url, "It has moved.", NOW)
+        lifecycle.relocate_feed(feed.pk, there.url, "It has moved.", NOW)
     assert not Move.objects.exists()
 
 
 @pytest.mark.parametrize("url", ["https://one.example/feed", "ftp://one.example/", "https://0x7f.1/"])
 def test_what_leads_nowhere_is_no_move(url: str) -> None:
-    assert not moves.move(rows.feed("one").pk, url, "It has moved.", NOW)
+    assert not lifecycle.try_move_feed(plain_feeds.feed("one").pk, url, "It has moved.", NOW)
 
 
 def test_a_feed_that_is_gone_does_not_move() -> None:
-    assert not moves.move(0, NEW, "It has moved.", NOW)
+    assert not lifecycle.try_move_feed(0, NEW, "It has moved.", NOW)
 
 
 def test_a_move_that_is_taken_back_is_not_made_again_by_itself() -> None:
-    feed = rows.feed("one", next_check_at=LATER)
-    moves.move(feed.pk, NEW, "It has moved.", NOW)
-    assert moves.undo(Move.objects.get().pk, NOW)
+    feed = plain_feeds.feed("one", next_check_at=LATER)
+    lifecycle.try_move_feed(feed.pk, NEW, "It has moved.", NOW)
+    assert lifecycle.undo_move(Move.objects.get().pk, NOW)
     feed.refresh_from_db()
     assert (feed.url, feed.refused_moves, feed.next_check_at) == ("https://one.example/feed", [NEW], NOW)
-    assert not moves.undo(Move.objects.get().pk, NOW)
+    assert not lifecycle.undo_move(Move.objects.get().pk, NOW)
 
 
 def test_only_the_last_move_can_be_taken_back() -> None:
-    feed = rows.feed("one")
-    moves.move(feed.pk, NEW, "It has moved.", NOW)
-    moves.move(feed.pk, "https://newer.example/", "And again.", LATER)
+    feed = plain_feeds.feed("one")
+    lifecycle.try_move_feed(feed.pk, NEW, "It has moved.", NOW)
+    lifecycle.try_move_feed(feed.pk, "https://newer.example/", "And again.", LATER)
     newer, older = Move.objects.all()
-    assert not moves.undo(older.pk, LATER)
-    assert moves.undo(newer.pk, LATER)
-    assert moves.undo(older.pk, LATER)
+    assert not lifecycle.undo_move(older.pk, LATER)
+    assert lifecycle.undo_move(newer.pk, LATER)
+    assert lifecycle.undo_move(older.pk, LATER)
 
 
 def test_a_move_cannot_be_taken_back_when_another_feed_is_there_by_now() -> None:
-    moves.move(rows.feed("one").pk, NEW, "It has moved.", NOW)
-    rows.feed("one")
+    lifecycle.try_move_feed(plain_feeds.feed("one").pk, NEW, "It has moved.", NOW)
+    plain_feeds.feed("one")
     with pytest.raises(MoveError):
-        moves.undo(Move.objects.get().pk, NOW)
+        lifecycle.undo_move(Move.objects.get().pk, NOW)
     assert Move.objects.get().undone_at is None
 
 
 @pytest.mark.parametrize("new", ["https://other.example/", "http://one.example/", "https://one.example:8443/"])
 def test_a_password_stays_behind_and_is_there_again_after_coming_back(new: str) -> None:
     feed = with_password("https://one.example/feed")
-    moves.move(feed.pk, new, "It has moved.", NOW)
+    lifecycle.try_move_feed(feed.pk, new, "It has moved.", NOW)
     feed.refresh_from_db()
-    assert credentials.shown_to_server(feed) == {}
-    moves.undo(Move.objects.get().pk, NOW)
+    assert credentials.request_headers(feed) == {}
+    lifecycle.undo_move(Move.objects.get().pk, NOW)
     feed.refresh_from_db()
-    assert credentials.password_of(feed) == "secret"
-    assert adding.add(addresses.read("https://me@one.example/feed"), now=NOW) == (feed, False)
+    assert credentials.unseal_password(feed) == "secret"
+    assert catalogue.add_feed(addresses.read_address("https://me@one.example/feed"), now=NOW) == (feed, False)
 
 
 @pytest.mark.parametrize(
@@ -93,16 +92,76 @@ def test_a_password_stays_behind_and_is_there_again_after_coming_back(new: str) 
 )
 def test_a_password_goes_along_where_the_server_is_the_same(old: str, new: str) -> None:
     feed = with_password(old)
-    assert moves.move(feed.pk, new, "It has moved.", NOW)
+    assert lifecycle.try_move_feed(feed.pk, new, "It has moved.", NOW)
     feed.refresh_from_db()
-    assert (feed.url, feed.user, credentials.password_of(feed)) == (new, "me", "secret")
+    assert (feed.url, feed.user, credentials.unseal_password(feed)) == (new, "me", "secret")
 
 
 def test_what_the_new_server_is_shown_is_not_shown_to_the_old_one() -> None:
-    feed = rows.feed("one")
-    move = moves.relocate(feed.pk, NEW, "It has moved.", NOW)
-    secrets = {"user": "me", "sealed_password": credentials.sealed_password("secret")}
+    feed = plain_feeds.feed("one")
+    move = lifecycle.relocate_feed(feed.pk, NEW, "It has moved.", NOW)
+    secrets = {"user": "me", "sealed_password": credentials.seal_password("secret")}
     Feed.objects.filter(pk=feed.pk).update(**secrets)
-    assert moves.undo(move.pk, LATER)
+    assert lifecycle.undo_move(move.pk, LATER)
     feed.refresh_from_db()
-    assert credentials.shown_to_server(feed) == {}
+    assert credentials.request_headers(feed) == {}
+
+
+def test_entries_followers_categories_and_moves_of_all_are_kept_once() -> None:
+    kept, other = plain_feeds.feed("one"), plain_feeds.feed("two")
+    for feed in (kept, other):
+        plain_feeds.entry(feed, "both")
+    plain_feeds.entry(other, "old")
+    one, two = plain_feeds.user("one"), plain_feeds.user("two")
+    followers.follow_feeds(one.pk, [kept.pk, other.pk], NOW)
+    followers.follow_feeds(two.pk, [other.pk], NOW)
+    plain_feeds.category("news", other)
+    lifecycle.try_move_feed(other.pk, "https://three.example/", "It has moved.", NOW)
+    assert lifecycle.merge_feeds(kept.pk, [other.pk, kept.pk], NOW) == 1
+    kept.refresh_from_db()
+    assert Feed.objects.get() == kept
+    assert sorted(kept.entries.values_list("title", flat=True)) == ["both", "old"]
+    assert (kept.follows.count(), kept.subscriber_count, kept.moves.count()) == (2, 2, 1)
+    assert [category.slug for category in kept.categories.all()] == ["news"]
+
+
+def test_what_one_of_them_was_told_of_is_fetched_of_the_one_that_is_kept() -> None:
+    kept, other = plain_feeds.feed("one"), plain_feeds.feed("two")
+    lifecycle.merge_feeds(kept.pk, [plain_feeds.feed("three").pk], NOW)
+    assert Feed.objects.get(pk=kept.pk).flagged_at is None
+    Feed.objects.filter(pk=other.pk).update(flagged_at=NOW)
+    lifecycle.merge_feeds(kept.pk, [other.pk], NOW)
+    assert Feed.objects.get().flagged_at == NOW
+
+
+def test_an_entry_that_has_another_id_in_each_is_kept_once() -> None:
+    kept, other = plain_feeds.feed("one"), plain_feeds.feed("two")
+    one, same = plain_feeds.entry(kept, "by guid"), plain_feeds.entry(other, "by atom id")
+    Entry.objects.filter(pk=same.pk).update(likeness=one.likeness)
+    lifecycle.merge_feeds(kept.pk, [other.pk], NOW)
+    assert list(kept.entries.all()) == [one]
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_output_changes_and_what_is_merged_into_a_paused_feed_is_shown_by_no_older_page(paused: bool) -> None:
+    kept, other = plain_feeds.feed("one", paused=paused), plain_feeds.feed("two")
+    news = plain_feeds.category("news", other)
+    lifecycle.merge_feeds(kept.pk, [other.pk], NOW)
+    kept.refresh_from_db()
+    news.refresh_from_db()
+    assert min(kept.version, news.version) > 0
+    assert (news.least_version > 0) == paused
+
+
+def test_nothing_is_merged_into_a_feed_that_is_gone() -> None:
+    feed = plain_feeds.feed("one")
+    assert lifecycle.merge_feeds(0, [feed.pk], NOW) == 0
+    assert lifecycle.merge_feeds(feed.pk, [0, feed.pk], NOW) == 0
+    assert Feed.objects.get() == feed
+
+
+def test_feeds_are_deleted_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "FEEDS_PER_DELETION", 2)
+    ids = [plain_feeds.feed(f"f{number}").pk for number in range(5)]
+    assert lifecycle.remove_feeds(ids, NOW) == 5
+    assert not Feed.objects.exists()

@@ -1,4 +1,4 @@
-"""Feeds that are fetched because somebody reads them, by a real fetcher and real Redis servers."""
+"""Feeds that are fetched on a reader's request, by a real fetcher and real Redis servers."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -8,13 +8,13 @@ from django.http import HttpResponse
 from django.test import Client
 
 from feeds.models import Feed
-from feeds.serving.deciding import Fetch
-from feeds.tasks import render
-from tests.feeds.gathered import feed, gathered_from, rss, subscribe
-from tests.feeds.serving.reading_back import read
+from feeds.pages.work import FetchThenRender
+from feeds.tasks import render_feed_page
 from tests.hostile.origin import Origin, answer
-from tests.resources.fetching.fetchers import WAIT_SECONDS
-from tests.resources.mirroring.gathering.mirrored import in_a_thread
+from tests.support.feed_pages import read
+from tests.support.feed_scans import feed, gathered_from, rss, subscribe
+from tests.support.fetcher_threads import WAIT_SECONDS
+from tests.support.mirror_runs import in_a_thread
 
 pytestmark = pytest.mark.usefixtures("gathering")
 
@@ -26,7 +26,7 @@ def got(address: str) -> HttpResponse:
 
 
 async def waited_for(address: str) -> HttpResponse:
-    """What the waiting instance would send its client back for."""
+    """The answer that ends the wait of a client in the waiting instance."""
     async with asyncio.timeout(WAIT_SECONDS):
         while (found := await in_a_thread(got)(address)).status_code == 302:
             await asyncio.sleep(0.01)
@@ -55,7 +55,9 @@ def test_a_feed_that_was_never_fetched_is_fetched_for_its_first_readers_once() -
 def test_who_comes_just_after_a_fetch_gets_what_it_brought_without_another(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(origin: Origin) -> None:
         row = await in_a_thread(subscribe)(origin.does("/f", feed(rss("one"))), "a")
-        monkeypatch.setattr("feeds.serving.standing.decide_now", lambda _: Fetch(row.version + 1, has_entries=False))
+        monkeypatch.setattr(
+            "feeds.views.decide_for_feed", lambda _: FetchThenRender(row.version + 1, has_entries=False)
+        )
         for format_name in ("atom", "rss", "json"):
             assert (await waited_for(f"/feeds/a.{format_name}")).status_code == 200
         assert len(origin.asked) == 1
@@ -86,11 +88,11 @@ def test_who_reads_nothing_of_an_overdue_feed_yet_gets_what_is_kept_without_a_fe
         await waited_for("/feeds/a.atom")
         await in_a_thread(make_overdue)(timedelta(hours=1))
         handed: list[tuple[str, str, int, tuple[str, ...], str]] = []
-        monkeypatch.setattr("retry.lanes.publish", lambda *call: handed.append(call))
+        monkeypatch.setattr("retry.lanes.publish_work", lambda *call: handed.append(call))
         assert (await in_a_thread(got)("/feeds/a.atom?limit=7")).status_code == 302
         ((task, work_key, token, arguments, lane),) = handed
-        assert (task, lane) == (render.name, "paint.now")
-        await in_a_thread(render)(work_key, token, *arguments)
+        assert (task, lane) == (render_feed_page.name, "paint.now")
+        await in_a_thread(render_feed_page)(work_key, token, *arguments)
         assert titles(await in_a_thread(got)("/feeds/a.atom?limit=7")) == ["one"]
         assert [(call[0], call[-1]) for call in handed[1:]] == [("feeds.fetch", "fetch.refresh")]
         assert len(origin.asked) == 1
@@ -104,7 +106,7 @@ def test_a_feed_that_fails_for_its_first_reader_says_why_and_is_left_alone() -> 
         for _ in range(3):
             found = await waited_for("/feeds/a.atom")
             assert found.status_code == 502
-            assert b"nothing at its address" in found.content
+            assert b"not found" in found.content
             assert int(found["Retry-After"]) >= 600
         assert len(origin.asked) == 1
 

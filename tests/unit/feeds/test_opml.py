@@ -1,14 +1,18 @@
-"""Lists of feeds, as programs and people write them."""
+"""Lists of feeds, as programs and people write them, and written lists read again."""
 
 import time
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from feeds.addresses import FeedLocation
 from feeds.errors import OpmlError
-from feeds.opml.outlines import FeedList, Limits, Subscription
-from feeds.opml.reading import parse
+from feeds.opml import FeedList, ListedFeed, OpmlLimits, parse_opml, write_opml
 
 
 def opml(body: str, head: str = "", declaration: str = '<?xml version="1.0" encoding="UTF-8"?>') -> bytes:
@@ -20,8 +24,8 @@ def feed(url: str = "https://one.example/feed", **attributes: str) -> str:
     return f"<outline{said}/>"
 
 
-def only(data: bytes) -> Subscription:
-    [subscription] = parse(data).subscriptions
+def only(data: bytes) -> ListedFeed:
+    [subscription] = parse_opml(data).subscriptions
     return subscription
 
 
@@ -40,27 +44,22 @@ NESTED = opml(
 )
 
 
-def test_feeds_stand_in_their_categories() -> None:
-    found = parse(NESTED)
+def test_feeds_stand_in_their_categories_with_what_is_said_of_them() -> None:
+    found = parse_opml(NESTED)
     assert found.title == "My feeds"
-    assert [(each.title, each.categories) for each in found.subscriptions] == [
-        ("One", (("News", "World"),)),
-        ("Two", (("News",),)),
-        ("Three", ()),
-    ]
-
-
-def test_what_is_said_of_a_feed_is_read() -> None:
-    one = parse(NESTED).subscriptions[0]
-    assert (one.address.url, one.site) == ("https://one.example/feed", "https://one.example/")
-    assert (one.description, one.language) == ("All of it", "en")
+    urls = [FeedLocation(f"https://{name}.example/feed") for name in ("one", "two", "three")]
+    assert found.subscriptions == (
+        ListedFeed(urls[0], "One", "https://one.example/", "All of it", "en", (("News", "World"),)),
+        ListedFeed(urls[1], "Two", categories=(("News",),)),
+        ListedFeed(urls[2], "Three"),
+    )
 
 
 def test_a_list_of_the_first_version_is_read() -> None:
     data = b"""<?xml version="1.0" encoding="ISO-8859-1"?>
     <opml version="1.0"><head><title>Caf\xe9</title></head>
     <body><outline type="rss" text="Caf\xe9" XMLURL="http://one.example/feed"/></body></opml>"""
-    assert parse(data).title == only(data).title == "Café"
+    assert parse_opml(data).title == only(data).title == "Café"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,7 @@ def test_a_list_of_the_first_version_is_read() -> None:
     ],
 )
 def test_names_of_attributes_come_in_any_case(outline: str) -> None:
-    assert (only(opml(outline)).title, only(opml(outline)).address.url) == ("One", "https://one.example/feed")
+    assert only(opml(outline)) == ListedFeed(FeedLocation("https://one.example/feed"), "One")
 
 
 def test_categories_are_also_named_by_an_attribute() -> None:
@@ -84,47 +83,38 @@ def test_categories_are_also_named_by_an_attribute() -> None:
 
 def test_feeds_below_a_feed_are_not_in_a_category_of_its_name() -> None:
     inside = '<outline text="News"><outline text="A" xmlUrl="https://a.example/"><outline text="B" '
-    found = parse(opml(inside + 'xmlUrl="https://b.example/"/></outline></outline>'))
+    found = parse_opml(opml(inside + 'xmlUrl="https://b.example/"/></outline></outline>'))
     assert [each.categories for each in found.subscriptions] == [(("News",),), (("News",),)]
 
 
 def test_a_feed_that_stands_twice_is_one_in_both_places() -> None:
-    found = parse(
-        opml(
-            f'<outline text="A">{feed("http://one.example/feed")}</outline>'
-            f'<outline text="B">{feed("https://ONE.example:443/feed#x", title="One")}</outline>'
-        )
-    )
-    assert found.duplicates == 1
-    [one] = found.subscriptions
-    assert (one.address.url, one.title, one.categories) == ("http://one.example/feed", "One", (("A",), ("B",)))
+    again = feed("https://ONE.example:443/feed#x", title="One")
+    places = f'<outline text="A">{feed("http://one.example/feed")}</outline><outline text="B">{again}</outline>'
+    found = parse_opml(opml(places))
+    one = ListedFeed(FeedLocation("http://one.example/feed"), "One", categories=(("A",), ("B",)))
+    assert (found.duplicates, found.subscriptions) == (1, (one,))
 
 
 @pytest.mark.parametrize(
     ("outline", "why"),
     [
         (feed("ftp://one.example/feed", text="One"), "Only http and https are fetched."),
-        ('<outline type="rss" text="One"/>', "There is no address."),
-        ('<outline type="include" text="One" url="https://one.example/list.opml"/>', "It points to a page or another"),
-        (feed("http://", text="One"), "This cannot be fetched:"),
+        ('<outline type="rss" text="One"/>', "Enter an address."),
+        ('<outline type="include" text="One" url="https://one.example/list.opml"/>', "A link to a page or another"),
+        (feed("http://", text="One"), "The address cannot be fetched:"),
     ],
 )
 def test_what_is_no_feed_is_left_out_with_the_reason(outline: str, why: str) -> None:
-    found = parse(opml("\n\n" + outline + feed("https://two.example/")))
+    found = parse_opml(opml("\n\n" + outline + feed("https://two.example/")))
     [left_out] = found.left_out
     assert (left_out.line, left_out.text) == (3, "One")
     assert why in left_out.why
     assert len(found.subscriptions) == found.left_out_in_all == 1
 
 
-def test_what_is_left_out_is_told_without_its_password() -> None:
-    [left_out] = parse(opml(feed("ftp://me:secret@one.example/"))).left_out
-    assert left_out.text == "ftp://one.example/"
-
-
-def test_of_many_that_are_left_out_the_first_are_told() -> None:
-    found = parse(opml(feed("ftp://one.example/") * 5), Limits(left_out=2))
-    assert (len(found.left_out), found.left_out_in_all) == (2, 5)
+def test_of_many_that_are_left_out_the_first_are_told_without_passwords() -> None:
+    found = parse_opml(opml(feed("ftp://me:secret@one.example/") * 5), OpmlLimits(left_out=2))
+    assert ([each.text for each in found.left_out], found.left_out_in_all) == (["ftp://one.example/"] * 2, 5)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +125,10 @@ def test_of_many_that_are_left_out_the_first_are_told() -> None:
         ("Caf&eacute; &amp; more", "Café & more"),
         ("&nonsense; &#38;", "&nonsense; &"),
         ("bell\x07", "bell"),
+        ("x" * 10_000, "x" * 500),
     ],
 )
-def test_almost_xml_is_mended(text: str, expected: str) -> None:
+def test_almost_xml_is_mended_and_long_texts_are_cut(text: str, expected: str) -> None:
     assert only(opml(feed(text=text))).title == expected
     assert only(opml(feed("https://one.example/?a=1&b=2"))).address.url == "https://one.example/?a=1&b=2"
 
@@ -176,29 +167,88 @@ BOMB = '<!DOCTYPE opml [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a
         (opml("", declaration='<!DOCTYPE opml SYSTEM "file:///etc/passwd">'), "document type"),
         (opml("<outline text='x'>" * 9 + "</outline>" * 9), "nested more than 5 deep"),
         (opml(feed() * 11), "more than 10 outlines"),
-        (opml(feed() * 10 + " " * 10_000), "more than the 5,000 that are read"),
+        (opml(feed() * 10 + " " * 10_000), "the limit is 5,000"),
     ],
 )
 def test_what_is_no_list_is_refused_with_a_sentence(data: bytes, why: str) -> None:
     with pytest.raises(OpmlError, match=r"^This .*\.$") as refused:
-        parse(data, Limits(max_bytes=5_000, max_outlines=10, max_depth=5))
+        parse_opml(data, OpmlLimits(max_bytes=5_000, max_outlines=10, max_depth=5))
     assert why in str(refused.value)
-
-
-def test_long_texts_are_cut() -> None:
-    assert only(opml(feed(text="x" * 10_000))).title == "x" * 500
 
 
 def test_a_list_of_many_feeds_is_read_at_once() -> None:
     data = opml("".join(feed(f"https://one.example/{number}") for number in range(5_000)))
     began = time.process_time()
-    assert len(parse(data).subscriptions) == 5_000
+    assert len(parse_opml(data).subscriptions) == 5_000
     assert time.process_time() - began < 5
 
 
 @given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode), st.text(max_size=99).map(opml)))
 def test_whatever_comes_is_a_list_or_refused(data: bytes) -> None:
     try:
-        assert isinstance(parse(data), FeedList)
+        assert isinstance(parse_opml(data), FeedList)
     except OpmlError as refused:
         assert str(refused).startswith("This")  # noqa: PT017
+
+
+CREATED = datetime(2026, 11, 4, 12, tzinfo=UTC)
+ONE = ListedFeed(FeedLocation("https://one.example/feed?a=1&b=2"), "One & <all>", "https://one.example/")
+PRIVATE = ListedFeed(FeedLocation("https://two.example/", "me", "p:w@"))
+
+TEXTS = st.text("aZé漢🙂 \u00a0\u2028&<>\"'/,;#%=", max_size=12).map(lambda text: " ".join(text.split()))
+NAMES = TEXTS.filter(bool)
+SUBSCRIPTIONS = st.lists(
+    st.builds(
+        ListedFeed,
+        address=st.integers(0, 99).map(lambda number: FeedLocation(f"https://{number}.example/feed?x={number}&y")),
+        title=TEXTS,
+        site=TEXTS,
+        description=TEXTS,
+        language=TEXTS,
+        categories=st.lists(st.lists(NAMES, min_size=1, max_size=3).map(tuple), unique=True, max_size=3).map(tuple),
+    ),
+    unique_by=lambda each: each.address,
+    max_size=8,
+)
+
+
+def sorted_out(subscriptions: Iterable[ListedFeed]) -> list[ListedFeed]:
+    """By address: categories give a list its order."""
+    alike = [replace(each, categories=tuple(sorted(each.categories))) for each in subscriptions]
+    return sorted(alike, key=lambda each: each.address.url)
+
+
+@settings(max_examples=50)
+@given(SUBSCRIPTIONS, TEXTS)
+def test_a_list_comes_back_as_it_was(subscriptions: list[ListedFeed], title: str) -> None:
+    found = parse_opml(write_opml(subscriptions, title, CREATED))
+    assert (found.title, found.left_out) == (title, ())
+    assert sorted_out(found.subscriptions) == sorted_out(subscriptions)
+
+
+def test_a_list_is_as_the_specification_has_it() -> None:
+    root = ET.fromstring(write_opml([ONE], "Feeds", CREATED))
+    assert (root.tag, root.get("version")) == ("opml", "2.0")
+    assert root.findtext("head/dateCreated") == "Wed, 04 Nov 2026 12:00:00 GMT"
+    [outline] = root.findall("body/outline")
+    named = {"type": "rss", "text": "One & <all>", "title": "One & <all>", "htmlUrl": "https://one.example/"}
+    assert outline.attrib == {**named, "xmlUrl": "https://one.example/feed?a=1&b=2"}
+
+
+def test_categories_that_share_one_around_them_stand_in_it_once() -> None:
+    feeds = [
+        ListedFeed(FeedLocation(f"https://{name}.example/"), categories=(("News", name),)) for name in ("Here", "There")
+    ]
+    [news] = ET.fromstring(write_opml(feeds, "", CREATED)).findall("body/outline")
+    assert [folder.get("text") for folder in news] == ["Here", "There"]
+
+
+def test_characters_that_xml_has_not_are_left_out() -> None:
+    [found] = parse_opml(write_opml([ListedFeed(ONE.address, "a\x00b\ud800c")], "\x07", CREATED)).subscriptions
+    assert found.title == "abc"
+
+
+@pytest.mark.parametrize(("with_passwords", "user", "password"), [(False, "", ""), (True, "me", "p:w@")])
+def test_passwords_are_written_only_when_asked_for(with_passwords: bool, user: str, password: str) -> None:
+    [found] = parse_opml(write_opml([PRIVATE], "", CREATED, with_passwords=with_passwords)).subscriptions
+    assert found.address == FeedLocation("https://two.example/", user, password)

@@ -1,19 +1,19 @@
-"""What is read of a body, as the database takes it."""
+"""Readings of a body, as the database takes them."""
 
 import json
 from datetime import UTC, datetime
 
 from feeds import readings
-from feeds.readings import Question, Reading, Row
+from feeds.readings import BodyToRead, EntryRow, FeedReading
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
-QUESTION = Question("application/feed+json", "https://example.org/feed.json", NOW, ())
+QUESTION = BodyToRead("application/feed+json", "https://example.org/feed.json", NOW, ())
 
 
-def read(**item: object) -> Row:
+def read(**item: object) -> EntryRow:
     feed = {"version": "https://jsonfeed.org/version/1.1", "title": "A feed", "items": [{"id": "1", **item}]}
-    found = readings.read(json.dumps(feed).encode(), QUESTION)
-    assert isinstance(found, Reading), found
+    found = readings.read_feed_body(json.dumps(feed).encode(), QUESTION)
+    assert isinstance(found, FeedReading), found
     (row,) = found.rows
     return row
 
@@ -26,14 +26,13 @@ def test_characters_that_databases_refuse_are_nowhere_in_it() -> None:
 
 
 def test_what_is_searched_is_all_that_is_said_without_tags_and_case() -> None:
-    row = read(
-        title="Städte", content_html="<p>Straße &amp; <b>Weg</b></p>", tags=["Reise"], authors=[{"name": "Ann Lee"}]
-    )
+    said = {"tags": ["Reise"], "authors": [{"name": "Ann Lee"}], "content_html": "<p>Straße &amp; <b>Weg</b></p>"}
+    row = read(title="Städte", **said)
     assert row.text == "städte ann lee reise strasse & weg"
 
 
 def test_a_long_text_is_searched_as_far_as_it_is_looked_at() -> None:
-    assert len(read(title="a", content_text="word " * 100_000).text) <= readings.MOST_SEARCHED_CHARACTERS
+    assert len(read(title="a", content_text="word " * 100_000).text) <= readings.MAX_SEARCHABLE_CHARACTERS
 
 
 def test_an_entry_in_the_future_happened_when_it_was_read() -> None:
@@ -42,5 +41,5 @@ def test_an_entry_in_the_future_happened_when_it_was_read() -> None:
 
 def test_a_reading_comes_out_of_json_as_it_went_in() -> None:
     row = read(title="a", content_html="<p>b", date_published="2026-10-31T00:00:00Z")
-    assert Row.from_json(json.loads(json.dumps(row.to_json()))) == row
-    assert Question.from_json(json.loads(json.dumps({**QUESTION.to_json(), "kept": [["i", "l", "c", "d"]]}))).kept
+    assert EntryRow.from_json(json.loads(json.dumps(row.to_json()))) == row
+    assert BodyToRead.from_json(json.loads(json.dumps({**QUESTION.to_json(), "kept": [["i", "l", "c", "d"]]}))).kept

@@ -1,11 +1,11 @@
-"""Slugs: what becomes of titles and addresses, and what is tried when one is taken."""
+"""Slugs of titles and addresses, and alternatives for a taken one."""
 
 import re
 
 import pytest
 
-from feeds import naming
-from feeds.models import MOST_SLUG_CHARACTERS
+from feeds import slugs
+from feeds.models import MAX_SLUG_CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -21,16 +21,16 @@ from feeds.models import MOST_SLUG_CHARACTERS
     ],
 )
 def test_a_feed_is_named_by_its_title_else_by_its_host(title: str, url: str, slug: str) -> None:
-    assert naming.feed_slug(title, url) == slug
+    assert slugs.make_feed_slug(title, url) == slug
 
 
 @pytest.mark.parametrize("slug", ["", "news", "w" * 60])
 def test_all_candidates_are_different_slugs_that_can_be_kept(slug: str) -> None:
-    found = naming.candidates(slug, "category", "0123456789abcdef" * 2)
+    found = slugs.candidate_slugs(slug, "category", "0123456789abcdef" * 2)
     assert len(set(found)) == len(found)
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", each) for each in found)
-    assert max(map(len, found)) <= MOST_SLUG_CHARACTERS
+    assert max(map(len, found)) <= MAX_SLUG_CHARACTERS
 
 
 def test_the_plain_slug_is_tried_first_and_then_numbers() -> None:
-    assert naming.candidates("news", "feed", "0" * 32)[:3] == ("news", "news-2", "news-3")
+    assert slugs.candidate_slugs("news", "feed", "0" * 32)[:3] == ("news", "news-2", "news-3")

@@ -1,24 +1,32 @@
+"""Pages of feeds: served, deferred, refused, rendered before the next request; and the rows that a process knows."""
+
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
+from pytest_django import Settings
 
-from feeds.keeping import merging, pausing
+from feeds import lifecycle, views
+from feeds.errors import UnknownFeedError
 from feeds.models import Category, Feed
-from feeds.serving import views
+from feeds.pages import page_entries
+from feeds.pages.query import PageQuery
 from tests.conftest import RedisServers
-from tests.feeds import rows
-from tests.feeds.rows import entry
-from tests.feeds.serving.conftest import Workers
-from tests.feeds.serving.reading_back import MEDIA_TYPES, Read, read
+from tests.support import feed_rows
+from tests.support.feed_pages import MEDIA_TYPES, Read, read
+from tests.support.feed_rows import entry
+
+from .conftest import Workers
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
 
 class Reader:
-    """A client that waits for what is not there yet."""
+    """A client that waits for missing content."""
 
     def __init__(self, client: Client, workers: Workers) -> None:
         self._client = client
@@ -41,7 +49,7 @@ def reader(client: Client, workers: Workers) -> Reader:
 
 @pytest.mark.parametrize("format_name", MEDIA_TYPES)
 def test_a_feed_is_served_in_every_format(reader: Reader, format_name: str) -> None:
-    rows.feed("sea", entry(1), entry(2), title="My sea")
+    feed_rows.feed("sea", entry(1), entry(2), title="My sea")
     found = reader.get(f"/feeds/sea.{format_name}")
     assert (found.title, found.titles) == ("My sea", ["Entry 2", "Entry 1"])
     assert found.links["self"].endswith(f"/feeds/sea.{format_name}")
@@ -50,18 +58,18 @@ def test_a_feed_is_served_in_every_format(reader: Reader, format_name: str) -> N
 
 @pytest.mark.parametrize("format_name", MEDIA_TYPES)
 def test_combinations_name_the_source_of_every_entry(reader: Reader, format_name: str) -> None:
-    sea, land = rows.feed("sea", entry(1, id="7")), rows.feed("land", entry(2, id="7"))
-    rows.category("earth", sea, land)
+    sea, land = feed_rows.feed("sea", entry(1, id="7")), feed_rows.feed("land", entry(2, id="7"))
+    feed_rows.category("earth", sea, land)
     for address in (f"/feeds/all.{format_name}", f"/feeds/category/earth.{format_name}"):
         found = reader.get(address)
         assert found.ids == [f"tag:testserver,2026:entry:{feed.entries.get().pk}" for feed in (land, sea)]
 
 
 def test_a_category_has_what_is_below_it_and_no_more(reader: Reader) -> None:
-    sea, fish, land = (rows.feed(slug, entry(at)) for at, slug in enumerate(("sea", "fish", "land")))
-    below = rows.category("below", fish, sea, parent=rows.category("above", sea))
-    rows.category("deepest", land, parent=below)
-    rows.category("beside")
+    sea, fish, land = (feed_rows.feed(slug, entry(at)) for at, slug in enumerate(("sea", "fish", "land")))
+    below = feed_rows.category("below", fish, sea, parent=feed_rows.category("above", sea))
+    feed_rows.category("deepest", land, parent=below)
+    feed_rows.category("beside")
     assert reader.get("/feeds/category/above.atom").titles == ["Entry 2", "Entry 1", "Entry 0"]
     assert reader.get("/feeds/category/below.atom").titles == ["Entry 2", "Entry 1", "Entry 0"]
     assert reader.get("/feeds/category/deepest.atom").titles == ["Entry 2"]
@@ -69,8 +77,8 @@ def test_a_category_has_what_is_below_it_and_no_more(reader: Reader) -> None:
 
 
 def test_a_paused_feed_is_in_no_combination_and_still_served(reader: Reader) -> None:
-    sea = rows.feed("sea", entry(1), paused=True)
-    rows.category("earth", sea, rows.feed("land", entry(2)))
+    sea = feed_rows.feed("sea", entry(1), paused=True)
+    feed_rows.category("earth", sea, feed_rows.feed("land", entry(2)))
     assert reader.get("/feeds/all.rss").titles == ["Entry 2"]
     assert reader.get("/feeds/category/earth.rss").titles == ["Entry 2"]
     assert reader.get("/feeds/sea.rss").titles == ["Entry 1"]
@@ -79,9 +87,9 @@ def test_a_paused_feed_is_in_no_combination_and_still_served(reader: Reader) -> 
 def test_a_newer_version_is_rendered_while_the_older_one_is_served(
     client: Client, reader: Reader, workers: Workers
 ) -> None:
-    sea = rows.feed("sea", entry(1))
+    sea = feed_rows.feed("sea", entry(1))
     reader.get("/feeds/sea.atom")
-    rows.add(sea, entry(2))
+    feed_rows.add(sea, entry(2))
     Feed.objects.update(version=sea.version + 1)
     stale = client.get("/feeds/sea.atom")
     assert read(stale.content, "atom").titles == ["Entry 1"]
@@ -92,8 +100,8 @@ def test_a_newer_version_is_rendered_while_the_older_one_is_served(
 
 
 def test_the_same_version_is_the_same_bytes(client: Client, reader: Reader, redis_servers: RedisServers) -> None:
-    rows.feed("sea", entry(1, published=None))
-    rows.category("earth", rows.feed("land", entry(2, published=None)))
+    feed_rows.feed("sea", entry(1, published=None))
+    feed_rows.category("earth", feed_rows.feed("land", entry(2, published=None)))
     for address in ("/feeds/sea.atom", "/feeds/all.atom", "/feeds/category/earth.rss"):
         reader.get(address)
         etag = client.get(address)["ETag"]
@@ -118,7 +126,7 @@ def test_what_is_not_there_displaces_what_was(client: Client, address: str) -> N
 
 
 def test_bad_parameters_are_refused_at_once(client: Client, workers: Workers) -> None:
-    rows.feed("sea")
+    feed_rows.feed("sea")
     answer = client.get("/feeds/sea.atom?limit=0")
     assert (answer.status_code, answer["Cache-Control"]) == (400, "no-store")
     assert "limit" in answer.json()["detail"]
@@ -126,27 +134,27 @@ def test_bad_parameters_are_refused_at_once(client: Client, workers: Workers) ->
 
 
 def test_the_order_of_parameters_makes_no_other_page(client: Client, workers: Workers) -> None:
-    rows.feed("sea")
+    feed_rows.feed("sea")
     client.get("/feeds/sea.atom?q=x&limit=3")
     client.get("/feeds/sea.atom?limit=3&q=x")
     assert len(workers.calls) == 1
 
 
 def test_a_feed_that_went_away_meanwhile_is_404(client: Client, workers: Workers) -> None:
-    sea = rows.feed("sea", entry(1))
+    sea = feed_rows.feed("sea", entry(1))
     client.get("/feeds/sea.atom")
     sea.delete()
     workers.work()
     assert client.get("/feeds/sea.atom").status_code == 404
 
 
-@pytest.mark.parametrize("leave", [pausing.pause, pausing.remove])
+@pytest.mark.parametrize("leave", [lifecycle.pause_feeds, lifecycle.remove_feeds])
 def test_what_has_left_a_combination_is_shown_to_nobody_also_where_nobody_has_asked_since(
     client: Client, reader: Reader, leave: Callable[[list[int], datetime], int]
 ) -> None:
-    sea, land = rows.feed("sea", entry(1)), rows.feed("land", entry(2))
-    earth = rows.category("earth", sea, land, parent=rows.category("world"))
-    rows.category("else", land)
+    sea, land = feed_rows.feed("sea", entry(1)), feed_rows.feed("land", entry(2))
+    earth = feed_rows.category("earth", sea, land, parent=feed_rows.category("world"))
+    feed_rows.category("else", land)
     addresses = [f"/feeds/{name}.atom" for name in ("all", "category/earth", "category/world")]
     assert all(reader.get(address).titles == ["Entry 2", "Entry 1"] for address in addresses)
     assert reader.get("/feeds/category/else.atom").titles == ["Entry 2"]
@@ -159,26 +167,26 @@ def test_what_has_left_a_combination_is_shown_to_nobody_also_where_nobody_has_as
 
 
 def test_a_feed_that_comes_back_into_a_combination_keeps_nobody_waiting(client: Client, reader: Reader) -> None:
-    sea = rows.feed("sea", entry(1), paused=True)
-    rows.category("earth", sea, rows.feed("land", entry(2)))
+    sea = feed_rows.feed("sea", entry(1), paused=True)
+    feed_rows.category("earth", sea, feed_rows.feed("land", entry(2)))
     reader.get("/feeds/category/earth.atom")
-    pausing.resume([sea.pk], datetime.now(UTC))
+    lifecycle.resume_feeds([sea.pk], datetime.now(UTC))
     assert read(client.get("/feeds/category/earth.atom").content, "atom").titles == ["Entry 2"]
 
 
 def test_a_slug_given_anew_shows_nothing_of_the_feed_that_had_it(client: Client, reader: Reader) -> None:
-    sea = rows.feed("sea", entry(1))
+    sea = feed_rows.feed("sea", entry(1))
     reader.get("/feeds/sea.atom")
-    pausing.remove([sea.pk], datetime.now(UTC))
-    rows.feed("sea", key_digest="other", version=0)
+    lifecycle.remove_feeds([sea.pk], datetime.now(UTC))
+    feed_rows.feed("sea", key_digest="other", version=0)
     assert client.get("/feeds/sea.atom").status_code == 302
     assert reader.get("/feeds/sea.atom").titles == []
 
 
 def test_the_address_of_a_feed_that_was_merged_leads_to_the_one_that_was_kept(client: Client) -> None:
-    sea, water, land = rows.feed("sea"), rows.feed("water"), rows.feed("land")
-    merging.merge(water.pk, [sea.pk], datetime.now(UTC))
-    merging.merge(land.pk, [water.pk], datetime.now(UTC))
+    sea, water, land = feed_rows.feed("sea"), feed_rows.feed("water"), feed_rows.feed("land")
+    lifecycle.merge_feeds(water.pk, [sea.pk], datetime.now(UTC))
+    lifecycle.merge_feeds(land.pk, [water.pk], datetime.now(UTC))
     for address, place in (
         ("/feeds/sea.atom?q=x&limit=3", "/feeds/land.atom?q=x&limit=3"),
         ("/feeds/water/", "/feeds/land/"),
@@ -187,7 +195,7 @@ def test_the_address_of_a_feed_that_was_merged_leads_to_the_one_that_was_kept(cl
         assert (answer.status_code, answer["Location"]) == (301, place)
         assert "max-age=" in answer["Cache-Control"]
     assert client.get("/feeds/category/sea.atom").status_code == 404
-    pausing.remove([land.pk], datetime.now(UTC))
+    lifecycle.remove_feeds([land.pk], datetime.now(UTC))
     assert client.get("/feeds/sea.atom").status_code == 404
 
 
@@ -196,7 +204,7 @@ NAVIGATION = {"Sec-Fetch-Mode": "navigate", "Accept": "text/html"}
 
 @pytest.mark.parametrize("address", ["/feeds/", "/feeds/sea/", "/feeds/category/earth/?q=text"])
 def test_people_get_the_waiting_page_and_then_the_page(client: Client, workers: Workers, address: str) -> None:
-    rows.category("earth", rows.feed("sea", entry(1)))
+    feed_rows.category("earth", feed_rows.feed("sea", entry(1)))
     waiting = client.get(address, headers=NAVIGATION)
     assert (waiting.status_code, waiting["Cache-Control"]) == (503, "no-store")
     assert b"Being prepared" in waiting.content
@@ -219,3 +227,87 @@ def test_an_address_without_its_slash_leads_to_the_page(client: Client, address:
 def test_pictures_may_come_from_where_clients_wait() -> None:
     assert "img-src 'self';" in views.content_security_policy("/retry_after")
     assert "img-src 'self' https://wait.example.org;" in views.content_security_policy("https://wait.example.org/r")
+
+
+@pytest.mark.parametrize(
+    ("counted_key", "address"),
+    [
+        ("feed:sea:atom:", "/feeds/sea.atom"),
+        ("feed:sea:html:", "/feeds/sea/"),
+        ("feeds:earth:rss:", "/feeds/category/earth.rss"),
+        ("feeds:all:html:", "/feeds/"),
+    ],
+)
+def test_the_work_of_a_popular_page_is_what_main_would_have_done(
+    client: Client, workers: Workers, counted_key: str, address: str
+) -> None:
+    feed_rows.category("earth", feed_rows.feed("sea", entry(1)))
+    found = views.warm_piece(counted_key, 7.0)
+    assert found is not None
+    assert (found.work.lane, found.requests, found.wanted[0].address) == ("paint.warm", 7.0, address)
+    assert client.get(address).status_code in {200, 302}
+    [(_, work_key, *_)] = workers.calls
+    assert work_key == found.work.key
+
+
+@pytest.mark.parametrize("counted_key", ["feed:gone:atom:", "feed:sea:pdf:", "feed:sea:atom:q=x", "feed", "", "tile:a"])
+def test_what_is_gone_or_has_parameters_has_none(counted_key: str) -> None:
+    feed_rows.feed("sea", entry(1))
+    assert views.warm_piece(counted_key, 7.0) is None
+
+
+SEA = PageQuery.page_of_feed("sea")
+
+
+def away(_: PageQuery, *, is_bare: bool) -> Any:
+    raise OperationalError("the database is away")
+
+
+def test_a_row_is_read_once_in_a_while(settings: Settings, django_assert_num_queries: Any) -> None:
+    feed_rows.feed("sea")
+    settings.FEEDS_KNOWN_SECONDS = 60
+    with django_assert_num_queries(1):
+        assert {views.known_subject(SEA).slug for _ in range(3)} == {"sea"}
+
+
+def test_a_change_is_known_after_the_time(settings: Settings) -> None:
+    feed_rows.feed("sea")
+    views.known_subject(SEA)
+    Feed.objects.update(version=7)
+    assert views.known_subject(SEA).version == 7
+
+
+def test_what_is_not_there_is_looked_for_each_time() -> None:
+    with pytest.raises(UnknownFeedError):
+        views.known_subject(SEA)
+    row = feed_rows.feed("sea")
+    assert views.known_subject(SEA) == row
+    row.delete()
+    with pytest.raises(UnknownFeedError):
+        views.known_subject(SEA)
+
+
+def test_what_was_known_counts_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = feed_rows.feed("sea")
+    views.known_subject(SEA)
+    monkeypatch.setattr(page_entries, "find_subject", away)
+    assert views.known_subject(SEA) == row
+    with pytest.raises(OperationalError):
+        views.known_subject(PageQuery.page_of_feed("land"))
+
+
+def test_a_process_remembers_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "MAX_KNOWN_SUBJECTS", 2)
+    for slug in ("a", "b", "c"):
+        feed_rows.feed(slug)
+        views.known_subject(PageQuery.page_of_feed(slug))
+    assert len(views._known_subjects) <= 2
+
+
+def test_all_that_is_asked_of_a_row_is_read_at_once(django_assert_num_queries: Any) -> None:
+    feed_rows.feed("sea")
+    with django_assert_num_queries(1):
+        row = views.known_subject(SEA)
+        assert isinstance(row, Feed)
+        _ = (row.version, row.paused, row.next_check_at, row.checked_at, row.fetched_at, row.trouble, row.url)
+        _ = (row.user, row.sealed_password, row.sealed_headers)

@@ -1,4 +1,4 @@
-"""`make audit` asks about every package that may be installed. Asks nobody here."""
+"""`make audit` asks about every package that may be installed. Asks no server here."""
 
 import os
 import re
@@ -19,15 +19,11 @@ def audited() -> list[str]:
 
 
 def pinned() -> set[str]:
-    """What the files name for this Python."""
-    lines = [line for name in ("requirements.txt", "requirements-dev.txt") for line in _lines(name)]
-    wanted = [Requirement(line) for line in lines]
+    """The packages that the files name for this Python."""
+    files = [BASE_DIR / name for name in ("requirements.txt", "requirements-dev.txt")]
+    wanted = [Requirement(line) for file in files for line in file.read_text().splitlines()]
     assert all(re.fullmatch(r"==[^*,]+", str(one.specifier)) for one in wanted)
     return {one.name for one in wanted if one.marker is None or one.marker.evaluate()}
-
-
-def _lines(name: str) -> list[str]:
-    return (BASE_DIR / name).read_text().splitlines()
 
 
 def test_every_pin_is_asked_about() -> None:

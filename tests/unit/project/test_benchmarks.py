@@ -1,4 +1,4 @@
-"""The benchmarks can be run as they are documented, without any environment, and say what they could not measure."""
+"""The benchmarks can be run as they are documented, without any environment, and report missing measurements."""
 
 import itertools
 import os
@@ -15,17 +15,17 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.flood import flood
-from benchmarks.growth import charting
-from benchmarks.growth.charting import Chart, Curve
-from benchmarks.overload import Outcome, Round, judged
-from benchmarks.peers import everybody, installing, nginx_static
+from benchmarks.growth import curve_chart
+from benchmarks.growth.curve_chart import Chart, Curve
+from benchmarks.load.flood import flood
+from benchmarks.peers import everybody, installation, nginx_static
 from benchmarks.peers.everybody import OURS, Everybody
-from benchmarks.peers.installing import MissingError
+from benchmarks.peers.installation import MissingError
 from benchmarks.peers.sites import Site
-from benchmarks.running import run
+from benchmarks.serving.overload import Outcome, Round, judged
+from benchmarks.site import run
 from project.paths import BASE_DIR
-from tests.flows.running_server import Handler, serving
+from tests.support.server import Handler, serving
 
 
 def test_every_benchmark_can_be_named() -> None:
@@ -121,16 +121,16 @@ def test_a_flood_is_compared_with_the_better_of_the_peaks_beside_it() -> None:
 
 
 def test_a_package_that_nobody_offers_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installing, "RESULTS", tmp_path)
+    monkeypatch.setattr(installation, "RESULTS", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))  # there is no apt-get
     with pytest.raises(MissingError, match="squid cannot be installed here"):
-        installing.unpacked("squid", "squid")
+        installation.unpacked("squid", "squid")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_picture_of_a_curve_has_its_points_in_their_order() -> None:
     curve = Curve("cost < benefit", [(10, 0.5), (1000, 20), (100_000, 20)])
-    picture = ElementTree.fromstring(charting.svg([Chart("Work", "pieces", "s", [curve])], "2 cores"))
+    picture = ElementTree.fromstring(curve_chart.svg([Chart("Work", "pieces", "s", [curve])], "2 cores"))
     circles = [element for element in picture.iter() if element.tag.endswith("circle")]
     across, down = ([float(circle.attrib[name]) for circle in circles] for name in ("cx", "cy"))
     assert across == sorted(across)

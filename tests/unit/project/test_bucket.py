@@ -7,10 +7,10 @@ import pytest
 from django.core.files.storage import storages
 
 from project import bucket
-from project.storing import storage_from
-from resources.tiles.errors import StorageError
-from resources.tiles.keeping import files
-from tests.flows.stack import free_port
+from project.environment import storage_from
+from resources.tiles import layer_files
+from resources.tiles.errors import LayerStorageError
+from tests.support.stack import free_port
 
 
 @pytest.fixture
@@ -22,13 +22,13 @@ def _unreachable(settings: Any) -> None:
 @pytest.mark.usefixtures("_unreachable")
 def test_a_bucket_that_cannot_be_reached_is_an_error_of_the_storage() -> None:
     began = time.monotonic()
-    with pytest.raises(StorageError, match="the storage answered"):
-        files.read("layers/jams/a.npz")
-    assert time.monotonic() - began < bucket.ATTEMPTS * bucket.CONNECT_SECONDS + 10
+    with pytest.raises(LayerStorageError, match="the storage answered"):
+        layer_files.read_file("layers/jams/a.npz")
+    assert time.monotonic() - began < bucket.MAX_ATTEMPTS * bucket.CONNECT_SECONDS + 10
 
 
 @pytest.mark.usefixtures("_unreachable")
 def test_every_wait_for_a_bucket_has_a_limit() -> None:
     config = storages["default"].client_config  # type: ignore[attr-defined]  # of S3 only
     assert (config.connect_timeout, config.read_timeout) == (bucket.CONNECT_SECONDS, bucket.ANSWER_SECONDS)
-    assert config.retries == {"total_max_attempts": bucket.ATTEMPTS, "mode": "standard"}
+    assert config.retries == {"total_max_attempts": bucket.MAX_ATTEMPTS, "mode": "standard"}

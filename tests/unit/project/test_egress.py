@@ -1,4 +1,4 @@
-"""Nobody but the fetchers' guarded client talks to other servers: whatever is fetched goes by that one door."""
+"""Only the fetchers' guarded client talks to other servers: every fetch goes by that one door."""
 
 import ast
 import re
@@ -14,20 +14,20 @@ CONNECTING = {
     *("create_connection", "create_datagram_endpoint", "create_unix_connection", "open_connection"),
     *("open_unix_connection", "sock_connect"),
 }
-"""What of asyncio, which is everywhere, and of others connects."""
+"""Functions of asyncio, which is everywhere, and of others that connect."""
 KNOWN = {
-    "feeds/demo/loading.py": "whether there is a way out at all: connects, and asks nothing",
-    "feeds/keeping/alerting.py": "mail to the admins, by the server of MAIL_URL",
+    "feeds/demo/load.py": "whether there is a way out at all: connects, and asks nothing",
+    "feeds/upkeep.py": "mail to the admins, by the server of MAIL_URL",
     "project/announce.py": "this site's own health",
     "project/bucket.py": "the storage, at STORAGE_URL",
     "project/health.py": "this site's own waiting instance",
-    "project/listening.py": "listens",
+    "project/main_worker.py": "answers by connections that the front has opened",
+    "project/nginx_start.py": "listens",
+    "project/preflight.py": "whether a port is free",
     "project/settings.py": "this machine's name",
-    "project/shedding.py": "answers by connections that the front has opened",
-    "project/starting.py": "whether a port is free",
     "resources/management/commands/fetch.py": "this machine's name",
-    "retry/front.py": "this site's own front",
-    "retry/workers.py": "listens",
+    "retry/gunicorn_worker.py": "listens",
+    "retry/rooms.py": "this site's own front",
 }
 
 
@@ -36,7 +36,7 @@ _MAY_CONNECT = re.compile(f"(?:import|from) .*(?:{'|'.join(_PARENTS)})|{'|'.join
 
 
 def clients_of(source: str) -> Iterator[str]:
-    """What a module imports or calls that can connect."""
+    """The clients and the connecting functions that a module imports or calls."""
     for node in ast.walk(ast.parse(source)) if _MAY_CONNECT.search(source) else ():
         match node:
             case ast.Import(names=names):
@@ -56,7 +56,7 @@ def _clients(names: Iterable[str]) -> set[str]:
 def test_all_that_is_fetched_goes_by_the_guarded_client() -> None:
     files = [path for app in ("feeds", "project", "resources", "retry") for path in (BASE_DIR / app).rglob("*.py")]
     found = {str(path.relative_to(BASE_DIR)) for path in files if any(clients_of(path.read_text()))}
-    assert {path for path in found if not path.startswith("resources/fetching/transport/")} == set(KNOWN)
+    assert {path for path in found if not path.startswith("resources/fetch/http/")} == set(KNOWN)
 
 
 def test_a_client_is_found_however_it_is_imported() -> None:

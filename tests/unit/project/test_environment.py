@@ -1,15 +1,33 @@
+"""Management commands in another terminal mean the site that runs."""
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from project.environment import Environment
+from project.environment import Environment, load_remembered, remember_environment
+
+from .test_settings import settings_with
 
 env = Environment()
 
 
-@pytest.mark.parametrize(("text", "number"), [("2", 2), ("0025", 25), ("", 7)])
-def test_a_whole_number_is_read(monkeypatch: pytest.MonkeyPatch, text: str, number: int) -> None:
-    monkeypatch.setenv("WORKERS", text)
-    assert env.whole("WORKERS", 7) == number
+@pytest.mark.parametrize(
+    ("text", "read", "value"),
+    [
+        *((text, lambda: env.whole("NAME", 7), value) for text, value in [("2", 2), ("0025", 25), ("", 7)]),
+        *((text, lambda: env.number("NAME", 1.5), value) for text, value in [("25", 25.0), ("0.5", 0.5), ("", 1.5)]),
+        *((text, lambda: env.switch("NAME", True), True) for text in ("1", "True", "")),
+        *((text, lambda: env.switch("NAME", True), False) for text in ("off", "0")),
+    ],
+)
+def test_a_number_or_a_switch_is_read(
+    monkeypatch: pytest.MonkeyPatch, text: str, read: Callable[[], float], value: float
+) -> None:
+    monkeypatch.setenv("NAME", text)
+    assert read() == value
 
 
 @pytest.mark.parametrize("text", ["two", "0", "-1", "1.5", "1e3", "2m", "٣", " 2", "1_000", "9" * 30])
@@ -19,12 +37,6 @@ def test_what_is_no_whole_number_is_refused_by_name(monkeypatch: pytest.MonkeyPa
         env.whole("WORKERS", 7)
 
 
-@pytest.mark.parametrize(("text", "number"), [("25", 25.0), ("0.5", 0.5), ("", 1.5)])
-def test_a_number_is_read(monkeypatch: pytest.MonkeyPatch, text: str, number: float) -> None:
-    monkeypatch.setenv("WAIT", text)
-    assert env.number("WAIT", 1.5) == number
-
-
 @pytest.mark.parametrize("text", ["2m", "1e1", "1.500,5", "nan", "inf", "-1", "½", "1."])
 def test_what_is_no_number_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("WAIT", text)
@@ -32,19 +44,28 @@ def test_what_is_no_number_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, t
         env.number("WAIT", 1.5)
 
 
-@pytest.mark.parametrize(("text", "on"), [("1", True), ("True", True), ("off", False), ("0", False), ("", True)])
-def test_a_switch_is_read(monkeypatch: pytest.MonkeyPatch, text: str, on: bool) -> None:
-    monkeypatch.setenv("SWITCH", text)
-    assert env.switch("SWITCH", True) is on
-
-
-def test_a_switch_that_is_neither_on_nor_off_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SWITCH", "maybe")
-    with pytest.raises(ImproperlyConfigured, match="SWITCH is 'maybe'"):
-        env.switch("SWITCH", False)
-
-
 def test_a_word_that_is_none_of_the_choices_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEVEL", "silly")
-    with pytest.raises(ImproperlyConfigured, match="LEVEL is 'silly'; it must be one of INFO, ERROR"):
-        env.choice("LEVEL", "INFO", ("INFO", "ERROR"))
+    monkeypatch.setenv("NAME", "silly")
+    with pytest.raises(ImproperlyConfigured, match="NAME is 'silly'; it must be 1 or 0"):
+        env.switch("NAME", False)
+    with pytest.raises(ImproperlyConfigured, match="NAME is 'silly'; it must be one of INFO, ERROR"):
+        env.choice("NAME", "INFO", ("INFO", "ERROR"))
+
+
+def test_settings_are_kept_but_neither_keys_nor_other_variables(tmp_path: Path) -> None:
+    path = tmp_path / "environment.json"
+    kept, others = {"PORT": "9", "DATABASE_URL": "postgres://x/y"}, {"HOME": "/h", "path": "x", "SECRET_KEY": "k"}
+    remember_environment(path, {**kept, **others}, ["PORT", "path", "SECRET_KEY"])
+    assert load_remembered(path) == kept
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_without_a_run_nothing_is_remembered(tmp_path: Path) -> None:
+    assert load_remembered(tmp_path / "missing" / "environment.json") == {}
+
+
+def test_the_environment_goes_before_what_was_noted(tmp_path: Path) -> None:
+    noted = {"PUBLIC_URL": "http://noted", "PORT": "9"}
+    remember_environment(tmp_path / "environment.json", noted, noted)
+    assert settings_with(tmp_path, "s.PUBLIC_URL, s.PORT") == "http://noted 9"
+    assert settings_with(tmp_path, "s.PUBLIC_URL, s.PORT", PUBLIC_URL="http://given") == "http://given 9"

@@ -5,10 +5,15 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from feeds.serving import known
+from feeds import views
 from tests.conftest import RedisServers
-from tests.feeds import rows
-from tests.resources.conftest import Load, _forgetful_process, load  # noqa: F401  fixtures
+from tests.support import feed_rows
+
+from ..resources.conftest import (
+    Load,
+    _forgetful_process,  # noqa: F401  fixtures # noqa: F401  fixtures
+    load,  # noqa: F401  fixtures # noqa: F401  fixtures
+)
 
 END = "%0d%0aX-Injected:%20yes%0d%0a%0d%0abody"
 RAW = "\r\nX-Injected: yes\r\n\r\nbody"
@@ -25,10 +30,10 @@ FIELDS = ["Accept", "Prefer", "If-None-Match", "Origin", "Referer", "Cookie", "H
 
 @pytest.fixture(autouse=True)
 def _one_of_each(redis_servers: RedisServers, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    monkeypatch.setattr("retry.lanes.publish", lambda *_: None)
+    monkeypatch.setattr("retry.lanes.publish_work", lambda *_: None)
     load("jams")
-    known.forget_all_here()
-    rows.feed("sea", rows.entry(1))
+    views.forget_known_subjects()
+    feed_rows.feed("sea", feed_rows.entry(1))
 
 
 def check(answer: Any) -> None:

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from feeds.serving import known
-from tests.feeds import rows
+from feeds import views
+from tests.support import feed_rows
 
 ELSEWHERE = ["//evil.example", "/\\evil.example", "\\\\evil.example", "https:evil.example", "https://evil.example"]
 ELSEWHERE += ["//evil.example/%2e%2e", "javascript:alert(1)", "///evil.example"]
@@ -27,8 +27,8 @@ def led_to(location: str) -> str:
 
 @pytest.mark.parametrize("target", ELSEWHERE + HERE)
 def test_no_redirect_leads_elsewhere(client: Client, target: str) -> None:
-    known.forget_all_here()
-    rows.feed("sea")
+    views.forget_known_subjects()
+    feed_rows.feed("sea")
     for address in ADDRESSES:
         answer = client.get(address.format(target))
         assert led_to(answer.get("Location", "/")) == "testserver", address

@@ -1,4 +1,4 @@
-"""Passwords are not guessed at the admin's door, and who knows one gets in."""
+"""Passwords of the admin cannot be guessed, and a user with the right one gets in."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,12 +8,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from project import addresses, guessing
-from project.guessing import Attempt
+from project import login, middleware
+from project.login import SignInAttempt
 from tests.conftest import RedisServers
 
-MOMENT = 1_795_000_000.0 // guessing.WINDOW_SECONDS * guessing.WINDOW_SECONDS + 100
-LEFT = guessing.WINDOW_SECONDS - 100
+MOMENT = 1_795_000_000.0 // login.GUESS_WINDOW_SECONDS * login.GUESS_WINDOW_SECONDS + 100
+LEFT = login.GUESS_WINDOW_SECONDS - 100
 PASSWORD = "fifteen white horses"
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 def _few_attempts(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.ADMIN_SIGN_INS, settings.ADMIN_SIGN_INS_PER_ACCOUNT = 3, 5
     settings.TRUSTED_PROXIES = ("10.0.0.1",)
-    monkeypatch.setattr("project.signing_in.time.time", lambda: MOMENT)
+    monkeypatch.setattr("project.login.time.time", lambda: MOMENT)
     User.objects.create_superuser("owner", password=PASSWORD)
 
 
@@ -35,7 +35,7 @@ def full_state(redis_servers: RedisServers) -> Iterator[RedisServers]:
 
 
 def sign_in(client: Client, password: str, address: str = "192.0.2.1", username: str = "owner") -> Any:
-    """As nginx passes it on."""
+    """Signs in as through nginx."""
     named = {"username": username, "password": password}
     return client.post("/admin/login/?next=/admin/", named, REMOTE_ADDR="", HTTP_X_REAL_IP=address)
 
@@ -110,7 +110,7 @@ def test_who_signs_in_again_and_again_is_not_counted() -> None:
 
 def test_the_next_ten_minutes_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     guess("192.0.2.1", 4)
-    monkeypatch.setattr("project.signing_in.time.time", lambda: MOMENT + LEFT)
+    monkeypatch.setattr("project.login.time.time", lambda: MOMENT + LEFT)
     assert sign_in(Client(), PASSWORD).status_code == 302
 
 
@@ -119,7 +119,7 @@ def test_counts_are_kept_for_a_while_only_and_name_nobody(redis_servers: RedisSe
     keys = redis_servers.state.client.keys("admin:*")
     assert len(keys) == 2
     assert all(b"owner" not in key for key in keys)
-    assert all(0 < redis_servers.state.client.ttl(key) <= guessing.WINDOW_SECONDS for key in keys)
+    assert all(0 < redis_servers.state.client.ttl(key) <= login.GUESS_WINDOW_SECONDS for key in keys)
 
 
 def test_a_cache_that_strangers_fill_forgets_no_attempt(redis_servers: RedisServers) -> None:
@@ -171,9 +171,9 @@ def test_the_log_names_neither_account_nor_password(caplog: pytest.LogCaptureFix
     ],
 )
 def test_a_network_is_told_by_whom_the_site_believes(rf: Any, sent: dict[str, str], network: str) -> None:
-    assert addresses.network(rf.get("/", **sent)) == network
+    assert middleware.request_network(rf.get("/", **sent)) == network
 
 
 def test_an_odd_name_is_counted_as_any_other() -> None:
     for name in ("", "\ud800", "x" * 10_000, "\0"):
-        assert guessing.seconds_to_wait(Attempt("192.0.2.1", name), MOMENT) >= 0
+        assert login.seconds_to_wait(SignInAttempt("192.0.2.1", name), MOMENT) >= 0

@@ -1,4 +1,4 @@
-"""What the log says of requests: by their routes, for their paths may be secrets."""
+"""The log of requests: by their routes, for their paths may be secrets."""
 
 import importlib
 import json
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from feeds.callbacks import debouncing
+from feeds.subscriptions import views
 from project.logs import JsonFormatter
-from retry import observing
-from tests.feeds.rows import feed
-from tests.feeds.subscribed import TOKEN, subscription
+from retry import metrics
+from tests.support.feed_rows import feed
+from tests.support.feed_subscriptions import TOKEN, subscription
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
@@ -29,11 +29,11 @@ ROUTES = {
 
 @pytest.fixture(autouse=True)
 def _no_scans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debouncing.SCAN, "soon", lambda: None)
+    monkeypatch.setattr(views.SCAN_CALL, "soon", lambda: None)
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    """As they are written."""
+    """The lines of the log as they are written."""
     written = [JsonFormatter().format(record) for record in caplog.records]
     assert TOKEN not in "".join(written)
     return [json.loads(line) for line in written]
@@ -43,7 +43,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 def test_a_request_that_is_slow_is_told_of_by_its_route(
     path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observing, "SLOW_SECONDS", -1.0)
+    monkeypatch.setattr(metrics, "SLOW_SECONDS", -1.0)
     Client().get(path)
     [line] = [line for line in lines(caplog) if line["logger"] == "tarry.slow"]
     assert (line["method"], line["route"]) == ("GET", ROUTES[path])
@@ -52,7 +52,7 @@ def test_a_request_that_is_slow_is_told_of_by_its_route(
 def test_a_right_ping_that_is_slow_tells_no_token(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observing, "SLOW_SECONDS", -1.0)
+    monkeypatch.setattr(metrics, "SLOW_SECONDS", -1.0)
     subscription(of := feed("a"))
     assert Client().post(RIGHT, f"url={of.url}", "application/x-www-form-urlencoded").status_code == 200
     assert [line["route"] for line in lines(caplog) if line["logger"] == "tarry.slow"] == [ROUTES[RIGHT]]
@@ -61,9 +61,9 @@ def test_a_right_ping_that_is_slow_tells_no_token(
 @pytest.mark.parametrize(
     ("path", "failing"),
     [
-        (RIGHT, "feeds.keeping.pushes.is_asked_for"),
-        (f"{RIGHT}%0aé", "feeds.keeping.pushes.is_asked_for"),
-        (SIGNED, "resources.mirroring.serving.addresses.verify"),
+        (RIGHT, "feeds.subscriptions.pings.is_verification_expected"),
+        (f"{RIGHT}%0aé", "feeds.subscriptions.pings.is_verification_expected"),
+        (SIGNED, "resources.mirror.links.verify_address"),
     ],
 )
 def test_a_request_that_fails_is_told_of_by_its_route(

@@ -1,21 +1,23 @@
-"""What has waited for too long is refused before any work is done for it."""
+"""Main refuses requests that have waited too long before any work is done; it reads all of a body with any answer."""
 
+import io
 import select
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from threading import Semaphore
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 from gunicorn.config import Config
 from gunicorn.workers.gthread import TConn
 
-from project import shedding
-from project.shedding import SheddingWorker
+from project import main_worker
+from project.main_worker import SheddingWorker
 
 NOW = 1_000_000.0
-LATE = f"{NOW - shedding.MOST_SECONDS - 0.001:.3f}"
+LATE = f"{NOW - main_worker.MAX_WAITED_SECONDS - 0.001:.3f}"
 Pair = tuple[socket.socket, socket.socket]
 
 
@@ -36,7 +38,7 @@ def answer(pair: Pair, sent: bytes) -> tuple[str, dict[str, str], bytes]:
     """The status, fields and body of the refusal."""
     front, main = pair
     front.sendall(sent)
-    assert shedding.refused(main, NOW)
+    assert main_worker.refuse_late(main, NOW)
     main.close()
     head, _, body = front.makefile("rb").read().partition(b"\r\n\r\n")
     status, *lines = head.decode().split("\r\n")
@@ -65,32 +67,32 @@ def test_what_is_sent_behind_a_request_does_not_break_its_answer(pair: Pair) -> 
     assert answer(pair, sent)[0] == "HTTP/1.1 503 Service Unavailable"
 
 
-JUST_IN_TIME = f"{NOW - shedding.MOST_SECONDS:.3f}"
+JUST_IN_TIME = f"{NOW - main_worker.MAX_WAITED_SECONDS:.3f}"
 
 
 @pytest.mark.parametrize("since", [JUST_IN_TIME, f"{NOW:.3f}", f"{NOW + 3600:.3f}", None, "", "soon"])
 def test_all_else_is_left_to_be_answered(pair: Pair, since: str | None) -> None:
     front, main = pair
     front.sendall(request(since))
-    assert not shedding.refused(main, NOW)
+    assert not main_worker.refuse_late(main, NOW)
     assert main.recv(1 << 16) == request(since)
 
 
 def test_what_changes_something_is_done_however_long_it_waited(pair: Pair) -> None:
     front, main = pair
     front.sendall(request(LATE, "POST"))
-    assert not shedding.refused(main, NOW)
+    assert not main_worker.refuse_late(main, NOW)
 
 
 def test_nothing_is_waited_for(pair: Pair) -> None:
-    assert not shedding.refused(pair[1], NOW)
+    assert not main_worker.refuse_late(pair[1], NOW)
 
 
 def test_who_has_hung_up_is_refused_quietly(pair: Pair) -> None:
     front, main = pair
     front.sendall(request(LATE))
     front.close()
-    assert shedding.refused(main, NOW)
+    assert main_worker.refuse_late(main, NOW)
 
 
 class OneThread(SheddingWorker):
@@ -141,7 +143,7 @@ def come(worker: OneThread, ends: ExitStack, sent: bytes) -> socket.socket:
 def test_what_becomes_late_in_line_costs_no_thread(worker: OneThread) -> None:
     in_time, late = request(f"{time.time() + 60:.3f}"), request(f"{time.time() - 60:.3f}")
     with ExitStack() as ends:
-        begun = [come(worker, ends, in_time) for _ in range(shedding.EACH_THREAD)]
+        begun = [come(worker, ends, in_time) for _ in range(main_worker.REQUESTS_PER_THREAD)]
         waits, other = come(worker, ends, late), come(worker, ends, in_time)
         assert worker.nr_conns == len(begun) + 2
         begun[0].shutdown(socket.SHUT_WR)
@@ -161,25 +163,36 @@ def test_what_is_late_when_it_comes_is_refused_at_once(worker: OneThread) -> Non
     assert (worker.seen, worker.nr_conns) == ([], 0)
 
 
-def test_what_the_front_has_closed_waits_in_no_line(worker: OneThread) -> None:
-    with ExitStack() as ends:
-        front, main = socket.socketpair()
-        ends.enter_context(front)
-        answered = TConn(worker.cfg, main, "", "")
-        answered.initialized, worker.nr_conns = True, 1
-        front.close()
-        worker.enqueue_req(answered)
+@pytest.fixture
+def answered(pair: Pair, worker: OneThread) -> TConn:
+    """A connection by which a request was answered before."""
+    known = TConn(worker.cfg, pair[1], "", "")
+    known.initialized, worker.nr_conns = True, 1
+    return known
+
+
+def test_what_the_front_has_closed_waits_in_no_line(worker: OneThread, pair: Pair, answered: TConn) -> None:
+    front, main = pair
+    front.close()
+    worker.enqueue_req(answered)
     assert (worker.seen, worker.nr_conns, main.fileno()) == ([], 0, -1)
 
 
-def test_another_request_by_the_same_connection_is_answered(worker: OneThread) -> None:
-    with ExitStack() as ends:
-        front, main = socket.socketpair()
-        ends.enter_context(front)
-        answered = TConn(worker.cfg, main, "", "")
-        answered.initialized, worker.nr_conns = True, 1
-        front.sendall(request(f"{time.time():.3f}"))
-        worker.enqueue_req(answered)
-        front.shutdown(socket.SHUT_WR)
-        worker.answer_next()
+def test_another_request_by_the_same_connection_is_answered(worker: OneThread, pair: Pair, answered: TConn) -> None:
+    pair[0].sendall(request(f"{time.time():.3f}"))
+    worker.enqueue_req(answered)
+    pair[0].shutdown(socket.SHUT_WR)
+    worker.answer_next()
     assert (worker.seen, worker.nr_conns) == ([answered], 0)
+
+
+def test_what_an_application_leaves_of_a_body_is_read_before_its_answer_is_sent() -> None:
+    body = io.BytesIO(b"x" * 3_000_000)
+
+    def refuse(environ: WSGIEnvironment, _: StartResponse) -> Iterable[bytes]:
+        environ["wsgi.input"].read(10)
+        return [b"no"]
+
+    answer = main_worker.drain_bodies(refuse)({"wsgi.input": body}, lambda *_: lambda _: None)
+    assert body.tell() == 3_000_000
+    assert list(answer) == [b"no"]

@@ -60,24 +60,24 @@ def test_metrics_can_be_switched_off(client: Client, settings: Settings) -> None
     assert client.get("/metrics").status_code == 404
 
 
-def test_the_figures_of_all_processes_are_summed(
-    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder of all processes' figures."""
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_the_figures_of_all_processes_are_summed(client: Client, figures: Path) -> None:
     assert client.get("/metrics").content == b""
 
 
-def test_a_process_that_has_just_begun_to_count_hides_none(
-    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
-    (tmp_path / "counter_1.db").touch()
+def test_a_process_that_has_just_begun_to_count_hides_none(client: Client, figures: Path) -> None:
+    (figures / "counter_1.db").touch()
     assert client.get("/metrics").status_code == 200
 
 
-def test_gauges_of_the_dead_are_forgotten(client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
-    left_behind = [tmp_path / f"gauge_livesum_{pid}.db" for pid in (os.getpid(), 0)]
+def test_gauges_of_the_dead_are_forgotten(client: Client, figures: Path) -> None:
+    left_behind = [figures / f"gauge_livesum_{pid}.db" for pid in (os.getpid(), 0)]
     for file in left_behind:
         file.write_bytes(EMPTY)
     assert client.get("/metrics").status_code == 200

@@ -1,15 +1,18 @@
-"""Large bodies reach the admin's forms from those who are signed in; of all others nothing is read."""
+"""Middleware: large bodies reach the admin's forms from signed-in users only; error pages during outages."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.models import User
-from django.db import OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.test import Client
 
-from project.bodies import FORM_MAX_BYTES
+from project import health
+from project.middleware import FORM_MAX_BYTES
+from retry.errors import StoreUnavailable
 
 FORGED = "a" * 32
 ADDRESSES = ["/admin/resources/layer/add/", "/admin/feeds/feed/import/", "/admin/login/", "/admin/x/", "/admin/"]
@@ -18,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Body:
-    """Longer than anybody wants to read, and says whether somebody began."""
+    """A body longer than any reader wants, which notes that it was read."""
 
     is_read = False
 
@@ -46,25 +49,23 @@ def send(client: Client, address: str, body: Body, length: int = 200_000_000) ->
     return client.generic("POST", address, **sent)
 
 
-def assert_is_refused(answer: Any) -> None:
-    assert (answer.status_code, answer["Cache-Control"]) == (403, "no-store")
+def assert_refuses_unread(client: Client, address: str = ADDRESSES[0], length: int = 200_000_000) -> None:
+    body = Body()
+    answer = send(client, address, body, length)
+    assert (answer.status_code, answer["Cache-Control"], body.is_read) == (403, "no-store", False)
     assert b"Sign in" in answer.content
     assert "default-src 'self'" in answer["Content-Security-Policy"]
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_of_a_strangers_large_body_nothing_is_read(stranger: Client, address: str) -> None:
-    body = Body()
-    assert_is_refused(send(stranger, address, body))
-    assert not body.is_read
+    assert_refuses_unread(stranger, address)
 
 
 @pytest.mark.parametrize("session", ["", FORGED, "x" * 10_000])
 def test_a_session_that_is_none_does_not_help(stranger: Client, session: str) -> None:
     stranger.cookies[settings.SESSION_COOKIE_NAME] = session
-    body = Body()
-    assert_is_refused(send(stranger, ADDRESSES[0], body, FORM_MAX_BYTES + 1))
-    assert not body.is_read
+    assert_refuses_unread(stranger, length=FORM_MAX_BYTES + 1)
 
 
 @pytest.mark.parametrize("changes", [{"is_staff": False}, {"is_active": False}])
@@ -73,9 +74,7 @@ def test_nor_does_one_of_somebody_who_may_not_enter(
 ) -> None:
     stranger.force_login(admin_user)
     User.objects.update(**changes)
-    body = Body()
-    assert_is_refused(send(stranger, ADDRESSES[0], body))
-    assert not body.is_read
+    assert_refuses_unread(stranger)
 
 
 def test_nor_does_one_that_was_ended(stranger: Client, admin_user: User) -> None:
@@ -84,9 +83,7 @@ def test_nor_does_one_that_was_ended(stranger: Client, admin_user: User) -> None
     stranger.logout()
     stranger.cookies[settings.SESSION_COOKIE_NAME] = session
     stranger.cookies["csrftoken"] = FORGED
-    body = Body()
-    assert_is_refused(send(stranger, ADDRESSES[0], body))
-    assert not body.is_read
+    assert_refuses_unread(stranger)
 
 
 def test_who_is_signed_in_sends_as_much_as_ever(stranger: Client, admin_user: User) -> None:
@@ -111,11 +108,69 @@ def test_what_has_no_length_has_no_body(stranger: Client, length: str) -> None:
 def test_without_a_database_nobody_can_tell_and_nothing_is_read(
     stranger: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unknown(_: Any) -> bool:
-        raise OperationalError
-
-    monkeypatch.setattr(admin.site, "has_permission", unknown)
+    monkeypatch.setattr(admin.site, "has_permission", Mock(side_effect=OperationalError))
     stranger.raise_request_exception = False
     body = Body()
     answer = send(stranger, ADDRESSES[0], body)
     assert (answer.status_code, answer["Retry-After"], body.is_read) == (503, "1", False)
+
+
+ADMIN = ["/admin/", "/admin/resources/layer/", "/admin/feeds/feed/add/", "/admin/auth/user/1/change/"]
+PERSON = {"Sec-Fetch-Mode": "navigate", "Accept": "text/html"}
+
+
+@pytest.fixture
+def admin_client(admin_user: User) -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(admin_user)
+    return client
+
+
+def away(*_: Any) -> Any:
+    raise OperationalError("the server closed the connection")
+
+
+@pytest.mark.parametrize("address", ADMIN)
+def test_the_admin_says_when_to_come_again_while_the_database_is_away(admin_client: Client, address: str) -> None:
+    with connection.execute_wrapper(away):
+        answer = admin_client.get(address, headers=PERSON)
+    assert (answer.status_code, answer["Retry-After"], answer["Cache-Control"]) == (503, "1", "no-store")
+    assert b"Not available now" in answer.content
+
+
+@pytest.mark.parametrize("address", ["/admin/resources/layer/add/", "/admin/login/"])
+def test_so_it_does_where_a_form_cannot_be_stored(admin_client: Client, address: str) -> None:
+    form = {"username": "admin", "password": "a guess", "title": "A layer"}
+    with connection.execute_wrapper(away):
+        answer = admin_client.post(address, form, headers=PERSON)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "1")
+
+
+def test_so_it_does_where_a_session_cannot_be_stored(admin_client: Client) -> None:
+    def only_read(execute: Any, sql: str, *given: Any) -> Any:
+        return execute(sql, *given) if sql.startswith("SELECT") else away()
+
+    with connection.execute_wrapper(only_read):
+        answer = admin_client.post("/admin/logout/", headers=PERSON)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "1")
+
+
+def test_a_program_is_told_by_a_problem(admin_client: Client) -> None:
+    with connection.execute_wrapper(away):
+        answer = admin_client.get("/admin/")
+    assert (answer.status_code, answer["Content-Type"], answer["Retry-After"]) == (503, "application/problem+json", "1")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(InterfaceError, 503), (StoreUnavailable, 503), (DatabaseError, 500), (KeyError, 500)]
+)
+@pytest.mark.parametrize("is_person", [True, False])
+def test_only_what_is_away_comes_back(
+    error: type[Exception], status: int, is_person: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_metrics_registry", Mock(side_effect=error("state.internal:6379")))
+    monkeypatch.setattr(settings, "OBSERVE", True)
+    answer = Client(raise_request_exception=False).get("/metrics", headers=PERSON if is_person else {})
+    assert answer.status_code == status
+    assert answer["Content-Type"].startswith("text/html" if is_person else "application/problem+json")
+    assert b"internal" not in answer.content

@@ -1,10 +1,14 @@
-"""Which processes are taken for a killed nginx's workers."""
+"""The start of nginx: the workers of a killed one, and the sockets that the new one gets."""
 
+import os
+import socket
 from pathlib import Path
 
 import pytest
 
-from project.clearing import leftovers, remove_bodies
+from project import nginx_start
+from project.nginx_start import find_leftovers, remove_bodies
+from tests.support.stack import free_port
 
 MASTER = 100
 PROCESSES = {
@@ -28,20 +32,20 @@ def processes(tmp_path: Path) -> Path:
 
 def test_nginx_processes_of_the_masters_group_are_found(tmp_path: Path, processes: Path) -> None:
     (tmp_path / "nginx.pid").write_text(f"{MASTER}\n")
-    assert leftovers(tmp_path / "nginx.pid", processes) == [101, 104]
+    assert find_leftovers(tmp_path / "nginx.pid", processes) == [101, 104]
 
 
 def test_a_living_process_of_that_number_is_somebody_else(tmp_path: Path, processes: Path) -> None:
     (tmp_path / "nginx.pid").write_text(f"{MASTER}\n")
     (processes / str(MASTER)).mkdir()
-    assert leftovers(tmp_path / "nginx.pid", processes) == []
+    assert find_leftovers(tmp_path / "nginx.pid", processes) == []
 
 
 @pytest.mark.parametrize("text", [None, "", "none"])
 def test_without_a_last_master_nothing_is_found(text: str | None, tmp_path: Path, processes: Path) -> None:
     if text is not None:
         (tmp_path / "nginx.pid").write_text(text)
-    assert leftovers(tmp_path / "nginx.pid", processes) == []
+    assert find_leftovers(tmp_path / "nginx.pid", processes) == []
 
 
 def test_bodies_that_a_killed_nginx_left_are_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -53,3 +57,30 @@ def test_bodies_that_a_killed_nginx_left_are_removed_and_nothing_else(tmp_path: 
     remove_bodies(tmp_path)
     assert [file.exists() for file in (*left, kept)] == [False, False, True]
     assert left[1].parent.is_dir()  # which an nginx that runs expects
+
+
+def given(value: str) -> list[socket.socket]:
+    """The sockets, which end with the test."""
+    return [socket.socket(fileno=int(descriptor)) for descriptor in value.split(";")[:-1]]
+
+
+def test_connections_are_told_not_to_delay() -> None:
+    [listener] = given(nginx_start.open_sockets([f"127.0.0.1:{free_port()}"]))
+    with listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_nginx_inherits_sockets_that_do_not_block() -> None:
+    [listener] = given(nginx_start.open_sockets([f"127.0.0.1:{free_port()}"]))
+    with listener:
+        assert os.get_inheritable(listener.fileno())
+        assert not os.get_blocking(listener.fileno())
+
+
+def test_names_and_what_is_taken_are_left_to_nginx() -> None:
+    [listener] = given(nginx_start.open_sockets([f"127.0.0.1:{free_port()}"]))
+    with listener:
+        taken = f"127.0.0.1:{listener.getsockname()[1]}"
+        assert nginx_start.open_sockets([taken, "localhost:8000"], patience_seconds=0) == ""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from project import mounts
+from project import nginx_values
 
 LOCAL = r"""22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro
 23 22 0:21 / /proc rw - proc proc rw
@@ -33,4 +33,4 @@ NFS = "50 22 0:50 / /srv/shared rw,relatime shared:9 - nfs4 server:/x rw,vers=4.
     ],
 )
 def test_a_folder_is_prompt_unless_a_network_remembers_it_for_longer(folder: str, mountinfo: str, prompt: bool) -> None:
-    assert mounts.is_prompt(Path(folder), mountinfo) is prompt
+    assert nginx_values.is_prompt_folder(Path(folder), mountinfo) is prompt

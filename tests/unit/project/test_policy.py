@@ -1,4 +1,4 @@
-"""Every page of HTML runs and shows only what comes from this site, whatever is in the database."""
+"""Every page of HTML runs and shows only content of this site, with any data in the database."""
 
 import json
 from collections.abc import Iterator
@@ -17,11 +17,10 @@ from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, r
 from django.utils import timezone
 from lxml import html
 
-from feeds import tasks
-from feeds.serving import known
+from feeds import tasks, views
 from project.paths import BASE_DIR
-from resources.mirroring.contents.delivery import delivery
-from tests.feeds import rows
+from resources.mirror.file_headers import delivery_headers
+from tests.support import feed_rows
 
 BAD = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"
 NAVIGATION = {"Accept": "text/html,*/*", "Sec-Fetch-Mode": "navigate"}
@@ -42,7 +41,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
 @pytest.fixture(autouse=True)
 def _knows_nothing() -> None:
-    known.forget_all_here()
+    views.forget_known_subjects()
 
 
 def row(model: type[models.Model], **given: Any) -> models.Model:
@@ -75,7 +74,7 @@ def _value(field: Any) -> Any:
 
 
 def _words(name: str) -> str:
-    if name.endswith("digest") or name == "slug":  # of which nobody else makes anything
+    if name.endswith("digest") or name == "slug":  # which has no meaning for others
         return "ab" * 32 if name != "slug" else "sea"
     return f"https://sea.example.org/{BAD}" if name in ADDRESSES else BAD
 
@@ -108,7 +107,7 @@ NAMES = frozenset(names_of_the_admin())
 
 
 def complaints(answer: Any) -> list[str]:
-    """What of a page is no page of ours, or would run or show what is not."""
+    """The parts of a page that are foreign, or would run or show foreign content."""
     policy = answer.get("Content-Security-Policy", "")
     page: Any = html.fromstring(answer.content)
     inline = page.xpath("//script[not(@src) and not(contains(@type, 'json'))] | //style | //@style | //iframe | //base")
@@ -137,20 +136,22 @@ def test_a_page_for_everybody(client: Client, address: str) -> None:
 
 
 def test_a_page_of_feeds(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What publishers say, as rendered by a worker."""
+    """Publishers' entries, as rendered by a worker."""
     handed_over: list[Any] = []
-    monkeypatch.setattr("retry.lanes.publish", lambda *call: handed_over.append(call))
-    rows.feed("sea", rows.entry(1, title=BAD, content=f"<p style='x' onclick='x'>{BAD}</p>"), own_title=BAD, title=BAD)
+    monkeypatch.setattr("retry.lanes.publish_work", lambda *call: handed_over.append(call))
+    feed_rows.feed(
+        "sea", feed_rows.entry(1, title=BAD, content=f"<p style='x' onclick='x'>{BAD}</p>"), own_title=BAD, title=BAD
+    )
     waiting = client.get("/feeds/sea/", headers=NAVIGATION)
     [(_, work_key, token, arguments, _)] = handed_over
-    tasks.render(work_key, token, *arguments)
+    tasks.render_feed_page(work_key, token, *arguments)
     page = client.get("/feeds/sea/", headers=NAVIGATION)
     assert b"alert(1)" in page.content
     assert [complaints(answer) for answer in (waiting, page)] == [[], []]
 
 
 def test_what_an_admin_uploads_is_told_of_as_text(admin_client: Client) -> None:
-    """Files are refused with what is in them, and called as they are called."""
+    """Files are refused with their contents, and named as they are named."""
     feature = {"type": "Feature", "id": BAD, "properties": {BAD: BAD}, "geometry": {"type": BAD, "coordinates": BAD}}
     collection = json.dumps({"type": "FeatureCollection", "features": [feature]}).encode()
     layer = {"slug": "bad", "title": BAD, "kind": "lines", "style": json.dumps({BAD: BAD}), "bounds": BAD}
@@ -168,8 +169,8 @@ def test_what_an_admin_uploads_is_told_of_as_text(admin_client: Client) -> None:
 
 
 def test_a_page_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of what went wrong is told."""
-    monkeypatch.setattr("resources.overview.render", lambda *_, **__: 1 / 0)
+    """The answer has no detail of the failure."""
+    monkeypatch.setattr("resources.tiles.pages.render", lambda *_, **__: 1 / 0)
     answer = Client(raise_request_exception=False).get(f"/?{BAD}", headers=NAVIGATION)
     assert (answer.status_code, b"ZeroDivision" in answer.content) == (500, False)
     assert complaints(answer) == []
@@ -213,7 +214,7 @@ def test_no_policy_anywhere_allows_what_is_unsafe() -> None:
     found = [path for folder in folders for path in (BASE_DIR / folder).rglob("*.*") if path.suffix in SAYING]
     assert len(found) > 100
     assert [path for path in found if "unsafe-" in path.read_text()] == []
-    assert {"sandbox", "default-src 'none'"} < set(delivery("image/png")["Content-Security-Policy"].split("; "))
+    assert {"sandbox", "default-src 'none'"} < set(delivery_headers("image/png")["Content-Security-Policy"].split("; "))
 
 
 def test_what_would_act_is_complained_of() -> None:

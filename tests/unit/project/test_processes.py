@@ -1,4 +1,4 @@
-"""The list of processes, and what supervisord is told about it."""
+"""The list of processes, and supervisord's file of it."""
 
 from configparser import RawConfigParser, SectionProxy
 from dataclasses import replace
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from project import supervision
+from project import processes
 from project.paths import DataDirectory, RuntimeDirectory
-from project.processes import Plan, Process, processes
+from project.processes import ProcessPlan, SupervisedProcess, list_processes
 
-PLAN = Plan(
+PLAN = ProcessPlan(
     python="/venv/python",
     redis_server="/usr/bin/redis-server",
     nginx="/usr/sbin/nginx",
@@ -19,17 +19,25 @@ PLAN = Plan(
 )
 
 
-def named(plan: Plan) -> dict[str, Process]:
-    return {process.name: process for process in processes(plan)}
+def named(plan: ProcessPlan) -> dict[str, SupervisedProcess]:
+    return {process.name: process for process in list_processes(plan)}
 
 
-def queues(plan: Plan) -> list[str]:
-    lists = [
-        process.command[process.command.index("--queues") + 1]
-        for process in processes(plan)
-        if "--queues" in process.command
-    ]
+def option(process: SupervisedProcess, name: str) -> str:
+    return process.command[process.command.index(name) + 1]
+
+
+def queues(plan: ProcessPlan) -> list[str]:
+    lists = [option(process, "--queues") for process in list_processes(plan) if "--queues" in process.command]
     return [queue for one in lists for queue in one.split(",")]
+
+
+def parsed(plan: ProcessPlan) -> RawConfigParser:
+    """supervisord's configuration."""
+    parser = RawConfigParser()
+    text = processes.supervisord_configuration(list_processes(plan), logs=Path("/logs"), runtime=Path("/run"), user="")
+    parser.read_string(text)
+    return parser
 
 
 @pytest.mark.parametrize("small", [False, True])
@@ -50,14 +58,14 @@ def test_painting_leaves_the_processor_to_what_answers(small: bool) -> None:
 
 def test_what_is_waited_for_has_the_processor_before_refreshes_and_those_before_pre_warming() -> None:
     idle = ("chrt", "--idle", "0")
-    plan = replace(PLAN, launcher=(), idle=idle)
+    plan = replace(PLAN, idle=idle)
     found = [named(plan)[name].command[:3] for name in ("paint-now", "paint-refresh", "paint-warm")]
     assert found == [("nice", "-n", "5"), ("nice", "-n", "10"), idle]
 
 
 def test_each_lane_has_a_worker_of_its_own() -> None:
-    found = [named(PLAN)[name].command for name in ("paint-now", "paint-refresh", "paint-warm")]
-    assert [command[command.index("--queues") + 1] for command in found] == ["paint.now", "paint.refresh", "paint.warm"]
+    found = [option(named(PLAN)[name], "--queues") for name in ("paint-now", "paint-refresh", "paint-warm")]
+    assert found == ["paint.now", "paint.refresh", "paint.warm"]
 
 
 def test_a_small_site_has_fewer_processes() -> None:
@@ -68,8 +76,8 @@ def test_a_small_site_has_fewer_processes() -> None:
 
 @pytest.mark.parametrize("small", [False, True])
 def test_there_is_exactly_one_beat(small: bool) -> None:
-    found = [process for process in processes(replace(PLAN, small=small)) if {"beat", "--beat"} & set(process.command)]
-    assert len(found) == 1
+    commands = [set(process.command) for process in list_processes(replace(PLAN, small=small))]
+    assert len([command for command in commands if {"beat", "--beat"} & command]) == 1
 
 
 def test_servers_of_somebody_else_are_not_started() -> None:
@@ -78,8 +86,7 @@ def test_servers_of_somebody_else_are_not_started() -> None:
 
 def test_redis_is_reached_by_its_socket_only() -> None:
     for name in ("state", "cache"):
-        command = " ".join(named(PLAN)[name].command)
-        assert f"--port 0 --unixsocket /run/tarry/{name}.sock" in command
+        assert f"--port 0 --unixsocket /run/tarry/{name}.sock" in " ".join(named(PLAN)[name].command)
 
 
 def test_claims_are_never_evicted_and_content_is() -> None:
@@ -89,8 +96,7 @@ def test_claims_are_never_evicted_and_content_is() -> None:
 
 def test_no_server_takes_more_memory_than_it_may() -> None:
     for name, limit in (("state", PLAN.state_max_bytes), ("cache", PLAN.cache_max_bytes)):
-        command = named(PLAN)[name].command
-        assert command[command.index("--maxmemory") + 1] == str(limit)
+        assert option(named(PLAN)[name], "--maxmemory") == str(limit)
 
 
 @pytest.mark.parametrize("small", [False, True])
@@ -106,7 +112,7 @@ def test_the_waiting_instance_is_given_longer_to_stop_than_the_longest_wait() ->
 
 
 def test_instances_stop_before_the_servers_they_need() -> None:
-    order = {process.name: process.priority for process in processes(PLAN)}
+    order = {process.name: process.priority for process in list_processes(PLAN)}
     assert max(order["state"], order["cache"]) < order["nginx"] < order["main"] < order["retry"] < order["paint-now"]
 
 
@@ -120,10 +126,7 @@ def test_every_process_ends_with_supervisord_where_the_system_can_do_it() -> Non
 
 
 def test_supervisord_is_told_every_command_as_it_is() -> None:
-    awkward = replace(PLAN, python="/a b/100%/python")
-    text = supervision.configuration(processes(awkward), logs=Path("/logs"), runtime=Path("/run"), user="")
-    parser = RawConfigParser()
-    parser.read_string(text)
+    parser = parsed(replace(PLAN, python="/a b/100%/python"))
     assert parser["program:main"]["command"].startswith("'/a b/100%%/python' -m gunicorn")
     assert "%%h" in parser["program:paint-now"]["command"]
     assert "user" not in parser["supervisord"]
@@ -131,34 +134,28 @@ def test_supervisord_is_told_every_command_as_it_is() -> None:
 
 @pytest.mark.parametrize("small", [False, True])
 def test_no_process_writes_more_than_30_mb_of_logs_and_neither_does_supervisord(small: bool) -> None:
-    text = supervision.configuration(
-        processes(replace(PLAN, small=small)), logs=Path("/logs"), runtime=Path("/run"), user=""
-    )
-    parser = RawConfigParser()
-    parser.read_string(text)
+    parser = parsed(replace(PLAN, small=small))
     programs = [parser[name] for name in parser.sections() if "command" in parser[name]]
-    assert len(programs) == len(processes(replace(PLAN, small=small)))
+    assert len(programs) == len(list_processes(replace(PLAN, small=small)))
     assert {program["redirect_stderr"] for program in programs} == {"true"}
     most = [_most_bytes(program, "stdout_logfile") for program in programs]
     assert max(*most, _most_bytes(parser["supervisord"], "logfile")) <= 30_000_000
 
 
 def _most_bytes(section: SectionProxy, log: str) -> int:
-    """What a log and those that it was before take. supervisord takes 0 for no limit."""
+    """The bytes of a log and its predecessors. supervisord takes 0 for no limit."""
     max_bytes = int(section[f"{log}_maxbytes"])
     assert max_bytes > 0
     return max_bytes * (int(section[f"{log}_backups"]) + 1)
 
 
 def test_root_says_so_to_supervisord() -> None:
-    text = supervision.configuration([], logs=Path("/logs"), runtime=Path("/run"), user="root")
+    text = processes.supervisord_configuration([], logs=Path("/logs"), runtime=Path("/run"), user="root")
     assert "user = root" in text
 
 
 def test_what_answers_ends_before_the_front_and_the_front_before_the_stores() -> None:
-    text = supervision.configuration(processes(PLAN), logs=Path("/logs"), runtime=Path("/run"), user="")
-    parser = RawConfigParser()
-    parser.read_string(text)
+    parser = parsed(PLAN)
     groups = {name: parser[f"group:{name}"] for name in ("stores", "front", "site")}
     assert groups["stores"]["programs"] == "state,cache"
     assert set(groups["site"]["programs"].split(",")) > {"main", "retry", "paint-now", "work", "beat"}

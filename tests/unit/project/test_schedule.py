@@ -1,15 +1,15 @@
-"""What beat publishes: tasks that there are, for a queue that is worked on, none of them piling up."""
+"""Beat's schedule: existing tasks, for a queue with workers, and none of them piles up."""
 
 import time
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings
 
-from project import forgetting, schedule
-from project.beating import Scheduler
+from project import beat as project_beat
+from project import schedule
+from project.beat import Scheduler
 from project.celery import app
 from project.paths import DataDirectory
 from resources import tasks
@@ -18,7 +18,7 @@ ENTRIES = [*schedule.ALWAYS, schedule.DEMO, schedule.PRUNING, schedule.TRAFFIC, 
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry[0])
-def test_a_task_of_that_name_exists(entry: schedule.Entry) -> None:
+def test_a_task_of_that_name_exists(entry: schedule.BeatEntry) -> None:
     app.loader.import_default_modules()
     assert entry[1] in app.tasks
 
@@ -28,14 +28,14 @@ def test_names_are_of_one_entry_each() -> None:
 
 
 def test_what_waited_until_its_next_time_is_dropped_but_not_sooner_than_ten_seconds() -> None:
-    often, seldom = schedule.schedule(schedule.TRAFFIC, schedule.PRUNING).values()
+    often, seldom = schedule.beat_schedule(schedule.TRAFFIC, schedule.PRUNING).values()
     assert often == {"task": tasks.read_traffic.name, "schedule": 2.0, "options": {"queue": "work", "expires": 10}}
     assert (seldom["schedule"], seldom["options"]["expires"]) == (300.0, 300)
 
 
 def test_a_new_site_scans_its_feeds_at_once_and_one_that_starts_again_when_it_is_time() -> None:
     beat = Scheduler(app, lazy=True)
-    entries = schedule.schedule((schedule.SCAN, schedule.SCAN_TASK, 60), schedule.PRUNING)
+    entries = schedule.beat_schedule((schedule.SCAN, schedule.SCAN_TASK, 60), schedule.PRUNING)
     beat.update_from_dict(entries)
     scan, pruning = (beat.schedule[name] for name in (schedule.SCAN, schedule.PRUNING[0]))
     assert (scan.is_due()[0], pruning.is_due()[0]) == (True, False)
@@ -46,27 +46,25 @@ def test_a_new_site_scans_its_feeds_at_once_and_one_that_starts_again_when_it_is
 
 def test_a_clock_that_is_set_back_keeps_nothing_from_being_published(monkeypatch: pytest.MonkeyPatch) -> None:
     beat = Scheduler(app, lazy=True)
-    beat.update_from_dict(schedule.schedule(("often", "a", 0.01), ("as often", "b", 0.01)))
+    beat.update_from_dict(schedule.beat_schedule(("often", "a", 0.01), ("as often", "b", 0.01)))
     published: list[str] = []
     monkeypatch.setitem(beat.__dict__, "producer", None)  # which would connect
     monkeypatch.setattr(beat, "apply_entry", lambda entry, producer: published.append(entry.name))
-    forgotten: list[Path] = []
-    monkeypatch.setattr(forgetting, "forget", lambda hot, _: forgotten.append(hot))
+    forget = Mock()
+    monkeypatch.setattr(project_beat, "forget_hot_answers", forget)
     for entry in beat.schedule.values():  # published an hour ahead of the clock as it is now
         entry.last_run_at = entry.default_now() + timedelta(hours=1)
     for _ in range(100):
         time.sleep(min(max(beat.tick(), 0), 0.01))
     assert {*published} == {"often", "as often"}
-    assert forgotten == [DataDirectory(settings.DATA_DIR).hot], "once"
+    forget.assert_called_once_with(DataDirectory(settings.DATA_DIR).hot, settings.NGINX_PID_FILE)
 
 
 def test_beat_goes_on_where_nginx_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(forgetting, "forget", refuse)
+    refused = PermissionError(1, "Operation not permitted")
+    monkeypatch.setattr(project_beat, "forget_hot_answers", Mock(side_effect=refused))
     beat = Scheduler(app, lazy=True)
-    beat.update_from_dict(schedule.schedule(("seldom", "a", 3600)))
+    beat.update_from_dict(schedule.beat_schedule(("seldom", "a", 3600)))
     [entry] = beat.schedule.values()
     entry.last_run_at = entry.default_now() + timedelta(hours=1)
     assert beat.tick() > 0

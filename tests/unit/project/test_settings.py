@@ -10,9 +10,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from project import settings
-from project.brokers import broker_url
+from project.environment import broker_url, storage_from
 from project.paths import BASE_DIR
-from project.storing import storage_from
 
 READ = re.compile(r"""\benv(?:\.\w+)?\(\s*"([A-Z_]+)""")
 DESCRIBED = re.compile(r"^\| `([A-Z_]+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
@@ -27,13 +26,9 @@ def described() -> dict[str, tuple[str, str]]:
     return {name: (default, meaning) for name, default, meaning in DESCRIBED.findall(text)}
 
 
-def test_every_setting_is_described_with_its_default() -> None:
+def test_every_setting_and_nothing_else_is_described_with_its_default() -> None:
     assert len(read_names()) > 40
-    assert read_names() - set(described()) == set()
-
-
-def test_nothing_is_described_that_is_not_read() -> None:
-    assert set(described()) - read_names() == set()
+    assert read_names() == set(described())
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(read_names()) if name.endswith(("SECONDS", "TIMEOUT"))])
@@ -85,47 +80,48 @@ def test_an_unknown_storage_is_refused_without_repeating_secrets(url: str) -> No
 
 
 def settings_with(tmp_path: Path, expression: str, **environment: str) -> str:
-    """What an expression over the settings gives in a fresh process."""
+    """The value of an expression over the settings in a fresh process."""
     code = f"from project import settings as s; print({expression})"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=BASE_DIR,
-        env={"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path), **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    env = {"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path), **environment}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=BASE_DIR, env=env, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
-def test_cookies_are_secure_when_the_site_is(tmp_path: Path) -> None:
-    names = "s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE, s.SECURE_HSTS_SECONDS, s.CSRF_TRUSTED_ORIGINS"
-    secure = settings_with(tmp_path, names, PUBLIC_URL="https://tarry.example:8443/")
-    assert secure == "True True 3600 ['https://tarry.example:8443']"
-    assert settings_with(tmp_path, names, PUBLIC_URL="http://tarry.example").startswith("False False 0")
+HTTPS, SAMPLES = {"PUBLIC_URL": "https://tarry.example:8443/"}, "127.0.0.2:8000"
+COOKIES = "s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE, s.SECURE_HSTS_SECONDS, s.CSRF_TRUSTED_ORIGINS"
+HOSTS, WORKERS = "*s.ALLOWED_HOSTS", "s.MAIN_WORKERS, s.MAIN_THREADS, s.PAINT_WORKERS"
 
 
-def test_hosts_follow_the_public_address(tmp_path: Path) -> None:
-    hosts = settings_with(tmp_path, "*s.ALLOWED_HOSTS", PUBLIC_URL="https://tarry.example:8443")
-    assert hosts == "tarry.example localhost 127.0.0.1 [::1]"
-    assert settings_with(tmp_path, "*s.ALLOWED_HOSTS", ALLOWED_HOSTS="a.example,.b.example") == "a.example .b.example"
+FOLLOWING = {
+    "cookies of https": (COOKIES, HTTPS, "True True 3600 ['https://tarry.example:8443']"),
+    "cookies of http": (COOKIES, {"PUBLIC_URL": "http://tarry.example"}, "False False 0 ['http://tarry.example']"),
+    "hosts of the address": (HOSTS, HTTPS, "tarry.example localhost 127.0.0.1 [::1]"),
+    "given hosts": (HOSTS, {"ALLOWED_HOSTS": "a.example,.b.example"}, "a.example .b.example"),
+    "no key in production": ("repr(s.SECRET_KEY)", {}, "''"),
+    "a key in development": ("bool(s.SECRET_KEY)", {"DEBUG": "1"}, "True"),
+    "a small site": (WORKERS, {"SMALL": "1"}, "1 4 1"),
+    "a small site with threads": (WORKERS, {"SMALL": "1", "MAIN_THREADS": "6"}, "1 6 1"),
+    "no demo": ("'demo' in s.CELERY_BEAT_SCHEDULE", {"DEMO": "0"}, "False"),
+    "a demo": ("'demo' in s.CELERY_BEAT_SCHEDULE", {"DEMO": "1"}, "True"),
+    "no samples": ("s.FETCH_ALLOW_PRIVATE", {"DEMO": "1"}, "[]"),
+    "samples": (
+        "s.FETCH_ALLOW_PRIVATE",
+        {"SAMPLES": SAMPLES, "FETCH_ALLOW_PRIVATE": "10.1.0.9"},
+        f"['10.1.0.9', '{SAMPLES}']",
+    ),
+}
+
+
+@pytest.mark.parametrize(("expression", "environment", "value"), FOLLOWING.values(), ids=FOLLOWING)
+def test_settings_follow_others(tmp_path: Path, expression: str, environment: dict[str, str], value: str) -> None:
+    assert settings_with(tmp_path, expression, **environment) == value
 
 
 def test_the_key_is_read_from_the_data_directory(tmp_path: Path) -> None:
     (tmp_path / "secret_key").write_text("from the file\n")
     assert settings_with(tmp_path, "s.SECRET_KEY") == "from the file"
     assert settings_with(tmp_path, "s.SECRET_KEY", SECRET_KEY="given") == "given"
-
-
-def test_without_a_key_production_has_none(tmp_path: Path) -> None:
-    assert settings_with(tmp_path, "repr(s.SECRET_KEY)") == "''"
-    assert settings_with(tmp_path, "bool(s.SECRET_KEY)", DEBUG="1") == "True"
-
-
-def test_a_small_site_has_fewer_workers(tmp_path: Path) -> None:
-    names = "s.MAIN_WORKERS, s.MAIN_THREADS, s.PAINT_WORKERS"
-    assert settings_with(tmp_path, names, SMALL="1") == "1 4 1"
-    assert settings_with(tmp_path, names, SMALL="1", MAIN_THREADS="6") == "1 6 1"
 
 
 @pytest.mark.parametrize("small", ["0", "1"])
@@ -147,15 +143,3 @@ def test_a_worker_does_without_the_api_and_the_admin_that_needs_it(tmp_path: Pat
     ready = "__import__('django').setup() or __import__('resources.tasks') and {'ninja'} & {*__import__('sys').modules}"
     environment = {"TARRY_INSTANCE": instance, "DJANGO_SETTINGS_MODULE": "project.settings"}
     assert settings_with(tmp_path, ready, **environment) == loaded
-
-
-def test_the_demos_speeds_vary_only_where_there_is_a_demo(tmp_path: Path) -> None:
-    assert settings_with(tmp_path, "'demo' in s.CELERY_BEAT_SCHEDULE", DEMO="0") == "False"
-    assert settings_with(tmp_path, "'demo' in s.CELERY_BEAT_SCHEDULE", DEMO="1") == "True"
-
-
-def test_samples_are_fetched_only_from_where_they_are_served(tmp_path: Path) -> None:
-    allowed = "s.FETCH_ALLOW_PRIVATE"
-    assert settings_with(tmp_path, allowed, DEMO="1") == "[]"
-    served = {"SAMPLES": "127.0.0.2:8000", "FETCH_ALLOW_PRIVATE": "10.1.0.0/16"}
-    assert settings_with(tmp_path, allowed, **served) == "['10.1.0.0/16', '127.0.0.2:8000']"

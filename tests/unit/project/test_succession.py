@@ -1,4 +1,4 @@
-"""When a worker of main that is told to end does."""
+"""The end of a worker of main."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from gunicorn.config import Config
 
-from project import succession
-from project.succession import SucceededWorker
+from project import main_worker
+from project.main_worker import SucceededWorker
 
 
 @pytest.fixture
@@ -37,13 +37,13 @@ def born(listening: socket.socket) -> Iterator[Callable[[int], SucceededWorker]]
 @pytest.fixture
 def worker(born: Callable[[int], SucceededWorker]) -> SucceededWorker:
     first = born(1)
-    succession._youngest[:] = bytes(8)
-    succession.answers(first)
+    main_worker._youngest_age[:] = bytes(8)
+    main_worker.note_worker_ready(first)
     return first
 
 
 def told_to_end(worker: SucceededWorker) -> bool:
-    """Whether it ends then."""
+    """Tells whether it ends then."""
     worker.handle_exit(15, None)
     worker.notify()
     return not worker.alive
@@ -57,23 +57,23 @@ def test_it_ends_as_soon_as_a_younger_one_answers(
     worker: SucceededWorker, born: Callable[[int], SucceededWorker]
 ) -> None:
     assert not told_to_end(worker)
-    succession.answers(born(2))
+    main_worker.note_worker_ready(born(2))
     worker.notify()
     assert not worker.alive
 
 
 def test_each_waits_for_a_successor_of_its_own(born: Callable[[int], SucceededWorker]) -> None:
-    succession._youngest[:] = bytes(8)
+    main_worker._youngest_age[:] = bytes(8)
     older, younger = born(3), born(4)
     for worker in (older, younger):
         worker.cfg.set("workers", 2)
-        succession.answers(worker)
+        main_worker.note_worker_ready(worker)
     assert not told_to_end(older)
     assert not told_to_end(younger)
-    succession.answers(born(5))
+    main_worker.note_worker_ready(born(5))
     assert told_to_end(older)
     assert not told_to_end(younger)
-    succession.answers(born(6))
+    main_worker.note_worker_ready(born(6))
     assert told_to_end(younger)
 
 
@@ -83,11 +83,11 @@ def test_it_ends_with_its_instance(worker: SucceededWorker, listening: socket.so
 
 
 def test_it_ends_when_no_successor_comes(worker: SucceededWorker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(succession, "PATIENCE_SECONDS", -1)
+    monkeypatch.setattr(main_worker, "SUCCESSOR_PATIENCE_SECONDS", -1)
     assert told_to_end(worker)
 
 
 def test_a_worker_that_nobody_tells_goes_on(worker: SucceededWorker, born: Callable[[int], SucceededWorker]) -> None:
-    succession.answers(born(2))
+    main_worker.note_worker_ready(born(2))
     worker.notify()
     assert worker.alive

@@ -1,4 +1,4 @@
-"""What supervisord does of its own. With a real nginx: tests/nginx."""
+"""supervisord's own steps: files of the hot cache that nginx never looks at again. With a real nginx: tests/nginx."""
 
 from pathlib import Path
 from unittest.mock import Mock
@@ -6,13 +6,13 @@ from unittest.mock import Mock
 import pytest
 from supervisor import events, supervisord
 
-from project import unfinished
-from project.supervised import Keeper, TrafficLog
+from project import supervisor
+from project.supervisor import TarrySupervisor, TrafficLog
 
 
-def keeper() -> tuple[Keeper, Mock]:
+def keeper() -> tuple[TarrySupervisor, Mock]:
     options = Mock()
-    return Keeper(Path("hot"), None, options), options.logger.warn
+    return TarrySupervisor(Path("hot"), None, options), options.logger.warn
 
 
 def test_what_is_lost_is_told_in_its_own_log() -> None:
@@ -33,7 +33,7 @@ def test_it_looks_after_the_hot_cache_every_minute(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(events, "callbacks", [])
     monkeypatch.setattr(supervisord.Supervisor, "runforever", Mock())
     options = Mock()
-    Keeper(tmp_path, None, options).runforever()
+    TarrySupervisor(tmp_path, None, options).runforever()
     file = tmp_path / f"{'0' * 32}.0000000001"
     file.touch()
     events.notify(events.Tick60Event(0, None))
@@ -43,7 +43,7 @@ def test_it_looks_after_the_hot_cache_every_minute(tmp_path: Path, monkeypatch: 
 
 def test_an_unfinished_file_that_cannot_be_removed_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     one, warn = keeper()
-    monkeypatch.setattr(unfinished, "remove", Mock(side_effect=OSError("no permission")))
+    monkeypatch.setattr(supervisor, "remove_unfinished_files", Mock(side_effect=OSError("no permission")))
     one.remove_unfinished(Mock())
     assert "no permission" in warn.call_args.args[0]
 
@@ -55,3 +55,29 @@ def test_without_nginx_nothing_is_put_aside(tmp_path: Path, pid: str) -> None:
     pid_file.write_text(pid)
     assert TrafficLog(log, 1, pid_file).keep_bounded() == 0
     assert log.exists()
+
+
+KEY = "0123456789abcdef" * 2
+
+
+def test_what_nobody_writes_any_more_is_removed_and_answers_stay(tmp_path: Path) -> None:
+    folder = tmp_path / "f" / "de"
+    folder.mkdir(parents=True)
+    answer, left, written = (folder / name for name in (KEY, f"{KEY}.0000000042", f"{KEY}.0000000043"))
+    for file in (answer, left):
+        file.touch()
+    with written.open("wb"):
+        assert supervisor.remove_unfinished_files(tmp_path) == 1
+    assert {*folder.iterdir()} == {answer, written}
+
+
+def test_a_cache_that_is_not_there_yet_has_none(tmp_path: Path) -> None:
+    assert supervisor.remove_unfinished_files(tmp_path / "hot") == 0
+
+
+def test_a_cache_behind_a_link_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "hot").symlink_to("real")
+    with (tmp_path / "real" / f"{KEY}.0000000042").open("wb"):
+        assert supervisor.remove_unfinished_files(tmp_path / "hot") == 0
+    assert supervisor.remove_unfinished_files(tmp_path / "hot") == 1

@@ -1,4 +1,4 @@
-"""Addresses that nobody knows."""
+"""Unknown addresses."""
 
 import pytest
 from django.test import Client
@@ -7,8 +7,7 @@ from django.test import Client
 @pytest.mark.parametrize("address", ["/staticmap/", "/nothing", "/feed.php?a=1", "/retry_after/x"])
 def test_an_unknown_address_is_answered_by_a_problem(client: Client, address: str) -> None:
     response = client.get(address)
-    assert response.status_code == 404
-    assert response["Content-Type"] == "application/problem+json"
+    assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
     assert response["Cache-Control"] == "no-store"
     assert response.json()["detail"] == "There is no such address."
 

@@ -1,4 +1,4 @@
-"""Layers in the database and the storage, and what a process remembers of them, fresh for each test."""
+"""Layers in the database and the storage, and empty snapshots of them for each test."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -6,24 +6,23 @@ from typing import Any, Protocol
 
 import pytest
 
-from resources.models import Layer
-from resources.tiles import layers
-from resources.tiles.keeping import storing
-from resources.tiles.reading import compiling, geojson
-from tests.resources.tiles import builders
+from resources.tiles import layers, publication
+from resources.tiles.data import compiler, geojson
+from resources.tiles.models import Layer
+from tests.support import geojson as support_geojson
 
-LINES = builders.collection(
-    builders.line("north", [[-0.2, 51.4], [0.0, 51.6]], speed=50, free_flow=50),
-    builders.line("south", [[0.0, 51.6], [0.2, 51.4]], speed=5, free_flow=50),
-    builders.line("west", [[-0.2, 51.4], [-0.3, 51.4]]),
+LINES = support_geojson.collection(
+    support_geojson.line("north", [[-0.2, 51.4], [0.0, 51.6]], speed=50, free_flow=50),
+    support_geojson.line("south", [[0.0, 51.6], [0.2, 51.4]], speed=5, free_flow=50),
+    support_geojson.line("west", [[-0.2, 51.4], [-0.3, 51.4]]),
 )
-AREAS = builders.collection(
-    builders.area("island", builders.square(-1, 51, 1, 52), builders.square(-0.1, 51.4, 0.1, 51.6))
+AREAS = support_geojson.collection(
+    support_geojson.area("island", support_geojson.square(-1, 51, 1, 52), support_geojson.square(-0.1, 51.4, 0.1, 51.6))
 )
 
 
 class Load(Protocol):
-    def __call__(self, slug: str = ..., kind: geojson.Kind = ..., data: bytes = ..., **fields: Any) -> Layer: ...
+    def __call__(self, slug: str = ..., kind: geojson.LayerKind = ..., data: bytes = ..., **fields: Any) -> Layer: ...
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +44,8 @@ def _forgetful_process(settings: Any, tmp_path: Path) -> Iterator[None]:
 def load(db: None) -> Load:
     """Loads a layer into the database, three lines around London if nothing else is said."""
 
-    def loaded(slug: str = "jams", kind: geojson.Kind = "lines", data: bytes = LINES, **fields: Any) -> Layer:
+    def loaded(slug: str = "jams", kind: geojson.LayerKind = "lines", data: bytes = LINES, **fields: Any) -> Layer:
         given: Mapping[str, Any] = {"title": "Jams", **fields}
-        return storing.store_layer(slug, compiling.compile_layer(kind, data), given)
+        return publication.store_layer(slug, compiler.compile_layer(kind, data), given)
 
     return loaded

@@ -1,17 +1,20 @@
-"""Look-ups behind two memories: one trip, one question for the rest, and no harm when a memory is away."""
+"""Look-ups behind two memories (one trip, one query for the rest, outages), and snapshots of rows."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import Event, Thread
 
 import pytest
+from django.db import Error as DatabaseError
+from django.db import OperationalError
 
-from resources import cached_batch as module
-from resources.cached_batch import CachedBatch, Kept, cached_batch
+from resources import caches
+from resources.caches import CachedBatch, CacheFormat, Snapshot, cached_batch
 from tests.conftest import RedisServers
 
 
 class Source:
-    """What the loader reads. Remembers what it was asked for."""
+    """The loader's rows. Records its queries."""
 
     def __init__(self) -> None:
         self.rows: dict[str, str] = {}
@@ -40,7 +43,9 @@ def made(redis_servers: RedisServers, source: Source) -> Iterator[Made]:
                 raise ValueError("of another version")
             return packed[1:].decode()
 
-        kept = Kept("t", lambda text: b"1" + text.encode(), read, lambda _: 60, lambda: memory_seconds, memory_size)
+        kept = CacheFormat(
+            "t", lambda text: b"1" + text.encode(), read, lambda _: 60, lambda: memory_seconds, memory_size
+        )
         address = f"unix://{redis_servers.cache.socket}"
         return cached_batch(kept, lambda: address, at_once=at_once)(source.load)
 
@@ -120,18 +125,18 @@ def test_many_keys_are_one_trip_and_questions_of_a_size_that_the_database_takes(
     made: Made, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trips: list[int] = []
-    piped = module._piped
+    piped = caches._run_pipeline
 
     def counted(client: object, commands: Sequence[tuple[object, ...]]) -> list[object]:
         trips.append(len(commands))
         return piped(client, commands)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "_piped", counted)
+    monkeypatch.setattr(caches, "_run_pipeline", counted)
     keys = [f"k{number}" for number in range(10_000)]
     source.rows = dict.fromkeys(keys, "x")
     assert len(made()(keys)) == 10_000
     assert [len(asked) for asked in source.asked] == [900] * 11 + [100]
-    assert trips == [10, 10_000]  # ten MGETs in one trip, and what was found in another
+    assert trips == [10, 10_000]  # ten MGETs in one trip, and the rows found in another
     assert len(made()(keys)) == 10_000
     assert trips[2:] == [10]
 
@@ -139,15 +144,15 @@ def test_many_keys_are_one_trip_and_questions_of_a_size_that_the_database_takes(
 def test_more_than_a_list_can_hold_is_written_in_portions(
     made: Made, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_COMMANDS", 3)
+    monkeypatch.setattr(caches, "MAX_PIPELINE_COMMANDS", 3)
     trips: list[int] = []
-    piped = module._piped
+    piped = caches._run_pipeline
 
     def counted(client: object, commands: Sequence[tuple[object, ...]]) -> list[object]:
         trips.append(len(commands))
         return piped(client, commands)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "_piped", counted)
+    monkeypatch.setattr(caches, "_run_pipeline", counted)
     made().note({f"k{number}": "x" for number in range(10)})
     assert trips == [3, 3, 3, 1]
     assert redis_servers.cache.client.dbsize() == 10
@@ -163,14 +168,14 @@ def test_a_server_that_is_away_is_asked_once_a_second_and_the_loader_answers(
     made: Made, source: Source, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0
-    piped = module._piped
+    piped = caches._run_pipeline
 
     def counted(client: object, commands: Sequence[tuple[object, ...]]) -> list[object]:
         nonlocal asked
         asked += 1
         return piped(client, commands)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "_piped", counted)
+    monkeypatch.setattr(caches, "_run_pipeline", counted)
     redis_servers.cache.stop()
     look_up = made()
     source.rows = {"a": "1"}
@@ -197,3 +202,78 @@ def test_what_a_server_that_was_away_could_not_be_told_it_does_not_say(change: s
     writer._breaker.succeeded()
     assert writer(["b"]) == {"b": "same"}
     assert reader(["a"]) == {"a": "new"}
+
+
+class Rows:
+    """Counts how often it is read; can be away."""
+
+    def __init__(self) -> None:
+        self.read, self.is_away = 0, False
+
+    def __call__(self) -> int:
+        self.read += 1
+        if self.is_away:
+            raise OperationalError("away")
+        return self.read
+
+
+def test_it_is_read_once_for_all_who_ask_in_time() -> None:
+    rows = Rows()
+    snapshot = Snapshot("rows", rows, lambda: 60)
+    assert [snapshot.get(), snapshot.get()] == [1, 1]
+    snapshot.forget()
+    assert snapshot.get() == 2
+
+
+def test_it_is_read_again_when_it_is_old() -> None:
+    snapshot = Snapshot("rows", Rows(), lambda: 0)
+    assert [snapshot.get(), snapshot.get()] == [1, 2]
+
+
+def test_what_is_current_is_told_without_reading() -> None:
+    rows = Rows()
+    lasting, passing = Snapshot("rows", rows, lambda: 60), Snapshot("rows", rows, lambda: 0)
+    assert lasting.current() is None
+    assert [lasting.get(), passing.get()] == [1, 2]
+    assert (lasting.current(), passing.current()) == (1, None)
+    assert rows.read == 2
+
+
+def test_a_database_that_is_away_leaves_what_was_known() -> None:
+    rows = Rows()
+    snapshot = Snapshot("rows", rows, lambda: 0)
+    assert snapshot.get() == 1
+    rows.is_away = True
+    assert [snapshot.get(), snapshot.get()] == [1, 1]
+    rows.is_away = False
+    assert snapshot.get() == 4
+
+
+def test_what_could_never_be_read_is_an_error() -> None:
+    rows = Rows()
+    rows.is_away = True
+    snapshot = Snapshot("rows", rows, lambda: 60)
+    for _ in range(2):
+        with pytest.raises(DatabaseError, match="rows could not be read"):
+            snapshot.get()
+    assert rows.read == 1  # it is not asked in vain again and again
+
+
+def test_nobody_waits_for_another_ones_reading_who_has_something() -> None:
+    begun, go_on, is_slow = Event(), Event(), Event()
+
+    def read() -> int:
+        if is_slow.is_set():
+            begun.set()
+            go_on.wait(5)
+        return 1
+
+    snapshot = Snapshot("rows", read, lambda: 60 if begun.is_set() else 0)
+    assert snapshot.get() == 1
+    is_slow.set()
+    thread = Thread(target=snapshot.get)
+    thread.start()
+    assert begun.wait(5)
+    assert snapshot.get() == 1
+    go_on.set()
+    thread.join()

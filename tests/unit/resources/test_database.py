@@ -1,5 +1,7 @@
-"""Whoever changes rows locks the first before the last, however they lie in the table: none waits in a circle."""
+"""Changes of rows lock them in one order, so that none waits in a circle; reads during an outage of the database."""
 
+import json
+import runpy
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -7,34 +9,40 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
+from django.test import Client
 
-from resources.mirroring.conf import Retention
-from resources.mirroring.knowing import hosts, ordering
-from resources.mirroring.knowing.models import Batch, BatchItem, MirroredHost, Resource, State, Step
-from resources.mirroring.reporting import batches
-from resources.mirroring.reporting.deciding import JOINED
-from resources.mirroring.storing import losing, pruning, taking_down
-from resources.mirroring.writing import blocking, refetching
-from tests.resources.mirroring.rows import NOW, blob, content, resource
+from resources import database
+from resources.mirror import hosts
+from resources.mirror.conf import RetentionLimits
+from resources.mirror.ingest import wanted_urls
+from resources.mirror.models import Batch, BatchItem, DedupeStep, MirroredHost, Resource, UrlState
+from resources.mirror.reports import batches
+from resources.mirror.reports.classify import JOINED_DETAIL
+from resources.mirror.storage import retention, takedown
+from resources.tiles import layers
+from resources.tiles.models import Layer
+from tests.support.mirror_rows import NOW, blob, content, resource
+
+from .conftest import Load
 
 FIRST, LAST = "aa" * 32, "bb" * 32
 HOST = "images.example.org"
 PATIENCE_SECONDS = 20
 
-WANTED = {"state": State.WANTED}
-STORED = {"state": State.STORED, "blob_digest": content("one")}
-VOUCHED = {**STORED, "step": Step.VALIDATORS, "vouched_by": HOST}
-BLOCKED = {"state": State.FAILED, "failure": blocking.FAILURE}
+WANTED = {"state": UrlState.WANTED}
+STORED = {"state": UrlState.STORED, "blob_digest": content("one")}
+VOUCHED = {**STORED, "step": DedupeStep.VALIDATORS, "vouched_by": HOST}
+BLOCKED = {"state": UrlState.FAILED, "failure": hosts.BLOCKED_FAILURE}
 
 CHANGES: dict[str, tuple[dict[str, Any], Callable[[], object]]] = {
-    "lost": (STORED, lambda: losing.want_again([LAST, FIRST], NOW)),
-    "taken down": (STORED, lambda: taking_down.take_down(content("one"))),
-    "pruned": (STORED, lambda: pruning.prune(Retention(keep=timedelta(days=1)), NOW + timedelta(days=9))),
-    "fetched again": (STORED, lambda: refetching.refetch([LAST, FIRST], NOW)),
-    "distrusted": (VOUCHED, lambda: hosts.distrust(HOST, NOW, PATIENCE_SECONDS)),
-    "blocked": (WANTED, lambda: blocking.fail_waiting(HOST, now=NOW)),
-    "unblocked": (BLOCKED, lambda: blocking.unblock(HOST)),
+    "lost": (STORED, lambda: retention.want_urls_again([LAST, FIRST], NOW)),
+    "taken down": (STORED, lambda: takedown.take_down_blob(content("one"))),
+    "pruned": (STORED, lambda: retention.prune_blobs(RetentionLimits(keep=timedelta(days=1)), NOW + timedelta(days=9))),
+    "fetched again": (STORED, lambda: wanted_urls.refetch_urls([LAST, FIRST], NOW)),
+    "distrusted": (VOUCHED, lambda: hosts.distrust_host(HOST, NOW, PATIENCE_SECONDS)),
+    "blocked": (WANTED, lambda: hosts.fail_waiting_urls(HOST, now=NOW)),
+    "unblocked": (BLOCKED, lambda: hosts.unblock_host(HOST)),
 }
 
 on_postgres = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
@@ -56,10 +64,10 @@ def test_the_first_url_is_locked_before_the_last(fields: dict[str, Any], change:
 @pytest.mark.django_db(transaction=True)
 def test_the_first_item_of_a_list_is_locked_before_the_last() -> None:
     batch = Batch.objects.create(sender="a", key="b", created_at=NOW)
-    resource(1, state=State.STORED, blob_digest=content("one"))
+    resource(1, state=UrlState.STORED, blob_digest=content("one"))
     key = Resource.objects.get().pk
     for number in (2, 1):
-        item = {"pk": number, "batch": batch, "position": number, "url_digest": key, "detail": JOINED}
+        item = {"pk": number, "batch": batch, "position": number, "url_digest": key, "detail": JOINED_DETAIL}
         BatchItem.objects.create(**item)
     holds_the_last_while_it_waits_for_the_first(lambda: batches.settle_batch(batch.pk, NOW), BatchItem, 1, 2)
 
@@ -98,14 +106,63 @@ def until_somebody_waits() -> None:
 
 @pytest.mark.django_db
 def test_very_many_rows_are_removed_a_portion_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "AT_ONCE", 2)
+    monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 2)
     for number in range(5):
-        resource(number, state=State.FAILED if number else State.WANTED)
-    some = Resource.objects.filter(state=State.FAILED)
+        resource(number, state=UrlState.FAILED if number else UrlState.WANTED)
+    some = Resource.objects.filter(state=UrlState.FAILED)
     portions = []
-    for keys in ordering.portions(some):
+    for keys in database.key_portions(some):
         portions.append(len(keys))
-        ordering.delete(some.filter(pk__in=keys[:2]))
+        database.delete_in_order(some.filter(pk__in=keys[:2]))
     assert portions == [2, 2]
-    ordering.delete_all(Resource.objects.all())
+    database.delete_all_in_order(Resource.objects.all())
     assert not Resource.objects.exists()
+
+
+STATIC_MAP = "/staticmap?layers=jams&center=0,0&zoom=1&size=9x9"
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Takes the database away."""
+
+    def failing(*_: object, **__: object) -> None:
+        raise DatabaseError
+
+    def begin() -> None:
+        monkeypatch.setattr(Layer.objects, "filter", failing)
+
+    return begin
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/", "/layers/jams/", "/tiles/jams.json", "/tiles/jams/0/0/0.png", STATIC_MAP],
+)
+def test_a_database_that_was_never_there_is_told_as_a_problem(client: Client, away: Any, address: str) -> None:
+    away()
+    response = client.get(address)
+    assert (response.status_code, response["Retry-After"]) == (503, "1")
+    assert json.loads(response.content)["detail"] == "The database cannot be read now."
+
+
+def test_the_map_shows_what_was_read_before_the_outage(client: Client, load: Load, away: Any) -> None:
+    load()
+    layers.load_first_snapshot()
+    away()
+    response = client.get("/")
+    assert response.status_code == 200
+    assert "/tiles/jams/" in response.content.decode()
+
+
+def test_the_first_snapshot_is_left_to_the_first_request_when_the_database_is_away(away: Any) -> None:
+    away()
+    layers.load_first_snapshot()
+
+
+def test_a_web_process_reads_the_layers_before_its_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bool] = []
+    monkeypatch.setattr("django.core.wsgi.get_wsgi_application", lambda: None)
+    monkeypatch.setattr(layers, "load_first_snapshot", lambda: read.append(True))
+    runpy.run_module("project.wsgi")
+    assert read

@@ -13,11 +13,11 @@ from django.db import OperationalError
 from django.test import Client
 from pytest_django import Settings
 
-from resources import overview, tasks
-from resources.demo import converting, layers, loading, speeds
-from resources.models import Layer
-from resources.tiles.keeping import files, storing
-from resources.tiles.reading import points
+from resources import tasks
+from resources.demo import demo_layers, demo_speeds, load, topojson
+from resources.tiles import layer_files, pages, publication
+from resources.tiles.data import arrays
+from resources.tiles.models import Layer
 
 
 @pytest.fixture(autouse=True)
@@ -49,21 +49,21 @@ LEAST_POSITIONS = {"Point": 1, "LineString": 2, "Polygon": 4}
 
 
 def test_arcs_are_decoded_by_adding_up_their_deltas() -> None:
-    assert converting.decode_arcs(TOPOLOGY)[1] == [(11.0, 50.0), (11.0, 51.0)]
+    assert topojson.decode_arcs(TOPOLOGY)[1] == [(11.0, 50.0), (11.0, 51.0)]
 
 
 def test_arcs_are_joined_without_repeating_the_point_they_share() -> None:
-    arcs = converting.decode_arcs(TOPOLOGY)
-    assert converting.join_arcs(arcs, [0, 1]) == [(10.0, 50.0), (11.0, 50.0), (11.0, 51.0)]
+    arcs = topojson.decode_arcs(TOPOLOGY)
+    assert topojson.join_arcs(arcs, [0, 1]) == [(10.0, 50.0), (11.0, 50.0), (11.0, 51.0)]
 
 
 def test_an_index_below_zero_means_the_arc_backwards() -> None:
-    arcs = converting.decode_arcs(TOPOLOGY)
-    assert converting.join_arcs(arcs, [~1, ~0]) == [(11.0, 51.0), (11.0, 50.0), (10.0, 50.0)]
+    arcs = topojson.decode_arcs(TOPOLOGY)
+    assert topojson.join_arcs(arcs, [~1, ~0]) == [(11.0, 51.0), (11.0, 50.0), (10.0, 50.0)]
 
 
 def test_areas_become_closed_rings_with_ids() -> None:
-    features = list(converting.area_features(TOPOLOGY, "areas", "area"))
+    features = list(topojson.area_features(TOPOLOGY, "areas", "area"))
     assert [feature["id"] for feature in features] == ["area-0", "area-1"]
     for feature in features:
         ring = feature["geometry"]["coordinates"][0]
@@ -72,24 +72,24 @@ def test_areas_become_closed_rings_with_ids() -> None:
 
 def test_a_sliver_flattened_to_a_line_is_no_area() -> None:
     flat = {**TOPOLOGY, "objects": {"areas": {"type": "Polygon", "arcs": [[0, ~0]]}}}
-    assert list(converting.area_features(flat, "areas", "area")) == []
+    assert list(topojson.area_features(flat, "areas", "area")) == []
 
 
 def test_a_border_shared_by_two_countries_is_drawn_once() -> None:
-    assert len(list(converting.outline_features(TOPOLOGY, "areas", "border"))) == 3
+    assert len(list(topojson.outline_features(TOPOLOGY, "areas", "border"))) == 3
 
 
 def test_outlines_along_the_antimeridian_are_left_out() -> None:
     line = [(170.0, 1.0), (180.0, 1.0), (180.0, 5.0), (170.0, 5.0)]
-    assert list(converting.without_antimeridian(line)) == [line[:2], line[2:]]
+    assert list(topojson.split_at_antimeridian(line)) == [line[:2], line[2:]]
 
 
 @pytest.mark.parametrize("metres", [1_000.0, 7_000.0, 40_000.0, 1_000_000.0])
 def test_a_line_is_cut_into_pieces_that_follow_each_other_and_are_about_equal(metres: float) -> None:
     line = [(10.0, 50.0), (10.01, 50.0), (11.0, 50.0), (11.0, 51.0)]
-    pieces = list(converting.cut(line, metres))
-    lengths = [sum(converting.distance_metres(a, b) for a, b in pairwise(piece)) for piece in pieces]
-    total = sum(converting.distance_metres(a, b) for a, b in pairwise(line))
+    pieces = list(topojson.cut_line(line, metres))
+    lengths = [sum(topojson.distance_metres(a, b) for a, b in pairwise(piece)) for piece in pieces]
+    total = sum(topojson.distance_metres(a, b) for a, b in pairwise(line))
     assert pieces[0][0] == line[0]
     assert pieces[-1][-1] == line[-1]
     assert all(before[-1] == after[0] for before, after in pairwise(pieces))
@@ -98,7 +98,7 @@ def test_a_line_is_cut_into_pieces_that_follow_each_other_and_are_about_equal(me
 
 
 def test_segments_carry_their_line_and_an_id_of_their_own() -> None:
-    features = list(converting.segment_features(TOPOLOGY, "lines"))
+    features = list(topojson.segment_features(TOPOLOGY, "lines"))
     assert features[0]["id"] == "left-right-1"
     assert {feature["properties"]["line"] for feature in features} == {"Left & Right"}
     assert len({feature["id"] for feature in features}) == len(features)
@@ -126,45 +126,45 @@ def test_committed_files_hold_unique_ids_and_coordinates_on_earth(name: str, kin
 
 
 def test_speeds_of_the_same_moment_are_the_same() -> None:
-    assert speeds.speeds_at(1_795_000_000, loading.read_segments()) == speeds.speeds_at(
-        1_795_000_000, loading.read_segments()
+    assert demo_speeds.speeds_at(1_795_000_000, load.read_segments()) == demo_speeds.speeds_at(
+        1_795_000_000, load.read_segments()
     )
 
 
 def test_speeds_stay_between_standing_and_free_flow() -> None:
-    segments = loading.read_segments()
+    segments = load.read_segments()
     for seconds in range(0, 3600, 240):
-        found = speeds.speeds_at(seconds, segments)
+        found = demo_speeds.speeds_at(seconds, segments)
         assert all(0 < found[each.key] <= each.free_flow_kmh for each in segments if each.key in found)
 
 
 def test_speeds_change_smoothly() -> None:
-    segments = loading.read_segments()
-    before, after = speeds.speeds_at(1000, segments), speeds.speeds_at(1005, segments)
+    segments = load.read_segments()
+    before, after = demo_speeds.speeds_at(1000, segments), demo_speeds.speeds_at(1005, segments)
     assert before != after
     assert max(abs(after[key] - before[key]) for key in before) < 6
 
 
 def test_at_every_time_some_lines_are_free_and_some_are_jammed() -> None:
-    segments = loading.read_segments()
+    segments = load.read_segments()
     flow = {each.key: each.free_flow_kmh for each in segments}
     for seconds in range(0, 7200, 300):
-        shares = [speed / flow[key] for key, speed in speeds.speeds_at(seconds, segments).items()]
+        shares = [speed / flow[key] for key, speed in demo_speeds.speeds_at(seconds, segments).items()]
         assert min(shares) < 0.5
         assert max(shares) > 0.8
 
 
 def test_a_line_without_data_has_no_speed() -> None:
-    found = speeds.speeds_at(0, loading.read_segments())
-    missing = {each.line for each in loading.read_segments() if each.key not in found}
+    found = demo_speeds.speeds_at(0, load.read_segments())
+    missing = {each.line for each in load.read_segments() if each.key not in found}
     assert missing == {"Waterloo & City"}
 
 
 @pytest.mark.django_db
 def test_the_demo_loads_its_layers_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("demo")
-    assert set(Layer.objects.values_list("slug", flat=True)) == {layer.slug for layer in layers.LAYERS}
-    assert len(capsys.readouterr().out.splitlines()) == len(layers.LAYERS)
+    assert set(Layer.objects.values_list("slug", flat=True)) == {layer.slug for layer in demo_layers.DEMO_LAYERS}
+    assert len(capsys.readouterr().out.splitlines()) == len(demo_layers.DEMO_LAYERS)
     for layer in Layer.objects.all():
         layer.full_clean()
 
@@ -191,7 +191,7 @@ def test_the_demo_leaves_alone_what_an_admin_changed() -> None:
 def test_what_an_admin_deleted_is_not_loaded_again_when_the_site_starts(tmp_path: Path) -> None:
     memory = tmp_path / "demo_loaded"
     call_command("demo", once=memory)
-    assert Layer.objects.count() == len(layers.LAYERS)
+    assert Layer.objects.count() == len(demo_layers.DEMO_LAYERS)
     Layer.objects.filter(slug="london").delete()
     call_command("demo", once=memory)
     assert not Layer.objects.filter(slug="london").exists()
@@ -203,7 +203,7 @@ def test_a_site_that_has_the_demo_gets_layers_that_are_new_to_it(tmp_path: Path)
     memory.touch()
     call_command("demo", once=memory)
     assert list(Layer.objects.values_list("slug", flat=True)) == ["earthquakes"]
-    assert set(memory.read_text().split()) == {layer.slug for layer in layers.LAYERS}
+    assert set(memory.read_text().split()) == {layer.slug for layer in demo_layers.DEMO_LAYERS}
 
 
 @pytest.mark.django_db
@@ -211,7 +211,7 @@ def test_earthquakes_are_points_weighed_by_their_magnitude(client: Client) -> No
     call_command("demo")
     layer = Layer.objects.get(slug="earthquakes")
     assert (layer.kind, layer.segments) == ("points", 1635)
-    placed = points.read_points(files.read(layer.geometry_name))
+    placed = arrays.read_points(layer_files.read_file(layer.geometry_name))
     assert (placed.weights.min(), placed.weights.max()) == (0, 6.4)
     page = client.get("/").content.decode()
     assert 'data-layer="earthquakes"' in page
@@ -229,14 +229,14 @@ def test_explosions_and_magnitudes_below_nothing_are_no_earthquakes_of_the_demo(
         found("c", "earthquake", -1),
         found("d", "earthquake", None),
     ]
-    [kept] = converting.earthquake_features({"features": of})
-    assert kept == converting.feature("a", "Point", [1.2346, -2], {"mag": 0, "place": "somewhere"})
+    [kept] = topojson.earthquake_features({"features": of})
+    assert kept == topojson.make_feature("a", "Point", [1.2346, -2], {"mag": 0, "place": "somewhere"})
 
 
 @pytest.mark.django_db
 def test_the_undergrounds_layer_has_speeds_and_says_that_they_are_generated() -> None:
     call_command("demo")
-    layer = Layer.objects.get(slug=layers.JAMS)
+    layer = Layer.objects.get(slug=demo_layers.JAMS_SLUG)
     assert layer.segments - 20 < layer.speeds_known < layer.segments
     assert "generated" in layer.note
 
@@ -244,16 +244,16 @@ def test_the_undergrounds_layer_has_speeds_and_says_that_they_are_generated() ->
 @pytest.mark.django_db
 def test_new_speeds_make_a_new_version() -> None:
     call_command("demo")
-    before = Layer.objects.get(slug=layers.JAMS).version
-    loading.store_speeds(loading.read_segments())
-    assert Layer.objects.get(slug=layers.JAMS).version > before
+    before = Layer.objects.get(slug=demo_layers.JAMS_SLUG).version
+    load.store_demo_speeds(load.read_segments())
+    assert Layer.objects.get(slug=demo_layers.JAMS_SLUG).version > before
 
 
 @pytest.mark.django_db
 def test_every_generated_speed_belongs_to_a_segment() -> None:
     call_command("demo")
-    values = speeds.with_free_flow(0, loading.read_segments())
-    assert storing.store_speeds(layers.JAMS, values).unknown == 0
+    values = demo_speeds.speeds_with_free_flow(0, load.read_segments())
+    assert publication.store_speeds(demo_layers.JAMS_SLUG, values).unknown == 0
 
 
 @pytest.mark.django_db
@@ -293,16 +293,16 @@ def test_the_pages_policy_allows_nothing_inline_and_no_other_host(client: Client
 
 
 def test_a_waiting_instance_elsewhere_is_allowed_by_the_pages_policy() -> None:
-    policy = overview.content_security_policy("https://wait.example:8443/retry_after")
+    policy = pages.content_security_policy("https://wait.example:8443/retry_after")
     assert "connect-src 'self' https://wait.example:8443;" in policy
 
 
 @pytest.mark.django_db
 def test_the_speeds_of_the_demo_vary() -> None:
     call_command("demo")
-    before = Layer.objects.get(slug=layers.JAMS).version
+    before = Layer.objects.get(slug=demo_layers.JAMS_SLUG).version
     tasks.vary_demo()
-    assert Layer.objects.get(slug=layers.JAMS).version > before
+    assert Layer.objects.get(slug=demo_layers.JAMS_SLUG).version > before
 
 
 @pytest.mark.django_db
@@ -316,12 +316,12 @@ def test_speeds_of_a_layer_that_an_admin_deleted_are_nobodys_concern(caplog: pyt
 def test_the_demo_waits_for_a_database_that_is_away(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(loading, "store_speeds", Mock(side_effect=OperationalError("away")))
+    monkeypatch.setattr(load, "store_demo_speeds", Mock(side_effect=OperationalError("away")))
     tasks.vary_demo()
     assert caplog.records[0].message == "the demo waits"
 
 
 def features_of(name: str) -> list[dict[str, Any]]:
-    path = Path(converting.__file__).parent / "data" / f"{name}.geojson"
+    path = Path(topojson.__file__).parent / "data" / f"{name}.geojson"
     features: list[dict[str, Any]] = json.loads(path.read_text())["features"]
     return features

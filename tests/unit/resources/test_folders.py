@@ -1,4 +1,4 @@
-"""Folders of moments: nobody takes one that is held, and none outlives its process for long."""
+"""Folders of moments: a held one is never taken, and none outlives its process for long."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ HOLDING = """
 import sys
 from pathlib import Path
 from resources import folders
-with folders.held(Path(sys.argv[1])) as folder:
+with folders.hold_folder(Path(sys.argv[1])) as folder:
     (folder / "file").touch()
     print(flush=True)
     sys.stdin.read()
@@ -19,7 +19,7 @@ with folders.held(Path(sys.argv[1])) as folder:
 
 
 def test_a_folder_goes_with_what_is_in_it(tmp_path: Path) -> None:
-    with folders.held(tmp_path / "deep" / "down") as folder:
+    with folders.hold_folder(tmp_path / "deep" / "down") as folder:
         (folder / "file").touch()
     assert list((tmp_path / "deep" / "down").iterdir()) == []
 
@@ -31,8 +31,8 @@ def test_what_a_killed_process_held_is_removed_and_nothing_else(tmp_path: Path) 
         assert holding.stdout
         holding.stdout.readline()
         [theirs] = tmp_path.glob("held-*")
-        folders.remove_left_behind(tmp_path)
+        folders.remove_orphaned_folders(tmp_path)
         assert [path.name for path in theirs.iterdir()] == ["file"]
         holding.kill()
-    folders.remove_left_behind(tmp_path)
+    folders.remove_orphaned_folders(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["other"]

@@ -1,15 +1,37 @@
+"""docs/add-your-own.md: the code that it shows is the site's own."""
+
+import io
+import re
+from typing import Any
+
+import numpy as np
 import pytest
+from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
-from resources.static_map.picture import MAX_SIDE, Picture, PictureError
+from project.paths import BASE_DIR
+from resources import staticmap, tasks
+from resources.staticmap import MAX_SIDE_PIXELS, StaticMap, StaticMapError, compose_scenes
+from resources.tiles import publication
+from resources.tiles.models import Layer
+from resources.tiles.render import painter
+from resources.tiles.render.scene import Scene
+from resources.tiles.tile_address import Tile
+from resources.traffic.asked import Asked
 from retry.tickets import MAX_KEY_CHARACTERS
+from tests.conftest import RedisServers
+from tests.support import geojson
+
+from .conftest import AREAS as CONFTEST_AREAS
+from .conftest import Load
 
 GIVEN = {"layers": "land,jams", "center": "51.5,-0.12", "zoom": "12", "size": "640x480"}
 
 
-def read(**changed: str) -> Picture:
-    return Picture.read({name: [value] for name, value in {**GIVEN, **changed}.items()})
+def read(**changed: str) -> StaticMap:
+    return StaticMap.read({name: [value] for name, value in {**GIVEN, **changed}.items()})
 
 
 def test_the_picture_lies_around_its_center() -> None:
@@ -18,7 +40,7 @@ def test_the_picture_lies_around_its_center() -> None:
 
 
 def test_parameters_in_another_order_name_the_same_picture() -> None:
-    backwards = Picture.read({name: [value] for name, value in reversed(GIVEN.items())})
+    backwards = StaticMap.read({name: [value] for name, value in reversed(GIVEN.items())})
     assert backwards.content_key == read().content_key
 
 
@@ -70,7 +92,7 @@ def test_another_picture_has_another_key(changed: dict[str, str]) -> None:
         ("size", "640"),
         ("size", "0x10"),
         ("size", "10x0"),
-        ("size", f"{MAX_SIDE + 1}x10"),
+        ("size", f"{MAX_SIDE_PIXELS + 1}x10"),
         ("size", "640X480"),
         ("size", "99999999x1"),
         ("format", "gif"),
@@ -79,28 +101,28 @@ def test_another_picture_has_another_key(changed: dict[str, str]) -> None:
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused_by_name(name: str, value: str) -> None:
-    with pytest.raises(PictureError, match=name):
+    with pytest.raises(StaticMapError, match=name):
         read(**{name: value})
 
 
 def test_a_large_picture_of_many_layers_is_refused() -> None:
-    with pytest.raises(PictureError, match="times the number of layers"):
+    with pytest.raises(StaticMapError, match="times the number of layers"):
         read(layers="a,b,c", size="2048x2048")
 
 
 @pytest.mark.parametrize("name", GIVEN)
 def test_a_missing_parameter_is_named(name: str) -> None:
-    with pytest.raises(PictureError, match=f"{name} is missing"):
-        Picture.read({other: [value] for other, value in GIVEN.items() if other != name})
+    with pytest.raises(StaticMapError, match=f"{name} is missing"):
+        StaticMap.read({other: [value] for other, value in GIVEN.items() if other != name})
 
 
 def test_a_repeated_parameter_is_refused() -> None:
-    with pytest.raises(PictureError, match="zoom is given more than once"):
-        Picture.read({**{name: [value] for name, value in GIVEN.items()}, "zoom": ["12", "13"]})
+    with pytest.raises(StaticMapError, match="zoom is given more than once"):
+        StaticMap.read({**{name: [value] for name, value in GIVEN.items()}, "zoom": ["12", "13"]})
 
 
 def test_an_unknown_parameter_is_refused() -> None:
-    with pytest.raises(PictureError, match="no parameter “colour”"):
+    with pytest.raises(StaticMapError, match="no parameter “colour”"):
         read(colour="red")
 
 
@@ -108,7 +130,7 @@ def test_an_unknown_parameter_is_refused() -> None:
 def test_whatever_is_given_names_a_picture_or_is_refused(changed: dict[str, str]) -> None:
     try:
         picture = read(**changed)
-    except PictureError:
+    except StaticMapError:
         return
     assert picture.content_key.isprintable()
 
@@ -118,3 +140,155 @@ def test_the_longest_key_fits_into_a_ticket() -> None:
     picture = read(layers=longest, zoom="22", size="2048x488", center="-85,179.99", format="webp")
     version = str(8 * 10**16)
     assert len(f"{picture.content_key}:{version}") <= MAX_KEY_CHARACTERS
+
+
+ASKED = {"layers": "land,jams", "center": "51.5,0", "zoom": "10", "size": "300x200"}
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The works handed to workers: name of the task, work key, token, arguments, lane."""
+    calls: list[Any] = []
+    monkeypatch.setattr("retry.lanes.publish_work", lambda *call: calls.append(call))
+    return calls
+
+
+@pytest.fixture
+def both(load: Load) -> list[Layer]:
+    return [load("land", "areas", CONFTEST_AREAS), load("jams")]
+
+
+def paint(call: tuple[Any, ...]) -> None:
+    task, work_key, token, arguments, _lane = call
+    assert task == tasks.paint_static_map.name
+    tasks.paint_static_map(work_key, token, *arguments)
+
+
+def test_a_cold_picture_is_deferred_painted_and_then_there(
+    client: Client, both: list[Layer], published: list[Any], redis_servers: RedisServers
+) -> None:
+    deferred = client.get("/staticmap", ASKED)
+    assert deferred.status_code == 302
+    paint(published[0])
+    served = client.get("/staticmap", ASKED)
+    assert (served.status_code, served["Content-Type"]) == (200, "image/png")
+    assert Image.open(io.BytesIO(served.content)).size == (300, 200)
+
+
+def test_the_order_of_parameters_makes_no_other_picture(
+    client: Client, both: list[Layer], published: list[Any], redis_servers: RedisServers
+) -> None:
+    client.get("/staticmap", ASKED)
+    client.get("/staticmap", dict(reversed(ASKED.items())))
+    assert len(published) == 1
+
+
+def test_a_change_of_any_layer_makes_the_picture_stale_not_absent(
+    client: Client, both: list[Layer], published: list[Any], redis_servers: RedisServers
+) -> None:
+    client.get("/staticmap", ASKED)
+    paint(published[0])
+    publication.store_speeds("jams", {"north": (5, 50)})
+    answer = client.get("/staticmap", ASKED)
+    assert answer.status_code == 200
+    assert "detail=" in answer["Cache-Status"]
+    assert len(published) == 2
+
+
+def test_a_layer_that_went_away_meanwhile_is_404(
+    client: Client, both: list[Layer], published: list[Any], redis_servers: RedisServers
+) -> None:
+    client.get("/staticmap", ASKED)
+    publication.delete_layers([both[0]])
+    paint(published[0])
+    answer = client.get("/staticmap", ASKED)
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "word"),
+    [
+        ({"size": "9999x1"}, 400, "size"),
+        ({"center": "nan,nan"}, 400, "center"),
+        ({"colour": "red"}, 400, "colour"),
+        ({"layers": "land,unknown"}, 404, "unknown"),
+        ({"zoom": "20"}, 404, "zoom 20"),
+    ],
+)
+def test_what_cannot_be_is_told_at_once(
+    client: Client, both: list[Layer], changed: dict[str, str], status: int, word: str
+) -> None:
+    answer = client.get("/staticmap", {**ASKED, **changed})
+    assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json")
+    assert word in answer.json()["detail"]
+
+
+def test_a_query_that_is_not_text_is_refused(client: Client, both: list[Layer]) -> None:
+    assert client.get("/staticmap?layers=%FF&center=%00&zoom=10&size=1x1").status_code == 400
+
+
+@pytest.mark.parametrize("query", ["zoom=1&" * 3000, "&".join(f"p{number}=1" for number in range(2000))])
+def test_a_query_of_thousands_of_parameters_is_refused(client: Client, query: str) -> None:
+    assert client.get(f"/staticmap?{query}").status_code == 400
+
+
+LINES = geojson.scene_of("lines", geojson.many_lines(300))
+AREAS = geojson.scene_of("areas", geojson.collection(geojson.area("island", geojson.square(-1, 51, 1, 52))))
+
+
+def pixels(file: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    return np.asarray(Image.open(io.BytesIO(file)).convert("RGBA"))
+
+
+def picture_of(tile: Tile, image_format: str = "png") -> StaticMap:
+    return StaticMap(("any",), tile.z, tile.x * 256, tile.y * 256, 256, 256, image_format)
+
+
+def test_a_picture_of_one_tile_is_that_tile() -> None:
+    tile = Tile("any", 10, 511, 340)
+    assert (pixels(compose_scenes(picture_of(tile), [LINES])) == pixels(painter.paint_tile(LINES, tile))).all()
+
+
+def test_a_picture_across_tiles_joins_them() -> None:
+    left, right = (pixels(painter.paint_tile(LINES, Tile("any", 10, x, 340))) for x in (511, 512))
+    both = compose_scenes(StaticMap(("any",), 10, 511 * 256 + 128, 340 * 256, 256, 256), [LINES])
+    assert (pixels(both) == np.hstack((left[:, 128:], right[:, :128]))).all()
+
+
+def test_later_scenes_cover_earlier_ones() -> None:
+    tile = Tile("any", 10, 511, 340)
+    above, below = (pixels(compose_scenes(picture_of(tile), order)) for order in ([AREAS, LINES], [LINES, AREAS]))
+    lines, areas = pixels(painter.paint_tile(LINES, tile)), pixels(painter.paint_tile(AREAS, tile))
+    opaque = lines[..., 3] == 255
+    assert opaque.any()
+    assert (above[opaque] == lines[opaque]).all()
+    assert (below == areas).all()
+
+
+def test_where_nothing_is_the_picture_is_transparent() -> None:
+    scenes: list[Scene] = [LINES]
+    nowhere = StaticMap(("any",), 3, 0, -300, 100, 50, "webp")
+    painted = pixels(compose_scenes(nowhere, scenes))
+    assert painted.shape == (50, 100, 4)
+    assert not painted.any()
+
+
+PAGE = (BASE_DIR / "docs" / "add-your-own.md").read_text()
+SHOWN = re.findall(r"```python\n# (resources/\S+\.py)\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize(("path", "code"), SHOWN, ids=[path for path, _ in SHOWN])
+def test_what_the_page_shows_stands_in_the_file(path: str, code: str) -> None:
+    assert code in (BASE_DIR / path).read_text()
+
+
+def test_the_page_shows_every_part() -> None:
+    assert {path for path, _ in SHOWN} == {"resources/staticmap.py", "resources/tasks.py", "resources/urls.py"}
+    shown = "\n".join(code for _, code in SHOWN)
+    parts = ("content_key", "render_static_map", "paint_static_map", "static_map", "static_map_work")
+    assert [part for part in parts if f"def {part}(" not in shown] == []
+
+
+def test_static_maps_are_counted_and_what_only_begins_like_one_is_not() -> None:
+    assert staticmap.classify_address("/staticmap") == Asked("staticmap")
+    assert staticmap.classify_address("/staticmaps") is None

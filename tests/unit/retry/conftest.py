@@ -1,24 +1,9 @@
-"""What the tests of the protocol share: real Redis servers, closed breakers, a piece of work."""
-
-from collections.abc import Iterator
+"""Fixtures of the tests of the protocol: real Redis servers, a piece of work."""
 
 import pytest
 
-from retry.connections import BREAKERS
 from retry.work import Work
 from tests.conftest import RedisServers
-
-
-def close_breakers() -> None:
-    for breaker in BREAKERS.values():
-        breaker.succeeded()
-
-
-@pytest.fixture(autouse=True)
-def _closed_breakers() -> Iterator[None]:
-    close_breakers()
-    yield
-    close_breakers()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Claims under random interleavings, against a model of what must hold."""
+"""Claims under random interleavings, against a model."""
 
 from dataclasses import dataclass, replace
 from uuid import uuid4
@@ -16,11 +16,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from retry import claims, connections, standings
+from retry import claim_state, claims, stores
 from retry.errors import PreparationError
 from retry.work import Work
 from tests.conftest import RedisServers
-from tests.retry.claiming import LONG_AGO, forget_who_asked, make_long, queued, swept_for_long
+from tests.support.claim_calls import LONG_AGO, forget_who_asked, make_long, queued, swept_for_long
 
 WORKS = [Work(f"paint:{n}", "paint", "paint.now", "paint.refresh", "t") for n in range(3)]
 LANES = ["paint.now", "paint.refresh", "paint.warm"]
@@ -29,7 +29,7 @@ UP = {"paint.refresh": "paint.now", "paint.warm": "paint.refresh"}
 
 @dataclass(slots=True)
 class Claim:
-    """What the model knows of one claim."""
+    """The model's record of one claim."""
 
     token: int
     lane: str
@@ -57,23 +57,23 @@ class Claims(RuleBasedStateMachine):
     @rule(target=copies, work=st.sampled_from(WORKS), lane=st.sampled_from(LANES), refresh=st.booleans())
     def begin(self, work: Work, lane: str, refresh: bool) -> tuple[str, int]:
         asked = replace(work, lane=lane, refresh_lane=lane)
-        found = standings.standing(connections.execute(claims.beginning(asked, refresh=refresh)))
+        found = claim_state.read_claim_state(stores.execute_call(claims.begin_call(asked, refresh=refresh)))
         claim = self.held.get(work.key)
         match found:
-            case standings.Begun(token, _):
+            case claim_state.ClaimBegun(token, _):
                 assert claim is None
                 assert token > self.newest
                 self.newest = token
                 self.held[work.key] = Claim(token, lane)
                 return work.key, token
-            case standings.Promoted(token, _):
+            case claim_state.ClaimPromoted(token, _):
                 assert claim
                 assert not claim.running
                 assert LANES.index(lane) < LANES.index(claim.lane)
                 claim.lane, claim.wanted = lane, True
                 assert claim.token == token
                 return work.key, token
-            case standings.Claimed(token, _):
+            case claim_state.ClaimTaken(token, _):
                 assert claim
                 assert claim.running or LANES.index(lane) >= LANES.index(claim.lane)
                 claim.wanted = True
@@ -86,8 +86,8 @@ class Claims(RuleBasedStateMachine):
 
     @rule(work=st.sampled_from(WORKS))
     def look(self, work: Work) -> None:
-        found = standings.standing(connections.execute(claims.looking(work.key)))
-        assert isinstance(found, standings.Claimed) == (work.key in self.held)
+        found = claim_state.read_claim_state(stores.execute_call(claims.look_call(work.key)))
+        assert isinstance(found, claim_state.ClaimTaken) == (work.key in self.held)
         if work.key in self.held:
             self.held[work.key].wanted = True
 
@@ -109,7 +109,7 @@ class Claims(RuleBasedStateMachine):
     def _start(self, key: str, token: int, long: bool) -> None:
         self._lengthen_lanes(long)
         nonce = uuid4().hex
-        reply = connections.execute(claims.starting(key, token, nonce))
+        reply = stores.execute_call(claims.start_call(key, token, nonce))
         claim = self.held.get(key)
         if claim is None or claim.token != token or claim.running:
             assert reply == 0
@@ -134,7 +134,7 @@ class Claims(RuleBasedStateMachine):
             state.zadd(f"retry:queued:{lane}", {key: LONG_AGO})
             state.hset(f"retry:claim:{key}", "asked", LONG_AGO)
             self.held[key].wanted = False
-        found = connections.execute(claims.ageing(lane, UP[lane], 2))
+        found = stores.execute_call(claims.age_call(lane, UP[lane], 2))
         assert isinstance(found, list)
         there = [key for key, claim in self.held.items() if claim.lane == lane and not claim.running]
         assert len(found) == min(2, len(there))
@@ -147,7 +147,7 @@ class Claims(RuleBasedStateMachine):
     @rule(copy=copies)
     def renew(self, copy: tuple[str, int]) -> None:
         key, token = copy
-        renewed = connections.execute(claims.renewing(key, token)) == 1
+        renewed = stores.execute_call(claims.renew_call(key, token)) == 1
         claim = self.held.get(key)
         assert renewed == bool(claim and claim.token == token and claim.running)
 
@@ -156,7 +156,7 @@ class Claims(RuleBasedStateMachine):
         key, token = copy
         claim = self.held.get(key)
         nonce = claim.nonce if claim and by_starter else "another"
-        put_back = connections.execute(claims.requeueing(key, token, 1, nonce)) == 1
+        put_back = stores.execute_call(claims.requeue_call(key, token, 1, nonce)) == 1
         assert put_back == bool(claim and claim.token == token and claim.running and by_starter)
         if claim and put_back:
             claim.running = False
@@ -167,11 +167,11 @@ class Claims(RuleBasedStateMachine):
         if not token:
             return
         call = (
-            claims.finishing_stored(key, token, 0.01)
+            claims.finish_stored_call(key, token, 0.01)
             if stored
-            else claims.finishing_failed(key, token, PreparationError("x", status=502), luck=0.5)
+            else claims.finish_failed_call(key, token, PreparationError("x", status=502), luck=0.5)
         )
-        ended = connections.execute(call) == 1
+        ended = stores.execute_call(call) == 1
         claim, last = self.held.get(key), self.ended.get(key, 0)
         assert ended == (claim.token == token if claim else token >= last)
         if ended and (claim or token > last):
@@ -182,7 +182,7 @@ class Claims(RuleBasedStateMachine):
     @rule(copy=copies)
     def abandon(self, copy: tuple[str, int]) -> None:
         key, token = copy
-        taken_back = connections.execute(claims.abandoning(key, token)) == 1
+        taken_back = stores.execute_call(claims.abandon_call(key, token)) == 1
         claim = self.held.get(key)
         assert taken_back == bool(claim and claim.token == token and not claim.running)
         if taken_back:
@@ -192,7 +192,7 @@ class Claims(RuleBasedStateMachine):
     def time_passes(self, work: Work) -> tuple[str, int]:
         for name in ("retry:claims", "retry:leases"):
             self.servers.state.client.zadd(name, {work.key: 1}, xx=True)
-        found = connections.execute(claims.sweeping(10))
+        found = stores.execute_call(claims.sweep_call(10))
         assert isinstance(found, list)
         claim = self.held.get(work.key)
         if claim is None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from retry import connections, contents
+from retry import contents, stores
 from retry.contents import Content, Prepared
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
@@ -19,19 +19,20 @@ def prepared(body: bytes = b"tile", *, fresh: float = 60, stale: float = 600, ve
 
 
 def write(content: Prepared, token: int) -> bool:
-    return connections.execute(contents.writing("k", content, token, STORED, 0.25)) == 1
+    return stores.execute_call(contents.store_call("k", content, token, STORED, 0.25)) == 1
 
 
-def read() -> Content | None:
-    return connections.run(contents.read("k"))
+def read(*, with_body: bool = True) -> Content:
+    content = stores.run_steps(contents.read_content("k", with_body=with_body))
+    assert content is not None
+    return content
 
 
 def test_what_is_written_is_read() -> None:
     write(prepared(version=3), 1)
     content = read()
-    assert content is not None
     assert (content.body, content.content_type, content.version) == (b"tile", "image/png", 3)
-    assert (content.stored_at, content.cost_seconds) == (STORED, 0.25)
+    assert (content.stored_at, content.cost_seconds, content.given_seconds) == (STORED, 0.25, 60)
     assert content.etag.startswith('"')
     assert 59 < content.fresh_seconds <= 60
     assert content.is_fresh(3)
@@ -40,7 +41,6 @@ def test_what_is_written_is_read() -> None:
 def test_content_of_an_older_version_is_stale() -> None:
     write(prepared(version=3), 1)
     content = read()
-    assert content is not None
     assert not content.is_fresh(4)
     assert content.is_fresh(2)
 
@@ -48,28 +48,22 @@ def test_content_of_an_older_version_is_stale() -> None:
 def test_content_gets_stale_and_then_goes(servers: RedisServers) -> None:
     write(prepared(fresh=0.05, stale=60), 1)
     time.sleep(0.06)
-    content = read()
-    assert content is not None
-    assert not content.is_fresh(0)
+    assert not read().is_fresh(0)
     servers.cache.client.pexpire("retry:content:k", 1)
     time.sleep(0.01)
-    assert read() is None
+    assert stores.run_steps(contents.read_content("k")) is None
 
 
 def test_content_stays_servable_for_ten_seconds_whatever_its_freshness(servers: RedisServers) -> None:
     write(prepared(fresh=0, stale=0), 1)
     assert 9000 < servers.cache.client.pttl("retry:content:k") <= 10_000
-    content = read()
-    assert content is not None
-    assert not content.is_fresh(0)
+    assert not read().is_fresh(0)
 
 
 def test_a_paused_worker_cannot_overwrite_newer_content() -> None:
     assert write(prepared(b"new"), 2)
     assert not write(prepared(b"old"), 1)
-    content = read()
-    assert content is not None
-    assert content.body == b"new"
+    assert read().body == b"new"
 
 
 def test_the_same_token_may_write_again() -> None:
@@ -78,18 +72,15 @@ def test_the_same_token_may_write_again() -> None:
 
 
 def test_shared_bodies_are_stored_by_their_digest_only(servers: RedisServers) -> None:
-    contents.share(b"the empty tile" * 100)
+    contents.share_body(b"the empty tile" * 100)
     write(prepared(b"the empty tile" * 100), 1)
     assert servers.cache.client.hget("retry:content:k", "body") == b""
-    content = read()
-    assert content is not None
-    assert content.body == b"the empty tile" * 100
+    assert read().body == b"the empty tile" * 100
 
 
 def test_a_look_without_the_body_finds_freshness() -> None:
     write(prepared(), 1)
-    content = connections.run(contents.read("k", with_body=False))
-    assert content is not None
+    content = read(with_body=False)
     assert content.body == b""
     assert content.is_fresh(0)
 
@@ -97,7 +88,7 @@ def test_a_look_without_the_body_finds_freshness() -> None:
 @pytest.mark.parametrize("fresh", [float("nan"), float("-inf"), -1])
 def test_an_impossible_freshness_is_a_failed_preparation(fresh: float) -> None:
     with pytest.raises(PreparationError):
-        contents.writing("k", prepared(fresh=fresh), 1, STORED, 0)
+        contents.store_call("k", prepared(fresh=fresh), 1, STORED, 0)
 
 
 def test_early_refresh_gets_likelier_towards_the_expiry_and_with_the_cost() -> None:
@@ -119,10 +110,3 @@ def test_content_is_about_to_expire_for_two_hot_windows_and_its_cost_but_half_it
 ) -> None:
     content = Content(b"", "", "", STORED, cost, None, 0, left, given)
     assert content.is_about_to_expire(hot_seconds=5) is expected
-
-
-def test_content_knows_how_long_it_was_given() -> None:
-    write(prepared(fresh=60), 1)
-    content = read()
-    assert content is not None
-    assert content.given_seconds == 60

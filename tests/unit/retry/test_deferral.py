@@ -1,8 +1,10 @@
-"""Main's table: for everything that can be found, the answer and what is left behind."""
+"""Main's table: for every state, the answer and its side effects; and the delivery by preference and proxies."""
 
 import json
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -10,14 +12,15 @@ from django.http import HttpResponse
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from retry import claims, connections, contents, headers, standings
+from retry import claim_state, claims, contents, headers, stores
 from retry.contents import Prepared
-from retry.errors import PreparationError, QueueUnavailable
-from retry.scripts import Call
-from retry.serving import serve_or_defer
-from retry.tickets import MAX_REDIRECT_CHARACTERS
+from retry.deferral import serve_or_defer
+from retry.errors import QueueUnavailable
+from retry.scripts import ScriptCall
+from retry.tickets import MAX_REDIRECT_CHARACTERS, Ticket, read_ticket
 from retry.work import Work
 from tests.conftest import RedisServers
+from tests.support.claim_calls import begun, fail, finish, look
 
 pytestmark = pytest.mark.usefixtures("servers")
 KEY = "tile:a:1"
@@ -32,17 +35,7 @@ def ask(
 def store(*, body: bytes = b"tile", fresh: float = 60, stale: float = 600, client: float | None = None) -> None:
     content = Prepared(body, "image/png", fresh, stale, client)
     moment = datetime.now(UTC) - timedelta(seconds=5)
-    connections.execute(contents.writing(KEY, content, 1, moment, 0.002))
-
-
-def end(work: Work, *, stored: bool) -> None:
-    begun = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
-    assert isinstance(begun, standings.Begun)
-    if stored:
-        connections.execute(claims.finishing_stored(work.key, begun.token, 0.1))
-    else:
-        failed = claims.finishing_failed(work.key, begun.token, PreparationError("Too slow.", status=504), luck=0.999)
-        connections.execute(failed)
+    stores.execute_call(contents.store_call(KEY, content, 1, moment, 0.002))
 
 
 def queued(servers: RedisServers, lane: str = "paint.now") -> int:
@@ -52,15 +45,16 @@ def queued(servers: RedisServers, lane: str = "paint.now") -> int:
 def test_fresh_content_is_served_with_all_its_fields(work: Work) -> None:
     store(client=30)
     response = ask(work)
-    assert response.status_code == 200
-    assert response.content == b"tile"
-    assert response["Content-Type"] == "image/png"
-    assert response["Content-Length"] == "4"
-    assert response["Content-Location"] == "/tiles/a.png"
-    assert response["Cache-Control"] == "public, max-age=30, s-maxage=2, stale-while-revalidate=1, stale-if-error=60"
+    assert (response.status_code, response.content) == (200, b"tile")
+    assert (
+        dict(response.headers).items()
+        >= {
+            **{"Content-Type": "image/png", "Content-Length": "4", "Content-Location": "/tiles/a.png"},
+            "Cache-Control": "public, max-age=30, s-maxage=2, stale-while-revalidate=1, stale-if-error=60",
+            **{"Access-Control-Allow-Origin": "*", "Accept-Ranges": "bytes"},
+        }.items()
+    )
     assert response["Cache-Status"].startswith("Tarry; hit; ttl=")
-    assert response["Access-Control-Allow-Origin"] == "*"
-    assert response["Accept-Ranges"] == "bytes"
     for name in ("ETag", "Last-Modified", "Expires", "Server-Timing"):
         assert response[name]
 
@@ -74,9 +68,7 @@ def test_a_matching_validator_gets_304(work: Work) -> None:
     store()
     first = ask(work)
     again = ask(work, if_none_match=first["ETag"])
-    assert again.status_code == 304
-    assert again.content == b""
-    assert again["ETag"] == first["ETag"]
+    assert (again.status_code, again.content, again["ETag"]) == (304, b"", first["ETag"])
     assert again["Cache-Status"].startswith("Tarry; hit")
     assert ask(work, if_modified_since=first["Last-Modified"]).status_code == 304
     assert ask(work, if_none_match='"other"').status_code == 200
@@ -86,16 +78,15 @@ def test_pages_elsewhere_may_read_answers_to_validators(work: Work) -> None:
     store()
     unchanged, refused = ask(work, if_none_match=ask(work)["ETag"]), ask(work, if_match='"other"')
     assert (unchanged.status_code, refused.status_code) == (304, 412)
-    for name, value in headers.CORS.items():
+    for name, value in headers.CORS_HEADERS.items():
         assert unchanged[name] == refused[name] == value
     assert (refused["Content-Type"], refused["Cache-Control"]) == ("application/problem+json", "no-store")
 
 
 def test_missing_content_is_claimed_queued_and_redirected(work: Work, servers: RedisServers) -> None:
     response = ask(work, "/tiles/a.png?x=%C3%A9")
-    assert response.status_code == 302
     target = urlsplit(response["Location"])
-    assert target.path == "/retry_after"
+    assert (response.status_code, target.path) == (302, "/retry_after")
     query = {name: values[0] for name, values in parse_qs(target.query).items()}
     assert set(query) == {"redirect", "retry_after", "key", "work", "hop", "sig"}
     assert query["redirect"] == "/tiles/a.png?x=%C3%A9"
@@ -110,9 +101,8 @@ def test_the_message_is_the_call_of_the_task(work: Work, servers: RedisServers) 
     [message] = servers.state.client.lrange("paint.now", 0, -1)
     token = servers.state.client.hget(f"retry:claim:{work.key}", "token")
     assert token is not None
-    headers = json.loads(message)["headers"]
-    assert headers["task"] == "tests.paint"
-    assert headers["argsrepr"] == repr([work.key, int(token), "a", 1])
+    sent = json.loads(message)["headers"]
+    assert (sent["task"], sent["argsrepr"]) == ("tests.paint", repr([work.key, int(token), "a", 1]))
 
 
 def test_the_second_request_joins_without_queueing(work: Work, servers: RedisServers) -> None:
@@ -134,13 +124,13 @@ def test_content_of_an_older_version_is_served_stale(work: Work, servers: RedisS
     store()
     response = ask(work, version=1)
     assert response.status_code == 200
-    assert "; ttl=0;" in response["Cache-Status"]  # nothing of its time is left, whatever it was stored with
+    assert "; ttl=0;" in response["Cache-Status"]  # nothing of its time is left, for any time it was stored with
     assert queued(servers, "paint.refresh") == 1
 
 
 def test_content_about_to_expire_is_refreshed_early(work: Work, servers: RedisServers) -> None:
     content = Prepared(b"tile", "image/png", 60, 600)
-    connections.execute(contents.writing(KEY, content, 1, datetime.now(UTC), cost_seconds=1e9))
+    stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), cost_seconds=1e9))
     response = ask(work)
     assert response.status_code == 200
     assert "stale" not in response["Server-Timing"]
@@ -151,31 +141,29 @@ def test_stale_content_is_not_refreshed_into_a_full_backlog(
     work: Work, servers: RedisServers, settings: Settings
 ) -> None:
     settings.RETRY_LANES = {lane: {"limit": 1, "workers": 1} for lane in ("paint.now", "paint.refresh")}
-    connections.execute(claims.beginning(replace(work, key="paint:other"), refresh=True))
+    stores.execute_call(claims.begin_call(replace(work, key="paint:other"), refresh=True))
     store(fresh=0)
     assert ask(work).status_code == 200
     assert queued(servers, "paint.refresh") == 0
 
 
 def test_a_failure_in_force_is_answered_at_once(work: Work, servers: RedisServers) -> None:
-    end(work, stored=False)
+    fail(work, begun(work).token, status=504)
     response = ask(work)
-    assert response.status_code == 504
+    assert (response.status_code, json.loads(response.content)["detail"]) == (504, "No.")
     assert int(response["Retry-After"]) >= 1
-    assert response["Content-Type"] == "application/problem+json"
-    assert json.loads(response.content)["detail"] == "Too slow."
-    assert response["Cache-Control"] == "no-store"
+    assert (response["Content-Type"], response["Cache-Control"]) == ("application/problem+json", "no-store")
     assert queued(servers) == 0
 
 
 def test_stale_content_bridges_a_failure(work: Work) -> None:
     store(fresh=0)
-    end(work, stored=False)
+    fail(work, begun(work).token, status=504)
     assert ask(work).status_code == 200
 
 
 def test_content_that_was_stored_and_is_gone_again_ends_in_503(work: Work, servers: RedisServers) -> None:
-    end(work, stored=True)
+    finish(work, begun(work).token)
     response = ask(work)
     assert response.status_code == 503
     assert int(response["Retry-After"]) >= 1
@@ -185,23 +173,22 @@ def test_content_that_was_stored_and_is_gone_again_ends_in_503(work: Work, serve
 def test_a_full_backlog_is_503_with_an_honest_wait(work: Work, servers: RedisServers, settings: Settings) -> None:
     settings.RETRY_LANES = {"paint.now": {"limit": 6, "workers": 2}}
     for number in range(6):
-        connections.execute(claims.beginning(replace(work, key=f"paint:{number}"), refresh=False))
+        stores.execute_call(claims.begin_call(replace(work, key=f"paint:{number}"), refresh=False))
     response = ask(work)
-    assert response.status_code == 503
-    assert response["Retry-After"] == "4"  # 6 × 1 s ÷ 2 workers, and its own second
+    assert (response.status_code, response["Retry-After"]) == (503, "4")  # 6 × 1 s ÷ 2 workers, and its own second
     assert not servers.state.client.exists(f"retry:claim:{work.key}")
 
 
 def test_content_that_came_in_between_is_served_and_the_claim_taken_back(
     work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beginning = claims.beginning
+    beginning = claims.begin_call
 
-    def begin_late(work: Work, *, refresh: bool) -> Call:
+    def begin_late(work: Work, *, refresh: bool) -> ScriptCall:
         store()
         return beginning(work, refresh=refresh)
 
-    monkeypatch.setattr(claims, "beginning", begin_late)
+    monkeypatch.setattr(claims, "begin_call", begin_late)
     assert ask(work).status_code == 200
     assert queued(servers) == 0
     assert not servers.state.client.exists(f"retry:claim:{work.key}")
@@ -256,8 +243,7 @@ def test_without_the_state_fresh_and_stale_content_is_served(work: Work, setting
 def test_without_the_state_missing_content_is_503(work: Work, settings: Settings) -> None:
     settings.REDIS_URL = "unix:///nowhere/state.sock"
     response = ask(work)
-    assert response.status_code == 503
-    assert response["Retry-After"] == "1"
+    assert (response.status_code, response["Retry-After"]) == (503, "1")
 
 
 def test_without_the_cache_the_answer_is_503(work: Work, servers: RedisServers, settings: Settings) -> None:
@@ -269,10 +255,7 @@ def test_without_the_cache_the_answer_is_503(work: Work, servers: RedisServers, 
 def test_without_the_broker_no_claim_is_left_and_the_log_says_why(
     work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError("refused")
-
-    monkeypatch.setattr("celery.current_app.send_task", lambda *_, **__: refuse())
+    monkeypatch.setattr("celery.current_app.send_task", Mock(side_effect=OSError("refused")))
     assert ask(work).status_code == 503
     assert not servers.state.client.exists(f"retry:claim:{work.key}")
     (record,) = [record for record in caplog.records if record.name == "tarry.serving"]
@@ -280,13 +263,79 @@ def test_without_the_broker_no_claim_is_left_and_the_log_says_why(
 
 
 def test_a_lane_that_is_closed_for_so_long_is_told_of(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise QueueUnavailable("Left alone.", retry_seconds=90)
-
-    monkeypatch.setattr("retry.lanes.publish", refuse)
+    closed = QueueUnavailable("Left alone.", retry_seconds=90)
+    monkeypatch.setattr("retry.lanes.publish_work", Mock(side_effect=closed))
     response = ask(work)
     assert (response.status_code, response["Retry-After"]) == (503, "90")
     assert 'detail="Left alone"' in response["Cache-Status"]
-    assert isinstance(standings.standing(connections.execute(claims.looking(work.key))), standings.Unknown)
+    assert look(work) == claim_state.WorkUnknown()
     store(fresh=0)
     assert ask(work).status_code == 200
+
+
+def ticket_of(query: str) -> Ticket:
+    return read_ticket(query, now=time.time(), max_age_seconds=600, hosts=frozenset())
+
+
+def test_who_prefers_so_is_answered_202_at_once(work: Work, servers: RedisServers) -> None:
+    response = ask(work, prefer="respond-async")
+    status = urlsplit(response["Location"])
+    assert (response.status_code, status.path) == (202, "/retry_after/status")
+    assert ticket_of(status.query).redirect == "/tiles/a.png"
+    assert int(response["Retry-After"]) >= 1
+    assert (response["Preference-Applied"], response["Vary"]) == ("respond-async", "Prefer")
+    assert response["Cache-Control"] == "no-store"
+    body = json.loads(response.content)
+    assert (body["state"], body["content"], body["status"]) == ("preparing", "/tiles/a.png", response["Location"])
+    assert 0 <= datetime.fromisoformat(body["expected"]).timestamp() - time.time() + 1 < 10
+    assert servers.state.client.llen("paint.now") == 1
+
+
+def test_who_does_not_wait_is_told_when_to_come_again(work: Work, servers: RedisServers) -> None:
+    response = ask(work, prefer="wait=0")
+    assert response.status_code == 503
+    assert int(response["Retry-After"]) >= 1
+    assert response["Content-Type"] == "application/problem+json"
+    assert response["Preference-Applied"] == "wait=0"
+    assert servers.state.client.llen("paint.now") == 1  # it is prepared all the same
+
+
+def test_no_wait_and_a_status_address_go_together(work: Work) -> None:
+    response = ask(work, prefer="respond-async, wait=0")
+    assert (response.status_code, response["Preference-Applied"]) == (202, "respond-async, wait=0")
+
+
+def test_the_ticket_carries_how_long_the_client_waits(work: Work) -> None:
+    began = time.time()
+    response = ask(work, prefer="respond-async, wait=7")
+    ticket = ticket_of(urlsplit(response["Location"]).query)
+    assert (response.status_code, response["Preference-Applied"]) == (302, "wait=7")
+    assert ticket.deadline == pytest.approx(began + 7, abs=0.5)
+    assert (ticket.wait_seconds, ticket.respond_async) == (7, True)
+
+
+def test_preferences_change_nothing_about_a_page_for_people(work: Work) -> None:
+    response = ask(work, html=True, prefer="wait=7", sec_fetch_mode="navigate")
+    assert (response.status_code, response["Content-Type"]) == (503, "text/html; charset=utf-8")
+
+
+def test_nginx_is_handed_the_request_when_it_can_take_it(work: Work, settings: Settings) -> None:
+    settings.RETRY_DELIVERY = "internal"
+    response = ask(work, "/tiles/ä.png?x=%3F", x_front="asked")
+    assert response["X-Accel-Redirect"] == "@wait"
+    assert ticket_of(response["X-Ticket"]).redirect == "/tiles/%C3%A4.png?x=%3F"
+    for name in ("Cache-Control", "Content-Type", "Expires", "Accept-Ranges", "Set-Cookie"):
+        assert name not in response.headers  # nginx would add it to the content's own
+
+
+@pytest.mark.parametrize("mark", ["returned", "refresh", "handed", "Asked", ""])
+def test_nothing_else_is_handed_over(work: Work, settings: Settings, mark: str) -> None:
+    settings.RETRY_DELIVERY = "internal"
+    assert ask(work, x_front=mark).status_code == 302
+    assert ask(work).status_code == 302
+
+
+@pytest.mark.parametrize("delivery", ["redirect", "inline"])
+def test_other_deliveries_begin_with_a_redirect(work: Work, settings: Settings, delivery: str) -> None:
+    settings.RETRY_DELIVERY = delivery
+    assert ask(work, x_front="asked").status_code == 302

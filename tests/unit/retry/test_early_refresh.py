@@ -2,19 +2,19 @@
 
 import random
 from datetime import UTC, datetime
+from unittest.mock import Mock
 
 import pytest
 from django.http import HttpResponse
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from retry import claims, connections, contents, popularity
+from retry import contents, popularity, stores
 from retry.contents import Prepared
-from retry.errors import PreparationError
-from retry.scripts import Call, Reply
-from retry.serving import serve_or_defer
+from retry.deferral import serve_or_defer
 from retry.work import Work
 from tests.conftest import RedisServers
+from tests.support.claim_calls import fail
 
 KEY = "tile:a:1"
 
@@ -31,14 +31,14 @@ def ask(work: Work) -> HttpResponse:
 
 
 def store(fresh: float) -> None:
-    """Content of which so much is left of a minute."""
+    """Content with so much left of a minute."""
     content = Prepared(b"tile", "image/png", 60, 0)
-    connections.execute(contents.writing(KEY, content, 1, datetime.now(UTC), 0.01))
-    connections.client("cache").pexpire(contents.content_name(KEY), int(fresh * 1000))
+    stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.01))
+    stores.fast_client("cache").pexpire(contents.content_name(KEY), int(fresh * 1000))
 
 
 def ask_for(times: float) -> None:
-    connections.execute(popularity.counting("here", b"", b"", [], {KEY: times}))
+    stores.execute_call(popularity.count_call("here", b"", b"", [], {KEY: times}))
 
 
 def refreshes(servers: RedisServers) -> int:
@@ -66,17 +66,12 @@ def test_unpopular_content_about_to_expire_is_left_alone(work: Work, servers: Re
 def test_popular_content_that_lasts_is_not_asked_about(
     work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    execute, asked = connections.execute, []
-
-    def noting(call: Call) -> Reply:
-        asked.append(call.server)
-        return execute(call)
-
     store(fresh=30)
     ask_for(20)
-    monkeypatch.setattr(connections, "execute", noting)
+    noted = Mock(side_effect=stores.execute_call)
+    monkeypatch.setattr(stores, "execute_call", noted)
     assert ask(work).status_code == 200
-    assert "state" not in asked
+    assert "state" not in [call.args[0].server for call in noted.mock_calls]
     assert refreshes(servers) == 0
 
 
@@ -94,6 +89,6 @@ def test_a_refresh_that_failed_is_not_tried_again_during_its_pause(work: Work, s
     ask(work)
     servers.state.client.delete("paint.refresh")
     token = int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
-    connections.execute(claims.finishing_failed(work.key, token, PreparationError("No.", status=502), luck=0.9))
+    fail(work, token)
     assert ask(work).status_code == 200
     assert refreshes(servers) == 0

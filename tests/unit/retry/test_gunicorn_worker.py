@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from uvicorn.config import Config
 
-from retry.workers import ORPHAN_TICKS, ReleasingServer
+from retry.gunicorn_worker import ORPHAN_TICKS, ReleasingServer
 
 NOBODY = 0
 
 
 def test_the_master_does_not_load_the_application() -> None:
-    code = "import sys, retry.workers; sys.exit('retry.asgi' in sys.modules or 'django' in sys.modules)"
+    code = "import sys, retry.gunicorn_worker; sys.exit('retry.asgi' in sys.modules or 'django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -24,7 +24,7 @@ async def app(*_: object) -> None:
 
 
 def ends(server: ReleasingServer, ticks: int = 1) -> bool:
-    """Whether the server ends within as many ticks."""
+    """Tells whether the server ends within as many ticks."""
 
     async def pass_time() -> bool:
         return any([await server.on_tick(1) for _ in range(ticks)])
@@ -67,7 +67,7 @@ def test_an_orphan_leaves_its_port_to_its_successor() -> None:
 def test_nothing_is_logged_of_requests_whose_addresses_hold_tickets() -> None:
     code = (
         "import logging; from gunicorn.config import Config; from gunicorn.glogging import Logger\n"
-        "from retry.workers import RetryWorker\n"
+        "from retry.gunicorn_worker import RetryWorker\n"
         "logging.basicConfig()\n"
         "settings = Config(); worker = RetryWorker(0, 0, [], None, 1, settings, Logger(settings))\n"
         "raise SystemExit(logging.getLogger('uvicorn.access').hasHandlers())"

@@ -1,11 +1,11 @@
-"""`Prefer` as clients write it, rightly and wrongly."""
+"""Header fields: `Prefer` in right and wrong forms, trusted addresses of clients, and addresses of one client."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retry.preferences import MAX_CHARACTERS, Preferences, preferences
-from tests.processor_time import within
+from retry.headers import MAX_PREFER_CHARACTERS, Preferences, client_network, is_trusted_proxy, read_preferences
+from tests.support.processor_time import within
 
 NONE = Preferences()
 ASYNC = Preferences(respond_async=True)
@@ -54,21 +54,21 @@ ASYNC = Preferences(respond_async=True)
     ],
 )
 def test_what_is_well_said_is_heard(field: str | None, expected: Preferences) -> None:
-    assert preferences(field) == expected
+    assert read_preferences(field) == expected
 
 
 @given(st.text(st.sampled_from(' \t,;="\\waitrespond-async019é'), max_size=200))
 def test_noise_is_read_to_its_end(field: str) -> None:
-    assert isinstance(preferences(field), Preferences)
+    assert isinstance(read_preferences(field), Preferences)
 
 
 @pytest.mark.parametrize("part", [";a=\t ", ";a \t=", "; \t", '"\\', ';a="\\"', ';a="b"', "a", " ", ",", ' ="'])
 @pytest.mark.parametrize("end", ["", "@", '"', "\\", "=", " "])
 def test_a_field_that_is_made_to_take_long_does_not(part: str, end: str) -> None:
     for beginning in ("a", "a=", 'a="', ""):
-        repeated = part * ((MAX_CHARACTERS - len(beginning + end)) // len(part))
+        repeated = part * ((MAX_PREFER_CHARACTERS - len(beginning + end)) // len(part))
         with within(0.5):
-            preferences(beginning + repeated + end)
+            read_preferences(beginning + repeated + end)
 
 
 @pytest.mark.parametrize(
@@ -76,4 +76,32 @@ def test_a_field_that_is_made_to_take_long_does_not(part: str, end: str) -> None
     [("respond-async", True), ("wait=0", True), ("respond-async, wait=0", True), ("respond-async, wait=1", False)],
 )
 def test_who_does_not_want_to_wait_does_not(field: str, immediate: bool) -> None:
-    assert preferences(field).is_immediate is immediate
+    assert read_preferences(field).is_immediate is immediate
+
+
+PROXIES = ("10.1.0.0/16", "192.0.2.7", "2001:db8::/32")
+
+
+@pytest.mark.parametrize("address", ["10.1.0.1", "10.1.255.255", "192.0.2.7", "2001:db8::1"])
+def test_an_address_within_a_trusted_network_is_trusted(address: str) -> None:
+    assert is_trusted_proxy(address, PROXIES)
+
+
+@pytest.mark.parametrize("address", ["10.2.0.1", "192.0.2.8", "2001:db9::1", "", "unix:", "10.1.0.1.evil"])
+def test_anything_else_is_not(address: str) -> None:
+    assert not is_trusted_proxy(address, PROXIES)
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8::6", "2001:db8::/64"),
+        ("unix:", "unix:"),
+        ("", ""),
+    ],
+)
+def test_a_client_has_an_ipv4_address_or_half_an_ipv6_address(address: str, network: str) -> None:
+    assert client_network(address) == network

@@ -1,4 +1,4 @@
-"""Where work is published: Celery's queues, or what a lane's settings name."""
+"""The publishers of work: Celery's queues, or those that a lane's settings name."""
 
 from collections.abc import Sequence
 
@@ -34,18 +34,18 @@ def _lanes(settings: Settings) -> None:
 
 
 def test_work_goes_to_the_publisher_that_its_lane_names() -> None:
-    lanes.publish("t", "w:1", 5, ("a", 2), "elsewhere")
+    lanes.publish_work("t", "w:1", 5, ("a", 2), "elsewhere")
     assert handed == [("t", "w:1", 5, ("a", 2), "elsewhere")]
     assert sent == []
 
 
 def test_work_of_any_other_lane_goes_to_the_queue_of_that_name() -> None:
-    lanes.publish("t", "w:1", 5, ("a",), "paint.now")
-    lanes.publish("t", "w:2", 6, (), "not.among.the.settings")
+    lanes.publish_work("t", "w:1", 5, ("a",), "paint.now")
+    lanes.publish_work("t", "w:2", 6, (), "not.among.the.settings")
     assert sent == [("t", "w:1", 5, "a", "paint.now"), ("t", "w:2", 6, "not.among.the.settings")]
     assert handed == []
 
 
 def test_what_a_claim_holds_is_published_by_the_same_way() -> None:
-    lanes.publish_again('{"task": "t", "arguments": ["a", 2]}', "w:1", 7, "elsewhere")
+    lanes.republish_work('{"task": "t", "arguments": ["a", 2]}', "w:1", 7, "elsewhere")
     assert handed == [("t", "w:1", 7, ("a", 2), "elsewhere")]

@@ -1,31 +1,33 @@
-"""Counting into a real `state`: one step or nothing, bounded, decayed, and asked for cheaply."""
+"""Popularity in a real `state`: counted in one step or not at all, bounded, decayed, by period, and cheap to ask."""
 
 import math
 import time
 from collections.abc import Mapping, Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pytest_django import Settings
 
-from retry import connections, hits, periods, popularity
+from retry import popularity, stores
 from retry.errors import StoreUnavailable
-from retry.hits import Hits
-from retry.popularity import Hit
+from retry.popularity import PeriodHits, TotalHits
 from tests.conftest import RedisServers
 
 pytestmark = pytest.mark.usefixtures("servers")
-HOUR = 3600.0
+HOUR, DAY = 3600.0, 86_400.0
+NOON = 1_795_262_400.0  # a period begins
 LANDMARK = "retry:popular:decays"
 
 
 def count(
-    wishes: Mapping[str, float] = {}, found: Sequence[Hit] = (), *, before: bytes = b"", after: bytes = b""
+    wishes: Mapping[str, float] = {}, found: Sequence[PeriodHits] = (), *, before: bytes = b"", after: bytes = b""
 ) -> bool:
-    return connections.execute(popularity.counting("here", before, after, found, wishes)) == 1
+    return stores.execute_call(popularity.count_call("here", before, after, found, wishes)) == 1
 
 
 def keys(kind: str = "tile", most: int = 10, beginning: str = "") -> list[str]:
-    return [popular.content_key for popular in popularity.most_popular(kind, most, beginning)]
+    return [popular.content_key for popular in popularity.most_popular_contents(kind, most, beginning)]
 
 
 def pass_time(servers: RedisServers, seconds: float, kind: str = "tile") -> None:
@@ -36,16 +38,16 @@ def pass_time(servers: RedisServers, seconds: float, kind: str = "tile") -> None
     servers.state.client.hset(LANDMARK, kind, f"{landmark - seconds:.6f} {half_life:.17g}")
 
 
-def hit(answer: str = "hot", group: str = "jams", number: int = 1, *, exists: bool = True) -> Hit:
-    return Hit("tile", group, answer, exists, periods.period(time.time(), time.time()), number)
+def hit(answer: str = "hot", group: str = "jams", number: int = 1, *, exists: bool = True) -> PeriodHits:
+    return PeriodHits("tile", group, answer, exists, popularity.period_number(time.time(), time.time()), number)
 
 
 def test_requests_add_up_and_the_most_wanted_come_first() -> None:
     count({"tile:a": 3, "tile:b": 1})
     count({"tile:b": 5})
     assert keys() == ["tile:b", "tile:a"]
-    assert popularity.requests("tile:b") == pytest.approx(6, rel=1e-3)
-    assert popularity.requests("tile:unknown") == 0
+    assert popularity.weighted_requests("tile:b") == pytest.approx(6, rel=1e-3)
+    assert popularity.weighted_requests("tile:unknown") == 0
 
 
 def test_kinds_are_apart_and_keys_are_found_by_their_beginning() -> None:
@@ -58,22 +60,22 @@ def test_kinds_are_apart_and_keys_are_found_by_their_beginning() -> None:
 
 
 def test_the_end_of_a_long_list_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(popularity, "WINDOW", 10)
+    monkeypatch.setattr(popularity, "WINDOW_KEYS", 10)
     count({f"tile:a:{number}": 100 + number for number in range(35)} | {"tile:b:1": 1})
     assert keys(beginning="tile:b:") == ["tile:b:1"]
 
 
 def test_what_is_asked_for_less_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(popularity, "WINDOW", 10)
+    monkeypatch.setattr(popularity, "WINDOW_KEYS", 10)
     count({f"tile:a:{number}": 100 + number for number in range(15)} | {f"tile:b:{number}": 5 for number in range(50)})
-    windows, look = list[int](), popularity._window
+    windows, look = list[int](), popularity._load_window
 
     def window(kind: str, start: int) -> list[tuple[str, float]]:
         windows.append(start)
         return look(kind, start)
 
-    monkeypatch.setattr(popularity, "_window", window)
-    found = popularity.most_popular("tile", 100, least=10)
+    monkeypatch.setattr(popularity, "_load_window", window)
+    found = popularity.most_popular_contents("tile", 100, least=10)
     assert [one.content_key for one in found] == [f"tile:a:{number}" for number in reversed(range(15))]
     assert windows == [0, 10]
 
@@ -82,20 +84,20 @@ def test_popularity_halves_with_each_half_life(servers: RedisServers, settings: 
     settings.POPULARITY_HALF_LIFE_SECONDS = HOUR
     count({"tile:a": 8})
     pass_time(servers, 3 * HOUR)
-    assert popularity.requests("tile:a") == pytest.approx(1, rel=1e-3)
+    assert popularity.weighted_requests("tile:a") == pytest.approx(1, rel=1e-3)
     count({"tile:b": 2})
-    found = popularity.most_popular("tile", 2)
+    found = popularity.most_popular_contents("tile", 2)
     assert [one.content_key for one in found] == ["tile:b", "tile:a"]
     assert [one.requests for one in found] == pytest.approx([2, 1], rel=1e-3)
 
 
 def test_scores_stay_numbers_however_long_the_site_runs(servers: RedisServers, settings: Settings) -> None:
     settings.POPULARITY_HALF_LIFE_SECONDS = HOUR
-    for _ in range(40):  # 4,000 half-lives: 2 ** 4000 is no number any more
+    for _ in range(40):  # 4,000 half-lives: 2 ** 4000 is beyond floats
         count({"tile:old": 1000, "tile:new": 1})
         pass_time(servers, 100 * HOUR)
     count({"tile:new": 1})
-    assert popularity.requests("tile:new") == pytest.approx(1, rel=1e-3)
+    assert popularity.weighted_requests("tile:new") == pytest.approx(1, rel=1e-3)
     assert math.isfinite(servers.state.client.zscore("retry:popular:tile", "tile:new") or 0)
 
 
@@ -113,18 +115,18 @@ def test_another_half_life_keeps_what_was_counted(servers: RedisServers, setting
     pass_time(servers, HOUR)
     settings.POPULARITY_HALF_LIFE_SECONDS = 2 * HOUR
     count({"tile:b": 1})
-    assert popularity.requests("tile:a") == pytest.approx(4, rel=1e-3)
+    assert popularity.weighted_requests("tile:a") == pytest.approx(4, rel=1e-3)
     pass_time(servers, 2 * HOUR)
-    assert popularity.requests("tile:a") == pytest.approx(2, rel=1e-3)
+    assert popularity.weighted_requests("tile:a") == pytest.approx(2, rel=1e-3)
 
 
 def test_a_clock_that_is_set_back_makes_nothing_more_popular(servers: RedisServers, settings: Settings) -> None:
     settings.POPULARITY_HALF_LIFE_SECONDS = HOUR
     count({"tile:a": 8})
     pass_time(servers, -1_000_000 * HOUR)
-    assert popularity.requests("tile:a") == 8
+    assert popularity.weighted_requests("tile:a") == 8
     count({"tile:a": 1})
-    assert popularity.requests("tile:a") == pytest.approx(9, rel=1e-3)
+    assert popularity.weighted_requests("tile:a") == pytest.approx(9, rel=1e-3)
     assert math.isfinite(servers.state.client.zscore("retry:popular:tile", "tile:a") or 0)
 
 
@@ -137,23 +139,23 @@ def test_the_least_popular_keys_give_way(servers: RedisServers, settings: Settin
 def test_nothing_is_counted_when_the_position_has_moved_meanwhile() -> None:
     assert count({"tile:a": 1}, [hit()], before=b"", after=b"first")
     assert not count({"tile:a": 1}, [hit()], before=b"", after=b"second")
-    assert popularity.requests("tile:a") == pytest.approx(1, rel=1e-3)
-    assert hits.totals() == [Hits("tile", "jams", "hot", 1)]
+    assert popularity.weighted_requests("tile:a") == pytest.approx(1, rel=1e-3)
+    assert popularity.load_totals() == [TotalHits("tile", "jams", "hot", 1)]
     assert count({"tile:a": 1}, [hit()], before=b"first", after=b"second")
-    assert hits.totals() == [Hits("tile", "jams", "hot", 2)]
+    assert popularity.load_totals() == [TotalHits("tile", "jams", "hot", 2)]
 
 
 def test_a_group_is_named_once_something_of_it_exists() -> None:
     count(found=[hit("missing", "invented", exists=False), hit("busy", "jams", exists=False)])
-    assert hits.totals() == [Hits("tile", "", "missing", 1), Hits("tile", "", "busy", 1)]
+    assert popularity.load_totals() == [TotalHits("tile", "", "missing", 1), TotalHits("tile", "", "busy", 1)]
     count(found=[hit("hot"), hit("busy", exists=False)])
-    assert {Hits("tile", "jams", "hot", 1), Hits("tile", "jams", "busy", 1)} <= set(hits.totals())
+    assert {TotalHits("tile", "jams", "hot", 1), TotalHits("tile", "jams", "busy", 1)} <= set(popularity.load_totals())
 
 
 def test_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(popularity, "MOST_GROUPS", 2)
+    monkeypatch.setattr(popularity, "MAX_GROUPS", 2)
     count(found=[hit(group=group) for group in ("a", "b", "c", "d")])
-    assert {(one.group, one.number) for one in hits.totals()} == {("a", 1), ("b", 1), ("", 2)}
+    assert {(one.group, one.number) for one in popularity.load_totals()} == {("a", 1), ("b", 1), ("", 2)}
 
 
 def test_popular_is_what_was_asked_for_often_enough(settings: Settings) -> None:
@@ -176,9 +178,84 @@ def test_without_the_state_nothing_is_popular(settings: Settings) -> None:
     settings.REDIS_URL = "unix:///nowhere/state.sock"
     assert not popularity.is_popular("tile:a")
     with pytest.raises(StoreUnavailable):
-        popularity.most_popular("tile", 3)
+        popularity.most_popular_contents("tile", 3)
 
 
 def test_any_key_that_content_may_have_is_kept() -> None:
     count({'tile:"é\\ñ’\u2028:1': 2})
     assert keys() == ['tile:"é\\ñ’\u2028:1']
+
+
+def count_hits(answer: str, moment: float, number: int, now: float = NOON) -> None:
+    found = [PeriodHits("tile", "jams", answer, True, popularity.period_number(moment, now), number)]
+    assert stores.execute_call(popularity.count_call("here", b"", b"", found, {})) == 1
+
+
+def test_hits_are_told_for_ever_and_for_the_last_times(servers: RedisServers) -> None:
+    count_hits("hot", NOON - 60, 1)
+    count_hits("hot", NOON - 2 * HOUR, 10)
+    count_hits("passed", NOON - 2 * DAY, 100)
+    ever, hour, day = popularity.load_group_hits("tile", "jams", NOON, (HOUR, DAY))
+    assert (ever["hot"], ever["passed"]) == (11, 100)
+    assert (hour["hot"], hour["passed"]) == (1, 0)
+    assert (day["hot"], day["passed"]) == (11, 0)
+    assert set(ever) == set(popularity.ANSWER_WORDS)
+
+
+def test_another_group_has_hits_of_its_own(servers: RedisServers) -> None:
+    count_hits("hot", NOON, 1)
+    assert sum(popularity.load_group_hits("tile", "other", NOON, ())[0].values()) == 0
+
+
+def test_periods_are_forgotten_after_a_day_and_sums_are_not(servers: RedisServers) -> None:
+    count_hits("hot", NOON, 1)
+    assert DAY < servers.state.client.ttl(f"{popularity.HITS_KEY}:{int(NOON // 600)}") <= DAY + 1200
+    assert servers.state.client.ttl(popularity.HITS_KEY) == -1
+
+
+def test_without_the_state_nothing_is_told(settings: Settings) -> None:
+    settings.REDIS_URL = "unix:///nowhere/state.sock"
+    with pytest.raises(StoreUnavailable):
+        popularity.load_totals()
+    with pytest.raises(StoreUnavailable):
+        popularity.load_group_hits("tile", "jams", NOON, (HOUR,))
+
+
+def test_a_request_of_now_weighs_one_and_one_of_a_half_life_ago_half() -> None:
+    assert popularity.decay_weight(0, HOUR) == 1
+    assert popularity.decay_weight(HOUR, HOUR) == 0.5
+    assert popularity.decay_weight(3 * HOUR, HOUR) == 0.125
+
+
+def test_a_request_from_the_future_weighs_as_one_of_now_and_no_age_is_too_great() -> None:
+    assert [popularity.decay_weight(age, HOUR) for age in (-1.0, -1e12)] == [1, 1]
+    assert all(popularity.decay_weight(age, HOUR) < 1e-300 for age in (1e300, math.inf))
+
+
+@given(st.lists(st.floats(0, 100 * HOUR), max_size=20), st.floats(0, 100 * HOUR))
+def test_scores_kept_as_of_a_landmark_are_worth_the_sum_of_their_requests(ages: list[float], landmark: float) -> None:
+    now = 100 * HOUR
+    score = sum(2 ** ((now - age - landmark) / HOUR) for age in ages)  # as the script in `state` keeps it
+    direct = sum(popularity.decay_weight(age, HOUR) for age in ages)
+    assert popularity.decayed_value(score, landmark, HOUR, now) == pytest.approx(direct)
+
+
+def test_a_moment_belongs_to_its_period() -> None:
+    assert popularity.period_number(NOON, NOON + 1) == popularity.period_number(NOON + 599, NOON + 600) == NOON // 600
+    assert popularity.period_number(NOON - 1, NOON) == NOON // 600 - 1
+
+
+def test_a_moment_of_the_future_counts_as_now_and_one_of_long_ago_in_no_period() -> None:
+    assert popularity.period_number(NOON + 5000, NOON) == NOON // 600
+    assert popularity.period_number(NOON - DAY - 1, NOON) == -1
+
+
+def test_the_oldest_period_counts_by_the_share_that_is_within() -> None:
+    assert popularity.period_shares(NOON + 150, 600) == {NOON // 600 - 1: 0.75, NOON // 600: 1.0}
+    assert popularity.period_shares(NOON, 600) == {NOON // 600 - 1: 1.0, NOON // 600: 1.0}
+
+
+@pytest.mark.parametrize("seconds", [HOUR, DAY])
+def test_the_shares_make_up_the_time(seconds: float) -> None:
+    now = NOON + 150
+    assert sum(popularity.period_shares(now, seconds).values()) * 600 - (600 - 150) == pytest.approx(seconds)

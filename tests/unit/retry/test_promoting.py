@@ -1,17 +1,18 @@
-"""Promotion: who waits for work that stands in a slower lane has it moved to a faster one."""
+"""Promotion: a waiting client has work in a slower lane moved to a faster one."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from pytest_django import Settings
 
-from retry import claims, connections, standings
-from retry.deciding import Refuse
+from retry import claim_state, claims, stores
+from retry.decision import Refuse
+from retry.deferral import find_answer
 from retry.errors import QueueUnavailable
-from retry.serving import find_answer
 from retry.work import Work
 from tests.conftest import RedisServers
-from tests.retry.claiming import begin, begun, finish, make_due, queued, start, swept
+from tests.support.claim_calls import begin, begun, finish, make_due, queued, start, swept
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -28,28 +29,28 @@ def test_work_that_waits_to_be_pre_warmed_is_promoted_to_refresh_what_is_stale(
 ) -> None:
     token = warmed(work)
     found = begin(work, refresh=True)
-    assert isinstance(found, standings.Promoted)
+    assert isinstance(found, claim_state.ClaimPromoted)
     assert found.token == token
     assert [queued(servers, lane) for lane in LANES] == [set(), {work.key}, set()]
 
 
 def test_work_is_never_moved_to_a_slower_lane(work: Work, servers: RedisServers) -> None:
     begun(work)
-    assert isinstance(begin(work, refresh=True), standings.Claimed)
-    assert isinstance(begin(replace(work, lane="paint.warm")), standings.Claimed)
+    assert isinstance(begin(work, refresh=True), claim_state.ClaimTaken)
+    assert isinstance(begin(replace(work, lane="paint.warm")), claim_state.ClaimTaken)
     assert [queued(servers, lane) for lane in LANES] == [{work.key}, set(), set()]
 
 
 def test_running_work_is_not_promoted(work: Work) -> None:
     start(work, begun(work, refresh=True).token)
-    assert isinstance(begin(work), standings.Claimed)
+    assert isinstance(begin(work), claim_state.ClaimTaken)
 
 
 def test_a_full_lane_takes_no_promoted_work(work: Work, servers: RedisServers, settings: Settings) -> None:
     settings.RETRY_LANES = {lane: {"limit": 1, "workers": 1} for lane in LANES}
     begun(replace(work, key="paint:a:2"))
     begun(work, refresh=True)
-    assert isinstance(begin(work), standings.Claimed)
+    assert isinstance(begin(work), claim_state.ClaimTaken)
     assert queued(servers, "paint.refresh") == {work.key}
 
 
@@ -59,7 +60,7 @@ def test_promoted_work_is_expected_as_soon_as_its_new_lane_allows(work: Work, se
         begun(replace(work, key=f"paint:a:{number}"), refresh=True)
     assert begun(work, refresh=True).wait_seconds == 3 * 60 + 1
     found = begin(work)
-    assert isinstance(found, standings.Promoted)
+    assert isinstance(found, claim_state.ClaimPromoted)
     assert found.wait_seconds == 1
 
 
@@ -97,11 +98,8 @@ def test_promoted_work_is_looked_after_as_soon_as_its_new_lane_demands(work: Wor
 def test_promoted_work_whose_copy_cannot_be_published_keeps_its_claim(
     work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise QueueUnavailable("refused")
-
     token = begun(work, refresh=True).token
-    monkeypatch.setattr("retry.lanes.publish", refuse)
+    monkeypatch.setattr("retry.lanes.publish_work", Mock(side_effect=QueueUnavailable("refused")))
     assert find_answer("tile:a:1", work, version=0) == Refuse(1, "state unreachable")
     assert start(work, token)  # by the copy that is in its first lane
 
@@ -109,6 +107,6 @@ def test_promoted_work_whose_copy_cannot_be_published_keeps_its_claim(
 def test_a_claim_that_is_taken_back_after_its_promotion_counts_nowhere(work: Work, servers: RedisServers) -> None:
     token = begun(work, refresh=True).token
     begin(work)
-    assert connections.execute(claims.abandoning(work.key, token)) == 1
+    assert stores.execute_call(claims.abandon_call(work.key, token)) == 1
     assert [queued(servers, lane) for lane in LANES] == [set(), set(), set()]
     assert not start(work, token)

@@ -11,36 +11,36 @@ import pytest
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from retry import claims, connections, contents, standings, views
+from retry import contents, stores, views
 from retry.contents import Prepared
-from retry.errors import PreparationError
-from retry.instance import Instance
-from retry.replies import Reply, Request
+from retry.instance import WaitingInstance
+from retry.responses import ClientReply, ClientRequest
 from retry.tickets import Ticket, status_address
 from retry.work import Work
-from tests import clock
+from tests.support import clock
+from tests.support.claim_calls import begun, fail
 
 pytestmark = pytest.mark.usefixtures("servers")
 KEY = "tile:a:1"
 BACK = "/tiles/a.png"
 
-Ask = Callable[[str], Reply]
+Ask = Callable[[str], ClientReply]
 
 
-def by_the_waiting_instance(address: str, method: str = "GET") -> Reply:
-    async def run() -> Reply:
-        instance = Instance()
+def by_the_waiting_instance(address: str, method: str = "GET") -> ClientReply:
+    async def run() -> ClientReply:
+        instance = WaitingInstance()
         try:
-            return await instance.status(Request(method, urlsplit(address).query.encode(), "testserver"))
+            return await instance.status(ClientRequest(method, urlsplit(address).query.encode(), "testserver"))
         finally:
             await instance.close()
 
     return asyncio.run(run())
 
 
-def by_django(address: str, method: str = "GET") -> Reply:
-    response = views.status(RequestFactory().generic(method, address))
-    return Reply(response.status_code, dict(response.headers), response.content)
+def by_django(address: str, method: str = "GET") -> ClientReply:
+    response = views.retry_status(RequestFactory().generic(method, address))
+    return ClientReply(response.status_code, dict(response.headers), response.content)
 
 
 both = pytest.mark.parametrize("ask", [by_the_waiting_instance, by_django])
@@ -51,15 +51,9 @@ def address(work: Work, *, age: int = 0) -> str:
     return status_address(Ticket(BACK, now, KEY, work.key, int(now) - age), "/retry_after")
 
 
-def begin(work: Work) -> int:
-    found = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
-    assert isinstance(found, standings.Begun)
-    return found.token
-
-
 @both
 def test_while_it_is_prepared_it_says_so_at_once(ask: Ask, work: Work) -> None:
-    begin(work)
+    begun(work)
     began, asked = clock.seconds(), address(work)
     reply = ask(asked)
     assert clock.seconds() - began < 0.5, "it was not waited for"
@@ -72,20 +66,18 @@ def test_while_it_is_prepared_it_says_so_at_once(ask: Ask, work: Work) -> None:
 
 @both
 def test_content_that_is_there_is_pointed_to(ask: Ask, work: Work) -> None:
-    begin(work)
-    connections.execute(contents.writing(KEY, Prepared(b"x", "image/png", 0, 60), 1, datetime.now(UTC), 0.1))
+    begun(work)
+    stores.execute_call(contents.store_call(KEY, Prepared(b"x", "image/png", 0, 60), 1, datetime.now(UTC), 0.1))
     reply = ask(address(work))
     assert (reply.status, reply.headers["Location"]) == (303, BACK)
 
 
 @both
 def test_a_failure_is_told_as_main_tells_it(ask: Ask, work: Work) -> None:
-    call = claims.finishing_failed(work.key, begin(work), PreparationError("Too slow.", status=504), luck=0.9)
-    connections.execute(call)
+    fail(work, begun(work).token, status=504)
     reply = ask(address(work))
-    assert reply.status == 504
+    assert (reply.status, json.loads(reply.body)["detail"]) == (504, "No.")
     assert reply.headers["Content-Type"] == "application/problem+json"
-    assert json.loads(reply.body)["detail"] == "Too slow."
     assert int(reply.headers["Retry-After"]) >= 1
 
 
@@ -109,7 +101,7 @@ def test_only_own_and_young_tickets_are_answered(ask: Ask, work: Work) -> None:
     assert ask(address(work).replace("hop=1", "hop=2")).status == 403
 
 
-@pytest.mark.parametrize("ask", [by_the_waiting_instance, by_django])
-def test_other_methods_are_refused(ask: Callable[[str, str], Reply], work: Work) -> None:
+@both
+def test_other_methods_are_refused(ask: Callable[[str, str], ClientReply], work: Work) -> None:
     assert ask(address(work), "POST").status == 405
     assert ask(address(work), "OPTIONS").status == 204

@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 from pytest_django import Settings
 
-from retry import connections, scripts
+from retry import scripts, stores
 from retry.errors import StoreUnavailable
-from retry.scripts import Call
+from retry.scripts import ScriptCall
 from tests.conftest import RedisServers
 
 
@@ -25,16 +25,16 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("servers")
 def test_a_registered_script_runs_with_the_parts_it_needs_in_their_order(folder: Path) -> None:
-    scripts.register(folder, "tests")
-    assert connections.execute(Call("state", "tests.sum", [])) == 3
-    assert connections.execute(Call("state", "tests.sum", [])) == 3  # by its digest
+    scripts.register_scripts(folder, "tests")
+    assert stores.execute_call(ScriptCall("state", "tests.sum", [])) == 3
+    assert stores.execute_call(ScriptCall("state", "tests.sum", [])) == 3  # by its digest
 
 
 def test_a_namespace_keeps_scripts_of_one_name_apart(folder: Path) -> None:
-    before = Call("state", "look", []).by_text()
-    scripts.register(folder, "tests")
-    assert Call("state", "look", []).by_text() == before
-    assert Call("state", "tests.look", []).by_text()[1] == "return 'another look'\n"
+    before = ScriptCall("state", "look", []).by_text()
+    scripts.register_scripts(folder, "tests")
+    assert ScriptCall("state", "look", []).by_text() == before
+    assert ScriptCall("state", "tests.look", []).by_text()[1] == "return 'another look'\n"
 
 
 @pytest.mark.usefixtures("servers")
@@ -42,67 +42,57 @@ def test_a_script_may_need_parts_of_the_protocol(folder: Path) -> None:
     (folder / "two.lua").write_text(
         "-- needs: one retry.starting\nreturn start_work('work:none', '1', 'x', {}) + one\n"
     )
-    scripts.register(folder, "tests")
-    assert connections.execute(Call("state", "tests.two", [])) == 1
+    scripts.register_scripts(folder, "tests")
+    assert stores.execute_call(ScriptCall("state", "tests.two", [])) == 1
 
 
 def test_a_script_that_needs_a_part_which_is_not_there_is_refused(folder: Path) -> None:
     (folder / "sum.lua").write_text("-- needs: three\nreturn three\n")
     with pytest.raises(KeyError, match="three"):
-        scripts.register(folder, "tests")
+        scripts.register_scripts(folder, "tests")
 
 
 @pytest.fixture
-def counted_and_new(folder: Path) -> list[Call]:
+def counted_and_new(folder: Path) -> list[ScriptCall]:
     """A script that the server knows, which counts its runs, and one that it does not know yet."""
     (folder / "count.lua").write_text("return redis.call('INCR', 'runs')\n")
     (folder / "new.lua").write_text(f"return '{uuid4().hex}'\n")
-    scripts.register(folder, "tests")
-    count, new = Call("state", "tests.count", []), Call("state", "tests.new", [])
-    assert connections.execute(count) == 1
+    scripts.register_scripts(folder, "tests")
+    count, new = ScriptCall("state", "tests.count", []), ScriptCall("state", "tests.new", [])
+    assert stores.execute_call(count) == 1
     return [count, new, count]
 
 
 @pytest.mark.usefixtures("servers")
-def test_a_script_that_the_server_does_not_know_runs_no_other_twice(counted_and_new: list[Call]) -> None:
-    first, new, second = connections.execute_all_patiently("state", counted_and_new)
+def test_a_script_that_the_server_does_not_know_runs_no_other_twice(counted_and_new: list[ScriptCall]) -> None:
+    first, new, second = stores.execute_all_patiently("state", counted_and_new)
+    assert (first, second) == (2, 3)
+    assert isinstance(new, bytes)
+
+
+async def execute_all(calls: list[ScriptCall]) -> list[object]:
+    async with stores.async_client("state") as client:
+        return list(await stores.execute_all(client, "state", calls))
+
+
+@pytest.mark.usefixtures("servers")
+def test_nor_does_it_in_an_event_loop(counted_and_new: list[ScriptCall]) -> None:
+    first, new, second = asyncio.run(execute_all(counted_and_new))
     assert (first, second) == (2, 3)
     assert isinstance(new, bytes)
 
 
 @pytest.mark.usefixtures("servers")
-def test_nor_does_it_in_an_event_loop(counted_and_new: list[Call]) -> None:
-    async def replies() -> list[object]:
-        client = connections.async_client("state")
-        try:
-            return await connections.execute_all(client, "state", counted_and_new)
-        finally:
-            await client.aclose()
-
-    first, new, second = asyncio.run(replies())
-    assert (first, second) == (2, 3)
-    assert isinstance(new, bytes)
-
-
-@pytest.mark.usefixtures("servers")
-def test_a_call_that_is_refused_takes_no_other_along(folder: Path, counted_and_new: list[Call]) -> None:
+def test_a_call_that_is_refused_takes_no_other_along(folder: Path, counted_and_new: list[ScriptCall]) -> None:
     (folder / "refused.lua").write_text("return redis.error_reply('no room')\n")
-    scripts.register(folder, "tests")
-    refused = Call("state", "tests.refused", [])
-
-    async def replies(calls: list[Call]) -> list[object]:
-        client = connections.async_client("state")
-        try:
-            return list(await connections.execute_all(client, "state", calls))
-        finally:
-            await client.aclose()
-
-    first, error, second = asyncio.run(replies([counted_and_new[0], refused, counted_and_new[0]]))
+    scripts.register_scripts(folder, "tests")
+    refused = ScriptCall("state", "tests.refused", [])
+    first, error, second = asyncio.run(execute_all([counted_and_new[0], refused, counted_and_new[0]]))
     assert (first, second) == (2, 3)
     assert isinstance(error, StoreUnavailable)
     with pytest.raises(StoreUnavailable):
-        asyncio.run(replies([refused]))
-    connections.BREAKERS["state"].succeeded()
+        asyncio.run(execute_all([refused]))
+    stores.BREAKERS["state"].succeeded()
 
 
 def test_a_server_that_does_not_answer_in_time_is_given_up_and_its_late_replies_are_nobodys(
@@ -110,19 +100,16 @@ def test_a_server_that_does_not_answer_in_time_is_given_up_and_its_late_replies_
 ) -> None:
     settings.RETRY_REDIS_TIMEOUT = 1
     (folder / "echo.lua").write_text("return ARGV[1]\n")
-    scripts.register(folder, "tests")
+    scripts.register_scripts(folder, "tests")
 
     async def replies() -> list[object]:
-        client = connections.async_client("state")
-        try:
-            await connections.execute_all(client, "state", [Call("state", "tests.echo", [], ["before"])])
+        async with stores.async_client("state") as client:
+            await stores.execute_all(client, "state", [ScriptCall("state", "tests.echo", [], ["before"])])
             servers.state.client.client_pause(3000)
             with pytest.raises(StoreUnavailable, match="no reply in time"):
-                await connections.execute_all(client, "state", [Call("state", "tests.echo", [], ["late"])])
+                await stores.execute_all(client, "state", [ScriptCall("state", "tests.echo", [], ["late"])])
             servers.state.client.client_unpause()
-            connections.BREAKERS["state"].succeeded()
-            return list(await connections.execute_all(client, "state", [Call("state", "tests.echo", [], ["after"])]))
-        finally:
-            await client.aclose()
+            stores.BREAKERS["state"].succeeded()
+            return list(await stores.execute_all(client, "state", [ScriptCall("state", "tests.echo", [], ["after"])]))
 
     assert asyncio.run(replies()) == [b"after"]

@@ -1,41 +1,29 @@
-"""Skipping: when the turn of work comes that nobody wants any more, and others wait, it is not done."""
+"""Skipping: work without waiting clients is not done in its turn while other work waits."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from pytest_django import Settings
 
-from retry import claims, standings, status
-from retry.contents import Prepared
-from retry.preparing import prepare
+from retry import claim_state, claims, responses
 from retry.tickets import Ticket
 from retry.work import Work
+from retry.worker import prepare
 from tests.conftest import RedisServers
-from tests.retry.claiming import (
-    LONG_AGO,
-    begin,
-    begun,
-    forget_who_asked,
-    look,
-    make_due,
-    make_long,
-    queued,
-    start,
-    started,
-    swept,
-    swept_for_long,
-)
+from tests.support import claim_calls
+from tests.support.claim_calls import begin, begun, forget_who_asked, look, queued, start, started, swept
 
 
 @pytest.fixture(autouse=True)
 def _long_lanes(servers: RedisServers) -> None:
-    swept_for_long(servers)
+    claim_calls.swept_for_long(servers)
     for lane in ("paint.now", "paint.refresh", "paint.warm"):
-        make_long(servers, lane)
+        claim_calls.make_long(servers, lane)
 
 
 def unwanted(servers: RedisServers, work: Work, *, refresh: bool = False) -> int:
-    """Claims the work, which nobody asks for after that; its token."""
+    """Claims the work, without a request after that; its token."""
     token = begun(work, refresh=refresh).token
     forget_who_asked(servers, work)
     return token
@@ -46,7 +34,7 @@ def test_work_that_nobody_wants_any_more_is_skipped(refresh: bool, work: Work, s
     token = unwanted(servers, work, refresh=refresh)
     assert started(work, token) == claims.SKIPPED
     found = look(work)
-    assert isinstance(found, standings.Done)
+    assert isinstance(found, claim_state.WorkDone)
     assert found.outcome == "skipped"
     assert not servers.state.client.exists(f"retry:claim:{work.key}", "retry:claims", "retry:leases")
     assert queued(servers, "paint.now") == queued(servers, "paint.refresh") == set()
@@ -61,14 +49,9 @@ def test_skipped_work_is_told_of_like_any_end(work: Work, servers: RedisServers)
 
 
 def test_the_worker_of_skipped_work_prepares_nothing(work: Work, servers: RedisServers) -> None:
-    prepared = []
-
-    def preparer() -> dict[str, Prepared]:
-        prepared.append(work.key)
-        return {}
-
+    preparer = Mock(return_value={})
     prepare(work.key, unwanted(servers, work), preparer)
-    assert prepared == []
+    preparer.assert_not_called()
 
 
 @pytest.mark.parametrize("refresh", [False, True])
@@ -95,7 +78,7 @@ def test_a_client_that_waits_keeps_its_work_wanted(work: Work, servers: RedisSer
 
 def test_who_looks_after_its_status_is_told_to_come_again_in_time(work: Work, settings: Settings) -> None:
     ticket = Ticket("/a", retry_after=0, content_key="a", work_key=work.key, issued_at=0)
-    reply = status.accepted(ticket, wait_seconds=500)
+    reply = responses.accepted_reply(ticket, wait_seconds=500)
     assert int(reply.headers["Retry-After"]) < settings.RETRY_SKIP_SECONDS
 
 
@@ -131,26 +114,26 @@ def test_skipping_can_be_switched_off(work: Work, servers: RedisServers, setting
 
 def test_nothing_is_skipped_after_an_outage_before_those_who_wait_could_ask(work: Work, servers: RedisServers) -> None:
     token = unwanted(servers, work)
-    servers.state.client.delete(claims.SWEPT)
+    servers.state.client.delete(claims.SWEPT_KEY)
     swept()  # the first pass after the outage
     assert start(work, token)
 
 
 def test_nothing_is_skipped_while_nobody_sweeps(work: Work, servers: RedisServers) -> None:
     token = unwanted(servers, work)
-    servers.state.client.delete(claims.SWEPT)
+    servers.state.client.delete(claims.SWEPT_KEY)
     assert start(work, token)
 
 
 def test_passes_of_the_sweeper_that_follow_one_another_count_from_the_first(servers: RedisServers) -> None:
     swept()
-    assert servers.state.client.get(claims.SWEPT) == str(LONG_AGO).encode()
-    assert 5 < servers.state.client.ttl(claims.SWEPT) <= 10
+    assert servers.state.client.get(claims.SWEPT_KEY) == str(claim_calls.LONG_AGO).encode()
+    assert 5 < servers.state.client.ttl(claims.SWEPT_KEY) <= 10
 
 
 def test_work_that_lost_its_worker_is_skipped_when_nobody_waits_for_it(work: Work, servers: RedisServers) -> None:
-    start(work, begun(work).token)
-    make_due(servers, work)
+    claim_calls.running(work)
+    claim_calls.make_due(servers, work)
     [(_, _, again, _, _)] = swept()
     forget_who_asked(servers, work)
     assert started(work, int(again)) == claims.SKIPPED
@@ -160,6 +143,6 @@ def test_looking_still_answers_when_the_server_takes_no_writes(work: Work, serve
     unwanted(servers, work)
     servers.state.client.config_set("maxmemory", "1")
     try:
-        assert isinstance(look(work), standings.Claimed)
+        assert isinstance(look(work), claim_state.ClaimTaken)
     finally:
         servers.state.client.config_set("maxmemory", "0")

@@ -1,4 +1,7 @@
-"""Connections to Redis."""
+"""Connections to Redis.
+
+The breaker: fails fast, lets one caller try, closes on success.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -7,8 +10,9 @@ import pytest
 from pytest_django import Settings
 from redis.asyncio.connection import Connection
 
-from retry import claims, connections
+from retry import claims, stores
 from retry.errors import StoreUnavailable
+from retry.stores import CircuitBreaker
 
 
 @pytest.mark.parametrize(
@@ -20,17 +24,17 @@ from retry.errors import StoreUnavailable
     ],
 )
 def test_commands_are_packed_as_redis_py_packs_them(command: tuple[str]) -> None:
-    packed = connections.async_client("state").connection_pool.connection_class.pack_command(Connection(), *command)
+    packed = stores.async_client("state").connection_pool.connection_class.pack_command(Connection(), *command)
     assert b"".join(packed) == b"".join(Connection().pack_command(*command))
 
 
 def ask() -> None:
-    connections.execute(claims.looking("anything"))
+    stores.execute_call(claims.look_call("anything"))
 
 
 def ask_asynchronously() -> None:
     async def ask() -> None:
-        await connections.execute_all(connections.async_client("state"), "state", [claims.looking("anything")])
+        await stores.execute_all(stores.async_client("state"), "state", [claims.look_call("anything")])
 
     asyncio.run(ask())
 
@@ -46,3 +50,29 @@ def test_a_server_that_fails_is_told_of_once(
     (record,) = [record for record in caplog.records if record.name == "tarry.stores"]
     assert (record.message, record.store) == ("a store failed", "state")  # type: ignore[attr-defined]
     assert "/nowhere/state.sock" in record.error  # type: ignore[attr-defined]
+
+
+def test_a_closed_breaker_lets_everyone_through() -> None:
+    breaker = CircuitBreaker()
+    assert all(breaker.allows(now) for now in (0.0, 1.0, 2.0))
+
+
+def test_after_a_failure_everyone_fails_fast_for_its_rest_and_then_one_caller_tries() -> None:
+    breaker = CircuitBreaker(rest_seconds=1)
+    breaker.failed(10.0)
+    assert [breaker.allows(now) for now in (10.5, 11.0, 11.0, 11.9)] == [False, True, False, False]
+
+
+def test_success_closes_it() -> None:
+    breaker = CircuitBreaker(rest_seconds=1)
+    breaker.failed(10.0)
+    breaker.allows(11.0)
+    breaker.succeeded()
+    assert [breaker.allows(11.0), breaker.allows(11.0)] == [True, True]
+
+
+def test_who_opens_it_is_told_so() -> None:
+    breaker = CircuitBreaker(rest_seconds=1)
+    assert [breaker.failed(now) for now in (10.0, 10.1, 11.2)] == [True, False, False]
+    breaker.succeeded()
+    assert breaker.failed(12.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from retry import subscribing
+from retry import subscription
 from tests.conftest import RedisServers
 
 
@@ -47,14 +47,14 @@ async def _pass(
 def test_a_subscription_whose_server_falls_silent_is_renewed(
     redis_servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(subscribing, "SILENCE_SECONDS", 0.05)
+    monkeypatch.setattr(subscription, "SILENCE_SECONDS", 0.05)
     settings.REDIS_URL = f"unix://{tmp_path}/state.sock"
 
     async def scene() -> None:
         subscriptions: asyncio.Queue[bytes | None] = asyncio.Queue()
         passing = Passing(redis_servers.state.socket)
         async with await asyncio.start_unix_server(passing.connect, tmp_path / "state.sock"):
-            listening = asyncio.create_task(subscribing.listen_forever("ends", subscriptions.put_nowait))
+            listening = asyncio.create_task(subscription.listen_forever("ends", subscriptions.put_nowait))
             try:
                 async with asyncio.timeout(20):
                     assert [await subscriptions.get(), await subscriptions.get()] == [None, None]
@@ -70,7 +70,7 @@ def test_a_subscription_that_is_cancelled_at_any_moment_ends(redis_servers: Redi
         subscribed = asyncio.Event()
         steps = 0
         while not subscribed.is_set():
-            listening = asyncio.create_task(subscribing.listen_forever("ends", lambda _: subscribed.set()))
+            listening = asyncio.create_task(subscription.listen_forever("ends", lambda _: subscribed.set()))
             for _ in range(steps):
                 await asyncio.sleep(0)
             listening.cancel()

@@ -1,51 +1,41 @@
-"""A worker's side: what stands in both servers when a preparation has ended, well or badly."""
+"""A worker's side: the state of both servers after a preparation; the sweeper, which publishes again and gives up."""
 
+import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from unittest.mock import Mock
 
 import pytest
 from pytest_django import Settings
 
-from retry import claims, connections, contents, preparing, standings
+from retry import claim_state, claims, contents, stores, worker
 from retry.contents import Prepared
-from retry.errors import PreparationError
-from retry.preparing import prepare
-from retry.scripts import Call
+from retry.errors import PreparationError, QueueUnavailable
+from retry.scripts import ScriptCall
 from retry.work import Work
+from retry.worker import prepare, sweep_claims
 from tests.conftest import RedisServers
+from tests.support.claim_calls import begun, failure, look, make_due
 
 pytestmark = pytest.mark.usefixtures("servers")
 TILE = Prepared(b"tile", "image/png", 60, 600)
 
 
 def begin(work: Work) -> int:
-    found = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
-    assert isinstance(found, standings.Begun)
-    return found.token
-
-
-def look(work: Work) -> standings.Standing:
-    return standings.standing(connections.execute(claims.looking(work.key)))
+    return begun(work).token
 
 
 def body(key: str) -> bytes | None:
-    content = connections.run(contents.read(key))
+    content = stores.run_steps(contents.read_content(key))
     return content.body if content else None
-
-
-def failing(error: Exception) -> Callable[[], Mapping[str, Prepared]]:
-    def preparer() -> Mapping[str, Prepared]:
-        raise error
-
-    return preparer
 
 
 def test_all_contents_of_the_work_are_stored_before_it_ends(work: Work) -> None:
     prepare(work.key, begin(work), lambda: {"a": TILE, "b": TILE})
     assert (body("a"), body("b")) == (b"tile", b"tile")
     found = look(work)
-    assert isinstance(found, standings.Done)
+    assert isinstance(found, claim_state.WorkDone)
     assert found.outcome == "stored"
 
 
@@ -57,22 +47,20 @@ def test_a_second_copy_of_the_work_does_nothing(work: Work) -> None:
 
 
 def test_a_preparers_own_word_becomes_the_failure_record(work: Work) -> None:
-    prepare(work.key, begin(work), failing(PreparationError("No such tile.", status=404, retry_seconds=9)))
-    found = look(work)
-    assert isinstance(found, standings.Failed)
+    prepare(work.key, begin(work), Mock(side_effect=PreparationError("No such tile.", status=404, retry_seconds=9)))
+    found = failure(work)
     assert (found.status, found.detail, round(found.wait_seconds)) == (404, "No such tile.", 9)
 
 
 def test_an_unforeseen_error_is_502_and_says_nothing_of_the_inside(work: Work) -> None:
-    prepare(work.key, begin(work), failing(ZeroDivisionError("secret")))
-    found = look(work)
-    assert isinstance(found, standings.Failed)
+    prepare(work.key, begin(work), Mock(side_effect=ZeroDivisionError("secret")))
+    found = failure(work)
     assert (found.status, found.detail) == (502, "The preparation failed.")
 
 
 def test_an_impossible_freshness_is_a_failure(work: Work) -> None:
     prepare(work.key, begin(work), lambda: {"a": Prepared(b"x", "image/png", float("nan"), 0)})
-    assert isinstance(look(work), standings.Failed)
+    assert failure(work)
 
 
 def test_all_contents_are_stored_by_a_server_that_has_forgotten_the_script(work: Work, servers: RedisServers) -> None:
@@ -86,9 +74,7 @@ def test_one_content_that_is_refused_fails_the_work(work: Work, servers: RedisSe
     token = begin(work)
     servers.cache.client.set(contents.content_name("b"), "of another type")
     prepare(work.key, token, lambda: {"a": TILE, "b": TILE})
-    found = look(work)
-    assert isinstance(found, standings.Failed)
-    assert found.detail == "The content could not be stored."
+    assert failure(work).detail == "The content could not be stored."
 
 
 def test_a_store_that_refuses_is_a_failure(work: Work, servers: RedisServers) -> None:
@@ -100,9 +86,7 @@ def test_a_store_that_refuses_is_a_failure(work: Work, servers: RedisServers) ->
     finally:
         servers.cache.client.config_set("maxmemory", "128mb")
         servers.cache.client.config_set("maxmemory-policy", "allkeys-lru")
-    found = look(work)
-    assert isinstance(found, standings.Failed)
-    assert found.detail == "The content could not be stored."
+    assert failure(work).detail == "The content could not be stored."
 
 
 def test_a_worker_that_lost_its_claim_neither_ends_it_nor_overwrites_newer_content(
@@ -112,14 +96,15 @@ def test_a_worker_that_lost_its_claim_neither_ends_it_nor_overwrites_newer_conte
 
     def pause_past_the_lease() -> Mapping[str, Prepared]:
         servers.state.client.zadd("retry:leases", {work.key: 1}, xx=True)
-        connections.execute(claims.sweeping(10))
+        stores.execute_call(claims.sweep_call(10))
         newer = int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
-        connections.execute(contents.writing("a", Prepared(b"newer", "image/png", 60, 60), newer, datetime.now(UTC), 0))
+        content = Prepared(b"newer", "image/png", 60, 60)
+        stores.execute_call(contents.store_call("a", content, newer, datetime.now(UTC), 0))
         return {"a": TILE}
 
     prepare(work.key, token, pause_past_the_lease)
     assert body("a") == b"newer"
-    assert isinstance(look(work), standings.Claimed)
+    assert isinstance(look(work), claim_state.ClaimTaken)
 
 
 def test_the_lease_is_renewed_before_it_lapses_while_the_preparer_runs(
@@ -128,9 +113,9 @@ def test_the_lease_is_renewed_before_it_lapses_while_the_preparer_runs(
     settings.RETRY_LEASE_SECONDS = 3
     left_ms: list[float] = []
     renewed = threading.Event()
-    execute = connections.execute_patiently
+    execute = stores.execute_patiently
 
-    def watch(call: Call) -> object:
+    def watch(call: ScriptCall) -> object:
         if call.script == "renew":
             seconds, microseconds = servers.state.client.time()
             lapses_at = servers.state.client.zscore("retry:leases", work.key) or 0
@@ -140,7 +125,7 @@ def test_the_lease_is_renewed_before_it_lapses_while_the_preparer_runs(
             renewed.set()
         return reply
 
-    monkeypatch.setattr(connections, "execute_patiently", watch)
+    monkeypatch.setattr(stores, "execute_patiently", watch)
     prepare(work.key, begin(work), lambda: {"a": TILE} if renewed.wait(10) else {})
     assert body("a") == b"tile"
     assert min(left_ms) > 0
@@ -158,12 +143,69 @@ def test_the_lease_is_not_renewed_for_ever(work: Work, monkeypatch: pytest.Monke
     settings.RETRY_LEASE_SECONDS = 0.03
     settings.RETRY_MAX_PREPARE_SECONDS = 0.1
     ended = threading.Event()
-    renew = preparing._renew_until
+    renew = worker._renew_lease_until
 
     def watch(*arguments: object) -> None:
         renew(*arguments)  # type: ignore[arg-type]
         ended.set()
 
-    monkeypatch.setattr(preparing, "_renew_until", watch)
+    monkeypatch.setattr(worker, "_renew_lease_until", watch)
     prepare(work.key, begin(work), lambda: {"a": TILE} if ended.wait(5) else {})
     assert body("a") == b"tile"
+
+
+def test_nothing_due_is_nothing_done(work: Work) -> None:
+    begin(work)
+    assert sweep_claims() == 0
+
+
+def test_lost_work_is_published_from_what_its_claim_holds(work: Work, servers: RedisServers) -> None:
+    token = begin(work)
+    make_due(servers, work)
+    assert sweep_claims() == 1
+    [message] = servers.state.client.lrange("paint.now", 0, -1)
+    assert json.loads(message)["headers"]["argsrepr"] == repr([work.key, token, "a", 1])
+
+
+def test_work_that_loses_its_worker_twice_becomes_a_failure(work: Work, servers: RedisServers) -> None:
+    stores.execute_call(claims.start_call(work.key, begin(work), "nonce"))
+    make_due(servers, work)
+    sweep_claims()
+    again = int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
+    stores.execute_call(claims.start_call(work.key, again, "nonce"))
+    make_due(servers, work)
+    sweep_claims()
+    assert failure(work).status == 502
+    assert servers.state.client.llen("paint.now") == 1
+
+
+def test_what_could_not_be_published_stays_due(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(work)
+    make_due(servers, work)
+    monkeypatch.setattr("retry.lanes.publish_work", Mock(side_effect=QueueUnavailable("refused")))
+    assert sweep_claims() == 1
+    monkeypatch.undo()
+    make_due(servers, work)
+    assert sweep_claims() == 1
+    assert servers.state.client.llen("paint.now") == 1
+
+
+def test_a_mark_whose_claim_is_gone_is_cleared(work: Work, servers: RedisServers) -> None:
+    servers.state.client.zadd("retry:claims", {work.key: 1})
+    assert sweep_claims() == 0
+    assert servers.state.client.zcard("retry:claims") == 0
+
+
+def test_what_a_closed_lane_does_not_take_fails_until_it_opens(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(work)
+    make_due(servers, work)
+    refused = QueueUnavailable("The origin is left alone.", retry_seconds=90)
+    monkeypatch.setattr("retry.lanes.publish_work", Mock(side_effect=refused))
+    sweep_claims()
+    found = failure(work)
+    assert (found.status, found.detail) == (503, "The origin is left alone.")
+    assert 85 < found.wait_seconds <= 90

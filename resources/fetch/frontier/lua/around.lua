@@ -1,4 +1,4 @@
--- Who fetches, and whose network is away by a way out, for people. Changes nothing.
+-- Counts fetchers and machines, and names those whose network is away by an egress, for people. Changes nothing.
 -- needs: domain line network
 -- ARGV: rules egress   -> fetchers machines away_machine ...
 local machines, number, reply = {}, 0, {}

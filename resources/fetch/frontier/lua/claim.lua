@@ -1,10 +1,10 @@
--- The next jobs, so many at most, for a fetcher that has room in these lanes: those that are to fail without a request
--- first, then among the domains that are due interactive work, flagged work, and where the most remains to be done.
+-- Claims the next jobs, so many at most, for a fetcher with room in these lanes: dead jobs first, then of the due
+-- domains those with interactive work, with flagged work, and with the most work left.
 -- needs: domain line clock job network retry.requeueing works reaping retry.starting
--- Works of the deferral protocol that want them start with them, in the same step: what they go by is `terms`, or ''.
+-- Works of the deferral protocol that wait for them start in the same step, with `terms` (or '').
 -- ARGV: rules worker machine most terms | for each lane its name and room
 -- -> for each "claimed"|"doomed" token version job payloads starts; idle wait_ms when nothing more is due, in any lane
--- starts: for each that wants it what start_work says; nothing where the turn is for something else
+-- starts: for each waiter the reply of start_work; nothing if the turn is for robots.txt
 -- job: key url detail scope host egress lane priority attempts lapses needs_robots why
 local worker, machine, most = ARGV[2], ARGV[3], tonumber(ARGV[4])
 local terms = ARGV[5] ~= '' and cjson.decode(ARGV[5])
@@ -18,13 +18,13 @@ local function start_works(job, wanted)
   local starts = {}
   if not terms or job.needs_robots == '1' then return starts end
   for place = 1, #wanted, 2 do
-    local order = string.match(wanted[place + 1], '^(%d+) ')
-    starts[#starts + 1] = start_work(wanted[place], order, job.token, terms)
+    local token = string.match(wanted[place + 1], '^(%d+) ')
+    starts[#starts + 1] = start_work(wanted[place], token, job.token, terms)
   end
   return starts
 end
 
--- `...`: what else is noted of the job, names and values in turn.
+-- `...`: further fields of the job, names and values in turn.
 local function hand_out(how, job, state, ...)
   local token = new_token()
   set_job(job, 'state', state, 'token', token, 'worker', worker, 'claimed', now, ...)
@@ -40,8 +40,8 @@ local function hand_out(how, job, state, ...)
   room[job.lane] = (room[job.lane] or 0) - 1
 end
 
--- The ways out of this machine that may be used now, and when another may be tried: while the network is away
--- through one of them, a request now and then tells whether it is back.
+-- The egresses of this machine that may be used now, and when another may be tried: while the network is away
+-- by one of them, a request now and then tests it.
 local open, away, next_try
 
 local function find_ways()
@@ -61,8 +61,8 @@ local function find_ways()
   end
 end
 
--- Domains of which this call knows that they are due, by line: they are put there at its end, unless one of their
--- jobs is handed out. And the lines in which there is nobody else.
+-- Domains that this call has found due, by line: they are put there at its end, unless one of their
+-- jobs is handed out. And the lines that are empty in Redis.
 local brought, found_empty = {}, {}
 
 local function bring_due(lane, priority, egress)
@@ -77,7 +77,7 @@ local function bring_due(lane, priority, egress)
   return line
 end
 
--- The first of the line as Redis has it, what has changed in this call included.
+-- The first of the line in Redis, after the changes of this call.
 local function first_there(line)
   while not found_empty[line] do
     local one = redis.call('ZREVRANGE', line, 0, 0, 'WITHSCORES')
@@ -91,7 +91,7 @@ local function first_there(line)
   end
 end
 
--- The domain with the most left of those that are due, whichever way its requests go.
+-- The due domain with the most work left, by any egress.
 local function first_due(lane, priority)
   local first, most_left = nil, -1
   for _, egress in ipairs(open) do
@@ -106,7 +106,7 @@ local function first_due(lane, priority)
   return first
 end
 
--- A domain that is still due may be in another line now. There it is looked for as Redis has it.
+-- A domain that is still due may be in another line now: it is saved there.
 local function place_again(d, lane)
   local before = d['at_' .. lane]
   place(d)
@@ -115,7 +115,7 @@ local function place_again(d, lane)
   found_empty = {}
 end
 
--- The next job of a domain, and what is to be noted of it; nothing when its address has just expired.
+-- The next job of a domain, and its fields to set; nothing if its address has just expired.
 local function request_of(d, lane)
   local priority = best_priority(d, lane)
   local key = redis.call('ZRANGE', 'fetch:jobs:' .. d.scope .. ':' .. lane .. ':' .. priority, 0, 0)[1]
@@ -130,7 +130,7 @@ local function request_of(d, lane)
   if obeys then gap = math.max(gap, d.crawl) end
   local needs_robots = obeys and d.crawl_until <= now
   if needs_robots then d.robots_job = job.key end
-  -- Only who keeps asking learns how fast it may: an idle domain's success says nothing of its rate.
+  -- Only steady requests tell of the rate: an idle domain's success says nothing of it.
   local paced = d.next > 0 and gap == gap_ms(d) and now - allowed_at(d) <= math.max(gap, 20)
   local before = d.next
   d.next = whole(now + gap * (0.9 + 0.2 * rules.luck))
@@ -143,7 +143,7 @@ local function request_of(d, lane)
   return job, {'slot_before', before, 'slot_next', d.next, 'paced', paced and '1' or '0', 'needs_robots', job.needs_robots}
 end
 
--- Once for each domain, however often its place in line has changed.
+-- Saves each domain once, after all changes of its place in line.
 local function settle_all()
   for _, d in pairs(loaded) do save(d) end
 end
@@ -176,7 +176,7 @@ end
 
 local tries = 0  -- domains whose first job had just expired
 
--- Hands out one of the lane and priority that is due, if there is one.
+-- Hands out a due job of the lane and priority, if there is one.
 local function hand_out_due(lane, priority)
   local scope = first_due(lane, priority)
   while scope and tries < MOST_TRIES do
@@ -196,7 +196,7 @@ local function hand_out_due(lane, priority)
   return false
 end
 
--- Whether there was one; if not, when to ask again.
+-- True if it handed out a job; else also the time until the next claim.
 local function hand_out_next()
   for priority = 1, 3 do
     for _, lane in ipairs(lanes) do
@@ -207,7 +207,7 @@ local function hand_out_next()
   return false, math.min(next_try, next_event()) - now
 end
 
--- Of a lane that has become full nobody knows what is due: whoever has room there again asks again.
+-- Due jobs of a full lane are not known: the fetcher claims again when it has room there.
 local function is_room_left()
   for _, lane in ipairs(lanes) do
     if room[lane] <= 0 then return false end

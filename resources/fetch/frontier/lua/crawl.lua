@@ -1,4 +1,4 @@
--- The gap that a domain's robots.txt asks for, and for how long that is known.
+-- Sets the gap of a domain's robots.txt, and for how long it is known.
 -- needs: domain line
 -- ARGV: rules scope gap_ms known_ms   -> 1
 local d = domain(ARGV[2])

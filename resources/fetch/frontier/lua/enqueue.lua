@@ -1,37 +1,37 @@
--- Puts a job into its domain's queue, or joins the one there is with the same key.
+-- Puts a job into its domain's queue, or joins the existing one of its key.
 -- needs: domain line job scoping
 -- ARGV: rules key host site path scope egress lane priority expected_ms('' as others took) later_ms expires_ms obeys_robots
---       url detail id order payload
+--       url detail id token payload
 -- -> queued scope wait_ms closed_ms | joined state wait_ms closed_ms | full wait_ms
 local key, host, site, path, scope, egress, lane = unpack(ARGV, 2, 8)
 local priority = tonumber(ARGV[9])
 local expected, later_ms, expires, robots = unpack(ARGV, 10, 13)
-local url, detail, id, order, payload = unpack(ARGV, 14, 18)
+local url, detail, id, token, payload = unpack(ARGV, 14, 18)
 
--- How long a job at the end of the queue is expected to wait: never less than what the domain is blocked for.
+-- The expected wait of a job at the end of the queue: never less than the domain's block.
 local function expected_wait(d)
   local ahead = 0
   for better = 1, priority do ahead = ahead + d[lane .. '_' .. better] end
   return string.format('%.0f', math.max(0, allowed_at(d) - now) + ahead * gap_ms(d))
 end
 
--- For how long nothing at all is sent to the domain, as far as is known.
+-- The time for which the domain gets no request at all, as far as is known.
 local function closed_for(d)
   if d.set_paused == 1 then return string.format('%.0f', rules.paused_ms) end
   return string.format('%.0f', math.max(0, d.block_until - now, d.circuit_until - now))
 end
 
--- A later token of the same work takes the earlier one's place.
+-- Adds the waiter. A later token of the same work replaces the earlier one.
 local function want(job)
   local wanted = 'fetch:wanted:' .. key
   local before = redis.call('HGET', wanted, id)
-  if before and tonumber(string.match(before, '^(%d+) ')) >= tonumber(order) then return false end
-  redis.call('HSET', wanted, id, order .. ' ' .. payload)
+  if before and tonumber(string.match(before, '^(%d+) ')) >= tonumber(token) then return false end
+  redis.call('HSET', wanted, id, token .. ' ' .. payload)
   return true
 end
 
--- First in, first out by arrival. What expires within the hour is done as if it had arrived an hour before
--- it expires (earliest deadline first, where everything else has an hour): nothing starves by it.
+-- First in, first out by arrival. A job that expires within the hour counts as arrived an hour before
+-- its expiry (earliest deadline first, where all other jobs have an hour): no job starves by it.
 local function place_in_line(arrived)
   return tonumber(expires) > 0 and math.min(arrived, expires - 3600000) or arrived
 end
@@ -42,13 +42,13 @@ local function better(job)
   return better_lane, lives_longer, priority < job.priority or better_lane or lives_longer
 end
 
--- What waits for one who need not obey robots.txt is asked for as soon as without the others.
+-- A waiter that need not obey robots.txt makes the waiting job ignore its gap.
 local function excuse(job)
   if robots == '0' and job.robots == '1' and is_waiting(job) then set_job(job, 'robots', '0') end
 end
 
--- What waits is moved to where this request would have put it, never to a slower place. A URL whose
--- signature holds for longer takes the place of the one there is.
+-- Moves a waiting job to the place of this request, never to a slower one. A URL whose
+-- signature holds for longer replaces the job's URL.
 local function improve(d, job)
   local better_lane, lives_longer, any = better(job)
   if not any or not is_waiting(job) then return end
@@ -61,7 +61,7 @@ local function improve(d, job)
   if state == 'later' then put_later(d, job, due) else put(d, job) end
 end
 
--- What was slow the last time, or comes from where requests are slow, does not keep the fast lane waiting.
+-- URLs that were slow the last time, and slow domains, use the slow lane, so that the fast lane need not wait.
 local function lane_by_experience(d)
   local is_slow = redis.call('EXISTS', 'fetch:slow:' .. key) == 1 or d.took >= rules.slow_after_ms
   return is_slow and 'slow' or lane
@@ -83,7 +83,7 @@ end
 if scope == '' then scope = scope_by_rule(host, site, path) end
 local d = domain_by_way(scope, egress)
 lane = lane_by_experience(d)
--- The last tenth is kept for what somebody waits for.
+-- The last tenth is reserved for jobs with waiting clients.
 local share = priority == 1 and 1 or 0.9
 local all = tonumber(redis.call('GET', 'fetch:queued') or 0)
 if waiting(d) >= rules.domain_backlog * share or all >= rules.backlog * share then

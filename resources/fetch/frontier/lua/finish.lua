@@ -1,4 +1,4 @@
--- The end of a job that is held, unless somebody has joined it meanwhile: those are handed over first.
+-- Ends a held job, unless waiters have joined it meanwhile: those are handed over first.
 -- needs: domain line job
 -- ARGV: rules key token version   -> stale | ended | more version payloads
 local key, token, version = unpack(ARGV, 2, 4)

@@ -1,5 +1,5 @@
--- What an admin sets for a domain, whichever way its requests go, or for one of its ways (`<scope> via <egress>`).
--- It holds from the next claim on, in all fetchers.
+-- Sets an admin's limits of a domain, for all its egresses or for one (`<scope> via <egress>`).
+-- They hold from the next claim on, in all fetchers.
 -- needs: domain line
 -- ARGV: rules scope | name value, for each: delay cap bytes ('' as learnt), paused (1 | 0),
 --       blocked (ms from now), unblock   -> 1
@@ -26,7 +26,7 @@ local plain, way = string.match(ARGV[2], '^(.*) via ([^ ]+)$')
 set_all(domain_by_way(plain or ARGV[2], way or ''))
 for _, egress in ipairs(redis.call('SMEMBERS', 'fetch:egresses')) do
   local d = domain(via(ARGV[2], egress))
-  if next(d.held) then set_all(d) end  -- one that comes later takes it over
+  if next(d.held) then set_all(d) end  -- a later egress copies the limits
 end
 redis.call('ZADD', 'fetch:domains', 'NX', now, ARGV[2])
 wake()

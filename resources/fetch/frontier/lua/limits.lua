@@ -1,4 +1,4 @@
--- What admins have set, as it stands here. Changes nothing.
+-- Reads the limits that admins have set. Changes nothing.
 -- ARGV: scopes   -> for each: delay_ms cap bytes paused kind, '' where nothing is set
 local reply = {}
 for place, scope in ipairs(ARGV) do

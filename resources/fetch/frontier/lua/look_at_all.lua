@@ -1,4 +1,4 @@
--- How many domains stand, for people. Changes nothing.
+-- Reads the records of many domains, for people. Changes nothing.
 -- ARGV: scopes   -> now_ms fields fields ...
 local time = redis.call('TIME')
 local reply = {string.format('%.3f', time[1] * 1000 + time[2] / 1000)}

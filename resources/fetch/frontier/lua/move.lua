@@ -1,5 +1,5 @@
--- A job goes to another lane or priority: what waits changes its queue, what is in flight counts in the
--- other lane from now on. Later requests for it do not move it back.
+-- Moves a job to another lane or priority: a waiting one changes its queue, one in flight counts in the
+-- other lane from now on. Later waiters do not move it back.
 -- needs: domain line job
 -- ARGV: rules key lane priority('' as it is)   -> 1 | 0
 local LEARNT_MS = 7 * 86400000
@@ -8,7 +8,7 @@ if not job or job.state == 'doomed' or job.state == 'ending' then return 0 end
 local d, lane, priority = domain(job.scope), ARGV[3], tonumber(ARGV[4]) or job.priority
 local state = job.state
 if state == 'queued' then take(d, job) end
--- What its download was like decides in which lane it is asked for the next time.
+-- The speed of this download decides on the lane of the next one.
 if state == 'running' and lane == 'slow' then redis.call('SET', 'fetch:slow:' .. job.key, 1, 'PX', LEARNT_MS) end
 if state == 'running' and lane == 'fast' then redis.call('DEL', 'fetch:slow:' .. job.key) end
 if state == 'running' and lane ~= job.lane then

@@ -1,7 +1,7 @@
--- What a fetcher was handed, and what has not come there, goes back to its place: its lapse is nobody's fault.
--- Works that started with it wait for their turn again.
+-- Queues jobs again that were handed to a fetcher and did not arrive there. Not counted as their lapse.
+-- Works that started with them wait for their turn again.
 -- needs: domain line job retry.requeueing works
--- ARGV: rules worker | the keys of the jobs that it holds   -> how many went back
+-- ARGV: rules worker | the keys of the jobs that it holds   -> the number of jobs queued again
 local held, back = {}, 0
 for place = 3, #ARGV do held[ARGV[place]] = true end
 

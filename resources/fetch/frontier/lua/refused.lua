@@ -1,4 +1,4 @@
--- A domain has refused a request that a redirect led to.
+-- Notes that a domain refused a request after a redirect.
 -- needs: domain line scoping adapting
 -- ARGV: rules host site path egress latency_ms retry_after_ms   -> 1
 local host, site, path, egress = unpack(ARGV, 2, 5)

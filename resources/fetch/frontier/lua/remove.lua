@@ -1,4 +1,4 @@
--- Withdraws what is wanted of a job under one name, or, without a name, the job. What is in flight goes on.
+-- Withdraws a waiter of a job, or, without an id, the job. A job in flight goes on.
 -- needs: domain line job
 -- ARGV: rules key id('' all of it)   -> removed | kept | in_flight | unknown
 local key, id = ARGV[2], ARGV[3]

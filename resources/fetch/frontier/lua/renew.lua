@@ -1,6 +1,6 @@
--- Leases of several jobs are set anew.
+-- Renews the leases of several jobs.
 -- needs: domain
--- ARGV: rules | key token, for each   -> the keys of those that are somebody else's by now
+-- ARGV: rules | key token, for each   -> the keys of lost jobs
 local lost = {}
 for place = 2, #ARGV, 2 do
   local key, token = ARGV[place], ARGV[place + 1]

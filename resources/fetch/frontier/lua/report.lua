@@ -1,16 +1,16 @@
--- What came of a request: the domain learns from it and its place in flight is free. The job goes on
--- being held, is done, or is queued again; then the works that had started with it are too. A work that wanted it may
+-- Reports a request: the domain learns from it and its place in flight is free. The job goes on
+-- being held, is done, or is queued again; then the works that had started with it are too. A waiting work may
 -- end in the same step.
 -- needs: domain line job adapting network retry.finishing retry.requeueing works
 -- ARGV: rules machine key token verdict status latency_ms retry_after_ms bytes
 --       next("hold"|"end"|"again"|"later"|"back") version again_ms
 --       | terms work token outcome duration_ms ..., as finish_work takes them
--- -> {whether that work ended, 1 or 0} then stale | held | ended | more version payloads | again wait_ms | refused
+-- -> {1 if that work ended, else 0} then stale | held | ended | more version payloads | again wait_ms | refused
 local machine, key, token, verdict, status = unpack(ARGV, 2, 6)
 local latency, retry_after, bytes = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local what, version, again_ms = ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12])
 
--- Whatever has become of the job: the work has a token of its own.
+-- Even if the job is lost: the work has a token of its own.
 local ended = ARGV[13]
   and finish_work(cjson.decode(ARGV[13]), ARGV[14], ARGV[15], ARGV[16], ARGV[17], {unpack(ARGV, 18)}) or 0
 
@@ -22,7 +22,7 @@ local d = domain(job.scope)
 leave_flight(d, job)
 local ours = verdict == 'unsent'
 
--- Which hosts and paths of a registrable domain refuse, for proposals to count them together or apart.
+-- Notes the refusing host and path of a registrable domain, for proposals to count them together or apart.
 local function note_evidence()
   local events = 'fetch:evidence:' .. job.site
   redis.call('LPUSH', events, cjson.encode({now, job.host, job.path, job.counted or job.scope}))
@@ -32,7 +32,7 @@ local function note_evidence()
   redis.call('ZREMRANGEBYSCORE', 'fetch:evidence', '-inf', now - 86400000)
 end
 
--- An attempt that failed of our own network. What has failed for good meanwhile stays so.
+-- Takes back an attempt that failed by our own network. A job that has failed for good meanwhile stays so.
 local function take_back_attempt(name)
   local tried = job_of(name)
   if not tried or not is_waiting(tried) or tried.attempts == 0 then return end
@@ -42,7 +42,7 @@ local function take_back_attempt(name)
   if of ~= d then settle(of) end
 end
 
--- Whether it is our network that is away. What was held against the hosts until that is clear is forgiven.
+-- True if our network is away. The failures counted against hosts until then are forgiven.
 local function is_our_network()
   if is_away(machine, d.egress) then return true end
   if d.ok_at <= now - rules.outage_ms then return false end
@@ -119,7 +119,7 @@ if verdict == 'throttled' or (ours and verdict ~= 'unsent') then
   reply = {'again', string.format('%.0f', math.max(rest, allowed_at(d) - now, 0))}
 elseif what == 'back' then  -- its turn was used for something else
   reply = queue_again(0)
-elseif what == 'later' or (what == 'again' and verdict == 'unsent') then  -- nobody's failure: no attempt
+elseif what == 'later' or (what == 'again' and verdict == 'unsent') then  -- not the job's failure: no attempt
   reply = queue_again(again_ms)
 elseif what == 'again' and d.budget < 1 then
   set_job(job, 'state', 'holding')

@@ -1,5 +1,5 @@
--- What limits of a host, or of a registrable domain, count for. '' takes the rule back; 'host' stays, since it
--- makes an exception from the rule of the registrable domain.
+-- Sets the scope that limits of a host, or of a registrable domain, count for. '' removes the rule; 'host' is kept,
+-- since it is an exception from the rule of the registrable domain.
 -- ARGV: rules name kind   -> 1
 if ARGV[3] == '' then
   redis.call('HDEL', 'fetch:scopes', ARGV[2])

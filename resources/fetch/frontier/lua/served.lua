@@ -1,4 +1,4 @@
--- A domain has served a request that a redirect led to: it learns from it as from those that were queued for it.
+-- Notes that a domain served a request after a redirect: it learns from it as from its own jobs.
 -- needs: domain line scoping adapting
 -- ARGV: rules host site path egress since_turn_ms paced   -> 1
 local host, site, path, egress = unpack(ARGV, 2, 5)

@@ -1,4 +1,4 @@
--- A fetcher is there. Those not heard of for as long as a lease lasts are forgotten.
+-- Notes that a fetcher is alive. Fetchers silent for a whole lease are forgotten.
 -- needs: domain
 -- ARGV: rules worker
 redis.call('ZADD', 'fetch:fetchers', now, ARGV[2])

@@ -1,4 +1,4 @@
--- Asks a machine to upload what it holds. Once more is the same.
--- KEYS: its list. ARGV: when (s), the wish, how long the list is kept (s).
+-- Requests an upload of a machine. A second call changes nothing.
+-- KEYS: the machine's list. ARGV: now (s), the upload request, the time for which the list is kept (s).
 redis.call('ZADD', KEYS[1], 'NX', ARGV[1], ARGV[2])
 return redis.call('EXPIRE', KEYS[1], ARGV[3])

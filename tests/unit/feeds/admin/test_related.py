@@ -6,13 +6,13 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from feeds.keeping import pausing
-from feeds.models import Feed
-from feeds.pushing.renewing import State
-from feeds.subscriptions import Hub, Subscription
-from tests.feeds.admin.test_pages import page_of, text
-from tests.feeds.at_hubs import hub, subscribed
-from tests.feeds.keeping import rows
+from feeds import lifecycle
+from feeds.models import Feed, Hub, Subscription
+from feeds.push.leases import SubscriptionStatus
+from tests.support import plain_feeds
+from tests.support.feed_hubs import hub, subscribed
+
+from .test_pages import missing, page_of, text
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +22,7 @@ NOW = datetime.now(UTC)
 
 @pytest.fixture
 def sea() -> Feed:
-    feed = rows.feed("sea", pushed_at=NOW - timedelta(hours=2))
+    feed = plain_feeds.feed("sea", pushed_at=NOW - timedelta(hours=2))
     subscribed(feed, NOW - timedelta(days=3), arrived=4, in_a_row=4, reason="In force for 10 d.")
     told = {"arrived": 40, "missed": 1, "share": 0.97, "first_push_at": NOW, "last_push_at": NOW, "trusted_since": NOW}
     Hub.objects.update(**told)
@@ -31,11 +31,13 @@ def sea() -> Feed:
 
 def test_hubs_are_listed_with_their_feeds_and_how_far_they_are_trusted(admin_client: Client, sea: Feed) -> None:
     hub("https://silent.example/<script>", missed=2)
-    said = text(admin_client.get(HUBS))
-    assert "https://hub.example.net/" in said
-    assert "1 in force" in said
-    assert "Trusted. It told of 40 pieces of news, polling found 1 first; of late it told of 97%." in said
-    assert "Not trusted: nothing came from it so far that was news. Polling found 2 pieces of news first." in said
+    assert not missing(
+        text(admin_client.get(HUBS)),
+        "https://hub.example.net/",
+        "1 in force",
+        "Trusted. 40 updates pushed, 1 found first by polling; recently 97% pushed.",
+        "Not trusted: no update pushed yet. Polling found 2 updates first.",
+    )
     assert b"<script>" not in admin_client.get(HUBS).content.split(b"silent.example/")[1][:20]
 
 
@@ -59,30 +61,28 @@ def test_hubs_are_narrowed_by_trust_and_kind(admin_client: Client, sea: Feed, na
 
 
 def test_subscriptions_are_listed_with_how_they_stand(admin_client: Client, sea: Feed) -> None:
-    gone = rows.feed("gone")
-    subscribed(gone, NOW, state=State.LEAVING.value, reason="Its feed is paused, gone or deleted.")
-    pausing.remove([gone.pk], NOW)
+    gone = plain_feeds.feed("gone")
+    subscribed(gone, NOW, state=SubscriptionStatus.LEAVING.value, reason="The feed is paused, gone or deleted.")
+    lifecycle.remove_feeds([gone.pk], NOW)
     said = text(admin_client.get(SUBSCRIPTIONS))
-    assert "In force for 10 d." in said
-    assert "Polled seldom: 4 pieces of news told of, 4 in a row, 0 found first by polling." in said
-    assert "https://gone.example/feed" in said
-    assert Subscription.objects.get(state=State.VERIFIED.value).token not in said
+    polled = "Polled less often: 4 updates pushed, 4 in a row, 0 found first by polling."
+    assert not missing(said, "In force for 10 d.", polled, "https://gone.example/feed")
+    assert Subscription.objects.get(state=SubscriptionStatus.VERIFIED.value).token not in said
     only = text(admin_client.get(f"{SUBSCRIPTIONS}?hub__id__exact={hub().pk}&state__exact=leaving"))
     assert "In force for 10 d." not in only
-    assert "Its feed is paused" in only
+    assert "The feed is paused" in only
 
 
 def test_the_page_of_a_feed_says_who_tells_of_its_changes_and_how_far_that_is_relied_on(
     admin_client: Client, settings: Settings, sea: Feed
 ) -> None:
-    said = text(admin_client.get(page_of(sea)))
-    assert "By WebSub, https://hub.example.net/: in force. In force for 10 d." in said
-    assert "Polled seldom: 4 pieces of news told of" in said
-    assert "Last push 2 h ago." in said
+    told = "WebSub, https://hub.example.net/: in force. In force for 10 d."
+    page = text(admin_client.get(page_of(sea)))
+    assert not missing(page, told, "Polled less often: 4 updates pushed", "Last push 2 h ago.")
 
-    land = rows.feed("land")
-    assert "No: it announces neither hub nor cloud." in text(admin_client.get(page_of(land)))
+    land = plain_feeds.feed("land")
+    assert "not offered by this feed" in text(admin_client.get(page_of(land)))
     Feed.objects.filter(pk=land.pk).update(offer_digest="x")
     assert "(FEEDS_PUSH)" in text(admin_client.get(page_of(land)))
     settings.FEEDS_PUSH = True
-    assert "nobody reads it, or it has been quiet" in text(admin_client.get(page_of(land)))
+    assert "the feed has no readers, or no recent entries" in text(admin_client.get(page_of(land)))

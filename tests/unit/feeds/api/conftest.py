@@ -3,17 +3,17 @@
 import pytest
 from django.contrib.auth.models import User
 
-from feeds.models import ALL, Category
-from resources.api import tokens
-from resources.api.models import ApiToken
+from feeds.models import ALL_SLUG, Category
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
 from tests.conftest import RedisServers
-from tests.resources.api.conftest import Caller
+from tests.unit.resources.api.conftest import Caller
 
 
 @pytest.fixture(autouse=True)
 def _site(transactional_db: None, redis_servers: RedisServers) -> None:
-    """Calls are counted on a server that runs; a flush of the database takes what migrations made."""
-    Category.objects.get_or_create(slug=ALL, defaults={"title": "All feeds"})
+    """Calls are counted on a running server; a flush of the database takes the rows of migrations."""
+    Category.objects.get_or_create(slug=ALL_SLUG, defaults={"title": "All feeds"})
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def anybody() -> Caller:
 
 @pytest.fixture
 def manager() -> Caller:
-    return Caller(tokens.issue(ApiToken(name="planet", may_manage_feeds=True)).text)
+    return Caller(auth.issue_token(ApiToken(name="planet", may_manage_feeds=True)).text)
 
 
 @pytest.fixture
@@ -33,4 +33,4 @@ def ann() -> User:
 
 @pytest.fixture
 def follower(ann: User) -> Caller:
-    return Caller(tokens.issue(ApiToken(name="of ann", user=ann)).text)
+    return Caller(auth.issue_token(ApiToken(name="of ann", user=ann)).text)

@@ -1,21 +1,21 @@
-"""What the API tells of feeds."""
+"""Feeds in the API."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from feeds.api import reading
-from feeds.deciding import checking
-from feeds.deciding.checking import Circumstances
-from feeds.deciding.standing import State
-from feeds.deciding.troubles import trouble_of
-from feeds.keeping import health, standings
+from feeds import feed_rows, health
+from feeds.api import read
 from feeds.models import Feed
-from resources.fetching.keeping.models import FetchTiming
-from resources.fetching.outcomes import Failed, Failure, Timing
-from tests.feeds.rows import NOW, category, entry, feed
-from tests.resources.api.conftest import Caller, problem
+from feeds.schedule import next_check
+from feeds.schedule.next_check import CheckCircumstances
+from feeds.schedule.state import FeedStatus, trouble_of
+from resources.fetch.http.messages import Failure, FetchFailed, OutcomeTiming
+from tests.support import plain_feeds
+from tests.support.feed_rows import NOW, category, entry, feed
+from tests.unit.resources.api.conftest import Caller, problem
 
 
 def listed(caller: Caller, path: str) -> list[str]:
@@ -28,15 +28,19 @@ def get(caller: Caller, path: str) -> Any:
     return answer.json()
 
 
+def pages_from(caller: Caller, path: str) -> Iterator[Any]:
+    """That page, and those to which it leads."""
+    while path:
+        page = get(caller, path)
+        yield page
+        path = (page["next"] or "").removeprefix("http://testserver")
+
+
 def test_pages_of_feeds_lead_through_all_of_them(anybody: Caller) -> None:
     for name in "abcde":
         feed(name)
-    found, path = [], "/api/feeds?limit=2"
-    while path:
-        page = get(anybody, path)
-        found += [one["slug"] for one in page["feeds"]]
-        path = (page["next"] or "").removeprefix("http://testserver")
-    assert found == list("abcde")
+    pages = [[one["slug"] for one in page["feeds"]] for page in pages_from(anybody, "/api/feeds?limit=2")]
+    assert pages == [["a", "b"], ["c", "d"], ["e"]]
 
 
 def test_a_category_has_the_feeds_of_those_below_it_once(anybody: Caller) -> None:
@@ -50,7 +54,7 @@ def test_a_category_has_the_feeds_of_those_below_it_once(anybody: Caller) -> Non
 
 def test_feeds_are_listed_by_how_they_stand(anybody: Caller) -> None:
     feed("well")
-    feed("failing", state=State.FAILING.value)
+    feed("failing", state=FeedStatus.FAILING.value)
     feed("paused", paused=True)
     assert listed(anybody, "/api/feeds?standing=failing") == ["failing"]
     assert listed(anybody, "/api/feeds?standing=paused") == ["paused"]
@@ -69,24 +73,11 @@ def test_a_token_that_is_not_in_force_is_told_so(manager: Caller) -> None:
 
 
 def test_health_says_how_the_last_fetches_went_and_why_to_those_who_manage(anybody: Caller, manager: Caller) -> None:
-    row = feed("blog", state=State.FAILING.value, trouble="TIMEOUT", failures=3, failing_since=NOW)
-    FetchTiming.objects.create(
-        started_at=NOW,
-        url_digest=row.key_digest,  # of its address, in these rows
-        host=row.host,
-        scope=row.host,
-        kind="feed",
-        lane="fast",
-        seconds=1.5,
-        wire_bytes=10,
-        outcome="fetched",
-        status=200,
-    )
+    row = feed("blog", state=FeedStatus.FAILING.value, trouble="TIMEOUT", failures=3, failing_since=NOW)
+    plain_feeds.timing(row, 1.5)
     found = get(anybody, "/api/feeds/blog/health")
-    assert found["standing"] == "failing"
-    assert found["trouble"] == "its server was too slow"
-    assert found["failures"] == 3
-    assert found["why"] == []  # it may name addresses
+    shown = [found[name] for name in ("standing", "trouble", "failures", "why")]
+    assert shown == ["failing", "timeout", 3, []]  # the reasons may name addresses
     assert get(manager, "/api/feeds/blog/health")["why"]
     assert [one["seconds"] for one in found["fetches"]] == [1.5]
 
@@ -94,49 +85,44 @@ def test_health_says_how_the_last_fetches_went_and_why_to_those_who_manage(anybo
 @pytest.mark.parametrize("failure", [Failure.REFUSED, Failure.OURS])
 def test_nobody_is_told_of_addresses_of_a_private_network(manager: Caller, failure: Failure) -> None:
     row = feed("blog")
-    failed = Failed(failure, "blog.example: 10.1.2.3 is not global (private)", Timing(NOW.timestamp(), 0))
-    decision = checking.decide(standings.standing_of(row), failed, (), Circumstances(NOW))
+    failed = FetchFailed(failure, "blog.example: 10.1.2.3 is not global (private)", OutcomeTiming(NOW.timestamp(), 0))
+    decision = next_check.decide_next_check(feed_rows.read_feed_state(row), failed, (), CheckCircumstances(NOW))
     trouble = trouble_of(failed).name
-    Feed.objects.update(**standings.fields_of(decision), trouble=trouble)
+    Feed.objects.update(**feed_rows.decision_fields(decision), trouble=trouble)
     assert "10.1.2.3" in Feed.objects.get().reason  # for the admin
     found = get(manager, "/api/feeds/blog/health")
     assert "10.1.2.3" not in json.dumps(found)
-    assert found["why"][1] == health.IN_PLACE[trouble]
+    assert found["why"][1] == health.PUBLIC_REASONS[trouble]
+
+
+def titles(caller: Caller, query: str = "") -> list[list[str]]:
+    """The titles of the entries of all pages."""
+    pages = pages_from(caller, f"/api/feeds/blog/entries{query}")
+    return [[one["title"] for one in page["entries"]] for page in pages]
 
 
 def test_entries_come_in_pages_newest_first(anybody: Caller) -> None:
     feed("blog", *(entry(number) for number in range(5)))
-    titles, path = [], "/api/feeds/blog/entries?limit=2"
-    while path:
-        page = get(anybody, path)
-        titles += [one["title"] for one in page["entries"]]
-        path = (page["next"] or "").removeprefix("http://testserver")
-    assert titles == [f"Entry {number}" for number in (4, 3, 2, 1, 0)]
+    assert titles(anybody, "?limit=2") == [["Entry 4", "Entry 3"], ["Entry 2", "Entry 1"], ["Entry 0"]]
 
 
 def test_entries_are_searched(anybody: Caller) -> None:
     feed("blog", entry(1, title="Of cats"), entry(2, title="Of dogs"))
-    found = get(anybody, "/api/feeds/blog/entries?q=cats")
-    assert [one["title"] for one in found["entries"]] == ["Of cats"]
+    assert titles(anybody, "?q=cats") == [["Of cats"]]
 
 
 def test_a_search_that_main_would_take_long_for_goes_on_with_the_next_page(
     anybody: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "SEARCHED_ENTRIES", 2)
+    monkeypatch.setattr(read, "MAX_SEARCHED_ENTRIES", 2)
     feed("blog", entry(1, title="Of cats"), *(entry(number) for number in range(2, 6)))
-    pages, path = [], "/api/feeds/blog/entries?q=cats"
-    while path:
-        page = get(anybody, path)
-        pages.append([one["title"] for one in page["entries"]])
-        path = (page["next"] or "").removeprefix("http://testserver")
-    assert pages == [[], [], ["Of cats"]]
+    assert titles(anybody, "?q=cats") == [[], [], ["Of cats"]]
 
 
 def test_a_page_ends_where_its_texts_are_long(anybody: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(read, "MAX_ENTRIES_CHARACTERS", 100)
     feed("blog", *(entry(number, content="x" * 60) for number in range(2)))
-    assert [one["title"] for one in get(anybody, "/api/feeds/blog/entries")["entries"]] == ["Entry 1"]
+    assert titles(anybody)[0] == ["Entry 1"]
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from feeds.composing import pages
-from feeds.demo import loading
+from feeds.demo import load as demo_load
 from feeds.models import Entry, Feed
-from feeds.parsing import reading
-from tests.feeds.gathered import gather, gathered_from
+from feeds.pages import render
+from feeds.parser import reader
 from tests.hostile.origin import Origin, answer
-from tests.resources.mirroring.gathering.mirrored import in_a_thread
+from tests.support.feed_scans import gather, gathered_from
+from tests.support.mirror_runs import in_a_thread
 
 pytestmark = pytest.mark.django_db
 
@@ -22,16 +22,14 @@ ORIGIN = "127.0.0.2:8000"
 
 
 @pytest.fixture
-def said() -> list[str]:
-    return []
+def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_load, "is_online", lambda _hosts: False)
 
 
 @pytest.mark.parametrize("is_online", [True, False])
-def test_samples_come_only_where_there_is_no_way_out(
-    monkeypatch: pytest.MonkeyPatch, said: list[str], is_online: bool
-) -> None:
-    monkeypatch.setattr(loading, "is_online", lambda _hosts: is_online)
-    loading.load(said.append, NOW, ORIGIN)
+def test_samples_come_only_where_there_is_no_way_out(monkeypatch: pytest.MonkeyPatch, is_online: bool) -> None:
+    monkeypatch.setattr(demo_load, "is_online", lambda _hosts: is_online)
+    demo_load.load_demo_feeds(print, NOW, ORIGIN)
     samples = Feed.objects.filter(is_sample=True)
     assert [row.url for row in samples.order_by("url")] == (
         [] if is_online else [f"http://{ORIGIN}/{name}" for name in ("harbour.atom", "kitchen.rss", "orchard.json")]
@@ -39,66 +37,60 @@ def test_samples_come_only_where_there_is_no_way_out(
     assert Feed.objects.filter(is_sample=False).count() == 11
 
 
-def test_no_samples_come_where_nobody_serves_them(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> None:
-    monkeypatch.setattr(loading, "is_online", lambda _hosts: False)
-    loading.load(said.append, NOW, "")
+@pytest.mark.usefixtures("_offline")
+def test_no_samples_come_where_nobody_serves_them() -> None:
+    demo_load.load_demo_feeds(print, NOW, "")
     assert not Feed.objects.filter(is_sample=True).exists()
 
 
-@pytest.mark.usefixtures("gathering")
-def test_samples_are_read_and_served_where_there_is_no_way_out(
-    monkeypatch: pytest.MonkeyPatch, said: list[str]
-) -> None:
-    monkeypatch.setattr(loading, "is_online", lambda _hosts: False)
-
+@pytest.mark.usefixtures("gathering", "_offline")
+def test_samples_are_read_and_served_where_there_is_no_way_out() -> None:
     def load(address: str) -> None:
-        loading.load(said.append, datetime.now(UTC), address)
-        Feed.objects.filter(is_sample=False).delete()  # nobody asks these in a test
+        demo_load.load_demo_feeds(print, datetime.now(UTC), address)
+        Feed.objects.filter(is_sample=False).delete()  # no test asks these
 
     async def test(origin: Origin) -> None:
-        for path in loading.SAMPLES.iterdir():
+        for path in demo_load.SAMPLES_FOLDER.iterdir():
             url = origin.does(f"/{path.name}", answer(body=path.read_bytes()))
         await in_a_thread(load)(urlsplit(url).netloc)
         await gather()
 
     gathered_from(test)
-    page = next(iter(pages.prepared("/feeds/category/samples/").values())).body.decode()
-    assert all(title in page for title in loading.TITLES.values())
-    assert page.count("<article") == Entry.objects.count() > len(loading.TITLES)
+    page = next(iter(render.prepare_page("/feeds/category/samples/").values())).body.decode()
+    assert all(title in page for title in demo_load.SAMPLE_TITLES.values())
+    assert page.count("<article") == Entry.objects.count() > len(demo_load.SAMPLE_TITLES)
 
 
-def test_what_an_admin_has_deleted_stays_deleted(
-    monkeypatch: pytest.MonkeyPatch, said: list[str], tmp_path: Path
-) -> None:
-    monkeypatch.setattr(loading, "is_online", lambda _hosts: True)
+@pytest.mark.usefixtures("_offline")
+def test_what_an_admin_has_deleted_stays_deleted(tmp_path: Path) -> None:
     memory = tmp_path / "loaded"
     memory.write_text("land\n")
-    loading.load_once(said.append, memory, NOW, ORIGIN)
+    demo_load.load_demo_feeds_once(print, memory, NOW, ORIGIN)
     Feed.objects.all().delete()
-    loading.load_once(said.append, memory, NOW, ORIGIN)
+    demo_load.load_demo_feeds_once(print, memory, NOW, ORIGIN)
     assert not Feed.objects.exists()
     assert memory.read_text() == "feeds\nland\n"
 
 
-@pytest.mark.parametrize("path", sorted(loading.SAMPLES.iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(demo_load.SAMPLES_FOLDER.iterdir()), ids=lambda path: path.name)
 def test_a_sample_is_a_sound_feed_that_says_what_it_is(path: Path) -> None:
-    found = reading.parse(path.read_bytes(), "", f"http://{ORIGIN}/{path.name}", NOW)
-    assert found.feed.title == loading.TITLES[path.name]
+    found = reader.parse_feed(path.read_bytes(), "", f"http://{ORIGIN}/{path.name}", NOW)
+    assert found.feed.title == demo_load.SAMPLE_TITLES[path.name]
     assert found.reader in {"tree", "json"}
     assert found.entries
     assert not found.notes
 
 
 def test_a_host_that_nobody_can_reach_is_no_way_out() -> None:
-    assert not loading.is_online(["host.invalid"])
+    assert not demo_load.is_online(["host.invalid"])
 
 
 def test_a_look_up_that_never_ends_keeps_no_process_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
     release, before = threading.Event(), set(threading.enumerate())
-    monkeypatch.setattr(loading, "_connects", lambda _host: release.wait(60))
-    monkeypatch.setattr(loading, "PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(demo_load, "_connects", lambda _host: release.wait(60))
+    monkeypatch.setattr(demo_load, "PROBE_SECONDS", 0.05)
     try:
-        assert not loading.is_online(["one.example", "two.example"])
+        assert not demo_load.is_online(["one.example", "two.example"])
         hanging = set(threading.enumerate()) - before
         assert [thread.daemon for thread in hanging] == [True, True]
     finally:

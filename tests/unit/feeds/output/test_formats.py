@@ -1,4 +1,4 @@
-"""What others make of what is rendered."""
+"""Rendered formats, judged by other programs."""
 
 import json
 from dataclasses import replace
@@ -11,13 +11,13 @@ import jsonschema_rs
 import pytest
 from lxml import etree
 
-from feeds.parsing.documents import Entry, Feed, Source
-from feeds.rendering import atom, jsonfeed, rss
-from tests.feeds.parsing import corpus
-from tests.feeds.rendering.pages import ADDRESS, FULL, NOW, PLAIN, UPDATED_ONLY, page
+from feeds.output import atom, jsonfeed, rss
+from feeds.parser.documents import EntrySource, FeedHead, ParsedEntry
+from tests.support import feed_corpus
+from tests.support.feed_pages import ADDRESS, FULL, NOW, PLAIN, UPDATED_ONLY, page
 
 XML = {"atom": atom, "rss": rss}
-SCHEMA = json.loads((Path(__file__).parent / "jsonfeed-1.1.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[3] / "support" / "jsonfeed-1.1.schema.json").read_text())
 
 
 def _by_feedparser(document: bytes) -> Any:
@@ -37,17 +37,17 @@ def test_feedparser_reads_it_without_complaint(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", XML)
-@pytest.mark.parametrize("source", corpus.NAMES)
+@pytest.mark.parametrize("source", feed_corpus.NAMES)
 def test_feedparser_reads_the_whole_corpus_rendered(name: str, source: str) -> None:
-    parsed = corpus.parsed(source)
+    parsed = feed_corpus.parsed(source)
     read = _by_feedparser(XML[name].render(page(*parsed.entries, feed=parsed.feed)))
     assert not read.bozo
     assert len(read.entries) == len(parsed.entries)
 
 
-@pytest.mark.parametrize("source", corpus.NAMES)
+@pytest.mark.parametrize("source", feed_corpus.NAMES)
 def test_json_is_of_the_schema(source: str) -> None:
-    parsed = corpus.parsed(source)
+    parsed = feed_corpus.parsed(source)
     document = json.loads(jsonfeed.render(page(*parsed.entries, FULL, UPDATED_ONLY, feed=parsed.feed)))
     jsonschema_rs.validate(SCHEMA, document, validate_formats=True)
 
@@ -65,7 +65,7 @@ def test_json_has_the_address_of_the_next_page_and_none_on_the_last() -> None:
 
 
 def test_atom_has_what_it_asks_of_every_feed_and_entry() -> None:
-    bare = page(Entry(title="Nothing else"), feed=Feed(title="Bare"))
+    bare = page(ParsedEntry(title="Nothing else"), feed=FeedHead(title="Bare"))
     root = etree.fromstring(atom.render(bare))
     name = "{http://www.w3.org/2005/Atom}"
     for parent in (root, root.find(f"{name}entry")):
@@ -76,16 +76,15 @@ def test_atom_has_what_it_asks_of_every_feed_and_entry() -> None:
 
 
 def test_ids_that_are_only_unique_in_their_feed_are_made_unique() -> None:
-    one, other = (Entry(id="7", source=Source("", f"https://{host}.example.org/feed#x")) for host in ("one", "other"))
-    assert page().unique_id(one) == "https://one.example.org/feed#7"
-    assert page().unique_id(other) == "https://other.example.org/feed#7"
-    assert page().unique_id(Entry(id="a b/ü")) == f"{ADDRESS}#a%20b%2F%C3%BC"
-    assert page().unique_id(Entry(link="https://x.example.org/")) == "https://x.example.org/"
-    assert page().unique_id(Entry(title="x", published=NOW)) != page().unique_id(Entry(title="y", published=NOW))
+    for feed in ("https://one.example.org/feed", "https://other.example.org/feed"):
+        assert page().unique_id(ParsedEntry(id="7", source=EntrySource("", f"{feed}#x"))) == f"{feed}#7"
+    assert page().unique_id(ParsedEntry(id="a b/ü")) == f"{ADDRESS}#a%20b%2F%C3%BC"
+    assert page().unique_id(ParsedEntry(link="https://x.example.org/")) == "https://x.example.org/"
+    assert len({page().unique_id(ParsedEntry(title=title, published=NOW)) for title in "xy"}) == 2
 
 
 def test_what_the_publisher_asks_of_readers_is_not_asked_in_our_name() -> None:
-    feed = corpus.parsed("rss-0.92.xml").feed
+    feed = feed_corpus.parsed("rss-0.92.xml").feed
     assert feed.cloud
     for renderer in (atom, rss, jsonfeed):
         assert b"rpc.example.org" not in renderer.render(page(feed=feed))
@@ -93,5 +92,5 @@ def test_what_the_publisher_asks_of_readers_is_not_asked_in_our_name() -> None:
 
 @pytest.mark.parametrize("name", XML)
 def test_characters_that_xml_has_not_are_left_out(name: str) -> None:
-    entry = Entry(id="urn:x:1", title="a\x00b\x0bc\ufffe", content="\x1bx", published=NOW)
+    entry = ParsedEntry(id="urn:x:1", title="a\x00b\x0bc\ufffe", content="\x1bx", published=NOW)
     assert not _by_feedparser(XML[name].render(page(entry))).bozo

@@ -1,4 +1,4 @@
-"""What is rendered, read again: nothing is lost, and nothing added."""
+"""Rendered output, read again: nothing is lost, and nothing added."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from feeds.parsing import sanitising
-from feeds.parsing.documents import Author, Category, Entry
-from tests.feeds.parsing import corpus
-from tests.feeds.rendering.pages import ADDRESS, FEED, FULL, NOW, PLAIN, RENDERERS, UPDATED_ONLY, page, read_back
+from feeds.parser import markup as parser_markup
+from feeds.parser.documents import Author, ParsedCategory, ParsedEntry
+from tests.support import feed_corpus
+from tests.support.feed_pages import ADDRESS, FEED, FULL, NOW, PLAIN, RENDERERS, UPDATED_ONLY, page, read_back
 
 FORMATS = pytest.mark.parametrize("name", RENDERERS)
 
@@ -27,9 +27,9 @@ def test_the_feed_comes_back_as_it_was(name: str) -> None:
 
 
 @FORMATS
-@pytest.mark.parametrize("source", [name for name in corpus.NAMES if corpus.parsed(name).entries])
+@pytest.mark.parametrize("source", [name for name in feed_corpus.NAMES if feed_corpus.parsed(name).entries])
 def test_every_entry_of_the_corpus_comes_back(name: str, source: str) -> None:
-    parsed = corpus.parsed(source)
+    parsed = feed_corpus.parsed(source)
     dated = [entry if entry.published or entry.updated else replace(entry, updated=NOW) for entry in parsed.entries]
     shown = page(*dated, feed=replace(parsed.feed, self_link=ADDRESS))
     expected = tuple(replace(entry, id=shown.unique_id(entry)) for entry in dated)
@@ -39,21 +39,21 @@ def test_every_entry_of_the_corpus_comes_back(name: str, source: str) -> None:
 
 
 CHARACTERS = st.characters(codec="utf-8", exclude_categories=("Cc", "Cn", "Co", "Cs"))
-TEXTS = st.text(CHARACTERS, max_size=30).map(sanitising.one_line)
+TEXTS = st.text(CHARACTERS, max_size=30).map(parser_markup.to_one_line)
 
 
 @FORMATS
 @given(title=TEXTS, term=TEXTS.filter(bool), author=TEXTS, markup=st.text("ab<>/&;p \n'\"", max_size=60))
 @settings(max_examples=40, deadline=None)
 def test_any_text_comes_back(name: str, title: str, term: str, author: str, markup: str) -> None:
-    plain = sanitising.text_of(author)
-    entry = Entry(
+    plain = parser_markup.html_to_text(author)
+    entry = ParsedEntry(
         id="urn:x:1",
-        title=title if not sanitising.is_markup(title) else "",
+        title=title if not parser_markup.is_markup(title) else "",
         published=datetime(2021, 1, 1, tzinfo=UTC),
-        content=sanitising.sanitised(markup, ADDRESS),
-        authors=(Author(plain),) if plain and sanitising.text_of(plain) == plain and "@" not in plain else (),
-        categories=(Category(term),),
+        content=parser_markup.sanitise_html(markup, ADDRESS),
+        authors=(Author(plain),) if plain and parser_markup.html_to_text(plain) == plain and "@" not in plain else (),
+        categories=(ParsedCategory(term),),
     )
     (back,) = read_back(RENDERERS[name].render(page(entry))).entries
     assert back == entry

@@ -3,16 +3,15 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from feeds.composing.asking import MOST_WORDS, Asked
-from feeds.composing.errors import AskError
-from feeds.composing.places import Place
+from feeds.errors import PageQueryError
+from feeds.pages.query import MAX_SEARCH_WORDS, Cursor, PageQuery
 
-PLACE = Place(datetime(2026, 11, 1, 12, 0, 0, 250_000, tzinfo=UTC), 7)
+PLACE = Cursor(datetime(2026, 11, 1, 12, 0, 0, 250_000, tzinfo=UTC), 7)
 
 
-def read(address: str) -> Asked | None:
+def read(address: str) -> PageQuery | None:
     parts = urlsplit(address)
-    return Asked.read(parts.path, parse_qs(parts.query, keep_blank_values=True))
+    return PageQuery.read(parts.path, parse_qs(parts.query, keep_blank_values=True))
 
 
 @pytest.mark.parametrize(
@@ -23,7 +22,7 @@ def read(address: str) -> Asked | None:
     ],
 )
 def test_an_address_is_read_as_it_is_written(path: str) -> None:
-    asked = Asked.read_path(path)
+    asked = PageQuery.read_path(path)
     assert asked is not None
     assert asked.path == asked.address == path
 
@@ -37,7 +36,7 @@ def test_an_address_is_read_as_it_is_written(path: str) -> None:
     ],
 )
 def test_what_is_no_feeds_address_is_none(path: str) -> None:
-    assert Asked.read_path(path) is None
+    assert PageQuery.read_path(path) is None
 
 
 def test_all_ways_to_write_the_same_have_one_key_and_one_address() -> None:
@@ -46,13 +45,9 @@ def test_all_ways_to_write_the_same_have_one_key_and_one_address() -> None:
         "/feeds/all.atom?since=2026-11-01T01:00:00%2B01:00&limit=10&q=deep+sea&before=",
         "/feeds/all.atom?since=2026-11-01T01:00:00+01:00&q=+DEEP+sea+&limit=10",
     ]
+    query = "q=deep%20sea&since=2026-11-01T00%3A00%3A00Z&limit=10"
     found = {(asked.key, asked.address) for way in ways if (asked := read(way))}
-    assert found == {
-        (
-            "feeds:all:atom:q=deep%20sea&since=2026-11-01T00%3A00%3A00Z&limit=10",
-            "/feeds/all.atom?q=deep%20sea&since=2026-11-01T00%3A00%3A00Z&limit=10",
-        )
-    }
+    assert found == {(f"feeds:all:atom:{query}", f"/feeds/all.atom?{query}")}
 
 
 def test_what_goes_without_saying_is_left_out() -> None:
@@ -78,7 +73,7 @@ def test_different_pages_have_different_keys() -> None:
 def test_its_own_address_asks_for_the_same(address: str) -> None:
     asked = read(address)
     assert asked is not None
-    assert Asked.read_address(asked.address) == asked
+    assert PageQuery.read_address(asked.address) == asked
 
 
 @pytest.mark.parametrize(
@@ -94,23 +89,23 @@ def test_its_own_address_asks_for_the_same(address: str) -> None:
     ],
 )
 def test_bad_parameters_are_named(query: str, word: str) -> None:
-    with pytest.raises(AskError, match=word):
+    with pytest.raises(PageQueryError, match=word):
         read(f"/feeds/a.atom?{query}")
 
 
 def test_words_count_once_and_there_are_few() -> None:
     asked = read("/feeds/a.atom?q=Deep+sea+deep+SEA+" + "deep+" * 30)
     assert asked == read("/feeds/a.atom?q=deep+sea")
-    assert read(f"/feeds/a.atom?q={'+'.join(map(str, range(MOST_WORDS)))}+9") is not None
-    with pytest.raises(AskError, match="10 words"):
-        read(f"/feeds/a.atom?q={'+'.join(map(str, range(MOST_WORDS + 1)))}")
+    assert read(f"/feeds/a.atom?q={'+'.join(map(str, range(MAX_SEARCH_WORDS)))}+9") is not None
+    with pytest.raises(PageQueryError, match="10 words"):
+        read(f"/feeds/a.atom?q={'+'.join(map(str, range(MAX_SEARCH_WORDS + 1)))}")
 
 
 def test_half_a_character_is_refused() -> None:
-    with pytest.raises(AskError, match="UTF-8"):
-        Asked.read("/feeds/a.atom", {"q": ["\ud800"]})
+    with pytest.raises(PageQueryError, match="UTF-8"):
+        PageQuery.read("/feeds/a.atom", {"q": ["\ud800"]})
 
 
 def test_a_place_is_read_as_it_was_written() -> None:
     assert str(PLACE) == "1793534400250000-7"
-    assert Place.read(str(PLACE)) == PLACE
+    assert Cursor.read(str(PLACE)) == PLACE

@@ -3,14 +3,14 @@ import json
 import pytest
 from lxml import html as lxml_html
 
-from feeds.composing import people, selecting
-from feeds.composing.asking import Asked
 from feeds.models import Category, Feed
-from feeds.parsing import reading
-from feeds.parsing.documents import Author, Enclosure
-from resources.mirroring.serving import addresses
-from tests.feeds import rows
-from tests.feeds.rows import NOW, entry
+from feeds.pages import page_entries, render
+from feeds.pages.query import PageQuery
+from feeds.parser import reader
+from feeds.parser.documents import Author, Enclosure
+from resources.mirror import links
+from tests.support import feed_rows
+from tests.support.feed_rows import NOW, entry
 
 pytestmark = pytest.mark.django_db
 
@@ -21,8 +21,9 @@ ICON = "http://10.1.2.3/icon.png"
 def page(subject: Feed | Category, query: str = "") -> lxml_html.HtmlElement:
     kind = "" if isinstance(subject, Feed) else "category/"
     path = "/feeds/" if subject.slug == "all" else f"/feeds/{kind}{subject.slug}/"
-    asked = Asked.read_address(f"{path}?{query}")
-    return lxml_html.fromstring(people.render(asked, subject, selecting.select(asked, subject)).decode())
+    asked = PageQuery.read_address(f"{path}?{query}")
+    found = page_entries.select_entries(asked, subject)
+    return lxml_html.fromstring(render.render_html(asked, subject, found).decode())
 
 
 def everything() -> Category:
@@ -31,11 +32,11 @@ def everything() -> Category:
 
 def test_pictures_come_from_this_site_and_are_loaded_late() -> None:
     content = f'<p><img src="{PICTURE.replace("&", "&amp;")}" alt="A ship"></p>'
-    sea = rows.feed("sea", entry(1, content=content, image=PICTURE))
+    sea = feed_rows.feed("sea", entry(1, content=content, image=PICTURE))
     for subject in (sea, everything()):
         pictures = page(subject).xpath("//article//img")
         assert pictures
-        assert {each.get("src") for each in pictures} == {addresses.sign_url(PICTURE)}
+        assert {each.get("src") for each in pictures} == {links.sign_url(PICTURE)}
         assert {each.get("loading") for each in pictures} == {"lazy"}
 
 
@@ -43,25 +44,25 @@ def test_pictures_come_from_this_site_and_are_loaded_late() -> None:
 def test_the_icon_of_a_feed_is_nothing_that_this_site_fetches(name: str) -> None:
     """It is passed on as an address, to readers of the feed's other formats."""
     document = {"version": "https://jsonfeed.org/version/1.1", "title": "Sea", name: ICON, "items": [{"id": "1"}]}
-    parsed = reading.parse(json.dumps(document).encode(), "application/feed+json", "https://sea.example.org/", NOW)
+    parsed = reader.parse_feed(json.dumps(document).encode(), "application/feed+json", "https://sea.example.org/", NOW)
     assert parsed.feed.image == ICON
-    shown = lxml_html.tostring(page(rows.feed("sea", entry(1), said=parsed.feed))).decode()
-    assert [address for address in (ICON, addresses.sign_url(ICON)) if address in shown] == []
+    shown = lxml_html.tostring(page(feed_rows.feed("sea", entry(1), said=parsed.feed))).decode()
+    assert [address for address in (ICON, links.sign_url(ICON)) if address in shown] == []
 
 
 def test_a_picture_that_cannot_be_mirrored_is_shown_by_its_text() -> None:
-    sea = rows.feed("sea", entry(1, content='<img src="https://user:secret@x.example.org:99999/1.png" alt="A ship">'))
-    (picture,) = page(sea).xpath("//article//img")
+    content = '<img src="https://user:secret@x.example.org:99999/1.png" alt="A ship">'
+    (picture,) = page(feed_rows.feed("sea", entry(1, content=content))).xpath("//article//img")
     assert (picture.get("src"), picture.get("alt")) == (None, "A ship")
 
 
 def test_sound_and_films_wait_until_somebody_plays_them() -> None:
     content = '<video src="https://x.example.org/1.mp4" poster="https://x.example.org/1.png" autoplay></video>'
-    sea = rows.feed(
+    sea = feed_rows.feed(
         "sea", entry(1, content=content, enclosures=(Enclosure("https://x.example.org/1.mp3", "audio/mpeg"),))
     )
     (film,), (sound,) = page(sea).xpath("//video"), page(sea).xpath("//audio")
-    assert film.get("poster") == addresses.sign_url("https://x.example.org/1.png")
+    assert film.get("poster") == links.sign_url("https://x.example.org/1.png")
     assert [each.get("preload") for each in (film, sound)] == ["none", "none"]
     assert "autoplay" not in film.attrib
 
@@ -70,32 +71,31 @@ def test_sound_and_films_wait_until_somebody_plays_them() -> None:
 def test_what_publishers_say_is_text(field: str) -> None:
     bad = '"><script>alert(1)</script>'
     value = bad if field == "title" else f"https://x.example.org/{bad}"
-    sea = rows.feed("sea", entry(1, authors=(Author(bad),), **{field: value}), own_title=bad, title=bad)
-    rows.category("earth", sea)
+    sea = feed_rows.feed("sea", entry(1, authors=(Author(bad),), **{field: value}), own_title=bad, title=bad)
+    feed_rows.category("earth", sea)
     for subject in (sea, everything()):
         assert page(subject).xpath("//script | //article//*[@onerror]") == []
 
 
 def test_a_combination_shows_the_beginnings_and_the_whole_on_demand() -> None:
     long = f"<p>{'word ' * 100}</p>"
-    rows.feed(
-        "sea", entry(1, content="<p>Short.</p>"), entry(2, content=long), entry(3, content="<p>x</p><img alt=''>")
-    )
+    contents = ("<p>Short.</p>", long, "<p>x</p><img alt=''>")
+    feed_rows.feed("sea", *(entry(number, content=each) for number, each in enumerate(contents, 1)))
     found = page(everything())
     assert [bool(each.xpath(".//details")) for each in found.xpath("//article")] == [True, True, False]
     assert found.xpath("string(//article[2]//p[@class='excerpt'])").endswith("word…")
 
 
 def test_an_entry_without_a_title_is_called_by_its_text() -> None:
-    sea = rows.feed("sea", entry(1, title="", content=f"<p>{'harbour ' * 20}</p>"), entry(0, title="", content=""))
+    sea = feed_rows.feed("sea", entry(1, title="", content=f"<p>{'harbour ' * 20}</p>"), entry(0, title="", content=""))
     titles = [each.text_content() for each in page(sea).xpath("//article//h2")]
     assert titles[0].startswith("harbour harbour")
-    assert len(titles[0]) <= people.TITLE_CHARACTERS + 1
-    assert titles[1] == "Without a title"
+    assert len(titles[0]) <= render.SUBSTITUTE_TITLE_CHARACTERS + 1
+    assert titles[1] == "Untitled"
 
 
 def test_pages_lead_to_the_older_and_the_newer_ones() -> None:
-    sea = rows.feed("sea", *(entry(at) for at in range(5)))
+    sea = feed_rows.feed("sea", *(entry(at) for at in range(5)))
     first = page(sea, "limit=2")
     (older,) = first.xpath("//nav[@class='pages']/a/@href")
     assert older.startswith("/feeds/sea/?limit=2&before=")
@@ -106,7 +106,7 @@ def test_pages_lead_to_the_older_and_the_newer_ones() -> None:
 
 
 def test_a_page_names_the_same_in_other_formats_with_its_search() -> None:
-    sea = rows.feed("sea", entry(1))
+    sea = feed_rows.feed("sea", entry(1))
     found = page(sea, "q=text").xpath("//link[@rel='alternate']")
     assert [(each.get("type"), each.get("href")) for each in found] == [
         ("application/atom+xml", "/feeds/sea.atom?q=text"),
@@ -116,11 +116,10 @@ def test_a_page_names_the_same_in_other_formats_with_its_search() -> None:
 
 
 def test_a_combination_names_its_categories_and_feeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people, "MOST_FEEDS", 2)
-    sea, land = rows.feed("sea", title="The sea"), rows.feed("land", title="", own_title="Land")
-    inside = rows.category(
-        "inside", land, parent=rows.category("earth", sea, rows.feed("bare", own_title="", said=None))
-    )
+    monkeypatch.setattr(render, "MAX_NAMED_FEEDS", 2)
+    sea, land = feed_rows.feed("sea", title="The sea"), feed_rows.feed("land", title="", own_title="Land")
+    earth = feed_rows.category("earth", sea, feed_rows.feed("bare", own_title="", said=None))
+    inside = feed_rows.category("inside", land, parent=earth)
     found = page(everything())
     assert found.xpath("//aside//a/@href")[0] == "/feeds/category/earth/"
     assert "and 1 more" in found.xpath("string(//aside)")
@@ -129,9 +128,9 @@ def test_a_combination_names_its_categories_and_feeds(monkeypatch: pytest.Monkey
 
 def test_nothing_yet_says_what_to_do() -> None:
     assert "import_opml" in page(everything()).xpath("string(//main)")
-    assert "No entries here" in page(rows.feed("sea"), "q=x").xpath("string(//main)")
+    assert "No entries here" in page(feed_rows.feed("sea"), "q=x").xpath("string(//main)")
 
 
 def test_samples_are_called_samples() -> None:
-    sea = rows.feed("sea", is_sample=True)
+    sea = feed_rows.feed("sea", is_sample=True)
     assert page(sea).xpath("string(//h1/span)") == "Sample"

@@ -6,9 +6,9 @@ from contextlib import suppress
 import pytest
 
 from feeds.errors import ParseError
-from feeds.parsing import discovery, reading
-from tests.feeds.parsing import corpus
-from tests.feeds.parsing.corpus import entry_of, read
+from feeds.parser import discovery, reader
+from tests.support import feed_corpus
+from tests.support.feed_corpus import entry_of, read
 
 TOKENS = (
     *(b"<", b">", b"&", b"]]>", b"<![CDATA[", b"<!--", b"<?", b'"', b"xmlns:", b"&#0;", b"&#xFFFFFFFF;", b"\x00"),
@@ -18,7 +18,7 @@ TOKENS = (
 
 
 def _broken(dice: random.Random) -> bytes:
-    data = bytearray(corpus.data(dice.choice(corpus.NAMES)))
+    data = bytearray(feed_corpus.data(dice.choice(feed_corpus.NAMES)))
     for _ in range(dice.randint(1, 8)):
         place = dice.randrange(len(data) + 1)
         if dice.random() < 0.5:
@@ -35,8 +35,8 @@ def test_a_broken_feed_is_read_or_refused(seed: int) -> None:
     for _ in range(40):
         data = _broken(dice)
         with suppress(ParseError):
-            reading.parse(data, "", corpus.URL, corpus.FETCHED_AT)
-        discovery.discover(data, corpus.URL)
+            reader.parse_feed(data, "", feed_corpus.URL, feed_corpus.FETCHED_AT)
+        discovery.discover_feeds(data, feed_corpus.URL)
 
 
 @pytest.mark.parametrize("host", ["ex ample.org", "ex<ample.org", "x:99999", "x:y", "[::1", "%41.org"])

@@ -1,8 +1,12 @@
 import pytest
 
-from feeds.parsing.discovery import FeedAddress, discover, hubs
+from feeds.parser.discovery import FeedAddress, discover_feeds, discover_hubs
 
 URL = "https://site.example.org/blog/"
+
+
+def urls(page: bytes) -> list[str]:
+    return [found.url for found in discover_feeds(page, URL)]
 
 
 def test_announced_feeds_come_in_their_order_and_comments_last() -> None:
@@ -10,7 +14,7 @@ def test_announced_feeds_come_in_their_order_and_comments_last() -> None:
         <link rel="alternate" type="application/atom+xml" title=" The  blog " href="atom.xml">
         <LINK REL="Alternate home" TYPE="application/feed+json" HREF="https://cdn.example.org/feed.json">
         <link rel="alternate" hreflang="de" href="/de/"><link rel="stylesheet" type="text/css" href="/feed.css">"""
-    assert discover(page, URL) == [
+    assert discover_feeds(page, URL) == [
         FeedAddress("https://site.example.org/blog/atom.xml", "The blog", "application/atom+xml"),
         FeedAddress("https://cdn.example.org/feed.json", "", "application/feed+json"),
         FeedAddress("https://site.example.org/comments/feed/", "Comments", "application/rss+xml"),
@@ -19,20 +23,20 @@ def test_announced_feeds_come_in_their_order_and_comments_last() -> None:
 
 def test_addresses_are_relative_to_the_pages_base() -> None:
     page = b'<base href="/other/"><link rel=alternate type=application/rss+xml href=rss.xml>'
-    assert [found.url for found in discover(page, URL)] == ["https://site.example.org/other/rss.xml"]
+    assert urls(page) == ["https://site.example.org/other/rss.xml"]
 
 
 def test_types_of_many_things_need_an_address_of_feeds() -> None:
     page = b"""<link rel=alternate type=application/json href="/wp-json/wp/v2/pages/2">
         <link rel=alternate type=application/json href="/feed.json">
         <link rel=alternate type=text/xml href="/oembed?x=1">"""
-    assert [found.url for found in discover(page, URL)] == ["https://site.example.org/feed.json"]
+    assert urls(page) == ["https://site.example.org/feed.json"]
 
 
 def test_links_that_look_like_feeds_count_where_none_is_announced() -> None:
     page = b"""<body><a href="/feeders">no</a><a href="/about">no</a><a href="/feed/">Feed</a>
         <a href="feed://site.example.org/rss">RSS</a><a href="/index.xml">x</a><a href="javascript:feed">no</a>"""
-    assert [found.url for found in discover(page, URL)] == [
+    assert urls(page) == [
         "https://site.example.org/feed/",
         "http://site.example.org/rss",
         "https://site.example.org/index.xml",
@@ -43,18 +47,18 @@ def test_links_that_look_like_feeds_count_where_none_is_announced() -> None:
     "page", [b"", b"\0", b"<", b"plain", b"\xff\xfe", b"<link rel=alternate type=application/rss+xml>"]
 )
 def test_a_page_without_feeds_has_none(page: bytes) -> None:
-    assert discover(page, URL) == []
+    assert discover_feeds(page, URL) == []
 
 
 def test_an_address_is_named_once_and_the_page_itself_never() -> None:
     link = b'<link rel=alternate type=application/rss+xml href="%s">'
     page = link % b"/a.xml" + link % b"/a.xml" + link % URL.encode()
-    assert [found.url for found in discover(page, URL)] == ["https://site.example.org/a.xml"]
+    assert urls(page) == ["https://site.example.org/a.xml"]
 
 
 def test_a_page_of_any_size_is_bounded() -> None:
     links = b"".join(b'<link rel=alternate type=application/rss+xml href="/%d.xml">' % place for place in range(5_000))
-    assert len(discover(links, URL)) == 50
+    assert len(discover_feeds(links, URL)) == 50
 
 
 def test_the_hubs_of_a_page_and_its_own_address_are_found() -> None:
@@ -62,6 +66,6 @@ def test_the_hubs_of_a_page_and_its_own_address_are_found() -> None:
         b"<head><base href='/blog/'><link rel='HUB' href='https://hub.example/'><link rel='hub' href='../hub'>"
         b"<link rel='self alternate' href='./'><link rel=hub href='javascript:x'><link rel=self href=/other></head>"
     )
-    found = hubs(page, "https://example.org/x/y")
+    found = discover_hubs(page, "https://example.org/x/y")
     assert found == (("https://hub.example/", "https://example.org/hub"), "https://example.org/blog/")
-    assert hubs(b"", "https://example.org/") == ((), "")
+    assert discover_hubs(b"", "https://example.org/") == ((), "")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feeds.parsing import dates
+from feeds.parser import normalise
 
 CASES = {
     "Sat, 07 Sep 2002 00:00:01 GMT": "2002-09-07T00:00:01",
@@ -45,7 +45,7 @@ CASES = {
 @pytest.mark.parametrize("text", CASES, ids=lambda text: text[:40])
 def test_dates_are_read_as_publishers_write_them(text: str) -> None:
     expected = CASES[text]
-    found = dates.parse(text)
+    found = normalise.parse_date(text)
     assert found == (datetime.fromisoformat(expected).replace(tzinfo=UTC) if expected else None)
 
 
@@ -55,11 +55,11 @@ def test_dates_are_read_as_publishers_write_them(text: str) -> None:
 )
 def test_what_is_written_by_iso_8601_or_rfc_822_is_read_back(naive: datetime, minutes: int) -> None:
     moment = naive.replace(tzinfo=timezone(timedelta(minutes=minutes)))
-    assert dates.parse(moment.isoformat()) == moment
-    assert dates.parse(format_datetime(moment)) == moment.replace(microsecond=0)
+    assert normalise.parse_date(moment.isoformat()) == moment
+    assert normalise.parse_date(format_datetime(moment)) == moment.replace(microsecond=0)
 
 
 @given(st.text(max_size=120))
 def test_no_text_raises(text: str) -> None:
-    found = dates.parse(text)
+    found = normalise.parse_date(text)
     assert found is None or found.tzinfo is UTC

@@ -1,4 +1,4 @@
-"""When subscriptions are asked for again: thousands of them over simulated days."""
+"""Renewals of subscriptions: thousands of them over simulated days."""
 
 import heapq
 import random
@@ -9,37 +9,37 @@ from itertools import pairwise
 
 import pytest
 
-from feeds.pushing.renewing import (
+from feeds.push.leases import (
     CLOUD_LEASE,
-    Awaited,
-    Granted,
-    Missed,
-    Refused,
-    Rules,
-    Standing,
-    State,
-    after,
-    renewed_after,
+    LeaseGranted,
+    RenewalRules,
+    RequestMissed,
+    RequestRefused,
+    SubscriptionState,
+    SubscriptionStatus,
+    VerificationAwaited,
+    apply_answer,
+    renewal_age,
 )
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
-RULES = Rules()
+RULES = RenewalRules()
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
-def asked(**fields: object) -> Standing:
-    return replace(Standing(asked_at=NOW, intent="subscribe"), **fields)  # type: ignore[arg-type]
+def asked(**fields: object) -> SubscriptionState:
+    return replace(SubscriptionState(asked_at=NOW, intent="subscribe"), **fields)  # type: ignore[arg-type]
 
 
-def in_force(**fields: object) -> Standing:
-    return after(asked(**fields), Granted(CLOUD_LEASE), NOW, 0.5, RULES)
+def in_force(**fields: object) -> SubscriptionState:
+    return apply_answer(asked(**fields), LeaseGranted(CLOUD_LEASE), NOW, 0.5, RULES)
 
 
 def test_5000_registrations_are_renewed_over_days_neither_too_early_nor_too_late_nor_together() -> None:
     """All are asked for within the first minutes, the worst case; one answer in twenty does not come."""
     luck = random.Random(7).random
     line = [(NOW + number // 200 * MINUTE, number) for number in range(5000)]
-    stands = {number: Standing(due_at=at) for at, number in line}
+    stands = {number: SubscriptionState(due_at=at) for at, number in line}
     granted: dict[int, list[datetime]] = {number: [] for number in stands}
     renewals: Counter[datetime] = Counter()
     until = NOW + timedelta(days=3)
@@ -48,8 +48,8 @@ def test_5000_registrations_are_renewed_over_days_neither_too_early_nor_too_late
         before = stands[number]
         assert before.expires_at is None or at < before.expires_at, "it has expired"
         was_missed = luck() < 0.05
-        answer = Missed("it is away.") if was_missed else Granted(CLOUD_LEASE)
-        stands[number] = found = after(replace(before, asked_at=at), answer, at, luck(), RULES)
+        answer = RequestMissed("it is away.") if was_missed else LeaseGranted(CLOUD_LEASE)
+        stands[number] = found = apply_answer(replace(before, asked_at=at), answer, at, luck(), RULES)
         if not was_missed:
             granted[number].append(at)
         minute = (found.due_at or until).replace(second=0, microsecond=0) + MINUTE  # of the scan that takes it
@@ -66,8 +66,8 @@ def test_5000_registrations_are_renewed_over_days_neither_too_early_nor_too_late
 
 @pytest.mark.parametrize("luck", [0.0, 0.3, 1.0])
 def test_a_cloud_is_asked_again_after_20_hours_and_before_24(luck: float) -> None:
-    found = after(asked(), Granted(CLOUD_LEASE), NOW, luck, RULES)
-    assert (found.state, found.expires_at) == (State.VERIFIED, NOW + 25 * HOUR)
+    found = apply_answer(asked(), LeaseGranted(CLOUD_LEASE), NOW, luck, RULES)
+    assert (found.state, found.expires_at) == (SubscriptionStatus.VERIFIED, NOW + 25 * HOUR)
     assert found.due_at == NOW + 20 * HOUR + luck * 4 * HOUR
     assert (found.failures, found.intent) == (0, "")
 
@@ -83,51 +83,52 @@ def test_a_cloud_is_asked_again_after_20_hours_and_before_24(luck: float) -> Non
 def test_granted_leases_are_renewed_late_but_before_they_end(
     lease: timedelta, earliest: timedelta, latest: timedelta
 ) -> None:
-    found = [renewed_after(lease, luck, RULES) for luck in (0.0, 1.0)]
+    found = [renewal_age(lease, luck, RULES) for luck in (0.0, 1.0)]
     assert found == [earliest, pytest.approx(latest, abs=timedelta(seconds=1))]
 
 
 def test_rules_that_leave_no_time_are_bent_before_a_registration_expires() -> None:
-    assert renewed_after(CLOUD_LEASE, 1.0, Rules(renew_after=30 * HOUR)) < CLOUD_LEASE
-    assert renewed_after(CLOUD_LEASE, 1.0, Rules(renew_after=20 * HOUR, spread=40 * HOUR)) < CLOUD_LEASE
+    assert renewal_age(CLOUD_LEASE, 1.0, RenewalRules(renew_after=30 * HOUR)) < CLOUD_LEASE
+    assert renewal_age(CLOUD_LEASE, 1.0, RenewalRules(renew_after=20 * HOUR, spread=40 * HOUR)) < CLOUD_LEASE
 
 
 def test_a_refusal_is_followed_by_the_other_ways_soon_and_then_by_longer_and_longer_rests() -> None:
     stands, waits, ways = asked(), [], []
     for _ in range(7):
-        stands = after(stands, Refused("it says no.", ways=3), NOW, 0.0, RULES)
+        stands = apply_answer(stands, RequestRefused("it says no.", ways=3), NOW, 0.0, RULES)
         assert stands.due_at is not None
         waits.append(stands.due_at - NOW)
         ways.append(stands.way)
     assert waits == [MINUTE, MINUTE, 6 * HOUR, 12 * HOUR, 24 * HOUR, 48 * HOUR, 96 * HOUR]
     assert ways == [1, 2, 0, 1, 2, 0, 1]
-    assert stands.state is State.DENIED
+    assert stands.state is SubscriptionStatus.DENIED
     assert "it says no" in stands.reason
 
 
 def test_a_registration_that_cannot_be_renewed_stays_in_force_until_it_expires() -> None:
     before = in_force()
-    early = after(before, Missed("it is away."), NOW + 22 * HOUR, 0.0, RULES)
-    assert (early.state, early.due_at) == (State.VERIFIED, NOW + 22 * HOUR + 10 * MINUTE)
-    late = after(replace(early, failures=9), Missed("it is away."), NOW + 26 * HOUR, 0.0, RULES)
-    assert (late.state, late.due_at) == (State.WANTED, NOW + 50 * HOUR)
+    early = apply_answer(before, RequestMissed("it is away."), NOW + 22 * HOUR, 0.0, RULES)
+    assert (early.state, early.due_at) == (SubscriptionStatus.VERIFIED, NOW + 22 * HOUR + 10 * MINUTE)
+    late = apply_answer(replace(early, failures=9), RequestMissed("it is away."), NOW + 26 * HOUR, 0.0, RULES)
+    assert (late.state, late.due_at) == (SubscriptionStatus.WANTED, NOW + 50 * HOUR)
 
 
 def test_the_time_counts_from_the_request_not_from_its_answer() -> None:
-    found = after(asked(), Granted(CLOUD_LEASE), NOW + HOUR, 0.0, RULES)
+    found = apply_answer(asked(), LeaseGranted(CLOUD_LEASE), NOW + HOUR, 0.0, RULES)
     assert found.verified_at == NOW
 
 
 def test_a_verification_that_came_before_the_answer_stands() -> None:
     verified = in_force()
-    assert after(verified, Awaited(HOUR), NOW + MINUTE, 0.0, RULES) == verified
+    assert apply_answer(verified, VerificationAwaited(HOUR), NOW + MINUTE, 0.0, RULES) == verified
     again = replace(verified, asked_at=NOW + 20 * HOUR)
-    assert after(again, Awaited(HOUR), NOW + 20 * HOUR, 0.0, RULES).due_at == NOW + 21 * HOUR
+    assert apply_answer(again, VerificationAwaited(HOUR), NOW + 20 * HOUR, 0.0, RULES).due_at == NOW + 21 * HOUR
 
 
 def test_a_hub_that_does_not_hear_that_it_is_left_is_told_a_few_times() -> None:
-    stands, times = asked(state=State.LEAVING), 0
-    while stands.state is State.LEAVING:
-        stands, times = after(stands, Missed("it is away."), NOW, 0.0, RULES), times + 1
-    assert (stands.state, stands.ended_at, times) == (State.ENDED, NOW, 6)
-    assert after(asked(state=State.LEAVING), Refused("no."), NOW, 0.0, RULES).state is State.ENDED
+    stands, times = asked(state=SubscriptionStatus.LEAVING), 0
+    while stands.state is SubscriptionStatus.LEAVING:
+        stands, times = apply_answer(stands, RequestMissed("it is away."), NOW, 0.0, RULES), times + 1
+    assert (stands.state, stands.ended_at, times) == (SubscriptionStatus.ENDED, NOW, 6)
+    refused = apply_answer(asked(state=SubscriptionStatus.LEAVING), RequestRefused("no."), NOW, 0.0, RULES)
+    assert refused.state is SubscriptionStatus.ENDED

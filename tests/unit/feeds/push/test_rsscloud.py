@@ -1,19 +1,18 @@
-"""What clouds are asked, and what their answers mean."""
+"""Requests to clouds, and the meaning of their answers."""
 
 import xmlrpc.client
 from urllib.parse import parse_qs
 
 import pytest
 
-from feeds.pushing import rsscloud
-from feeds.pushing import xmlrpc as ours
-from feeds.pushing.discovering import Kind, Offer
-from feeds.pushing.renewing import CLOUD_LEASE, Granted, Missed, Refused
-from feeds.pushing.rsscloud import answer, request, ways
+from feeds.push import rsscloud
+from feeds.push.leases import CLOUD_LEASE, LeaseGranted, RequestMissed, RequestRefused
+from feeds.push.offers import PushKind, PushOffer
+from feeds.push.rsscloud import callback_ways, read_registration_answer, write_registration
 
 FEED = "https://feed.example/rss?a=1&b=2"
-REST = Offer(Kind.RSSCLOUD, "http://cloud.example:5337/pleaseNotify", FEED)
-CALLED = Offer(Kind.RSSCLOUD, "http://cloud.example/RPC2", FEED, "rssCloud.pleaseNotify")
+REST = PushOffer(PushKind.RSSCLOUD, "http://cloud.example:5337/pleaseNotify", FEED)
+CALLED = PushOffer(PushKind.RSSCLOUD, "http://cloud.example/RPC2", FEED, "rssCloud.pleaseNotify")
 NAMED = {
     "notifyProcedure": [""],
     "registerProcedure": [""],
@@ -24,34 +23,34 @@ NAMED = {
 }
 
 
-def form(asked: rsscloud.Request) -> dict[str, list[str]]:
+def form(asked: rsscloud.CloudRequest) -> dict[str, list[str]]:
     assert asked.content_type == "application/x-www-form-urlencoded"
     return parse_qs(asked.body.decode(), keep_blank_values=True)
 
 
 def test_a_form_names_where_to_call_and_the_domain_so_that_it_is_verified() -> None:
-    asked = form(request(REST, "https://tarry.example/rsscloud/token"))
+    asked = form(write_registration(REST, "https://tarry.example/rsscloud/token"))
     assert asked == {**NAMED, "domain": ["tarry.example"]}
 
 
 def test_clouds_that_know_no_https_are_given_port_80_and_those_that_know_no_domain_none() -> None:
     callback = "https://tarry.example/rsscloud/token"
-    assert len(ways(callback)) == 3
+    assert len(callback_ways(callback)) == 3
     plain = {**NAMED, "port": ["80"], "protocol": ["http-post"]}
-    assert form(request(REST, callback, 1)) == {**plain, "domain": ["tarry.example"]}
-    assert form(request(REST, callback, 2)) == plain
+    assert form(write_registration(REST, callback, 1)) == {**plain, "domain": ["tarry.example"]}
+    assert form(write_registration(REST, callback, 2)) == plain
 
 
 def test_over_http_the_port_is_that_of_the_url() -> None:
     callback = "http://tarry.example:8000/rsscloud/token"
-    first, second = (form(request(REST, callback, way)) for way in range(len(ways(callback))))
+    first, second = (form(write_registration(REST, callback, way)) for way in range(len(callback_ways(callback))))
     assert (first["port"], first["protocol"]) == (["8000"], ["http-post"])
     assert first == {**second, "domain": ["tarry.example"]}
 
 
 @pytest.mark.parametrize(("way", "domain"), [(0, ("tarry.example",)), (1, ())])
 def test_a_call_by_xml_rpc_says_the_same_in_its_order(way: int, domain: tuple[str, ...]) -> None:
-    asked = request(CALLED, "http://tarry.example:8000/rsscloud/token", way)
+    asked = write_registration(CALLED, "http://tarry.example:8000/rsscloud/token", way)
     parameters, procedure = xmlrpc.client.loads(asked.body)
     assert procedure == "rssCloud.pleaseNotify"
     assert parameters == ("rssCloud.notify", 8000, "/rsscloud/token", "xml-rpc", [FEED], *domain)
@@ -67,7 +66,7 @@ def test_a_call_by_xml_rpc_says_the_same_in_its_order(way: int, domain: tuple[st
     ],
 )
 def test_success_is_a_lease_of_25_hours(body: bytes) -> None:
-    assert answer(body, was_called=False) == Granted(CLOUD_LEASE)
+    assert read_registration_answer(body, was_called=False) == LeaseGranted(CLOUD_LEASE)
 
 
 @pytest.mark.parametrize(
@@ -79,52 +78,52 @@ def test_success_is_a_lease_of_25_hours(body: bytes) -> None:
     ],
 )
 def test_an_answer_that_says_false_is_a_refusal_with_its_reason(body: bytes, why: str) -> None:
-    assert answer(body, was_called=False, ways=3) == Refused(why, 3)
+    assert read_registration_answer(body, was_called=False, ways=3) == RequestRefused(why, 3)
 
 
 @pytest.mark.parametrize("body", [b"", b"OK", b"<html><body>Welcome</body></html>", b"[1]", b"{", b'{"a": 1}', b"{}"])
 def test_an_answer_that_says_neither_is_no_success(body: bytes) -> None:
-    assert isinstance(answer(body, was_called=False), Missed)
+    assert isinstance(read_registration_answer(body, was_called=False), RequestMissed)
 
 
 def test_a_bomb_is_not_read() -> None:
     bomb = b'<!DOCTYPE a [<!ENTITY b "ccc"><!ENTITY d "&b;&b;&b;">]><notifyResult success="&d;"/>'
-    assert isinstance(answer(bomb, was_called=False), Missed)
-    assert isinstance(answer(bomb.decode().encode("utf-16"), was_called=False), Missed)
+    assert isinstance(read_registration_answer(bomb, was_called=False), RequestMissed)
+    assert isinstance(read_registration_answer(bomb.decode().encode("utf-16"), was_called=False), RequestMissed)
 
 
 def test_what_is_nested_without_end_is_no_success() -> None:
     for opening in (b'{"a":', b"<a>"):
-        deep = opening * (ours.MOST_BYTES // len(opening))
-        assert isinstance(answer(deep, was_called=False), Missed)
-        assert isinstance(answer(deep, was_called=True), Missed)
+        deep = opening * (rsscloud.MAX_XMLRPC_BYTES // len(opening))
+        assert isinstance(read_registration_answer(deep, was_called=False), RequestMissed)
+        assert isinstance(read_registration_answer(deep, was_called=True), RequestMissed)
 
 
 @pytest.mark.parametrize("returned", [True, 1])
 def test_a_call_that_returns_true_succeeded(returned: bool) -> None:
     body = xmlrpc.client.dumps((returned,), methodresponse=True).encode()
-    assert answer(body, was_called=True) == Granted(CLOUD_LEASE)
+    assert read_registration_answer(body, was_called=True) == LeaseGranted(CLOUD_LEASE)
 
 
 def test_a_call_that_returns_false_or_a_fault_is_a_refusal() -> None:
     said_no = xmlrpc.client.dumps((False,), methodresponse=True).encode()
     fault = xmlrpc.client.dumps(xmlrpc.client.Fault(4, "No such feed.")).encode()
-    assert answer(said_no, was_called=True) == Refused("it gives no reason.")
-    assert answer(fault, was_called=True) == Refused("No such feed.")
-    assert isinstance(answer(b"<methodCall/>", was_called=True), Missed)
+    assert read_registration_answer(said_no, was_called=True) == RequestRefused("it gives no reason.")
+    assert read_registration_answer(fault, was_called=True) == RequestRefused("No such feed.")
+    assert isinstance(read_registration_answer(b"<methodCall/>", was_called=True), RequestMissed)
 
 
 def test_the_url_of_a_ping_is_its_first_parameter() -> None:
-    assert ours.first_text(xmlrpc.client.dumps((FEED, 1), "rssCloud.notify").encode()) == FEED
+    assert rsscloud.read_first_text(xmlrpc.client.dumps((FEED, 1), "rssCloud.notify").encode()) == FEED
     bare = b"<methodCall><params><param><value>http://a.example/</value></param></params></methodCall>"
-    assert ours.first_text(bare) == "http://a.example/"
-    assert ours.first_text(xmlrpc.client.dumps((), "rssCloud.notify").encode()) is None
+    assert rsscloud.read_first_text(bare) == "http://a.example/"
+    assert rsscloud.read_first_text(xmlrpc.client.dumps((), "rssCloud.notify").encode()) is None
 
 
 def test_what_is_said_to_a_call_is_true() -> None:
-    assert xmlrpc.client.loads(ours.accepted()) == ((True,), None)
+    assert xmlrpc.client.loads(rsscloud.write_acceptance()) == ((True,), None)
 
 
 def test_too_much_is_not_parsed() -> None:
     with pytest.raises(ValueError, match="more than"):
-        ours.tree(b"<a>" + b" " * ours.MOST_BYTES + b"</a>")
+        rsscloud.parse_tree(b"<a>" + b" " * rsscloud.MAX_XMLRPC_BYTES + b"</a>")

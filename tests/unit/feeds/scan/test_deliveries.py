@@ -1,20 +1,20 @@
-"""What hubs have delivered is read in place of what the origin has; the origin is asked where that is not enough."""
+"""Deliveries of hubs are read instead of the origin's body; the origin is asked when they do not suffice."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from feeds.keeping import deliveries, pushes
-from feeds.keeping.deliveries import MOST_REMEMBERED, MOST_WAITING, Delivery
-from feeds.models import Entry, Feed
-from feeds.subscriptions import Subscription
-from resources.fetching.queues import frontier
-from retry import connections
+from feeds.models import Entry, Feed, Subscription
+from feeds.scan import deliveries
+from feeds.scan.deliveries import MAX_REMEMBERED_DELIVERIES, MAX_WAITING_DELIVERIES, Delivery
+from feeds.subscriptions import pings
+from resources.fetch.frontier import queue
+from retry import stores
 from tests.conftest import RedisServers
-from tests.feeds.at_hubs import subscribed
-from tests.feeds.gathered import feed, gather, gathered_from, rss, scan, subscribe
 from tests.hostile.origin import Origin
-from tests.resources.mirroring.gathering.mirrored import in_a_thread
+from tests.support.feed_hubs import subscribed
+from tests.support.feed_scans import feed, gather, gathered_from, rss, scan, subscribe, titles
+from tests.support.mirror_runs import in_a_thread
 
 pytestmark = pytest.mark.usefixtures("gathering")
 
@@ -23,15 +23,11 @@ def row() -> Feed:
     return Feed.objects.get(slug="a")
 
 
-def titles() -> list[str]:
-    return list(Entry.objects.order_by("title").values_list("title", flat=True))
-
-
 def deliver(body: bytes, at: datetime | None = None) -> datetime:
     """A hub's delivery, as its callback leaves it."""
     at = at or datetime.now(UTC)
-    deliveries.keep(row().pk, Delivery(body, "application/rss+xml", at))
-    pushes.delivered(row().pk, at)
+    deliveries.keep_delivery(row().pk, Delivery(body, "application/rss+xml", at))
+    pings.flag_delivered_feed(row().pk, at)
     return at
 
 
@@ -57,7 +53,7 @@ def test_what_was_delivered_is_stored_and_the_origin_is_not_asked() -> None:
         assert (after.etag, after.body_digest) == ("", "")
         kept = ("validated_url", "next_check_at", "said", "fetched_at")
         assert [getattr(after, name) for name in kept] == [getattr(before, name) for name in kept]
-        assert await in_a_thread(deliveries.waiting)(after.pk) == []
+        assert await in_a_thread(deliveries.waiting_deliveries)(after.pk) == []
 
     gathered_from(test)
     assert not Entry.objects.filter(left_at__isnull=False).exists()
@@ -74,7 +70,7 @@ def test_several_are_read_in_their_order_and_the_origin_once_they_are_too_many()
         assert await in_a_thread(titles)() == ["one late"]
         assert (await in_a_thread(row)()).delivered == 0
 
-        for number in range(MOST_WAITING + 1):
+        for number in range(MAX_WAITING_DELIVERIES + 1):
             await in_a_thread(deliver)(rss(f"one {number}"))
         await gather()
         assert len(origin.asked) == 1
@@ -114,17 +110,17 @@ def test_one_that_is_kept_after_a_later_one_was_read_has_the_origin_asked() -> N
 
 
 def test_one_that_was_kept_by_a_process_that_then_died_hides_no_loss() -> None:
-    """It is read when the hub has sent it again; what is lost after that has the origin asked."""
+    """It is read when the hub has sent it again; a later loss has the origin asked."""
 
     def lose() -> None:
         deliver(rss("one", "lost"))
-        connections.client("cache").flushall()
+        stores.fast_client("cache").flushall()
         deliver(rss("one", "late"))
 
     async def test(origin: Origin) -> None:
         await read_once(origin, rss("one"))
         at = datetime.now(UTC)
-        await in_a_thread(deliveries.keep)((await in_a_thread(row)()).pk, Delivery(rss("two"), "", at))
+        await in_a_thread(deliveries.keep_delivery)((await in_a_thread(row)()).pk, Delivery(rss("two"), "", at))
         await in_a_thread(deliver)(rss("two"))
         await gather()
         assert (origin.asked, (await in_a_thread(row)()).delivered) == ([], 0)
@@ -154,7 +150,7 @@ def test_what_was_evicted_is_asked_of_the_origin() -> None:
     async def test(origin: Origin) -> None:
         await read_once(origin, rss("one"))
         await in_a_thread(deliver)(rss("one", "two"))
-        await in_a_thread(connections.client("cache").flushall)()
+        await in_a_thread(stores.fast_client("cache").flushall)()
         await gather()
         assert len(origin.asked) == 1
 
@@ -164,10 +160,10 @@ def test_what_was_evicted_is_asked_of_the_origin() -> None:
 @pytest.mark.parametrize("how", ["evicted", "too many"])
 def test_what_comes_after_deliveries_that_are_lost_has_the_origin_asked_for_all_of_them(how: str) -> None:
     def lose() -> None:
-        for number in range(1 if how == "evicted" else MOST_WAITING + 1):
+        for number in range(1 if how == "evicted" else MAX_WAITING_DELIVERIES + 1):
             deliver(rss("one", f"lost {number}"))
         if how == "evicted":
-            connections.client("cache").flushall()
+            stores.fast_client("cache").flushall()
         deliver(rss("one", "late"))
 
     async def test(origin: Origin) -> None:
@@ -196,11 +192,11 @@ def test_what_was_delivered_before_the_last_fetch_began_changes_nothing() -> Non
 
 def test_what_was_delivered_is_read_also_while_the_publisher_is_left_alone(redis_servers: RedisServers) -> None:
     one = subscribe("https://example.org/feed", "a", fetched_at=datetime.now(UTC))
-    connections.run(frontier.block("example.org", 7200 + 30))
+    stores.run_steps(queue.block_domain("example.org", 7200 + 30))
     deliver(rss("one"))
     assert scan() == 0
     assert titles() == ["one"]
-    assert "left alone for 2 h" in Feed.objects.get(pk=one.pk).reason
+    assert "on hold for 2 h" in Feed.objects.get(pk=one.pk).reason
 
 
 def test_a_feed_that_is_not_relied_on_any_more_when_its_delivery_is_read_is_polled_soon() -> None:
@@ -230,19 +226,21 @@ def test_what_is_delivered_for_a_paused_feed_is_not_read() -> None:
 @pytest.mark.usefixtures("redis_servers")
 def test_a_delivery_is_kept_as_it_came_and_known_again() -> None:
     delivery = Delivery(b"a\n\x00\xff\nb", "application/atom+xml; charset=é", datetime.now(UTC))
-    deliveries.keep(7, delivery)
-    assert deliveries.waiting(7) == [delivery]
-    assert not deliveries.came_before(1, delivery)
-    deliveries.remember(1, delivery)
-    assert deliveries.came_before(1, delivery)
-    assert not deliveries.came_before(2, delivery)
-    assert not deliveries.came_before(1, Delivery(b"another", "", delivery.received_at))
+    deliveries.keep_delivery(7, delivery)
+    assert deliveries.waiting_deliveries(7) == [delivery]
+    assert not deliveries.is_known_delivery(1, delivery)
+    deliveries.remember_delivery(1, delivery)
+    assert deliveries.is_known_delivery(1, delivery)
+    assert not deliveries.is_known_delivery(2, delivery)
+    assert not deliveries.is_known_delivery(1, Delivery(b"another", "", delivery.received_at))
 
 
 @pytest.mark.usefixtures("redis_servers")
 def test_the_last_ones_are_known_again_and_no_more_of_them_than_there_is_room_for() -> None:
     now = datetime.now(UTC)
-    sent = [Delivery(b"%d" % number, "", now + timedelta(seconds=number)) for number in range(MOST_REMEMBERED + 2)]
+    sent = [
+        Delivery(b"%d" % number, "", now + timedelta(seconds=number)) for number in range(MAX_REMEMBERED_DELIVERIES + 2)
+    ]
     for one in sent:
-        deliveries.remember(1, one)
-    assert [deliveries.came_before(1, one) for one in sent] == [False] * 2 + [True] * MOST_REMEMBERED
+        deliveries.remember_delivery(1, one)
+    assert [deliveries.is_known_delivery(1, one) for one in sent] == [False] * 2 + [True] * MAX_REMEMBERED_DELIVERIES

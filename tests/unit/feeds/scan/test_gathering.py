@@ -7,29 +7,37 @@ from threading import Event
 import pytest
 from pytest_django import Settings
 
-from feeds.deciding.standing import State
-from feeds.gathering import settling
-from feeds.gathering.work import page_work, scan_work
-from feeds.keeping import credentials
+from feeds import credentials
 from feeds.models import Category, Entry, Feed, Move
-from feeds.readings import NoFeed, Question, Reading
-from resources.apart import Allowance
-from resources.fetching.outcomes import Body
-from retry.standings import Done, Failed
-from tests.feeds.gathered import conditional, due_again, feed, gather, gathered_from, in_hand, rss, scan, subscribe
+from feeds.pages.work import fetch_page_work, scan_work
+from feeds.readings import BodyToRead, FeedReading, NoFeed
+from feeds.scan import store
+from feeds.schedule.state import FeedStatus
+from resources.fetch.http.messages import Body
+from resources.sandbox import ChildAllowance
+from retry.claim_state import WorkDone, WorkFailed
+from retry.work import Work
 from tests.hostile.origin import Origin, answer, redirect
-from tests.resources.fetching.fetchers import WAIT_SECONDS, content, ended, fetching, want
-from tests.resources.mirroring.gathering.mirrored import in_a_thread
+from tests.support.feed_scans import (
+    conditional,
+    due_again,
+    feed,
+    gather,
+    gathered_from,
+    in_hand,
+    rss,
+    scan,
+    subscribe,
+    titles,
+)
+from tests.support.fetcher_threads import WAIT_SECONDS, content, ended, fetching, want
+from tests.support.mirror_runs import in_a_thread
 
 pytestmark = pytest.mark.usefixtures("gathering")
 
 
 def row(slug: str = "a") -> Feed:
     return Feed.objects.get(slug=slug)
-
-
-def titles() -> list[str]:
-    return list(Entry.objects.order_by("title").values_list("title", flat=True))
 
 
 def test_a_new_feed_is_fetched_at_the_next_scan_and_told_when_again_and_why() -> None:
@@ -41,9 +49,9 @@ def test_a_new_feed_is_fetched_at_the_next_scan_and_told_when_again_and_why() ->
     found = row()
     assert titles() == ["one", "two"]
     assert found.own_title == "A feed"
-    assert found.state == State.ACTIVE.value
+    assert found.state == FeedStatus.ACTIVE.value
     assert found.next_check_at > datetime.now(UTC)
-    assert "It publishes about every 1 h" in found.reason or "Nothing new for" in found.reason
+    assert "Publishes about every 1 h" in found.reason or "Nothing new for" in found.reason
     assert found.version > 0
     assert Category.objects.get(slug="all").version > 0
     assert found.expected_seconds == pytest.approx(found.last_seconds, rel=0.5)
@@ -109,7 +117,7 @@ def test_a_feed_that_is_too_big_is_not_read_and_said_to_be(settings: Settings) -
 
     gathered_from(test)
     assert (row().trouble, row().failures) == ("TOO_BIG", 1)
-    assert "it is too big" in row().reason
+    assert "too big" in row().reason
 
 
 def test_of_a_hundred_thousand_entries_some_are_kept_and_what_is_too_large_is_refused(settings: Settings) -> None:
@@ -129,7 +137,7 @@ def test_of_a_hundred_thousand_entries_some_are_kept_and_what_is_too_large_is_re
     assert Entry.objects.filter(feed__slug="many").count() == 1_000
     assert "1,000" in " ".join(row("many").notes)
     assert (row("large").trouble, Entry.objects.filter(feed__slug="large").count()) == ("TOO_BIG", 0)
-    assert row("short").state == row("many").state == State.ACTIVE.value
+    assert row("short").state == row("many").state == FeedStatus.ACTIVE.value
 
 
 def test_a_page_that_announces_feeds_is_replaced_by_the_first_which_is_fetched_at_the_next_scan() -> None:
@@ -163,7 +171,7 @@ def test_a_lasting_permanent_redirect_becomes_the_address() -> None:
 
 
 def days_pass() -> None:
-    """What was seen of a redirect was seen a day earlier."""
+    """Moves the sightings of a redirect to a day earlier."""
     found = row()
     for name in ("first_at", "last_at"):
         if name in found.moving:
@@ -171,12 +179,23 @@ def days_pass() -> None:
     Feed.objects.filter(pk=found.pk).update(moving=found.moving)
 
 
+def page_work(one: Feed, version: int = 0) -> Work:
+    return fetch_page_work(f"feed:{one.slug}:atom:@{one.pk}", version, one.pk, one.url, f"/feeds/{one.slug}.atom")
+
+
+async def failure_of(one: Feed, version: int = 0) -> tuple[int, str]:
+    """The status and the detail that a client gets who waits for a page of the feed."""
+    await want(page_work(one, version))
+    found = await ended(page_work(one, version))
+    assert isinstance(found, WorkFailed)
+    return found.status, found.detail
+
+
 def test_who_asks_for_a_feed_that_was_never_fetched_gets_a_page_of_it() -> None:
     async def test(origin: Origin) -> None:
         one = await in_a_thread(subscribe)(origin.does("/f", feed(rss("one"))), "a")
-        work = page_work(f"feed:a:atom:@{one.pk}", 0, one.pk, one.url, "/feeds/a.atom")
-        await want(work)
-        assert isinstance(await ended(work), Done)
+        await want(page_work(one))
+        assert isinstance(await ended(page_work(one)), WorkDone)
         found = await content(f"feed:a:atom:@{one.pk}")
         assert found is not None
         assert b"<title>one</title>" in found.body
@@ -188,14 +207,8 @@ def test_who_asks_for_a_feed_that_fails_is_told_so_and_its_server_is_not_asked_a
     async def test(origin: Origin) -> None:
         one = await in_a_thread(subscribe)(origin.does("/f", answer("404 Not Found")), "a")
         for number in range(2):
-            work = page_work(f"feed:a:atom:@{one.pk}", number, one.pk, one.url, "/feeds/a.atom")
-            await want(work)
-            found = await ended(work)
-            assert isinstance(found, Failed)
-            assert (found.status, found.detail) == (
-                502,
-                "The feed could not be fetched: there is nothing at its address.",
-            )
+            detail = "The feed could not be fetched: not found."
+            assert await failure_of(one, number) == (502, detail)
         assert origin.targets == ["/f"]
 
     gathered_from(test)
@@ -204,7 +217,7 @@ def test_who_asks_for_a_feed_that_fails_is_told_so_and_its_server_is_not_asked_a
 def test_a_feed_with_a_password_shares_no_answer() -> None:
     async def test(origin: Origin) -> None:
         url = origin.does("/f", feed(rss("one")))
-        await in_a_thread(subscribe)(url, "a", user="ann", sealed_password=credentials.sealed_password("secret"))
+        await in_a_thread(subscribe)(url, "a", user="ann", sealed_password=credentials.seal_password("secret"))
         await in_a_thread(subscribe)(url, "b", key_digest="b")
         await gather()
         shown = sorted(asked.fields.get("authorization", "") for asked in origin.asked)
@@ -219,7 +232,7 @@ def test_a_server_that_asks_for_time_gets_it_and_the_feed_says_so_at_once(second
         url = origin.does("/f", answer("429 Too Many Requests", f"Retry-After: {seconds}"))
         one = await in_a_thread(subscribe)(url, "a")
         await gather()
-        assert isinstance(await ended(scan_work(one.pk, url)), Done)
+        assert isinstance(await ended(scan_work(one.pk, url)), WorkDone)
         assert origin.targets == ["/f"]
 
     gathered_from(test)
@@ -233,14 +246,8 @@ def test_who_asks_for_a_feed_whose_server_asks_for_time_is_told_so_and_so_is_the
     async def test(origin: Origin) -> None:
         url = origin.does("/f", answer("503 Service Unavailable", "Retry-After: 40"))
         one = await in_a_thread(subscribe)(url, "a")
-        work = page_work(f"feed:a:atom:@{one.pk}", 0, one.pk, one.url, "/feeds/a.atom")
-        await want(work)
-        found = await ended(work)
-        assert isinstance(found, Failed)
-        assert (found.status, found.detail) == (
-            503,
-            "The feed could not be fetched: its server asks for fewer requests.",
-        )
+        detail = "The feed could not be fetched: too many requests."
+        assert await failure_of(one) == (503, detail)
 
     gathered_from(test)
     assert row().trouble == "THROTTLED"
@@ -258,15 +265,15 @@ def test_what_was_flagged_while_it_was_fetched_stays_flagged() -> None:
 
 
 def test_others_are_fetched_and_stored_while_a_feed_takes_long_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    is_read, goes_on, read = Event(), Event(), settling.READERS.read
+    is_read, goes_on, read = Event(), Event(), store.READER_POOL.read
 
-    def held(body: Body, question: Question, allowance: Allowance) -> Reading | NoFeed:
+    def held(body: Body, question: BodyToRead, allowance: ChildAllowance) -> FeedReading | NoFeed:
         if b"long" in body.read():
             is_read.set()
             assert goes_on.wait(WAIT_SECONDS)
         return read(body, question, allowance)
 
-    monkeypatch.setattr(settling.READERS, "read", held)
+    monkeypatch.setattr(store.READER_POOL, "read", held)
 
     async def test(origin: Origin) -> None:
         await in_a_thread(subscribe)(origin.does("/long", feed(rss("long"))), "long")
@@ -290,7 +297,7 @@ def test_who_waits_for_a_feed_comes_before_a_whole_scan_of_its_host(settings: Se
                 await in_a_thread(subscribe)(origin.does(path, feed(rss(path))), path[1:])
             assert await in_a_thread(scan)() == 3
             one = await in_a_thread(subscribe)(origin.does("/wanted", feed(rss("wanted"))), "wanted")
-            await want(page_work(f"feed:wanted:atom:@{one.pk}", 0, one.pk, one.url, "/feeds/wanted.atom"))
+            await want(page_work(one))
             async with fetching():
                 await gather(lambda: len(titles()) == 4)
             assert origin.targets[0] == "/wanted"

@@ -1,4 +1,4 @@
-"""Feeds read in processes of their own: what they may cost, and what becomes of those that cost more."""
+"""Feeds read in child processes: their bounds, and the results of feeds that exceed them."""
 
 import os
 import signal
@@ -11,16 +11,16 @@ from threading import Timer
 import psutil
 import pytest
 
-from feeds.gathering import apart
-from feeds.gathering.apart import BusyError, Readers
-from feeds.readings import NoFeed, Question, Reading
-from resources.apart import Allowance
-from resources.fetching.outcomes import Body
-from tests.feeds.gathered import rss
+from feeds.readings import BodyToRead, FeedReading, NoFeed
+from feeds.scan import reader_process
+from feeds.scan.reader_process import ReaderPool, ReadersBusyError
+from resources.fetch.http.messages import Body
+from resources.sandbox import ChildAllowance
+from tests.support.feed_scans import rss
 
 MEBIBYTE = 1024 * 1024
-ALLOWANCE = Allowance(1024 * MEBIBYTE, 20)
-QUESTION = Question("application/rss+xml", "https://example.org/feed", datetime(2026, 11, 1, tzinfo=UTC), ())
+ALLOWANCE = ChildAllowance(1024 * MEBIBYTE, 20)
+QUESTION = BodyToRead("application/rss+xml", "https://example.org/feed", datetime(2026, 11, 1, tzinfo=UTC), ())
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def lost() -> list[str]:
 
 
 @pytest.fixture
-def readers(lost: list[str]) -> Iterator[Readers]:
-    made = Readers(1, lost.append)
+def readers(lost: list[str]) -> Iterator[ReaderPool]:
+    made = ReaderPool(1, lost.append)
     yield made
     made.close()
 
@@ -40,12 +40,12 @@ def body(data: bytes) -> Body:
     return Body(len(data), sha256(data).hexdigest(), data)
 
 
-def titles(found: Reading | NoFeed) -> list[str]:
-    assert isinstance(found, Reading), found
+def titles(found: FeedReading | NoFeed) -> list[str]:
+    assert isinstance(found, FeedReading), found
     return [row.title for row in found.rows]
 
 
-def test_one_reader_reads_them_all_from_memory_or_from_a_file(readers: Readers, tmp_path: Path) -> None:
+def test_one_reader_reads_them_all_from_memory_or_from_a_file(readers: ReaderPool, tmp_path: Path) -> None:
     first = readers.read(body(rss("one")), QUESTION, ALLOWANCE)
     pids = readers.pids
     file = tmp_path / "body"
@@ -57,19 +57,19 @@ def test_one_reader_reads_them_all_from_memory_or_from_a_file(readers: Readers, 
     assert readers.pids == pids
 
 
-def test_what_was_there_before_is_not_told_again(readers: Readers) -> None:
+def test_what_was_there_before_is_not_told_again(readers: ReaderPool) -> None:
     first = readers.read(body(rss("one", "two")), QUESTION, ALLOWANCE)
-    assert isinstance(first, Reading)
-    known = Question(QUESTION.content_type, QUESTION.url, QUESTION.fetched_at, tuple(row.marks for row in first.rows))
+    assert isinstance(first, FeedReading)
+    known = BodyToRead(QUESTION.content_type, QUESTION.url, QUESTION.fetched_at, tuple(row.marks for row in first.rows))
     second = readers.read(body(rss("one", "two edited", "three")), known, ALLOWANCE)
 
-    assert isinstance(second, Reading)
+    assert isinstance(second, FeedReading)
     assert [(row.title, bool(row.was)) for row in second.rows] == [("three", False), ("two edited", True)]
     assert len(second.here) == 3
     assert second.is_same
 
 
-def test_a_web_page_is_no_feed_and_tells_its_feeds(readers: Readers) -> None:
+def test_a_web_page_is_no_feed_and_tells_its_feeds(readers: ReaderPool) -> None:
     page = b"<!doctype html><link rel=alternate type=application/rss+xml href=/feed.xml title=News>"
     found = readers.read(body(page), QUESTION, ALLOWANCE)
 
@@ -78,35 +78,35 @@ def test_a_web_page_is_no_feed_and_tells_its_feeds(readers: Readers) -> None:
     assert [each.url for each in found.announced] == ["https://example.org/feed.xml"]
 
 
-def test_a_feed_that_takes_more_memory_than_there_is_harms_no_other(readers: Readers) -> None:
+def test_a_feed_that_takes_more_memory_than_there_is_harms_no_other(readers: ReaderPool) -> None:
     large = rss(*(f"{number} {'x' * 1000}" for number in range(20_000)))
 
-    assert isinstance(readers.read(body(large), QUESTION, Allowance(70 * MEBIBYTE, 60)), NoFeed)
+    assert isinstance(readers.read(body(large), QUESTION, ChildAllowance(70 * MEBIBYTE, 60)), NoFeed)
     readers.close()
     assert titles(readers.read(body(rss("one")), QUESTION, ALLOWANCE)) == ["one"]
 
 
-def test_a_reader_that_takes_too_long_is_ended_and_the_next_feed_is_read(readers: Readers, lost: list[str]) -> None:
+def test_a_reader_that_takes_too_long_is_ended_and_the_next_feed_is_read(readers: ReaderPool, lost: list[str]) -> None:
     readers.read(body(rss("one")), QUESTION, ALLOWANCE)
     os.kill(readers.pids[0], signal.SIGSTOP)
 
-    found = readers.read(body(rss("one")), QUESTION, Allowance(1024 * MEBIBYTE, 0.1))
-    assert found == NoFeed(apart.TOO_LONG)
+    found = readers.read(body(rss("one")), QUESTION, ChildAllowance(1024 * MEBIBYTE, 0.1))
+    assert found == NoFeed(reader_process.READING_TOO_LONG)
     assert titles(readers.read(body(rss("two")), QUESTION, ALLOWANCE)) == ["two"]
     assert lost == ["too long"]
 
 
-def test_a_reader_that_dies_of_a_feed_is_counted(readers: Readers, lost: list[str]) -> None:
+def test_a_reader_that_dies_of_a_feed_is_counted(readers: ReaderPool, lost: list[str]) -> None:
     readers.read(body(rss("one")), QUESTION, ALLOWANCE)
     child = readers.pids[0]
     os.kill(child, signal.SIGSTOP)
     Timer(0.3, os.kill, (child, signal.SIGKILL)).start()
 
-    assert readers.read(body(rss("one")), QUESTION, ALLOWANCE) == NoFeed(apart.FATAL)
+    assert readers.read(body(rss("one")), QUESTION, ALLOWANCE) == NoFeed(reader_process.READER_FAILED)
     assert lost == ["died"]
 
 
-def test_a_reader_that_was_killed_meanwhile_costs_nothing(readers: Readers) -> None:
+def test_a_reader_that_was_killed_meanwhile_costs_nothing(readers: ReaderPool) -> None:
     readers.read(body(rss("one")), QUESTION, ALLOWANCE)
     child = psutil.Process(readers.pids[0])
     child.kill()
@@ -116,11 +116,11 @@ def test_a_reader_that_was_killed_meanwhile_costs_nothing(readers: Readers) -> N
 
 
 def test_a_feed_for_which_there_is_no_reader_is_not_said_to_be_none() -> None:
-    with pytest.raises(BusyError):
-        Readers(0, str).read(body(rss("one")), QUESTION, Allowance(MEBIBYTE, 0.01))
+    with pytest.raises(ReadersBusyError):
+        ReaderPool(0, str).read(body(rss("one")), QUESTION, ChildAllowance(MEBIBYTE, 0.01))
 
 
-def test_readers_know_nothing_of_the_site(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_know_nothing_of_the_site(readers: ReaderPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_KEY", "secret")
     readers.read(body(rss("one")), QUESTION, ALLOWANCE)
 

@@ -1,4 +1,4 @@
-"""What a scan hands over, in which order, and what is left where it is killed between its steps."""
+"""Feeds that a scan hands over, their order, and the state after a kill between its steps."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from feeds.gathering import bounding, due, handing, scanning
-from feeds.gathering.work import work_key
-from feeds.keeping import flagging, postponing, scans
+from feeds import feed_rows
 from feeds.models import Feed, Scan
-from feeds.scheduling.fetches import Fetch
+from feeds.pages.work import feed_work_key
+from feeds.scan import due, handover, scanner
+from feeds.schedule.order import PlannedFetch
 from resources import locks
-from resources.fetching import publishing
-from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Limits, Priority
-from retry import claims, connections, sweeping
+from resources.fetch import dispatch
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import DomainLimits, JobPriority
+from retry import claims, stores, worker
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
-from tests.feeds.gathered import scan, subscribe
-from tests.resources.fetching.handed_over import claimed, jobs, killed_in
+from tests.support.feed_scans import scan, subscribe
+from tests.support.fetch_queue import claimed, jobs, killed_in
 
 pytestmark = pytest.mark.usefixtures("gathering")
 
@@ -38,7 +38,7 @@ def row(one: Feed) -> Feed:
 
 
 def claimed_token(one: Feed) -> int:
-    held: Any = connections.client("state").hget(f"retry:claim:{work_key(one.pk)}", "token")
+    held: Any = stores.fast_client("state").hget(f"retry:claim:{feed_work_key(one.pk)}", "token")
     return int(held)
 
 
@@ -59,7 +59,7 @@ def test_what_waits_in_line_takes_no_place_from_what_is_due(gathering: RedisServ
         subscribe(f"{URL}{place}", next_check_at=now - timedelta(hours=1), handed_over_at=now - timedelta(minutes=2))
     new = subscribe(f"{URL}new", next_check_at=now)
 
-    found = due.due(now, 1)
+    found = due.due_feeds(now, 1)
     assert [one.pk for one in found if not one.was_in_hand] == [new.pk]
     assert len(found) == 4
 
@@ -68,7 +68,7 @@ def test_what_is_flagged_while_a_host_is_found_to_be_left_alone_stays_flagged() 
     one, now = subscribe(URL), datetime.now(UTC)
     for flagged_at, after in ((now - timedelta(seconds=1), None), (now + timedelta(seconds=1),) * 2):
         Feed.objects.filter(pk=one.pk).update(flagged_at=flagged_at)
-        postponing.write({one.pk: timedelta(minutes=10)}, {}, [], now)
+        handover.postpone_feed(one.pk, timedelta(minutes=10), now)
         assert row(one).flagged_at == after
 
 
@@ -76,33 +76,33 @@ def test_what_is_flagged_comes_first_and_with_a_priority_of_its_own(gathering: R
     one = subscribe(URL, next_check_at=datetime.now(UTC) + timedelta(hours=1))
     subscribe(f"{URL}2")
 
-    flagging.flag([one.pk], datetime.now(UTC))
+    feed_rows.flag_feeds([one.pk], datetime.now(UTC))
 
-    assert [each.pk for each in due.due(datetime.now(UTC), 1)] == [one.pk]
+    assert [each.pk for each in due.due_feeds(datetime.now(UTC), 1)] == [one.pk]
     Feed.objects.exclude(pk=one.pk).delete()
     assert scan() == 1
-    assert priority_of(gathering) == Priority.FLAGGED
+    assert priority_of(gathering) == JobPriority.FLAGGED
 
 
 def test_what_waits_in_line_and_is_flagged_then_comes_before_the_rest(gathering: RedisServers) -> None:
     one = subscribe(URL)
     scan()
-    assert priority_of(gathering) == Priority.ORDINARY
+    assert priority_of(gathering) == JobPriority.ORDINARY
 
-    flagging.flag([one.pk], datetime.now(UTC))
+    feed_rows.flag_feeds([one.pk], datetime.now(UTC))
     assert scan() == 0
-    assert priority_of(gathering) == Priority.FLAGGED
+    assert priority_of(gathering) == JobPriority.FLAGGED
     assert len(jobs(gathering)) == 1
 
 
 def test_a_flag_asks_for_one_scan_until_that_begins(gathering: RedisServers) -> None:
     one = subscribe(URL)
     for _ in range(3):
-        flagging.flag([one.pk], datetime.now(UTC))
+        feed_rows.flag_feeds([one.pk], datetime.now(UTC))
     assert gathering.state.client.llen("work") == 1
 
     scan()
-    flagging.flag([one.pk], datetime.now(UTC))
+    feed_rows.flag_feeds([one.pk], datetime.now(UTC))
     assert gathering.state.client.llen("work") == 2
 
 
@@ -111,29 +111,26 @@ def test_feeds_of_one_host_are_put_in_line_shortest_first(gathering: RedisServer
         subscribe(f"{URL}{seconds:g}", expected_seconds=seconds)
     subscribe("https://example.net/long", expected_seconds=60.0)
 
-    line = [one.url for one, _ in scanning.ordered(due.due(datetime.now(UTC), 10)) if one.host == "example.org"]
-    assert line == [f"{URL}2", f"{URL}5", f"{URL}9"]
+    line = scanner.order_feeds(due.due_feeds(datetime.now(UTC), 10))
+    assert [one.url for one, _ in line if one.host == "example.org"] == [f"{URL}2", f"{URL}5", f"{URL}9"]
 
 
 def test_a_feed_without_timings_is_expected_to_take_as_long_as_its_host_or_else_as_most_do() -> None:
     for place, (host, seconds) in enumerate([("a", 4.0), ("a", 6.0), ("b", 1.0), ("a", None), ("c", None)]):
         subscribe(f"https://{host}.example/{place}", expected_seconds=seconds)
 
-    found = {
-        fetch.host: fetch.seconds for fetch in due.fetches(due.due(datetime.now(UTC), 10)) if fetch.key in unknown()
-    }
+    unknown = [one for one in due.due_feeds(datetime.now(UTC), 10) if one.seconds is None]
+    found = {fetch.host: fetch.seconds for fetch in due.expected_fetches(unknown)}
     assert found == {"a.example": 5.0, "c.example": 4.0}
 
 
-def unknown() -> set[str]:
-    return {str(pk) for pk in Feed.objects.filter(expected_seconds=None).values_list("pk", flat=True)}
+def limit_lane(settings: Settings, limit: int) -> None:
+    lanes = settings.RETRY_LANES
+    settings.RETRY_LANES = {**lanes, "fetch.feeds": {**lanes["fetch.feeds"], "limit": limit}}
 
 
 def test_no_more_is_taken_than_the_fetchers_have_room_for(gathering: RedisServers, settings: Settings) -> None:
-    settings.RETRY_LANES = {
-        **settings.RETRY_LANES,
-        "fetch.feeds": {**settings.RETRY_LANES["fetch.feeds"], "limit": 2},
-    }
+    limit_lane(settings, 2)
     for place in range(3):
         subscribe(f"{URL}{place}")
 
@@ -144,10 +141,7 @@ def test_a_lane_that_is_fuller_than_it_may_be_ends_no_scan(gathering: RedisServe
     for place in range(2):
         subscribe(f"{URL}{place}")
     assert scan() == 2
-    settings.RETRY_LANES = {
-        **settings.RETRY_LANES,
-        "fetch.feeds": {**settings.RETRY_LANES["fetch.feeds"], "limit": 1},
-    }
+    limit_lane(settings, 1)
     subscribe(f"{URL}2")
 
     assert scan() == 0
@@ -155,21 +149,21 @@ def test_a_lane_that_is_fuller_than_it_may_be_ends_no_scan(gathering: RedisServe
 
 def test_a_scan_that_died_with_the_lock_holds_up_nobody_for_long(gathering: RedisServers) -> None:
     subscribe(URL)
-    with locks.held(scanning.LOCK, scanning.LOCK_SECONDS):
+    with locks.hold_lock(scanner.SCAN_LOCK, scanner.SCAN_LOCK_SECONDS):
         assert scan() == 0
-        assert 0 < gathering.state.client.ttl(scanning.LOCK) <= scanning.LOCK_SECONDS
+        assert 0 < gathering.state.client.ttl(scanner.SCAN_LOCK) <= scanner.SCAN_LOCK_SECONDS
     assert scan() == 1
 
 
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (handing, "_mark"),
-        (publishing, "publish_all"),
-        (handing, "_ask"),
-        (postponing, "write"),
-        (scans, "begin"),
-        (scans, "note"),
+        (handover, "_mark_rows"),
+        (dispatch, "enqueue_jobs"),
+        (claims, "begin_call"),
+        (handover, "_note_outcome"),
+        (scanner, "record_scan"),
+        (scanner, "note_handed_over"),
     ],
     ids=["before rows are marked", "before jobs", "before claims", "after jobs", "before all", "at the end"],
 )
@@ -192,7 +186,7 @@ def sweep(servers: RedisServers) -> None:
     """The sweeper's time has come."""
     for name in servers.state.client.scan_iter("retry:claim:*"):
         servers.state.client.zadd("retry:claims", {name.decode().removeprefix("retry:claim:"): 0})
-    sweeping.sweep()
+    worker.sweep_claims()
 
 
 def test_a_feed_that_did_not_come_back_is_handed_over_again(gathering: RedisServers) -> None:
@@ -208,7 +202,7 @@ def test_a_feed_that_did_not_come_back_is_handed_over_again(gathering: RedisServ
 
 def test_a_flagged_feed_is_fetched_though_the_clock_was_set_back_since_it_was_stored(gathering: RedisServers) -> None:
     one = subscribe(URL, checked_at=datetime.now(UTC) + timedelta(hours=1))
-    flagging.flag([one.pk], datetime.now(UTC))
+    feed_rows.flag_feeds([one.pk], datetime.now(UTC))
     assert scan() == 1
     assert jobs(gathering) == [URL]
 
@@ -217,13 +211,13 @@ def test_what_comes_back_while_a_scan_goes_on_is_not_fetched_again(
     gathering: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = subscribe(URL, handed_over_at=datetime.now(UTC) - timedelta(minutes=2))
-    ordered = scanning.ordered
+    ordered = scanner.order_feeds
 
     def comes_back(*given: Any) -> Any:
         Feed.objects.filter(pk=one.pk).update(checked_at=datetime.now(UTC), handed_over_at=None)
         return ordered(*given)
 
-    monkeypatch.setattr(scanning, "ordered", comes_back)
+    monkeypatch.setattr(scanner, "order_feeds", comes_back)
     assert scan() == 0
     assert (jobs(gathering), claimed(gathering), row(one).handed_over_at) == ([], 0, None)
 
@@ -231,10 +225,10 @@ def test_what_comes_back_while_a_scan_goes_on_is_not_fetched_again(
 @pytest.mark.parametrize(
     ("seconds", "reason", "minutes"),
     [
-        (600, r"Its host is left alone for (10 min|9 min 5\d s): fetched after that\.", 9),
+        (600, r"Its host is on hold for (10 min|9 min 5\d s): fetched after that\.", 9),
         (
             7200 + 30,
-            r"Its host is left alone for 2 h: fetched after that\. That may end sooner: looked at again every 1 h\.",
+            r"Its host is on hold for 2 h: fetched after that\. The hold may end sooner: checked again every 1 h\.",
             59,
         ),
     ],
@@ -243,7 +237,7 @@ def test_a_host_that_is_left_alone_keeps_its_feeds_waiting_in_words(
     gathering: RedisServers, seconds: float, reason: str, minutes: int
 ) -> None:
     one = subscribe(URL)
-    connections.run(frontier.block("example.org", seconds))
+    stores.run_steps(queue.block_domain("example.org", seconds))
 
     assert scan() == 0
     assert re.fullmatch(reason, row(one).reason)
@@ -265,7 +259,7 @@ def test_a_failure_that_only_its_claim_has_seen_is_decided_upon(
     one = subscribe(URL)
     scan()
     error = PreparationError(detail, status=status, retry_seconds=600)
-    connections.execute(claims.finishing_failed(work_key(one.pk), claimed_token(one), error, luck=0.5))
+    stores.execute_call(claims.finish_failed_call(feed_work_key(one.pk), claimed_token(one), error, luck=0.5))
     Feed.objects.filter(pk=one.pk).update(handed_over_at=datetime.now(UTC) - timedelta(minutes=2))
 
     assert scan() == 0
@@ -277,7 +271,7 @@ def test_a_failure_that_only_its_claim_has_seen_is_decided_upon(
 def test_the_bound_of_a_scan_knows_the_limits_of_hosts() -> None:
     for place in range(3):
         subscribe(f"{URL}{place}", expected_seconds=1.0)
-    connections.run(frontier.set_limits("example.org", Limits(delay_seconds=10, in_flight=1)))
+    stores.run_steps(queue.set_limits("example.org", DomainLimits(delay_seconds=10, in_flight=1)))
     scan()
     assert Scan.objects.get().expected_seconds == 21.0
 
@@ -305,12 +299,12 @@ def test_the_bound_of_a_scan_knows_how_many_fetchers_there_are(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     settings.FETCH_SLOTS = 2
-    fetches = [Fetch(str(place), f"{place}.example", 4.0) for place in range(8)]
+    fetches = [PlannedFetch(str(place), f"{place}.example", 4.0) for place in range(8)]
     for number, seconds in ((0, 16.0), (1, 16.0), (2, 8.0)):
-        connections.client("state").delete("fetch:fetchers")
+        stores.fast_client("state").delete("fetch:fetchers")
         for fetcher in range(number):
-            connections.run(frontier.sign_in(f"{fetcher}"))
-        assert bounding.least_seconds(fetches) == seconds
+            stores.run_steps(queue.sign_in_fetcher(f"{fetcher}"))
+        assert scanner.bound_fetch_seconds(fetches) == seconds
 
 
 def test_a_feed_that_was_lost_on_its_way_is_waited_for_by_the_scan_that_took_it(gathering: RedisServers) -> None:
@@ -327,7 +321,7 @@ def test_a_scan_whose_feeds_never_come_back_has_no_time(gathering: RedisServers)
     many = [subscribe(f"https://{place}.example/") for place in range(2)]
     scan()
     came_back(many[:1], began + timedelta(seconds=4), 2.0)
-    scans.end_finished(began + timedelta(days=2), lambda fetches: 1.0)
+    scanner.end_finished_scans(began + timedelta(days=2), lambda fetches: 1.0)
     noted = Scan.objects.get()
     assert noted.ended_at is not None
     assert (noted.makespan_seconds, noted.bound_seconds) == (None, None)
@@ -335,24 +329,24 @@ def test_a_scan_whose_feeds_never_come_back_has_no_time(gathering: RedisServers)
 
 def test_a_scan_that_was_killed_counts_what_it_had_handed_over() -> None:
     began = datetime.now(UTC)
-    fetches = [Fetch(str(place), f"{place}.example", 5.0) for place in range(3)]
-    killed = scans.begin(fetches, 15.0, began)
+    fetches = [PlannedFetch(str(place), f"{place}.example", 5.0) for place in range(3)]
+    killed = scanner.record_scan(fetches, 15.0, began)
     one = subscribe(URL, scan=killed, expected_seconds=5.0)
-    scans.begin(fetches, 15.0, began)  # which had handed over nothing
+    scanner.record_scan(fetches, 15.0, began)  # which had handed over nothing
     came_back([one], began + timedelta(seconds=4), 2.0)
-    scans.end_finished(began + timedelta(minutes=1), lambda given: sum(each.seconds for each in given))
+    scanner.end_finished_scans(began + timedelta(minutes=1), lambda given: sum(each.seconds for each in given))
     noted = Scan.objects.get(pk=killed.pk)
     assert (noted.feeds, noted.hosts, noted.expected_seconds, noted.bound_seconds) == (1, 1, 5.0, 2.0)
     assert Scan.objects.exclude(pk=killed.pk).get().feeds == 0
 
 
 def test_a_pass_ends_a_few_scans_and_those_that_go_on_hold_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scans, "MOST_ENDED", 2)
+    monkeypatch.setattr(scanner, "MAX_SCANS_ENDED_PER_PASS", 2)
     now = datetime.now(UTC)
-    opened = [scans.begin([], 0, now - timedelta(minutes=10 - place)) for place in range(4)]
+    opened = [scanner.record_scan([], 0, now - timedelta(minutes=10 - place)) for place in range(4)]
     subscribe(URL, scan=opened[0], handed_over_at=now)
     for left in (2, 1, 1):
-        scans.end_finished(now, lambda fetches: 1.0)
+        scanner.end_finished_scans(now, lambda fetches: 1.0)
         assert Scan.objects.filter(ended_at=None).count() == left
     assert Scan.objects.get(ended_at=None) == opened[0]
 

@@ -1,4 +1,4 @@
-"""What is stored of a fetch, and what is not: fenced, all of it or nothing."""
+"""The storing of a fetch: fenced, all or nothing; and of answers with the times of a clock that was ahead."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -6,16 +6,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from multidict import CIMultiDict
 
-from feeds import addresses, readings
-from feeds.deciding.checking import Read, Unchanged, Unreadable
-from feeds.keeping import merging, storing, versions
-from feeds.keeping.storing import Came, Kept, Stored
+from feeds import addresses, feed_rows, lifecycle, readings
 from feeds.models import Category, Entry, Feed
-from feeds.readings import Question, Reading
-from resources.fetching.keeping.models import FetchTiming
-from resources.fetching.keeping.records import url_digest
-from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, Hop, NotModified, Timing
-from tests.feeds.gathered import rss, subscribe
+from feeds.readings import BodyToRead, FeedReading
+from feeds.scan import store as scan_store
+from feeds.scan.store import FetchResult, KeptEntries, StoreOutcome
+from feeds.schedule.next_check import FeedRead, FeedUnchanged, FeedUnreadable
+from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, Head, Hop, NotModified, OutcomeTiming
+from tests.support import plain_feeds
+from tests.support.feed_scans import rss, subscribe, titles
 
 pytestmark = pytest.mark.django_db
 
@@ -32,27 +31,30 @@ def head(status: int = 200, etag: str | None = None, last_modified: str | None =
     return Head(status, URL, CIMultiDict(), etag=etag, last_modified=last_modified)
 
 
-def came(kept: Kept, body: bytes, began_at: datetime = NOW, seconds: float = 1.0, answer: Head | None = None) -> Came:
-    question = Question("application/rss+xml", URL, began_at, tuple(kept.marks.values()))
-    found = readings.read(body, question)
+def came(
+    kept: KeptEntries, body: bytes, began_at: datetime = NOW, seconds: float = 1.0, answer: Head | None = None
+) -> FetchResult:
+    question = BodyToRead("application/rss+xml", URL, began_at, tuple(kept.marks.values()))
+    found = readings.read_feed_body(body, question)
     outcome = Fetched(
-        answer or head(), Body(len(body), f"{len(body):064}", body), Timing(began_at.timestamp(), seconds)
+        answer or head(), Body(len(body), f"{len(body):064}", body), OutcomeTiming(began_at.timestamp(), seconds)
     )
-    if isinstance(found, Reading):
-        return Came(outcome, Read(outcome.head, is_same=found.is_same), began_at, found)
-    return Came(outcome, Unreadable(found.why), began_at)
+    if isinstance(found, FeedReading):
+        return FetchResult(outcome, FeedRead(outcome.head, is_same=found.is_same), began_at, found)
+    return FetchResult(outcome, FeedUnreadable(found.why), began_at)
 
 
 def store(
     feed: Feed, body: bytes, began_at: datetime = NOW, seconds: float = 1.0, answer: Head | None = None
-) -> Stored:
+) -> StoreOutcome:
+    kept = loaded(feed)
+    return scan_store.store_result(feed, kept, came(kept, body, began_at, seconds, answer), began_at)
+
+
+def loaded(feed: Feed) -> KeptEntries:
+    """The feed's entries, once its row is read anew."""
     feed.refresh_from_db()
-    kept = Kept.of(feed)
-    return storing.store(feed, kept, came(kept, body, began_at, seconds, answer), began_at)
-
-
-def titles() -> list[str]:
-    return list(Entry.objects.order_by("title").values_list("title", flat=True))
+    return KeptEntries.of(feed)
 
 
 def minutes(number: int) -> datetime:
@@ -60,37 +62,34 @@ def minutes(number: int) -> datetime:
 
 
 def test_a_result_that_was_overtaken_changes_nothing(one: Feed) -> None:
-    one.refresh_from_db()
-    kept = Kept.of(one)
+    kept = loaded(one)
     old = came(kept, rss("old"), minutes(-5))
-    assert store(one, rss("new")) is Stored.STORED
+    assert store(one, rss("new")) is StoreOutcome.STORED
 
-    assert storing.store(one, kept, old, minutes(1)) is Stored.OVERTAKEN
+    assert scan_store.store_result(one, kept, old, minutes(1)) is StoreOutcome.OVERTAKEN
     assert titles() == ["new"]
 
 
 def test_a_machine_whose_clock_is_a_little_ahead_overtakes_as_any_other(one: Feed) -> None:
-    one.refresh_from_db()
-    kept = Kept.of(one)
+    kept = loaded(one)
     old = came(kept, rss("old"), minutes(-1))
-    assert store(one, rss("new"), NOW + timedelta(seconds=2)) is Stored.STORED
-    assert storing.store(one, kept, old, NOW) is Stored.OVERTAKEN
+    assert store(one, rss("new"), NOW + timedelta(seconds=2)) is StoreOutcome.STORED
+    assert scan_store.store_result(one, kept, old, NOW) is StoreOutcome.OVERTAKEN
     assert titles() == ["new"]
 
 
 def test_a_result_that_began_in_the_future_overtakes_nothing(one: Feed) -> None:
-    assert store(one, rss("of a clock that was ahead"), minutes(60)) is Stored.STORED
-    assert store(one, rss("new"), minutes(0)) is Stored.STORED
+    assert store(one, rss("of a clock that was ahead"), minutes(60)) is StoreOutcome.STORED
+    assert store(one, rss("new"), minutes(0)) is StoreOutcome.STORED
     assert "new" in titles()
 
 
 def test_a_result_that_was_compared_with_what_is_no_more_is_compared_anew(one: Feed) -> None:
-    one.refresh_from_db()
-    kept = Kept.of(one)
+    kept = loaded(one)
     late = came(kept, rss("old edited"), minutes(5))
     store(one, rss("old"))
 
-    assert storing.store(one, kept, late, minutes(6)) is Stored.AGAIN
+    assert scan_store.store_result(one, kept, late, minutes(6)) is StoreOutcome.AGAIN
     assert titles() == ["old"]
 
 
@@ -100,38 +99,35 @@ def test_what_is_merged_into_a_feed_while_it_is_read_is_not_there_twice(one: Fee
     store(other, rss("both"))
     if was_fetched:
         store(one, b"<rss version='2.0'><channel><title>A feed</title></channel></rss>", minutes(-9))
-    one.refresh_from_db()
-    kept = Kept.of(one)
+    kept = loaded(one)
     same = rss("both").replace(b">both</guid>", b">another id</guid>")
     late = came(kept, same, minutes(5))
-    merging.merge(one.pk, [other.pk], minutes(5))
+    lifecycle.merge_feeds(one.pk, [other.pk], minutes(5))
 
-    assert storing.store(one, kept, late, minutes(6)) is Stored.AGAIN
-    one.refresh_from_db()
-    kept = Kept.of(one)
-    assert storing.store(one, kept, came(kept, same, minutes(5)), minutes(6)) is Stored.STORED
+    assert scan_store.store_result(one, kept, late, minutes(6)) is StoreOutcome.AGAIN
+    kept = loaded(one)
+    assert scan_store.store_result(one, kept, came(kept, same, minutes(5)), minutes(6)) is StoreOutcome.STORED
     assert titles() == ["both"]
 
 
 def test_a_feed_that_moves_to_where_another_one_is_stays_and_says_so(one: Feed) -> None:
-    there = subscribe(f"{URL}/there", "there", key_digest=addresses.read(f"{URL}/there").key_digest)
+    there = subscribe(f"{URL}/there", "there", key_digest=addresses.read_address(f"{URL}/there").key_digest)
     seen = {"url": there.url, "first_at": minutes(-9999).isoformat(), "last_at": minutes(-999).isoformat(), "times": 2}
     Feed.objects.filter(pk=one.pk).update(moving=seen, fetched_at=minutes(-9), own_title="A feed")
     moved = replace(head(), url=there.url, hops=(Hop(URL, 301),))
-    assert store(one, rss("one"), answer=moved) is Stored.STORED
+    assert store(one, rss("one"), answer=moved) is StoreOutcome.STORED
 
     one.refresh_from_db()
     assert (one.url, one.moving) == (URL, seen)
-    assert "There is another feed: “there”. Merge the two." in one.reason
-    assert "It has moved" not in one.reason
+    assert "the address of “there”. Merge the two." in one.reason
+    assert "Moved permanently" not in one.reason
 
 
 def test_what_came_from_an_earlier_address_is_not_stored(one: Feed) -> None:
-    one.refresh_from_db()
-    kept = Kept.of(one)
+    kept = loaded(one)
     Feed.objects.filter(pk=one.pk).update(url=f"{URL}/new")
 
-    assert storing.store(one, kept, came(kept, rss("one")), NOW) is Stored.GONE
+    assert scan_store.store_result(one, kept, came(kept, rss("one")), NOW) is StoreOutcome.GONE
     assert titles() == []
 
 
@@ -139,7 +135,7 @@ def test_a_failure_in_the_middle_leaves_all_as_it_was(one: Feed, monkeypatch: py
     def fail(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(versions, "touch_combinations", fail)
+    monkeypatch.setattr(feed_rows, "touch_combinations", fail)
     with pytest.raises(RuntimeError):
         store(one, rss("one"))
 
@@ -199,8 +195,10 @@ def served(*rows: Feed | Category) -> list[int]:
 def test_validators_are_kept_as_they_came_and_a_304_need_not_repeat_them(one: Feed) -> None:
     store(one, rss("one"), answer=head(200, 'W/"a b"', "yesterday"))
     one.refresh_from_db()
-    same = NotModified(replace(head(304), etag=None), Timing(minutes(5).timestamp(), 1.0))
-    storing.store(one, Kept.of(one), Came(same, Unchanged(same.head), minutes(5)), minutes(5))
+    same = NotModified(replace(head(304), etag=None), OutcomeTiming(minutes(5).timestamp(), 1.0))
+    scan_store.store_result(
+        one, KeptEntries.of(one), FetchResult(same, FeedUnchanged(same.head), minutes(5)), minutes(5)
+    )
 
     one.refresh_from_db()
     assert (one.etag, one.last_modified, one.validated_url) == ('W/"a b"', "yesterday", URL)
@@ -215,8 +213,7 @@ def test_what_is_no_feed_leaves_no_validators_by_which_it_would_pass_for_one(one
 
 def test_it_is_expected_to_take_as_long_as_its_last_complete_fetches_on_average(one: Feed) -> None:
     for seconds, outcome in ((2.0, "fetched"), (6.0, "too slow"), (100.0, "throttled"), (100.0, "ours")):
-        fields = {"host": "example.org", "kind": "feed", "lane": "fast", "wire_bytes": 0, "outcome": outcome}
-        FetchTiming.objects.create(started_at=minutes(-5), url_digest=url_digest(URL), seconds=seconds, **fields)
+        plain_feeds.timing(one, seconds, outcome, minutes(-5))
     store(one, rss("one"), seconds=1.0)
 
     one.refresh_from_db()
@@ -226,9 +223,28 @@ def test_it_is_expected_to_take_as_long_as_its_last_complete_fetches_on_average(
 def test_a_failure_keeps_what_was_read(one: Feed) -> None:
     store(one, rss("one"), answer=head(200, '"a"'))
     one.refresh_from_db()
-    failed = Failed(Failure.TRANSIENT, "answered 500", Timing(minutes(5).timestamp(), 0.5), status=500)
-    storing.store(one, Kept.of(one), Came(failed, failed, minutes(5)), minutes(5))
+    failed = FetchFailed(Failure.TRANSIENT, "answered 500", OutcomeTiming(minutes(5).timestamp(), 0.5), status=500)
+    scan_store.store_result(one, KeptEntries.of(one), FetchResult(failed, failed, minutes(5)), minutes(5))
 
     one.refresh_from_db()
     assert (one.state, one.trouble, one.failures, one.etag) == ("failing", "SERVER", 1, '"a"')
     assert (one.own_title, titles()) == ("A feed", ["one"])
+
+
+SETTLING_NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+SETTLING_URL = "https://example.org/a"
+
+
+@pytest.mark.parametrize(
+    ("began_at", "stays"), [(SETTLING_NOW - timedelta(seconds=2), False), (SETTLING_NOW + timedelta(hours=1), True)]
+)
+def test_a_flag_is_done_with_only_by_a_fetch_that_is_known_to_have_begun_after_it(
+    began_at: datetime, stays: bool
+) -> None:
+    one = subscribe(SETTLING_URL, flagged_at=SETTLING_NOW - timedelta(seconds=3))
+    failed = FetchFailed(Failure.TRANSIENT, "It hung up.", OutcomeTiming(began_at.timestamp(), 2.0))
+    assert scan_store.settle_fetch(one.pk, SETTLING_URL, failed, SETTLING_NOW) is StoreOutcome.STORED
+    found = Feed.objects.get()
+    assert (found.flagged_at is not None) is stays
+    assert found.fetch_began_at
+    assert found.fetch_began_at <= SETTLING_NOW

@@ -1,12 +1,12 @@
-"""What a failure means for a feed."""
+"""The meaning of a failure for a feed."""
 
 from datetime import timedelta
 
 import pytest
 
-from feeds.deciding.troubles import LADDERS, Ladder, Trouble, trouble_of
-from resources.fetching.outcomes import Failure, Obstacle
-from tests.feeds.deciding.answers import DAY, HOUR, WEEK, failed
+from feeds.schedule.state import PAUSE_LADDERS, PauseLadder, Trouble, trouble_of
+from resources.fetch.http.messages import Failure, Obstacle
+from tests.support.feed_decisions import DAY, HOUR, WEEK, failed
 
 
 @pytest.mark.parametrize(
@@ -42,15 +42,15 @@ def test_each_failure_is_a_trouble_of_its_own(
 
 
 def test_every_trouble_has_a_ladder() -> None:
-    assert set(LADDERS) == set(Trouble)
+    assert set(PAUSE_LADDERS) == set(Trouble)
 
 
 @pytest.mark.parametrize(
     ("failures", "expected"), [(0, HOUR), (1, HOUR), (2, 2 * HOUR), (5, 16 * HOUR), (6, DAY), (10_000, DAY)]
 )
 def test_a_ladder_doubles_up_to_its_end(failures: int, expected: timedelta) -> None:
-    assert Ladder(HOUR, DAY).pause(failures, WEEK) == expected
+    assert PauseLadder(HOUR, DAY).pause(failures, WEEK) == expected
 
 
 def test_no_ladder_is_longer_than_the_longest_pause() -> None:
-    assert Ladder(HOUR, WEEK).pause(50, 2 * DAY) == 2 * DAY
+    assert PauseLadder(HOUR, WEEK).pause(50, 2 * DAY) == 2 * DAY

@@ -1,4 +1,4 @@
-"""This site's own hub: named in what is served, and told of what changes."""
+"""This site's own hub: named in the output, and told of changes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,27 +9,30 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from feeds.announcing import scanning
-from feeds.announcing.checks import check_hub
-from feeds.announcing.preparing import TASK
-from feeds.keeping import versions
+from feeds import feed_rows
+from feeds.checks import check_hub
 from feeds.models import Category, Feed
-from feeds.parsing import reading
-from feeds.parsing.documents import Feed as Said
-from resources.fetching import publishing
-from resources.fetching.outcomes import Failed, Failure, Timing
-from resources.fetching.publishing import Order
-from resources.fetching.queues.jobs import Enqueued
-from retry import claims, connections
+from feeds.parser import reader
+from feeds.parser.documents import FeedHead as Said
+from feeds.subscriptions import own_hub
+from feeds.subscriptions.own_hub import TASK
+from resources.fetch import dispatch
+from resources.fetch.frontier.jobs import FetchJob, JobEnqueued
+from resources.fetch.http.messages import Failure, FetchFailed, OutcomeTiming
+from retry import claims, stores
 from retry.errors import PreparationError
-from tests.feeds import rows
-from tests.feeds.gathered import gathered_from
-from tests.feeds.rows import NOW, entry
-from tests.feeds.serving.conftest import Workers
-from tests.feeds.serving.reading_back import MEDIA_TYPES
 from tests.hostile.origin import Origin, answer
-from tests.resources.fetching.fetchers import WAIT_SECONDS
-from tests.resources.mirroring.gathering.mirrored import in_a_thread
+from tests.support import feed_rows as support_feed_rows
+from tests.support.feed_pages import MEDIA_TYPES
+from tests.support.feed_rows import NOW, entry
+from tests.support.feed_scans import gathered_from
+from tests.support.fetch_queue import calls_of
+from tests.support.fetcher_threads import WAIT_SECONDS
+from tests.support.mirror_runs import in_a_thread
+
+from ..conftest import Workers
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
 SITE, HUB = "https://tarry.example", "https://hub.example.net/"
 
@@ -39,30 +42,26 @@ def _site(settings: Settings) -> None:
     settings.PUBLIC_URL, settings.FEEDS_HUB = SITE, HUB
 
 
-@pytest.mark.django_db
-@pytest.mark.usefixtures("redis_servers")
 @pytest.mark.parametrize("format_name", MEDIA_TYPES)
 def test_what_is_served_names_the_hub_in_the_document_and_in_a_link_field(
-    client: Client,
-    workers: Workers,
-    format_name: str,
+    client: Client, workers: Workers, format_name: str
 ) -> None:
-    rows.category("earth", rows.feed("sea", entry(1), said=Said(hubs=("https://theirs.example/",))))
+    support_feed_rows.category(
+        "earth", support_feed_rows.feed("sea", entry(1), said=Said(hubs=("https://theirs.example/",)))
+    )
     for path in (f"/feeds/sea.{format_name}", f"/feeds/category/earth.{format_name}", f"/feeds/all.{format_name}"):
         client.get(path)
         workers.work()
         served = client.get(path)
         assert served.status_code == 200
         assert served["Link"] == f'<{HUB}>; rel="hub", <{SITE}{path}>; rel="self"'
-        found = reading.parse(served.content, served["Content-Type"], f"{SITE}{path}", NOW).feed
+        found = reader.parse_feed(served.content, served["Content-Type"], f"{SITE}{path}", NOW).feed
         assert (found.hubs, found.self_link) == ((HUB,), f"{SITE}{path}")
         assert client.get(path, headers={"If-None-Match": served["ETag"]})["Link"] == served["Link"]
 
 
-@pytest.mark.django_db
-@pytest.mark.usefixtures("redis_servers")
 def test_searches_later_pages_and_those_for_people_name_none(client: Client, workers: Workers) -> None:
-    rows.feed("sea", entry(1))
+    support_feed_rows.feed("sea", entry(1))
     for path in ("/feeds/sea.atom?q=text", "/feeds/sea.atom?limit=1", "/feeds/sea/"):
         client.get(path)
         workers.work()
@@ -73,27 +72,27 @@ def test_searches_later_pages_and_those_for_people_name_none(client: Client, wor
 
 
 def changed(*feeds: Feed) -> None:
-    versions.touch([feed.pk for feed in feeds], datetime.now(UTC))
+    feed_rows.touch_feeds([feed.pk for feed in feeds], datetime.now(UTC))
 
 
 def scan() -> int:
-    """How many pages the hub is being told of, once all are rendered and older ones shown nowhere."""
+    """The number of pages that the hub is being told of, once all are rendered and older ones shown nowhere."""
     workers = Workers()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("retry.lanes.publish", lambda *call: workers.calls.append(call))
-        first = scanning.scan(datetime.now(UTC))
+        patched.setattr("retry.lanes.publish_work", lambda *call: workers.calls.append(call))
+        first = own_hub.announce_changes(datetime.now(UTC))
     workers.work()
-    return first + scanning.scan(datetime.now(UTC) + timedelta(seconds=5))
+    return first + own_hub.announce_changes(datetime.now(UTC) + timedelta(seconds=5))
 
 
 def rested() -> None:
     """The time between two announcements of one thing has passed."""
-    for name in connections.client("state").scan_iter("feeds:announced:*"):
-        connections.client("state").delete(name)
+    for name in stores.fast_client("state").scan_iter("feeds:announced:*"):
+        stores.fast_client("state").delete(name)
 
 
 async def told(origin: Origin, number: int) -> list[str]:
-    """What the hub has been told, when it is that much; sorted."""
+    """The addresses that the hub has been told, once they are as many; sorted."""
     async with asyncio.timeout(WAIT_SECONDS):
         while len(origin.asked) < number:
             await asyncio.sleep(0.01)
@@ -107,10 +106,10 @@ SEA = [f"/feeds/sea.{name}" for name in FORMATS]
 
 
 def earth() -> Feed:
-    """A feed in a category, of which the hub knows all."""
-    sea = rows.feed("sea", entry(1))
-    rows.category("earth", sea)
-    rows.feed("land", entry(2))
+    """A feed in a category, with all its pages known to the hub."""
+    sea = support_feed_rows.feed("sea", entry(1))
+    support_feed_rows.category("earth", sea)
+    support_feed_rows.feed("land", entry(2))
     for model in (Feed, Category):
         model.objects.update(version=1)
     return sea
@@ -133,17 +132,15 @@ def test_the_hub_is_told_of_a_feed_that_changed_and_of_its_combinations_and_of_n
     gathered_from(test)
 
 
-@pytest.mark.django_db
-@pytest.mark.usefixtures("redis_servers")
 def test_the_hub_is_not_told_while_it_would_be_shown_what_was_there_before(workers: Workers) -> None:
     sea, now = earth(), datetime.now(UTC)
     changed(sea)
-    assert scanning.scan(now) == 0
+    assert own_hub.announce_changes(now) == 0
     assert len(workers.calls) == 9
     workers.work()
-    assert scanning.scan(datetime.now(UTC)) == 0  # the front may still show older pages
+    assert own_hub.announce_changes(datetime.now(UTC)) == 0  # the front may still show older pages
     assert Feed.objects.get(pk=sea.pk).announced_version == 0
-    assert scanning.scan(datetime.now(UTC) + timedelta(seconds=5)) == 9
+    assert own_hub.announce_changes(datetime.now(UTC) + timedelta(seconds=5)) == 9
     sea.refresh_from_db()
     assert sea.announced_version == sea.version
     assert workers.calls == []
@@ -186,57 +183,53 @@ def test_a_hub_that_did_not_take_it_is_told_again(settings: Settings) -> None:
     gathered_from(test)
 
 
-@pytest.mark.django_db
-@pytest.mark.usefixtures("redis_servers")
 def test_a_hub_that_refuses_one_format_is_not_told_of_the_others_again(monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[str] = []
 
-    def taken(orders: Sequence[Order]) -> list[Enqueued]:
+    def taken(jobs: Sequence[FetchJob | None]) -> list[JobEnqueued]:
         """All are taken, and done at once; but the one is refused."""
-        for order in orders:
-            handed.append(order.work_key.removeprefix("announcement:"))
-            if order.work_key.endswith("/sea.json"):
+        for call in calls_of(jobs):
+            handed.append(call.work_key.removeprefix("announcement:"))
+            if call.work_key.endswith("/sea.json"):
                 error = PreparationError("The hub: no.", retry_seconds=3600)
                 with pytest.raises(PreparationError):
-                    TASK.prepare(Failed(Failure.PERMANENT, "no", Timing(0, 1)), *order.arguments)
-                connections.execute(claims.finishing_failed(order.work_key, order.token, error, luck=0))
+                    TASK.prepare(FetchFailed(Failure.PERMANENT, "no", OutcomeTiming(0, 1)), *call.arguments)
+                stores.execute_call(claims.finish_failed_call(call.work_key, call.token, error, luck=0))
             else:
-                connections.execute(claims.abandoning(order.work_key, order.token))
-        return [Enqueued("hub", 1)] * len(orders)
+                stores.execute_call(claims.abandon_call(call.work_key, call.token))
+        return [JobEnqueued("hub", 1)] * len(jobs)
 
-    monkeypatch.setattr(publishing, "publish_all", taken)
+    monkeypatch.setattr(dispatch, "enqueue_jobs", taken)
     sea = earth()
     changed(sea)
     assert scan() == 9
     assert sorted(handed) == sorted(ALL + EARTH + SEA)
     rested()
     assert scan() == 0
-    connections.client("state").delete("retry:failure:announcement:/feeds/sea.json")
+    stores.fast_client("state").delete("retry:failure:announcement:/feeds/sea.json")
     rested()
     assert scan() == 1  # it is told of that again, when its refusal is forgotten
     assert handed[9:] == ["/feeds/sea.json"]
 
 
-@pytest.mark.django_db
-@pytest.mark.usefixtures("redis_servers")
 def test_feeds_that_rest_or_that_the_hub_refuses_are_in_the_way_of_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[str] = []
 
-    def refused(orders: Sequence[Order]) -> list[Enqueued]:
+    def refused(jobs: Sequence[FetchJob | None]) -> list[JobEnqueued]:
         """Done at once, and no page of the sea or of a combination is taken."""
-        for order in orders:
-            handed.append(order.work_key.removeprefix("announcement:"))
-            if "land" not in order.work_key:
+        for call in calls_of(jobs):
+            handed.append(call.work_key.removeprefix("announcement:"))
+            if "land" not in call.work_key:
                 with pytest.raises(PreparationError):
-                    TASK.prepare(Failed(Failure.PERMANENT, "no", Timing(0, 1)), *order.arguments)
-            connections.execute(claims.abandoning(order.work_key, order.token))
-        return [Enqueued("hub", 1)] * len(orders)
+                    TASK.prepare(FetchFailed(Failure.PERMANENT, "no", OutcomeTiming(0, 1)), *call.arguments)
+            stores.execute_call(claims.abandon_call(call.work_key, call.token))
+        return [JobEnqueued("hub", 1)] * len(jobs)
 
-    monkeypatch.setattr(publishing, "publish_all", refused)
+    monkeypatch.setattr(dispatch, "enqueue_jobs", refused)
     sea = earth()
     changed(sea)
     assert scan() == 9
-    monkeypatch.setattr(scanning, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(own_hub, "MAX_ANNOUNCED", 1)
     changed(Feed.objects.get(slug="land"))
     scan()
     rested()
@@ -244,13 +237,11 @@ def test_feeds_that_rest_or_that_the_hub_refuses_are_in_the_way_of_no_others(mon
     assert sorted(handed[9:12]) == [f"/feeds/land.{name}" for name in FORMATS]
 
 
-@pytest.mark.django_db
-@pytest.mark.usefixtures("redis_servers")
 def test_without_a_hub_and_of_what_changed_long_ago_nobody_is_told(settings: Settings) -> None:
     earth()
     assert scan() == 0
     settings.FEEDS_HUB = ""
-    Feed.objects.update(version=rows.version_at(datetime.now(UTC)))
+    Feed.objects.update(version=support_feed_rows.version_at(datetime.now(UTC)))
     assert scan() == 0
 
 

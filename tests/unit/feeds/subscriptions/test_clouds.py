@@ -1,4 +1,4 @@
-"""What clouds may call, and what they are answered. Nothing is fetched here, whatever is sent."""
+"""Calls of clouds, and their answers. No call fetches anything."""
 
 import xmlrpc.client
 from datetime import UTC, datetime, timedelta
@@ -9,14 +9,14 @@ from django.http import HttpResponse
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from feeds.gathering import due
-from feeds.keeping import flagging, pausing
+from feeds import feed_rows, lifecycle
 from feeds.models import Feed
-from feeds.pushing.renewing import State
-from tests.feeds.rows import feed
-from tests.feeds.subscribed import TOKEN, subscription
+from feeds.push.leases import SubscriptionStatus
+from feeds.scan import due
+from tests.support.feed_rows import feed
+from tests.support.feed_subscriptions import TOKEN, subscription
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("scans")]
 
 PATH = f"/rsscloud/{TOKEN}"
 FORM = "application/x-www-form-urlencoded"
@@ -58,7 +58,7 @@ def test_a_ping_flags_the_feed_in_one_statement_and_asks_for_a_scan(
     assert found.flagged_at is not None
     assert found.pushed_at == found.flagged_at
     assert scans == ["soon"]
-    assert [one.pk for one in due.due(datetime.now(UTC), 10)] == [row.pk]
+    assert [one.pk for one in due.due_feeds(datetime.now(UTC), 10)] == [row.pk]
 
 
 def test_a_feed_that_is_flagged_already_stays_as_it_is(client: Client, row: Feed, scans: list[str]) -> None:
@@ -76,9 +76,9 @@ def test_a_ping_while_the_feed_is_in_hand_has_it_fetched_once_more_and_not_at_on
     now = datetime.now(UTC)
     Feed.objects.update(flagged_at=now - timedelta(seconds=2), handed_over_at=now - timedelta(seconds=1))
     assert ping(client, row.url).status_code == 200
-    assert due.due(datetime.now(UTC), 10) == []
+    assert due.due_feeds(datetime.now(UTC), 10) == []
     later = datetime.now(UTC) + timedelta(seconds=settings.FEEDS_PUSH_COOL_SECONDS)
-    assert [one.pk for one in due.due(later, 10)] == [row.pk]
+    assert [one.pk for one in due.due_feeds(later, 10)] == [row.pk]
 
 
 def test_pings_do_not_have_a_feed_fetched_again_and_again(
@@ -86,17 +86,17 @@ def test_pings_do_not_have_a_feed_fetched_again_and_again(
 ) -> None:
     Feed.objects.update(fetch_began_at=datetime.now(UTC))
     assert ping(client, row.url).status_code == 200
-    assert due.due(datetime.now(UTC), 10) == []
+    assert due.due_feeds(datetime.now(UTC), 10) == []
     later = datetime.now(UTC) + timedelta(seconds=settings.FEEDS_PUSH_COOL_SECONDS)
-    assert [one.pk for one in due.due(later, 10)] == [row.pk]
+    assert [one.pk for one in due.due_feeds(later, 10)] == [row.pk]
     assert scans == ["later"]
 
 
 def test_a_ping_does_not_put_off_what_an_admin_wants_fetched(client: Client, row: Feed) -> None:
     Feed.objects.update(fetch_began_at=datetime.now(UTC))
-    flagging.flag([row.pk], datetime.now(UTC))
+    feed_rows.flag_feeds([row.pk], datetime.now(UTC))
     assert ping(client, row.url).status_code == 200
-    assert [one.pk for one in due.due(datetime.now(UTC), 10)] == [row.pk]
+    assert [one.pk for one in due.due_feeds(datetime.now(UTC), 10)] == [row.pk]
     assert Feed.objects.get().pushed_at is not None
 
 
@@ -125,8 +125,8 @@ def test_a_ping_that_was_not_registered_is_404_and_flags_nothing(
     assert scans == []
 
 
-@pytest.mark.parametrize("state", [State.ENDED, State.LEAVING])
-def test_a_subscription_that_has_ended_takes_nothing(client: Client, state: State) -> None:
+@pytest.mark.parametrize("state", [SubscriptionStatus.ENDED, SubscriptionStatus.LEAVING])
+def test_a_subscription_that_has_ended_takes_nothing(client: Client, state: SubscriptionStatus) -> None:
     found = feed("a")
     subscription(found, state=state.value)
     assert ping(client, found.url).status_code == 404
@@ -134,9 +134,9 @@ def test_a_subscription_that_has_ended_takes_nothing(client: Client, state: Stat
 
 
 def test_feeds_that_are_paused_or_deleted_take_nothing(client: Client, row: Feed) -> None:
-    pausing.pause([row.pk], datetime.now(UTC))
+    lifecycle.pause_feeds([row.pk], datetime.now(UTC))
     assert ping(client, row.url).status_code == 404
-    pausing.remove([row.pk], datetime.now(UTC))
+    lifecycle.remove_feeds([row.pk], datetime.now(UTC))
     assert ping(client, row.url).status_code == 404
     assert not flagged()
 
@@ -178,7 +178,7 @@ def challenge(client: Client, **query: str) -> HttpResponse:
 
 def test_a_challenge_is_answered_while_the_subscription_is_asked_for(client: Client) -> None:
     found = feed("a")
-    subscription(found, state=State.WANTED.value, intent="subscribe")
+    subscription(found, state=SubscriptionStatus.WANTED.value, intent="subscribe")
     answer = challenge(client, url=found.url, challenge="<b>abc</b>")
     assert (answer.status_code, answer.content) == (200, b"<b>abc</b>")
     assert answer["Content-Type"].startswith("text/plain")

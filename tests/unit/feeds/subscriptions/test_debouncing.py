@@ -7,8 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from feeds.callbacks import debouncing
-from feeds.callbacks.debouncing import Debounced
+from feeds.subscriptions import views
+from feeds.subscriptions.views import DebouncedCall
 
 WAIT_SECONDS = 10
 
@@ -24,7 +24,7 @@ def test_many_who_ask_at_once_have_it_called_once_and_who_asks_during_the_call_h
             ended.set()
         assert go_on.wait(WAIT_SECONDS)
 
-    debounced = Debounced(call, 0.02)
+    debounced = DebouncedCall(call, 0.02)
     for _ in range(100):
         debounced.soon()
     assert begun.wait(WAIT_SECONDS)
@@ -47,7 +47,7 @@ class Clock:
         return Mock()
 
     def to(self, now: float) -> None:
-        """Until then, what is due is called."""
+        """Calls due pings until then."""
         while due := [each for each in self._due if each[0] <= now]:
             first = min(due, key=lambda each: each[0])
             self._due.remove(first)
@@ -60,10 +60,10 @@ def test_who_asks_during_a_cool_down_is_scanned_for_when_that_is_over_however_ma
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock, luck, made = Clock(), random.Random(7), list[float]()
-    monkeypatch.setattr(debouncing, "Timer", clock.timer)
-    monkeypatch.setattr(debouncing, "time", Mock(monotonic=lambda: clock.now))
-    real = debouncing.LATER
-    later = Debounced(lambda: made.append(clock.now), real._together_seconds, real._wait_seconds)
+    monkeypatch.setattr(views, "Timer", clock.timer)
+    monkeypatch.setattr(views, "time", Mock(monotonic=lambda: clock.now))
+    real = views.LATER_SCAN_CALL
+    later = DebouncedCall(lambda: made.append(clock.now), real._together_seconds, real._wait_seconds)
     asked = sorted(clock.now + luck.uniform(0, 60) for _ in range(300))
     for at in asked:
         clock.to(at)

@@ -1,29 +1,32 @@
-"""From a hub in a feed to fresh entries by its deliveries: a real fetcher, real HTTP, a hub of the test's own."""
+"""From a hub or cloud in a feed to fresh entries: a real fetcher, real HTTP, a hub and a cloud of the tests' own."""
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db.models import F
 from multidict import CIMultiDict
+from pytest_django import Settings
 
-from feeds.keeping import pausing
-from feeds.models import Entry, Feed
-from feeds.pushing.renewing import Answer, Awaited, Missed, Refused, State
-from feeds.subscribing import hubs, scanning
-from feeds.subscriptions import Subscription
-from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, Hop, Timing
-from tests.feeds.gathered import feed, gather, gathered_from, rss, subscribe
-from tests.flows.hub_server import Hub
+from feeds import lifecycle
+from feeds.models import Entry, Feed, Subscription
+from feeds.push.leases import PushAnswer, RequestMissed, RequestRefused, SubscriptionStatus, VerificationAwaited
+from feeds.subscriptions import fetch_task, renewals, views
+from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, Head, Hop, OutcomeTiming
 from tests.hostile.origin import Origin, answer
-from tests.resources.fetching.fetchers import WAIT_SECONDS
-from tests.resources.mirroring.gathering.mirrored import in_a_thread
+from tests.support.cloud_server import Cloud, element, notify
+from tests.support.feed_scans import feed, gather, gathered_from, rss, subscribe, titles
+from tests.support.fetcher_threads import WAIT_SECONDS
+from tests.support.hub_server import Hub
+from tests.support.mirror_runs import in_a_thread
 
 DAY = timedelta(days=1)
 
 
 async def announced(origin: Origin, hub: Hub, *, path: str = "/f", topic: str = "") -> str:
-    """The topic of a feed that names this hub in its Link fields, is followed by somebody, and has just been read."""
+    """The topic of a feed that names this hub in its Link fields, has a follower, and has just been read."""
     url = origin.url(path)
     origin.does(path, feed(rss("one"), hub.links(topic or url)))
     await read(url)
@@ -40,27 +43,20 @@ def only() -> Subscription:
     return Subscription.objects.select_related("hub", "feed").get()
 
 
-async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not await in_a_thread(holds)():
-            await asyncio.sleep(0.02)
-
-
 async def scanned(holds: Callable[[], object]) -> None:
     """Scans subscriptions until something has come of it."""
     async with asyncio.timeout(WAIT_SECONDS):
-        await in_a_thread(scanning.scan)(datetime.now(UTC))
+        await in_a_thread(renewals.scan_subscriptions)(datetime.now(UTC))
         while not await in_a_thread(holds)():
             await asyncio.sleep(0.02)
-            await in_a_thread(scanning.scan)(datetime.now(UTC))
+            await in_a_thread(renewals.scan_subscriptions)(datetime.now(UTC))
 
 
-def is_in(state: State) -> Callable[[], bool]:
+def is_in(state: SubscriptionStatus) -> Callable[[], bool]:
     return lambda: only().state == state.value
 
 
-def titles() -> list[str]:
-    return sorted(Entry.objects.values_list("title", flat=True))
+in_force, denied, ended = map(is_in, (SubscriptionStatus.VERIFIED, SubscriptionStatus.DENIED, SubscriptionStatus.ENDED))
 
 
 def test_what_a_hub_delivers_is_stored_and_the_publisher_is_not_asked(hub: Hub) -> None:
@@ -68,7 +64,7 @@ def test_what_a_hub_delivers_is_stored_and_the_publisher_is_not_asked(hub: Hub) 
 
     async def test(origin: Origin) -> None:
         topic = await announced(origin, hub)
-        await scanned(is_in(State.VERIFIED))
+        await scanned(in_force)
         assert hub.only().topic == topic
         assert 0 < len(hub.only().secret) < 200
         origin.asked.clear()
@@ -86,14 +82,14 @@ def test_a_hub_that_grants_less_is_asked_again_before_that_is_over(hub: Hub) -> 
 
     async def test(origin: Origin) -> None:
         await announced(origin, hub)
-        await scanned(is_in(State.VERIFIED))
+        await scanned(in_force)
         found = await in_a_thread(only)()
         assert found.verified_at is not None
         assert found.expires_at == found.verified_at + timedelta(hours=1)
         assert found.due_at is not None
         assert found.due_at < found.expires_at
         secret, token = hub.only().secret, found.token
-        await in_a_thread(lambda: Subscription.objects.update(due_at=datetime.now(UTC)))()
+        await in_a_thread(due_now)()
         await scanned(lambda: len(hub.verified) == 2)
         assert (hub.only().secret, (await in_a_thread(only)()).token) == (secret, token)
 
@@ -101,39 +97,39 @@ def test_a_hub_that_grants_less_is_asked_again_before_that_is_over(hub: Hub) -> 
     assert [form["hub.lease_seconds"] for form in hub.asked] == ["864000", "864000"]
 
 
-def outcome(status: int, *hops: int) -> Fetched | Failed:
-    """What came of a request that was redirected by these."""
-    led, timing = tuple(Hop("https://hub.example/", each) for each in hops), Timing(0, 1)
+def outcome(status: int, *hops: int) -> Fetched | FetchFailed:
+    """The outcome of a request that was redirected by these."""
+    led, timing = tuple(Hop("https://hub.example/", each) for each in hops), OutcomeTiming(0, 1)
     if status < 300:
         return Fetched(Head(status, "https://hub.example/", CIMultiDict(), hops=led), Body(0, "", b""), timing)
-    return Failed(Failure.PERMANENT, "it answered so", timing, status=status, hops=led)
+    return FetchFailed(Failure.PERMANENT, "it answered so", timing, status=status, hops=led)
 
 
-def no_answer(status: int | None = None) -> Failed:
-    """What came of a request that the hub may have taken."""
-    return Failed(Failure.TOO_SLOW, "it did not answer", Timing(0, 1), status=status)
+def no_answer(status: int | None = None) -> FetchFailed:
+    """The outcome of a request that the hub may have taken."""
+    return FetchFailed(Failure.TOO_SLOW, "it did not answer", OutcomeTiming(0, 1), status=status)
 
 
-def left_behind(status: int) -> Missed:
-    return Missed(f"the hub redirects by {status}, which leaves the request behind.")
+def left_behind(status: int) -> RequestMissed:
+    return RequestMissed(f"the hub redirects by {status}, which leaves the request behind.")
 
 
 @pytest.mark.parametrize(
     ("came", "expected"),
     [
-        pytest.param(outcome(202), Awaited(hubs.VERIFIED_WITHIN), id="taken"),
-        pytest.param(outcome(204, 307, 308), Awaited(hubs.VERIFIED_WITHIN), id="taken elsewhere"),
+        pytest.param(outcome(202), VerificationAwaited(fetch_task.VERIFIED_WITHIN), id="taken"),
+        pytest.param(outcome(204, 307, 308), VerificationAwaited(fetch_task.VERIFIED_WITHIN), id="taken elsewhere"),
         pytest.param(outcome(200, 302), left_behind(302), id="302"),
         pytest.param(outcome(200, 308, 301), left_behind(301), id="301"),
-        pytest.param(outcome(400), Refused("it answered so."), id="refused"),
-        pytest.param(outcome(429), Missed("it answered so."), id="not now"),
-        pytest.param(outcome(500), Missed("it answered so."), id="its failure"),
-        pytest.param(no_answer(), Missed("it did not answer.", is_open=True), id="no answer"),
-        pytest.param(no_answer(status=202), Missed("it did not answer.", is_open=True), id="half an answer"),
+        pytest.param(outcome(400), RequestRefused("it answered so."), id="refused"),
+        pytest.param(outcome(429), RequestMissed("it answered so."), id="not now"),
+        pytest.param(outcome(500), RequestMissed("it answered so."), id="its failure"),
+        pytest.param(no_answer(), RequestMissed("it did not answer.", is_open=True), id="no answer"),
+        pytest.param(no_answer(status=202), RequestMissed("it did not answer.", is_open=True), id="half an answer"),
     ],
 )
-def test_what_a_hub_answers_is_understood(came: Fetched | Failed, expected: Answer) -> None:
-    assert hubs.answer(Subscription(), came) == expected
+def test_what_a_hub_answers_is_understood(came: Fetched | FetchFailed, expected: PushAnswer) -> None:
+    assert fetch_task.read_hub_answer(Subscription(), came) == expected
 
 
 def test_a_hub_that_denies_is_asked_again_after_long_and_its_reason_is_kept(hub: Hub) -> None:
@@ -141,7 +137,7 @@ def test_a_hub_that_denies_is_asked_again_after_long_and_its_reason_is_kept(hub:
 
     async def test(origin: Origin) -> None:
         await announced(origin, hub)
-        await scanned(is_in(State.DENIED))
+        await scanned(denied)
 
     gathered_from(test)
     assert "Not for you." in only().reason
@@ -154,21 +150,23 @@ def test_where_one_hub_says_no_the_next_is_asked(hub: Hub) -> None:
         links = f'Link: <{refusing}>; rel="hub", <{hub.url}>; rel="hub", <{origin.url("/f")}>; rel="self"'
         await read(origin.does("/f", feed(rss("one"), links)))
         await scanned(lambda: hub.known)
-        await scanned(lambda: Subscription.objects.filter(hub__url=hub.url, state=State.VERIFIED.value).exists())
+        await scanned(
+            lambda: Subscription.objects.filter(hub__url=hub.url, state=SubscriptionStatus.VERIFIED.value).exists()
+        )
 
     gathered_from(test)
-    assert Subscription.objects.get(hub__url__endswith="/refusing").state != State.VERIFIED.value
+    assert Subscription.objects.get(hub__url__endswith="/refusing").state != SubscriptionStatus.VERIFIED.value
 
 
 def test_a_hub_that_takes_a_subscription_back_has_its_feed_polled_at_once(hub: Hub) -> None:
     async def test(origin: Origin) -> None:
         topic = await announced(origin, hub)
-        await scanned(is_in(State.VERIFIED))
+        await scanned(in_force)
         later = {"is_pushed": True, "next_check_at": datetime.now(UTC) + DAY}
         await in_a_thread(lambda: Feed.objects.update(**later))()
         hub.denies = "Closed"
         await in_a_thread(hub.settle)({"hub.topic": topic, "hub.callback": hub.only().callback})
-        assert await in_a_thread(is_in(State.DENIED))()
+        assert await in_a_thread(denied)()
 
     gathered_from(test)
     assert not Feed.objects.get().is_pushed
@@ -179,17 +177,17 @@ def test_a_hub_that_takes_a_subscription_back_has_its_feed_polled_at_once(hub: H
 def test_a_subscription_ends_with_its_feed_and_the_hub_is_told(hub: Hub, how: str) -> None:
     def end() -> None:
         now, feeds = datetime.now(UTC), [Feed.objects.get().pk]
-        (pausing.pause if how == "paused" else pausing.remove)(feeds, now)
+        (lifecycle.pause_feeds if how == "paused" else lifecycle.remove_feeds)(feeds, now)
 
     async def test(origin: Origin) -> None:
         topic = await announced(origin, hub)
-        await scanned(is_in(State.VERIFIED))
+        await scanned(in_force)
         known = hub.only()
         await in_a_thread(end)()
         if how == "deleted":
             assert await in_a_thread(hub.deliver)(topic, rss("two")) == [410]
         hub.known[known.callback] = known
-        await scanned(is_in(State.ENDED))
+        await scanned(ended)
         assert [form["hub.mode"] for form in hub.asked] == ["subscribe", "unsubscribe"]
         assert not hub.known
         hub.known[known.callback] = known  # one that goes on all the same is told so
@@ -203,10 +201,158 @@ def test_a_hub_without_tls_gets_no_secret_for_a_feed_that_has_it(hub: Hub) -> No
     async def test(origin: Origin) -> None:
         topic = await announced(origin, hub)
         await in_a_thread(lambda: Feed.objects.update(url=topic.replace("http:", "https:")))()
-        await scanned(is_in(State.VERIFIED))
+        await scanned(in_force)
         assert hub.only().secret == ""
         assert await in_a_thread(hub.deliver)(topic, rss("forged")) == [200]  # a ping: its body proves nothing
 
     gathered_from(test)
     assert Feed.objects.get().flagged_at is not None
     assert titles() == ["one"]
+
+
+async def offered(origin: Origin, cloud: Cloud, protocol: str = "http-post") -> str:
+    """The URL of a feed with this cloud that has a follower, and has just been read."""
+    url = origin.does("/f", feed(rss("one", more=element(cloud, protocol))))
+    await read(url)
+    return url
+
+
+@pytest.mark.parametrize("protocol", ["http-post", "xml-rpc"])
+def test_a_feed_with_a_cloud_is_subscribed_verified_and_fetched_when_the_cloud_pings(
+    cloud: Cloud, protocol: str
+) -> None:
+    async def test(origin: Origin) -> None:
+        url = await offered(origin, cloud, protocol)
+        await scanned(in_force)
+        found = await in_a_thread(only)()
+        assert found.asked_at is not None
+        assert found.expires_at == found.asked_at + timedelta(hours=25)
+        origin.does("/f", feed(rss("one", "two", more=element(cloud, protocol))))
+        assert await in_a_thread(cloud.ping)(url) == [True]
+        await gather()
+
+    gathered_from(test)
+    assert titles() == ["one", "two"]
+    assert Feed.objects.get().pushed_at is not None
+
+
+def pass_by(time: timedelta) -> None:
+    Feed.objects.update(**{name: F(name) - time for name in ("flagged_at", "pushed_at", "fetch_began_at")})
+
+
+def test_pings_while_the_feed_cools_down_have_it_fetched_once_when_that_is_over(
+    cloud: Cloud, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FEEDS_PUSH_COOL_SECONDS = 15
+    scans: list[str] = []
+    monkeypatch.setattr(views.LATER_SCAN_CALL, "soon", lambda: scans.append("later"))
+
+    async def test(origin: Origin) -> None:
+        url = await offered(origin, cloud)
+        await scanned(in_force)
+        origin.does("/f", feed(rss("one", "two", more=element(cloud))))
+        origin.asked.clear()
+        await in_a_thread(lambda: Feed.objects.update(fetch_began_at=datetime.now(UTC)))()
+        assert [await in_a_thread(cloud.ping)(url) for _ in range(3)] == [[True]] * 3
+        await gather()
+        assert (origin.asked, scans) == ([], ["later"])
+        await in_a_thread(pass_by)(timedelta(seconds=15))
+        for _ in range(2):
+            await gather()
+        assert len(origin.asked) == 1
+
+    gathered_from(test)
+    assert titles() == ["one", "two"]
+    assert Feed.objects.get().flagged_at is None
+
+
+def due_now() -> None:
+    Subscription.objects.update(due_at=datetime.now(UTC))
+
+
+def test_a_refusal_in_an_answer_of_200_is_understood_and_asked_for_in_another_way(cloud: Cloud) -> None:
+    cloud.wants_domain = False
+
+    async def test(origin: Origin) -> None:
+        await offered(origin, cloud)
+        await scanned(denied)
+        found = await in_a_thread(only)()
+        assert "calls back the address that asks" in found.reason
+        await in_a_thread(due_now)()
+        await scanned(in_force)
+
+    gathered_from(test)
+    assert ["domain" in each for each in cloud.asked] == [True, False]
+    assert len(cloud.registered) == 1
+
+
+@pytest.mark.parametrize("speaks_json", [False, True])
+def test_a_cloud_that_refuses_is_left_alone_for_hours(cloud: Cloud, speaks_json: bool) -> None:
+    cloud.refuses, cloud.speaks_json = "The feed cannot be read.", speaks_json
+
+    async def test(origin: Origin) -> None:
+        await offered(origin, cloud)
+        await scanned(denied)
+        await in_a_thread(due_now)()
+        await scanned(lambda: only().failures == 2)
+
+    gathered_from(test)
+    found = only()
+    assert found.due_at is not None
+    assert found.due_at > datetime.now(UTC) + timedelta(hours=5)
+    assert "The feed cannot be read." in found.reason
+
+
+def test_a_cloud_that_is_away_is_asked_again_and_nothing_is_in_force(cloud: Cloud) -> None:
+    async def test(origin: Origin) -> None:
+        cloud.url = origin.does("/gone", answer("500 Broken")).removesuffix("/gone")
+        origin.does("/pleaseNotify", answer("500 Broken"))
+        await offered(origin, cloud)
+        await scanned(lambda: only().failures == 1)
+
+    gathered_from(test)
+    found = only()
+    assert (found.state, found.intent) == (SubscriptionStatus.WANTED.value, "")
+    assert "500" in found.reason
+    assert found.due_at is not None
+    assert found.due_at > datetime.now(UTC) + timedelta(minutes=8)
+
+
+def test_what_expires_is_renewed_before_and_the_cloud_goes_on_telling(cloud: Cloud) -> None:
+    clock = [datetime.now(UTC)]
+    cloud.now = lambda: clock[0]
+
+    async def test(origin: Origin) -> None:
+        url = await offered(origin, cloud)
+        await scanned(in_force)
+        first = await in_a_thread(only)()
+        clock[0] += timedelta(hours=24)
+        assert len(cloud.subscribers(url)) == 1
+        await in_a_thread(due_now)()
+        await scanned(lambda: only().asked_at != first.asked_at and not only().intent)
+        clock[0] += timedelta(hours=24)
+        assert len(cloud.subscribers(url)) == 1, "it would have been forgotten after 25 hours"
+        clock[0] += timedelta(hours=2)
+        assert cloud.subscribers(url) == []
+
+    gathered_from(test)
+    assert only().token in next(iter(cloud.registered))[1].url
+
+
+def test_a_feed_that_is_told_to_be_another_is_not_believed(cloud: Cloud) -> None:
+    """A cloud, or a client that has learnt the address of one subscription, cannot have other feeds fetched."""
+
+    async def test(origin: Origin) -> None:
+        url = await offered(origin, cloud)
+        other = origin.does("/other", feed(rss("two")))
+        await in_a_thread(subscribe)(other, "b", subscriber_count=1, next_check_at=datetime(2100, 1, 1, tzinfo=UTC))
+        await scanned(in_force)
+        ((_, who),) = cloud.registered
+        asked_before = len(origin.asked)
+        assert not await in_a_thread(notify)(who, other)
+        assert not await in_a_thread(notify)(replace(who, url=f"{who.url}x"), url)
+        await gather()
+        assert len(origin.asked) == asked_before
+
+    gathered_from(test)
+    assert not Feed.objects.filter(flagged_at__isnull=False).exists()

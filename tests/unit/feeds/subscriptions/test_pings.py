@@ -1,4 +1,4 @@
-"""A ping and whoever else writes at that moment."""
+"""A ping beside other writers at the same moment."""
 
 from datetime import UTC, datetime
 from threading import Event, Thread
@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from feeds.keeping import pushes
-from feeds.keeping.pushes import Pushed
 from feeds.models import Feed
-from feeds.pushing.discovering import Kind
-from tests.feeds.rows import feed
-from tests.feeds.subscribed import TOKEN, subscription
+from feeds.push.offers import PushKind
+from feeds.subscriptions import pings
+from feeds.subscriptions.pings import PingResult
+from tests.support.feed_rows import feed
+from tests.support.feed_subscriptions import TOKEN, subscription
 
 WAIT_SECONDS = 10
 
@@ -24,7 +24,7 @@ def test_a_ping_waits_while_others_write_and_leaves_the_connection_as_it_was(
     row = feed("a")
     subscription(row)
     writing, waits = Event(), Event()
-    real = pushes._was_written
+    real = pings._try_execute
 
     def watched(*arguments: Any) -> bool:
         was_written = real(*arguments)
@@ -39,11 +39,11 @@ def test_a_ping_waits_while_others_write_and_leaves_the_connection_as_it_was(
             waits.wait(WAIT_SECONDS)
         connection.close()
 
-    monkeypatch.setattr(pushes, "_was_written", watched)
+    monkeypatch.setattr(pings, "_try_execute", watched)
     other = Thread(target=write)
     other.start()
     assert writing.wait(WAIT_SECONDS)
-    assert pushes.push(Kind.RSSCLOUD, TOKEN, row.url, datetime.now(UTC)) is Pushed.FLAGGED
+    assert pings.flag_pinged_feed(PushKind.RSSCLOUD, TOKEN, row.url, datetime.now(UTC)) is PingResult.FLAGGED
     other.join()
     assert waits.is_set()
     found = Feed.objects.get()

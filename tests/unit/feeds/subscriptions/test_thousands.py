@@ -9,15 +9,22 @@ from django.db import connection
 from django.db.models import Model
 from pytest_django import Settings
 
-from feeds.models import Entry, Feed
-from feeds.pushing import renewing
-from feeds.pushing.renewing import CLOUD_LEASE, Granted, Missed, Rules, Standing, State
-from feeds.subscribing import handing, preparing, scanning, standings
-from feeds.subscriptions import Hub, Subscription
-from resources.fetching import publishing
-from resources.fetching.publishing import Order
-from resources.fetching.queues.jobs import Enqueued
-from retry import claims, connections
+from feeds.models import Entry, Feed, Hub, Subscription
+from feeds.push import leases
+from feeds.push.leases import (
+    CLOUD_LEASE,
+    LeaseGranted,
+    RenewalRules,
+    RequestMissed,
+    SubscriptionState,
+    SubscriptionStatus,
+)
+from feeds.subscriptions import fetch_task, subscribe
+from feeds.subscriptions import renewals as subscriptions_renewals
+from resources.fetch import dispatch
+from resources.fetch.frontier.jobs import FetchJob, JobEnqueued
+from retry import claims, stores
+from tests.support.fetch_queue import calls_of
 
 NUMBER, AT_ONCE = 5000, 200
 BEGAN = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -25,7 +32,7 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 class Cloud:
-    """Is asked for what is handed over, at once, and takes it: every twentieth when it is asked once more."""
+    """Takes the handed-over requests, at once: every twentieth only on the second request."""
 
     def __init__(self) -> None:
         self.now = BEGAN
@@ -33,23 +40,24 @@ class Cloud:
         self.missed: set[int] = set()
         self.expired: list[int] = []
 
-    def publish_all(self, orders: Sequence[Order]) -> list[Enqueued]:
-        rows = Subscription.objects.filter(pk__in=[order.arguments[1] for order in orders])
+    def enqueue_jobs(self, jobs: Sequence[FetchJob | None]) -> list[JobEnqueued]:
+        calls = calls_of(jobs)
+        rows = Subscription.objects.filter(pk__in=[call.arguments[1] for call in calls])
         rows.update(asked_at=self.now, intent="subscribe")
         for row in rows:
             self._answer(row)
-        connections.execute_all_patiently("state", [claims.abandoning(order.work_key, order.token) for order in orders])
-        return [Enqueued("cloud", 1)] * len(orders)
+        stores.execute_all_patiently("state", [claims.abandon_call(call.work_key, call.token) for call in calls])
+        return [JobEnqueued("cloud", 1)] * len(calls)
 
     def _answer(self, row: Subscription) -> None:
-        if not standings.standing_of(row).is_in_force(self.now):
+        if not subscribe.subscription_state(row).is_in_force(self.now):
             self.expired.append(row.pk)
         if row.pk % 20 == 0 and row.pk not in self.missed:
             self.missed.add(row.pk)
-            preparing.settle(row, Missed("it is away."), self.now)
+            fetch_task.settle_answer(row, RequestMissed("it is away."), self.now)
             return
         self.granted[row.pk].append(self.now)
-        preparing.settle(row, Granted(CLOUD_LEASE), self.now)
+        fetch_task.settle_answer(row, LeaseGranted(CLOUD_LEASE), self.now)
 
 
 def multiply(row: Model, **varied: str) -> None:
@@ -77,8 +85,10 @@ def register(cloud: Cloud) -> None:
     for pk in range(1, NUMBER + 1):
         at = BEGAN + (pk - 1) // AT_ONCE * MINUTE
         known = {"hub": hub, "offer_digest": "offered", "topic": f"https://{pk}.example/", "token": str(pk)}
-        stands = renewing.after(Standing(asked_at=at), Granted(CLOUD_LEASE), at, pk * 0.618 % 1, Rules())
-        rows.append(Subscription(pk=pk, feed_id=pk, **known, **standings.fields_of(stands)))
+        stands = leases.apply_answer(
+            SubscriptionState(asked_at=at), LeaseGranted(CLOUD_LEASE), at, pk * 0.618 % 1, RenewalRules()
+        )
+        rows.append(Subscription(pk=pk, feed_id=pk, **known, **subscribe.state_fields(stands)))
         cloud.granted[pk].append(at)
     Subscription.objects.bulk_create(rows, batch_size=AT_ONCE)
 
@@ -90,18 +100,22 @@ def test_5000_registrations_are_renewed_once_a_day_by_the_scan_and_not_together(
 ) -> None:
     settings.FEEDS_PUSH = True
     cloud = Cloud()
-    monkeypatch.setattr(publishing, "publish_all", cloud.publish_all)
+    monkeypatch.setattr(dispatch, "enqueue_jobs", cloud.enqueue_jobs)
     register(cloud)
     window = [BEGAN + 20 * HOUR + minute * MINUTE for minute in range(240 + NUMBER // AT_ONCE + 30)]
     for cloud.now in [BEGAN + hour * HOUR for hour in range(4, 20, 5)]:
-        assert scanning.scan(cloud.now) == 0
+        assert subscriptions_renewals.scan_subscriptions(cloud.now) == 0
     for minute, cloud.now in enumerate(window):
-        (handing.hand_over_due if minute % 30 else scanning.scan)(cloud.now)
+        (
+            subscriptions_renewals.hand_over_due_subscriptions
+            if minute % 30
+            else subscriptions_renewals.scan_subscriptions
+        )(cloud.now)
     for cloud.now in [BEGAN + hour * HOUR for hour in range(26, 40, 5)]:
-        assert scanning.scan(cloud.now) == 0
+        assert subscriptions_renewals.scan_subscriptions(cloud.now) == 0
 
     assert (cloud.expired, len(cloud.missed)) == ([], NUMBER // 20)
-    assert not Subscription.objects.exclude(state=State.VERIFIED.value, expires_at__gt=cloud.now).exists()
+    assert not Subscription.objects.exclude(state=SubscriptionStatus.VERIFIED.value, expires_at__gt=cloud.now).exists()
     assert {len(times) for times in cloud.granted.values()} == {2}, "each was renewed, once"
     assert min(later - earlier for earlier, later in cloud.granted.values()) >= 20 * HOUR
     renewals = Counter(later for _, later in cloud.granted.values())

@@ -1,4 +1,4 @@
-"""What hubs send to callbacks: what is asked for is confirmed, what is signed is kept, and nothing else is."""
+"""Messages of hubs to callbacks: requested ones are confirmed, signed ones are stored; scans are noted, not begun."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,16 +9,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from feeds.keeping import deliveries
-from feeds.models import Feed
-from feeds.pushing.renewing import State
-from feeds.pushing.signatures import METHODS, sign
-from feeds.subscriptions import Subscription
+from feeds.models import Feed, Subscription
+from feeds.push.leases import SubscriptionStatus
+from feeds.push.websub import SIGNATURE_METHODS, sign_body
+from feeds.scan import deliveries
 from tests.conftest import RedisServers
-from tests.feeds.at_hubs import SECRET, subscribed
-from tests.feeds.gathered import rss, subscribe
+from tests.support.feed_hubs import SECRET, subscribed
+from tests.support.feed_scans import rss, subscribe
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers", "scans")]
 
 NOW = datetime.now(UTC)
 BODY = rss("one", "two")
@@ -33,7 +32,12 @@ def one() -> Subscription:
 @pytest.fixture
 def asked(one: Subscription) -> Subscription:
     """One that was asked for just now."""
-    fields = {"state": State.WANTED.value, "intent": "subscribe", "asked_at": datetime.now(UTC), "verified_at": None}
+    fields = {
+        "state": SubscriptionStatus.WANTED.value,
+        "intent": "subscribe",
+        "asked_at": datetime.now(UTC),
+        "verified_at": None,
+    }
     Subscription.objects.update(**fields, expires_at=None)
     return one
 
@@ -50,13 +54,13 @@ def verify(client: Client, mode: str = "subscribe", address: str = ADDRESS, **mo
 def deliver(client: Client, body: bytes = BODY, signature: str | None = None, **more: str) -> int:
     """Signed as it should be, unless something else is said."""
     given = {"content_type": "application/rss+xml", "address": ADDRESS, **more}
-    signed = sign(body, SECRET) if signature is None else signature
+    signed = sign_body(body, SECRET) if signature is None else signature
     headers = {"X-Hub-Signature": signed} if signed else {}
     return client.post(given["address"], body, content_type=given["content_type"], headers=headers).status_code
 
 
 def kept() -> list[bytes]:
-    return [one.body for one in deliveries.waiting(Feed.objects.get().pk)]
+    return [one.body for one in deliveries.waiting_deliveries(Feed.objects.get().pk)]
 
 
 def is_untouched() -> bool:
@@ -73,7 +77,7 @@ def test_what_was_asked_for_is_confirmed_with_the_challenge_and_in_force_for_wha
     assert answer["Content-Type"].startswith("text/plain")
     assert answer["X-Content-Type-Options"] == "nosniff"
     found = row()
-    assert (found.state, found.intent) == (State.VERIFIED.value, "")
+    assert (found.state, found.intent) == (SubscriptionStatus.VERIFIED.value, "")
     assert found.verified_at is not None
     assert found.expires_at == found.verified_at + timedelta(hours=1)
 
@@ -94,7 +98,7 @@ def test_a_forged_verification_changes_nothing(
     answer = verify(client, **more)
     assert answer.status_code == status
     assert b"c0ffee" not in answer.content
-    assert (row().state, row().intent) == (State.WANTED.value, "subscribe")
+    assert (row().state, row().intent) == (SubscriptionStatus.WANTED.value, "subscribe")
 
 
 @pytest.mark.parametrize("mode", ["subscribe", "unsubscribe", "denied"])
@@ -123,44 +127,46 @@ def test_a_verification_is_answered_once_and_not_long_after(client: Client, aske
 
 
 def test_an_end_that_was_asked_for_is_confirmed_and_the_address_is_gone(client: Client, one: Subscription) -> None:
-    Subscription.objects.update(state=State.LEAVING.value, intent="unsubscribe", asked_at=datetime.now(UTC))
+    Subscription.objects.update(
+        state=SubscriptionStatus.LEAVING.value, intent="unsubscribe", asked_at=datetime.now(UTC)
+    )
     assert verify(client, "subscribe").status_code == 404
     assert deliver(client) == 410
     assert verify(client, "unsubscribe").content == b"c0ffee"
-    assert row().state == State.ENDED.value
+    assert row().state == SubscriptionStatus.ENDED.value
     assert deliver(client) == 410
     assert is_untouched()
 
 
 def test_a_denial_of_another_topic_changes_nothing(client: Client, one: Subscription) -> None:
     assert verify(client, "denied", topic="https://other.example/feed").status_code == 404
-    assert row().state == State.VERIFIED.value
+    assert row().state == SubscriptionStatus.VERIFIED.value
     assert verify(client, "denied", reason="<b>closed</b>").content == b""
-    assert row().state == State.DENIED.value
+    assert row().state == SubscriptionStatus.DENIED.value
     assert "<b>closed</b>." in row().reason
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SIGNATURE_METHODS)
 def test_a_delivery_that_is_signed_is_kept_and_flags_the_feed(client: Client, one: Subscription, method: str) -> None:
-    assert deliver(client, signature=sign(BODY, SECRET, method)) == 200
+    assert deliver(client, signature=sign_body(BODY, SECRET, method)) == 200
     assert kept() == [BODY]
     feed = Feed.objects.get()
     assert feed.flagged_at is not None
-    assert feed.flagged_at == feed.pushed_at == deliveries.waiting(feed.pk)[0].received_at
+    assert feed.flagged_at == feed.pushed_at == deliveries.waiting_deliveries(feed.pk)[0].received_at
 
 
 @pytest.mark.parametrize(
     ("given", "status"),
     [
         pytest.param({"signature": ""}, 403, id="no signature"),
-        pytest.param({"signature": sign(BODY, "another")}, 403, id="another secret"),
-        pytest.param({"signature": sign(BODY + b" ", SECRET)}, 403, id="another body"),
+        pytest.param({"signature": sign_body(BODY, "another")}, 403, id="another secret"),
+        pytest.param({"signature": sign_body(BODY + b" ", SECRET)}, 403, id="another body"),
         pytest.param({"signature": "md5=00"}, 403, id="another method"),
         pytest.param({"address": "/websub/another"}, 404, id="another address"),
         pytest.param({"address": "/websub/" + "x" * 2000}, 404, id="a long address"),
         pytest.param({"content_type": "application/x-www-form-urlencoded"}, 415, id="a form"),
         pytest.param({"content_type": "multipart/form-data; boundary=x"}, 415, id="files"),
-        pytest.param({"body": b"x" * 2001, "signature": sign(b"x" * 2001, SECRET)}, 413, id="too large"),
+        pytest.param({"body": b"x" * 2001, "signature": sign_body(b"x" * 2001, SECRET)}, 413, id="too large"),
     ],
 )
 def test_a_forged_or_oversized_delivery_is_refused_and_nothing_is_kept(
@@ -173,7 +179,7 @@ def test_a_forged_or_oversized_delivery_is_refused_and_nothing_is_kept(
 
 def test_a_delivery_that_is_replayed_changes_nothing(client: Client, one: Subscription) -> None:
     assert deliver(client) == 200
-    deliveries.done(Feed.objects.get().pk, 1)
+    deliveries.drop_read_deliveries(Feed.objects.get().pk, 1)
     Feed.objects.update(flagged_at=None, pushed_at=None)
     assert deliver(client) == 200  # a hub that lost our answer stops then
     assert is_untouched()
@@ -184,11 +190,11 @@ def test_a_delivery_that_is_replayed_changes_nothing(client: Client, one: Subscr
 @pytest.mark.parametrize(
     ("fields", "status"),
     [
-        pytest.param({"state": State.WANTED.value, "verified_at": None}, 404, id="never verified"),
-        pytest.param({"state": State.DENIED.value}, 404, id="denied"),
+        pytest.param({"state": SubscriptionStatus.WANTED.value, "verified_at": None}, 404, id="never verified"),
+        pytest.param({"state": SubscriptionStatus.DENIED.value}, 404, id="denied"),
         pytest.param({"expires_at": NOW}, 404, id="expired"),
-        pytest.param({"state": State.LEAVING.value}, 410, id="leaving"),
-        pytest.param({"state": State.ENDED.value, "feed": None}, 410, id="deleted"),
+        pytest.param({"state": SubscriptionStatus.LEAVING.value}, 410, id="leaving"),
+        pytest.param({"state": SubscriptionStatus.ENDED.value, "feed": None}, 410, id="deleted"),
     ],
 )
 def test_what_is_delivered_to_no_subscription_is_refused(

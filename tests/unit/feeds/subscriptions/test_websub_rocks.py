@@ -1,4 +1,4 @@
-"""The cases by which websub.rocks tests subscribers, derived anew: 100–104, 200–205, 300–302."""
+"""The cases of websub.rocks for subscribers, derived anew: 100–104, 200–205, 300–302."""
 
 from datetime import UTC, datetime
 
@@ -6,13 +6,12 @@ import pytest
 import requests
 
 from feeds.models import Entry, Feed
-from feeds.pushing.renewing import State
-from feeds.subscriptions import Subscription
-from tests.feeds.gathered import feed, gather, gathered_from, in_hand, rss, subscribe
-from tests.feeds.subscribing.test_hubs import announced, read, scanned, titles
-from tests.flows.hub_server import Hub, signature
 from tests.hostile.origin import Behaviour, Origin, answer, redirect
-from tests.resources.mirroring.gathering.mirrored import in_a_thread
+from tests.support.feed_scans import feed, gather, gathered_from, in_hand, rss, subscribe, titles
+from tests.support.hub_server import Hub, signature
+from tests.support.mirror_runs import in_a_thread
+
+from .test_fetch_task import announced, in_force, read, scanned
 
 ATOM = "http://www.w3.org/2005/Atom"
 _ENTRY = "<entry><id>urn:one</id><title>one</title><updated>2026-11-01T12:00:00Z</updated></entry>"
@@ -107,7 +106,7 @@ def test_203_204_a_hub_that_redirects_is_followed_with_the_whole_request(hub: Hu
 
     async def test(origin: Origin) -> None:
         topic = await announced(origin, hub)
-        await scanned(lambda: Subscription.objects.get().state == State.VERIFIED.value)
+        await scanned(in_force)
         assert (hub.only().topic, bool(hub.only().secret)) == (topic, True)
 
     gathered_from(test)
@@ -116,7 +115,7 @@ def test_203_204_a_hub_that_redirects_is_followed_with_the_whole_request(hub: Hu
 def test_205_300_301_302_what_nobody_asked_for_and_what_is_not_signed_is_refused_and_the_rest_taken(hub: Hub) -> None:
     async def test(origin: Origin) -> None:
         await announced(origin, hub)
-        await scanned(lambda: Subscription.objects.get().state == State.VERIFIED.value)
+        await scanned(in_force)
         callback, secret = hub.only().callback, hub.only().secret
         assert (await in_a_thread(hub.verify)(callback, "subscribe", origin.url("/other"))).status_code == 404  # 205
 

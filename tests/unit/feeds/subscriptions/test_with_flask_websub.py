@@ -11,23 +11,24 @@ import pytest
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
-from feeds.announcing import scanning
-from feeds.keeping import versions
+from feeds import feed_rows
 from feeds.models import Feed
-from tests.feeds import rows
-from tests.feeds.gathered import gathered_from
-from tests.feeds.rows import entry
-from tests.feeds.serving.conftest import Workers
-from tests.flows import flask_hub
-from tests.flows.running_server import Handler, serving
+from feeds.subscriptions import own_hub
 from tests.hostile.origin import Origin
-from tests.resources.fetching.fetchers import WAIT_SECONDS
-from tests.resources.mirroring.gathering.mirrored import in_a_thread
+from tests.support import feed_rows as support_feed_rows
+from tests.support import flask_hub
+from tests.support.feed_rows import entry
+from tests.support.feed_scans import gathered_from
+from tests.support.fetcher_threads import WAIT_SECONDS
+from tests.support.mirror_runs import in_a_thread
+from tests.support.server import Handler, serving
+
+from ..conftest import Workers
 
 
 @contextmanager
 def subscriber() -> Iterator[tuple[str, list[bytes]]]:
-    """Wants whatever it is asked about; its URL, and what it was delivered."""
+    """Confirms every verification; its URL, and the deliveries to it."""
     delivered: list[bytes] = []
 
     class Subscriber(Handler):
@@ -51,11 +52,11 @@ async def until(holds: Callable[[], object]) -> None:
 def change(workers: Workers) -> None:
     """Something new comes, and its pages are rendered."""
     sea = Feed.objects.get(slug="sea")
-    rows.add(sea, entry(2))
-    versions.touch([sea.pk], datetime.now(UTC))
+    support_feed_rows.add(sea, entry(2))
+    feed_rows.touch_feeds([sea.pk], datetime.now(UTC))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("retry.lanes.publish", lambda *call: workers.calls.append(call))
-        scanning.scan(datetime.now(UTC))
+        patched.setattr("retry.lanes.publish_work", lambda *call: workers.calls.append(call))
+        own_hub.announce_changes(datetime.now(UTC))
     workers.work()
 
 
@@ -65,13 +66,13 @@ def test_what_changes_is_delivered_by_the_hub_to_its_subscribers(
 ) -> None:
     async def test(_: Origin) -> None:
         topic = f"{live_server.url}/feeds/sea.atom"
-        await in_a_thread(lambda: rows.feed("sea", entry(1)))()
+        await in_a_thread(lambda: support_feed_rows.feed("sea", entry(1)))()
         with flask_hub.running(tmp_path) as hub, subscriber() as (callback, delivered):
             settings.PUBLIC_URL, settings.FEEDS_HUB = live_server.url, hub.url
             await in_a_thread(hub.ask)("subscribe", topic, callback=callback)
             await until(lambda: hub.callbacks(topic))
             await in_a_thread(change)(Workers())
-            await in_a_thread(scanning.scan)(datetime.now(UTC) + timedelta(seconds=5))
+            await in_a_thread(own_hub.announce_changes)(datetime.now(UTC) + timedelta(seconds=5))
             await until(lambda: delivered)
             assert b"Entry 2" in delivered[0]
 

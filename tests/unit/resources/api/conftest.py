@@ -9,16 +9,16 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from resources.api import tokens
-from resources.api.models import ApiToken
-from resources.mirroring.knowing import seen
-from resources.mirroring.writing import blocking
-from resources.models import Layer
-from resources.tiles.keeping import storing
-from resources.tiles.reading import compiling
-from retry import connections
+from resources.mirror import hosts, lookup
+from resources.tiles import publication
+from resources.tiles.data import compiler
+from resources.tiles.models import Layer
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
+from retry import stores
 from tests.conftest import RedisServers
-from tests.resources.conftest import LINES
+
+from ..conftest import LINES
 
 HEADER = "segment_id,speed_kmh,free_flow_kmh\n"
 JSON = "application/json"
@@ -34,6 +34,12 @@ class Caller:
     def get(self, path: str, **fields: str) -> Any:
         return self.client.get(path, headers={**self._fields(), **fields})
 
+    def delete(self, path: str) -> Any:
+        return self.client.delete(path, headers=self._fields())
+
+    def describe_url(self, url: str) -> Any:
+        return self.client.get("/api/resources", {"url": url}, headers=self._fields())
+
     def post(self, path: str, body: bytes | str = b"", kind: str = "text/csv", **fields: str) -> Any:
         named = {name.replace("_", "-"): value for name, value in fields.items()}
         return self.client.post(path, body, content_type=kind, headers={**self._fields(), **named})
@@ -46,7 +52,7 @@ class Caller:
 
 
 def problem(answer: HttpResponse, status: int) -> str:
-    """What a problem says; fails for what is none."""
+    """The fields of a problem; fails for anything else."""
     found: Any = answer
     assert found.status_code == status, found.content
     assert found["Content-Type"] == "application/problem+json"
@@ -64,36 +70,36 @@ def send(reporter: Caller, body: Any, **fields: str) -> Any:
 
 @pytest.fixture(autouse=True)
 def _nothing_known() -> None:
-    blocking.forget()
-    seen.forget_all_here()
+    hosts.forget_blocked_hosts()
+    lookup.forget_statuses_here()
 
 
 @pytest.fixture(autouse=True)
 def _counted(redis_servers: RedisServers) -> Iterator[None]:
     """Calls are counted on a server that runs and is empty."""
     yield
-    connections.client("cache").close()
+    stores.fast_client("cache").close()
 
 
 @pytest.fixture
 def layer(transactional_db: None) -> Layer:
     """Three lines around London, one without speeds."""
-    return storing.store_layer("jams", compiling.compile_layer("lines", LINES), {"title": "Jams"})
+    return publication.store_layer("jams", compiler.compile_layer("lines", LINES), {"title": "Jams"})
 
 
 @pytest.fixture
 def caller(transactional_db: None) -> Caller:
-    """Who may change all layers."""
-    return Caller(tokens.issue(ApiToken(name="sensors")).text)
+    """A client that may change all layers."""
+    return Caller(auth.issue_token(ApiToken(name="sensors")).text)
 
 
 @pytest.fixture
 def reporter(transactional_db: None) -> Caller:
-    """Who may mirror files."""
-    return Caller(tokens.issue(ApiToken(name="mirror", may_mirror=True)).text)
+    """A client that may mirror files."""
+    return Caller(auth.issue_token(ApiToken(name="mirror", may_mirror=True)).text)
 
 
 @pytest.fixture
 def stranger() -> Caller:
-    """Who has no token."""
+    """A client without a token."""
     return Caller()

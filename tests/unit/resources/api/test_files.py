@@ -1,4 +1,4 @@
-"""Files and URLs by the API: what is told of them, to whom; taken down, signed."""
+"""Files and URLs in the API: contents by permission, takedown, signing."""
 
 import json
 from typing import Any
@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from resources.api import tokens
-from resources.api.models import ApiToken
-from resources.mirroring.knowing import rules, seen
-from resources.mirroring.knowing.models import Batch, Blob, Resource, Rule, State
-from resources.mirroring.reporting import batches
-from resources.mirroring.storing import taking_down
-from tests.resources.mirroring.rows import NOW, blob, content, resource, store, url
+from resources.mirror import lookup, url_rules
+from resources.mirror.models import Batch, Blob, Resource, Rule, UrlState
+from resources.mirror.reports import batches
+from resources.mirror.storage import takedown
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
+from tests.support.mirror_rows import NOW, blob, content, resource, store, url
 
 from .conftest import JSON, Caller, problem, send
 
@@ -41,16 +41,15 @@ def test_only_tokens_that_may_take_down_do(reporter: Caller, stranger: Caller) -
     blob("a")
     path = f"/api/resources/{content('a')}"
     for who, status, said in ((stranger, 401, ""), (reporter, 403, "may not take files down")):
-        refused: Any = who.client.delete(path, headers=who._fields())
-        assert said in problem(refused, status)
+        assert said in problem(who.delete(path), status)
     assert Blob.objects.get().taken_down_at is None
 
 
 def test_who_may_take_down_need_not_mirror(transactional_db: None) -> None:
     blob("a")
-    lawyer = Caller(tokens.issue(ApiToken(name="lawyer", may_take_down=True)).text)
+    lawyer = Caller(auth.issue_token(ApiToken(name="lawyer", may_take_down=True)).text)
     path = f"/api/resources/{content('a')}"
-    assert lawyer.client.delete(path, headers=lawyer._fields()).status_code == 200
+    assert lawyer.delete(path).status_code == 200
     problem(send(lawyer, [url("a")]), 403)
 
 
@@ -59,11 +58,11 @@ def test_signatures_of_others_are_told_to_nobody(reporter: Caller) -> None:
     row = resource("a", url=signed)
     Resource.objects.update(moved_to=signed.replace("images", "user:secret@other"))
     blob("a")
-    Resource.objects.filter(pk=row.pk).update(state=State.STORED, blob_digest=content("a"))
+    Resource.objects.filter(pk=row.pk).update(state=UrlState.STORED, blob_digest=content("a"))
 
     [shown] = reporter.get(f"/api/resources/{content('a')}").json()["urls"]
     assert shown["url"] == url("a")
-    found = reporter.client.get("/api/resources", {"url": url("a")}, headers=reporter._fields())
+    found = reporter.describe_url(url("a"))
     assert (found.json()["url"], found.json()["moved_to"]) == (url("a"), url("a").replace("images", "other"))
     assert b"secret" not in found.content
 
@@ -84,7 +83,7 @@ def test_a_url_is_described_by_any_of_its_spellings(reporter: Caller) -> None:
     resource("a")
     store("a")
     for spelling in (url("a"), url("a").replace("images", "IMAGES"), f"{url('a')}%23x#part"[: len(url("a"))]):
-        found = reporter.client.get("/api/resources", {"url": spelling}, headers=reporter._fields()).json()
+        found = reporter.describe_url(spelling).json()
         assert (found["state"], found["digest"]) == ("stored", content("a"))
     problem(reporter.get(f"/api/resources?url={url('b')}"), 404)
     problem(reporter.get("/api/resources?url=ftp://x.example/"), 422)
@@ -92,29 +91,27 @@ def test_a_url_is_described_by_any_of_its_spellings(reporter: Caller) -> None:
 
 
 def test_a_url_that_was_stored_before_a_rule_is_described_after_it(reporter: Caller) -> None:
-    rules.forget()
+    url_rules.forget_url_rules()
     address = f"{url('a')}?v=1"
-    row = resource("a", url=address, state=State.STORED, blob_digest=content("a"))
+    row = resource("a", url=address, state=UrlState.STORED, blob_digest=content("a"))
     Rule.objects.create(kind="parameter", host="images.example.org", name="v", decision="approved", proposed_at=NOW)
-    rules.forget()
-    found = reporter.client.get("/api/resources", {"url": address}, headers=reporter._fields()).json()
+    url_rules.forget_url_rules()
+    found = reporter.describe_url(address).json()
     assert (found["url_digest"], found["digest"]) == (row.pk, content("a"))
-    rules.forget()
+    url_rules.forget_url_rules()
 
 
 @pytest.mark.parametrize("failure", ["refused", "ours"])
 def test_nobody_is_told_of_addresses_of_a_private_network(reporter: Caller, failure: str) -> None:
     send(reporter, [url("a"), url("b")])
     why = {"failure": failure, "detail": "10.1.2.3 is in a private network"}
-    Resource.objects.update(state=State.FAILED, step="failed", **why)
+    Resource.objects.update(state=UrlState.FAILED, step="failed", **why)
     batch = Batch.objects.get()
     assert batches.settle_batch(batch.pk, NOW)
-    seen.forget(list(Resource.objects.values_list("pk", flat=True)))
+    lookup.forget_statuses(list(Resource.objects.values_list("pk", flat=True)))
 
-    described = reporter.client.get("/api/resources", {"url": url("a")}, headers=reporter._fields())
     listed = reporter.get(f"/api/batches/{batch.pk}")
-    reported = send(reporter, [url("a")])
-    for answer in (described, listed, reported):
+    for answer in (reporter.describe_url(url("a")), listed, send(reporter, [url("a")])):
         assert answer.status_code in (200, 202)
         assert b"this site" in answer.content.lower()
         assert b"10.1.2.3" not in answer.content
@@ -127,26 +124,21 @@ def test_a_file_is_taken_down(reporter: Caller) -> None:
     path = f"/api/resources/{content('a')}"
     ApiToken.objects.update(may_take_down=True)
     for _ in range(2):
-        assert reporter.client.delete(path, headers=reporter._fields()).status_code == 200
+        assert reporter.delete(path).status_code == 200
     assert Blob.objects.get().taken_down_at
     assert reporter.get(path).json()["address"] is None
     assert send(reporter, [url("a")]).json()["urls"][0]["status"] in ("failed", "refused")
     assert Resource.objects.get().state == "failed"
-    unknown: Any = reporter.client.delete(f"/api/resources/{content('b')}", headers=reporter._fields())
-    problem(unknown, 404)
+    problem(reporter.delete(f"/api/resources/{content('b')}"), 404)
 
 
 def test_a_url_whose_file_was_taken_down_has_no_address(reporter: Caller) -> None:
     blob("a")
     row = resource("a")
     store("a")
-
-    def address() -> Any:
-        return reporter.client.get("/api/resources", {"url": row.url}, headers=reporter._fields()).json()["address"]
-
-    assert str(address()).endswith(content("a"))
+    assert reporter.describe_url(row.url).json()["address"].endswith(content("a"))
     Blob.objects.update(taken_down_at=NOW)
-    assert address() is None
+    assert reporter.describe_url(row.url).json()["address"] is None
 
 
 def test_a_file_that_comes_while_it_is_taken_down_is_not_told_as_taken_down(
@@ -156,16 +148,14 @@ def test_a_file_that_comes_while_it_is_taken_down_is_not_told_as_taken_down(
         blob("a")
         return False
 
-    monkeypatch.setattr(taking_down, "take_down", too_early)
+    monkeypatch.setattr(takedown, "take_down_blob", too_early)
     ApiToken.objects.update(may_take_down=True)
-    answer: Any = reporter.client.delete(f"/api/resources/{content('a')}", headers=reporter._fields())
-    problem(answer, 404)
+    problem(reporter.delete(f"/api/resources/{content('a')}"), 404)
 
 
 def test_urls_are_signed(reporter: Caller) -> None:
     answer = reporter.post("/api/signed-urls", json.dumps({"urls": [url("a"), "x"]}), JSON).json()
     assert answer["urls"][0]["address"].startswith("http://testserver/resources/")
-    assert answer["urls"][1]["address"] is None
-    assert answer["urls"][1]["reason"]
+    assert (answer["urls"][1]["address"], bool(answer["urls"][1]["reason"])) == (None, True)
     assert reporter.post("/api/signed-urls", json.dumps([url("a")]), JSON).status_code == 200
     problem(reporter.post("/api/signed-urls", json.dumps({"urls": [url("a")], "webhook": ""}), JSON), 422)

@@ -1,18 +1,20 @@
 import gzip
+import json
 import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.files.storage import default_storage
+from django.test import Client
 
-from resources.models import Layer
-from resources.tiles import conf
+from resources.tiles import compile_process, conf, layer_files, publication, speed_updates
+from resources.tiles.data import compiler, speeds
 from resources.tiles.errors import SupersededError
-from resources.tiles.keeping import apart, files, storing, updating, uploads
-from resources.tiles.reading import compiling, patching, speeds
-from tests.resources.conftest import LINES
+from resources.tiles.models import Layer
 
+from ..conftest import LINES
 from .conftest import HEADER, Caller, problem
 
 PATH = "/api/layers/jams/speeds"
@@ -20,8 +22,8 @@ PATH = "/api/layers/jams/speeds"
 
 def in_service() -> dict[str, tuple[float | None, float | None]]:
     layer = Layer.objects.get(slug="jams")
-    found = speeds.read_speeds(files.read(layer.speeds_name))
-    rows = speeds.rows_of(found, storing.segment_ids(layer))
+    found = speeds.read_speeds(layer_files.read_file(layer.speeds_name))
+    rows = speeds.speeds_to_rows(found, publication.segment_ids(layer))
     return {row.segment_id: (row.speed_kmh, row.free_flow_kmh) for row in rows}
 
 
@@ -34,17 +36,9 @@ def test_rows_replace_their_segments_speeds_and_all_others_stay(layer: Layer, ca
     after = Layer.objects.get()
     assert answer.status_code == 200
     assert answer.json() == {
-        "layer": "jams",
-        "rows": 2,
-        "changed": 1,
-        "unknown": 1,
-        "unknown_examples": ["nowhere"],
-        "refused": 0,
-        "refused_examples": [],
-        "segments": 3,
-        "segments_with_speeds": 2,
-        "version": after.version,
-        "measured_at": None,
+        **{"layer": "jams", "rows": 2, "changed": 1, "segments": 3, "segments_with_speeds": 2},
+        **{"unknown": 1, "unknown_examples": ["nowhere"], "refused": 0, "refused_examples": []},
+        **{"version": after.version, "measured_at": None},
         "detail": "2 rows, 1 of them for unknown segments (nowhere). Changed segments: 1.",
     }
     assert after.version > layer.version
@@ -112,30 +106,28 @@ def test_a_compressed_body_is_taken(layer: Layer, caller: Caller) -> None:
 def test_many_rows_are_read_in_a_process_of_their_own(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(updating, "SMALL_BYTES", 10)
-    monkeypatch.setattr(patching, "read_patch", None)
+    monkeypatch.setattr(speed_updates, "SMALL_UPLOAD_BYTES", 10)
+    monkeypatch.setattr(compiler, "read_patch", None)
     assert caller.send("north,10,50").json()["changed"] == 1
     assert "Line 2" in problem(caller.send("north,x,50"), 422)
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "said"),
+    ("body", "said"),
     [
-        (HEADER.encode(), 422, "no rows"),
-        (b"a,b\n1,2\n", 422, "Line 1"),
-        (f"{HEADER}north,1,50\nsouth,fast,50\n".encode(), 422, "Line 3"),
-        (f"{HEADER}north,1,50\nnorth,1,50\n".encode(), 422, "Line 3"),
-        (f"{HEADER}north,1,50\nsouth,1,0\n".encode(), 422, "Line 3"),
-        (f"{HEADER}nowhere,1,50\n".encode(), 422, "None of the 1 segment_ids"),
-        (b"\xff\xfe" * 20, 422, "UTF-8"),
-        (b'{"segment_id": 1}', 422, "Line 1"),
+        (HEADER.encode(), "no rows"),
+        (b"a,b\n1,2\n", "Line 1"),
+        (f"{HEADER}north,1,50\nsouth,fast,50\n".encode(), "Line 3"),
+        (f"{HEADER}north,1,50\nnorth,1,50\n".encode(), "Line 3"),
+        (f"{HEADER}north,1,50\nsouth,1,0\n".encode(), "Line 3"),
+        (f"{HEADER}nowhere,1,50\n".encode(), "None of the 1 segment_ids"),
+        (b"\xff\xfe" * 20, "UTF-8"),
+        (b'{"segment_id": 1}', "Line 1"),
     ],
 )
-def test_a_bad_row_refuses_all_and_nothing_is_left(
-    layer: Layer, caller: Caller, body: bytes, status: int, said: str
-) -> None:
+def test_a_bad_row_refuses_all_and_nothing_is_left(layer: Layer, caller: Caller, body: bytes, said: str) -> None:
     before = stored()
-    detail = problem(caller.post(PATH, body), status)
+    detail = problem(caller.post(PATH, body), 422)
     assert said in detail
     assert "Nothing was changed" in detail
     assert Layer.objects.get().version == layer.version
@@ -217,16 +209,16 @@ def test_an_update_that_others_overtook_is_done_again_over_theirs(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     overtaking = [{"south": (1.0, 50.0)}, {"south": (2.0, 50.0), "west": (3.0, 50.0)}]
-    write_speeds = files.write_speeds
+    write_speeds = layer_files.write_speeds_file
 
-    def overtaken(slug: str, compiled: compiling.CompiledSpeeds) -> dict[str, Any]:
+    def overtaken(slug: str, compiled: compiler.CompiledSpeeds) -> dict[str, Any]:
         written = write_speeds(slug, compiled)
         if overtaking:
             values = overtaking.pop(0)
-            storing.store_speeds("jams", values)  # calls this once more, with nothing left to overtake or one
+            publication.store_speeds("jams", values)  # calls this once more, with nothing left to overtake or one
         return written
 
-    monkeypatch.setattr(files, "write_speeds", overtaken)
+    monkeypatch.setattr(layer_files, "write_speeds_file", overtaken)
     assert caller.send("north,10,50").status_code == 200
     assert in_service()["north"] == (10, 50)
     assert in_service()["south"] in {(1, 50), (2, 50)}
@@ -236,11 +228,9 @@ def test_an_update_that_others_overtook_is_done_again_over_theirs(
 def test_an_update_that_is_always_overtaken_says_so(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def overtaken(*_: Any, **__: Any) -> None:
-        raise SupersededError("Other speeds came in meanwhile.")
-
-    monkeypatch.setattr(storing, "put_in_service", overtaken)
-    monkeypatch.setattr(updating, "PATIENCE_SECONDS", 0.1)
+    overtaken = SupersededError("Other speeds arrived in the meantime.")
+    monkeypatch.setattr(publication, "publish_layer", Mock(side_effect=overtaken))
+    monkeypatch.setattr(speed_updates, "PATIENCE_SECONDS", 0.1)
     answer = caller.send("north,10,50")
     assert "Send these again" in problem(answer, 503)
     assert answer["Retry-After"] == "1"
@@ -249,27 +239,28 @@ def test_an_update_that_is_always_overtaken_says_so(
 def test_large_files_are_refused_for_a_moment_while_others_are_read(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(updating, "SMALL_BYTES", 0)
-    monkeypatch.setattr(apart, "WAIT_SECONDS", 0)
-    with uploads.turn(conf.uploads(), 2, 0), uploads.turn(conf.uploads(), 2, 0):
+    monkeypatch.setattr(speed_updates, "SMALL_UPLOAD_BYTES", 0)
+    monkeypatch.setattr(compile_process, "TURN_WAIT_SECONDS", 0)
+    folder = conf.uploads_folder()
+    with compile_process.take_upload_turn(folder, 2, 0), compile_process.take_upload_turn(folder, 2, 0):
         answer = caller.send("north,10,50")
     assert "in a moment" in problem(answer, 503)
     assert answer["Retry-After"] == "5"
-    assert list(conf.uploads().glob("held-*")) == []
+    assert list(folder.glob("held-*")) == []
 
 
 def test_speeds_for_a_geometry_that_was_replaced_are_found_again_by_their_ids(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replaced = [LINES.replace(b"west", b"east")]
-    put_over = updating._put_over
+    put_over = speed_updates._apply_patch
 
     def late(*arguments: Any, **named: Any) -> Any:
         if replaced:
-            storing.store_layer("jams", compiling.compile_layer("lines", replaced.pop()), {})
+            publication.store_layer("jams", compiler.compile_layer("lines", replaced.pop()), {})
         return put_over(*arguments, **named)
 
-    monkeypatch.setattr(updating, "_put_over", late)
+    monkeypatch.setattr(speed_updates, "_apply_patch", late)
     answer = caller.send("east,10,50", "north,1,50").json()
     assert (answer["unknown"], answer["changed"]) == (0, 2)
     assert in_service()["east"] == (10, 50)
@@ -280,3 +271,121 @@ def test_a_lost_file_is_told_and_mended_by_all_speeds(layer: Layer, caller: Call
     problem(caller.send("north,10,50"), 503)
     assert caller.send("north,10,50", query="?replace=true").status_code == 200
     assert in_service() == {"north": (10, 50)}
+
+
+EXPIRE = "/api/layers/jams/expire"
+
+
+def expire(caller: Caller, part: Any) -> Any:
+    return caller.post(EXPIRE, json.dumps(part), "application/json")
+
+
+def test_layers_are_listed_for_everybody(layer: Layer, stranger: Caller) -> None:
+    answer = stranger.get("/api/layers")
+    assert (answer.status_code, answer["Access-Control-Allow-Origin"], answer["Cache-Control"]) == (
+        200,
+        "*",
+        "no-store",
+    )
+    assert answer.json()["layers"] == [
+        {
+            **{"slug": "jams", "title": "Jams", "kind": "lines", "min_zoom": 0, "max_zoom": 18},
+            **{"bounds": [-0.3, 51.4, 0.2, 51.6], "version": layer.version, "measured_at": None},
+            **{"segments": 3, "segments_with_speeds": 2, "tilejson": "http://testserver/tiles/jams.json"},
+        }
+    ]
+
+
+def test_one_layer_is_described(layer: Layer, stranger: Caller) -> None:
+    described = stranger.get("/api/layers/jams").json()
+    assert described == stranger.get("/api/layers").json()["layers"][0]
+    assert stranger.client.get(described["tilejson"]).status_code == 200
+
+
+def test_head_is_answered_as_get(layer: Layer, stranger: Caller) -> None:
+    answer = stranger.client.head("/api/layers/jams")
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+@pytest.mark.parametrize("slug", ["nowhere", "JAMS", "%0a", "a" * 300, "jams%00"])
+def test_layers_that_are_not_there_are_404(layer: Layer, caller: Caller, slug: str) -> None:
+    problem(caller.get(f"/api/layers/{slug}"), 404)
+    problem(caller.post(f"/api/layers/{slug}/expire", b"", ""), 404)
+
+
+def test_a_layer_that_is_switched_off_is_listed_no_more_and_still_changed(layer: Layer, caller: Caller) -> None:
+    Layer.objects.update(enabled=False)
+    assert caller.get("/api/layers").json() == {"layers": []}
+    problem(caller.get("/api/layers/jams"), 404)
+    assert caller.send("north,1,50").status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["", "application/json", "application/x-www-form-urlencoded"])
+def test_without_a_body_all_tiles_expire(layer: Layer, caller: Caller, kind: str) -> None:
+    answer = caller.post(EXPIRE, b"", kind)
+    after = Layer.objects.get()
+    assert answer.json() == {"layer": "jams", "version": after.version}
+    assert after.data_version == after.version > layer.version
+
+
+def test_a_box_and_zooms_expire_as_a_part(layer: Layer, caller: Caller) -> None:
+    answer = expire(caller, {"bbox": [177, -19, -178, -16], "min_zoom": 3, "max_zoom": 9})
+    after = Layer.objects.get()
+    assert answer.json()["version"] == after.version > after.data_version == layer.data_version
+    assert after.expirations == [
+        {"version": after.version, "bounds": [177.0, -19.0, -178.0, -16.0], "min_zoom": 3, "max_zoom": 9}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"bbox": [1, 2, 3]}, "four numbers"),
+        ({"bbox": [0, 0, 999, 1]}, "degrees"),
+        ({"bbox": "0,0,1,1"}, "bbox"),
+        ({"bbox": [0, 0, float("nan"), 1]}, "degrees"),
+        ({"min_zoom": 9, "max_zoom": 3}, "smallest first"),
+        ({"min_zoom": -1}, "0 to 22"),
+        ({"max_zoom": 10**30}, "0 to 22"),
+        ({"zoom": 3}, "zoom"),
+        ({"min_zoom": False}, "min_zoom"),
+        ({"max_zoom": "3"}, "max_zoom"),
+        ({"bounds": [0, 0, 1, 1]}, "bounds"),
+        ([], "dictionary"),
+        ("jams", "dictionary"),
+    ],
+)
+def test_what_is_no_part_expires_nothing(layer: Layer, caller: Caller, part: Any, said: str) -> None:
+    assert said in problem(expire(caller, part), 422)
+    assert Layer.objects.get().version == layer.version
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 100_000, b"1" * 5000, b"bbox=1"])
+def test_what_is_not_json_expires_nothing(layer: Layer, caller: Caller, body: bytes) -> None:
+    assert "JSON" in problem(caller.post(EXPIRE, body, "application/json"), 400)
+    assert Layer.objects.get().version == layer.version
+
+
+def test_a_body_that_is_too_large_expires_nothing(layer: Layer, caller: Caller) -> None:
+    problem(caller.post(EXPIRE, b" " * 3_000_000, "application/json"), 413)
+    assert Layer.objects.get().version == layer.version
+
+
+def test_the_description_names_every_operation_and_its_problems(layer: Layer, client: Client) -> None:
+    found = client.get("/api/openapi.json").json()
+    assert set(found["paths"]) == {
+        *("/api/layers", "/api/layers/{slug}", "/api/layers/{slug}/speeds", "/api/layers/{slug}/expire"),
+        *("/api/resources", "/api/resources/{digest}", "/api/batches/{batch_id}", "/api/signed-urls"),
+        *("/api/webhook-secret", "/api/feeds", "/api/feeds/{slug}", "/api/feeds/{slug}/entries"),
+        *("/api/feeds/{slug}/fetch", "/api/feeds/{slug}/follow", "/api/feeds/{slug}/health"),
+    }
+    post = found["paths"]["/api/layers/{slug}/speeds"]["post"]
+    assert set(post["requestBody"]["content"]) == {"text/csv", "application/x-ndjson", "application/jsonl"}
+    assert post["responses"]["422"]["content"].keys() == {"application/problem+json"}
+    assert found["components"]["securitySchemes"] == {"Token": {"type": "http", "scheme": "bearer"}}
+    assert found["paths"]["/api/feeds"]["get"]["security"] == [{}, {"Token": []}]
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/"])
+def test_the_api_by_itself_leads_to_its_documentation(client: Client, path: str) -> None:
+    assert client.get(path).headers["Location"] == "/api/docs"

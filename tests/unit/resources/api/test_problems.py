@@ -1,4 +1,3 @@
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -8,10 +7,9 @@ from django.db import OperationalError, connection
 from django.test import Client
 
 from project.bucket import Bucket
-from resources.api.models import ApiToken
-from resources.models import Layer
-from resources.tiles import layers
-from resources.tiles.keeping import expiring
+from resources.tiles import layers, work
+from resources.tiles.models import Layer
+from resources.tokens.models import ApiToken
 
 from .conftest import Caller, problem
 
@@ -25,19 +23,12 @@ def test_unknown_addresses_are_told_where_the_known_ones_are(path: str, method: 
     assert "/api/docs" in problem(answer, 404)
 
 
+READ = ("/api/layers", "/api/layers/jams", "/api/docs", "/api/openapi.json", "/api/", "/api")
+CHANGED = ("/api/layers/jams/speeds", "/api/layers/jams/expire", "/api/signed-urls")
+
+
 @pytest.mark.parametrize(
-    ("path", "allowed"),
-    [
-        ("/api/layers", "GET, HEAD"),
-        ("/api/layers/jams", "GET, HEAD"),
-        ("/api/docs", "GET, HEAD"),
-        ("/api/openapi.json", "GET, HEAD"),
-        ("/api/", "GET, HEAD"),
-        ("/api", "GET, HEAD"),
-        ("/api/layers/jams/speeds", "POST"),
-        ("/api/layers/jams/expire", "POST"),
-        ("/api/signed-urls", "POST"),
-    ],
+    ("path", "allowed"), [*((path, "GET, HEAD") for path in READ), *((path, "POST") for path in CHANGED)]
 )
 def test_other_methods_are_told_which_are_answered(path: str, allowed: str) -> None:
     client = Client(enforce_csrf_checks=True)
@@ -48,15 +39,9 @@ def test_other_methods_are_told_which_are_answered(path: str, allowed: str) -> N
         assert answer["Allow"] == allowed
 
 
-def test_the_database_being_away_is_a_503(
-    layer: Layer, caller: Caller, stranger: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_database_being_away_is_a_503(layer: Layer, caller: Caller, stranger: Caller) -> None:
     layers.snapshot.forget()
-
-    def away(*_: Any, **__: Any) -> None:
-        raise OperationalError("the server closed the connection")
-
-    with connection.execute_wrapper(away):
+    with connection.execute_wrapper(Mock(side_effect=OperationalError("the server closed the connection"))):
         answers = [
             caller.send("north,1,50"),
             caller.post("/api/layers/jams/expire", b"", ""),
@@ -93,7 +78,7 @@ def test_the_storage_failing_is_a_503_and_nothing_changes(
 def test_what_nobody_thought_of_is_told_without_its_traceback(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(expiring, "expire", Mock(side_effect=ZeroDivisionError("secret")))
+    monkeypatch.setattr(work, "expire_layer", Mock(side_effect=ZeroDivisionError("secret")))
     detail = problem(caller.post("/api/layers/jams/expire", b"", ""), 500)
     assert "secret" not in detail
     assert "ZeroDivisionError" in caplog.text

@@ -1,4 +1,4 @@
-"""`POST /api/resources`, batches: what the API takes, what it refuses, what it tells."""
+"""`POST /api/resources`, batches: accepted lists, refusals, answers."""
 
 import gzip
 import json
@@ -10,11 +10,11 @@ from uuid import UUID
 import pytest
 from django.core.management import call_command
 
-from resources.api import tokens
-from resources.api.models import ApiToken
-from resources.mirroring.knowing.models import Batch, BatchItem
-from resources.mirroring.reporting import batches, reports, webhooks
-from tests.resources.mirroring.rows import NOW, content, fail, resource, store, url
+from resources.mirror.models import Batch, BatchItem
+from resources.mirror.reports import batches, report, webhooks
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
+from tests.support.mirror_rows import NOW, content, fail, resource, store, url
 
 from .conftest import JSON, Caller, problem, send
 
@@ -28,13 +28,8 @@ def test_a_list_is_answered_url_by_url(reporter: Caller) -> None:
     assert answer.status_code == 202
     told = answer.json()
     assert answer["Location"].endswith(f"/api/batches/{told['batch']}")
-    assert [(one["status"], one["digest"]) for one in told["urls"]] == [
-        ("known", content("known")),
-        ("accepted", None),
-        ("refused", None),
-        ("failed", None),
-        ("accepted", None),
-    ]
+    assert [one["status"] for one in told["urls"]] == ["known", "accepted", "refused", "failed", "accepted"]
+    assert [one["digest"] for one in told["urls"]] == [content("known"), None, None, None, None]
     assert [one["url"] for one in told["urls"]][:2] == [url("known"), url("new")]
     assert "http" in told["urls"][2]["reason"]
     assert told["urls"][3]["reason"] == "404 Not Found"
@@ -60,7 +55,7 @@ def test_the_same_again_is_the_same_list(reporter: Caller) -> None:
     first, again = send(reporter, [url("a")]).json(), send(reporter, [url("a")]).json()
     assert again["batch"] == first["batch"]
     assert (first["is_new"], again["is_new"]) == (True, False)
-    other = Caller(tokens.issue(ApiToken(name="other", may_mirror=True)).text)
+    other = Caller(auth.issue_token(ApiToken(name="other", may_mirror=True)).text)
     assert send(other, [url("a")]).json()["batch"] != first["batch"]
 
 
@@ -93,7 +88,7 @@ def test_a_list_may_be_compressed(reporter: Caller) -> None:
         ('{"urls": ["https://a.example/"], "hook": ""}', 422, "hook"),
         ('{"urls": ["https://a.example/"], "webhook": "mailto:a@b"}', 422, "webhook"),
         ('{"urls": ["https://a.example/"], "referer": "x"}', 422, "Referer"),
-        (json.dumps(["x"] * (reports.MOST_URLS + 1)), 422, "10000"),
+        (json.dumps(["x"] * (report.MAX_URLS_PER_LIST + 1)), 422, "10000"),
     ],
 )
 def test_a_list_that_cannot_be_read_is_refused(reporter: Caller, body: str, status: int, said: str) -> None:
@@ -132,13 +127,11 @@ def test_a_batch_tells_how_far_it_is_and_its_items_page_by_page(reporter: Caller
     batches.settle_batch(Batch.objects.get().pk, NOW)
     found = reporter.get(f"/api/batches/{told['batch']}?limit=2").json()
     assert (found["total"], found["settled"], found["steps"]) == (5, 2, {"new": 1, "failed": 1})
-    assert found["webhook_stands"] == "It is called when the list is finished."
-    positions = []
-    while True:
-        positions += [item["position"] for item in found["items"]]
-        if found["next"] is None:
-            break
+    assert found["webhook_stands"] == "Called when the list is finished."
+    positions = [item["position"] for item in found["items"]]
+    while found["next"]:
         found = reporter.get(found["next"].removeprefix("http://testserver")).json()
+        positions += [item["position"] for item in found["items"]]
     assert positions == [0, 1, 2, 3, 4]
     [item] = reporter.get(f"/api/batches/{told['batch']}?step=failed").json()["items"]
     assert (item["position"], item["reason"], item["digest"]) == (3, "410 Gone", None)
@@ -147,7 +140,7 @@ def test_a_batch_tells_how_far_it_is_and_its_items_page_by_page(reporter: Caller
 
 def test_lists_of_others_are_not_there(reporter: Caller) -> None:
     told = send(reporter, [url("a")]).json()
-    other = Caller(tokens.issue(ApiToken(name="other", may_mirror=True)).text)
+    other = Caller(auth.issue_token(ApiToken(name="other", may_mirror=True)).text)
     problem(other.get(f"/api/batches/{told['batch']}"), 404)
     problem(reporter.get(f"/api/batches/{UUID(int=1)}"), 404)
     problem(reporter.get("/api/batches/x"), 404)
@@ -161,7 +154,7 @@ def test_a_page_has_bounds(reporter: Caller, query: str) -> None:
 
 def test_the_secret_of_webhooks_is_shown_to_its_token(reporter: Caller) -> None:
     shown = reporter.get("/api/webhook-secret").json()
-    assert shown["secret"] == webhooks.secrets_of(ApiToken.objects.get().digest)[0]
+    assert shown["secret"] == webhooks.webhook_secrets(ApiToken.objects.get().digest)[0]
     assert shown["header"] == "Tarry-Signature"
 
 
@@ -173,9 +166,9 @@ def test_how_a_webhook_stands_is_told_in_words(reporter: Caller) -> None:
         Batch.objects.update(**fields)
         return reporter.get(f"/api/batches/{told['batch']}").json()["webhook_stands"]
 
-    assert stands(finished_at=now, call_at=now) == "It is being called."
+    assert stands(finished_at=now, call_at=now) == "Being called."
     assert stands(calls=1, answer="the server answered 500", call_at=now + timedelta(minutes=5)).startswith(
-        "1 call so far: the server answered 500. The next in "
+        "1 call so far: the server answered 500. Next call in "
     )
     assert stands(calls=2, answer="told: 200", told_at=now) == "Told: 200, after 2 calls."
 

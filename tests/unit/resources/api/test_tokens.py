@@ -7,9 +7,9 @@ from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from resources.api import secrecy, throttling, tokens
-from resources.api.models import ApiToken
-from resources.models import Layer
+from resources.tiles.models import Layer
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
 from tests.conftest import RedisServers
 
 from .conftest import Caller, problem
@@ -30,8 +30,7 @@ def test_without_a_token_in_force_the_answer_is_401(layer: Layer, caller: Caller
 
 @pytest.mark.parametrize("spelling", ["Bearer {}", "bearer {}", "Bearer  {}", "BEARER {} "])
 def test_the_scheme_is_read_as_servers_do(layer: Layer, caller: Caller, stranger: Caller, spelling: str) -> None:
-    field = spelling.format(caller.token)
-    answer = stranger.post("/api/layers/jams/expire", b"", "", Authorization=field)
+    answer = stranger.post("/api/layers/jams/expire", b"", "", Authorization=spelling.format(caller.token))
     assert answer.status_code == 200
 
 
@@ -53,7 +52,7 @@ def test_a_token_for_some_layers_may_not_change_others(layer: Layer, caller: Cal
 
 
 def test_the_token_itself_is_not_kept(db: None) -> None:
-    issued = tokens.issue(ApiToken(name="sensors"))
+    issued = auth.issue_token(ApiToken(name="sensors"))
     row = ApiToken.objects.values().get()
     assert issued.text not in str(row)
     assert issued.text.startswith(row["prefix"])
@@ -61,18 +60,16 @@ def test_the_token_itself_is_not_kept(db: None) -> None:
 
 
 def test_two_tokens_that_begin_alike_are_told_apart(db: None) -> None:
-    first, second = (tokens.issue(ApiToken(name=name)) for name in ("first", "second"))
-    ApiToken.objects.update(prefix=first.text[: secrecy.PREFIX_LENGTH])
-    found = tokens.find_token(first.text, NOW)
-    assert found is not None
-    assert found.name == "first"
-    assert tokens.find_token(second.text, NOW) is None
+    first, second = (auth.issue_token(ApiToken(name=name)) for name in ("first", "second"))
+    ApiToken.objects.update(prefix=second.text[: auth.PREFIX_LENGTH])
+    assert auth.find_token(second.text, NOW) == second.row
+    assert auth.find_token(first.text, NOW) is None
 
 
 @pytest.mark.parametrize("fields", [{"name": ""}, {"name": "a" * 101}, {"name": "a", "layers": "Big Jams"}])
 def test_a_token_with_bad_settings_is_not_issued(db: None, fields: dict[str, str]) -> None:
     with pytest.raises(ValidationError):
-        tokens.issue(ApiToken(**fields))
+        auth.issue_token(ApiToken(**fields))
     assert not ApiToken.objects.exists()
 
 
@@ -103,16 +100,16 @@ def test_a_token_that_is_used_too_often_is_told_when_to_come_again(layer: Layer,
 def test_calls_are_counted_by_token_and_minute(redis_servers: RedisServers, settings: Any) -> None:
     settings.API_CALLS_PER_MINUTE = 2
     moment = NOW.timestamp()
-    assert [throttling.seconds_to_wait(1, moment) for _ in range(4)] == [0, 0, 30, 30]
-    assert throttling.seconds_to_wait(2, moment) == 0
-    assert throttling.seconds_to_wait(1, moment + 30) == 0
+    assert [auth.seconds_to_wait(1, moment) for _ in range(4)] == [0, 0, 30, 30]
+    assert auth.seconds_to_wait(2, moment) == 0
+    assert auth.seconds_to_wait(1, moment + 30) == 0
     assert all(0 < redis_servers.state.client.ttl(key) <= 60 for key in redis_servers.state.client.keys("api:*"))
 
 
 def test_a_cache_that_forgets_everything_forgets_no_call(redis_servers: RedisServers, settings: Any) -> None:
     settings.API_CALLS_PER_MINUTE = 2
     for expected in (0, 0, 30):
-        assert throttling.seconds_to_wait(1, NOW.timestamp()) == expected
+        assert auth.seconds_to_wait(1, NOW.timestamp()) == expected
         redis_servers.cache.client.flushall()
 
 
@@ -126,7 +123,7 @@ def test_calls_are_answered_while_they_cannot_be_counted(
 
 def test_counting_can_be_switched_off(redis_servers: RedisServers, settings: Any) -> None:
     settings.API_CALLS_PER_MINUTE = 0
-    assert throttling.seconds_to_wait(1, NOW.timestamp()) == 0
+    assert auth.seconds_to_wait(1, NOW.timestamp()) == 0
     assert redis_servers.state.client.keys("api:*") == []
 
 
@@ -134,7 +131,7 @@ def test_calls_are_answered_while_state_is_full(redis_servers: RedisServers, set
     settings.API_CALLS_PER_MINUTE = 1
     redis_servers.state.client.config_set("maxmemory", "1")
     try:
-        assert [throttling.seconds_to_wait(1, NOW.timestamp()) for _ in range(3)] == [0, 0, 0]
+        assert [auth.seconds_to_wait(1, NOW.timestamp()) for _ in range(3)] == [0, 0, 0]
     finally:
         redis_servers.state.client.config_set("maxmemory", "0")
 
@@ -150,7 +147,7 @@ def test_the_admin_shows_a_new_token_once(admin_client: Client, layer: Layer) ->
     assert Caller(shown).send("north,1,50").status_code == 200
     page = admin_client.get(f"/admin/resources/apitoken/{ApiToken.objects.get().pk}/change/").content.decode()
     assert shown not in page
-    assert shown[: secrecy.PREFIX_LENGTH] in page
+    assert shown[: auth.PREFIX_LENGTH] in page
 
 
 def test_a_token_is_changed_in_the_admin_without_a_new_text(admin_client: Client, layer: Layer, caller: Caller) -> None:

@@ -1,19 +1,14 @@
-"""What the tests of fetching share: a real Redis server, and a clock of their own."""
-
-from collections.abc import Iterator
+"""Fixtures of the tests of fetching: a real Redis server, and a clock of its own."""
 
 import pytest
 
-from retry.connections import BREAKERS
 from tests.conftest import RedisServers
-from tests.resources.fetching.clock import Clock
+from tests.support.frontier_clock import Clock
 
 
 @pytest.fixture
-def servers(redis_servers: RedisServers) -> Iterator[RedisServers]:
-    yield redis_servers
-    for breaker in BREAKERS.values():
-        breaker.succeeded()
+def servers(redis_servers: RedisServers) -> RedisServers:
+    return redis_servers
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from resources.fetching import checks, conf
+from resources.fetch import checks, conf
 
 
 def test_what_is_set_by_default_has_no_errors() -> None:
@@ -21,7 +21,7 @@ class Half:
 
 
 HALF = Half()
-PUBLISHER = "resources.fetching.publishing.publish"
+PUBLISHER = "resources.fetch.dispatch.publish"
 
 BAD: dict[str, dict[str, Any]] = {
     "fetching.E001": {"FETCH_ALLOW_PRIVATE": ["10.1.0.0/16", "localhost"]},
@@ -73,7 +73,7 @@ def test_lanes_of_other_publishers_may_have_any_name(settings: Settings) -> None
 def test_the_policy_is_that_of_the_settings(settings: Settings) -> None:
     settings.FETCH_ALLOW_PRIVATE = ["10.1.0.0/16", " 127.0.0.1:9000"]
     settings.FETCH_PORTS = ["80"]
-    guard = conf.policy().guard
+    guard = conf.fetch_policy().guard
     assert guard.refusal("10.1.2.3", 5000) is None
     assert guard.refusal("127.0.0.1", 9000) is None
     assert guard.refusal("93.184.216.34", 443)
@@ -81,9 +81,9 @@ def test_the_policy_is_that_of_the_settings(settings: Settings) -> None:
 
 def test_the_user_agent_names_the_contact_or_else_the_site(settings: Settings) -> None:
     settings.PUBLIC_URL = "https://tarry.example"
-    assert conf.policy().user_agent == "Tarry/0.1 (+https://tarry.example)"
+    assert conf.fetch_policy().user_agent == "Tarry/0.1 (+https://tarry.example)"
     settings.FETCH_CONTACT = "ops@tarry.example"
-    assert conf.policy().user_agent == "Tarry/0.1 (+ops@tarry.example)"
+    assert conf.fetch_policy().user_agent == "Tarry/0.1 (+ops@tarry.example)"
 
 
 def test_the_slow_lane_has_more_time_and_larger_bodies() -> None:

@@ -1,21 +1,26 @@
 """Fetching as a lane of the deferral protocol: claims, promotion and sweeps end in one job."""
 
 import json
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import pytest
 from pytest_django import Settings
 
-from resources.fetching import publishing
-from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import More, Priority
-from retry import connections, lanes, standings, sweeping
-from retry.errors import QueueUnavailable
+from resources.fetch import dispatch
+from resources.fetch.dispatch import OriginBusy, QueuedWork, UrlRefused, WorkEnqueued, WorkInHand
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import JobPriority, MoreWaiters
+from retry import claim_state, claims, lanes, stores, worker
+from retry.errors import PreparationError, QueueUnavailable
+from retry.scripts import Reply, ScriptCall, Server
 from retry.work import Work
 from tests.conftest import RedisServers
-from tests.resources.fetching.asking import claimed, idle, report
-from tests.resources.fetching.clock import Clock
-from tests.retry.claiming import begin, begun, make_due
+from tests.support.claim_calls import begin, begun, finish, look, make_due, queued
+from tests.support.fetch_queue import claimed as claimed_works
+from tests.support.fetch_queue import jobs, killed_in
+from tests.support.frontier import claimed, idle, report
+from tests.support.frontier_clock import Clock
 
 URL = "https://tiles.example.com/1/2/3.png"
 WORK = Work("fetch:layer:1", "fetch:layer", "fetch.fast", "fetch.refresh", "resources.fetch_tile", (URL, "layer", 1))
@@ -23,41 +28,45 @@ WORK = Work("fetch:layer:1", "fetch:layer", "fetch.fast", "fetch.refresh", "reso
 
 @pytest.fixture(autouse=True)
 def _lanes(settings: Settings) -> None:
-    publisher = "resources.fetching.publishing.publish"
-    settings.FETCH_TASKS = {WORK.task: "tests.resources.fetching.pages.TASK"}
-    settings.RETRY_LANES = {name: {"limit": 100, "workers": 10, "publisher": publisher} for name in publishing.PLACES}
+    publisher = "resources.fetch.dispatch.publish"
+    settings.FETCH_TASKS = {WORK.task: "tests.support.origin.TASK"}
+    settings.RETRY_LANES = {
+        name: {"limit": 100, "workers": 10, "publisher": publisher} for name in dispatch.LANE_MAPPINGS
+    }
 
 
 def publish(work: Work, token: int, lane: str) -> None:
-    lanes.publish(work.task, work.key, token, work.arguments, lane)
+    lanes.publish_work(work.task, work.key, token, work.arguments, lane)
 
 
 def test_work_of_such_a_lane_becomes_a_job_that_holds_the_call(clock: Clock) -> None:
     token = begun(WORK).token
     publish(WORK, token, WORK.lane)
     held = claimed("fast")
-    assert (held.url, held.priority) == (URL, Priority.INTERACTIVE)
-    [wish] = held.wishes
-    assert (wish.id, wish.order) == (WORK.key, token)
-    call = json.loads(wish.payload)
+    assert (held.url, held.priority) == (URL, JobPriority.INTERACTIVE)
+    [waiter] = held.waiters
+    assert (waiter.id, waiter.token) == (WORK.key, token)
+    call = json.loads(waiter.payload)
     assert call == {"task": WORK.task, "work": WORK.key, "token": token, "arguments": [URL, "layer", 1]}
 
 
 @pytest.mark.parametrize(
     ("lane", "place"),
     [
-        ("fetch.fast", ("fast", Priority.INTERACTIVE)),
-        ("fetch.slow", ("slow", Priority.INTERACTIVE)),
-        ("fetch.refresh", ("fast", Priority.ORDINARY)),
-        ("fetch.ingest", ("fast", Priority.ORDINARY)),
-        ("fetch.large", ("slow", Priority.ORDINARY)),
-        ("fetch.calls", ("fast", Priority.ORDINARY)),
-        ("fetch.feeds", ("fast", Priority.ORDINARY)),
-        ("fetch.warm", ("slow", Priority.ORDINARY)),
+        ("fetch.fast", ("fast", JobPriority.INTERACTIVE)),
+        ("fetch.slow", ("slow", JobPriority.INTERACTIVE)),
+        ("fetch.refresh", ("fast", JobPriority.ORDINARY)),
+        ("fetch.ingest", ("fast", JobPriority.ORDINARY)),
+        ("fetch.large", ("slow", JobPriority.ORDINARY)),
+        ("fetch.calls", ("fast", JobPriority.ORDINARY)),
+        ("fetch.feeds", ("fast", JobPriority.ORDINARY)),
+        ("fetch.warm", ("slow", JobPriority.ORDINARY)),
     ],
 )
 @pytest.mark.usefixtures("clock")
-def test_what_is_large_or_slow_keeps_nobody_waiting_who_is_waited_for(lane: str, place: tuple[str, Priority]) -> None:
+def test_what_is_large_or_slow_keeps_nobody_waiting_who_is_waited_for(
+    lane: str, place: tuple[str, JobPriority]
+) -> None:
     publish(WORK, begun(WORK).token, lane)
     held = claimed()
     assert (held.lane, held.priority) == place
@@ -67,10 +76,10 @@ def test_promoted_work_moves_forward_and_is_not_doubled(clock: Clock) -> None:
     token = begun(WORK, refresh=True).token
     publish(WORK, token, WORK.refresh_lane)
     found = begin(WORK)
-    assert isinstance(found, standings.Promoted)
+    assert isinstance(found, claim_state.ClaimPromoted)
     publish(WORK, found.token, WORK.lane)
     held = claimed("fast")
-    assert (held.priority, len(held.wishes)) == (Priority.INTERACTIVE, 1)
+    assert (held.priority, len(held.waiters)) == (JobPriority.INTERACTIVE, 1)
     report(held)
     clock.pass_by(60)
     idle()
@@ -79,7 +88,7 @@ def test_promoted_work_moves_forward_and_is_not_doubled(clock: Clock) -> None:
 def test_swept_work_joins_the_job_there_is(clock: Clock, servers: RedisServers) -> None:
     publish(WORK, begun(WORK).token, WORK.lane)
     make_due(servers, WORK)
-    assert sweeping.sweep() == 1
+    assert worker.sweep_claims() == 1
     report(claimed())
     clock.pass_by(60)
     idle()
@@ -88,7 +97,7 @@ def test_swept_work_joins_the_job_there_is(clock: Clock, servers: RedisServers) 
 def test_swept_work_whose_job_was_lost_is_queued_again(clock: Clock, servers: RedisServers) -> None:
     begun(WORK)
     make_due(servers, WORK)
-    sweeping.sweep()
+    worker.sweep_claims()
     assert claimed().url == URL
 
 
@@ -96,7 +105,7 @@ def test_two_works_for_one_url_are_one_request(clock: Clock) -> None:
     other = replace(WORK, key="mirror:1", kind="mirror")
     for work in (WORK, other):
         publish(work, begun(work).token, work.lane)
-    assert {wish.id for wish in claimed().wishes} == {WORK.key, other.key}
+    assert {waiter.id for waiter in claimed().waiters} == {WORK.key, other.key}
     idle()
 
 
@@ -104,9 +113,9 @@ def test_a_full_backlog_takes_no_work(clock: Clock, settings: Settings) -> None:
     settings.FETCH_DOMAIN_BACKLOG = 1
     publish(WORK, 1, WORK.lane)
     with pytest.raises(QueueUnavailable, match="Too much waits"):
-        lanes.publish(WORK.task, "w", 1, ("https://tiles.example.com/another",), "fetch.fast")
+        lanes.publish_work(WORK.task, "w", 1, ("https://tiles.example.com/another",), "fetch.fast")
     with pytest.raises(QueueUnavailable, match="No host") as refusal:
-        lanes.publish(WORK.task, "w", 1, ("nonsense",), "fetch.fast")
+        lanes.publish_work(WORK.task, "w", 1, ("nonsense",), "fetch.fast")
     assert "nonsense" not in str(refusal.value)
 
 
@@ -117,17 +126,17 @@ def test_a_redis_that_is_down_takes_no_work(servers: RedisServers) -> None:
 
 
 def test_what_comes_from_a_domain_that_is_left_alone_is_not_taken(clock: Clock) -> None:
-    connections.run(frontier.block("tiles.example.com", 300))
+    stores.run_steps(queue.block_domain("tiles.example.com", 300))
     token = begun(WORK).token
     with pytest.raises(QueueUnavailable, match="left alone") as caught:
         publish(WORK, token, WORK.lane)
     assert caught.value.retry_seconds == pytest.approx(300, abs=1)
-    connections.run(frontier.unblock("tiles.example.com"))
+    stores.run_steps(queue.unblock_domain("tiles.example.com"))
     idle()
 
 
 def test_a_domain_that_rests_for_a_moment_takes_work(clock: Clock) -> None:
-    connections.run(frontier.block("tiles.example.com", 20))
+    stores.run_steps(queue.block_domain("tiles.example.com", 20))
     publish(WORK, begun(WORK).token, WORK.lane)
     assert 19 < idle() <= 20
 
@@ -135,9 +144,154 @@ def test_a_domain_that_rests_for_a_moment_takes_work(clock: Clock) -> None:
 def test_what_is_in_flight_already_is_joined_though_its_domain_is_left_alone(clock: Clock) -> None:
     publish(WORK, begun(WORK).token, WORK.lane)
     held = claimed()
-    connections.run(frontier.block("tiles.example.com", 300))
+    stores.run_steps(queue.block_domain("tiles.example.com", 300))
     other = replace(WORK, key="fetch:other:1")
     publish(other, begun(other).token, other.lane)
     found = report(held)
-    assert isinstance(found, More)
-    assert {wish.id for wish in found.wishes} == {WORK.key, other.key}
+    assert isinstance(found, MoreWaiters)
+    assert {waiter.id for waiter in found.waiters} == {WORK.key, other.key}
+
+
+def work_for(url: str) -> Work:
+    return replace(WORK, key=f"fetch:{url}", arguments=(url, "layer", 1))
+
+
+def hand_over(*works: Work, refresh: bool = True) -> list[dispatch.EnqueueOutcome]:
+    """The outcomes, in the order of the works."""
+    wanted = {each.key: QueuedWork(each) for each in works}
+    return list(dispatch.claim_and_enqueue(wanted, refresh=refresh).values())
+
+
+def fail_with_404(work: Work) -> None:
+    error = PreparationError("There is none.", status=404, retry_seconds=60)
+    stores.execute_call(claims.finish_failed_call(work.key, begun(work, refresh=True).token, error, luck=0))
+
+
+def test_work_is_claimed_and_enqueued_in_its_order_with_what_its_jobs_should_be(clock: Clock) -> None:
+    first, second = work_for(f"{URL}?1"), work_for("https://other.example/")
+    wanted = {1: QueuedWork(first, 7.0), 2: QueuedWork(second, 3.0, JobPriority.FLAGGED)}
+    found = dispatch.claim_and_enqueue(wanted, refresh=True)
+    assert list(found) == [1, 2]
+    assert all(isinstance(outcome, WorkEnqueued) for outcome in found.values())
+    held = [claimed(), claimed()]
+    assert [(job.url, job.priority) for job in held] == [
+        ("https://other.example/", JobPriority.FLAGGED),
+        (f"{URL}?1", JobPriority.ORDINARY),
+    ]
+    assert [waiter.token for job in held for waiter in job.waiters] == [token_of(second), token_of(first)]
+
+
+def token_of(work: Work) -> int:
+    found = look(work)
+    assert isinstance(found, claim_state.ClaimTaken)
+    return found.token
+
+
+def test_each_outcome_is_told_and_only_enqueued_work_stays_claimed(
+    clock: Clock, servers: RedisServers, settings: Settings
+) -> None:
+    stores.run_steps(queue.block_domain("resting.example", 300))
+    settings.FETCH_DOMAIN_BACKLOG = 1
+    publish(work_for("https://full.example/1"), 1, WORK.lane)
+    resting, full, none = map(work_for, ("https://resting.example/", "https://full.example/2", "nonsense"))
+    failed = work_for("https://failed.example/")
+    fail_with_404(failed)
+    [taken, again, left_alone, no_room, refused, record] = [
+        *hand_over(WORK),
+        *hand_over(WORK, resting, full, none, failed),
+    ]
+    assert isinstance(taken, WorkEnqueued)
+    assert isinstance(again, WorkInHand)
+    assert isinstance(left_alone, OriginBusy)
+    assert left_alone.wait_seconds == pytest.approx(300, abs=1)
+    assert isinstance(no_room, OriginBusy)
+    assert refused == UrlRefused()
+    assert isinstance(record, claim_state.WorkFailed)
+    assert (record.status, record.detail) == (404, "There is none.")
+    assert queued(servers, WORK.refresh_lane) == {WORK.key}
+    assert claimed_works(servers) == 1
+
+
+def test_a_full_lane_takes_no_work(clock: Clock, settings: Settings) -> None:
+    settings.RETRY_LANES = {
+        name: {**bounds, "limit": 1 if name == WORK.refresh_lane else 100}
+        for name, bounds in settings.RETRY_LANES.items()
+    }
+    assert dispatch.read_lane_room(WORK.refresh_lane) == 1
+    taken, full = hand_over(WORK, work_for("https://other.example/"))
+    assert isinstance(taken, WorkEnqueued)
+    assert isinstance(full, claim_state.LaneFull)
+    assert dispatch.read_lane_room(WORK.refresh_lane) == 0
+
+
+@pytest.mark.parametrize(("refresh", "outcome"), [(False, claim_state.WorkDone), (True, WorkEnqueued)])
+def test_work_that_ended_a_moment_ago_is_only_refreshed(clock: Clock, refresh: bool, outcome: type[object]) -> None:
+    finish(WORK, begun(WORK).token)
+    [found] = hand_over(WORK, refresh=refresh)
+    assert isinstance(found, outcome)
+
+
+def test_rows_are_written_between_claims_and_jobs_and_can_drop_work(clock: Clock, servers: RedisServers) -> None:
+    earlier, dropped = work_for("https://earlier.example/"), work_for("https://dropped.example/")
+    begun(earlier, refresh=True)
+
+    def write_rows(new: Collection[str], in_hand: Collection[str]) -> Collection[str]:
+        assert (list(new), list(in_hand)) == ([WORK.key, dropped.key], [earlier.key])
+        assert claimed_works(servers) == 3
+        assert jobs(servers) == []
+        return [dropped.key]
+
+    wanted = {each.key: QueuedWork(each) for each in (WORK, dropped, earlier)}
+    found = dispatch.claim_and_enqueue(wanted, refresh=True, write_rows=write_rows)
+    assert dropped.key not in found
+    assert isinstance(look(dropped), claim_state.WorkUnknown)
+    assert jobs(servers) == [URL]
+
+
+def test_a_process_killed_before_it_enqueues_leaves_claims_that_are_swept(
+    clock: Clock, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed_in(monkeypatch, dispatch, "enqueue_jobs", lambda: hand_over(WORK))
+    assert jobs(servers) == []
+    [again] = hand_over(WORK)
+    assert isinstance(again, WorkInHand)
+    make_due(servers, WORK)
+    worker.sweep_claims()
+    assert jobs(servers) == [URL]
+
+
+def test_claimed_work_moves_up_where_that_is_wanted(clock: Clock) -> None:
+    hand_over(WORK)
+    first = dispatch.claim_and_enqueue({1: QueuedWork(WORK, priority=JobPriority.FLAGGED)}, refresh=True)
+    moved = dispatch.claim_and_enqueue({1: QueuedWork(WORK, None, JobPriority.FLAGGED, moves_up=True)}, refresh=True)
+    assert isinstance(first[1], WorkInHand)
+    assert isinstance(moved[1], WorkInHand)
+    held = claimed()
+    assert (held.priority, len(held.waiters)) == (JobPriority.FLAGGED, 1)
+
+
+def test_work_of_a_slower_lane_is_promoted_and_keeps_its_claim_though_its_origin_is_busy(clock: Clock) -> None:
+    hand_over(WORK)
+    [promoted] = hand_over(WORK, refresh=False)
+    assert isinstance(promoted, WorkInHand)
+    other = work_for("https://tiles.example.com/2")
+    begun(other, refresh=True)
+    stores.run_steps(queue.block_domain("tiles.example.com", 300))
+    [busy] = hand_over(other, refresh=False)
+    assert isinstance(busy, OriginBusy)
+    assert isinstance(look(other), claim_state.ClaimTaken)
+    stores.run_steps(queue.unblock_domain("tiles.example.com"))
+    assert claimed("fast").priority == JobPriority.INTERACTIVE
+
+
+def test_a_hundred_works_take_two_trips_to_redis(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    trips: list[int] = []
+    execute = stores.execute_all_patiently
+
+    def count(server: Server, calls: Sequence[ScriptCall]) -> list[Reply]:
+        trips.append(len(calls))
+        return execute(server, calls)
+
+    monkeypatch.setattr(stores, "execute_all_patiently", count)
+    hand_over(*(work_for(f"https://{place}.example/") for place in range(100)))
+    assert [number for number in trips if number] == [100, 100]

@@ -7,85 +7,85 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from resources import tasks
-from resources.fetching.addressing.scopes import via
-from resources.fetching.keeping import limiting
-from resources.fetching.keeping.models import FetchDomain
-from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Claimed, InForce, Limits
-from retry import connections
+from resources.fetch import host_settings
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import ClaimedJob, DomainLimits, LimitsInForce
+from resources.fetch.http.limit_scopes import scope_via
+from resources.fetch.models import FetchDomain
+from retry import stores
 from retry.errors import StoreUnavailable
 from tests.conftest import RedisServers
-from tests.resources.fetching.asking import HOST, backlog, claim, claimed, enqueue, job, record, report
-from tests.resources.fetching.clock import Clock
+from tests.support.frontier import HOST, backlog, claim, claimed, enqueue, job, record, report
+from tests.support.frontier_clock import Clock
 
 pytestmark = pytest.mark.django_db
 
 
-def in_force(scope: str = HOST) -> InForce:
-    return connections.run(frontier.limits_in_force([scope]))[0]
+def in_force(scope: str = HOST) -> LimitsInForce:
+    return stores.run_steps(queue.read_limits_in_force([scope]))[0]
 
 
 def restored() -> list[str]:
-    return limiting.restore(datetime.now(UTC))
+    return host_settings.restore_limits(datetime.now(UTC))
 
 
 def test_saved_limits_hold_from_the_next_claim_on(clock: Clock) -> None:
     backlog()
-    limiting.save(FetchDomain(scope=HOST, delay_seconds=7.5, in_flight=1, bytes_per_second=0))
+    host_settings.save_domain(FetchDomain(scope=HOST, delay_seconds=7.5, in_flight=1, bytes_per_second=0))
     report(claimed())
     clock.pass_by(5)
-    assert not isinstance(claim(), Claimed)
+    assert not isinstance(claim(), ClaimedJob)
     clock.pass_by(5)
     claimed()
-    assert in_force() == InForce(Limits(7.5, 1, 0), "")
+    assert in_force() == LimitsInForce(DomainLimits(7.5, 1, 0), "")
 
 
 def test_a_pause_holds_at_once_and_leaves_the_other_limits(clock: Clock) -> None:
     backlog()
-    limiting.save(FetchDomain(scope=HOST, delay_seconds=7.5))
-    limiting.change(HOST, paused=True)
-    assert not isinstance(claim(), Claimed)
-    assert in_force() == InForce(Limits(7.5, paused=True), "")
-    limiting.change(HOST, paused=False)
+    host_settings.save_domain(FetchDomain(scope=HOST, delay_seconds=7.5))
+    host_settings.change_domain(HOST, paused=True)
+    assert not isinstance(claim(), ClaimedJob)
+    assert in_force() == LimitsInForce(DomainLimits(7.5, paused=True), "")
+    host_settings.change_domain(HOST, paused=False)
     claimed()
 
 
 def test_a_change_is_of_the_row_as_it_stands_by_now(servers: RedisServers) -> None:
-    limiting.save(FetchDomain(scope=HOST))
+    host_settings.save_domain(FetchDomain(scope=HOST))
     FetchDomain.objects.update(delay_seconds=3)
-    limiting.change(HOST, paused=True)
-    assert in_force().limits == Limits(3, paused=True)
+    host_settings.change_domain(HOST, paused=True)
+    assert in_force().limits == DomainLimits(3, paused=True)
 
 
 def test_a_domain_without_a_row_can_be_changed(servers: RedisServers) -> None:
-    limiting.change("example.com", counted_by="registrable")
+    host_settings.change_domain("example.com", counted_by="registrable")
     assert in_force("example.com").counted_by == "registrable"
 
 
 @pytest.mark.parametrize("scope", ["a.example.com/tiles", "address:192.0.2.1"])
 def test_only_hosts_and_domains_can_be_counted_otherwise(servers: RedisServers, scope: str) -> None:
-    limiting.save(FetchDomain(scope=scope, counted_by="registrable", delay_seconds=2))
-    assert in_force(scope) == InForce(Limits(2), "")
+    host_settings.save_domain(FetchDomain(scope=scope, counted_by="registrable", delay_seconds=2))
+    assert in_force(scope) == LimitsInForce(DomainLimits(2), "")
 
 
 def test_a_deleted_domain_has_no_limits(servers: RedisServers) -> None:
     domain = FetchDomain(scope=HOST, delay_seconds=1, counted_by="path")
-    limiting.save(domain)
-    limiting.delete(domain)
-    assert in_force() == limiting.NOTHING
+    host_settings.save_domain(domain)
+    host_settings.delete_domain(domain)
+    assert in_force() == host_settings.NO_LIMITS
     assert not FetchDomain.objects.exists()
 
 
 def test_without_redis_nothing_is_changed(servers: RedisServers) -> None:
-    limiting.save(FetchDomain(scope=HOST, delay_seconds=1))
+    host_settings.save_domain(FetchDomain(scope=HOST, delay_seconds=1))
     servers.state.stop()
     domain = FetchDomain.objects.get()
     domain.delay_seconds = 2
     attempts: list[Callable[[], None]] = [
-        lambda: limiting.save(domain),
-        lambda: limiting.change(HOST, paused=True),
-        lambda: limiting.change("b.example.com", paused=True),
-        lambda: limiting.delete(FetchDomain.objects.get()),
+        lambda: host_settings.save_domain(domain),
+        lambda: host_settings.change_domain(HOST, paused=True),
+        lambda: host_settings.change_domain("b.example.com", paused=True),
+        lambda: host_settings.delete_domain(FetchDomain.objects.get()),
     ]
     for attempt in attempts:
         with pytest.raises(StoreUnavailable):
@@ -94,8 +94,8 @@ def test_without_redis_nothing_is_changed(servers: RedisServers) -> None:
 
 
 def test_lost_limits_are_set_again(servers: RedisServers) -> None:
-    limiting.save(FetchDomain(scope=HOST, delay_seconds=0.1 + 0.2, in_flight=3, bytes_per_second=10**12))
-    limiting.save(FetchDomain(scope="example.com", counted_by="address:192.0.2.1"))
+    host_settings.save_domain(FetchDomain(scope=HOST, delay_seconds=0.1 + 0.2, in_flight=3, bytes_per_second=10**12))
+    host_settings.save_domain(FetchDomain(scope="example.com", counted_by="address:192.0.2.1"))
     before = in_force()
     assert restored() == []
     servers.state.client.flushall()
@@ -108,28 +108,28 @@ def test_lost_limits_are_set_again(servers: RedisServers) -> None:
 def test_what_redis_took_without_saying_so_is_taken_back(servers: RedisServers) -> None:
     FetchDomain.objects.create(scope=HOST)
     FetchDomain.objects.update(updated_at=datetime(2020, 1, 1, tzinfo=UTC))
-    connections.run(frontier.set_limits(HOST, Limits(paused=True)))
-    assert restored() == []  # nobody has reason to doubt it
-    limiting.doubt([HOST], datetime.now(UTC))
+    stores.run_steps(queue.set_limits(HOST, DomainLimits(paused=True)))
+    assert restored() == []  # there is no reason to doubt it
+    host_settings.mark_doubtful([HOST], datetime.now(UTC))
     assert restored() == [HOST]
-    assert in_force() == limiting.NOTHING
+    assert in_force() == host_settings.NO_LIMITS
 
 
 def test_limits_hold_for_all_ways_out_but_for_those_with_their_own(clock: Clock) -> None:
-    ways = [via(HOST, name) for name in ("one", "two")]
+    ways = [scope_via(HOST, name) for name in ("one", "two")]
     enqueue(*(job(name, egress=name) for name in ("one", "two")))
     for way in ways:
         FetchDomain.objects.create(scope=way)
-    limiting.save(FetchDomain(scope=HOST, delay_seconds=5))
-    assert [in_force(way).limits for way in ways] == [Limits(5), Limits(5)]
+    host_settings.save_domain(FetchDomain(scope=HOST, delay_seconds=5))
+    assert [in_force(way).limits for way in ways] == [DomainLimits(5), DomainLimits(5)]
     assert restored() == []
-    limiting.change(ways[0], in_flight=1)
-    limiting.change(HOST, delay_seconds=6)
-    assert [in_force(way).limits for way in ways] == [Limits(in_flight=1), Limits(6)]
-    limiting.change(ways[0], in_flight=None)
-    assert in_force(ways[0]).limits == Limits(6)
-    limiting.delete(FetchDomain.objects.get(scope=HOST))
-    assert [in_force(way).limits for way in ways] == [Limits(), Limits()]
+    host_settings.change_domain(ways[0], in_flight=1)
+    host_settings.change_domain(HOST, delay_seconds=6)
+    assert [in_force(way).limits for way in ways] == [DomainLimits(in_flight=1), DomainLimits(6)]
+    host_settings.change_domain(ways[0], in_flight=None)
+    assert in_force(ways[0]).limits == DomainLimits(6)
+    host_settings.delete_domain(FetchDomain.objects.get(scope=HOST))
+    assert [in_force(way).limits for way in ways] == [DomainLimits(), DomainLimits()]
     assert restored() == []
 
 
@@ -138,12 +138,12 @@ def test_a_pass_costs_one_query_for_all_that_set_nothing(
 ) -> None:
     FetchDomain.objects.bulk_create([FetchDomain(scope=f"{number}.example.com") for number in range(20)])
     with django_assert_num_queries(1):
-        assert limiting.restore(datetime.now(UTC) + timedelta(days=1)) == []
+        assert host_settings.restore_limits(datetime.now(UTC) + timedelta(days=1)) == []
     assert not servers.state.client.keys("fetch:domain:*")
 
 
 def test_more_rows_than_a_batch_are_compared(servers: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limiting, "BATCH", 3)
+    monkeypatch.setattr(host_settings, "RESTORE_BATCH_ROWS", 3)
     FetchDomain.objects.bulk_create([FetchDomain(scope=f"{number}.example.com", paused=True) for number in range(7)])
     assert len(restored()) == 7
     assert record("6.example.com")["set_paused"] == "1"
@@ -154,6 +154,6 @@ def test_the_task_waits_for_redis_to_come_back(servers: RedisServers) -> None:
     servers.state.stop()
     tasks.apply_fetch_limits()
     servers.state.start()
-    connections.BREAKERS["state"].succeeded()
+    stores.BREAKERS["state"].succeeded()
     tasks.apply_fetch_limits()
     assert in_force().limits.paused

@@ -1,22 +1,21 @@
-"""What is noted of a fetch."""
+"""The records of fetches."""
 
 from hashlib import sha256
 
 import pytest
 
-from resources.fetching.keeping.models import FetchTiming
-from resources.fetching.keeping.records import Record, url_digest
-from resources.fetching.outcomes import Body, Dropped, Failed, Failure, Fetched, NotModified
-from resources.fetching.requests import Fetch
-from tests.resources.fetching.fetches import NOON, TIMING, head, outcomes
+from resources.fetch.http.messages import Body, BodyDropped, Failure, Fetched, FetchFailed, FetchRequest, NotModified
+from resources.fetch.models import FetchTiming
+from resources.fetch.timings import FetchRecord, digest_url
+from tests.support.fetch_outcomes import NOON, TIMING, head, outcomes
 
 URL = "https://A.example.com:8443/x?sig=secret"
 
 
 def test_a_record_has_all_but_the_address() -> None:
     came = Fetched(head(203), Body(0, "", data=b""), TIMING)
-    found = Record.of(Fetch(URL, kind="tile"), came, scope="example.com", lane="slow", egress="192.0.2.7")
-    assert found == Record(
+    found = FetchRecord.of(FetchRequest(URL, kind="tile"), came, scope="example.com", lane="slow", egress="192.0.2.7")
+    assert found == FetchRecord(
         started_at=NOON,
         url_digest=sha256(URL.encode()).hexdigest(),
         host="a.example.com:8443",
@@ -33,8 +32,8 @@ def test_a_record_has_all_but_the_address() -> None:
 
 
 @pytest.mark.parametrize(("came", "word", "status"), outcomes())
-def test_every_outcome_has_its_word(came: NotModified | Dropped | Failed, word: str, status: int) -> None:
-    found = Record.of(Fetch(URL), came, scope="s", lane="fast")
+def test_every_outcome_has_its_word(came: NotModified | BodyDropped | FetchFailed, word: str, status: int) -> None:
+    found = FetchRecord.of(FetchRequest(URL), came, scope="s", lane="fast")
     assert (found.outcome, found.status) == (word, status)
 
 
@@ -44,11 +43,13 @@ def test_the_admin_can_filter_by_every_outcome() -> None:
 
 @pytest.mark.parametrize("url", ["https:///x", "http://[::1", "\ud800", "mailto:x@example.com"])
 def test_an_address_that_cannot_be_fetched_is_noted_without_a_host(url: str) -> None:
-    found = Record.of(Fetch(url), Failed(Failure.PERMANENT, "no", TIMING), scope="", lane="fast")
-    assert (found.host, found.status, found.url_digest) == ("", None, url_digest(url))
+    found = FetchRecord.of(FetchRequest(url), FetchFailed(Failure.PERMANENT, "no", TIMING), scope="", lane="fast")
+    assert (found.host, found.status, found.url_digest) == ("", None, digest_url(url))
 
 
 def test_texts_are_as_the_database_takes_them() -> None:
-    found = Record.of(Fetch(URL), Dropped(head(), TIMING), scope="a\0" + "b" * 500, lane="fast", egress="\ud800" * 300)
+    found = FetchRecord.of(
+        FetchRequest(URL), BodyDropped(head(), TIMING), scope="a\0" + "b" * 500, lane="fast", egress="\ud800" * 300
+    )
     assert found.scope == "a?" + "b" * 398
     assert found.egress == "?" * 100

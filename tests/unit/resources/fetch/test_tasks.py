@@ -1,4 +1,4 @@
-"""What the workers do for fetching now and then."""
+"""Periodic tasks of the workers for fetching."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,10 +8,10 @@ from django.conf import settings as site
 from pytest_django import Settings
 
 from resources import tasks
-from resources.fetching.checks import check_fetching
-from resources.fetching.keeping import sealing, timings
-from resources.fetching.keeping.models import FetchHeader, FetchTiming
-from tests.resources.fetching.fetches import record
+from resources.fetch import host_settings, timings
+from resources.fetch.checks import check_fetching
+from resources.fetch.models import FetchHeader, FetchTiming
+from tests.support.fetch_outcomes import record
 
 pytestmark = pytest.mark.django_db
 
@@ -19,21 +19,21 @@ pytestmark = pytest.mark.django_db
 def test_timings_live_for_so_many_days(settings: Settings) -> None:
     settings.FETCH_TIMINGS_DAYS = 2
     now = datetime.now(UTC)
-    timings.write([record(at=now - timedelta(days=days)) for days in (1, 3)])
+    timings.write_records([record(at=now - timedelta(days=days)) for days in (1, 3)])
     tasks.prune_fetch_timings()
     assert [round((now - one.started_at).total_seconds()) for one in FetchTiming.objects.all()] == [86_400]
 
 
 def test_headers_outlive_the_key_that_sealed_them(settings: Settings) -> None:
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "old", []
-    kept = FetchHeader.objects.create(host="a.example.com", name="X", sealed=sealing.seal("x"))
+    kept = FetchHeader.objects.create(host="a.example.com", name="X", sealed=host_settings.seal_value("x"))
     FetchHeader.objects.create(host="a.example.com", name="Y", sealed="lost")
     FetchHeader.objects.create(host="a.example.com", name="Z", variable="FETCH_HEADER_Z")
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", ["old"]
     tasks.reseal_fetch_headers()
     settings.SECRET_KEY_FALLBACKS = []
     kept.refresh_from_db()
-    assert sealing.unseal(kept.sealed) == "x"
+    assert host_settings.unseal_value(kept.sealed) == "x"
     assert FetchHeader.objects.get(name="Y").sealed == "lost"
 
 

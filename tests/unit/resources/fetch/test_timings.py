@@ -9,11 +9,10 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError
 
-from resources.fetching.keeping import timings
-from resources.fetching.keeping.models import FetchDomain, FetchTiming
-from resources.fetching.keeping.records import Record
-from resources.fetching.keeping.timings import Recorder
-from tests.resources.fetching.fetches import NOON, record
+from resources.fetch import timings
+from resources.fetch.models import FetchDomain, FetchTiming
+from resources.fetch.timings import FetchRecord, TimingRecorder
+from tests.support.fetch_outcomes import NOON, record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,19 +21,19 @@ class Database:
     """In the place of timings.write: notes the batches, and can be away."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.batches: list[list[Record]] = []
+        self.batches: list[list[FetchRecord]] = []
         self.is_away = False
         self.asked = 0
-        monkeypatch.setattr(timings, "write", self.write)
+        monkeypatch.setattr(timings, "write_records", self.write)
 
-    def write(self, records: Iterable[Record]) -> None:
+    def write(self, records: Iterable[FetchRecord]) -> None:
         self.asked += 1
         if self.is_away:
             raise OperationalError("away")
         self.batches.append(list(records))
 
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> list[FetchRecord]:
         return [one for batch in self.batches for one in batch]
 
 
@@ -55,7 +54,7 @@ async def ended(running: "asyncio.Task[None]") -> None:
         await running
 
 
-def numbered(count: int) -> list[Record]:
+def numbered(count: int) -> list[FetchRecord]:
     return [replace(record(), wire_bytes=number) for number in range(count)]
 
 
@@ -63,7 +62,7 @@ def test_records_stand_in_the_table_with_a_row_for_each_domain() -> None:
     FetchDomain.objects.create(scope="b.example.com", note="known before", paused=True)
 
     async def scenario() -> None:
-        recorder = Recorder(every_seconds=0.001)
+        recorder = TimingRecorder(every_seconds=0.001)
         running = asyncio.create_task(recorder.run())
         for scope in ("a.example.com", "b.example.com", "a.example.com", ""):
             recorder.add(record(scope))
@@ -84,7 +83,7 @@ def test_records_stand_in_the_table_with_a_row_for_each_domain() -> None:
 
 def test_records_that_come_together_are_written_together(database: Database) -> None:
     async def scenario() -> None:
-        recorder = Recorder(every_seconds=0.05)
+        recorder = TimingRecorder(every_seconds=0.05)
         running = asyncio.create_task(recorder.run())
         for one in numbered(30):
             recorder.add(one)
@@ -98,20 +97,20 @@ def test_records_that_come_together_are_written_together(database: Database) -> 
 
 def test_a_full_batch_does_not_wait_for_the_second_to_pass(database: Database) -> None:
     async def scenario() -> None:
-        recorder = Recorder(every_seconds=3600)
+        recorder = TimingRecorder(every_seconds=3600)
         running = asyncio.create_task(recorder.run())
-        for one in numbered(timings.BATCH + 1):
+        for one in numbered(timings.WRITE_BATCH_RECORDS + 1):
             recorder.add(one)
-        await until(lambda: len(database.records) == timings.BATCH + 1)
+        await until(lambda: len(database.records) == timings.WRITE_BATCH_RECORDS + 1)
         await ended(running)
 
     asyncio.run(scenario())
-    assert [len(batch) for batch in database.batches] == [timings.BATCH, 1]
+    assert [len(batch) for batch in database.batches] == [timings.WRITE_BATCH_RECORDS, 1]
 
 
 def test_nothing_is_asked_of_the_database_while_nothing_is_fetched(database: Database) -> None:
     async def scenario() -> None:
-        recorder = Recorder(every_seconds=0.001)
+        recorder = TimingRecorder(every_seconds=0.001)
         running = asyncio.create_task(recorder.run())
         await asyncio.sleep(0.02)
         await ended(running)
@@ -122,7 +121,7 @@ def test_nothing_is_asked_of_the_database_while_nothing_is_fetched(database: Dat
 
 def test_what_comes_last_is_written_before_the_end(database: Database) -> None:
     async def scenario() -> None:
-        recorder = Recorder(every_seconds=3600)
+        recorder = TimingRecorder(every_seconds=3600)
         running = asyncio.create_task(recorder.run())
         await asyncio.sleep(0)
         recorder.add(record())
@@ -136,7 +135,7 @@ def test_an_outage_costs_nothing_and_changes_no_order(database: Database, caplog
     records = numbered(1200)
 
     async def scenario() -> None:
-        recorder = Recorder(every_seconds=0.001)
+        recorder = TimingRecorder(every_seconds=0.001)
         database.is_away = True
         running = asyncio.create_task(recorder.run())
         for one in records:
@@ -161,7 +160,7 @@ def test_in_a_long_outage_the_oldest_are_dropped_and_counted(
     records = numbered(30)
 
     async def scenario() -> None:
-        recorder = Recorder(every_seconds=0.001, most_kept=10)
+        recorder = TimingRecorder(every_seconds=0.001, most_kept=10)
         database.is_away = True
         running = asyncio.create_task(recorder.run())
         for one in records:
@@ -182,7 +181,7 @@ def test_in_a_long_outage_the_oldest_are_dropped_and_counted(
 
 def test_what_no_database_would_take_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        recorder = Recorder(every_seconds=0.001)
+        recorder = TimingRecorder(every_seconds=0.001)
         running = asyncio.create_task(recorder.run())
         recorder.add(replace(record(), status=-1))
         await until(lambda: "records of fetches were refused" in caplog.text)
@@ -194,10 +193,10 @@ def test_what_no_database_would_take_holds_nothing_up(caplog: pytest.LogCaptureF
 
 
 def test_old_timings_are_removed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timings, "SLICE", 10)
-    timings.write([record(at=NOON - timedelta(hours=hours)) for hours in range(48)])
-    assert timings.prune(NOON - timedelta(hours=23.5), seconds=0) == 10  # a slice, when there is no time
-    assert timings.prune(NOON - timedelta(hours=23.5), seconds=60) == 14
-    assert timings.prune(NOON - timedelta(hours=23.5), seconds=60) == 0
+    monkeypatch.setattr(timings, "PRUNE_SLICE_ROWS", 10)
+    timings.write_records([record(at=NOON - timedelta(hours=hours)) for hours in range(48)])
+    assert timings.prune_timings(NOON - timedelta(hours=23.5), seconds=0) == 10  # a slice, when there is no time
+    assert timings.prune_timings(NOON - timedelta(hours=23.5), seconds=60) == 14
+    assert timings.prune_timings(NOON - timedelta(hours=23.5), seconds=60) == 0
     assert FetchTiming.objects.count() == 24
     assert FetchTiming.objects.order_by("started_at")[0].started_at == NOON - timedelta(hours=23)

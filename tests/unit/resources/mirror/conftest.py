@@ -1,4 +1,4 @@
-"""Mirrored files in the database and the storage; Redis servers that run and are empty, and a process that is new."""
+"""Mirrored files in the database and the storage; empty Redis servers, a client that reads whole answers, handovers."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.test import Client
 from pytest_django import Settings
 
-from resources.mirroring import conf
-from resources.mirroring.canonical.urls import canonical
-from resources.mirroring.knowing import hosts, lanes, seen
-from resources.mirroring.knowing.models import Blob, Resource, State, Validator
-from resources.mirroring.knowing.rules import current_rules
-from resources.mirroring.storing import accessing, blobs
-from resources.mirroring.writing import blocking, writer
-from retry.connections import BREAKERS
+from resources.mirror import hosts, lookup
+from resources.mirror.canonical.urls import canonicalise_url
+from resources.mirror.ingest import writer
+from resources.mirror.models import Blob, Resource, UrlState, Validator
+from resources.mirror.storage import blobs, retention
+from resources.mirror.url_rules import current_rules
 from tests.conftest import RedisServers
 
 NOW = datetime(2026, 11, 21, 22, 30, tzinfo=UTC)
@@ -29,17 +29,17 @@ Give = Callable[..., Resource]
 
 @pytest.fixture(autouse=True)
 def _nothing_known(redis_servers: RedisServers) -> None:
-    blocking.forget()
+    hosts.forget_blocked_hosts()
 
 
 @pytest.fixture(autouse=True)
 def _held_here(settings: Any, tmp_path: Path) -> Iterator[None]:
     settings.MIRROR_HELD_DIRECTORY = tmp_path / "held"
     settings.MACHINE = "here"
-    seen.forget_all_here()
-    accessing.forget_all_here()
+    lookup.forget_statuses_here()
+    retention.forget_noted_accesses()
     yield
-    seen.forget_all_here()
+    lookup.forget_statuses_here()
 
 
 @pytest.fixture
@@ -54,8 +54,13 @@ def keep(db: None) -> Keep:
 
     def kept(body: bytes = b"some bytes", **fields: Any) -> Blob:
         digest = sha256(body).hexdigest()
-        given = {"media_type": "image/png", "holder": conf.machine(), "stored_at": LONG_AGO, "accessed_at": LONG_AGO}
-        name = blobs.keep(body, digest)
+        given = {
+            "media_type": "image/png",
+            "holder": settings.MACHINE,
+            "stored_at": LONG_AGO,
+            "accessed_at": LONG_AGO,
+        }
+        name = blobs.keep_blob(body, digest)
         return Blob.objects.create(digest=digest, size=len(body), name=name, **{**given, **fields})
 
     return kept
@@ -66,8 +71,8 @@ def give(db: None) -> Give:
     """Writes the row of a URL that gave a blob."""
 
     def given(blob: Blob, url: str = URL, **fields: Any) -> Resource:
-        known = canonical(url, current_rules())
-        stored = {"state": State.STORED, "wanted_at": LONG_AGO, "fetched_at": LONG_AGO, "blob_digest": blob.digest}
+        known = canonicalise_url(url, current_rules())
+        stored = {"state": UrlState.STORED, "wanted_at": LONG_AGO, "fetched_at": LONG_AGO, "blob_digest": blob.digest}
         return Resource.objects.create(url_digest=known.digest, url=url, host=known.host, **{**stored, **fields})
 
     return given
@@ -91,17 +96,39 @@ def mirroring(
     settings.FETCH_ATTEMPTS = 1
     settings.MIRROR_KNOWN_SECONDS = 0
     monkeypatch.setattr(writer, "IDLE_SECONDS", 0.05)
-    monkeypatch.setattr(writer, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(writer, "RETRY_PAUSE_SECONDS", 0.05)
     forget()
     yield redis_servers
-    writer.current().join()
+    writer.process_writer().join()
     forget()
-    for breaker in BREAKERS.values():
-        breaker.succeeded()
 
 
 def forget() -> None:
-    blocking.forget()
-    seen.forget_all_here()
-    hosts.forget_all_here()
-    lanes.forget_all_here()
+    hosts.forget_blocked_hosts()
+    lookup.forget_statuses_here()
+    hosts.forget_hosts_here()
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The works that are handed over: task, work key, token, arguments, lane."""
+    calls: list[Any] = []
+    monkeypatch.setattr("retry.lanes.publish_work", lambda *call: calls.append(call))
+    return calls
+
+
+class Reader(Client):
+    """Reads every answer to its end, so that no file stays open."""
+
+    def get(self, *arguments: Any, **named: Any) -> Any:
+        return super().get(*arguments, **named)
+
+    def request(self, **request: Any) -> Any:
+        response: Any = super().request(**request)
+        response.body = b"".join(response) if response.streaming else response.content
+        return response
+
+
+@pytest.fixture
+def client() -> Reader:
+    return Reader()

@@ -9,14 +9,14 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import OperationalError
 
-from resources.mirroring.knowing.models import Blob
-from resources.mirroring.serving import addresses
-from resources.mirroring.storing import blobs
-from resources.mirroring.storing.taking_down import take_down
+from resources.mirror import links
+from resources.mirror.models import Blob
+from resources.mirror.storage import blobs
+from resources.mirror.storage.takedown import take_down_blob
 from retry.headers import http_date
 from tests.conftest import RedisServers
-from tests.resources.mirroring.conftest import NOW, URL, Give, Keep
-from tests.resources.mirroring.serving.conftest import Reader
+
+from .conftest import NOW, URL, Give, Keep, Reader
 
 BODY = b"0123456789"
 FRONT = {"X-Front": "asked"}
@@ -99,7 +99,7 @@ def test_only_nginx_is_offered_files_and_none_that_are_gone(client: Reader, keep
     blob, gone = keep(BODY), keep(b"gone", taken_down_at=NOW)
     give(blob)
     client.get(f"/resources/{blob.digest}")
-    client.get(addresses.sign_url(URL), headers=FRONT)
+    client.get(links.sign_url(URL), headers=FRONT)
     client.get(f"/resources/{gone.digest}", headers=FRONT)
     assert not is_linked(blob)
     assert not is_linked(gone)
@@ -109,7 +109,7 @@ def test_a_file_is_as_old_as_nginx_believes_and_what_is_held_as_old_as_its_row(
     client: Reader, keep: Keep, settings: Any
 ) -> None:
     blob = keep(BODY)
-    os.utime(blobs.path_of(blob.digest), (0, 86_400.9))
+    os.utime(blobs.local_path(blob.digest), (0, 86_400.9))
     assert client.get(f"/resources/{blob.digest}")["Last-Modified"] == "Fri, 02 Jan 1970 00:00:00 GMT"
     settings.STORAGES = {**settings.STORAGES, "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"}}
     blob = keep(b"held")
@@ -131,9 +131,9 @@ def test_nothing_is_changed_here(client: Reader, keep: Keep, method: str) -> Non
 def test_what_was_taken_down_is_gone_and_displaces_what_caches_hold(client: Reader, keep: Keep, give: Give) -> None:
     blob = keep(BODY)
     give(blob)
-    signed = addresses.sign_url(URL)
+    signed = links.sign_url(URL)
     assert client.get(signed).status_code == 200
-    take_down(blob.digest)
+    take_down_blob(blob.digest)
     for address in (f"/resources/{blob.digest}", signed):
         response = client.get(address)
         assert (response.status_code, response["Cache-Control"]) == (410, "public, max-age=1")
@@ -141,7 +141,7 @@ def test_what_was_taken_down_is_gone_and_displaces_what_caches_hold(client: Read
 
 def test_bytes_that_are_not_where_their_row_says_are_no_error_of_the_clients(client: Reader, keep: Keep) -> None:
     blob = keep(BODY)
-    blobs.remove(blob)
+    blobs.remove_blob(blob)
     assert client.get(f"/resources/{blob.digest}").status_code == 503
 
 
@@ -149,7 +149,7 @@ def test_what_another_machine_holds_is_waited_for_and_asked_of_it(
     client: Reader, keep: Keep, bucket_of_any_kind: None, redis_servers: RedisServers
 ) -> None:
     blob = keep(BODY, holder="there")
-    blobs.remove_here(blob.digest)
+    blobs.remove_local_blob(blob.digest)
     response = client.get(f"/resources/{blob.digest}")
     assert response.status_code == 302
     [member] = cast(list[bytes], redis_servers.state.client.zrange("mirror:upload:there", 0, -1))
@@ -167,7 +167,7 @@ def test_without_a_bucket_that_signs_links_the_storage_is_streamed(
     client: Reader, keep: Keep, bucket_of_any_kind: None
 ) -> None:
     blob = keep(BODY, uploaded_at=NOW)
-    blobs.remove_here(blob.digest)
+    blobs.remove_local_blob(blob.digest)
     assert client.get(f"/resources/{blob.digest}").status_code == 503
     default_storage.save(blob.name, ContentFile(BODY))
     assert client.get(f"/resources/{blob.digest}").body == BODY

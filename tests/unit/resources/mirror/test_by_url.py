@@ -5,16 +5,15 @@ from typing import Any
 
 import pytest
 
-from resources.mirroring.knowing import seen
-from resources.mirroring.knowing.models import Blob, State
-from resources.mirroring.knowing.seen import Seen
-from resources.mirroring.serving import addresses
-from resources.mirroring.writing import refetching
-from retry import claims, connections
+from resources.mirror import links, lookup
+from resources.mirror.ingest import wanted_urls
+from resources.mirror.lookup import UrlStatus
+from resources.mirror.models import Blob, UrlState
+from retry import claims, stores
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
-from tests.resources.mirroring.conftest import NOW, URL, Give, Keep
-from tests.resources.mirroring.serving.conftest import Reader
+
+from .conftest import NOW, URL, Give, Keep, Reader
 
 BODY = b"0123456789"
 UNKNOWN = "ab" * 32
@@ -28,14 +27,14 @@ def test_a_signed_url_is_answered_from_the_store_and_kept_no_longer_than_the_hot
 ) -> None:
     blob = keep(BODY)
     give(blob)
-    response = client.get(addresses.sign_url(f"{URL}?utm_source=x"))
+    response = client.get(links.sign_url(f"{URL}?utm_source=x"))
     assert (response.status_code, response.body) == (200, BODY)
     assert response["Cache-Control"].startswith("public, max-age=2, s-maxage=2, ")
     assert response["Content-Location"] == f"/resources/{blob.digest}"
 
 
 def test_an_unknown_url_is_fetched_while_the_client_waits(client: Reader, published: list[Any]) -> None:
-    response = client.get(addresses.sign_url(URL))
+    response = client.get(links.sign_url(URL))
     assert response.status_code == 302
     [(task, work_key, _, arguments, lane)] = published
     assert (task, lane, arguments[0]) == ("resources.mirror", "fetch.fast", URL)
@@ -43,11 +42,11 @@ def test_an_unknown_url_is_fetched_while_the_client_waits(client: Reader, publis
 
 
 def test_the_longest_url_can_be_waited_for(client: Reader, published: list[Any], redis_servers: RedisServers) -> None:
-    assert client.get(addresses.sign_url(URL.ljust(2000, "x"))).status_code == 302
+    assert client.get(links.sign_url(URL.ljust(2000, "x"))).status_code == 302
 
 
 def test_forged_and_malformed_addresses_are_refused_in_words(client: Reader) -> None:
-    signed = addresses.sign_url(URL)
+    signed = links.sign_url(URL)
     signature, encoded = signed.split("/")[2:]
     statuses = {
         f"/resources/{signature[::-1]}/{encoded}": 403,
@@ -72,28 +71,28 @@ def test_forged_and_malformed_addresses_are_refused_in_words(client: Reader) -> 
     ],
 )
 def test_what_failed_for_good_is_told(client: Reader, give: Give, failure: str, status: int | None, told: int) -> None:
-    give(Blob(digest=""), state=State.FAILED, failure=failure, status=status, detail="404 Not Found")
-    response = client.get(addresses.sign_url(URL))
+    give(Blob(digest=""), state=UrlState.FAILED, failure=failure, status=status, detail="404 Not Found")
+    response = client.get(links.sign_url(URL))
     assert response.status_code == told
     assert response.has_header("Retry-After") == (told != 410)
 
 
 @pytest.mark.parametrize("failure", ["ours", "refused", "blocked"])
 def test_addresses_are_not_told(client: Reader, give: Give, failure: str) -> None:
-    give(Blob(digest=""), state=State.FAILED, failure=failure, detail="10.0.0.1 is private")
-    response = client.get(addresses.sign_url(URL))
+    give(Blob(digest=""), state=UrlState.FAILED, failure=failure, detail="10.0.0.1 is private")
+    response = client.get(links.sign_url(URL))
     assert response.status_code == 502
     assert b"10.0.0.1" not in response.content
 
 
 def test_what_failed_for_now_is_told_until_its_pause_is_over(client: Reader, give: Give, published: list[Any]) -> None:
-    give(Blob(digest=""), state=State.WANTED, failure="transient", status=500, due_at=NOW)
-    address = addresses.sign_url(URL)
+    give(Blob(digest=""), state=UrlState.WANTED, failure="transient", status=500, due_at=NOW)
+    address = links.sign_url(URL)
     assert client.get(address).status_code == 302
     [(_, work_key, token, _, _)] = published
-    connections.execute(claims.starting(work_key, token, "x"))
+    stores.execute_call(claims.start_call(work_key, token, "x"))
     error = PreparationError("The origin: 500.", status=504, retry_seconds=60)
-    connections.execute(claims.finishing_failed(work_key, token, error, luck=0.5))
+    stores.execute_call(claims.finish_failed_call(work_key, token, error, luck=0.5))
     response = client.get(address)
     assert response.status_code == 504
     assert int(response["Retry-After"]) > 1
@@ -101,17 +100,17 @@ def test_what_failed_for_now_is_told_until_its_pause_is_over(client: Reader, giv
 
 def test_a_url_whose_blob_has_gone_is_fetched_again(client: Reader, published: list[Any], give: Give) -> None:
     give(Blob(digest=UNKNOWN))
-    assert client.get(addresses.sign_url(URL)).status_code == 302
+    assert client.get(links.sign_url(URL)).status_code == 302
 
 
 def test_seen_is_what_says_how_a_url_stands(client: Reader, keep: Keep, give: Give) -> None:
     blob = keep(BODY)
-    row = give(blob, state=State.WANTED, blob_digest="")
-    seen.note({row.url_digest: Seen(State.STORED, blob.digest)})
-    assert client.get(addresses.sign_url(URL)).status_code == 200
+    row = give(blob, state=UrlState.WANTED, blob_digest="")
+    lookup.note_statuses({row.url_digest: UrlStatus(UrlState.STORED, blob.digest)})
+    assert client.get(links.sign_url(URL)).status_code == 200
 
 
 def test_what_is_stored_is_served_while_its_url_is_fetched_again(client: Reader, keep: Keep, give: Give) -> None:
     row = give(keep(BODY))
-    assert refetching.refetch([row.url_digest], NOW) == 1
-    assert client.get(addresses.sign_url(URL)).body == BODY
+    assert wanted_urls.refetch_urls([row.url_digest], NOW) == 1
+    assert client.get(links.sign_url(URL)).body == BODY

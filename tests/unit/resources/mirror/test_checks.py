@@ -1,12 +1,18 @@
+"""Settings of thumbnails and delivery that do harm are told before the site starts."""
+
 from typing import Any
 
 import pytest
 
-from resources.mirroring.serving.checks import check_thumbnails
+from resources.mirror.checks import check_delivery, check_thumbnails
+
+
+def ids() -> list[str | None]:
+    return [message.id for message in (*check_thumbnails(None), *check_delivery(None))]
 
 
 def test_the_defaults_are_right() -> None:
-    assert not check_thumbnails(None)
+    assert ids() == []
 
 
 @pytest.mark.parametrize(
@@ -17,6 +23,8 @@ def test_the_defaults_are_right() -> None:
         ("THUMBNAIL_SIZES", ["0x10"], "E020"),
         ("THUMBNAIL_SECONDS", 120, "E021"),
         ("THUMBNAIL_MEMORY_BYTES", 1_000_000, "E022"),
+        ("MACHINE", "x" * 101, "E024"),
+        ("MACHINE", "a\nb", "E024"),
     ],
 )
 def test_what_cannot_be_kept_is_told_before_the_first_request(
@@ -24,4 +32,9 @@ def test_what_cannot_be_kept_is_told_before_the_first_request(
 ) -> None:
     setattr(settings, name, value)
 
-    assert [message.id for message in check_thumbnails(None)] == [f"mirroring.{number}"]
+    assert ids() == [f"mirroring.{number}"]
+
+
+def test_files_that_would_fill_the_hot_cache_are_told(settings: Any) -> None:
+    settings.MIRROR_HOT_BYTES = settings.HOT_MAX_BYTES // 9
+    assert ids() == ["mirroring.W023"]

@@ -4,20 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.mirroring.serving.ranges import Span, span
+from resources.mirror.delivery import ByteRange, select_range
 
 ETAG = '"e"'
-ALL = Span(0, 10, 10)
+ALL = ByteRange(0, 10, 10)
 
 
 @pytest.mark.parametrize(
     ("header", "expected"),
     [
-        ("bytes=2-4", Span(2, 5, 10)),
-        ("Bytes=2-4", Span(2, 5, 10)),
-        ("bytes=7-", Span(7, 10, 10)),
-        ("bytes=7-99", Span(7, 10, 10)),
-        ("bytes=-3", Span(7, 10, 10)),
+        ("bytes=2-4", ByteRange(2, 5, 10)),
+        ("Bytes=2-4", ByteRange(2, 5, 10)),
+        ("bytes=7-", ByteRange(7, 10, 10)),
+        ("bytes=7-99", ByteRange(7, 10, 10)),
+        ("bytes=-3", ByteRange(7, 10, 10)),
         ("bytes=-30", ALL),
         ("bytes=10-", None),
         ("bytes=10-12", None),
@@ -31,22 +31,22 @@ ALL = Span(0, 10, 10)
         ("", ALL),
     ],
 )
-def test_a_range_is_what_the_client_gets(header: str, expected: Span | None) -> None:
-    assert span(header, "", ETAG, 10) == expected
+def test_a_range_is_what_the_client_gets(header: str, expected: ByteRange | None) -> None:
+    assert select_range(header, "", ETAG, 10) == expected
 
 
 def test_a_range_of_other_content_is_all_of_it() -> None:
-    assert span("bytes=2-4", ETAG, ETAG, 10) == Span(2, 5, 10)
-    assert span("bytes=2-4", '"other"', ETAG, 10) == ALL
-    assert span("bytes=2-4", f"W/{ETAG}", ETAG, 10) == ALL
+    assert select_range("bytes=2-4", ETAG, ETAG, 10) == ByteRange(2, 5, 10)
+    assert select_range("bytes=2-4", '"other"', ETAG, 10) == ALL
+    assert select_range("bytes=2-4", f"W/{ETAG}", ETAG, 10) == ALL
 
 
 @given(st.from_regex(r"bytes=[0-9]{0,3}-[0-9]{0,3}", fullmatch=True), st.integers(1, 200))
 def test_a_span_lies_within_the_file(header: str, size: int) -> None:
-    found = span(header, "", ETAG, size)
+    found = select_range(header, "", ETAG, size)
     assert found is None or 0 <= found.start < found.end <= size
 
 
 def test_an_empty_file_has_no_parts() -> None:
-    assert span("", "", ETAG, 0) == Span(0, 0, 0)
-    assert span("bytes=0-", "", ETAG, 0) is None
+    assert select_range("", "", ETAG, 0) == ByteRange(0, 0, 0)
+    assert select_range("bytes=0-", "", ETAG, 0) is None

@@ -1,8 +1,8 @@
-"""What addresses of mirrored files are counted as, and what is noted of them."""
+"""Addresses of mirrored files in the count of traffic."""
 
 import pytest
 
-from resources.mirroring.serving.asking import asked
+from resources.mirror.file_paths import classify_address
 from resources.traffic.asked import Asked
 
 DIGEST = "ab" * 32
@@ -25,4 +25,4 @@ DIGEST = "ab" * 32
     ],
 )
 def test_an_address_is_counted_by_its_kind(address: str, expected: Asked | None) -> None:
-    assert asked(address) == expected
+    assert classify_address(address) == expected

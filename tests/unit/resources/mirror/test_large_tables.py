@@ -1,4 +1,4 @@
-"""What is done every few seconds or minutes finds its rows by an index, however many others there are."""
+"""Frequent queries find their rows by an index, in tables of any size."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -7,11 +7,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from resources.mirroring.knowing import hosts
-from resources.mirroring.knowing.models import Lane, Resource, State
-from resources.mirroring.reporting import webhooks
-from resources.mirroring.storing import sweeping
-from resources.mirroring.writing import blocking, wanting
+from resources.mirror import hosts
+from resources.mirror.ingest import wanted_urls
+from resources.mirror.models import Resource, UrlLane, UrlState
+from resources.mirror.reports import webhooks
+from resources.mirror.storage import sweeper
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -24,15 +24,15 @@ pytestmark = [
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: wanting.due(Lane.FAST, NOW, 200),
-        lambda: wanting.due(Lane.FAST, NOW, 200, expiring=True),
-        lambda: wanting.expired(NOW, 500),
-        lambda: sweeping._find_lost("ab", set(), NOW),
-        lambda: sweeping._find_dangling("ab", NOW),
+        lambda: wanted_urls.due_urls(UrlLane.FAST, NOW, 200),
+        lambda: wanted_urls.due_urls(UrlLane.FAST, NOW, 200, expiring=True),
+        lambda: wanted_urls.expired_urls(NOW, 500),
+        lambda: sweeper._find_lost("ab", set(), NOW),
+        lambda: sweeper._find_dangling("ab", NOW),
         lambda: hosts.finish_distrusting(NOW, 1),
-        lambda: hosts.distrust("example.org", NOW, 1),
-        lambda: webhooks.call_due(NOW),
-        lambda: blocking.fail_waiting("example.org", now=NOW),
+        lambda: hosts.distrust_host("example.org", NOW, 1),
+        lambda: webhooks.hand_over_due_calls(NOW),
+        lambda: hosts.fail_waiting_urls("example.org", now=NOW),
         lambda: list(Resource.objects.order_by("-wanted_at")[:50]),
     ],
     ids=[
@@ -49,8 +49,8 @@ pytestmark = [
     ],
 )
 def test_no_table_is_read_as_a_whole(ask: Callable[[], object]) -> None:
-    Resource.objects.create(url_digest="ab" * 32, host="www.example.org", state=State.WANTED, wanted_at=NOW)
-    vouched_for = {"state": State.STORED, "blob_digest": "ef" * 32, "vouched_by": "example.org"}
+    Resource.objects.create(url_digest="ab" * 32, host="www.example.org", state=UrlState.WANTED, wanted_at=NOW)
+    vouched_for = {"state": UrlState.STORED, "blob_digest": "ef" * 32, "vouched_by": "example.org"}
     Resource.objects.create(url_digest="cd" * 32, host="example.org", wanted_at=NOW, **vouched_for)
     with CaptureQueriesContext(connection) as asked:
         ask()
@@ -69,7 +69,9 @@ def is_costly(step: str) -> bool:
 
 
 def test_a_digest_is_within_the_bounds_of_its_shelf_alone() -> None:
-    shelves = [f"{number:02x}" for number in range(sweeping.SHELVES)]
+    shelves = [f"{number:02x}" for number in range(sweeper.SHELF_COUNT)]
     for end in ("0" * 62, "f" * 62):
-        found = [[one for one in shelves if low <= one + end < high] for low, high in map(sweeping._bounds, shelves)]
+        found = [
+            [one for one in shelves if low <= one + end < high] for low, high in map(sweeper._shelf_bounds, shelves)
+        ]
         assert found == [[one] for one in shelves]

@@ -10,8 +10,8 @@ from django.template import Context, Template
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.mirroring.errors import AddressError, ForgedError, UrlError
-from resources.mirroring.serving import addresses, encoding
+from resources.mirror import file_paths, links
+from resources.mirror.errors import ForgedError, MirrorAddressError, UrlError
 
 URL = "http://origin.example/a%20b.png?x=1&y=ü"
 
@@ -25,60 +25,60 @@ def parts(address: str) -> tuple[str, str]:
 
 
 def test_what_was_signed_is_read_again() -> None:
-    assert addresses.verify(*parts(addresses.sign_url(URL))) == URL
+    assert links.verify_address(*parts(links.sign_url(URL))) == URL
 
 
 @given(st.text(min_size=1, max_size=400))
 def test_any_text_is_written_in_one_way(text: str) -> None:
-    encoded = encoding.written(text.encode())
-    assert encoding.read(encoded) == text
+    encoded = file_paths.encode_base64url(text.encode())
+    assert file_paths.decode_url(encoded) == text
     assert not {"/", ".", "=", "+"} & set(encoded)
 
 
 @given(st.text("Aab_-=+ \n", max_size=8))
 def test_what_is_read_was_written_so(encoded: str) -> None:
     try:
-        url = encoding.read(encoded)
-    except AddressError:
+        url = file_paths.decode_url(encoded)
+    except MirrorAddressError:
         return
-    assert encoding.written(url.encode()) == encoded
+    assert file_paths.encode_base64url(url.encode()) == encoded
 
 
 @pytest.mark.parametrize("encoded", ["", "a", "YQ==", "YR", "Y Q", "_w", "YQ\n", "é", "a" * 3000])
 def test_what_is_malformed_is_refused(encoded: str) -> None:
-    with pytest.raises(AddressError):
-        encoding.read(encoded)
+    with pytest.raises(MirrorAddressError):
+        file_paths.decode_url(encoded)
 
 
 def test_another_url_or_signature_is_forged() -> None:
-    signature, encoded = parts(addresses.sign_url(URL))
+    signature, encoded = parts(links.sign_url(URL))
     other = urlsafe_b64encode(b"http://origin.example/b").decode().rstrip("=")
     for forged in ((signature, other), ("A" * 22, encoded), (signature[::-1], encoded), ("é" * 22, encoded)):
         with pytest.raises(ForgedError):
-            addresses.verify(*forged)
-    with pytest.raises(AddressError, match="malformed"):
-        addresses.verify(signature[:-1], encoded)
+            links.verify_address(*forged)
+    with pytest.raises(MirrorAddressError, match="malformed"):
+        links.verify_address(signature[:-1], encoded)
 
 
 def test_keys_rotate(settings: Any) -> None:
-    signed = parts(addresses.sign_url(URL))
+    signed = parts(links.sign_url(URL))
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", [settings.SECRET_KEY]
-    assert addresses.verify(*signed) == URL
+    assert links.verify_address(*signed) == URL
     settings.SECRET_KEY_FALLBACKS = []
     with pytest.raises(ForgedError):
-        addresses.verify(*signed)
-    assert addresses.verify(*parts(addresses.sign_url(URL))) == URL
+        links.verify_address(*signed)
+    assert links.verify_address(*parts(links.sign_url(URL))) == URL
 
 
 @pytest.mark.parametrize("url", ["", "a.png", "ftp://origin.example/a", "http://origin.example/" + "ü" * 1500])
 def test_what_cannot_be_mirrored_is_not_signed(url: str) -> None:
     with pytest.raises(UrlError):
-        addresses.sign_url(url)
+        links.sign_url(url)
 
 
 def test_the_longest_url_has_an_address_that_a_ticket_can_hold() -> None:
     url = "http://origin.example/".ljust(2000, "x")
-    assert len(addresses.sign_url(url)) < 2800
+    assert len(links.sign_url(url)) < 2800
 
 
 def test_the_command_signs_what_it_can_and_names_the_rest(settings: Any) -> None:
@@ -86,11 +86,11 @@ def test_the_command_signs_what_it_can_and_names_the_rest(settings: Any) -> None
     out, err = io.StringIO(), io.StringIO()
     with pytest.raises(CommandError, match="1 of 2"):
         call_command("sign_url", URL, "nonsense", stdout=out, stderr=err)
-    assert out.getvalue().strip() == f"https://files.example{addresses.sign_url(URL)}"
+    assert out.getvalue().strip() == f"https://files.example{links.sign_url(URL)}"
     assert err.getvalue().startswith("nonsense: ")
 
 
 def test_a_template_has_the_address_and_none_for_nonsense() -> None:
     text = Template('{% load mirrored %}<img src="{% mirrored url %}">')
-    assert text.render(Context({"url": URL})) == f'<img src="{addresses.sign_url(URL)}">'
+    assert text.render(Context({"url": URL})) == f'<img src="{links.sign_url(URL)}">'
     assert text.render(Context({"url": "nonsense"})) == '<img src="">'

@@ -1,4 +1,4 @@
-"""What was stored stays known when rules come and go, and nothing is known that no URL gave."""
+"""Stored files stay known when rules come and go, and no URL gets another one's content."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,19 +6,18 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from resources.mirroring.canonical import parameters
-from resources.mirroring.canonical.rules import Rules
-from resources.mirroring.canonical.urls import canonical, known_as, surest
-from resources.mirroring.knowing import seen
-from resources.mirroring.knowing.models import Batch, BatchItem, Resource, State, Step
-from resources.mirroring.ruling import rekeying
-from resources.mirroring.ruling.rekeying import KEY, SLICE, Rekeyed, rekey
+from resources.mirror import lookup, rekey
+from resources.mirror.canonical import clearurls
+from resources.mirror.canonical.rules import UrlRules
+from resources.mirror.canonical.urls import candidate_digests, canonicalise_url, find_surest
+from resources.mirror.models import Batch, BatchItem, DedupeStep, Resource, UrlState
+from resources.mirror.rekey import PROGRESS_KEY, SLICE_ROWS, RekeyResult, rekey_rows
 from tests.conftest import RedisServers
-from tests.resources.mirroring.stored import NONE_LEARNT, NOON, blob_of, learnt_parameter, store
+from tests.support.url_outcomes import NONE_LEARNT, NOON, blob_of, learnt_parameter, store
 
 pytestmark = pytest.mark.django_db
 LEARNT = learnt_parameter("a.example.com", "v")
-TRACKED = replace(NONE_LEARNT, tracking=parameters.names(["v"])[0])
+TRACKED = replace(NONE_LEARNT, tracking=clearurls.parse_tracking_names(["v"])[0])
 SETTLE = 10.0
 
 
@@ -26,18 +25,18 @@ def url(version: int, path: str = "x") -> str:
     return f"https://a.example.com/{path}?v={version}"
 
 
-def known(of: str, rules: Rules) -> str | None:
+def known(of: str, rules: UrlRules) -> str | None:
     """The content that a look-up finds, as look-ups are to be done."""
-    digests = known_as(of, rules)
+    digests = candidate_digests(of, rules)
     rows: dict[str, Resource] = Resource.objects.in_bulk(digests)
-    found = surest(digests, rows, lambda row: row.state == State.STORED)
-    return found.blob_digest if found and found.state == State.STORED else None
+    found = find_surest(digests, rows, lambda row: row.state == UrlState.STORED)
+    return found.blob_digest if found and found.state == UrlState.STORED else None
 
 
-def settled(rules: Rules, now: datetime = NOON, seconds: float = 60) -> Rekeyed:
+def settled(rules: UrlRules, now: datetime = NOON, seconds: float = 60) -> RekeyResult:
     """A pass that has waited for all processes to go by the rules."""
-    rekey(rules, SETTLE, seconds, now)
-    return rekey(rules, SETTLE, seconds, now + timedelta(seconds=SETTLE))
+    rekey_rows(rules, SETTLE, seconds, now)
+    return rekey_rows(rules, SETTLE, seconds, now + timedelta(seconds=SETTLE))
 
 
 def keys() -> Sequence[str]:
@@ -46,7 +45,7 @@ def keys() -> Sequence[str]:
 
 @pytest.fixture(autouse=True)
 def _redis(redis_servers: RedisServers) -> None:
-    seen.forget_all_here()
+    lookup.forget_statuses_here()
 
 
 def test_what_was_stored_is_known_from_the_approval_on() -> None:
@@ -81,53 +80,53 @@ def test_rules_of_settings_move_what_is_stored() -> None:
     assert known(url(1), TRACKED) is None
     done = settled(TRACKED)
     assert known(url(2), TRACKED) == blob_of("one")
-    assert (done.gone, done.stored) == ([row.pk], [canonical(url(1), TRACKED).digest])
-    assert Resource.objects.get().step == Step.KNOWN
+    assert (done.gone, done.stored) == ([row.pk], [canonicalise_url(url(1), TRACKED).digest])
+    assert Resource.objects.get().step == DedupeStep.KNOWN
 
 
 def test_two_of_one_key_become_one_row() -> None:
     for version in range(5):
         store(url(version), "one")
     settled(TRACKED)
-    assert keys() == [canonical(url(0), TRACKED).digest]
+    assert keys() == [canonicalise_url(url(0), TRACKED).digest]
 
 
 def test_what_is_stored_goes_before_what_failed() -> None:
     store(url(1), "one")
-    store("https://a.example.com/x", state=State.FAILED)
+    store("https://a.example.com/x", state=UrlState.FAILED)
     settled(TRACKED)
     assert known(url(2), TRACKED) == blob_of("one")
     assert Resource.objects.count() == 1
 
 
 def test_what_failed_is_not_taken_along() -> None:
-    store(url(1), state=State.FAILED)
+    store(url(1), state=UrlState.FAILED)
     settled(LEARNT)
-    assert keys() == [canonical(url(1), NONE_LEARNT).digest]
+    assert keys() == [canonicalise_url(url(1), NONE_LEARNT).digest]
     settled(TRACKED, NOON + timedelta(hours=1))
     assert keys() == []
 
 
 def test_what_was_taken_down_stays_so_under_its_new_key() -> None:
     row = store(url(1))
-    Resource.objects.update(state=State.FAILED, failure="taken down", step=Step.FAILED)
+    Resource.objects.update(state=UrlState.FAILED, failure="taken down", step=DedupeStep.FAILED)
     settled(TRACKED)
     [found] = Resource.objects.all()
-    assert found.pk == canonical(url(1), TRACKED).digest != row.pk
-    assert (found.state, found.failure, found.step) == (State.FAILED, "taken down", Step.FAILED)
+    assert found.pk == canonicalise_url(url(1), TRACKED).digest != row.pk
+    assert (found.state, found.failure, found.step) == (UrlState.FAILED, "taken down", DedupeStep.FAILED)
 
 
 @pytest.mark.parametrize("rules", [TRACKED, LEARNT], ids=["settings", "learnt"])
 @pytest.mark.parametrize("refused", [1, 2])
-@pytest.mark.parametrize("at_once", [1, SLICE])
+@pytest.mark.parametrize("at_once", [1, SLICE_ROWS])
 def test_what_was_taken_down_counts_for_all_that_become_one_with_it(
-    rules: Rules, refused: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+    rules: UrlRules, refused: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rekeying, "SLICE", at_once)
+    monkeypatch.setattr(rekey, "SLICE_ROWS", at_once)
     _taken_down(url(refused))
     store(url(3 - refused), "stored")
     assert settled(rules).left == 0
-    assert Resource.objects.get(pk=canonical(url(3), rules).digest).failure == "taken down"
+    assert Resource.objects.get(pk=canonicalise_url(url(3), rules).digest).failure == "taken down"
     assert [known(url(refused), rules), known(url(3), rules)] == [None, None]
 
 
@@ -144,32 +143,32 @@ def test_what_was_taken_down_goes_over_what_is_stored_there() -> None:
     _taken_down(url(1))
     assert settled(TRACKED).left == 0
     [row] = Resource.objects.all()
-    assert (row.pk, row.failure) == (canonical(url(1), TRACKED).digest, "taken down")
+    assert (row.pk, row.failure) == (canonicalise_url(url(1), TRACKED).digest, "taken down")
 
 
 def test_what_was_taken_down_is_not_dropped_while_its_new_key_is_wanted() -> None:
-    store("https://a.example.com/x", state=State.WANTED)
+    store("https://a.example.com/x", state=UrlState.WANTED)
     row = _taken_down(url(1))
     assert settled(TRACKED).left == 1
     assert Resource.objects.get(pk=row.pk).failure == "taken down"
-    Resource.objects.filter(state=State.WANTED).update(state=State.STORED, blob_digest=blob_of("one"))
-    assert rekey(TRACKED, SETTLE, 60, NOON + timedelta(minutes=11)).left == 0
+    Resource.objects.filter(state=UrlState.WANTED).update(state=UrlState.STORED, blob_digest=blob_of("one"))
+    assert rekey_rows(TRACKED, SETTLE, 60, NOON + timedelta(minutes=11)).left == 0
     assert Resource.objects.get().failure == "taken down"
 
 
 def _taken_down(of: str) -> Resource:
     row = store(of, "taken down")
-    Resource.objects.filter(pk=row.pk).update(state=State.FAILED, failure="taken down", step=Step.FAILED)
+    Resource.objects.filter(pk=row.pk).update(state=UrlState.FAILED, failure="taken down", step=DedupeStep.FAILED)
     return row
 
 
 def test_what_is_wanted_is_left_and_moved_once_it_is_stored() -> None:
-    row = store(url(1), state=State.WANTED)
+    row = store(url(1), state=UrlState.WANTED)
     assert settled(TRACKED).left == 1
     assert keys() == [row.pk]
-    Resource.objects.update(state=State.STORED, blob_digest=blob_of("one"))
-    assert rekey(TRACKED, SETTLE, 60, NOON + timedelta(minutes=5)).gone == []
-    assert rekey(TRACKED, SETTLE, 60, NOON + timedelta(minutes=11)).gone == [row.pk]
+    Resource.objects.update(state=UrlState.STORED, blob_digest=blob_of("one"))
+    assert rekey_rows(TRACKED, SETTLE, 60, NOON + timedelta(minutes=5)).gone == []
+    assert rekey_rows(TRACKED, SETTLE, 60, NOON + timedelta(minutes=11)).gone == [row.pk]
     assert known(url(2), TRACKED) == blob_of("one")
 
 
@@ -178,66 +177,70 @@ def test_a_row_that_a_list_is_about_to_be_settled_by_is_left() -> None:
     batch = Batch.objects.create(sender="a", key="b", created_at=NOON)
     item = BatchItem.objects.create(batch=batch, position=0, url=row.url, url_digest=row.pk)
     assert (settled(TRACKED).left, Resource.objects.count()) == (1, 2)
-    BatchItem.objects.filter(pk=item.pk).update(step=Step.NEW)
-    assert rekey(TRACKED, SETTLE, 60, NOON + timedelta(minutes=11)).gone == [row.pk]
+    BatchItem.objects.filter(pk=item.pk).update(step=DedupeStep.NEW)
+    assert rekey_rows(TRACKED, SETTLE, 60, NOON + timedelta(minutes=11)).gone == [row.pk]
 
 
 def test_a_wanted_url_is_not_stored_over() -> None:
-    store("https://a.example.com/x", state=State.WANTED)
+    store("https://a.example.com/x", state=UrlState.WANTED)
     store(url(1), "one")
     assert settled(TRACKED).left == 1
-    assert Resource.objects.get(pk=canonical("https://a.example.com/x", TRACKED).digest).state == State.WANTED
+    assert Resource.objects.get(pk=canonicalise_url("https://a.example.com/x", TRACKED).digest).state == UrlState.WANTED
 
 
 def test_look_ups_do_not_go_on_with_what_they_remember() -> None:
     store(url(1), "one")
-    store("https://a.example.com/x", state=State.FAILED)
-    before, after = (canonical(url(1), rules).digest for rules in (NONE_LEARNT, TRACKED))
-    assert {digest: one.state for digest, one in seen.look_up([before, after]).items()} == {
-        before: State.STORED,
-        after: State.FAILED,
+    store("https://a.example.com/x", state=UrlState.FAILED)
+    before, after = (canonicalise_url(url(1), rules).digest for rules in (NONE_LEARNT, TRACKED))
+    assert {digest: one.state for digest, one in lookup.look_up_urls([before, after]).items()} == {
+        before: UrlState.STORED,
+        after: UrlState.FAILED,
     }
     settled(TRACKED)
-    assert {digest: one.blob_digest for digest, one in seen.look_up([before, after]).items()} == {after: blob_of("one")}
+    assert {digest: one.blob_digest for digest, one in lookup.look_up_urls([before, after]).items()} == {
+        after: blob_of("one")
+    }
 
 
 def test_a_walk_that_is_stopped_goes_on_where_it_was() -> None:
-    for number in range(SLICE + 10):
+    for number in range(SLICE_ROWS + 10):
         store(f"https://a.example.com/{number}?v=1", number)
     assert not settled(LEARNT, seconds=0).is_complete
-    assert Resource.objects.count() == 2 * SLICE + 10 - _watched(SLICE)
+    assert Resource.objects.count() == 2 * SLICE_ROWS + 10 - _watched(SLICE_ROWS)
     later = NOON + timedelta(minutes=1)
-    while not (done := rekey(LEARNT, SETTLE, 0, later)).is_complete:
+    while not (done := rekey_rows(LEARNT, SETTLE, 0, later)).is_complete:
         pass
     assert done.left == 0
-    assert all(known(f"https://a.example.com/{number}?v=2", LEARNT) for number in range(SLICE + 10) if _applies(number))
+    assert all(
+        known(f"https://a.example.com/{number}?v=2", LEARNT) for number in range(SLICE_ROWS + 10) if _applies(number)
+    )
 
 
 def _applies(number: int) -> bool:
-    """Whether both of a number's URLs are ones that learnt rules are not watched by."""
-    return all(len(known_as(f"https://a.example.com/{number}?v={v}", LEARNT)) == 2 for v in (1, 2))
+    """Tells whether learnt rules watch neither of a number's URLs."""
+    return all(len(candidate_digests(f"https://a.example.com/{number}?v={v}", LEARNT)) == 2 for v in (1, 2))
 
 
 def _watched(first: int) -> int:
-    """How many of the rows with the first digests learnt rules leave alone."""
-    rows = Resource.objects.filter(url__endswith="?v=1", step=Step.CONTENT).order_by("pk")[:first]
-    return sum(len(known_as(row.url, LEARNT)) == 1 for row in rows)
+    """The number of the rows with the first digests that learnt rules leave alone."""
+    rows = Resource.objects.filter(url__endswith="?v=1", step=DedupeStep.CONTENT).order_by("pk")[:first]
+    return sum(len(candidate_digests(row.url, LEARNT)) == 1 for row in rows)
 
 
 def test_nothing_is_done_twice_and_nothing_before_all_processes_know() -> None:
     store(url(1), "one")
-    assert rekey(LEARNT, SETTLE, 60, NOON).stored == []
-    assert rekey(LEARNT, SETTLE, 60, NOON + timedelta(seconds=SETTLE / 2)).stored == []
-    assert len(rekey(LEARNT, SETTLE, 60, NOON + timedelta(seconds=SETTLE)).stored) == 1
+    assert rekey_rows(LEARNT, SETTLE, 60, NOON).stored == []
+    assert rekey_rows(LEARNT, SETTLE, 60, NOON + timedelta(seconds=SETTLE / 2)).stored == []
+    assert len(rekey_rows(LEARNT, SETTLE, 60, NOON + timedelta(seconds=SETTLE)).stored) == 1
     Resource.objects.all().delete()
     store(url(1), "one")
-    assert rekey(LEARNT, SETTLE, 60, NOON + timedelta(hours=1)).stored == []
+    assert rekey_rows(LEARNT, SETTLE, 60, NOON + timedelta(hours=1)).stored == []
 
 
 def test_where_it_was_may_be_lost(redis_servers: RedisServers) -> None:
     store(url(1), "one")
     settled(LEARNT)
-    redis_servers.state.client.delete(KEY)
+    redis_servers.state.client.delete(PROGRESS_KEY)
     assert settled(LEARNT).gone == []
     assert Resource.objects.count() == 2
 

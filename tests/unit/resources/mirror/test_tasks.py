@@ -1,4 +1,4 @@
-"""What the workers do for mirrored files now and then."""
+"""Periodic tasks of the workers for mirrored files."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,12 +8,11 @@ from django.conf import settings as site
 from pytest_django import Settings
 
 from resources import tasks
-from resources.mirroring import conf
-from resources.mirroring.knowing import rules
-from resources.mirroring.knowing.models import Resource, Rule
-from retry import connections
+from resources.mirror import conf, url_rules
+from resources.mirror.models import Resource, Rule
+from retry import stores
 from tests.conftest import RedisServers
-from tests.resources.mirroring.stored import NOON, store
+from tests.support.url_outcomes import NOON, store
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.django_db
 def test_rules_are_learnt_approved_and_give_what_is_stored_its_new_key(
     redis_servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rules.forget()
+    url_rules.forget_url_rules()
     settings.MIRROR_RULES_SECONDS = 0
     monkeypatch.setattr(conf, "settle_seconds", lambda: 0.0)
     for place in range(5):
@@ -34,7 +33,7 @@ def test_rules_are_learnt_approved_and_give_what_is_stored_its_new_key(
 
 
 def test_without_redis_keys_wait(redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "patient_client", connections.client)
+    monkeypatch.setattr(stores, "patient_client", stores.fast_client)
     store("https://a.example.com/", 1)
     redis_servers.state.stop()
     tasks.rekey_urls()

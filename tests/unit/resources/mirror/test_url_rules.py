@@ -1,4 +1,4 @@
-"""Which rules a process goes by, and when it learns of new ones."""
+"""The rules in force in a process, and the time of changes."""
 
 import json
 import os
@@ -10,10 +10,10 @@ import pytest
 from django.db import Error as DatabaseError
 from pytest_django import Settings
 
-from resources.mirroring.canonical.urls import canonical
-from resources.mirroring.checks import check_rules
-from resources.mirroring.knowing import rules
-from resources.mirroring.knowing.models import Rule
+from resources.mirror import url_rules
+from resources.mirror.canonical.urls import canonicalise_url
+from resources.mirror.checks import check_rules
+from resources.mirror.models import Rule
 
 pytestmark = pytest.mark.django_db
 URL = "https://a.example.com/x?v=1&mine=2&theirs=3"
@@ -21,9 +21,9 @@ URL = "https://a.example.com/x?v=1&mine=2&theirs=3"
 
 @pytest.fixture(autouse=True)
 def _as_a_new_process() -> Iterator[None]:
-    rules.forget()
+    url_rules.forget_url_rules()
     yield
-    rules.forget()
+    url_rules.forget_url_rules()
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def file(settings: Settings, tmp_path: Path) -> Path:
 
 
 def text() -> str:
-    return canonical(URL, rules.current_rules()).text
+    return canonicalise_url(URL, url_rules.current_rules()).text
 
 
 def approve(**fields: str) -> Rule:
@@ -113,7 +113,7 @@ def test_a_file_that_changes_is_read_again_and_one_that_breaks_is_not_used(setti
 
 
 def test_the_same_rules_are_one_value() -> None:
-    assert rules.current_rules() is rules.current_rules()
+    assert url_rules.current_rules() is url_rules.current_rules()
 
 
 def test_settings_that_can_be_read_are_no_error(settings: Settings, file: Path) -> None:

@@ -18,14 +18,14 @@ from PIL import Image
 from prometheus_client import REGISTRY
 
 from resources import tasks
-from resources.mirroring.contents.delivery import SAFE
-from resources.mirroring.contents.thumbnail import Thumbnail
-from resources.mirroring.contents.types import recognise
-from resources.mirroring.knowing.models import Blob
-from resources.mirroring.serving import preparing
-from resources.mirroring.storing import blobs, wishes
-from resources.mirroring.storing.wishes import Wish
-from retry import connections, contents
+from resources.mirror import thumbnail_painter
+from resources.mirror.file_headers import SAFE_HEADERS
+from resources.mirror.media.sniff import recognise_content
+from resources.mirror.media.thumbnails import Thumbnail
+from resources.mirror.models import Blob
+from resources.mirror.storage import blobs, uploads
+from resources.mirror.storage.uploads import UploadRequest
+from retry import contents, stores
 from retry.contents import Prepared
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
@@ -44,12 +44,12 @@ def keep(db: None) -> Keep:
     """Keeps bytes and their row."""
 
     def kept(body: bytes, **fields: Any) -> Blob:
-        digest, kind = sha256(body).hexdigest(), recognise(body)
+        digest, kind = sha256(body).hexdigest(), recognise_content(body)
         given = {
             **{"size": len(body), "media_type": kind.media_type, "width": kind.width, "height": kind.height},
             **{"stored_at": NOW, "accessed_at": NOW, "uploaded_at": NOW, **fields},
         }
-        return Blob.objects.create(digest=digest, name=blobs.keep(body, digest), **given)
+        return Blob.objects.create(digest=digest, name=blobs.keep_blob(body, digest), **given)
 
     return kept
 
@@ -57,7 +57,7 @@ def keep(db: None) -> Keep:
 @pytest.fixture(autouse=True, scope="module")
 def _one_painter() -> Iterator[None]:
     yield
-    preparing.PAINTER.close()
+    thumbnail_painter.PAINTER.close()
 
 
 def detail(response: Any) -> str:
@@ -76,10 +76,10 @@ def test_a_thumbnail_is_deferred_painted_and_served(client: Client, keep: Keep, 
 
     assert (served.status_code, served["Content-Type"]) == (200, "image/webp")
     assert Image.open(io.BytesIO(served.content)).size == (20, 15)
-    assert {name: served[name] for name in SAFE} == SAFE
+    assert {name: served[name] for name in SAFE_HEADERS} == SAFE_HEADERS
     assert "s-maxage=2" in served["Cache-Control"]
     again = client.get(address, headers={"If-None-Match": served["ETag"]})
-    assert (again.status_code, again["Content-Security-Policy"]) == (304, SAFE["Content-Security-Policy"])
+    assert (again.status_code, again["Content-Security-Policy"]) == (304, SAFE_HEADERS["Content-Security-Policy"])
     assert len(published) == 1
 
 
@@ -156,7 +156,7 @@ def test_only_get_and_head_are_answered(client: Client, keep: Keep, published: l
 
 def failure(digest: str) -> PreparationError:
     with pytest.raises(PreparationError) as raised:
-        preparing.paint_thumbnail(Thumbnail(digest, 20, 20, "png"))
+        thumbnail_painter.paint_thumbnail(Thumbnail(digest, 20, 20, "png"))
     return raised.value
 
 
@@ -168,7 +168,7 @@ def test_a_broken_image_is_a_failure_that_lasts(keep: Keep) -> None:
 
 
 def test_an_image_that_takes_too_long_is_a_failure_too(keep: Keep, settings: Any) -> None:
-    preparing.PAINTER.close()
+    thumbnail_painter.PAINTER.close()
     settings.THUMBNAIL_SECONDS = 0.001  # less than it takes to start a process
     before = lost("too long")
 
@@ -177,11 +177,11 @@ def test_an_image_that_takes_too_long_is_a_failure_too(keep: Keep, settings: Any
 
 
 class Deadly(io.BytesIO):
-    """An image that kills who is to paint it."""
+    """An image that kills its painter."""
 
     def read(self, size: int | None = -1) -> bytes:
-        assert preparing.PAINTER.pid
-        os.kill(preparing.PAINTER.pid, signal.SIGKILL)
+        assert thumbnail_painter.PAINTER.pid
+        os.kill(thumbnail_painter.PAINTER.pid, signal.SIGKILL)
         return super().read(size)
 
 
@@ -203,15 +203,15 @@ def held_elsewhere(keep: Keep, settings: Any, tmp_path: Path) -> Blob:
     """A picture that another machine has, and has not uploaded."""
     settings.STORAGES = {**settings.STORAGES, "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"}}
     blob = keep(files.PICTURES["a.png"], holder="there", uploaded_at=None)
-    blobs.path_of(blob.digest).unlink()
+    blobs.local_path(blob.digest).unlink()
     return blob
 
 
 def upload(blob: Blob, work_key: str, token: int) -> None:
-    """As the machine does that has it."""
+    """Uploads the file, as its machine does."""
     default_storage.save(blob.name, ContentFile(files.PICTURES["a.png"]))
     Blob.objects.filter(pk=blob.pk).update(uploaded_at=NOW)
-    wishes.end(Wish(blob.digest, token, NOW.timestamp()), is_there=True)
+    uploads.finish_upload_request(UploadRequest(blob.digest, token, NOW.timestamp()), is_there=True)
 
 
 def test_a_file_of_another_machine_is_uploaded_while_the_client_waits_and_painted_then(
@@ -233,7 +233,7 @@ def test_a_file_of_another_machine_is_uploaded_while_the_client_waits_and_painte
 def test_what_was_painted_needs_no_file(client: Client, held_elsewhere: Blob, published: list[Any]) -> None:
     wanted = Thumbnail(held_elsewhere.digest, 20, 20, "png")
     painted = Prepared(b"picture", "image/png", 60, 0)
-    connections.execute(contents.writing(wanted.content_key, painted, 1, datetime.now(UTC), 0))
+    stores.execute_call(contents.store_call(wanted.content_key, painted, 1, datetime.now(UTC), 0))
     assert client.get(f"/resources/{held_elsewhere.digest}/20x20.png").content == b"picture"
     assert not published
 
@@ -248,8 +248,8 @@ def test_a_painter_that_finds_the_file_on_another_machine_has_it_uploaded(
 
 def test_bytes_that_are_nowhere_are_no_reason_to_ask_another_machine(keep: Keep, published: list[Any]) -> None:
     blob = keep(files.PICTURES["a.png"])
-    blobs.path_of(blob.digest).unlink()
-    assert failure(blob.digest).detail == "The file is not where it should be."
+    blobs.local_path(blob.digest).unlink()
+    assert failure(blob.digest).detail == "The file is missing from the storage."
     assert not published
 
 
@@ -258,7 +258,7 @@ def test_thumbnails_of_what_was_taken_down_go_from_the_cache(keep: Keep, redis_s
     keys = [Thumbnail(blob.digest, side, side, "png").content_key for blob in (down, other) for side in (20, 30)]
     for key in keys:
         painted = Prepared(b"picture", "image/png", 60, 0)
-        connections.execute(contents.writing(key, painted, 1, datetime.now(UTC), 0))
+        stores.execute_call(contents.store_call(key, painted, 1, datetime.now(UTC), 0))
 
     tasks.forget_thumbnails(down.digest)
-    assert [connections.run(contents.read(key)) is None for key in keys] == [True, True, False, False]
+    assert [stores.run_steps(contents.read_content(key)) is None for key in keys] == [True, True, False, False]

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.prewarm import area
+from resources.prewarm.area import TileCoverage
 from resources.tiles import grid
 from resources.tiles.errors import LayerError
-from resources.warming import coverage
-from resources.warming.coverage import Coverage
 
 LONDON = grid.Bounds(-0.5, 51.3, 0.3, 51.7)
 FIJI = grid.Bounds(177.0, -19.0, -178.0, -16.0)
@@ -24,8 +24,8 @@ def box(west: float, south: float, east: float, north: float) -> list[list[float
 @pytest.mark.parametrize("bounds", [LONDON, FIJI, grid.WORLD, grid.Bounds(179.9, 0, 180, 1)])
 @pytest.mark.parametrize("zoom", [0, 1, 3, 6])
 def test_a_box_covers_the_tiles_that_show_something_of_it(bounds: grid.Bounds, zoom: int) -> None:
-    covered = Coverage(coverage.of_bounds(bounds), range(zoom, zoom + 1))
-    expected = {(x, y) for x in range(2**zoom) for y in range(2**zoom) if grid.touches(bounds, zoom, x, y)}
+    covered = TileCoverage(area.area_of_bounds(bounds), range(zoom, zoom + 1))
+    expected = {(x, y) for x in range(2**zoom) for y in range(2**zoom) if grid.bounds_touch_tile(bounds, zoom, x, y)}
     found = list(covered.tiles(zoom))
     assert set(found) == expected
     assert len(found) == len(expected) == covered.count(zoom)
@@ -33,34 +33,34 @@ def test_a_box_covers_the_tiles_that_show_something_of_it(bounds: grid.Bounds, z
 
 @pytest.mark.parametrize("side", [1, 2, 4, 8])
 def test_blocks_are_those_that_have_a_tile_of_the_coverage(side: int) -> None:
-    covered = Coverage(coverage.of_bounds(LONDON), range(13))
+    covered = TileCoverage(area.area_of_bounds(LONDON), range(13))
     blocks = list(covered.tiles(12, side))
     assert set(blocks) == {(x // side, y // side) for x, y in covered.tiles(12)}
     assert len(blocks) == covered.count(12, side)
 
 
 def test_a_small_zoom_is_one_block() -> None:
-    assert list(Coverage(coverage.everywhere(), range(3)).tiles(2, 8)) == [(0, 0)]
+    assert list(TileCoverage(area.whole_map_area(), range(3)).tiles(2, 8)) == [(0, 0)]
 
 
 def test_nothing_is_listed_in_advance() -> None:
-    world = Coverage(coverage.everywhere(), range(23))
+    world = TileCoverage(area.whole_map_area(), range(23))
     assert next(world.tiles(22)) == (0, 0)
     assert world.count(22) == 4**22
 
 
 def test_what_takes_too_long_to_count_is_told_from_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     triangle = polygon([[-0.5, 51.3], [0.3, 51.3], [0.3, 51.7], [-0.5, 51.3]])
-    covered = Coverage(coverage.of_geojson(json.dumps(triangle)), range(15))
+    covered = TileCoverage(area.area_of_geojson(json.dumps(triangle)), range(15))
     exact = covered.count(14)
     assert exact == len(list(covered.tiles(14)))
-    monkeypatch.setattr(coverage, "MOST_VISITED", 20)
+    monkeypatch.setattr(area, "MAX_VISITED_TILES", 20)
     assert covered.count(14) == pytest.approx(exact, rel=0.05)
 
 
 def test_a_polygon_leaves_out_what_is_not_in_it() -> None:
     ring = polygon(box(-40, -40, 40, 40), box(-30, -30, 30, 30))
-    covered = Coverage(coverage.of_geojson(json.dumps({"type": "Feature", "geometry": ring})), range(8))
+    covered = TileCoverage(area.area_of_geojson(json.dumps({"type": "Feature", "geometry": ring})), range(8))
     assert covered.holds(7, 64 + 12, 64)
     assert not covered.holds(7, 64, 64)
     assert not covered.holds(8, 128 + 24, 128), "zoom 8 is not meant"
@@ -72,10 +72,10 @@ def test_a_box_as_geojson_covers_what_its_bounds_cover(
     west: float, south: float, width: float, height: float, zoom: int
 ) -> None:
     east, north = west + width, south + height
-    drawn = coverage.of_geojson(json.dumps(polygon(box(west, south, east, north))))
+    drawn = area.area_of_geojson(json.dumps(polygon(box(west, south, east, north))))
     zooms = range(zoom, zoom + 1)
-    assert set(Coverage(drawn, zooms, 0.25).tiles(zoom)) >= set(
-        Coverage(coverage.of_bounds(grid.Bounds(west, south, east, north)), zooms, 0.125).tiles(zoom)
+    assert set(TileCoverage(drawn, zooms, 0.25).tiles(zoom)) >= set(
+        TileCoverage(area.area_of_bounds(grid.Bounds(west, south, east, north)), zooms, 0.125).tiles(zoom)
     )
 
 
@@ -95,14 +95,14 @@ def test_a_box_as_geojson_covers_what_its_bounds_cover(
 )
 def test_what_is_no_area_is_told(text: str) -> None:
     with pytest.raises(LayerError, match="polygon"):
-        coverage.of_geojson(text)
+        area.area_of_geojson(text)
 
 
 def test_an_area_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     text = json.dumps(polygon(box(0, 0, 1, 1)))
-    monkeypatch.setattr(coverage, "MOST_POSITIONS", 4)
+    monkeypatch.setattr(area, "MAX_AREA_POSITIONS", 4)
     with pytest.raises(LayerError, match="at most 4 positions"):
-        coverage.of_geojson(text)
-    monkeypatch.setattr(coverage, "MOST_BYTES", 10)
+        area.area_of_geojson(text)
+    monkeypatch.setattr(area, "MAX_AREA_BYTES", 10)
     with pytest.raises(LayerError, match="at most 10 bytes"):
-        coverage.of_geojson(text)
+        area.area_of_geojson(text)

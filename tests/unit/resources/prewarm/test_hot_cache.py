@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from resources.warming import hot
-from resources.warming.hot import HotCache
-from retry.front import Front
+from resources.prewarm import hot_cache
+from resources.prewarm.hot_cache import HotCacheFiller
+from retry.rooms import FrontClient
 
 NAMES = ["maps.example", "www.maps.example"]
 
 
 class Asked(list[tuple[str, str]]):
-    """What the front was asked for. It answers when it is told to; one of its names has no tile of `/bad`."""
+    """The requests to the front. It answers when it is told to; one of its names has no tile of `/bad`."""
 
     def __init__(self) -> None:
         self.answers = asyncio.Event()
@@ -31,17 +31,17 @@ class Asked(list[tuple[str, str]]):
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     found = Asked()
 
-    async def fill(_: Front, host: str, address: str) -> bool:
+    async def fill(_: FrontClient, host: str, address: str) -> bool:
         return await found.answer(host, address)
 
-    monkeypatch.setattr(Front, "fill", fill)
+    monkeypatch.setattr(FrontClient, "fill", fill)
     return found
 
 
 def test_it_is_asked_under_each_name_one_after_the_other(asked: Asked) -> None:
     async def scene() -> None:
         asked.answers.set()
-        async with HotCache("http://front", NAMES) as cache:
+        async with HotCacheFiller("http://front", NAMES) as cache:
             cache.want(["/a", "/bad"])
             cache.want(["/b"])
             await cache.settle(asyncio.Event())
@@ -53,10 +53,10 @@ def test_it_is_asked_under_each_name_one_after_the_other(asked: Asked) -> None:
 
 
 def test_what_there_is_no_room_for_is_left_to_others(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hot, "MOST_WANTED", 2)
+    monkeypatch.setattr(hot_cache, "MAX_QUEUED_ADDRESSES", 2)
 
     async def scene() -> None:
-        async with HotCache("http://front", NAMES[:1]) as cache:
+        async with HotCacheFiller("http://front", NAMES[:1]) as cache:
             cache.want(["/1", "/2", "/3"])
             cache.want(["/4"])
             asked.answers.set()
@@ -69,7 +69,7 @@ def test_what_there_is_no_room_for_is_left_to_others(asked: Asked, monkeypatch: 
 def test_who_stops_does_not_wait_for_it(asked: Asked) -> None:
     async def scene() -> None:
         stopped = asyncio.Event()
-        async with asyncio.timeout(2), HotCache("http://front", NAMES) as cache:
+        async with asyncio.timeout(2), HotCacheFiller("http://front", NAMES) as cache:
             cache.want(["/a"])
             asyncio.get_running_loop().call_later(0.01, stopped.set)
             await cache.settle(stopped)
@@ -79,10 +79,10 @@ def test_who_stops_does_not_wait_for_it(asked: Asked) -> None:
 
 
 def test_a_front_that_does_not_answer_is_not_waited_for_for_ever(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hot, "SETTLE_SECONDS", 0.05)
+    monkeypatch.setattr(hot_cache, "SETTLE_SECONDS", 0.05)
 
     async def scene() -> None:
-        async with asyncio.timeout(2), HotCache("http://front", NAMES) as cache:
+        async with asyncio.timeout(2), HotCacheFiller("http://front", NAMES) as cache:
             cache.want(["/a"])
             await cache.settle(asyncio.Event())
 
@@ -92,7 +92,7 @@ def test_a_front_that_does_not_answer_is_not_waited_for_for_ever(asked: Asked, m
 
 def test_without_a_front_nothing_waits() -> None:
     async def scene() -> None:
-        async with asyncio.timeout(2), HotCache("", NAMES) as cache:
+        async with asyncio.timeout(2), HotCacheFiller("", NAMES) as cache:
             cache.want(["/a"])
             await cache.settle(asyncio.Event())
             assert cache.filled == 0

@@ -15,32 +15,32 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from resources import tasks
-from resources.models import Layer
-from resources.threads import asked_once
-from resources.tiles import layers
-from resources.tiles.keeping import storing
-from resources.tiles.tile import Tile
-from resources.tiles.works import paint_work
-from resources.warming import interrupted, running, tiles
-from resources.warming.claiming import Claiming
-from resources.warming.coverage import Coverage, of_bounds
-from resources.warming.pieces import Piece
-from retry import claims, connections, contents, lanes, popularity, standings, sweeping
+from resources.database import run_then_disconnect
+from resources.prewarm import plan, runner, tile_pieces
+from resources.prewarm.area import TileCoverage, area_of_bounds
+from resources.prewarm.pieces import Piece
+from resources.prewarm.runner import PieceClaims
+from resources.tiles import layers, publication
+from resources.tiles.models import Layer
+from resources.tiles.tile_address import Tile
+from resources.tiles.work import paint_work
+from retry import claim_state, claims, contents, lanes, popularity, stores, worker
+from retry.claim_state import ClaimBegun
 from retry.errors import PreparationError
-from retry.front import Front
-from retry.standings import Begun
+from retry.rooms import FrontClient
 from retry.work import Work
-from tests.resources.conftest import Load
+
+from ..conftest import Load
 
 pytestmark = [pytest.mark.usefixtures("redis_servers"), pytest.mark.django_db(transaction=True)]
 
 
 def painted_aside(*given: Any) -> None:
-    asked_once(lambda: tasks.paint_block(*given))
+    run_then_disconnect(lambda: tasks.paint_block(*given))
 
 
 class Painters:
-    """Paints what is published, at once, in a thread each."""
+    """Paints published work, at once, in a thread each."""
 
     def __init__(self) -> None:
         self.published: list[tuple[str, str]] = []
@@ -65,7 +65,7 @@ def painters(monkeypatch: pytest.MonkeyPatch, settings: Any, load: Load) -> Pain
     load(max_zoom=12, fresh_seconds=600)
     settings.PREWARM_FRONT = ""
     found = Painters()
-    monkeypatch.setattr(lanes, "publish", found.publish)
+    monkeypatch.setattr(lanes, "publish_work", found.publish)
     return found
 
 
@@ -77,7 +77,7 @@ def prewarm(*arguments: object) -> str:
 
 def popular(**wishes: float) -> None:
     named = {f"tile:jams:{key.replace('_', ':').removeprefix('z')}:png": weight for key, weight in wishes.items()}
-    assert connections.execute(popularity.counting("here", b"", b"", [], named)) == 1
+    assert stores.execute_call(popularity.count_call("here", b"", b"", [], named)) == 1
 
 
 def test_an_area_is_painted_once_in_the_slowest_lane_and_then_it_is_fresh(painters: Painters) -> None:
@@ -88,7 +88,7 @@ def test_an_area_is_painted_once_in_the_slowest_lane_and_then_it_is_fresh(painte
     number = len(painters.published)
     assert f"0 pieces prepared (0 tiles), {number} fresh already" in prewarm("--layer", "jams", "--zoom", "0-8")
     assert len(painters.published) == number
-    assert connections.run(contents.read("tile:jams:8:127:85:png")) is not None
+    assert stores.run_steps(contents.read_content("tile:jams:8:127:85:png")) is not None
 
 
 def test_the_most_popular_come_first_and_with_popular_alone(painters: Painters) -> None:
@@ -116,20 +116,20 @@ def test_a_layer_that_gets_other_blocks_meanwhile_is_painted_whole(painters: Pai
     Layer.objects.update(metatiles={"12": 8})
     layer = layers.layer_snapshot("jams")
     assert layer
-    coverage = Coverage(of_bounds(layer.bounds), range(12, 13), layer.padding)
-    found = tiles.covered("jams", coverage, [tiles.Variant()])
+    coverage = TileCoverage(area_of_bounds(layer.bounds), range(12, 13), layer.padding)
+    found = tile_pieces.area_pieces("jams", coverage, [tile_pieces.TileVariant()])
     first = next(found)
     Layer.objects.update(metatiles={"12": 2})
     keys = {wanted.content_key for piece in [first, *found] for wanted in piece.wanted}
     assert keys == {f"tile:jams:12:{x}:{y}:png" for x, y in coverage.tiles(12)}
     Layer.objects.update(max_zoom=11)
-    assert list(tiles.covered("jams", coverage, [tiles.Variant()])) == []
+    assert list(tile_pieces.area_pieces("jams", coverage, [tile_pieces.TileVariant()])) == []
 
 
 def test_nothing_is_begun_for_a_layer_that_was_switched_off_meanwhile(
     painters: Painters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find, findings, next_is_found = running._found, itertools.count(1), Event()
+    find, findings, next_is_found = runner._next_pieces, itertools.count(1), Event()
 
     def found(pieces: Iterator[Piece]) -> list[Piece]:
         batch = find(pieces)
@@ -141,12 +141,12 @@ def test_nothing_is_begun_for_a_layer_that_was_switched_off_meanwhile(
         painters.published.append((work_key, lane))
         painted_aside(work_key, token, *arguments)
         assert next_is_found.wait(10)
-        asked_once(lambda: Layer.objects.update(enabled=False))
+        run_then_disconnect(lambda: Layer.objects.update(enabled=False))
 
     popular(z12_2046_1361=40, z9_255_170=400, z5_15_10=4, z4_7_5=4)
-    monkeypatch.setattr(running, "_found", found)
-    monkeypatch.setattr(lanes, "publish", publish)
-    monkeypatch.setattr(running, "LOOKED_AT", 1)
+    monkeypatch.setattr(runner, "_next_pieces", found)
+    monkeypatch.setattr(lanes, "publish_work", publish)
+    monkeypatch.setattr(runner, "PIECES_PER_BATCH", 1)
     said = prewarm("--popular", 10, "--concurrency", 1)
     assert "1 pieces prepared (1 tiles), 0 fresh already, 0 by others, 1 of layers that are gone, 0 failed" in said
     assert len(painters.zooms) == 2, "what had its turn already is begun"
@@ -155,7 +155,7 @@ def test_nothing_is_begun_for_a_layer_that_was_switched_off_meanwhile(
 def test_what_is_stale_is_painted_and_what_is_not_there_is_left_alone_with_expired(painters: Painters) -> None:
     prewarm("--zoom", "0-3")
     number = len(painters.published)
-    storing.store_speeds("jams", {"north": (1.0, 50.0), "south": (5.0, 50.0)})
+    publication.store_speeds("jams", {"north": (1.0, 50.0), "south": (5.0, 50.0)})
     Layer.objects.get().save()
     prewarm("--expired")
     assert set(painters.zooms[number:]) == {0, 1, 2, 3}
@@ -173,14 +173,14 @@ def test_a_run_that_was_killed_goes_on_with_what_it_has_not_done_even_where_that
     painters: Painters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Layer.objects.update(fresh_seconds=0)
-    assert "No run with these options was stopped" in prewarm("--zoom", "0-4", "--continue")
+    assert "There is no stopped run with these options" in prewarm("--zoom", "0-4", "--continue")
     number = len(painters.published)
     forget_what_was_done()
     with monkeypatch.context() as killed:
-        killed.setattr(interrupted, "end", lambda name: None)
+        killed.setattr(plan, "forget_run", lambda name: None)
         prewarm("--zoom", "0-4")
     done = len(painters.published)
-    connections.client("cache").delete(contents.content_name("tile:jams:3:3:2:png"))
+    stores.fast_client("cache").delete(contents.content_name("tile:jams:3:3:2:png"))
     forget_what_was_done()
     assert f"1 pieces prepared (1 tiles), {number - 1} fresh already" in prewarm("--zoom", "0-4", "--continue")
     assert len(painters.published) == done + 1
@@ -189,8 +189,8 @@ def test_a_run_that_was_killed_goes_on_with_what_it_has_not_done_even_where_that
 
 
 def forget_what_was_done() -> None:
-    """The marks of what has ended, which are in force for ten seconds."""
-    client = connections.client("state")
+    """The done marks, which are in force for ten seconds."""
+    client = stores.fast_client("state")
     for name in client.scan_iter("retry:done:*"):
         client.delete(name)
 
@@ -201,9 +201,9 @@ def test_what_somebody_else_has_in_hand_is_waited_for_and_not_done_again(
     layer = layers.layer_snapshot("jams")
     assert layer
     work = replace(paint_work(layer, Tile("jams", 3, 3, 2)), lane="paint.warm")
-    claimed = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
-    assert isinstance(claimed, Begun)
-    waited_for, end = Event(), Claiming._end
+    claimed = claim_state.read_claim_state(stores.execute_call(claims.begin_call(work, refresh=False)))
+    assert isinstance(claimed, ClaimBegun)
+    waited_for, end = Event(), PieceClaims._end
 
     async def told_end(*given: Any) -> Any:
         waited_for.set()
@@ -213,7 +213,7 @@ def test_what_somebody_else_has_in_hand_is_waited_for_and_not_done_again(
         waited_for.wait(10)
         painters.publish(work.task, work.key, claimed.token, work.arguments, work.lane)
 
-    monkeypatch.setattr(Claiming, "_end", told_end)
+    monkeypatch.setattr(PieceClaims, "_end", told_end)
     Thread(target=paint_then).start()
     assert "1 pieces prepared (1 tiles), 0 fresh already, 1 by others" in prewarm("--zoom", "3")
     assert [key for key, _ in painters.published].count(work.key) == 1
@@ -230,15 +230,15 @@ def test_a_painter_that_is_killed_in_the_middle_is_replaced_and_the_run_waits_fo
             painters.publish(task, work_key, token, arguments, lane)
             return
         killed.append(work_key)
-        assert connections.execute(claims.starting(work_key, token, "killed")) == claims.STARTED
-        connections.client("state").zadd("retry:leases", {work_key: 1})  # nobody has renewed it
-        assert sweeping.sweep() == 1
+        assert stores.execute_call(claims.start_call(work_key, token, "killed")) == claims.STARTED
+        stores.fast_client("state").zadd("retry:leases", {work_key: 1})  # it was not renewed
+        assert worker.sweep_claims() == 1
 
-    monkeypatch.setattr(lanes, "publish", publish)
+    monkeypatch.setattr(lanes, "publish_work", publish)
     assert "2 pieces prepared (2 tiles)" in prewarm("--zoom", "3", "--concurrency", 1)
     assert painters.published[0] == (killed[0], "paint.warm")
-    assert connections.run(contents.read("tile:jams:3:3:2:png")) is not None
-    assert connections.run(contents.read("tile:jams:3:4:2:png")) is not None
+    assert stores.run_steps(contents.read_content("tile:jams:3:3:2:png")) is not None
+    assert stores.run_steps(contents.read_content("tile:jams:3:4:2:png")) is not None
 
 
 def test_failures_are_told_and_the_command_fails(painters: Painters, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,10 +307,10 @@ def test_prune_removes_what_nobody_can_be_served(painters: Painters) -> None:
     prewarm("--zoom", "0-5")
     Layer.objects.update(min_zoom=3)
     assert "11 tiles in the cache, 5 removed" in prewarm("--prune")
-    assert connections.run(contents.read("tile:jams:2:1:1:png")) is None
+    assert stores.run_steps(contents.read_content("tile:jams:2:1:1:png")) is None
     Layer.objects.all().delete()
     prewarm("--prune")
-    assert list(connections.client("cache").scan_iter("retry:content:tile:*")) == []
+    assert list(stores.fast_client("cache").scan_iter("retry:content:tile:*")) == []
 
 
 @pytest.mark.parametrize(
@@ -352,13 +352,13 @@ def test_an_interrupt_lets_end_what_is_in_hand_and_the_rest_can_be_continued(
             os.kill(os.getpid(), signal.SIGINT)
         painters.publish(*given)
 
-    monkeypatch.setattr(lanes, "publish", publish_and_interrupt)
+    monkeypatch.setattr(lanes, "publish_work", publish_and_interrupt)
     with pytest.raises(CommandError, match="--continue") as told:
         prewarm("--zoom", "0-6", "--concurrency", 1)
     assert told.value.returncode == 130
     assert 6 <= len(painters.published) < 10
     stopped = len(painters.published)
-    monkeypatch.setattr(lanes, "publish", painters.publish)
+    monkeypatch.setattr(lanes, "publish_work", painters.publish)
     assert f"{stopped} fresh already" in prewarm("--zoom", "0-6", "--continue")
     keys = [key for key, _ in painters.published]
     assert len(keys) == len(set(keys)), "nothing was painted twice"
@@ -368,15 +368,15 @@ def test_nothing_is_begun_while_somebody_waits(painters: Painters, monkeypatch: 
     layer = layers.layer_snapshot("jams")
     assert layer
     work = paint_work(layer, Tile("jams", 12, 2046, 1361))
-    waiting = standings.standing(connections.execute(claims.beginning(work, refresh=False)))
-    assert isinstance(waiting, Begun)
+    waiting = claim_state.read_claim_state(stores.execute_call(claims.begin_call(work, refresh=False)))
+    assert isinstance(waiting, ClaimBegun)
     began: list[bool] = []
 
     def publish(*given: Any) -> None:
-        began.append(bool(connections.client("state").zcard("retry:queued:paint.now")))
+        began.append(bool(stores.fast_client("state").zcard("retry:queued:paint.now")))
         painters.publish(*given)
 
-    asked = Claiming.must_yield
+    asked = PieceClaims.must_yield
 
     async def must_yield(*given: Any) -> bool:
         found = await asked(*given)
@@ -384,8 +384,8 @@ def test_nothing_is_begun_while_somebody_waits(painters: Painters, monkeypatch: 
             painters.paint(work, waiting.token)
         return found
 
-    monkeypatch.setattr(lanes, "publish", publish)
-    monkeypatch.setattr(Claiming, "must_yield", must_yield)
+    monkeypatch.setattr(lanes, "publish_work", publish)
+    monkeypatch.setattr(PieceClaims, "must_yield", must_yield)
     assert "2 pieces prepared" in prewarm("--zoom", "3")
     assert began == [False, False]
 
@@ -403,11 +403,11 @@ def test_what_was_prepared_is_asked_for_at_the_front(
 ) -> None:
     asked: list[tuple[str, str]] = []
 
-    async def fill(self: Front, host: str, address: str) -> bool:
+    async def fill(self: FrontClient, host: str, address: str) -> bool:
         asked.append((host, address))
         return True
 
-    monkeypatch.setattr(Front, "fill", fill)
+    monkeypatch.setattr(FrontClient, "fill", fill)
     settings.PREWARM_FRONT, settings.PUBLIC_URL = "unix:/nowhere/front.sock", "https://maps.example"
     assert "2 tiles in the hot cache" in prewarm("--zoom", "3")
     assert sorted(asked) == [("maps.example", "/tiles/jams/3/3/2.png"), ("maps.example", "/tiles/jams/3/4/2.png")]

@@ -10,15 +10,15 @@ from django.db import DatabaseError, connection
 from django.test import Client
 
 from project.bucket import Bucket
-from resources.models import Layer
-from resources.tiles import grid, layers
+from resources.tiles import compile_process, grid, layer_files, layers, publication
+from resources.tiles.data import speeds
 from resources.tiles.errors import SpeedsError
-from resources.tiles.keeping import apart, files, storing
-from resources.tiles.reading import speeds
+from resources.tiles.models import Layer
+from tests.support import geojson
 
-from . import builders
-from .conftest import AREAS, LINES, Load
+from ..conftest import AREAS, LINES, Load
 
+ADD = "/admin/resources/layer/add/"
 SPEEDS = b"segment_id,speed_kmh,free_flow_kmh\nnorth,10,50\nnowhere,1,2\n"
 
 
@@ -55,18 +55,15 @@ def errors_of(response: Any) -> dict[str, list[str]]:
 
 def test_an_upload_makes_a_layer(admin_client: Client) -> None:
     sent = form(geometry_file=upload(LINES), speeds_file=upload(SPEEDS, "speeds.csv"))
-    assert admin_client.post("/admin/resources/layer/add/", sent).status_code == 302
+    assert admin_client.post(ADD, sent).status_code == 302
     layer = Layer.objects.get()
     assert (layer.segments, layer.speeds_known) == (3, 1)
     assert layer.bounds == [-0.3, 51.4, 0.2, 51.6]
-    assert storing.segment_ids(layer) == ["north", "south", "west"]
+    assert publication.segment_ids(layer) == ["north", "south", "west"]
 
 
 def test_areas_are_uploaded_too(admin_client: Client) -> None:
-    assert (
-        admin_client.post("/admin/resources/layer/add/", form(kind="areas", geometry_file=upload(AREAS))).status_code
-        == 302
-    )
+    assert admin_client.post(ADD, form(kind="areas", geometry_file=upload(AREAS))).status_code == 302
     assert Layer.objects.get().kind == "areas"
 
 
@@ -74,7 +71,7 @@ def test_areas_are_uploaded_too(admin_client: Client) -> None:
     ("field", "data", "message"),
     [
         ("geometry_file", b"<kml/>", "not JSON"),
-        ("geometry_file", builders.collection(), "empty"),
+        ("geometry_file", geojson.collection(), "empty"),
         ("geometry_file", LINES.replace(b"51.6", b"510.6"), "not on Earth"),
         ("geometry_file", LINES.replace(b'"south"', b'"north"'), "same id"),
         ("speeds_file", SPEEDS + b"north,1,2\n", "Line 4"),
@@ -85,56 +82,61 @@ def test_a_bad_upload_is_told_at_its_field_and_the_old_data_stays(
     admin_client: Client, load: Load, field: str, data: bytes, message: str
 ) -> None:
     before = load()
-    response = admin_client.post(f"/admin/resources/layer/{before.pk}/change/", form(**{field: upload(data)}))
+    response = admin_client.post(change(before), form(**{field: upload(data)}))
     assert list(errors_of(response)) == [field]
     assert message in errors_of(response)[field][0]
     after = Layer.objects.get()
     assert (after.version, after.geometry_name) == (before.version, before.geometry_name)
-    assert storing.segment_ids(after) == ["north", "south", "west"]
+    assert publication.segment_ids(after) == ["north", "south", "west"]
 
 
 def test_a_file_that_is_too_big_is_refused(admin_client: Client, load: Load, settings: Any) -> None:
     layer = load()
     settings.LAYER_MAX_BYTES = 100
-    response = admin_client.post(f"/admin/resources/layer/{layer.pk}/change/", form(geometry_file=upload(LINES)))
+    response = admin_client.post(change(layer), form(geometry_file=upload(LINES)))
     assert "too big" in errors_of(response)["geometry_file"][0]
 
 
 def test_a_compilation_that_takes_too_long_is_ended(admin_client: Client, settings: Any) -> None:
     settings.LAYER_COMPILE_SECONDS = 0.01
-    response = admin_client.post("/admin/resources/layer/add/", form(geometry_file=upload(LINES)))
+    response = admin_client.post(ADD, form(geometry_file=upload(LINES)))
     assert "took longer" in errors_of(response)["geometry_file"][0]
     assert not Layer.objects.exists()
 
 
 def test_a_file_that_takes_too_much_memory_is_refused(admin_client: Client, settings: Any) -> None:
     settings.LAYER_COMPILE_BYTES = 10_000_000  # less than the process has already
-    response = admin_client.post("/admin/resources/layer/add/", form(geometry_file=upload(builders.many_lines(30_000))))
+    response = admin_client.post(ADD, form(geometry_file=upload(geojson.many_lines(30_000))))
     assert "too large for this machine" in errors_of(response)["geometry_file"][0]
 
 
 @pytest.mark.parametrize(
-    "failure", [EndpointConnectionError(endpoint_url="http://s3.example"), OSError(28, "No space left on device")]
+    ("failure", "said"),
+    [
+        (EndpointConnectionError(endpoint_url="http://s3.example"), "http://s3.example"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+    ],
 )
 def test_a_storage_that_fails_is_told_at_the_field_and_nothing_is_saved(
-    admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch, failure: Exception
+    admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch, failure: Exception, said: str
 ) -> None:
     layer = load()
     storage = type(default_storage._wrapped)  # type: ignore[attr-defined]
     monkeypatch.setattr(storage, "errors", Bucket.errors, raising=False)
     monkeypatch.setattr(storage, "_save", Mock(side_effect=failure))
     response = admin_client.post(change(layer), form(geometry_file=upload(LINES)))
-    assert "storage did not take" in errors_of(response)["geometry_file"][0]
+    assert "data could not be stored" in errors_of(response)["geometry_file"][0]
+    assert said in errors_of(response)["geometry_file"][0]
     monkeypatch.setattr(storage, "_open", Mock(side_effect=failure))
     response = admin_client.post(change(layer), form(speeds_file=upload(SPEEDS)))
-    assert "storage did not" in errors_of(response)["speeds_file"][0]
+    assert "data could not be stored" in errors_of(response)["speeds_file"][0]
     assert Layer.objects.get().version == layer.version
 
 
 def test_a_new_layer_needs_its_geometry_and_so_does_another_kind(admin_client: Client, load: Load) -> None:
-    assert "geometry_file" in errors_of(admin_client.post("/admin/resources/layer/add/", form(slug="other")))
+    assert "geometry_file" in errors_of(admin_client.post(ADD, form(slug="other")))
     layer = load()
-    response = admin_client.post(f"/admin/resources/layer/{layer.pk}/change/", form(kind="areas"))
+    response = admin_client.post(change(layer), form(kind="areas"))
     assert "geometry_file" in errors_of(response)
 
 
@@ -165,7 +167,7 @@ def test_a_new_layer_needs_its_geometry_and_so_does_another_kind(admin_client: C
 )
 def test_bad_settings_are_told_at_their_field(admin_client: Client, load: Load, field: str, value: Any) -> None:
     layer = load()
-    response = admin_client.post(f"/admin/resources/layer/{layer.pk}/change/", form(**{field: value}))
+    response = admin_client.post(change(layer), form(**{field: value}))
     assert list(errors_of(response)) == [field]
 
 
@@ -173,16 +175,16 @@ def test_settings_are_saved_without_touching_speeds_that_came_in_meanwhile(
     admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layer = load()
-    original = storing.put_in_service
+    original = publication.publish_layer
 
     def with_new_speeds(edited: Layer, *rest: Any, **named: Any) -> None:
-        monkeypatch.setattr(storing, "put_in_service", original)
-        storing.store_speeds("jams", {"west": (9, 50)})
+        monkeypatch.setattr(publication, "publish_layer", original)
+        publication.store_speeds("jams", {"west": (9, 50)})
         original(edited, *rest, **named)
 
-    monkeypatch.setattr(storing, "put_in_service", with_new_speeds)
+    monkeypatch.setattr(publication, "publish_layer", with_new_speeds)
     sent = form(title="Renamed", bounds=str(layer.bounds))
-    assert admin_client.post(f"/admin/resources/layer/{layer.pk}/change/", sent).status_code == 302
+    assert admin_client.post(change(layer), sent).status_code == 302
     after = Layer.objects.get()
     assert (after.title, after.speeds_known) == ("Renamed", 1)
     assert after.version > layer.version
@@ -213,7 +215,7 @@ def test_an_upload_makes_only_those_tiles_stale_that_it_touches(
 
 def test_the_form_links_to_a_preview(admin_client: Client, load: Load) -> None:
     layer = load()
-    page = admin_client.get(f"/admin/resources/layer/{layer.pk}/change/").content.decode()
+    page = admin_client.get(change(layer)).content.decode()
     assert "/tiles/jams.json" in page
     assert "/tiles/jams/" in page
     assert 'href="/#10/51.50000/-0.05000"' in page
@@ -232,21 +234,21 @@ def test_deleting_a_layer_deletes_its_files(admin_client: Client, load: Load, tm
 def test_an_upload_is_compiled_without_holding_the_database(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compile_layer, held = apart.compile_layer_apart, []
+    compile_layer, held = compile_process.compile_layer_in_child, []
 
     def compiling(*arguments: Any) -> Any:
         held.append(connection.in_atomic_block)
         return compile_layer(*arguments)
 
-    monkeypatch.setattr(apart, "compile_layer_apart", compiling)
-    assert admin_client.post("/admin/resources/layer/add/", form(geometry_file=upload(LINES))).status_code == 302
+    monkeypatch.setattr(compile_process, "compile_layer_in_child", compiling)
+    assert admin_client.post(ADD, form(geometry_file=upload(LINES))).status_code == 302
     assert held == [False]
 
 
 def test_an_upload_wants_the_forms_token(admin_user: Any) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(admin_user)
-    assert client.post("/admin/resources/layer/add/", form(geometry_file=upload(LINES))).status_code == 403
+    assert client.post(ADD, form(geometry_file=upload(LINES))).status_code == 403
 
 
 def test_speeds_for_a_geometry_that_is_lost_are_told_at_their_field(admin_client: Client, load: Load) -> None:
@@ -256,30 +258,14 @@ def test_speeds_for_a_geometry_that_is_lost_are_told_at_their_field(admin_client
     assert "geometry is lost" in errors_of(response)["speeds_file"][0]
 
 
-def test_a_storage_that_takes_nothing_is_told_at_the_field(
-    admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(*_: Any) -> None:
-        raise OSError(30, "Read-only file system")
-
-    layer = load()
-    monkeypatch.setattr(files, "_write", failing)
-    response = admin_client.post(change(layer), form(geometry_file=upload(LINES)))
-    assert "Read-only file system" in errors_of(response)["geometry_file"][0]
-    assert Layer.objects.get().version == layer.version
-
-
 @pytest.mark.parametrize("error", [SpeedsError("The layer was replaced."), DatabaseError("database is locked")])
 def test_what_was_not_saved_is_not_called_a_success(
     admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def failing(*_: Any, **__: Any) -> None:
-        raise error
-
     layer = load()
-    monkeypatch.setattr(storing, "put_in_service", failing)
+    monkeypatch.setattr(publication, "publish_layer", Mock(side_effect=error))
     response = admin_client.post(change(layer), form(title="New"), follow=True)
-    assert [str(message) for message in response.context["messages"]] == [f"Nothing was saved: {error}"]
+    assert messages_of(response) == [f"Nothing was saved: {error}"]
 
 
 def test_an_empty_style_is_the_default_one(admin_client: Client, load: Load) -> None:
@@ -305,19 +291,17 @@ def test_speeds_of_which_none_is_known_are_refused(admin_client: Client, load: L
 
 def test_speeds_are_kept_when_the_geometry_is_replaced(admin_client: Client, load: Load) -> None:
     layer = load()
-    data = builders.collection(
-        builders.line("south", [[0.0, 51.6], [0.2, 51.4]]), builders.line("new", [[0, 1], [1, 2]])
-    )
+    data = geojson.collection(geojson.line("south", [[0.0, 51.6], [0.2, 51.4]]), geojson.line("new", [[0, 1], [1, 2]]))
     response = admin_client.post(change(layer), form(geometry_file=upload(data)), follow=True)
     assert "1 of the 2 speeds from before were kept." in messages_of(response)
-    known = speeds.read_speeds(files.read(Layer.objects.get().speeds_name))
+    known = speeds.read_speeds(layer_files.read_file(Layer.objects.get().speeds_name))
     assert known.speed_kmh.tolist()[0] == 5
     assert Layer.objects.get().speeds_known == 1
 
 
 def test_typed_bounds_are_kept_beside_an_upload(admin_client: Client) -> None:
     sent = form(geometry_file=upload(LINES), bounds="[-1, 51, 1, 52]")
-    assert admin_client.post("/admin/resources/layer/add/", sent).status_code == 302
+    assert admin_client.post(ADD, sent).status_code == 302
     assert Layer.objects.get().bounds == [-1, 51, 1, 52]
 
 

@@ -6,16 +6,16 @@ from unittest.mock import Mock
 import pytest
 from django.test import Client
 
-from resources.models import Layer
+from resources.tiles import compile_process
 from resources.tiles.errors import LayerError
-from resources.tiles.keeping import apart
+from resources.tiles.models import Layer
 
-from .conftest import LINES, Load
-from .test_admin import change, form, upload
+from ..conftest import LINES, Load
+from .test_admin import ADD, change, form, upload
 
 
 def test_an_upload_is_measured_and_the_form_tells_its_blocks(admin_client: Client) -> None:
-    admin_client.post("/admin/resources/layer/add/", form(geometry_file=upload(LINES)))
+    admin_client.post(ADD, form(geometry_file=upload(LINES)))
     layer = Layer.objects.get()
     assert layer.metatiles
     layer.metatiles = {"0": 1, "9": 8}
@@ -48,6 +48,6 @@ def test_blocks_stay_as_they_are_when_measuring_fails(
 ) -> None:
     layer = load()
     Layer.objects.update(metatiles={"0": 1})
-    monkeypatch.setattr(apart, "size_apart", Mock(side_effect=LayerError("took too long")))
+    monkeypatch.setattr(compile_process, "run_in_child", Mock(side_effect=LayerError("took too long")))
     assert admin_client.post(change(layer), form(bounds=str(layer.bounds), max_zoom=3)).status_code == 302
     assert (Layer.objects.get().max_zoom, Layer.objects.get().metatiles) == (3, {"0": 1})

@@ -1,18 +1,18 @@
-from io import StringIO
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import DatabaseError
 
-from resources.models import Layer
-from resources.tiles.keeping import storing
-from resources.tiles.reading import compiling
+from resources.tiles import publication
+from resources.tiles.data import compiler
+from resources.tiles.models import Layer
+from tests.support import geojson
 
-from . import builders
-from .conftest import AREAS, LINES, Load
+from ..conftest import AREAS, LINES, Load
+from .conftest import run
 
 HEADER = "segment_id,speed_kmh,free_flow_kmh\n"
 
@@ -29,12 +29,6 @@ def speeds(tmp_path: Path) -> Path:
     path = tmp_path / "speeds.csv"
     path.write_text(f"{HEADER}north,10,50\nnowhere,1,2\n")
     return path
-
-
-def run(*arguments: object) -> str:
-    out = StringIO()
-    call_command(*map(str, arguments), stdout=out)
-    return out.getvalue()
 
 
 @pytest.mark.django_db
@@ -78,11 +72,11 @@ def test_load_layer_replaces_the_data_and_keeps_what_is_not_named(lines: Path, t
     [
         (b"{", [], "not JSON"),
         (b"", [], "empty"),
-        (builders.collection(builders.line(1, [[0, 0]])), [], "too short"),
+        (geojson.collection(geojson.line(1, [[0, 0]])), [], "too short"),
         (LINES, ["--style", "{"], "--style is not JSON"),
         (LINES, ["--style", '{"color": 1}'], "style: A style of lines has no “color”"),
         (LINES, ["--style", "[" * 100_000], "--style is nested too deeply"),
-        (LINES, ["--title", "\udcff"], "not text in UTF-8"),
+        (LINES, ["--title", "\udcff"], "not UTF-8 text"),
         (b"{", [], "bad.geojson: The file"),
         (LINES, ["--max-zoom", "99"], "max_zoom"),
         (LINES, ["--fresh", "nan"], "fresh_seconds"),
@@ -102,7 +96,7 @@ def test_load_layer_says_what_is_wrong_and_keeps_the_old_data(
     assert caught.value.returncode == 1
     after = Layer.objects.get()
     assert (after.version, after.geometry_name) == (before.version, before.geometry_name)
-    assert storing.segment_ids(after) == ["north", "south", "west"]
+    assert publication.segment_ids(after) == ["north", "south", "west"]
 
 
 @pytest.mark.django_db
@@ -135,7 +129,7 @@ def test_a_missing_file_and_a_bad_slug_are_told(lines: Path) -> None:
 def test_a_setting_that_cannot_be_is_told_before_the_data_are_read(
     lines: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
-    monkeypatch.setattr(compiling, "compile_layer", Mock(side_effect=AssertionError("the file was read")))
+    monkeypatch.setattr(compiler, "compile_layer", Mock(side_effect=AssertionError("the file was read")))
     with pytest.raises(CommandError, match=message):
         run("load_layer", "jams", "--lines", lines, *arguments)
 
@@ -237,7 +231,7 @@ def test_a_command_that_cannot_save_says_so(
 ) -> None:
     load()
     for failure, said, code in (
-        (DatabaseError("locked"), "database did not take it: locked", 1),
+        (DatabaseError("locked"), "database refused the change: locked", 1),
         (KeyboardInterrupt(), "^Stopped. ", 130),
     ):
         monkeypatch.setattr(Layer, "save_base", Mock(side_effect=failure))
@@ -249,7 +243,7 @@ def test_a_command_that_cannot_save_says_so(
 def test_load_layer_keeps_the_speeds_from_before(load: Load, tmp_path: Path) -> None:
     load()
     path = tmp_path / "new.geojson"
-    path.write_bytes(builders.collection(builders.line("north", [[-0.2, 51.4], [0.0, 51.7]])))
+    path.write_bytes(geojson.collection(geojson.line("north", [[-0.2, 51.4], [0.0, 51.7]])))
     assert "1 of the 2 speeds from before were kept" in run("load_layer", "jams", "--lines", path)
     assert Layer.objects.get().speeds_known == 1
 
@@ -257,6 +251,6 @@ def test_load_layer_keeps_the_speeds_from_before(load: Load, tmp_path: Path) -> 
 @pytest.mark.django_db
 def test_progress_is_plain_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
     path = tmp_path / "many.geojson"
-    path.write_bytes(builders.many_lines(2500))
+    path.write_bytes(geojson.many_lines(2500))
     said = run("load_layer", "jams", "--lines", path).splitlines()
     assert said[1:4] == ["1,000 of 2,500 features", "2,000 of 2,500 features", "2,500 of 2,500 features"]

@@ -1,4 +1,4 @@
-"""Files are read in other processes, a few at a time, and nothing of them outlives who asked for it."""
+"""Files are read in child processes, a few at a time, which do not outlive their caller."""
 
 import os
 import subprocess
@@ -6,16 +6,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from pytest_django import Settings
 
 from project.paths import BASE_DIR
-from resources.tiles.errors import BusyError, LayerError
-from resources.tiles.keeping import allowing, apart, uploads
-
-from .jobs import Sleeping, Spinning
+from resources.tiles import compile_process, publication
+from resources.tiles.errors import LayerBusyError, LayerError
+from tests.support.paint_jobs import Environment, Sleeping, Spinning
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -34,7 +33,7 @@ def is_running(process: int) -> bool:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="nothing else ends a process with its parent")
 def test_what_a_killed_process_had_read_ends_and_its_folder_goes(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.resources.tiles.keeping.jobs", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.support.paint_jobs", str(tmp_path)]
     asking = subprocess.Popen(command, cwd=BASE_DIR)
     until((tmp_path / "told").exists)
     reader = int((tmp_path / "told").read_text())
@@ -43,14 +42,14 @@ def test_what_a_killed_process_had_read_ends_and_its_folder_goes(tmp_path: Path)
     until(lambda: not is_running(reader))
     left = list((tmp_path / "uploads").glob("held-*"))
     assert len(left) == 1
-    with uploads.folder(tmp_path / "uploads") as mine:
+    with compile_process.upload_folder(tmp_path / "uploads") as mine:
         assert list((tmp_path / "uploads").glob("held-*")) == [mine]
     assert not mine.exists()
 
 
 def test_a_folder_that_is_held_stays() -> None:
-    directory = allowing.allowance().uploads
-    with uploads.folder(directory) as first, uploads.folder(directory) as second:
+    directory = publication.compile_allowance().uploads
+    with compile_process.upload_folder(directory) as first, compile_process.upload_folder(directory) as second:
         assert first.is_dir()
         assert second.is_dir()
 
@@ -59,19 +58,23 @@ def test_uploads_that_django_left_behind_are_removed_when_they_are_old(tmp_path:
     for name, age_seconds in (("old.upload", 7200), ("old.upload.geojson", 7200), ("new.upload.geojson", 60)):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, times=(time.time() - age_seconds,) * 2)
-    with uploads.folder(tmp_path):
+    with compile_process.upload_folder(tmp_path):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["new.upload.geojson"]
 
 
 def test_no_more_are_read_at_once_than_is_allowed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.LAYER_COMPILED_AT_ONCE = 2
-    monkeypatch.setattr(apart, "WAIT_SECONDS", 0)
-    directory = allowing.allowance().uploads
-    job = cast(apart.LayerJob, Sleeping(directory / "told"))
-    with uploads.turn(directory, 2, 0), uploads.turn(directory, 2, 0), pytest.raises(BusyError):
-        apart.run_apart(job, allowing.allowance())
-    with uploads.turn(directory, 2, 0):
+    monkeypatch.setattr(compile_process, "TURN_WAIT_SECONDS", 0)
+    directory = publication.compile_allowance().uploads
+    job = Sleeping(directory / "told")
+    with (
+        compile_process.take_upload_turn(directory, 2, 0),
+        compile_process.take_upload_turn(directory, 2, 0),
+        pytest.raises(LayerBusyError),
+    ):
+        compile_process.run_in_child(job, publication.compile_allowance())
+    with compile_process.take_upload_turn(directory, 2, 0):
         pass
 
 
@@ -85,11 +88,18 @@ def test_time_of_the_processor_is_limited_for_those_whom_nobody_ends(
 
     monkeypatch.setattr("subprocess.run", patiently)
     with pytest.raises(LayerError, match="longer than 1 seconds"):
-        apart.run_apart(cast(apart.LayerJob, Spinning()), apart.Allowance(1, 3_000_000_000, 1, tmp_path))
+        compile_process.run_in_child(Spinning(), compile_process.CompileAllowance(1, 3_000_000_000, 1, tmp_path))
+
+
+def test_the_child_has_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_KEY", "secret")
+    job = Environment()
+    allowance = compile_process.CompileAllowance(30, 3_000_000_000, 1, tmp_path)
+    assert "SECRET_KEY" not in compile_process.run_in_child(job, allowance)
 
 
 def test_a_child_whose_parent_is_gone_does_not_begin(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "resources.tiles.keeping.apart", str(tmp_path), "3000000000", "5", "1"]
+    command = [sys.executable, "-m", "resources.tiles.compile_process", str(tmp_path), "3000000000", "1", "5"]
     ended = subprocess.run(command, cwd=BASE_DIR, capture_output=True, text=True, timeout=30, check=False)
     assert ended.returncode == 1
     assert "gone" in ended.stderr

@@ -1,4 +1,4 @@
-"""What the admin shows of a layer's traffic."""
+"""The admin's view of a layer's traffic."""
 
 import time
 from typing import Any
@@ -6,36 +6,37 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from resources.tiles import asking, demand
-from resources.tiles.tile import Tile
-from retry import connections, periods, popularity
-from retry.popularity import Hit
+from resources.tiles import demand
+from resources.tiles.tile_address import Tile
+from retry import popularity, stores
+from retry.popularity import PeriodHits
 from tests.conftest import RedisServers
 
-from .conftest import Load
+from ..conftest import Load
 
 NOW = 1_795_262_400.0
 pytestmark = pytest.mark.usefixtures("redis_servers")
 
 
 def count(answer: str, number: int, *, age: float = 0, now: float = NOW, **wishes: float) -> None:
-    hit = Hit("tile", "jams", answer, True, periods.period(now - age, now), number)
+    hit = PeriodHits("tile", "jams", answer, True, popularity.period_number(now - age, now), number)
     keys = {key.replace("_", ":"): weight for key, weight in wishes.items()}
-    assert connections.execute(popularity.counting("here", b"", b"", [hit], keys)) == 1
+    assert stores.execute_call(popularity.count_call("here", b"", b"", [hit], keys)) == 1
 
 
 @pytest.mark.parametrize("address", ["jams/12/2046/1361.png", "jams/1/0/0@2x.webp"])
 def test_a_content_key_leads_back_to_the_address(address: str) -> None:
     tile = Tile.parse(address)
     assert tile is not None
-    assert asking.address_of(tile.content_key) == f"/tiles/{address}"
+    assert tile.path == f"/tiles/{address}"
+    assert Tile.of_key(tile.content_key) == tile
 
 
 @pytest.mark.parametrize(
     "key", ["", "tile", "tile:jams:1:9:0:png", "prime:7", "tile:a b:1:0:0:png", "tile:a:1:0:0:png:x"]
 )
 def test_other_keys_lead_nowhere(key: str) -> None:
-    assert asking.address_of(key) is None
+    assert Tile.of_key(key) is None
 
 
 def test_requests_are_told_by_time_with_the_share_that_nginx_answered() -> None:
@@ -43,7 +44,7 @@ def test_requests_are_told_by_time_with_the_share_that_nginx_answered() -> None:
     count("waiting", 1)
     count("hot", 96, age=7200)
     count("busy", 2, age=200_000)
-    ever, hour, day = demand.demand("jams", NOW).spans
+    ever, hour, day = demand.load_demand("jams", NOW).spans
     assert (ever.requests, ever.waiting, ever.failed) == (102, 1, 2)
     assert (hour.requests, hour.hot_percent) == (4, 75)
     assert (day.requests, day.hot_percent) == (100, 99)
@@ -51,7 +52,7 @@ def test_requests_are_told_by_time_with_the_share_that_nginx_answered() -> None:
 
 def test_the_most_popular_tiles_of_the_layer_come_first_and_are_summed_by_zoom() -> None:
     count("hot", 1, tile_jams_1_0_0_png=5, tile_jams_2_0_0_png=3, tile_jams_2_1_0_png=4, tile_other_1_0_0_png=9)
-    found = demand.demand("jams", NOW)
+    found = demand.load_demand("jams", NOW)
     assert [popular.address for popular in found.tiles] == [
         "/tiles/jams/1/0/0.png",
         "/tiles/jams/2/1/0.png",
@@ -62,7 +63,7 @@ def test_the_most_popular_tiles_of_the_layer_come_first_and_are_summed_by_zoom()
 
 
 def test_a_layer_that_nobody_asked_for_has_no_share() -> None:
-    found = demand.demand("jams", NOW)
+    found = demand.load_demand("jams", NOW)
     assert [span.hot_percent for span in found.spans] == [None] * 3
     assert not found.tiles
     assert not found.zooms

@@ -1,6 +1,5 @@
 import math
 
-import mercantile
 import numpy as np
 import pytest
 from hypothesis import assume, example, given
@@ -28,31 +27,64 @@ def bounds(draw: st.DrawFn) -> grid.Bounds:
 
 @given(longitudes, latitudes)
 def test_projecting_and_back_gives_the_same_place(longitude: float, latitude: float) -> None:
-    [[back_longitude, back_latitude]] = grid.unproject(grid.project(np.array([[longitude, latitude]]))).tolist()
+    [[back_longitude, back_latitude]] = grid.unproject_coordinates(
+        grid.project_positions(np.array([[longitude, latitude]]))
+    ).tolist()
     assert math.isclose(back_longitude, longitude, abs_tol=1e-9)
     assert math.isclose(back_latitude, latitude, abs_tol=1e-9)
 
 
 @given(longitudes, latitudes, zooms)
-def test_the_projection_is_that_of_mercantile(longitude: float, latitude: float, z: int) -> None:
-    [[u, v]] = grid.project(np.array([[longitude, latitude]])).tolist()
-    there = mercantile.tile(longitude, latitude, z)
+def test_the_projection_is_that_of_slippy_maps(longitude: float, latitude: float, z: int) -> None:
+    [[u, v]] = grid.project_positions(np.array([[longitude, latitude]])).tolist()
+    x, y = _tile_at(longitude, latitude, z)
     last = 2**z - 1
-    assert abs(min(int(u * 2**z), last) - there.x) <= (1 if math.isclose(u * 2**z % 1, round(u * 2**z % 1)) else 0)
-    assert abs(min(int(v * 2**z), last) - there.y) <= (1 if not 1e-6 < v * 2**z % 1 < 1 - 1e-6 else 0)
+    assert abs(min(int(u * 2**z), last) - x) <= (1 if math.isclose(u * 2**z % 1, round(u * 2**z % 1)) else 0)
+    assert abs(min(int(v * 2**z), last) - y) <= (1 if not 1e-6 < v * 2**z % 1 < 1 - 1e-6 else 0)
+
+
+def _tile_at(longitude: float, latitude: float, z: int) -> tuple[int, int]:
+    """Follows https://wiki.openstreetmap.org/wiki/Slippy_map_tilenames, step by step."""
+    tiles, angle = 2**z, math.radians(latitude)
+    x = int((longitude + 180.0) / 360.0 * tiles)
+    y = int((1.0 - math.log(math.tan(angle) + 1 / math.cos(angle)) / math.pi) / 2.0 * tiles)
+    return min(max(x, 0), tiles - 1), min(max(y, 0), tiles - 1)
+
+
+@given(tiles())
+def test_the_smallest_tile_around_a_tiles_bounds_is_that_tile(tile: tuple[int, int, int]) -> None:
+    assert grid.tile_around(grid.tile_bounds(*tile), 0, grid.MAX_ZOOM) == tile
+
+
+@pytest.mark.parametrize(
+    ("box", "tile"),
+    [
+        (grid.WORLD, (0, 0, 0)),
+        (grid.Bounds(-0.51, 51.28, 0.33, 51.69), (0, 0, 0)),  # London lies on both sides of Greenwich
+        (grid.Bounds(13.1, 52.3, 13.7, 52.7), (5, 17, 10)),
+        (grid.Bounds(177.0, -19.0, -178.0, -16.0), (0, 0, 0)),
+    ],
+)
+def test_the_smallest_tile_around_bounds_holds_all_of_them(box: grid.Bounds, tile: tuple[int, int, int]) -> None:
+    assert grid.tile_around(box, 0, grid.MAX_ZOOM) == tile
+
+
+@pytest.mark.parametrize(("tile", "quadkey"), [((0, 0, 0), ""), ((1, 1, 0), "1"), ((3, 3, 5), "213")])
+def test_a_quadkey_has_a_digit_for_each_zoom(tile: tuple[int, int, int], quadkey: str) -> None:
+    assert grid.quadkey(*tile) == quadkey
 
 
 @given(st.floats(-90, 90), longitudes)
 @example(90.0, 0.0)
 @example(-90.0, 180.0)
 def test_poles_are_clipped_to_the_map(latitude: float, longitude: float) -> None:
-    projected = grid.project(np.array([[longitude, latitude]]))
+    projected = grid.project_positions(np.array([[longitude, latitude]]))
     assert ((projected >= 0) & (projected <= 1)).all()
 
 
 @given(st.floats(-90, 90))
 def test_drawn_geometry_stays_finite_at_the_poles(latitude: float) -> None:
-    assert np.isfinite(grid.project(np.array([[0.0, latitude]]), grid.DRAWN_LATITUDE)).all()
+    assert np.isfinite(grid.project_positions(np.array([[0.0, latitude]]), grid.DRAWN_LATITUDE)).all()
 
 
 @given(tiles())
@@ -75,34 +107,33 @@ def test_a_tile_with_a_place_within_the_bounds_touches_them(
     assume(box.south <= latitude <= box.north)
     east_of_west, west_of_east = longitude >= box.west, longitude <= box.east
     assume((east_of_west or west_of_east) if box.crosses_antimeridian else (east_of_west and west_of_east))
-    there = mercantile.tile(longitude, latitude, z)
-    assert grid.touches(box, z, there.x, there.y)
+    assert grid.bounds_touch_tile(box, z, *_tile_at(longitude, latitude, z))
 
 
 @given(bounds(), zooms, zooms)
 @example(grid.Bounds(0.0, 0.0, -5.7e-13, 0.0), 1, 1)
 def test_the_tile_that_shows_bounds_touches_them_within_the_zooms(box: grid.Bounds, one: int, other: int) -> None:
-    z, x, y = grid.tile_showing(box, min(one, other), max(one, other))
+    z, x, y = grid.tile_around(box, min(one, other), max(one, other))
     assert min(one, other) <= z <= max(one, other)
     assert grid.is_tile(z, x, y)
-    assert grid.touches(box, z, x, y)
+    assert grid.bounds_touch_tile(box, z, x, y)
 
 
 def test_bounds_across_the_antimeridian_touch_tiles_on_both_sides_only() -> None:
     fiji = grid.Bounds(177.0, -19.0, -178.0, -16.0)
-    touched = {x for x in range(64) for y in range(64) if grid.touches(fiji, 6, x, y)}
+    touched = {x for x in range(64) for y in range(64) if grid.bounds_touch_tile(fiji, 6, x, y)}
     assert touched == {0, 63}
     assert len(fiji.boxes()) == 2
 
 
 def test_a_stroke_at_the_maps_edge_shows_on_the_other_side() -> None:
-    assert grid.touches(grid.Bounds(179.9, 0, 180, 10), 3, 0, 3)
+    assert grid.bounds_touch_tile(grid.Bounds(179.9, 0, 180, 10), 3, 0, 3)
 
 
 @given(st.lists(st.tuples(st.floats(0, 0.999), st.floats(0, 0.5)), min_size=1, max_size=8))
 def test_bounds_enclose_every_part(parts: list[tuple[float, float]]) -> None:
     spans = np.array([(start, start + length) for start, length in parts])
-    box = grid.enclosing(spans, 0.4, 0.6)
+    box = grid.enclosing_bounds(spans, 0.4, 0.6)
     for u in (spans[:, 0], spans[:, 1], spans.mean(axis=1)):
         for longitude in (np.mod(u, 1.0) * 360 - 180).tolist():
             inside = box.west - 1e-9 <= longitude <= box.east + 1e-9
@@ -112,19 +143,19 @@ def test_bounds_enclose_every_part(parts: list[tuple[float, float]]) -> None:
 
 
 def test_bounds_choose_the_short_way_round() -> None:
-    box = grid.enclosing(np.array([[0.99, 1.0], [0.0, 0.01]]), 0.4, 0.6)
+    box = grid.enclosing_bounds(np.array([[0.99, 1.0], [0.0, 0.01]]), 0.4, 0.6)
     assert box.crosses_antimeridian
     assert box.west == pytest.approx(176.4)
     assert box.east == pytest.approx(-176.4)
 
 
 def test_unwrapping_goes_on_past_the_antimeridian_and_starts_anew_in_each_line() -> None:
-    found = grid.unwrap(np.array([179.0, -179.0, -178.0, 170.0, -179.0, 179.0]), np.array([0, 3, 6]))
+    found = grid.unwrap_longitudes(np.array([179.0, -179.0, -178.0, 170.0, -179.0, 179.0]), np.array([0, 3, 6]))
     assert found.tolist() == [179, 181, 182, 170, 181, 179]
 
 
 def test_a_line_from_one_edge_of_the_map_to_the_other_is_not_unwrapped() -> None:
-    assert grid.unwrap(np.array([-180.0, 180.0]), np.array([0, 2])).tolist() == [-180, 180]
+    assert grid.unwrap_longitudes(np.array([-180.0, 180.0]), np.array([0, 2])).tolist() == [-180, 180]
 
 
 @pytest.mark.parametrize(

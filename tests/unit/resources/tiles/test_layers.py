@@ -3,15 +3,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.db import DatabaseError, Error
 
-from resources import snapshots
-from resources.models import Layer, next_version
+from resources import caches
 from resources.tiles import layers
+from resources.tiles.models import Layer, next_version
 
-from .conftest import Load
+from ..conftest import Load
 
 
 def test_one_query_serves_all_layers_and_unknown_ones_for_a_while(
@@ -38,10 +39,7 @@ def test_the_last_snapshot_serves_while_the_database_fails(load: Load, monkeypat
     load()
     before = layers.layer_snapshot("jams")
 
-    def failing() -> dict[str, layers.LayerView]:
-        raise DatabaseError
-
-    monkeypatch.setattr(layers.snapshot, "_read", failing)
+    monkeypatch.setattr(layers.snapshot, "_read", Mock(side_effect=DatabaseError))
     assert layers.layer_snapshot("jams") == before
 
 
@@ -96,7 +94,7 @@ def test_only_a_nearly_new_snapshot_serves_while_another_thread_reads(
 def test_a_reader_that_hangs_is_not_waited_for_without_end(
     remembered: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshots, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(caches, "SNAPSHOT_WAIT_SECONDS", 0.01)
     reader = BlockedReader()
     monkeypatch.setattr(layers.snapshot, "_read", reader)
     remembered[0] += 60
@@ -116,18 +114,13 @@ def test_a_database_that_fails_is_asked_no_more_often_than_one_that_answers(
     settings.LAYER_SNAPSHOT_SECONDS = 1
     if known:
         layers.layer_snapshot("jams")
-    attempts: list[float] = []
-
-    def failing() -> dict[str, layers.LayerView]:
-        attempts.append(clock[0])
-        raise DatabaseError
-
+    failing = Mock(side_effect=DatabaseError)
     monkeypatch.setattr(layers.snapshot, "_read", failing)
     for _ in range(10):
         clock[0] += 0.25
         with nullcontext() if known else pytest.raises(Error):
             layers.layer_snapshot("jams")
-    assert len(attempts) == (2 if known else 3)
+    assert failing.call_count == (2 if known else 3)
 
 
 def test_a_layer_with_impossible_bounds_does_not_take_the_others_along(load: Load) -> None:

@@ -1,17 +1,18 @@
-"""What blocks cost, and how wide they are for it."""
+"""Costs and widths of blocks."""
 
+from collections import Counter
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from resources.tiles import grid
+from resources.tiles import grid, metatiles
+from resources.tiles.data import compiler
 from resources.tiles.errors import LayerError
-from resources.tiles.reading import compiling
-from resources.tiles.sizing import measuring
-from resources.tiles.sizing.measuring import Cost, Extent
-from resources.tiles.sizing.sides import Sizing
-
-from .. import builders
+from resources.tiles.metatiles import LayerExtent, MetatileCost, MetatileSizing
+from tests.support import geojson
 
 BOUND = 0.5
 
@@ -19,22 +20,25 @@ BOUND = 0.5
 @pytest.mark.parametrize(
     ("costs", "side"),
     [
-        ({1: Cost(0.01, 1)}, 1),
-        ({1: Cost(0.01, 1), 2: Cost(0.03, 4)}, 2),
-        ({1: Cost(0.01, 1), 2: Cost(0.055, 4)}, 1),  # saves nothing
-        ({1: Cost(0.01, 1), 2: Cost(0.045, 4)}, 1),  # saves too little
-        ({1: Cost(0.01, 1), 2: Cost(0.03, 1)}, 1),  # only one tile shows anything
-        ({1: Cost(0.3, 1), 2: Cost(0.51, 4)}, 1),  # too long
-        ({1: Cost(0.9, 1), 2: Cost(0.9, 4)}, 1),  # even one tile is too long
-        ({1: Cost(0.1, 1), 2: Cost(0.11, 4), 4: Cost(0.14, 16), 8: Cost(0.3, 64)}, 8),
-        ({1: Cost(0.1, 1), 2: Cost(0.11, 4), 4: Cost(0.14, 16), 8: Cost(0.6, 64)}, 4),
-        ({1: Cost(0.1, 1), 2: Cost(0.5, 4), 4: Cost(0.14, 16)}, 1),  # ends at the first that does not pay
-        ({1: Cost(0.1, 1), 4: Cost(0.14, 16)}, 1),  # and at the first that was not measured
-        ({1: Cost(0.0, 0), 2: Cost(0.0, 0)}, 1),
+        ({1: MetatileCost(0.01, 1)}, 1),
+        ({1: MetatileCost(0.01, 1), 2: MetatileCost(0.03, 4)}, 2),
+        ({1: MetatileCost(0.01, 1), 2: MetatileCost(0.055, 4)}, 1),  # saves nothing
+        ({1: MetatileCost(0.01, 1), 2: MetatileCost(0.045, 4)}, 1),  # saves too little
+        ({1: MetatileCost(0.01, 1), 2: MetatileCost(0.03, 1)}, 1),  # only one tile shows anything
+        ({1: MetatileCost(0.3, 1), 2: MetatileCost(0.51, 4)}, 1),  # too long
+        ({1: MetatileCost(0.9, 1), 2: MetatileCost(0.9, 4)}, 1),  # even one tile is too long
+        ({1: MetatileCost(0.1, 1), 2: MetatileCost(0.11, 4), 4: MetatileCost(0.14, 16), 8: MetatileCost(0.3, 64)}, 8),
+        ({1: MetatileCost(0.1, 1), 2: MetatileCost(0.11, 4), 4: MetatileCost(0.14, 16), 8: MetatileCost(0.6, 64)}, 4),
+        (
+            {1: MetatileCost(0.1, 1), 2: MetatileCost(0.5, 4), 4: MetatileCost(0.14, 16)},
+            1,
+        ),  # ends at the first that does not pay
+        ({1: MetatileCost(0.1, 1), 4: MetatileCost(0.14, 16)}, 1),  # and at the first that was not measured
+        ({1: MetatileCost(0.0, 0), 2: MetatileCost(0.0, 0)}, 1),
     ],
 )
-def test_the_largest_side_that_pays_within_the_bound_is_chosen(costs: Mapping[int, Cost], side: int) -> None:
-    assert measuring.choose_side(costs, BOUND) == side
+def test_the_largest_side_that_pays_within_the_bound_is_chosen(costs: Mapping[int, MetatileCost], side: int) -> None:
+    assert metatiles.choose_side(costs, BOUND) == side
 
 
 class Clock:
@@ -48,23 +52,25 @@ class Clock:
         return self.now
 
 
-LINES = compiling.compile_layer("lines", builders.many_lines(3000))
+LINES = compiler.compile_layer("lines", geojson.many_lines(3000))
 
 
 def sides(step_seconds: float, style: Mapping[str, object] = {}, bound_seconds: float = BOUND) -> Mapping[int, int]:
-    return Sizing(style, 5, 14, bound_seconds).size(LINES, Clock(step_seconds)).metatiles
+    return MetatileSizing(style, 5, 14, bound_seconds).size(LINES, Clock(step_seconds)).metatiles
 
 
 def test_zooms_at_which_the_whole_layer_is_one_tile_need_no_blocks_and_no_measuring() -> None:
     around = grid.Bounds(10.0, 45.0, 11.0, 46.0)
-    scene = builders.scene_of("lines", builders.collection(builders.line(1, [[10.2, 45.2], [10.8, 45.8]])))
+    scene = geojson.scene_of("lines", geojson.collection(geojson.line(1, [[10.2, 45.2], [10.8, 45.8]])))
     clock = Clock(0.1)
-    assert measuring.measure_sides(scene, Extent(around, 0.0), range(5), BOUND, clock) == dict.fromkeys(range(5), 1)
+    assert metatiles.measure_sides(scene, LayerExtent(around, 0.0), range(5), BOUND, clock) == dict.fromkeys(
+        range(5), 1
+    )
     assert clock.now == pytest.approx(0.1)
 
 
 def test_zooms_beyond_the_one_at_which_a_tile_costs_next_to_nothing_are_not_measured() -> None:
-    found = sides(measuring.NEXT_TO_NOTHING_SECONDS / 2)
+    found = sides(metatiles.CHEAP_TILE_SECONDS / 2)
     last = max(found)
     assert last < 14
     assert found[last] > 1
@@ -79,7 +85,7 @@ def test_measuring_ends_in_time_and_leaves_the_other_zooms_out() -> None:
 
 
 class LateClock(Clock):
-    """Stands almost still, but for one reading, at which the machine had other things to do."""
+    """Stands almost still, but for one reading, at which the machine was busy."""
 
     def __init__(self, late_at: int) -> None:
         super().__init__(0.000_01)
@@ -93,7 +99,7 @@ class LateClock(Clock):
 
 @pytest.mark.parametrize("late_at", range(1, 15))
 def test_measuring_may_be_interrupted_at_any_time(late_at: int) -> None:
-    assert Sizing({}, 11, 12, BOUND).size(LINES, LateClock(late_at)).metatiles
+    assert MetatileSizing({}, 11, 12, BOUND).size(LINES, LateClock(late_at)).metatiles
 
 
 def test_nothing_is_measured_without_a_bound() -> None:
@@ -108,11 +114,35 @@ def test_a_style_of_another_kind_is_refused() -> None:
 @pytest.mark.parametrize("kind", ["areas", "points"])
 def test_layers_of_all_kinds_are_measured(kind: str) -> None:
     if kind == "areas":
-        compiled = compiling.compile_layer(
-            "areas", builders.collection(builders.area(1, builders.square(-1, 50, 1, 52)))
-        )
+        compiled = compiler.compile_layer("areas", geojson.collection(geojson.area(1, geojson.square(-1, 50, 1, 52))))
     else:
-        compiled = compiling.compile_layer("points", builders.many_points(500))
-    found = Sizing({}, 3, 9, BOUND).size(compiled, Clock(0.004)).metatiles
+        compiled = compiler.compile_layer("points", geojson.many_points(500))
+    found = MetatileSizing({}, 3, 9, BOUND).size(compiled, Clock(0.004)).metatiles
     assert set(found) <= set(range(3, 10))
     assert set(found.values()) <= {1, 2, 4, 8}
+
+
+place = st.tuples(st.floats(-0.5, 1.5), st.floats(0, 1, exclude_max=True))
+
+
+@given(st.lists(place, min_size=1, max_size=30), st.integers(0, 22))
+def test_the_densest_tile_has_as_many_positions_as_any(places: list[tuple[float, float]], zoom: int) -> None:
+    tiles = Counter((min(int(u % 1.0 * 2**zoom), 2**zoom - 1), int(v * 2**zoom)) for u, v in places)
+    [found] = metatiles.densest_tiles(np.array(places), [zoom])
+    assert found.zoom == zoom
+    assert tiles[found.x, found.y] == max(tiles.values())
+    assert found.share == pytest.approx(max(tiles.values()) / len(places))
+
+
+def test_positions_beyond_the_maps_edge_count_for_the_last_row() -> None:
+    beyond = np.array([[0.3, 1.7], [0.3, 1.9], [0.3, 0.1]])
+    [found] = metatiles.densest_tiles(beyond, [2])
+    assert (found.x, found.y) == (1, 3)
+
+
+def test_of_many_positions_some_are_looked_at() -> None:
+    random = np.random.default_rng(1)
+    city = random.normal([0.56, 0.4], 0.001, (3 * metatiles.MAX_SAMPLES, 2))
+    [found] = metatiles.densest_tiles(np.concatenate((random.random((1000, 2)), city)), [4])
+    assert (found.x, found.y) == (8, 6)
+    assert 0.99 < found.share < 1

@@ -3,6 +3,7 @@ import json
 import re
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.db import DatabaseError, connection
@@ -10,10 +11,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from resources.models import Layer
-from resources.snippets import filling
+from resources.tiles import snippets
+from resources.tiles.models import Layer
 
-from .conftest import AREAS, LINES, Load
+from ..conftest import AREAS, LINES, Load
 
 
 def page(client: Client, slug: str = "jams") -> str:
@@ -70,7 +71,7 @@ def test_every_snippet_stands_there_with_the_addresses_of_this_site(client: Clie
     blocks = code_blocks(page(client))
     assert "http://testserver/tiles/jams/{z}/{x}/{y}.png" in blocks
     shown = [block for block in blocks if "testserver" in block]
-    assert len(shown) == len(filling.FORMS) + 2  # the address, and the TileJSON
+    assert len(shown) == len(snippets.SNIPPET_TEMPLATES) + 2  # the address, and the TileJSON
 
 
 def test_lines_without_speeds_say_so(client: Client, load: Load) -> None:
@@ -120,7 +121,7 @@ def test_only_lines_have_speeds_to_tell_of(client: Client, load: Load, kind: str
 def test_blocks_that_are_painted_at_once_are_told_by_zoom(client: Client, load: Load) -> None:
     load()
     Layer.objects.update(metatiles={"0": 4, "2": 2, "3": 1})
-    assert facts(page(client))["Painted in blocks"].startswith("4 × 4 tiles at zooms 0 to 1; 2 × 2 tiles at zoom 2")
+    assert facts(page(client))["Metatiles"].startswith("4 × 4 tiles at zooms 0 to 1; 2 × 2 tiles at zoom 2")
 
 
 @pytest.mark.parametrize(
@@ -208,10 +209,7 @@ def test_the_page_costs_one_query_beside_the_snapshot_and_opens_no_file(
     settings.LAYER_SNAPSHOT_SECONDS = 60
     load()
     page(client)  # templates are read by then
-
-    def opened(*_: object, **__: object) -> None:
-        raise AssertionError("a file was opened")
-
+    opened = Mock(side_effect=AssertionError("a file was opened"))
     with CaptureQueriesContext(connection) as queries, monkeypatch.context() as patched:
         patched.setattr("builtins.open", opened)
         patched.setattr("io.open", opened)
@@ -220,10 +218,7 @@ def test_the_page_costs_one_query_beside_the_snapshot_and_opens_no_file(
 
 
 def test_a_database_that_fails_is_told_at_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(*_: object, **__: object) -> None:
-        raise DatabaseError
-
-    monkeypatch.setattr(Layer.objects, "filter", failing)
+    monkeypatch.setattr(Layer.objects, "filter", Mock(side_effect=DatabaseError))
     response = client.get("/layers/jams/")
     assert (response.status_code, response["Retry-After"]) == (503, "1")
 

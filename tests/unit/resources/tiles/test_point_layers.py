@@ -2,30 +2,27 @@
 
 import json
 import re
-from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.http import HttpResponse
 from django.test import Client
 
-from resources.models import Layer
-from resources.tiles import preparing
-from resources.tiles.blocks import Block
-from resources.tiles.drawing import painting
-from resources.tiles.drawing.points.scene import PointScene
-from resources.tiles.keeping import files, scenes
-from resources.tiles.reading import compiling, points
-from resources.tiles.styling import style
-from resources.tiles.tile import Tile
-from tests.resources.conftest import LINES, Load
+from resources.tiles import layer_files, styles, work
+from resources.tiles.data import arrays, compiler
+from resources.tiles.models import Layer
+from resources.tiles.render import painter
+from resources.tiles.render.painter import PointScene
+from resources.tiles.tile_address import Metatile, Tile
+from tests.support import geojson
+from tests.support.geojson import collection, point
 
-from . import builders
-from .builders import collection, point
-from .test_admin import change, errors_of, form
+from ..conftest import LINES, Load
+from .conftest import run
+from .test_admin import ADD, change, errors_of, form, upload
 
 POINTS = collection(point("a", [-0.1, 51.5], mag=3, depth=-4), point("b", [0.2, 51.6], mag=1), point("c", [179, 0]))
 HEAT = {"mode": "heat", "weight": "mag"}
@@ -38,18 +35,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def run(*arguments: object) -> str:
-    out = StringIO()
-    call_command(*map(str, arguments), stdout=out)
-    return out.getvalue()
-
-
 def weights_of(layer: Layer) -> list[float]:
-    return sorted(points.read_points(files.read(layer.geometry_name)).weights.tolist())
-
-
-def upload(data: bytes) -> SimpleUploadedFile:
-    return SimpleUploadedFile("data.geojson", data)
+    return sorted(arrays.read_points(layer_files.read_file(layer.geometry_name)).weights.tolist())
 
 
 @pytest.mark.django_db
@@ -109,16 +96,16 @@ def test_a_layer_of_points_takes_no_speeds(load: Load, tmp_path: Path) -> None:
 def test_points_may_take_the_place_of_lines_and_back(load: Load, file: Path, tmp_path: Path) -> None:
     load("quakes")
     run("load_layer", "quakes", "--points", file)
-    assert isinstance(scenes.load_scene("quakes")[1], PointScene)
+    assert isinstance(work.load_scene("quakes")[1], PointScene)
     lines = tmp_path / "lines.geojson"
     lines.write_bytes(LINES)
     run("load_layer", "quakes", "--lines", lines)
-    assert not isinstance(scenes.load_scene("quakes")[1], PointScene)
+    assert not isinstance(work.load_scene("quakes")[1], PointScene)
 
 
 def test_points_are_uploaded_and_weighed_in_the_admin(admin_client: Client) -> None:
     sent = form(kind="points", style=json.dumps(HEAT), geometry_file=upload(POINTS))
-    assert admin_client.post("/admin/resources/layer/add/", sent).status_code == 302
+    assert admin_client.post(ADD, sent).status_code == 302
     assert weights_of(Layer.objects.get()) == [1, 1, 3]
 
 
@@ -161,13 +148,13 @@ def test_the_admin_says_at_the_field_what_is_wrong_with_points(
 def test_the_form_explains_the_style_of_points(admin_client: Client, load: Load) -> None:
     page = admin_client.get(change(load("jams", "points", POINTS))).content.decode()
     assert "Points are clusters, heat or dots" in page
-    assert "Lines, areas or points, according to the kind" in page
+    assert "Lines, areas or points, as the kind says" in page
 
 
 def test_a_worker_paints_points(load: Load) -> None:
     load("quakes", "points", POINTS, style={"mode": "dots"})
-    [prepared] = preparing.paint_block(Block("quakes", 5, 15, 10, 1)).values()
-    assert builders.pixels(prepared.body)[..., 3].any()
+    [prepared] = work.paint_metatile(Metatile("quakes", 5, 15, 10, 1)).values()
+    assert geojson.pixels(prepared.body)[..., 3].any()
 
 
 def test_tilejson_describes_the_classes_of_points(client: Client, load: Load) -> None:
@@ -195,20 +182,16 @@ def test_a_tile_beside_the_bounds_is_painted_when_heat_reaches_it(
 ) -> None:
     load("warm", "points", collection(point(1, [0.2, 0.2])), style={"mode": "heat", "radius": radius})
     tile = Tile("warm", 8, 127, 127)  # its edge is 37 pixels to the west
-    assert (painting.paint(scenes.load_scene("warm")[1], tile) is not painting.empty_tile(1, "png")) is painted
-
-    def deferred(*_: object, **__: object) -> HttpResponse:
-        return HttpResponse("deferred")
-
-    monkeypatch.setattr("retry.serving.serve_or_defer", deferred)
+    assert (painter.paint_tile(work.load_scene("warm")[1], tile) is not painter.encode_empty_tile(1, "png")) is painted
+    monkeypatch.setattr("retry.deferral.serve_or_defer", Mock(return_value=HttpResponse("deferred")))
     assert (client.get("/tiles/warm/8/127/127.png").content == b"deferred") is painted
 
 
 def test_a_hundred_thousand_points_are_compiled_and_painted_in_every_mode() -> None:
-    compiled = compiling.compile_layer("points", builders.many_points(100_000))
+    compiled = compiler.compile_layer("points", geojson.many_points(100_000))
     assert compiled.segments == 100_000
-    placed = points.read_points(compiled.geometry)
+    placed = arrays.read_points(compiled.geometry)
     for mode in ("clusters", "heat", "dots"):
-        scene = PointScene.of(placed, style.parse_style("points", {"mode": mode}))
+        scene = PointScene.of(placed, styles.parse_style("points", {"mode": mode}))
         for tile in (Tile("a", 0, 0, 0), Tile("a", 6, 31, 21, 2), Tile("a", 8, 127, 85)):
-            assert painting.paint(scene, tile) is not painting.empty_tile(tile.scale, "png")
+            assert painter.paint_tile(scene, tile) is not painter.encode_empty_tile(tile.scale, "png")

@@ -1,21 +1,155 @@
+"""Saved changes: only the touched tiles are stale, unless another process changed the layer too."""
+
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.exceptions import ValidationError
 from django.core.files.storage import default_storage
 from django.db import DatabaseError
 
-from resources.models import Layer
-from resources.tiles.drawing import scene
-from resources.tiles.errors import SpeedsError, UnknownLayerError
-from resources.tiles.keeping import files, scenes, storing
-from resources.tiles.reading import compiling
+from resources.tiles import compile_process, layer_files, layers, publication, speed_updates, work
+from resources.tiles.data import compiler, speeds
+from resources.tiles.errors import LayerBusyError, SpeedsError, UnknownLayerError
+from resources.tiles.layers import LayerView
+from resources.tiles.models import Layer
+from resources.tiles.render import painter, scene
+from resources.tiles.staleness import LayerPart, TileMarks
+from resources.tiles.tile_address import Tile
+from tests.support import geojson
 
-from .. import builders
 from ..conftest import LINES, Load
 
 HEADER = b"segment_id,speed_kmh,free_flow_kmh\n"
+WEST, SOUTH = (12, 2045, 1363), (12, 2049, 1362)
+
+
+def update(*rows: bytes, **options: Any) -> speed_updates.SpeedsUpdate:
+    data = HEADER + b"\n".join(rows)
+    return speed_updates.update_speeds("jams", lambda geometry: compiler.read_patch(geometry, data, "csv"), **options)
+
+
+def view() -> LayerView:
+    found = layers.layer_snapshot("jams")
+    assert found is not None
+    return found
+
+
+def stale(since: Layer) -> set[str]:
+    """The places of the two with stale tiles among those painted from a version."""
+    places = {"west": WEST, "south": SOUTH}
+    return {name for name, tile in places.items() if view().version_for(*tile) > since.version}
+
+
+def test_new_speeds_make_only_those_tiles_stale_that_show_them(load: Load) -> None:
+    before = load()
+    update(b"west,10,50")
+    assert stale(before) == {"west"}
+    assert view().version > before.version
+    assert painter.paint_tile(work.load_scene("jams")[1], Tile("jams", *WEST)) != painter.encode_empty_tile(1, "png")
+
+
+def test_changes_add_up(load: Load) -> None:
+    before = load()
+    update(b"west,10,50")
+    between = Layer.objects.get()
+    update(b"south,45,50")
+    assert stale(before) == {"west", "south"}
+    assert stale(between) == {"south"}
+
+
+def test_other_speeds_of_the_same_class_make_nothing_stale(load: Load) -> None:
+    before = load()
+    assert update(b"south,6,50").changed == 1
+    assert stale(before) == set()
+    assert Layer.objects.get().version > before.version
+
+
+@pytest.mark.parametrize("saved", [{"style": {"widths": {"12": 8}}}, {"max_zoom": 12}])
+def test_all_is_stale_where_the_layer_was_changed_meanwhile(load: Load, saved: dict[str, Any]) -> None:
+    before = load()
+
+    def meanwhile(layer: Layer, *given: Any, **named: Any) -> publication.LayerChange:
+        change = publication.find_speeds_change(layer, *given, **named)
+        Layer.objects.filter(pk=layer.pk).update(**saved)
+        return change
+
+    update(b"west,10,50", mark=meanwhile)
+    assert stale(before) == {"west", "south"}
+
+
+def test_a_part_that_expired_stays_stale(load: Load) -> None:
+    before = load()
+    work.expire_layer("jams", LayerPart(min_zoom=12, max_zoom=12))
+    update(b"north,10,50")
+    assert stale(before) == {"west", "south"}
+
+
+def test_what_is_saved_as_a_whole_needs_no_marks(load: Load) -> None:
+    load()
+    update(b"west,10,50")
+    assert TileMarks.unpack(bytes(Layer.objects.get().marks)).count
+    work.expire_layer("jams")
+    layer = Layer.objects.get()
+    assert bytes(layer.marks) == b""
+    assert view().version_for(*SOUTH) == layer.version
+
+
+def test_marks_are_forgotten_when_tiles_from_before_are_stale_by_age(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(fresh_seconds=60)
+    update(b"west,10,50")
+    between = Layer.objects.get().version
+    Layer.objects.update(version=between + 700_000_000)
+    update(b"south,45,50")
+    kept = TileMarks.unpack(bytes(Layer.objects.get().marks))
+    assert kept.version_of(*SOUTH) > 0
+    assert kept.version_of(*WEST) == 0
+
+
+def test_a_web_process_has_much_found_out_apart_and_gets_the_same(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = load()
+    shapes, before = (layer_files.read_file(name) for name in (layer.geometry_name, layer.speeds_name))
+    after, _ = speeds.align_speeds([speeds.SpeedRow("west", 10, 50)], ["north", "south", "west"])
+    here = publication.find_speeds_change_in_child(layer, shapes, speeds.read_speeds(before), after)
+    monkeypatch.setattr(publication, "MAX_CHANGED_IN_PROCESS", 0)
+    there = publication.find_speeds_change_in_child(layer, shapes, speeds.read_speeds(before), after)
+    assert here.touched is not None
+    assert there.touched is not None
+    assert [there.touched.tiles(z) for z in range(15)] == [here.touched.tiles(z) for z in range(15)]
+
+
+def test_all_is_stale_where_there_is_no_place_to_find_it_out(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = load()
+    monkeypatch.setattr(compile_process, "run_in_child", Mock(side_effect=LayerBusyError("others")))
+    monkeypatch.setattr(publication, "MAX_CHANGED_IN_PROCESS", 0)
+    update(b"west,10,50", mark=publication.find_speeds_change_in_child)
+    assert stale(before) == {"west", "south"}
+
+
+def test_the_first_speeds_of_a_layer_without_any_touch_what_they_colour(load: Load) -> None:
+    before = load(data=geojson.collection(geojson.line("a", [[-0.3, 51.4], [-0.2, 51.4]])))
+    publication.store_speeds("jams", {"a": (10, 50)})
+    assert stale(before) == {"west"}
+
+
+def test_another_geometry_makes_only_those_tiles_stale_that_it_touches(load: Load) -> None:
+    lines = {
+        "west": geojson.line("west", [[-0.3, 51.4], [-0.2, 51.4]]),
+        "south": geojson.line("south", [[0.0, 51.6], [0.2, 51.4]]),
+    }
+    before = load(data=geojson.collection(*lines.values()))
+    load(data=geojson.collection(lines["south"]))
+    assert stale(before) == {"west"}
+    assert Layer.objects.get().segments == 1
+
+
+def test_all_is_stale_where_more_than_the_data_changed(load: Load) -> None:
+    before = load()
+    load(title="Other")
+    assert stale(before) == {"west", "south"}
 
 
 def stored() -> list[str]:
@@ -26,17 +160,17 @@ def stored() -> list[str]:
 def test_replaced_files_are_deleted_and_the_others_stay(load: Load) -> None:
     layer = load()
     assert len(stored()) == 2
-    storing.store_speeds("jams", {"north": (7, 50), "nowhere": (1, 2)})
+    publication.store_speeds("jams", {"north": (7, 50), "nowhere": (1, 2)})
     assert Path(layer.geometry_name).name in stored()
     assert len(stored()) == 2
-    load(data=builders.many_lines(5))
+    load(data=geojson.many_lines(5))
     assert len(stored()) == 2
     assert Path(layer.geometry_name).name not in stored()
 
 
 def test_new_speeds_leave_the_geometry_alone(load: Load) -> None:
     before = load()
-    report = storing.store_speeds("jams", {"north": (7, 50), "nowhere": (1, 2)})
+    report = publication.store_speeds("jams", {"north": (7, 50), "nowhere": (1, 2)})
     after = Layer.objects.get()
     assert (report.rows, report.unknown, report.unknown_examples) == (2, 1, ("nowhere",))
     assert after.geometry_name == before.geometry_name
@@ -47,9 +181,9 @@ def test_new_speeds_leave_the_geometry_alone(load: Load) -> None:
 
 def test_a_painter_builds_its_index_once_per_geometry(load: Load) -> None:
     load()
-    _, first = scenes.load_scene("jams")
-    storing.store_speeds("jams", {"north": (7, 50)})
-    _, second = scenes.load_scene("jams")
+    _, first = work.load_scene("jams")
+    publication.store_speeds("jams", {"north": (7, 50)})
+    _, second = work.load_scene("jams")
     assert isinstance(first, scene.Scene)
     assert isinstance(second, scene.Scene)
     assert second.index is first.index
@@ -62,19 +196,19 @@ def test_a_painter_that_misses_a_file_looks_the_layer_up_again(load: Load, monke
         slug="jams", kind="lines", geometry_name="layers/jams/gone.npz", speeds_name="layers/jams/gone.npz"
     )
     found = [outdated, Layer.objects.get()]
-    monkeypatch.setattr(scenes, "_find", lambda slug: found.pop(0))
-    view, _ = scenes.load_scene("jams")
+    monkeypatch.setattr(work, "_find_painted_layer", lambda slug: found.pop(0))
+    view, _ = work.load_scene("jams")
     assert view.version > 0
     assert found == []
 
 
 def test_speeds_for_a_geometry_that_was_replaced_meanwhile_are_refused(load: Load) -> None:
     layer = load()
-    geometry = files.read(layer.geometry_name)
-    compiled = compiling.compile_speeds(geometry, HEADER + b"north,1,50\n")
-    load(data=builders.many_lines(3))
+    geometry = layer_files.read_file(layer.geometry_name)
+    compiled = compiler.compile_speeds(geometry, HEADER + b"north,1,50\n")
+    load(data=geojson.many_lines(3))
     with pytest.raises(SpeedsError, match="Load them again"):
-        storing.replace_speeds(layer, compiled, geometry)
+        publication.replace_speeds(layer, compiled, geometry)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +218,7 @@ def test_speeds_for_a_geometry_that_was_replaced_meanwhile_are_refused(load: Loa
 def test_bad_fields_leave_the_layer_as_it_was(load: Load, fields: dict[str, Any]) -> None:
     before = load()
     with pytest.raises(ValidationError):
-        load(data=builders.many_lines(3), **fields)
+        load(data=geojson.many_lines(3), **fields)
     after = Layer.objects.get()
     assert (after.version, after.geometry_name) == (before.version, before.geometry_name)
     assert len(stored()) == 2
@@ -102,19 +236,19 @@ def test_a_file_that_was_cut_short_is_written_again(load: Load) -> None:
     path = Path(default_storage.path(layer.geometry_name))
     path.write_bytes(path.read_bytes()[:100])
     load(data=LINES)
-    assert storing.segment_ids(Layer.objects.get()) == ["north", "south", "west"]
+    assert publication.segment_ids(Layer.objects.get()) == ["north", "south", "west"]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_writer_of_the_same_data_does_not_lose_it_to_another(load: Load) -> None:
     layer = load()
-    geometry = files.read(layer.geometry_name)
-    same = compiling.compile_speeds(geometry, HEADER + b"north,1,50\n")
-    written = files.write_speeds("jams", same)
-    storing.replace_speeds(layer, same, geometry)
-    storing.store_speeds("jams", {"north": (7, 50)})  # deletes the file of the row before
-    storing.put_in_service(layer, written, ())
-    assert files.read(Layer.objects.get().speeds_name) == same.data
+    geometry = layer_files.read_file(layer.geometry_name)
+    same = compiler.compile_speeds(geometry, HEADER + b"north,1,50\n")
+    written = layer_files.write_speeds_file("jams", same)
+    publication.replace_speeds(layer, same, geometry)
+    publication.store_speeds("jams", {"north": (7, 50)})  # deletes the file of the row before
+    publication.publish_layer(layer, written, ())
+    assert layer_files.read_file(Layer.objects.get().speeds_name) == same.data
 
 
 @pytest.mark.django_db(transaction=True)
@@ -124,29 +258,22 @@ def test_files_are_deleted_when_putting_them_in_service_fails(
 ) -> None:
     load()
     before = stored()
-
-    def failing(*_: Any, **__: Any) -> None:
-        raise failure
-
-    monkeypatch.setattr(Layer, "save_base", failing)
+    monkeypatch.setattr(Layer, "save_base", Mock(side_effect=failure))
     with pytest.raises(type(failure)):
-        load(data=builders.many_lines(3))
+        load(data=geojson.many_lines(3))
     assert stored() == before
 
 
 def test_no_file_is_left_when_the_second_cannot_be_written(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     load()
     before = stored()
-
-    def failing(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files, "write_speeds", failing)
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr(layer_files, "write_speeds_file", Mock(side_effect=full))
     with pytest.raises(OSError, match="No space"):
-        load(data=builders.many_lines(3))
+        load(data=geojson.many_lines(3))
     assert stored() == before
 
 
 def test_an_unknown_layer_has_no_speeds_to_replace(db: None) -> None:
     with pytest.raises(UnknownLayerError):
-        storing.store_speeds("nowhere", {})
+        publication.store_speeds("nowhere", {})

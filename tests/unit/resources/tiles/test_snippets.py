@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 
 from project.paths import BASE_DIR
-from resources.snippets import filling
+from resources.tiles import snippets
 
-DEMO = filling.Subject(
+DEMO = snippets.SnippetSubject(
     site="http://127.0.0.1:8000",
     slug="jams",
     title="London Underground",
@@ -25,19 +25,19 @@ HOSTILE = '</script><!-- "O\'Neill" & \\ {z} $title\n\u2028\U0001f687'
 """Ends, opens or leaves what it stands in, wherever it is not quoted."""
 
 
-def code(name: str, subject: filling.Subject = DEMO) -> str:
-    return next(snippet.code for snippet in filling.snippets(subject) if snippet.name == name)
+def code(name: str, subject: snippets.SnippetSubject = DEMO) -> str:
+    return next(snippet.code for snippet in snippets.fill_snippets(subject) if snippet.name == name)
 
 
-@pytest.mark.parametrize("snippet", filling.snippets(DEMO), ids=lambda snippet: snippet.name)
-def test_the_documentation_shows_each_snippet_as_the_page_does(snippet: filling.Snippet) -> None:
+@pytest.mark.parametrize("snippet", snippets.fill_snippets(DEMO), ids=lambda snippet: snippet.name)
+def test_the_documentation_shows_each_snippet_as_the_page_does(snippet: snippets.Snippet) -> None:
     blocks = re.findall(r"```\w*\n(.*?)\n```", (BASE_DIR / "docs" / "clients.md").read_text(), re.DOTALL)
     assert snippet.code in blocks
 
 
 def test_leaflet_is_the_version_that_this_site_uses() -> None:
     vendored = (BASE_DIR / "resources/static/vendor/leaflet/README.md").read_text()
-    assert f"Leaflet {filling.LEAFLET}," in vendored
+    assert f"Leaflet {snippets.LEAFLET_VERSION}," in vendored
 
 
 @pytest.mark.parametrize("name", ["leaflet", "maplibre", "openlayers"])

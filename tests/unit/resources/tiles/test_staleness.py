@@ -1,27 +1,29 @@
+"""Sets of tiles and their versions: exact while they are few, a superset and bounded when they are many."""
+
+from collections.abc import Callable
 from typing import Any
 
-import mercantile
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.models import Layer
-from resources.tiles import blocks, expirations, grid
+from resources.tiles import grid, staleness, tile_address, work
 from resources.tiles.errors import LayerError, UnknownLayerError
-from resources.tiles.expirations import Expiration, Part
-from resources.tiles.keeping import expiring
 from resources.tiles.layers import LayerView
+from resources.tiles.models import Layer
+from resources.tiles.staleness import Expiration, LayerPart, TileMarks, TouchedTiles, join_touched
 
-from .conftest import Load
+from ..conftest import Load
 
-LONDON = Part(grid.Bounds(-0.5, 51.3, 0.3, 51.7), 8, 12)
-FIJI = Part(grid.Bounds(177.0, -19.0, -178.0, -16.0))
+LONDON = LayerPart(grid.Bounds(-0.5, 51.3, 0.3, 51.7), 8, 12)
+FIJI = LayerPart(grid.Bounds(177.0, -19.0, -178.0, -16.0))
 DAY_SECONDS = 86_400
 PADDING = 0.125
 
 
 def lowest(*rules: Expiration, at: tuple[int, int, int]) -> int:
-    return expirations.lowest_fresh(10, rules, at, PADDING)
+    return staleness.lowest_fresh_version(10, rules, at, PADDING)
 
 
 @pytest.mark.parametrize(
@@ -44,12 +46,12 @@ def test_the_newest_part_that_a_tile_touches_counts() -> None:
 
 @given(st.integers(0, 12), st.data())
 def test_a_block_is_stale_when_one_of_its_tiles_is(z: int, data: st.DataObject) -> None:
-    side = data.draw(st.sampled_from([side for side in blocks.SIDES if side <= 2**z]))
+    side = data.draw(st.sampled_from([side for side in tile_address.METATILE_SIDES if side <= 2**z]))
     x, y = (data.draw(st.integers(0, 2**z // side - 1)) for _ in "xy")
     west, east = sorted(data.draw(st.tuples(st.floats(-180, 180), st.floats(-180, 180))))
     south, north = sorted(data.draw(st.tuples(st.floats(-85, 85), st.floats(-85, 85))))
     padding = data.draw(st.sampled_from([0.125, 0.25, 0.0]))
-    expired = Expiration(9, Part(grid.Bounds(west, south, east, north), 3, 11))
+    expired = Expiration(9, LayerPart(grid.Bounds(west, south, east, north), 3, 11))
     tiles = [(x * side + i, y * side + j) for i in range(side) for j in range(side)]
     assert expired.touches((z, x, y), padding, side) == any(expired.touches((z, *tile), padding) for tile in tiles)
 
@@ -58,9 +60,9 @@ def test_a_block_is_stale_when_one_of_its_tiles_is(z: int, data: st.DataObject) 
 def test_a_tile_beside_the_part_that_its_strokes_reach_into_is_stale_too(
     gap: float, padding: float, stale: bool
 ) -> None:
-    west, south, east, north = mercantile.bounds(511, 340, 10)
+    west, south, east, north = grid.tile_bounds(10, 511, 340).as_list()
     start = east + gap * (east - west)
-    rule = Expiration(20, Part(grid.Bounds(start, south, start + 0.1, north)))
+    rule = Expiration(20, LayerPart(grid.Bounds(start, south, start + 0.1, north)))
     assert rule.touches((10, 511, 340), padding) is stale
 
 
@@ -78,70 +80,70 @@ def test_a_tile_beside_the_part_that_its_strokes_reach_into_is_stale_too(
 )
 def test_what_is_no_part_is_refused(bounds: Any, zooms: tuple[int, ...]) -> None:
     with pytest.raises(LayerError):
-        Part.of(bounds, *zooms)
+        LayerPart.of(bounds, *zooms)
 
 
 def test_who_names_no_part_means_all() -> None:
-    assert Part.of() is None
-    assert Part.of(min_zoom=3) == Part(grid.WORLD, 3, grid.MAX_ZOOM)
+    assert LayerPart.of() is None
+    assert LayerPart.of(min_zoom=3) == LayerPart(grid.WORLD, 3, grid.MAX_ZOOM)
 
 
 def kept_after(count: int, servable_seconds: float = DAY_SECONDS) -> tuple[list[Any], int]:
-    """What a row keeps after so many different parts expired, a second apart."""
+    """The row's record after so many different parts expired, a second apart."""
     kept: list[Any] = []
     data_version = 1
     for number in range(1, count + 1):
-        part = Part(grid.Bounds(0, 0, number / 10, 1))
+        part = LayerPart(grid.Bounds(0, 0, number / 10, 1))
         rule = Expiration(number * 1_000_000, part)
-        kept, data_version = expirations.with_one_more(kept, data_version, rule, servable_seconds)
+        kept, data_version = staleness.add_expiration(kept, data_version, rule, servable_seconds)
     return kept, data_version
 
 
 def test_of_many_parts_the_oldest_become_all_of_the_layer() -> None:
-    kept, data_version = kept_after(expirations.MOST + 3)
-    assert len(kept) == expirations.MOST
+    kept, data_version = kept_after(staleness.MAX_EXPIRATIONS + 3)
+    assert len(kept) == staleness.MAX_EXPIRATIONS
     assert data_version == 3_000_000
     assert [rule["version"] for rule in kept] == sorted(rule["version"] for rule in kept)
 
 
 def test_parts_that_nothing_served_is_older_than_are_forgotten() -> None:
     kept, _ = kept_after(10)
-    late = Expiration(int((DAY_SECONDS + expirations.PAINTING_SECONDS + 5) * 1e6), LONDON)
-    kept, data_version = expirations.with_one_more(kept, 1, late, DAY_SECONDS)
+    late = Expiration(int((DAY_SECONDS + staleness.MAX_PAINTING_SECONDS + 5) * 1e6), LONDON)
+    kept, data_version = staleness.add_expiration(kept, 1, late, DAY_SECONDS)
     assert [rule["version"] // 1_000_000 for rule in kept[:-1]] == [6, 7, 8, 9, 10]
     assert data_version == 1
 
 
 def test_the_same_part_again_takes_the_place_of_the_first() -> None:
-    kept, _ = expirations.with_one_more([Expiration(20, LONDON).as_dict()], 10, Expiration(30, LONDON), DAY_SECONDS)
+    kept, _ = staleness.add_expiration([Expiration(20, LONDON).as_dict()], 10, Expiration(30, LONDON), DAY_SECONDS)
     assert kept == [Expiration(30, LONDON).as_dict()]
 
 
 boxes = st.tuples(st.floats(-180, 180), st.floats(-85, 84), st.floats(-180, 180), st.floats(0, 1)).map(
     lambda box: grid.Bounds(box[0], box[1], box[2], box[1] + box[3])
 )
-parts = st.tuples(boxes, st.integers(0, 9), st.integers(9, 22)).map(lambda each: Part(*each))
+parts = st.tuples(boxes, st.integers(0, 9), st.integers(9, 22)).map(lambda each: LayerPart(*each))
 addresses = st.integers(0, 22).flatmap(
     lambda z: st.tuples(st.just(z), st.integers(0, 2**z - 1), st.integers(0, 2**z - 1))
 )
 
 
-@given(named=st.lists(parts, max_size=expirations.MOST + 20), address=addresses)
+@given(named=st.lists(parts, max_size=staleness.MAX_EXPIRATIONS + 20), address=addresses)
 def test_however_many_parts_expire_no_tile_of_them_is_taken_for_fresh(
-    named: list[Part], address: tuple[int, int, int]
+    named: list[LayerPart], address: tuple[int, int, int]
 ) -> None:
     kept: list[Any] = []
     data_version, wanted = 10, 10
     for version, part in enumerate(named, start=11):
         rule = Expiration(version, part)
-        kept, data_version = expirations.with_one_more(kept, data_version, rule, DAY_SECONDS)
+        kept, data_version = staleness.add_expiration(kept, data_version, rule, DAY_SECONDS)
         wanted = version if rule.touches(address, PADDING) else wanted
-    assert expirations.lowest_fresh(data_version, map(Expiration.parse, kept), address, PADDING) >= wanted
+    assert staleness.lowest_fresh_version(data_version, map(Expiration.parse, kept), address, PADDING) >= wanted
 
 
 def test_a_part_expires_and_the_rest_of_the_layer_stays_fresh(load: Load) -> None:
     before = load()
-    expiring.expire("jams", LONDON)
+    work.expire_layer("jams", LONDON)
     after = Layer.objects.get()
     assert after.data_version == before.data_version
     assert after.version > before.version
@@ -150,18 +152,12 @@ def test_a_part_expires_and_the_rest_of_the_layer_stays_fresh(load: Load) -> Non
     assert view.version_for(10, 600, 340) == view.version_for(7, 63, 42) == before.version
 
 
-def test_all_of_a_layer_expires_and_its_parts_are_forgotten(load: Load) -> None:
+@pytest.mark.parametrize("renew", [lambda _: work.expire_layer("jams"), Layer.save], ids=["expired", "saved"])
+def test_a_layer_that_expires_or_is_saved_as_a_whole_forgets_its_parts(
+    load: Load, renew: Callable[[Layer], object]
+) -> None:
     load()
-    expiring.expire("jams", LONDON)
-    expiring.expire("jams")
-    after = Layer.objects.get()
-    assert (after.expirations, after.data_version) == ([], after.version)
-
-
-def test_a_layer_that_is_saved_with_parts_that_expired_starts_anew(load: Load) -> None:
-    load()
-    layer = expiring.expire("jams", LONDON)
-    layer.save()
+    renew(work.expire_layer("jams", LONDON))
     after = Layer.objects.get()
     assert (after.expirations, after.data_version) == ([], after.version)
 
@@ -175,4 +171,116 @@ def test_nothing_else_is_saved_with_an_expiry(load: Load) -> None:
 
 def test_a_layer_that_is_not_there_cannot_expire(db: None) -> None:
     with pytest.raises(UnknownLayerError):
-        expiring.expire("nowhere", LONDON)
+        work.expire_layer("nowhere", LONDON)
+
+
+places = st.integers(0, 2**22 - 1)
+
+
+def touched(*zooms: set[tuple[int, int]], below: set[tuple[int, int]] = frozenset()) -> TouchedTiles:  # type: ignore[assignment]
+    return TouchedTiles(tuple(map(keys, zooms)), keys(below))
+
+
+def keys(tiles: set[tuple[int, int]]) -> grid.TileKeys:
+    return grid.distinct_keys(np.array([grid.tile_key(x, y) for x, y in tiles], np.int64))
+
+
+def everywhere(zoom: int) -> TouchedTiles:
+    return TouchedTiles(tuple(np.arange(4**z) for z in range(zoom + 1)))
+
+
+TWO_CHANGES = TileMarks().with_touched(touched({(0, 0)}, {(0, 0), (1, 1)}), 10, 0)[0]
+TWO_CHANGES = TWO_CHANGES.with_touched(touched({(0, 0)}, {(1, 1)}, below={(1, 1)}), 20, 0)[0]
+
+
+@given(st.lists(st.tuples(places, places), min_size=1))
+def test_a_tiles_number_leads_back_to_it_and_its_parents_to_what_covers_it(tiles: list[tuple[int, int]]) -> None:
+    x, y = (np.array(each, np.int64) for each in zip(*tiles, strict=True))
+    numbers = grid.tile_keys(x, y)
+    assert numbers.tolist() == [grid.tile_key(*tile) for tile in tiles]
+    assert [each.tolist() for each in grid.key_places(numbers)] == [x.tolist(), y.tolist()]
+    assert [each.tolist() for each in grid.key_places(numbers >> 2)] == [(x >> 1).tolist(), (y >> 1).tolist()]
+
+
+@pytest.mark.parametrize(
+    ("tile", "version"),
+    [
+        ((0, 0, 0), 20),
+        ((1, 0, 0), 10),
+        ((1, 1, 1), 20),
+        ((1, 1, 0), 0),
+        ((2, 2, 3), 20),
+        ((2, 1, 1), 0),
+        ((9, 0, 0), 0),
+    ],
+)
+def test_a_tile_has_the_version_of_the_last_change_that_touched_it(tile: tuple[int, int, int], version: int) -> None:
+    assert TWO_CHANGES.version_of(*tile) == version
+
+
+@given(st.integers(0, 5), st.sampled_from([1, 2, 4, 8]), st.data())
+def test_a_block_has_the_newest_version_of_its_tiles(z: int, side: int, data: st.DataObject) -> None:
+    side = min(side, 2**z)
+    x, y = (data.draw(st.integers(0, 2**z // side - 1)) for _ in "xy")
+    random = np.random.default_rng(data.draw(st.integers(0, 99)))
+    found = TileMarks()
+    for version in (1, 2, 3):
+        zooms = tuple(np.flatnonzero(random.random(4**zoom) < 0.2) for zoom in range(4))
+        found, _ = found.with_touched(TouchedTiles(zooms, zooms[-1]), version, 0)
+    tiles = [(x * side + i, y * side + j) for i in range(side) for j in range(side)]
+    assert found.version_of(z, x, y, side) == max(found.version_of(z, *tile) for tile in tiles)
+
+
+def test_marks_come_back_as_they_were_packed() -> None:
+    back = TileMarks.unpack(TWO_CHANGES.pack())
+    assert (back.count, back.versions()) == (TWO_CHANGES.count, [10, 20])
+    assert back.between(0, 10).tiles(1) == {(0, 0)}
+    assert [back.version_of(2, x, y) for x in range(4) for y in range(4)] == [
+        TWO_CHANGES.version_of(2, x, y) for x in range(4) for y in range(4)
+    ]
+    assert TileMarks.unpack(TileMarks().pack()).count == 0
+
+
+def test_a_change_that_touches_nothing_leaves_all_marks_as_exact_as_they_were() -> None:
+    kept, all_before = TWO_CHANGES.with_touched(TouchedTiles.nothing(), 30, 0)
+    assert (kept.count, kept.deepest, all_before) == (TWO_CHANGES.count, 1, 0)
+
+
+def test_what_was_touched_long_ago_is_forgotten() -> None:
+    kept, all_before = TWO_CHANGES.with_touched(touched({(0, 0)}, {(0, 1)}), 30, 15)
+    assert all_before == 15
+    assert [kept.version_of(1, *tile) for tile in ((0, 0), (1, 1), (0, 1))] == [0, 20, 30]
+
+
+def test_a_change_of_too_many_tiles_is_told_more_coarsely_and_misses_none() -> None:
+    fine = everywhere(4)
+    coarse = fine.at_most(100)
+    assert coarse.count <= 100
+    assert all(coarse.includes(z, x, y) for z in range(7) for x in range(2**z) for y in range(2**z))
+    one = touched(*({(2**z // 3, 2**z // 5)} for z in range(9)), below={(85, 51)}).as_deep_as(3)
+    assert one.includes(3, 2, 1)
+    assert one.includes(8, 85, 51)
+    assert not one.includes(3, 3, 1)
+
+
+def test_too_many_marks_make_all_stale_that_was_painted_before_the_older_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(staleness, "MAX_MARKS", 100)
+    found, all_before = TileMarks(), 0
+    for version in range(1, 21):
+        tiles = {(x, version % 16) for x in range(16)}
+        found, all_before = found.with_touched(touched({(0, 0)}, set(), set(), set(), tiles), version, all_before)
+        assert found.count <= 100
+        assert found.version_of(4, 3, version % 16) == version
+    assert 10 < all_before < 20
+
+
+def test_what_several_changes_touch_is_as_coarse_as_the_coarsest() -> None:
+    together = join_touched([touched({(0, 0)}, {(0, 1)}, {(0, 3)}), touched({(0, 0)}, {(1, 0)}, below={(1, 0)})])
+    assert together.deepest == 1
+    assert together.tiles(1) == {(0, 1), (1, 0)}
+    assert together.includes(5, 0, 31)
+    assert together.includes(5, 31, 0)
+    assert not together.includes(5, 31, 31)
+    assert not join_touched([])

@@ -1,9 +1,9 @@
-"""Passes over real files into a real `state`: each line is counted once, whatever happens in between."""
+"""Passes over real files into a real `state`: each line is counted once, under any interruption."""
 
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from resources.traffic import reading, rotating
-from retry import connections, hits, popularity
+from resources.traffic import counter, log_files
+from retry import popularity, stores
 from retry.errors import StoreUnavailable
-from retry.scripts import Call, Reply
+from retry.scripts import Reply, ScriptCall
 from tests.conftest import RedisServers
 
 pytestmark = pytest.mark.usefixtures("redis_servers")
@@ -39,77 +39,71 @@ def write(path: Path, *lines: str) -> None:
         file.writelines(lines)
 
 
+def count_lines(log: Path, *lines: str) -> int:
+    """Writes the lines to the log, and makes a pass."""
+    write(log, *lines)
+    return counter.read_traffic()
+
+
 def counted() -> dict[str, float]:
     """Requests by answer, of all kinds."""
-    totals = hits.totals()
+    totals = popularity.load_totals()
     return {answer: sum(one.number for one in totals if one.answer == answer) for answer in {o.answer for o in totals}}
 
 
 def test_what_is_new_is_counted_once(log: Path) -> None:
-    write(log, line(), line(), line(status=404))
-    reading.read_traffic()
-    reading.read_traffic()
+    count_lines(log, line(), line(), line(status=404))
+    counter.read_traffic()
     assert counted() == {"hot": 2, "missing": 1}
-    write(log, line())
-    reading.read_traffic()
+    count_lines(log, line())
     assert counted() == {"hot": 3, "missing": 1}
-    assert popularity.requests("tile:jams:1:0:0:png") == pytest.approx(3, rel=0.2)  # an hour old
+    assert popularity.weighted_requests("tile:jams:1:0:0:png") == pytest.approx(3, rel=0.2)  # an hour old
 
 
 def test_a_line_counts_when_it_is_whole(log: Path) -> None:
     whole = line()
-    write(log, line(), whole[:30])
-    reading.read_traffic()
+    count_lines(log, line(), whole[:30])
     assert counted() == {"hot": 1}
-    write(log, whole[30:])
-    reading.read_traffic()
+    count_lines(log, whole[30:])
     assert counted() == {"hot": 2}
 
 
 def test_a_log_that_was_renamed_is_read_to_its_end(log: Path) -> None:
-    write(log, line(), line())
-    reading.read_traffic()
+    count_lines(log, line(), line())
     write(log, line())
     log.rename(log.with_name("traffic.log.1"))
-    write(log, line())
-    reading.read_traffic()
+    count_lines(log, line())
     write(log.with_name("traffic.log.1"), line())  # nginx had not opened the new one yet
-    reading.read_traffic()
+    counter.read_traffic()
     assert counted() == {"hot": 5}
 
 
 def test_a_log_that_was_copied_and_emptied_is_counted_once(log: Path) -> None:
-    write(log, line(), line())
-    reading.read_traffic()
+    count_lines(log, line(), line())
     write(log, line())
     log.with_name("traffic.log.1").write_bytes(log.read_bytes())
-    reading.read_traffic()
+    counter.read_traffic()
     os.truncate(log, 0)
-    reading.read_traffic()
-    write(log, *(line() for _ in range(10)))
-    reading.read_traffic()
+    counter.read_traffic()
+    count_lines(log, *(line() for _ in range(10)))
     assert counted() == {"hot": 13}
 
 
 def test_a_log_that_was_deleted_starts_anew(log: Path) -> None:
-    write(log, line())
-    reading.read_traffic()
+    count_lines(log, line())
     log.unlink()
-    reading.read_traffic()
-    write(log, line())
-    reading.read_traffic()
+    counter.read_traffic()
+    count_lines(log, line())
     assert counted() == {"hot": 2}
 
 
 def test_a_file_that_is_away_for_a_pass_is_not_counted_again(log: Path) -> None:
-    write(log, line(), line())
-    reading.read_traffic()
+    count_lines(log, line(), line())
     away = log.with_name("elsewhere")
     log.rename(away)
-    write(log, line())
-    reading.read_traffic()
+    count_lines(log, line())
     away.rename(log.with_name("traffic.log.1"))
-    reading.read_traffic()
+    counter.read_traffic()
     assert counted() == {"hot": 3}
 
 
@@ -119,92 +113,67 @@ def test_a_file_that_stays_for_days_is_not_counted_again(log: Path, monkeypatch:
     for day in range(4):
         monkeypatch.setattr(time, "time", lambda day=day: now + 80_000 * day)
         os.utime(log.with_name("traffic.log.1"), (now + 80_000 * day,) * 2)
-        write(log, line())
-        reading.read_traffic()
+        count_lines(log, line())
     assert counted() == {"hot": 5}
 
 
 def test_garbage_is_counted_as_such_and_stops_nothing(log: Path) -> None:
-    write(log, line(), "garbage\n", "\0" * 5000 + "\n", "\n", line())
-    reading.read_traffic()
+    count_lines(log, line(), "garbage\n", "\0" * 5000 + "\n", "\n", line())
     assert counted() == {"hot": 2, "other": 3}
-    assert {one.kind for one in hits.totals() if one.answer == "other"} == {reading.UNREADABLE}
+    assert {one.kind for one in popularity.load_totals() if one.answer == "other"} == {counter.UNREADABLE_KIND}
 
 
 def test_a_line_longer_than_a_slice_stops_nothing(log: Path) -> None:
-    write(log, line(), "x" * (2 * reading.SLICE_BYTES) + "\n", line())
-    reading.read_traffic()
+    count_lines(log, line(), "x" * (2 * counter.SLICE_BYTES) + "\n", line())
     assert counted()["hot"] == 2
 
 
 def test_many_slices_are_counted_in_one_pass(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "SLICE_BYTES", 500)
-    write(log, *(line() for _ in range(200)))
-    reading.read_traffic()
+    monkeypatch.setattr(counter, "SLICE_BYTES", 500)
+    count_lines(log, *(line() for _ in range(200)))
     assert counted() == {"hot": 200}
 
 
 def test_a_pass_is_bounded_and_the_next_one_goes_on(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "SLICE_BYTES", 500)
-    monkeypatch.setattr(reading, "PASS_BYTES", 1000)
-    write(log, *(line() for _ in range(100)))
-    reading.read_traffic()
+    monkeypatch.setattr(counter, "SLICE_BYTES", 500)
+    monkeypatch.setattr(counter, "MAX_PASS_BYTES", 1000)
+    count_lines(log, *(line() for _ in range(100)))
     assert 0 < counted()["hot"] < 30
-    while reading.read_traffic():
+    while counter.read_traffic():
         pass
     assert counted() == {"hot": 100}
 
 
 def test_without_a_log_nothing_is_counted(log: Path) -> None:
-    assert reading.read_traffic() == 0
-    assert hits.totals() == []
+    assert counter.read_traffic() == 0
+    assert popularity.load_totals() == []
 
 
 def test_without_its_directory_nothing_is_counted(settings: Any, tmp_path: Path) -> None:
     settings.TRAFFIC_LOG = tmp_path / "nowhere" / "traffic.log"
-    assert reading.read_traffic() == 0
+    assert counter.read_traffic() == 0
 
 
 def test_nothing_is_read_when_measuring_is_off(log: Path, settings: Any) -> None:
     settings.OBSERVE = False
-    write(log, line())
-    assert reading.read_traffic() == 0
+    assert count_lines(log, line()) == 0
 
 
 def test_counts_and_position_are_lost_together(log: Path, redis_servers: RedisServers) -> None:
-    write(log, line(), line())
-    reading.read_traffic()
+    count_lines(log, line(), line())
     redis_servers.state.client.flushall()
-    reading.read_traffic()
+    counter.read_traffic()
     assert counted() == {"hot": 2}
 
 
 def test_each_machine_has_a_position_of_its_own(log: Path, settings: Any, tmp_path: Path) -> None:
     same = line()
-    write(log, same)
-    reading.read_traffic()
+    count_lines(log, same)
     (tmp_path / "other").mkdir()
     settings.TRAFFIC_LOG = tmp_path / "other" / "traffic.log"
     write(settings.TRAFFIC_LOG, same)
-    reading.read_traffic()
+    counter.read_traffic()
     assert counted() == {"hot": 2}
-
-
-Step = Callable[[Call], Reply]
-
-
-def interrupted(before: Callable[[], None], execute: Step, after: Callable[[], None]) -> Step:
-    def step(call: Call) -> Reply:
-        before()
-        reply = execute(call)
-        after()
-        return reply
-
-    return step
-
-
-def fail() -> None:
-    raise StoreUnavailable("the connection broke")
 
 
 @pytest.mark.parametrize("executed", [False, True])
@@ -212,27 +181,32 @@ def test_a_pass_that_breaks_off_at_the_step_neither_loses_nor_doubles(
     log: Path, monkeypatch: pytest.MonkeyPatch, executed: bool
 ) -> None:
     write(log, line(), line())
-    execute = connections.execute_patiently
-    broken = interrupted(lambda: None, execute, fail) if executed else interrupted(fail, execute, lambda: None)
-    monkeypatch.setattr(connections, "execute_patiently", broken)
-    with pytest.raises(StoreUnavailable):
-        reading.read_traffic()
-    monkeypatch.setattr(connections, "execute_patiently", execute)
-    reading.read_traffic()
+    execute = stores.execute_patiently
+
+    def broken(call: ScriptCall) -> Reply:
+        if executed:
+            execute(call)
+        raise StoreUnavailable("the connection broke")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stores, "execute_patiently", broken)
+        with pytest.raises(StoreUnavailable):
+            counter.read_traffic()
+    counter.read_traffic()
     assert counted() == {"hot": 2}
 
 
 def test_two_passes_on_one_position_count_once(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when the lock is of no use: a network's file system, or a pass that was given up and is carried out late."""
+    """The lock may fail: on a network's file system, or for a pass that was given up and is carried out late."""
     write(log, line(), line())
-    execute = connections.execute_patiently
+    execute = stores.execute_patiently
 
-    def twice(call: Call) -> Reply:
+    def twice(call: ScriptCall) -> Reply:
         assert execute(call) == 1
         return execute(call)
 
-    monkeypatch.setattr(connections, "execute_patiently", twice)
-    reading.read_traffic()
+    monkeypatch.setattr(stores, "execute_patiently", twice)
+    counter.read_traffic()
     assert counted() == {"hot": 2}
 
 
@@ -242,7 +216,7 @@ def state_is_away(settings: Any) -> Iterator[None]:
     working = settings.REDIS_URL
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(connections, "PATIENT_RETRIES", 0)
+        patched.setattr(stores, "PATIENT_RETRIES", 0)
         with pytest.raises(StoreUnavailable):
             yield
     settings.REDIS_URL = working
@@ -263,8 +237,8 @@ def nginx(settings: Any, log: Path) -> Iterator[None]:
 def test_without_the_state_the_pass_fails_and_the_next_one_counts(log: Path, settings: Any) -> None:
     write(log, line())
     with state_is_away(settings):
-        reading.read_traffic()
-    reading.read_traffic()
+        counter.read_traffic()
+    counter.read_traffic()
     assert counted() == {"hot": 1}
 
 
@@ -274,14 +248,14 @@ def test_without_the_state_the_log_is_put_aside_all_the_same_and_counted_later(l
     for _ in range(3):
         write(log, *(line() for _ in range(3)))
         with state_is_away(settings):
-            reading.read_traffic()
+            counter.read_traffic()
         assert not log.exists()
-    reading.read_traffic()
+    counter.read_traffic()
     assert counted() == {"hot": 9}
 
 
 def put_aside(log: Path, number: int) -> int:
-    """So many files of 200 lines; how many bytes each of them has."""
+    """Writes so many files of 200 lines; returns the bytes of one."""
     for each in range(number):
         path = log.with_name(f"{log.name}.{1_795_262_400_000 + each}")
         write(path, *(line() for _ in range(200)))
@@ -292,17 +266,17 @@ def put_aside(log: Path, number: int) -> int:
 def test_without_the_state_the_oldest_of_too_much_is_dropped_and_the_loss_is_told(
     log: Path, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    size = settings.TRAFFIC_LOG_MAX_BYTES = put_aside(log, rotating.KEPT_LOGS + 3)
+    size = settings.TRAFFIC_LOG_MAX_BYTES = put_aside(log, log_files.MAX_KEPT_LOGS + 3)
     with state_is_away(settings):
-        reading.read_traffic()
+        counter.read_traffic()
     assert [(record.name, vars(record)["bytes"]) for record in caplog.records] == [("tarry.traffic", 3 * size)]
-    reading.read_traffic()
-    assert counted() == {"hot": 200 * rotating.KEPT_LOGS}
+    counter.read_traffic()
+    assert counted() == {"hot": 200 * log_files.MAX_KEPT_LOGS}
 
 
 def test_a_file_that_was_counted_is_no_loss(log: Path, settings: Any, caplog: pytest.LogCaptureFixture) -> None:
-    settings.TRAFFIC_LOG_MAX_BYTES = put_aside(log, rotating.KEPT_LOGS + 3)
-    reading.read_traffic()
-    assert len(list(log.parent.glob("traffic.log.1795*"))) == rotating.KEPT_LOGS
-    assert counted() == {"hot": 200 * (rotating.KEPT_LOGS + 3)}
+    settings.TRAFFIC_LOG_MAX_BYTES = put_aside(log, log_files.MAX_KEPT_LOGS + 3)
+    counter.read_traffic()
+    assert len(list(log.parent.glob("traffic.log.1795*"))) == log_files.MAX_KEPT_LOGS
+    assert counted() == {"hot": 200 * (log_files.MAX_KEPT_LOGS + 3)}
     assert caplog.records == []

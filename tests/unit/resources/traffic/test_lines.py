@@ -1,10 +1,10 @@
-"""Lines of the traffic log, as nginx writes them and as nobody should."""
+"""Lines of the traffic log, as nginx writes them and malformed."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.traffic import lines
+from resources.traffic import counter
 
 GOOD = b"1795262400.123 200 HIT 4312 0.000 GET /tiles/jams/1/0/0.png"
 
@@ -25,33 +25,32 @@ GARBAGE = {
 
 
 def test_a_line_has_a_time_and_what_tells_the_answer() -> None:
-    assert lines.parse(GOOD) == [(b"1795262400.123", b"200", b"HIT", b"GET", b"", b"/tiles/jams/1/0/0.png")]
+    assert counter.parse_lines(GOOD) == [(b"1795262400.123", b"200", b"HIT", b"GET", b"", b"/tiles/jams/1/0/0.png")]
 
 
-def test_an_answer_without_the_cache_has_a_dash_for_it() -> None:
-    [line] = lines.parse(GOOD.replace(b"HIT", b"-"))
-    assert line[2] == b"-"
-
-
-def test_blanks_in_an_address_belong_to_it() -> None:
-    [line] = lines.parse(GOOD + b" 200 HIT")
-    assert line[5] == b"/tiles/jams/1/0/0.png 200 HIT"
-
-
-def test_where_readers_are_counted_a_number_stands_for_who_asked() -> None:
-    [line] = lines.parse(GOOD.replace(b"GET ", b"GET 012345 "))
-    assert line[4:] == (b"012345", b"/tiles/jams/1/0/0.png")
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        (GOOD.replace(b"HIT", b"-"), (b"-", b"GET", b"", b"/tiles/jams/1/0/0.png")),
+        (GOOD + b" 200 HIT", (b"HIT", b"GET", b"", b"/tiles/jams/1/0/0.png 200 HIT")),
+        (GOOD.replace(b"GET ", b"GET 012345 "), (b"HIT", b"GET", b"012345", b"/tiles/jams/1/0/0.png")),
+    ],
+    ids=["a dash stands for no cache", "blanks of an address belong to it", "a number stands for the reader"],
+)
+def test_a_line_is_read_with_its_peculiarities(line: bytes, fields: tuple[bytes, ...]) -> None:
+    [found] = counter.parse_lines(line)
+    assert found[2:] == fields
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
 def test_garbage_is_left_out_and_the_lines_around_it_are_not(garbage: bytes) -> None:
-    assert lines.parse(garbage) == []
-    assert lines.parse(b"\n".join([GOOD, garbage, GOOD])) == lines.parse(GOOD) * 2
+    assert counter.parse_lines(garbage) == []
+    assert counter.parse_lines(b"\n".join([GOOD, garbage, GOOD])) == counter.parse_lines(GOOD) * 2
 
 
 @given(st.binary(max_size=300))
 def test_no_bytes_are_too_odd(data: bytes) -> None:
-    assert len(lines.parse(data)) <= data.count(b"\n") + 1
+    assert len(counter.parse_lines(data)) <= data.count(b"\n") + 1
 
 
 @pytest.mark.parametrize(
@@ -82,7 +81,7 @@ def test_no_bytes_are_too_odd(data: bytes) -> None:
 def test_answers_have_a_name_and_tell_whether_content_was_wanted(
     status: bytes, cache_status: bytes, method: bytes, name: str, wanted: bool
 ) -> None:
-    assert lines.answer_of(status, cache_status, method) == lines.Answer(name, wanted)
+    assert counter.front_answer(status, cache_status, method) == counter.FrontAnswer(name, wanted)
 
 
 @pytest.mark.parametrize(
@@ -96,4 +95,4 @@ def test_answers_have_a_name_and_tell_whether_content_was_wanted(
     ],
 )
 def test_addresses_are_those_that_were_asked_for(escaped: bytes, address: str | None) -> None:
-    assert lines.address(escaped) == address
+    assert counter.unescape_address(escaped) == address

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.traffic import journal
-from resources.traffic.journal import Slice
+from resources.traffic import log_files
+from resources.traffic.log_files import LogSlice
 
 
 @pytest.fixture
@@ -15,19 +15,18 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "traffic.log"
 
 
+def found(log: Path) -> list[log_files.LogFile]:
+    with log_files.open_logs(log, time.time()) as files:
+        return files
+
+
 def names(log: Path) -> list[str]:
-    with journal.opened(log, time.time()) as files:
-        return [file.path.name for file in files]
+    return [file.path.name for file in found(log)]
 
 
-def identities(log: Path) -> list[str]:
-    with journal.opened(log, time.time()) as files:
-        return [file.identity for file in files]
-
-
-def slices(log: Path, start: int = 0, most: int = 1000) -> Slice | None:
-    with journal.opened(log, time.time()) as [file]:
-        return journal.read(file, start, most)
+def slices(log: Path, start: int = 0, most: int = 1000) -> LogSlice | None:
+    with log_files.open_logs(log, time.time()) as [file]:
+        return log_files.read_slice(file, start, most)
 
 
 def put(path: Path, text: str, *, age: float = 0) -> None:
@@ -49,83 +48,77 @@ def test_compressed_files_and_other_programs_old_ones_are_left_out(log: Path) ->
     assert names(log) == ["traffic.log.1795262400000"]
 
 
-def test_without_a_log_there_is_no_file(log: Path) -> None:
+def test_there_is_no_file_before_it_has_a_whole_line(log: Path) -> None:
     assert names(log) == []
-
-
-def test_a_file_without_a_whole_line_is_none_yet(log: Path) -> None:
-    log.write_text("")
-    assert names(log) == []
-    log.write_text("half")
-    assert names(log) == []
+    for text in ("", "half"):
+        log.write_text(text)
+        assert names(log) == []
 
 
 def test_a_file_stays_the_same_when_it_grows_is_renamed_or_copied(log: Path) -> None:
     log.write_text("first\n")
-    [before] = identities(log)
+    [before] = found(log)
     with log.open("a") as file:
         file.write("second\n")
     other = log.with_name("traffic.log.1")
     log.rename(other)
     log.write_bytes(other.read_bytes())
-    assert identities(log) == [before, before]
+    assert [file.identity for file in found(log)] == [before.identity, before.identity]
 
 
 def test_a_file_that_was_emptied_and_written_anew_is_another(log: Path) -> None:
     log.write_text("first\n" * 10)
     number = log.stat().st_ino
-    with journal.opened(log, time.time()) as [file]:
+    with log_files.open_logs(log, time.time()) as [file]:
         log.write_text("another first\n" * 10)
         assert log.stat().st_ino == number
         assert not file.is_still_the_same()
 
 
-def test_only_whole_lines_are_read(log: Path) -> None:
-    log.write_text("one\ntwo\nthr")
-    assert slices(log) == Slice(b"one\ntwo", 8)
-    assert slices(log, 8) is None
-    assert slices(log, 4) == Slice(b"two", 8)
-
-
-def test_a_slice_ends_with_its_last_whole_line(log: Path) -> None:
-    log.write_text("one\ntwo\nthree\n")
-    assert slices(log, most=9) == Slice(b"one\ntwo", 8)
+@pytest.mark.parametrize(
+    ("text", "start", "most", "expected"),
+    [
+        ("one\ntwo\nthr", 0, 1000, LogSlice(b"one\ntwo", 8)),
+        ("one\ntwo\nthr", 8, 1000, None),
+        ("one\ntwo\nthr", 4, 1000, LogSlice(b"two", 8)),
+        ("one\ntwo\nthree\n", 0, 9, LogSlice(b"one\ntwo", 8)),
+        ("one\n\n", 4, 1000, LogSlice(b"", 5)),
+    ],
+)
+def test_only_whole_lines_are_read(log: Path, text: str, start: int, most: int, expected: LogSlice | None) -> None:
+    log.write_text(text)
+    assert slices(log, start, most) == expected
 
 
 def test_a_line_that_is_longer_than_a_slice_is_passed_over(log: Path) -> None:
     log.write_text("x" * 25 + "\nnext\n")
-    place, found = 0, []
+    place, pieces = 0, []
     while piece := slices(log, place, 10):
-        found.append(piece.data)
+        pieces.append(piece.data)
         place = piece.end
-    assert found == [b"x" * 10, b"x" * 10, b"x" * 5, b"next"]
-
-
-def test_an_empty_line_is_a_line(log: Path) -> None:
-    log.write_text("one\n\n")
-    assert slices(log, 4) == Slice(b"", 5)
+    assert pieces == [b"x" * 10, b"x" * 10, b"x" * 5, b"next"]
 
 
 def test_a_log_has_a_name_of_its_own_that_stays(log: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    found = []
+    kept = []
     for each in (log, log, tmp_path / "other" / "traffic.log"):
-        with journal.held(each) as name:
-            found.append(name)
-    assert found[0] == found[1] != found[2]
+        with log_files.hold_log(each) as name:
+            kept.append(name)
+    assert kept[0] == kept[1] != kept[2]
 
 
 def test_a_name_that_was_half_written_is_made_anew(log: Path) -> None:
     log.with_name("traffic.log.id").write_text("abc")
-    with journal.held(log) as name:
+    with log_files.hold_log(log) as name:
         assert name is not None
         assert len(name) == 32
     assert log.with_name("traffic.log.id").read_text() == name
 
 
 def test_one_pass_at_a_time_holds_a_log(log: Path) -> None:
-    with journal.held(log) as first, journal.held(log) as second:
+    with log_files.hold_log(log) as first, log_files.hold_log(log) as second:
         assert first is not None
         assert second is None
-    with journal.held(log) as third:
+    with log_files.hold_log(log) as third:
         assert third == first

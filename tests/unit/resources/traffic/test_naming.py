@@ -1,10 +1,10 @@
-"""Which content an address names, by the functions that TRAFFIC has."""
+"""The content that an address names, by the functions that TRAFFIC has."""
 
 import pytest
 from pytest_django import Settings
 
-from resources.tiles import asking
-from resources.traffic import naming
+from resources.tiles import tile_address
+from resources.traffic import counter
 from resources.traffic.asked import Asked
 from resources.traffic.checks import check_traffic
 
@@ -40,26 +40,26 @@ def _registered(settings: Settings) -> None:
     ],
 )
 def test_an_address_names_content(address: str, asked: Asked | None) -> None:
-    assert naming.name(address) == asked
+    assert counter.name_address(address) == asked
 
 
 def test_the_key_is_the_one_that_the_tile_is_stored_under() -> None:
-    asked = asking.asked("/tiles/jams/1/0/0.png")
+    asked = tile_address.asked_tile("/tiles/jams/1/0/0.png")
     assert asked is not None
     assert asked.content_key.partition(":")[0] == asked.kind
 
 
 def test_an_address_that_its_function_cannot_bear_names_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    assert naming.name("/primes/seven") is None
+    assert counter.name_address("/primes/seven") is None
     assert "could not name" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("changes", "identifier"),
     [
-        ({"TRAFFIC": {"tiles": "resources.tiles.asking.asked"}}, "resources.E001"),
-        ({"TRAFFIC": {'/a" 1; evil': "resources.tiles.asking.asked"}}, "resources.E001"),
-        ({"TRAFFIC": {"/a/": "resources.tiles.asking.nothing"}}, "resources.E002"),
+        ({"TRAFFIC": {"tiles": "resources.tiles.tile_address.asked_tile"}}, "resources.E001"),
+        ({"TRAFFIC": {'/a" 1; evil': "resources.tiles.tile_address.asked_tile"}}, "resources.E001"),
+        ({"TRAFFIC": {"/a/": "resources.tiles.tile_address.nothing"}}, "resources.E002"),
         ({"TRAFFIC": {"/a/": "nowhere.at.all"}}, "resources.E002"),
         ({"TRAFFIC_LOG_MAX_BYTES": 10}, "resources.E003"),
     ],

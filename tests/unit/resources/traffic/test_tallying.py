@@ -1,15 +1,15 @@
-"""What lines add up to."""
+"""Sums of lines."""
 
 import pytest
 
-from resources.traffic import tallying
+from resources.traffic import counter
 from resources.traffic.asked import Asked
-from resources.traffic.lines import Answer
+from resources.traffic.counter import FrontAnswer
 
 NOW = 1_795_262_400.0
 HALF_LIFE = 3600.0
 PERIOD = int(NOW // 600)
-HOT, MISSING = Answer("hot", wanted=True), Answer("missing", wanted=False)
+HOT, MISSING = FrontAnswer("hot", wanted=True), FrontAnswer("missing", wanted=False)
 
 
 def line(address: str = "/a/1", *, age: float = 0, status: int = 200) -> bytes:
@@ -22,8 +22,8 @@ def name(address: str) -> Asked | None:
     return None if group == "nothing" else Asked("tile", group, f"tile:{key[0]}" if key else "")
 
 
-def tally(*found: bytes) -> tallying.Tally:
-    return tallying.tally(b"\n".join(found), NOW, HALF_LIFE, name)
+def tally(*found: bytes) -> counter.TrafficTally:
+    return counter.tally_lines(b"\n".join(found), NOW, HALF_LIFE, name)
 
 
 def test_alike_requests_are_added_up() -> None:
@@ -38,15 +38,16 @@ def test_alike_requests_are_added_up() -> None:
 
 
 def test_the_parts_of_a_group_are_counted_under_a_kind_of_their_own() -> None:
-    whole = tallying.tally(line(), NOW, HALF_LIFE, lambda _: Asked("tile", "a", "tile:1", part="9"))
+    whole = counter.tally_lines(line(), NOW, HALF_LIFE, lambda _: Asked("tile", "a", "tile:1", part="9"))
     assert whole.hits == {(("tile", "a"), HOT, PERIOD): 1, (("tile/parts", "a/9"), HOT, PERIOD): 1}
     assert whole.wishes == {"tile:1": 1}
 
 
 def test_what_is_noted_names_the_reader_where_there_is_one() -> None:
     found = [line().replace(b"GET", b"GET 000001"), line().replace(b"GET", b"GET 000002"), line()]
-    noted = tallying.tally(b"\n".join([*found, *found]), NOW, HALF_LIFE, lambda _: Asked("feed", noted="sea")).noted
-    assert noted == {"feed": {"sea", "sea 000001", "sea 000002"}}
+    lines = b"\n".join([*found, *found])
+    whole = counter.tally_lines(lines, NOW, HALF_LIFE, lambda _: Asked("feed", noted="sea"))
+    assert whole.noted == {"feed": {"sea", "sea 000001", "sea 000002"}}
 
 
 def test_requests_weigh_less_the_older_they_are() -> None:
@@ -69,16 +70,14 @@ def test_every_line_is_counted_or_unreadable() -> None:
     assert whole.unreadable == 3
 
 
-def test_what_nobody_names_is_counted_as_other_and_is_not_popular() -> None:
-    whole = tally(line("/nothing/1"), line(r"/a\xFF"))
-    assert whole.hits == {(("other", ""), HOT, PERIOD): 2}
-    assert whole.wishes == {}
-
-
-def test_content_without_a_key_is_counted_and_not_popular() -> None:
-    whole = tally(line("/a"))
-    assert whole.hits == {(("tile", "a"), HOT, PERIOD): 1}
-    assert whole.wishes == {}
+@pytest.mark.parametrize(
+    ("addresses", "group"),
+    [(("/nothing/1", r"/a\xFF"), ("other", "")), (("/a",), ("tile", "a"))],
+    ids=["named by no function", "without a key"],
+)
+def test_what_has_no_key_is_counted_and_not_popular(addresses: tuple[str, ...], group: tuple[str, str]) -> None:
+    whole = tally(*map(line, addresses))
+    assert (whole.hits, whole.wishes) == ({(group, HOT, PERIOD): len(addresses)}, {})
 
 
 @pytest.mark.parametrize(
@@ -87,9 +86,9 @@ def test_content_without_a_key_is_counted_and_not_popular() -> None:
         (Asked("tile", "a b\nc", "tile:1"), Asked("tile", "a_b_c", "tile:1")),
         (Asked("tile", "g" * 1000, "tile:1"), Asked("tile", "g" * 100, "tile:1")),
         (Asked("tile", "a", "k" * 501), Asked("tile", "a")),
-        (Asked("two words", "a", "k"), tallying.OTHER),
-        (Asked("", "a", "k"), tallying.OTHER),
+        (Asked("two words", "a", "k"), counter.ASKED_OTHER),
+        (Asked("", "a", "k"), counter.ASKED_OTHER),
     ],
 )
 def test_names_are_bounded_and_have_no_blanks(asked: Asked, expected: Asked) -> None:
-    assert tallying.named(b"/", lambda _: asked) == expected
+    assert counter.read_asked(b"/", lambda _: asked) == expected

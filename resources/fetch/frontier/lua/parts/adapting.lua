@@ -1,17 +1,17 @@
--- Politeness, learnt from what the origin answers. The gap is cut once for each event of refusal. From there
--- it comes back to just short of what was refused, stays there for long, and is then probed past, the further
+-- Politeness, learnt from the origin's answers. The gap is made longer once for each event of refusal. From there
+-- it comes back to just above the refused gap, stays there for long, and is then probed past, the further
 -- the longer nothing is refused: rate = known * (1 + phase^7), as CUBIC has it with a third power.
-local KNOWN = 1.02  -- the known gap, and what is shorter: refused there, it differs little from what was known
+local KNOWN = 1.02  -- a gap up to this times the known one counts as known: its refusal tells little new
 local MOST_BURST = 1.3  -- the mean gap counts for no more than so many times the gap
 
 local function is_one_event(d, job, latency)
   return job.claimed <= d.cut_at or now - d.cut_at <= 2 * math.max(latency, d.delay)
 end
 
--- The gap that is kept to: a little longer than what was refused, and more so where a refusal costs a pause.
+-- The gap in use: a little longer than the refused one, and more so if a refusal costs a pause.
 local function known_gap(d) return d.floor * (d.asked > 0 and rules.asked_margin or rules.margin) end
 
--- How long requests at the known gap count as one phase. An origin that asks for long pauses is probed seldom.
+-- The time that requests at the known gap take for one phase. An origin that asks for long pauses is probed seldom.
 local function span_ms(d)
   local asked = rules.probe_asked * math.min(d.asked, rules.most_asked_ms)
   return math.max(rules.probe_requests * d.floor, rules.probe_ms, asked)
@@ -32,7 +32,7 @@ local function speed_up(d)
   d.delay = math.max(rules.least_delay_ms, d.delay)
 end
 
--- What is refused is held to be the mean gap of late: who grows fast is past the limit by the time it is told.
+-- The recent mean gap counts as the refused one: a rate that grows fast is past the limit by the time of the refusal.
 local function slow_down(d, asked)
   local is_known = d.floor > 0 and d.delay <= known_gap(d) * KNOWN
   d.floor = math.max(d.delay, math.min(d.mean, d.delay * MOST_BURST))
@@ -56,7 +56,7 @@ local function note_trouble(d)
   redis.call('ZADD', 'fetch:stalls', now + rules.stall_ms, d.scope)
 end
 
--- A success. It speeds the domain up only where it was sent as soon as it was allowed.
+-- A success. It speeds the domain up only if it was sent as soon as it was allowed.
 local function on_success(d, job)
   d.ok, d.ok_at, d.throttles = d.ok + 1, whole(now), 0
   forgive(d)
@@ -81,7 +81,7 @@ local function on_throttled(d, job, latency, retry_after)
   local asked = math.min(retry_after, rules.most_retry_after_ms)
   if not is_one_event(d, job, latency) then
     d.throttles = d.throttles + 1
-    -- It had waited for others to end, for longer than the gap: it may be their number that is refused.
+    -- It had waited for others to end, for longer than the gap: perhaps their number is refused.
     if d.in_flight + 1 >= cap_of(d) and now > d.next and job.paced ~= '1' and d.cap >= 2 then
       d.cap_refused = math.floor(d.cap)
       d.cap = d.cap_refused - 1

@@ -1,5 +1,5 @@
--- A clock that was set back: all that was to come at a time would come so much later, or be taken for long past later.
--- What time has to do with other servers, as the expiry of an address, stays.
+-- Repairs moments after the clock was set back: else they would come so much later.
+-- Moments of other servers, as the expiry of an address, stay.
 local MOST_BACK_MS = 5000  -- by less it is not worth the work
 local TIMES = {'next', 'block_until', 'bytes_until', 'crawl_until', 'circuit_until', 'opened_at', 'trouble_since', 'cut_at',
   'asked_at', 'ok_at'}

@@ -1,4 +1,4 @@
--- A domain: the scope of a limit, and how it stands. Times are milliseconds of Redis' clock.
+-- A domain: the scope of a limit, and its state. Times are milliseconds of Redis' clock.
 local rules = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
 local now = rules.now or time[1] * 1000 + time[2] / 1000  -- rules.now: a test's clock
@@ -8,41 +8,41 @@ local function whole(x) return math.floor(x + 0.5) end
 
 local LANES = {'fast', 'slow'}
 local DEFAULTS = {
-  -- politeness, learnt: gap between requests, its mean of late, what was refused last, when it was cut, what was
-  -- asked for then, and how far the way back (in requests, below 0) and past it is gone
+  -- politeness, learnt: gap between requests, its recent mean, the last refused gap, when it was cut, the Retry-After
+  -- of that time, and the phase of the way back (in requests, below 0) and past it
   delay = rules.delay_ms, mean = rules.delay_ms, floor = 0, cut_at = 0, asked = 0, phase = 0, throttles = 0,
   cap = rules.in_flight, cap_refused = 0,
   -- how long a request takes, from its claim to its report: a mean in which older ones count less and less. 0 is not known
   took = 0,
   -- when the next request may be sent
   next = 0, block_until = 0, block_cause = '', bytes_until = 0,
-  -- what robots.txt asks for, until when that is known, and the job whose turn is used to ask for it
+  -- the gap of robots.txt, until when it is known, and the job whose turn is used to fetch it
   crawl = 0, crawl_until = 0, robots_job = '',
   -- circuit: failures in a row, how often it opened in a row, and until when nothing is tried
   failures = 0, opens = 0, opened_at = 0, circuit_until = 0, trouble_since = 0, budget = rules.retry_budget,
   -- set by an admin; these win. '' is not set
   set_delay = '', set_cap = '', set_bytes = '', set_paused = 0,
-  -- what waits, by lane and priority, and what is in flight; where the domain stands in line
+  -- waiting jobs by lane and priority, and jobs in flight; the domain's places in line
   fast_1 = 0, fast_2 = 0, fast_3 = 0, slow_1 = 0, slow_2 = 0, slow_3 = 0, sum_fast = 0, sum_slow = 0, later = 0,
   in_flight = 0, slow_in_flight = 0, arrived = 0, at_fast = '', at_slow = '', placed_fast = 0, placed_slow = 0,
-  -- the way out that its requests take, by name; '' is the machine's own
+  -- the egress of its requests, by name; '' is the machine's own
   egress = '',
   -- for people
   ok = 0, throttled = 0, failed = 0, ok_at = 0, asked_at = 0, status = '', bytes = 0,
 }
 
--- Fields that are text, whatever they look like.
+-- Fields that are always text.
 local TEXTS = {egress = 1, robots_job = 1, status = 1}
 
--- The name under which limits count for requests that go out by that way.
+-- The scope of requests by that egress.
 local function via(name, egress) return egress == '' and name or name .. ' via ' .. egress end
 
 local loaded = {}
 
 local WITH_DEFAULTS = {__index = DEFAULTS}
 
--- The domain's record, one table for each in a script. It has what is set here; behind it is what Redis holds, and
--- behind that are the defaults. Only settle() and save() write it.
+-- The domain's record, one table for each in a script. It holds the changes; behind it are the values in Redis, and
+-- behind those the defaults. Only settle() and save() write it.
 local function domain(scope)
   if loaded[scope] then return loaded[scope] end
   local flat, held = redis.call('HGETALL', 'fetch:domain:' .. scope), {}
@@ -56,7 +56,7 @@ local function domain(scope)
   return d
 end
 
--- The domain by a way out. One that was not asked that way before takes over what an admin has set for it.
+-- The domain by an egress. A new egress copies the admin's limits of the domain.
 local function domain_by_way(scope, egress)
   local d = domain(via(scope, egress))
   if d.egress == egress then return d end
@@ -70,7 +70,7 @@ end
 
 local LIMITS = {set_delay = 1, set_cap = 1, set_bytes = 1, set_paused = 1}
 
--- What an admin has set is kept for good, the rest for long: that is said anew once in an hour.
+-- Records with an admin's limits are kept for good, others for long: their expiry is renewed once in an hour.
 local function keep(d, is_freed)
   local key = 'fetch:domain:' .. d.scope
   if d.set_delay ~= '' or d.set_cap ~= '' or d.set_bytes ~= '' or d.set_paused == 1 then
@@ -96,8 +96,8 @@ end
 
 local function gap_ms(d) return d.set_delay ~= '' and d.set_delay or d.delay end
 
--- Requests that may be in flight at once. A circuit that is open tries one at a time, and while robots.txt is
--- asked for nothing else is.
+-- Requests that may be in flight at once. An open circuit tries one at a time, and a request for robots.txt
+-- is sent alone.
 local function cap_of(d)
   if d.opens > 0 or d.robots_job ~= '' then return 1 end
   return d.set_cap ~= '' and d.set_cap or math.floor(d.cap)

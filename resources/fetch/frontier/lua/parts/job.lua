@@ -1,4 +1,4 @@
--- Jobs: in the queues of their domain, in flight, or about to fail without a request.
+-- Jobs: in the queues of their domain, in flight, or dead.
 local NUMBERS = {priority = 1, expected = 1, order = 1, expires = 1, attempts = 1, lapses = 1, version = 1,
   claimed = 1, slot_next = 1, slot_before = 1, due = 1, arrived = 1}
 
@@ -15,7 +15,7 @@ local function job_of(key)
   return job
 end
 
--- What is needed of a job whose request has come to an end with it, as nearly all do.
+-- The fields that are needed of a job that ends with its request, as nearly all do.
 local LAST = {'token', 'state', 'scope', 'lane', 'claimed', 'paced', 'version'}
 
 local function job_at_its_end(key)
@@ -38,13 +38,13 @@ local function queue_of(job) return 'fetch:jobs:' .. job.scope .. ':' .. job.lan
 
 local queued_more = 0
 
--- What has been put into queues, and taken out of them, is counted once.
+-- Adds the changes of this call to the count of queued jobs.
 local function count_queued()
   if queued_more ~= 0 then redis.call('INCRBY', 'fetch:queued', queued_more) end
   queued_more = 0
 end
 
--- Into its queue, at its place: what arrived earlier, and what expires soon, is ahead.
+-- Puts a job into its queue, at its place: earlier jobs, and those that expire soon, are ahead.
 local function put(d, job)
   redis.call('ZADD', queue_of(job), job.order, job.key)
   local count, sum = job.lane .. '_' .. job.priority, 'sum_' .. job.lane
@@ -62,7 +62,7 @@ local function put_later(d, job, due)
   set_job(job, 'state', 'later', 'due', due)
 end
 
--- Out of wherever it waits.
+-- Takes a waiting job out of its queue.
 local function take(d, job)
   if job.state == 'later' then
     redis.call('ZREM', 'fetch:later', job.key)
@@ -84,7 +84,7 @@ local function leave_flight(d, job)
   if job.lane == 'slow' then d.slow_in_flight = d.slow_in_flight - 1 end
 end
 
--- A job that is to fail without a request. Whoever claims next is handed it.
+-- Makes a job a dead one, which fails without a request. The next claim hands it out.
 local function doom(job, why)
   redis.call('ZADD', 'fetch:doomed', now, job.key)
   set_job(job, 'state', 'doomed', 'why', why)

@@ -1,5 +1,5 @@
--- The line of domains: for each lane and priority those that are due, by what remains to be done, and
--- those whose time comes, by that time; and so for each way out. A domain that has no room stands in neither.
+-- The line of domains: for each lane, priority and egress the due ones, by their remaining work, and
+-- the waiting ones, by their time. A domain without room is in neither.
 local wake_at = nil
 
 local function line_of(kind, lane, priority, egress)
@@ -12,10 +12,10 @@ local function best_priority(d, lane)
   end
 end
 
--- What is left of the domain's chain, in ms: its requests and the gaps between them.
+-- The remaining work of the domain, in ms: its requests and the gaps between them.
 local function remaining(d, lane) return d['sum_' .. lane] + waiting_in(d, lane) * gap_ms(d) end
 
--- Says where the domain belongs. Remembers the earliest moment for which somebody may have to be woken.
+-- Decides on the domain's line. Remembers the earliest moment for which a fetcher may have to be woken.
 local function place(d)
   local at = allowed_at(d)
   for _, lane in ipairs(LANES) do
@@ -33,13 +33,13 @@ local function place(d)
   d.moved = true
 end
 
--- Puts it there, however often that has changed meanwhile.
+-- Writes the domain's line to Redis, once after all changes.
 local function stand(d)
   for _, lane in ipairs(LANES) do
     local at, placed, held = 'at_' .. lane, 'placed_' .. lane, d.held
     local before, set = held[at], d[at]
     if before ~= '' and before ~= set then redis.call('ZREM', before, d.scope) end
-    -- In the line of those that wait, the score is the time at which it was placed.
+    -- In the line of waiting domains, the score is the time at which it was placed.
     local stays = before == set and d[placed] > now and d[placed] == held[placed]
     if set ~= '' and not stays then redis.call('ZADD', set, d['score_' .. lane], d.scope) end
   end
@@ -56,7 +56,7 @@ local function settle(d)
   save(d)
 end
 
--- One publish for those who sleep beyond that moment, if anybody does.
+-- One publish, if any fetcher sleeps beyond that moment.
 local function wake()
   if not wake_at then return end
   redis.call('ZREMRANGEBYSCORE', 'fetch:idle', '-inf', now)

@@ -1,5 +1,5 @@
--- Our own network, as one machine sees it through one way out: hosts that answered before and that cannot be
--- reached by it, several at once and none that answers meanwhile, are not what is the matter.
+-- Our own network, as one machine sees it by one egress: it is away if several hosts that answered before
+-- cannot be reached at once, and none answers meanwhile.
 local function network_name(machine, egress) return 'fetch:network:' .. via(machine, egress) end
 local function unreachable_name(machine, egress) return 'fetch:unreachable:' .. via(machine, egress) end
 local function untold_name(machine, egress) return 'fetch:untold:' .. via(machine, egress) end
@@ -8,7 +8,7 @@ local function network_works(machine, egress)
   redis.call('DEL', network_name(machine, egress), unreachable_name(machine, egress), untold_name(machine, egress))
 end
 
--- Members of a set that holds what happened within the window.
+-- Adds a member to a set of recent ones: those within the window.
 local function note_recent(name, member)
   redis.call('ZADD', name, now, member)
   redis.call('ZREMRANGEBYSCORE', name, '-inf', now - rules.outage_window_ms)

@@ -1,10 +1,10 @@
--- What time has brought: lapsed leases, retries that are due, expired URLs, domains that stall. A few of
+-- Reaps lapsed leases, due retries, expired URLs and stalled domains. A few of
 -- each in every call, so that no call takes long.
 local FEW = 16
 
 local function due(set, most) return redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, most or FEW) end
 
--- The worker is gone: the job goes back to its place. One that has lost its worker too often is to fail.
+-- The fetcher is gone: the job goes back to its place. A job that has lost its fetcher too often becomes a dead job.
 local function reap_leases()
   for _, key in ipairs(due('fetch:leases')) do
     redis.call('ZREM', 'fetch:leases', key)
@@ -14,13 +14,13 @@ local function reap_leases()
       if job.state == 'running' then leave_flight(d, job) end
       set_job(job, 'lapses', job.lapses + 1)
       if job.lapses >= rules.most_lapses then
-        requeue_works(job, 0)  -- nothing is asked for any more: who lives on all the same loses nothing by it
+        requeue_works(job, 0)  -- no request follows: a fetcher that still lives loses nothing by it
         doom(job, 'lapsed')
       else
         put(d, job)
       end
       settle(d)
-    elseif job then  -- nobody told those who want it that it failed
+    elseif job then  -- its waiters were not told of its failure
       requeue_works(job, 0)
       doom(job, job.why)
     end
@@ -47,7 +47,7 @@ local function reap_expired()
   end
 end
 
--- No success for so long, whatever was tried: what waits for the domain is to fail.
+-- No success for so long in spite of attempts: the domain's waiting jobs become dead jobs.
 local function reap_stalled()
   for _, scope in ipairs(due('fetch:stalls', 2)) do
     local d, left = domain(scope), FEW
@@ -62,7 +62,7 @@ local function reap_stalled()
         end
       end
     end
-    if left > 0 then  -- whoever comes now has as long again
+    if left > 0 then  -- later jobs have as long again
       d.trouble_since = now
       redis.call('ZADD', 'fetch:stalls', now + rules.stall_ms, scope)
       if d.opens == 0 and d.block_until <= now then

@@ -1,4 +1,4 @@
--- What the limits of a host count for, as an admin has set it for the host or for its registrable domain.
+-- The scope that a host's limits count for, as an admin has set it for the host or for its registrable domain.
 local function scope_by_rule(host, site, path)
   local by = redis.call('HMGET', 'fetch:scopes', host, site)
   local kind = by[1] or by[2]

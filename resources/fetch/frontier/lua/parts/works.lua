@@ -1,4 +1,4 @@
--- Works of the deferral protocol that started with a job. Where it was not done, their turn comes with it again.
+-- Requeues the works of the deferral protocol that started with a job: they wait with it again.
 local function requeue_works(job, wait_ms)
   local wanted = redis.call('HGETALL', 'fetch:wanted:' .. job.key)
   for place = 1, #wanted, 2 do

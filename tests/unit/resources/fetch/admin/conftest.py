@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from resources.fetching.keeping.models import FetchDomain
+from resources.fetch.models import FetchDomain
 from tests.conftest import RedisServers
-from tests.resources.fetching.asking import HOST
+from tests.support.frontier import HOST
 
 
 @pytest.fixture

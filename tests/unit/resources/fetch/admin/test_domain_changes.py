@@ -1,4 +1,4 @@
-"""The admin of domains: what takes effect at once, and what changes nothing."""
+"""The admin of domains: changes that take effect at once, and inputs that change nothing."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -7,13 +7,13 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from resources.fetching.keeping.models import FetchDomain
-from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Claimed, Limits
-from retry import connections
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import ClaimedJob, DomainLimits
+from resources.fetch.models import FetchDomain
+from retry import stores
 from tests.conftest import RedisServers
-from tests.resources.fetching.admin.domain_pages import LIST, choose, form, limits, page_of, press, said, text_of
-from tests.resources.fetching.asking import (
+from tests.support.domain_pages import LIST, choose, form, limits, page_of, press, said, text_of
+from tests.support.frontier import (
     FAILED,
     HOST,
     THROTTLED,
@@ -27,7 +27,7 @@ from tests.resources.fetching.asking import (
     record,
     report,
 )
-from tests.resources.fetching.clock import Clock
+from tests.support.frontier_clock import Clock
 
 pytestmark = pytest.mark.django_db
 
@@ -35,11 +35,11 @@ pytestmark = pytest.mark.django_db
 def test_saved_limits_are_in_force_at_once(row: FetchDomain, admin_client: Client) -> None:
     sent = form(delay_seconds="2.5", in_flight="3", bytes_per_second="0", note="as agreed")
     assert admin_client.post(page_of(row), sent).status_code == 302
-    assert limits() == Limits(2.5, 3, 0)
+    assert limits() == DomainLimits(2.5, 3, 0)
     row.refresh_from_db()
     assert (row.scope, row.delay_seconds, row.note) == (HOST, 2.5, "as agreed")
     admin_client.post(page_of(row), form())
-    assert limits() == Limits()
+    assert limits() == DomainLimits()
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_what_makes_no_sense_is_refused(row: FetchDomain, admin_client: Client, 
     response = admin_client.post(page_of(row), form(**{field: value}))
     assert response.status_code == 200
     assert field in response.context["adminform"].form.errors
-    assert limits() == Limits()
+    assert limits() == DomainLimits()
 
 
 def test_a_form_that_was_open_for_long_takes_no_pause_back(row: FetchDomain, admin_client: Client) -> None:
     press(admin_client, row, "pause")
     admin_client.post(page_of(row), form(delay_seconds="1"))
-    assert limits() == Limits(1, paused=True)
+    assert limits() == DomainLimits(1, paused=True)
 
 
 def test_limits_can_count_for_something_else(row: FetchDomain, admin_client: Client) -> None:
@@ -80,7 +80,7 @@ def test_limits_can_count_for_something_else(row: FetchDomain, admin_client: Cli
         ("", "", ""),
     ):
         assert admin_client.post(page_of(row), form(counting=counting, address=address)).status_code == 302
-        assert connections.run(frontier.limits_in_force([HOST]))[0].counted_by == kind
+        assert stores.run_steps(queue.read_limits_in_force([HOST]))[0].counted_by == kind
         chosen = admin_client.get(page_of(row)).context["adminform"].form
         assert (chosen["counting"].initial, chosen["address"].initial or "") == (counting, address)
 
@@ -93,7 +93,7 @@ def test_an_address_is_given_where_it_belongs(row: FetchDomain, admin_client: Cl
 
 def test_a_path_cannot_be_counted_otherwise(servers: RedisServers, admin_client: Client) -> None:
     row = FetchDomain.objects.create(scope=f"{HOST}/tiles")
-    assert "Only hosts and registrable domains" in text_of(admin_client.get(page_of(row)))
+    assert "Only limits of hosts and registrable domains" in text_of(admin_client.get(page_of(row)))
     admin_client.post(page_of(row), form(counting="registrable", delay_seconds="4"))
     row.refresh_from_db()
     assert (row.counted_by, row.delay_seconds) == ("", 4)
@@ -102,7 +102,7 @@ def test_a_path_cannot_be_counted_otherwise(servers: RedisServers, admin_client:
 def test_a_domain_can_be_added_before_anything_was_fetched(servers: RedisServers, admin_client: Client) -> None:
     sent = form(scope="https://Tiles.Example.org/", delay_seconds="9")
     assert admin_client.post(f"{LIST}add/", sent).status_code == 302
-    assert limits("tiles.example.org") == Limits(9)
+    assert limits("tiles.example.org") == DomainLimits(9)
     again = admin_client.post(f"{LIST}add/", form(scope="tiles.example.org"))
     assert "scope" in again.context["adminform"].form.errors
     for scope in ("", "a b", "http://", "address:x"):
@@ -115,17 +115,17 @@ def test_a_pause_and_its_end_are_seen_by_the_next_claim(row: FetchDomain, admin_
     assert press(admin_client, row, "pause") == [f"Paused: {HOST}."]
     assert "Paused by an admin" in text_of(admin_client.get(page_of(row)))
     assert idle() > 1
-    assert press(admin_client, row, "go-on") == [f"Going on: {HOST}."]
-    assert isinstance(claim(), Claimed)
+    assert press(admin_client, row, "go-on") == [f"Resumed: {HOST}."]
+    assert isinstance(claim(), ClaimedJob)
 
 
 def test_unblocking_ends_a_block(row: FetchDomain, admin_client: Client) -> None:
     backlog(size=2)
     report(claimed(), replace(THROTTLED, retry_after_seconds=7200))
-    assert not isinstance(claim(), Claimed)
+    assert not isinstance(claim(), ClaimedJob)
     assert "act/unblock/" in text_of(admin_client.get(page_of(row)))
     assert press(admin_client, row, "unblock") == [f"Unblocked: {HOST}."]
-    assert isinstance(claim(), Claimed)
+    assert isinstance(claim(), ClaimedJob)
     assert "act/unblock/" not in text_of(admin_client.get(page_of(row)))
 
 
@@ -146,9 +146,9 @@ def test_a_block_of_an_hour_ends_by_itself_or_by_a_button(row: FetchDomain, admi
     assert press(admin_client, row, "block") == [f"Blocked for an hour: {HOST}."]
     text = text_of(admin_client.get(page_of(row)))
     assert "blocked for 1 h" in text or "blocked for 59 min" in text
-    assert "An admin has blocked it" in text
+    assert "An admin blocked it" in text
     press(admin_client, row, "unblock")
-    assert "An admin has blocked it" not in text_of(admin_client.get(page_of(row)))
+    assert "An admin blocked it" not in text_of(admin_client.get(page_of(row)))
     assert choose(admin_client, "block", row) == [f"Blocked for an hour: {HOST}."]
 
 
@@ -168,7 +168,7 @@ def test_a_deleted_domain_leaves_no_limits_behind(row: FetchDomain, admin_client
     assert admin_client.post(f"{LIST}{row.pk}/delete/", {"post": "yes"}).status_code == 302
     chosen = {"action": "delete_selected", "_selected_action": [other.pk], "post": "yes"}
     assert admin_client.post(LIST, chosen).status_code == 302
-    assert [limits(scope) for scope in (HOST, "b.example.com")] == [Limits(), Limits()]
+    assert [limits(scope) for scope in (HOST, "b.example.com")] == [DomainLimits(), DomainLimits()]
     assert not FetchDomain.objects.exists()
 
 
@@ -180,21 +180,21 @@ def test_a_proposal_can_be_accepted(clock: Clock, admin_client: Client) -> None:
             report(next_claimed(clock), THROTTLED)
         clock.pass_by(60)
     text = text_of(admin_client.get(page_of(rows[0])))
-    assert "Proposed: limits of example.com count for all its hosts together" in text
+    assert "Proposal: limits of example.com count per registrable domain, all hosts together" in text
     assert "x.example.com, y.example.com refused requests at the same time." in text
     assert press(admin_client, rows[0], "accept", proposal=["example.com", "path"]) == [
-        "That is not proposed any more: nothing was changed."
+        "The proposal is out of date. Nothing was changed."
     ]
     press(admin_client, rows[0], "accept", proposal=["example.com", "registrable"])
     assert FetchDomain.objects.get(scope="example.com").counted_by == "registrable"
-    assert connections.run(frontier.limits_in_force(["example.com"]))[0].counted_by == "registrable"
-    assert "Proposed" not in text_of(admin_client.get(page_of(rows[0])))
+    assert stores.run_steps(queue.read_limits_in_force(["example.com"]))[0].counted_by == "registrable"
+    assert "Proposal" not in text_of(admin_client.get(page_of(rows[0])))
 
 
 def test_without_redis_everything_is_as_it_was(row: FetchDomain, away: None, admin_client: Client) -> None:
     FetchDomain.objects.update(updated_at=datetime(2020, 1, 1, tzinfo=UTC))
-    assert "not known: Redis does not answer" in text_of(admin_client.get(LIST))
-    assert "Not known now: Redis does not answer." in text_of(admin_client.get(page_of(row)))
+    assert "unknown: Redis does not answer" in text_of(admin_client.get(LIST))
+    assert "Unknown: Redis does not answer." in text_of(admin_client.get(page_of(row)))
     nothing = ["Redis does not answer: nothing was changed."]
     assert said(admin_client.post(page_of(row), form(delay_seconds="2"), follow=True)) == nothing
     assert said(admin_client.post(f"{LIST}add/", form(scope="b.example.com"), follow=True)) == nothing
@@ -202,10 +202,10 @@ def test_without_redis_everything_is_as_it_was(row: FetchDomain, away: None, adm
     chosen = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
     assert said(admin_client.post(LIST, chosen, follow=True)) == nothing
     for messages in (press(admin_client, row, "pause"), choose(admin_client, "unblock", row)):
-        assert messages == [f"Redis does not answer: nothing was changed for {HOST} and what comes after it."]
+        assert messages == [f"Redis does not answer: {HOST} and the domains after it were not changed."]
     found = FetchDomain.objects.get()
     assert (found.scope, found.paused, found.delay_seconds) == (HOST, False, None)
-    assert found.updated_at.year > 2020  # restore() compares it: Redis may carry out what it did not answer to
+    assert found.updated_at.year > 2020  # restore() compares it: Redis may carry out a call without answering
 
 
 @pytest.mark.parametrize("what", ["explode", "accept", "delete"])
@@ -227,11 +227,11 @@ def test_who_may_only_look_changes_nothing(row: FetchDomain, client: Client) -> 
     user.user_permissions.add(Permission.objects.get(codename="view_fetchdomain"))
     client.force_login(user)
     text = text_of(client.get(page_of(row)))
-    assert "Nothing waits" in text
+    assert "Nothing is queued" in text
     assert "/act/" not in text
     assert client.post(f"{LIST}{row.pk}/act/pause/").status_code == 403
     assert client.post(page_of(row), form(delay_seconds="1")).status_code == 403
-    assert limits() == Limits()
+    assert limits() == DomainLimits()
 
 
 def test_what_was_done_stands_in_the_history(row: FetchDomain, admin_client: Client) -> None:

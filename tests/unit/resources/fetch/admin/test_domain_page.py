@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from resources.fetching.admin import rates
-from resources.fetching.admin.charting import Tally
-from resources.fetching.keeping import timings
-from resources.fetching.keeping.models import FetchTiming
-from tests.resources.fetching.fetches import NOON, record
+from resources.charts import RequestTally
+from resources.fetch import timings
+from resources.fetch.admin import domain_page
+from resources.fetch.models import FetchTiming
+from tests.support.fetch_outcomes import NOON, record
 
 pytestmark = pytest.mark.django_db
 
@@ -17,7 +17,7 @@ STEP = timedelta(minutes=5)
 
 
 def test_each_step_has_what_began_in_it() -> None:
-    timings.write(
+    timings.write_records(
         [
             *(record(after=after) for after in (0, 299.999999, 300, 899.5)),
             *(record(after=after, outcome="throttled") for after in (1, 310)),
@@ -26,25 +26,27 @@ def test_each_step_has_what_began_in_it() -> None:
             record("b.example.com", after=10),
         ]
     )
-    found = rates.tallies(["a.example.com"], NOON, NOON + 4 * STEP, STEP)
+    found = domain_page.count_requests(["a.example.com"], NOON, NOON + 4 * STEP, STEP)
     assert found == [
-        Tally(NOON, 3, 1),
-        Tally(NOON + STEP, 2, 1),
-        Tally(NOON + 2 * STEP, 1, 0),
-        Tally(NOON + 3 * STEP, 1, 0),
+        RequestTally(NOON, 3, 1),
+        RequestTally(NOON + STEP, 2, 1),
+        RequestTally(NOON + 2 * STEP, 1, 0),
+        RequestTally(NOON + 3 * STEP, 1, 0),
     ]
-    assert rates.tallies(["a.example.com"], NOON, NOON + STEP, STEP) == found[:1]
+    assert domain_page.count_requests(["a.example.com"], NOON, NOON + STEP, STEP) == found[:1]
 
 
 def test_several_names_of_a_domain_count_together() -> None:
-    timings.write([record(after=1), record("a.example.com via proxy", after=2), record("b.example.com", after=3)])
+    timings.write_records(
+        [record(after=1), record("a.example.com via proxy", after=2), record("b.example.com", after=3)]
+    )
     names = ["a.example.com", "a.example.com via proxy"]
-    assert rates.tallies(names, NOON, NOON + STEP, STEP) == [Tally(NOON, 2, 0)]
+    assert domain_page.count_requests(names, NOON, NOON + STEP, STEP) == [RequestTally(NOON, 2, 0)]
 
 
 def test_a_domain_of_which_nothing_is_known_has_empty_steps() -> None:
-    found = rates.tallies(["a.example.com"], NOON, NOON + 2 * STEP, STEP)
-    assert found == [Tally(NOON, 0, 0), Tally(NOON + STEP, 0, 0)]
+    found = domain_page.count_requests(["a.example.com"], NOON, NOON + 2 * STEP, STEP)
+    assert found == [RequestTally(NOON, 0, 0), RequestTally(NOON + STEP, 0, 0)]
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL chooses by what is in the table")

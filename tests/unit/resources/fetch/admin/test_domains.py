@@ -1,4 +1,4 @@
-"""The admin of domains: what it tells of each."""
+"""The admin of domains: the facts of each."""
 
 import re
 from dataclasses import replace
@@ -9,29 +9,18 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from resources.fetching.addressing.scopes import via
-from resources.fetching.admin import domain_page
-from resources.fetching.keeping import timings
-from resources.fetching.keeping.models import FetchDomain
-from resources.fetching.queues import frontier
-from resources.fetching.queues.frontier import PutBack
-from resources.fetching.queues.jobs import Limits
-from retry import connections
-from tests.resources.fetching.admin.domain_pages import LIST, facts, form, limits, page_of, press, text_of
-from tests.resources.fetching.asking import (
-    FAILED,
-    HOST,
-    OK,
-    THROTTLED,
-    backlog,
-    claimed,
-    enqueue,
-    job,
-    next_claimed,
-    report,
-)
-from tests.resources.fetching.clock import Clock
-from tests.resources.fetching.fetches import record as timing
+from resources.fetch import timings
+from resources.fetch.admin import domain_page
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import DomainLimits
+from resources.fetch.frontier.queue import PutJobBack
+from resources.fetch.http.limit_scopes import scope_via
+from resources.fetch.models import FetchDomain
+from retry import stores
+from tests.support.domain_pages import LIST, facts, form, limits, page_of, press, text_of
+from tests.support.fetch_outcomes import record as timing
+from tests.support.frontier import FAILED, HOST, OK, THROTTLED, backlog, claimed, enqueue, job, next_claimed, report
+from tests.support.frontier_clock import Clock
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +29,7 @@ def test_the_list_says_in_a_word_how_each_stands(clock: Clock, admin_client: Cli
     names = ("paused", "blocked", "open", "waiting", "quiet")
     hosts = {name: f"{name}.example.com" for name in names}
     FetchDomain.objects.bulk_create(FetchDomain(scope=host) for host in hosts.values())
-    connections.run(frontier.set_limits(hosts["paused"], Limits(paused=True)))
+    stores.run_steps(queue.set_limits(hosts["paused"], DomainLimits(paused=True)))
     enqueue(job("x", hosts["blocked"]))
     report(claimed(), replace(THROTTLED, retry_after_seconds=7200))
     backlog(hosts["open"], 6)
@@ -55,17 +44,17 @@ def test_the_list_says_in_a_word_how_each_stands(clock: Clock, admin_client: Cli
     assert stands["blocked"].startswith("blocked for ")
     assert stands["open"].startswith("circuit open for ")
     assert stands["waiting"] == "3 waiting"
-    assert stands["quiet"] == "quiet"
+    assert stands["quiet"] == "idle"
 
 
 def test_the_list_asks_redis_once_and_the_database_no_more_for_more(row: FetchDomain, admin_client: Client) -> None:
     text_of(admin_client.get(LIST))  # sessions and scripts are known by then
 
     def asked() -> tuple[int, int]:
-        before = int(connections.client("state").info("stats")["total_commands_processed"])
+        before = int(stores.fast_client("state").info("stats")["total_commands_processed"])
         with CaptureQueriesContext(connection) as queries:
             admin_client.get(LIST)
-        after = int(connections.client("state").info("stats")["total_commands_processed"])
+        after = int(stores.fast_client("state").info("stats")["total_commands_processed"])
         return len(queries), after - before
 
     few = asked()
@@ -85,61 +74,61 @@ def test_the_page_says_why_nothing_is_fetched(row: FetchDomain, admin_client: Cl
     backlog(size=3)
     report(claimed(), replace(THROTTLED, retry_after_seconds=7200))
     text = text_of(admin_client.get(page_of(row)))
-    assert "Blocked. The site asked for it (Retry-After): the next request is sent in " in text
+    assert "Blocked. The server asked for it (Retry-After): the next request is sent in " in text
     found = facts(text)
-    assert found["Block"].endswith("The site asked for it (Retry-After).")
+    assert found["Block"].endswith("The server asked for it (Retry-After).")
     assert found["Block"].startswith("until ")
-    assert found["Gap between requests"].startswith("0.8 s, as learnt")
-    assert found["Gap by robots.txt"] == "none that is known"
-    assert found["In flight"] == "0 of 2, as learnt"
-    assert found["Waiting"] == "3 now, 0 to be tried again later"
-    assert found["Last slowed down"].endswith("ago, when 0.5 s apart was refused")
+    assert found["Gap between requests"].startswith("0.8 s, learnt")
+    assert found["Crawl-delay (robots.txt)"] == "none known"
+    assert found["In flight"] == "0 of 2, learnt"
+    assert found["Waiting"] == "3 now, 0 to be retried later"
+    assert found["Last slowed down"].endswith("ago, refused at a gap of 0.5 s")
     assert found["Circuit"] == "closed"
     assert found["Last success"] == "never"
-    assert found["Way out"] == "as the system chooses it"
+    assert found["Egress"] == "chosen by the system"
 
 
 def test_the_page_says_what_robots_asks_for(clock: Clock, admin_client: Client) -> None:
     row = FetchDomain.objects.create(scope=HOST)
     enqueue(job("1", obeys_robots=True))
     held = claimed()
-    assert facts(text_of(admin_client.get(page_of(row))))["Gap by robots.txt"] == "being asked for"
-    connections.run(frontier.set_crawl_delay(HOST, 10, 86_400))
-    report(held, OK, PutBack())
-    assert facts(text_of(admin_client.get(page_of(row))))["Gap by robots.txt"] == "10 s"
+    assert facts(text_of(admin_client.get(page_of(row))))["Crawl-delay (robots.txt)"] == "robots.txt is being fetched"
+    stores.run_steps(queue.set_crawl_delay(HOST, 10, 86_400))
+    report(held, OK, PutJobBack())
+    assert facts(text_of(admin_client.get(page_of(row))))["Crawl-delay (robots.txt)"] == "10 s"
 
 
 def test_a_domain_of_which_nothing_is_known_has_a_page(row: FetchDomain, admin_client: Client) -> None:
     text = text_of(admin_client.get(page_of(row)))
-    assert "Nothing waits to be fetched." in text
+    assert "Nothing is queued." in text
     assert "No requests in the last 6 hours." in text
     assert 'role="img"' not in text
-    assert "None is known." in text
+    assert "No requests." in text
 
 
 def test_the_page_shows_what_was_fetched(row: FetchDomain, admin_client: Client) -> None:
     now = datetime.now(UTC)
     some = [timing(at=now - timedelta(minutes=ago)) for ago in range(1, 40)]
-    timings.write([*some, timing(at=now - timedelta(minutes=2), outcome="throttled")])
+    timings.write_records([*some, timing(at=now - timedelta(minutes=2), outcome="throttled")])
     text = text_of(admin_client.get(page_of(row)))
-    assert "40 requests in the last 6 hours, 1 of them refused" in text
+    assert "Requests in the last 6 hours: 40, refused: 1;" in text
     assert text.count('<polyline class="rate"') == 1
-    assert facts(text)["Way out"] == "192.0.2.7"
+    assert facts(text)["Egress"] == "192.0.2.7"
     table = text.partition('id="latest-fetches"')[2]
-    assert table.count("<tr") == 1 + domain_page.MOST_LATEST
+    assert table.count("<tr") == 1 + domain_page.MAX_LATEST_TIMINGS
     assert '<tr class="is-refused">' in table
-    assert "40 requests in the last hour" in text_of(admin_client.get(page_of(row), {"hours": "1"}))
+    assert "Requests in the last hour: 40" in text_of(admin_client.get(page_of(row), {"hours": "1"}))
 
 
 def test_ways_out_are_told_beside_their_domain(row: FetchDomain, admin_client: Client) -> None:
     enqueue(job("x", egress="proxy"))
-    timings.write([timing(via(HOST, "proxy"))])
-    way = FetchDomain.objects.get(scope=via(HOST, "proxy"))
+    timings.write_records([timing(scope_via(HOST, "proxy"))])
+    way = FetchDomain.objects.get(scope=scope_via(HOST, "proxy"))
     assert f'change/">{way.scope}</a>: 1 waiting' in text_of(admin_client.get(page_of(row)))
     press(admin_client, row, "pause")
     assert "Paused by an admin" in text_of(admin_client.get(page_of(way)))
     assert admin_client.post(page_of(way), form(delay_seconds="3")).status_code == 302
-    assert limits(way.scope) == Limits(3)
+    assert limits(way.scope) == DomainLimits(3)
 
 
 @pytest.mark.parametrize("hours", ["0", "-1", "x", "7", "١", "6 "])
@@ -148,7 +137,7 @@ def test_hours_that_there_are_not_are_the_usual_ones(row: FetchDomain, admin_cli
 
 
 def test_nothing_of_the_page_is_against_the_content_policy(row: FetchDomain, admin_client: Client) -> None:
-    timings.write([timing(at=datetime.now(UTC))])
+    timings.write_records([timing(at=datetime.now(UTC))])
     response = admin_client.get(page_of(row))
     shown = text_of(response).partition('id="content"')[2]
     assert not re.search(r"\sstyle=|\son\w+=|<style|<script>", shown)

@@ -1,13 +1,21 @@
-"""The admin of headers: values go in, and do not come out again."""
+"""The admin of headers: values go in, and do not come out again.
 
+The admin of timings: a long table that is looked at, and never counted.
+"""
+
+import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
-from resources.fetching.keeping import hosts, sealing
-from resources.fetching.keeping.models import FetchHeader
+from resources.fetch import host_settings, timings
+from resources.fetch.models import FetchHeader
+from tests.support.fetch_outcomes import NOON, record
 
 pytestmark = pytest.mark.django_db
 
@@ -37,12 +45,12 @@ def page_of(header: FetchHeader) -> str:
 
 def test_a_value_is_sealed_and_never_shown(header: FetchHeader, admin_client: Client) -> None:
     assert "secret" not in header.sealed
-    assert sealing.unseal(header.sealed) == SECRET
+    assert host_settings.unseal_value(header.sealed) == SECRET
     for address in (LIST, page_of(header), f"{LIST}{header.pk}/history/", f"{LIST}{header.pk}/delete/"):
         text = admin_client.get(address).content.decode()
         assert "secret" not in text
         assert header.sealed not in text
-    assert "in the database, sealed" in admin_client.get(LIST).content.decode()
+    assert "stored encrypted" in admin_client.get(LIST).content.decode()
 
 
 def test_a_value_that_is_refused_does_not_come_back_either(header: FetchHeader, admin_client: Client) -> None:
@@ -54,15 +62,15 @@ def test_a_value_that_is_refused_does_not_come_back_either(header: FetchHeader, 
 def test_left_empty_the_value_stays(header: FetchHeader, admin_client: Client) -> None:
     assert admin_client.post(page_of(header), form(name="X-Token")).status_code == 302
     changed = FetchHeader.objects.get()
-    assert (changed.name, sealing.unseal(changed.sealed)) == ("X-Token", SECRET)
+    assert (changed.name, host_settings.unseal_value(changed.sealed)) == ("X-Token", SECRET)
     admin_client.post(page_of(header), form(value=" new "))
-    assert sealing.unseal(FetchHeader.objects.get().sealed) == " new "
+    assert host_settings.unseal_value(FetchHeader.objects.get().sealed) == " new "
 
 
 def test_a_value_goes_to_no_other_host_than_it_was_given_for(header: FetchHeader, admin_client: Client) -> None:
     assert "value" in errors_of(admin_client.post(page_of(header), form(host="evil.example.com")))
     assert admin_client.post(page_of(header), form(host="b.example.com", value="x")).status_code == 302
-    assert sealing.unseal(FetchHeader.objects.get().sealed) == "x"
+    assert host_settings.unseal_value(FetchHeader.objects.get().sealed) == "x"
 
 
 def test_a_variable_takes_the_place_of_a_value(
@@ -71,11 +79,11 @@ def test_a_variable_takes_the_place_of_a_value(
     assert admin_client.post(page_of(header), form(variable="FETCH_HEADER_A")).status_code == 302
     found = FetchHeader.objects.get()
     assert (found.sealed, found.variable) == ("", "FETCH_HEADER_A")
-    assert "has no value here that can be sent" in admin_client.get(LIST).content.decode()
+    assert "without a valid value" in admin_client.get(LIST).content.decode()
     monkeypatch.setenv("FETCH_HEADER_A", SECRET)
-    assert hosts.value_of(found) == SECRET
+    assert host_settings.header_value(found) == SECRET
     text = admin_client.get(LIST).content.decode()
-    assert "in the environment: FETCH_HEADER_A" in text
+    assert "environment variable FETCH_HEADER_A" in text
     assert "secret" not in text
 
 
@@ -108,7 +116,7 @@ def test_a_host_has_a_header_once_in_whatever_case(header: FetchHeader, admin_cl
 
 def test_a_value_whose_key_is_gone_is_told(header: FetchHeader, admin_client: Client, settings: Any) -> None:
     FetchHeader.objects.update(sealed="gAAAAA")
-    assert "Set it again." in admin_client.get(LIST).content.decode()
+    assert "Enter it again." in admin_client.get(LIST).content.decode()
 
 
 def test_who_may_only_look_sees_where_it_is(header: FetchHeader, client: Client) -> None:
@@ -116,7 +124,7 @@ def test_who_may_only_look_sees_where_it_is(header: FetchHeader, client: Client)
     user.user_permissions.add(Permission.objects.get(codename="view_fetchheader"))
     client.force_login(user)
     text = client.get(page_of(header)).content.decode()
-    assert "in the database, sealed" in text
+    assert "stored encrypted" in text
     assert "secret" not in text
     assert client.post(page_of(header), form(value="x")).status_code == 403
 
@@ -124,6 +132,67 @@ def test_who_may_only_look_sees_where_it_is(header: FetchHeader, client: Client)
 @pytest.mark.parametrize("name", ["Range", "if-none-match", "If-Modified-Since", "Accept-Encoding", "Cookie"])
 def test_what_fetches_set_themselves_is_refused(name: str, admin_client: Client) -> None:
     errors = errors_of(admin_client.post(f"{LIST}add/", form(name=name, value="x")))
-    assert errors["name"] == [f"It cannot be sent: {name} is for fetches themselves to set, or to leave out."]
-    stored = FetchHeader(host="a.example.com", name=name, sealed=sealing.seal("x"))
-    assert hosts.value_of(stored) is None  # it may have been stored before
+    assert errors["name"] == [f"The header cannot be sent: {name} is for fetches themselves to set, or to leave out."]
+    stored = FetchHeader(host="a.example.com", name=name, sealed=host_settings.seal_value("x"))
+    assert host_settings.header_value(stored) is None  # it may have been stored before
+
+
+TIMINGS_LIST = "/admin/resources/fetchtiming/"
+
+
+def hosts_of(text: str) -> list[str]:
+    return re.findall(r'field-host">(.*?)<', text)
+
+
+def page(client: Client, **asked: str) -> str:
+    response = client.get(TIMINGS_LIST, asked)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_the_latest_come_first(admin_client: Client) -> None:
+    timings.write_records([record(f"{number}.example.com", after=number) for number in range(3)])
+    assert hosts_of(page(admin_client)) == ["2.example.com", "1.example.com", "0.example.com"]
+
+
+def test_they_can_be_filtered(admin_client: Client) -> None:
+    timings.write_records([record("a.example.com"), record("b.example.com", outcome="throttled")])
+    assert hosts_of(page(admin_client, outcome="throttled")) == ["b.example.com"]
+    assert hosts_of(page(admin_client, kind="feed")) == []
+    assert len(hosts_of(page(admin_client, lane="fast"))) == 2
+
+
+def test_they_are_found_by_domain_and_by_address(admin_client: Client) -> None:
+    timings.write_records([record("a.example.com", url="https://a.example.com/X?y"), record("b.example.com")])
+    assert hosts_of(page(admin_client, q=" A.example.com")) == ["a.example.com"]
+    assert hosts_of(page(admin_client, q="https://a.example.com/X?y")) == ["a.example.com"]
+    assert hosts_of(page(admin_client, q="example")) == []
+
+
+def test_pages_are_turned_without_counting_the_table(admin_client: Client) -> None:
+    timings.write_records([record(f"{number}.example.com", NOON - timedelta(seconds=number)) for number in range(120)])
+    with CaptureQueriesContext(connection) as queries:
+        first = page(admin_client)
+    counting = [query["sql"] for query in queries if "COUNT(" in query["sql"]]
+    assert counting
+    assert all("LIMIT 51" in sql for sql in counting)
+    assert len(hosts_of(first)) == 50
+    assert "?p=2" in first
+    assert "?p=3" not in first
+    assert hosts_of(page(admin_client, p="2"))[0] == "50.example.com"
+    assert "120" not in first
+    assert "51 results" not in first
+    assert len(hosts_of(page(admin_client, p="3"))) == 20
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", "٣", "99", "1" * 30, "1" * 5000])
+def test_a_page_that_there_is_not_is_no_error(admin_client: Client, number: str) -> None:
+    timings.write_records([record()])
+    assert admin_client.get(TIMINGS_LIST, {"p": number}).status_code in {200, 302}
+
+
+def test_nobody_changes_what_was_measured(admin_client: Client) -> None:
+    timings.write_records([record()])
+    assert admin_client.get(f"{TIMINGS_LIST}add/").status_code == 403
+    assert "action-select" not in page(admin_client)
+    assert admin_client.post(f"{TIMINGS_LIST}1/delete/", {"post": "yes"}).status_code == 403

@@ -1,15 +1,15 @@
-"""Rates learnt from what origins answer: single answers first, then origins with secret limits, by their own books."""
+"""Rates learnt from origins' answers: single answers first, then origins with secret limits, by their own logs."""
 
 from dataclasses import replace
 
 import pytest
 from pytest_django import Settings
 
-from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Again, Claimed, Idle, Limits, Report
-from retry import connections
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import ClaimedJob, DomainLimits, JobRequeued, NothingDue, RequestReport
+from retry import stores
 from tests.conftest import RedisServers
-from tests.resources.fetching.asking import (
+from tests.support.frontier import (
     FAILED,
     HOST,
     OK,
@@ -18,7 +18,7 @@ from tests.resources.fetching.asking import (
     backlog,
     claim,
     claimed,
-    doomed,
+    dead_job,
     enqueue,
     idle,
     job,
@@ -26,11 +26,11 @@ from tests.resources.fetching.asking import (
     record,
     report,
 )
-from tests.resources.fetching.clock import Clock
-from tests.resources.fetching.queues.origins import Origin
-from tests.resources.fetching.queues.simulation import Simulation
+from tests.support.frontier_clock import Clock
+from tests.support.frontier_simulation import Simulation
+from tests.support.simulated_origin import Origin
 
-run = connections.run
+run = stores.run_steps
 
 
 def gap_ms() -> float:
@@ -45,7 +45,7 @@ def test_success_with_a_backlog_makes_the_gap_shorter(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("outcome", [REFUSED, FAILED])
-def test_fast_errors_never_make_the_gap_shorter(clock: Clock, outcome: Report) -> None:
+def test_fast_errors_never_make_the_gap_shorter(clock: Clock, outcome: RequestReport) -> None:
     backlog()
     for _ in range(10):
         report(next_claimed(clock), replace(outcome, latency_seconds=0.001))
@@ -60,20 +60,20 @@ def test_an_idle_domain_earns_nothing(clock: Clock) -> None:
     assert gap_ms() == 500
     backlog(size=2)
     claimed()
-    assert idle() > 0.44  # nor does it send what it did not use
+    assert idle() > 0.44  # nor does it save up unused turns
 
 
 def test_a_refusal_makes_the_gap_longer_and_is_not_the_jobs_failure(clock: Clock) -> None:
     backlog(size=1)
     held = claimed()
-    assert report(held, THROTTLED) == Again(0.8)
+    assert report(held, THROTTLED) == JobRequeued(0.8)
     assert gap_ms() == 800
     again = next_claimed(clock)
     assert (again.key, again.attempts) == (held.key, 0)
 
 
 def test_several_refusals_of_one_event_count_once(clock: Clock) -> None:
-    run(frontier.set_limits(HOST, Limits(in_flight=8)))
+    run(queue.set_limits(HOST, DomainLimits(in_flight=8)))
     backlog(size=8)
     held = [next_claimed(clock) for _ in range(8)]
     for one in held:
@@ -140,7 +140,7 @@ def test_only_who_has_waited_for_others_takes_their_number_for_what_is_refused(c
 
 
 def test_nothing_is_sent_before_retry_after_has_passed(clock: Clock) -> None:
-    run(frontier.set_limits(HOST, Limits(in_flight=8)))
+    run(queue.set_limits(HOST, DomainLimits(in_flight=8)))
     backlog()
     first, second = claimed(), next_claimed(clock)
     report(first, replace(THROTTLED, retry_after_seconds=120))
@@ -173,14 +173,14 @@ def test_a_domain_that_only_refuses_fails_its_jobs_clearly_in_the_end(clock: Clo
     settings.FETCH_STALL_SECONDS = 3600
     backlog(size=2)
     began = clock.seconds
-    while isinstance(found := claim(), Claimed | Idle):
-        if isinstance(found, Claimed):
+    while isinstance(found := claim(), ClaimedJob | NothingDue):
+        if isinstance(found, ClaimedJob):
             report(found, THROTTLED)
         else:
             clock.pass_by(found.wait_seconds)
     assert found.why == "stalled"
     assert clock.seconds - began == pytest.approx(3600, abs=2)
-    assert doomed().job.key != found.job.key
+    assert dead_job().job.key != found.job.key
 
 
 def test_jobs_do_not_outwait_a_long_retry_after(clock: Clock, settings: Settings) -> None:
@@ -191,13 +191,13 @@ def test_jobs_do_not_outwait_a_long_retry_after(clock: Clock, settings: Settings
     idle()
     clock.pass_by(1.1)
     for _ in range(40):
-        found = doomed()
+        found = dead_job()
         assert found.why == "stalled"
-        run(frontier.finish(found.job))
+        run(queue.finish_job(found.job))
     enqueue(job("later"))
     assert idle() > 3
     clock.pass_by(3601)
-    assert doomed().job.url.endswith("/later")
+    assert dead_job().job.url.endswith("/later")
 
 
 def test_jobs_that_have_waited_for_too_long_fail_a_few_at_a_time(
@@ -207,12 +207,12 @@ def test_jobs_that_have_waited_for_too_long_fail_a_few_at_a_time(
     backlog(size=40)
     report(claimed(), replace(THROTTLED, retry_after_seconds=80_000))
     clock.pass_by(3601)
-    doomed()
+    dead_job()
     assert servers.state.client.zcard("fetch:doomed") == 15  # no call takes long
 
 
 def test_bytes_count_too(clock: Clock) -> None:
-    run(frontier.set_limits(HOST, Limits(bytes_per_second=1000)))
+    run(queue.set_limits(HOST, DomainLimits(bytes_per_second=1000)))
     backlog()
     report(claimed(), replace(OK, bytes=10_000))
     assert idle() == pytest.approx(9, abs=0.1)
@@ -221,25 +221,25 @@ def test_bytes_count_too(clock: Clock) -> None:
 def test_what_an_admin_sets_wins_at_once(clock: Clock) -> None:
     backlog()
     report(claimed(), THROTTLED)
-    run(frontier.unblock(HOST))
-    run(frontier.set_limits(HOST, Limits(delay_seconds=0.1, in_flight=3)))
+    run(queue.unblock_domain(HOST))
+    run(queue.set_limits(HOST, DomainLimits(delay_seconds=0.1, in_flight=3)))
     for _ in range(3):
         next_claimed(clock)
         clock.pass_by(0.12)
     idle()
-    assert gap_ms() == 800  # what was learnt is kept for later
-    run(frontier.set_limits(HOST, Limits(in_flight=4, paused=True)))
+    assert gap_ms() == 800  # the learnt rate is kept for later
+    run(queue.set_limits(HOST, DomainLimits(in_flight=4, paused=True)))
     idle()
-    run(frontier.set_limits(HOST, Limits(in_flight=4)))
+    run(queue.set_limits(HOST, DomainLimits(in_flight=4)))
     claimed()
 
 
 def test_a_blocked_domain_is_left_alone_until_it_is_unblocked(clock: Clock) -> None:
     backlog()
-    run(frontier.block(HOST, 3600))
+    run(queue.block_domain(HOST, 3600))
     clock.pass_by(3000)
     idle()
-    run(frontier.unblock(HOST))
+    run(queue.unblock_domain(HOST))
     claimed()
 
 
@@ -306,9 +306,9 @@ def test_of_refusals_the_latest_hundred_are_kept(clock: Clock) -> None:
         enqueue(job(f"{number}/tile"))
         held = claimed()
         report(held, THROTTLED)
-        run(frontier.remove(held.key))
-        run(frontier.unblock(HOST))
-    found = run(frontier.evidence("example.com"))
+        run(queue.withdraw_waiter(held.key))
+        run(queue.unblock_domain(HOST))
+    found = run(queue.read_refusals("example.com"))
     assert len(found) == 100
     assert found[0].path == f"{HOST}/109"
 
@@ -317,7 +317,7 @@ def test_refusals_by_two_hosts_of_one_domain_are_kept_as_evidence(clock: Clock) 
     for host in ("a.example.co.uk", "b.example.co.uk"):
         enqueue(job("tiles/1", host))
         report(claimed(), THROTTLED)
-    found = run(frontier.evidence("example.co.uk"))
+    found = run(queue.read_refusals("example.co.uk"))
     assert {(one.host, one.path, one.scope) for one in found} == {
         (f"{name}.example.co.uk", f"{name}.example.co.uk/tiles", f"{name}.example.co.uk") for name in "ab"
     }

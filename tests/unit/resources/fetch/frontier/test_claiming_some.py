@@ -1,31 +1,31 @@
-"""Several jobs in one claim: as many as there is room for, in the order in which single claims hand them out."""
+"""Several jobs in one claim: as many as there is room for, in the order of single claims."""
 
 import pytest
 
-from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Claimed, Doomed, Idle, Lane, Limits, Priority
-from retry import connections
-from tests.resources.fetching.asking import HOST, OK, claimed, enqueue, idle, job, record, report
-from tests.resources.fetching.clock import Clock
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import ClaimedJob, DeadJob, DomainLimits, FetchLane, JobPriority, NothingDue
+from retry import stores
+from tests.support.frontier import HOST, OK, claimed, enqueue, idle, job, record, report
+from tests.support.frontier_clock import Clock
 
 
-def claim_some(most: int = 10, **rooms: int) -> list[Claimed | Doomed | Idle]:
-    lanes: dict[Lane, int] = {"fast": rooms.get("fast", 10), "slow": rooms.get("slow", 10)}
-    return connections.run(frontier.claim_some("w", "m", most, lanes))
+def claim_some(most: int = 10, **rooms: int) -> list[ClaimedJob | DeadJob | NothingDue]:
+    lanes: dict[FetchLane, int] = {"fast": rooms.get("fast", 10), "slow": rooms.get("slow", 10)}
+    return stores.run_steps(queue.claim_jobs("w", "m", most, lanes))
 
 
-def urls(found: list[Claimed | Doomed | Idle]) -> list[str]:
-    return [one.url.rpartition("/")[2] for one in found if isinstance(one, Claimed)]
+def urls(found: list[ClaimedJob | DeadJob | NothingDue]) -> list[str]:
+    return [one.url.rpartition("/")[2] for one in found if isinstance(one, ClaimedJob)]
 
 
 def test_all_that_is_due_is_handed_out_and_then_nothing_is(clock: Clock) -> None:
-    enqueue(job("ordinary", "a.example.com"), job("flagged", "b.example.com", priority=Priority.FLAGGED))
-    enqueue(job("first", "c.example.com", priority=Priority.INTERACTIVE), job("second", "c.example.com"))
+    enqueue(job("ordinary", "a.example.com"), job("flagged", "b.example.com", priority=JobPriority.FLAGGED))
+    enqueue(job("first", "c.example.com", priority=JobPriority.INTERACTIVE), job("second", "c.example.com"))
     found = claim_some()
     assert urls(found) == ["first", "flagged", "ordinary"]
-    assert isinstance(found[-1], Idle)
+    assert isinstance(found[-1], NothingDue)
     assert 0.4 < found[-1].wait_seconds < 0.6  # the turn of the second
-    assert len({one.token for one in found if isinstance(one, Claimed)}) == 3
+    assert len({one.token for one in found if isinstance(one, ClaimedJob)}) == 3
     clock.pass_by(0.6)
     assert urls(claim_some()) == ["second"]
 
@@ -44,7 +44,7 @@ def test_a_lane_gives_as_many_as_there_is_room_in_it(clock: Clock, room: int, ha
     found = claim_some(slow=room)
     assert "fast" in urls(found)
     assert sum(url.startswith("slow") for url in urls(found)) == handed_out
-    assert isinstance(found[-1], Idle) is (room > handed_out)  # of a lane that is full nobody knows what is due
+    assert isinstance(found[-1], NothingDue) is (room > handed_out)  # the due jobs of a full lane are unknown
 
 
 def test_a_domain_is_written_as_single_claims_write_it(clock: Clock) -> None:
@@ -64,31 +64,31 @@ def test_what_is_to_fail_comes_first_and_takes_room_too(clock: Clock) -> None:
     clock.pass_by(2)
     enqueue(job("new", "b.example.com"))
     found = claim_some(most=2)
-    assert [one.why for one in found if isinstance(one, Doomed)] == ["expired", "expired"]
+    assert [one.why for one in found if isinstance(one, DeadJob)] == ["expired", "expired"]
     assert urls(claim_some()) == ["new"]
 
 
 @pytest.mark.parametrize("lane", ["fast", "slow"])
-def test_a_domain_whose_time_has_come_gives_all_that_it_has_room_for(clock: Clock, lane: Lane) -> None:
-    connections.run(frontier.set_limits(HOST, Limits(delay_seconds=0, in_flight=8)))
-    connections.run(frontier.block(HOST, 5))
-    enqueue(*(job(priority.name, priority=priority, lane=lane) for priority in Priority))
+def test_a_domain_whose_time_has_come_gives_all_that_it_has_room_for(clock: Clock, lane: FetchLane) -> None:
+    stores.run_steps(queue.set_limits(HOST, DomainLimits(delay_seconds=0, in_flight=8)))
+    stores.run_steps(queue.block_domain(HOST, 5))
+    enqueue(*(job(priority.name, priority=priority, lane=lane) for priority in JobPriority))
     assert idle() == 5
     clock.pass_by(5)
     assert urls(claim_some()) == ["INTERACTIVE", "FLAGGED", "ORDINARY"]
 
 
 def test_a_domain_is_still_due_after_a_job_that_has_just_expired(clock: Clock) -> None:
-    connections.run(frontier.set_limits(HOST, Limits(delay_seconds=0, in_flight=8)))
-    connections.run(frontier.block(HOST, 5))
+    stores.run_steps(queue.set_limits(HOST, DomainLimits(delay_seconds=0, in_flight=8)))
+    stores.run_steps(queue.block_domain(HOST, 5))
     enqueue(job("other", "b.example.com"), job("now"))
-    enqueue(job("old", priority=Priority.FLAGGED, expires_at=clock.unix + 5))
+    enqueue(job("old", priority=JobPriority.FLAGGED, expires_at=clock.unix + 5))
     enqueue(*(job("older", f"{number}.example.com", expires_at=clock.unix + 4) for number in range(16)))
     clock.pass_by(5)
     found = claim_some(most=40, fast=40)  # which reaps the 16 that have expired first
-    assert [one.job.host for one in found if isinstance(one, Doomed)].count(HOST) == 0
+    assert [one.job.host for one in found if isinstance(one, DeadJob)].count(HOST) == 0
     assert urls(found) == ["other", "now"]
-    assert found[-1] == Idle(0)
+    assert found[-1] == NothingDue(0)
     [failed, *_] = claim_some()
-    assert isinstance(failed, Doomed)
+    assert isinstance(failed, DeadJob)
     assert failed.job.host == HOST

@@ -1,11 +1,11 @@
-"""What the frontier learns from how long requests take."""
+"""Durations of requests, as the frontier learns them."""
 
 import pytest
 
-from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Limits
-from retry import connections
-from tests.resources.fetching.asking import (
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import DomainLimits
+from retry import stores
+from tests.support.frontier import (
     FAILED,
     HOST,
     THROTTLED,
@@ -18,13 +18,13 @@ from tests.resources.fetching.asking import (
     record,
     report,
 )
-from tests.resources.fetching.clock import Clock
+from tests.support.frontier_clock import Clock
 
 SLOW, QUICK = "slow.example.com", "quick.example.com"
 
 
 def request(clock: Clock, host: str, seconds: float, number: int = 1) -> None:
-    """So many requests of that host that take so long, with nothing else about."""
+    """Sends so many requests of that duration to the host, with no other jobs."""
     for name in range(number):
         enqueue(job(f"taken-{name}", host))
         held = next_claimed(clock)
@@ -72,6 +72,6 @@ def test_who_swallows_requests_is_slow(clock: Clock, outcome: object) -> None:
 
 def test_a_refusal_says_nothing_of_durations(clock: Clock) -> None:
     enqueue(job())
-    connections.run(frontier.set_limits(HOST, Limits(delay_seconds=0.1)))
+    stores.run_steps(queue.set_limits(HOST, DomainLimits(delay_seconds=0.1)))
     report(claimed(), THROTTLED)
     assert "took" not in record()

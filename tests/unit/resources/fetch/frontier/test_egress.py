@@ -3,13 +3,13 @@
 import pytest
 from pytest_django import Settings
 
-from resources.fetching import publishing
-from resources.fetching.addressing.scopes import via
-from resources.fetching.queues import frontier
-from resources.fetching.queues.frontier import TryAgain
-from resources.fetching.queues.jobs import Again, Enqueued, Limits, Report, Verdict
-from retry import connections
-from tests.resources.fetching.asking import (
+from resources.fetch import dispatch
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import DomainLimits, JobEnqueued, JobRequeued, RateVerdict, RequestReport
+from resources.fetch.frontier.queue import RetryJob
+from resources.fetch.http.limit_scopes import scope_via
+from retry import stores
+from tests.support.frontier import (
     HOST,
     OK,
     THROTTLED,
@@ -22,17 +22,17 @@ from tests.resources.fetching.asking import (
     record,
     report,
 )
-from tests.resources.fetching.clock import Clock
+from tests.support.frontier_clock import Clock
 
-run = connections.run
-AWAY = Report(Verdict.AWAY)
+run = stores.run_steps
+AWAY = RequestReport(RateVerdict.AWAY)
 HOSTS = [f"{name}.example.com" for name in "abcd"]
 
 
 def test_a_job_names_its_way_out_and_counts_for_the_domain_by_that_way(clock: Clock) -> None:
-    assert enqueue(job("1", egress="x")) == Enqueued("a.example.com via x", 0)
+    assert enqueue(job("1", egress="x")) == JobEnqueued("a.example.com via x", 0)
     held = claimed()
-    assert (held.egress, held.scope, held.host) == ("x", via(HOST, "x"), HOST)
+    assert (held.egress, held.scope, held.host) == ("x", scope_via(HOST, "x"), HOST)
 
 
 def test_a_refusal_by_one_way_out_does_not_slow_another_down(clock: Clock) -> None:
@@ -40,8 +40,8 @@ def test_a_refusal_by_one_way_out_does_not_slow_another_down(clock: Clock) -> No
     for _ in range(3):
         held = next_claimed(clock)
         report(held, THROTTLED if held.egress == "x" else OK)
-    assert float(record(via(HOST, "x"))["delay"]) > 500
-    assert "block_until" not in record(via(HOST, "y"))
+    assert float(record(scope_via(HOST, "x"))["delay"]) > 500
+    assert "block_until" not in record(scope_via(HOST, "y"))
     assert "block_until" not in record(HOST)
 
 
@@ -50,11 +50,11 @@ def test_what_an_admin_sets_for_a_domain_holds_for_all_its_ways_out(clock: Clock
     jobs = [job("1", egress="x"), job("2", egress="y"), job("3")]
     if before:
         enqueue(*jobs)
-    run(frontier.set_limits(HOST, Limits(paused=True)))
+    run(queue.set_limits(HOST, DomainLimits(paused=True)))
     if not before:
         enqueue(*jobs)
     idle()
-    run(frontier.set_limits(HOST, Limits()))
+    run(queue.set_limits(HOST, DomainLimits()))
     assert {claimed().egress for _ in jobs} == {"x", "y", ""}
 
 
@@ -63,26 +63,26 @@ def test_a_block_holds_for_all_ways_out(clock: Clock, before: bool) -> None:
     jobs = [job("1", egress="x"), job("2")]
     if before:
         enqueue(*jobs)
-    run(frontier.block(HOST, 30))
+    run(queue.block_domain(HOST, 30))
     if not before:
         enqueue(*jobs)
     assert idle() == pytest.approx(30, abs=0.1)
-    run(frontier.unblock(HOST))
+    run(queue.unblock_domain(HOST))
     assert {claimed().egress for _ in jobs} == {"x", ""}
 
 
 def test_limits_may_be_set_for_one_way_out(clock: Clock) -> None:
-    run(frontier.set_limits(via(HOST, "x"), Limits(paused=True)))
+    run(queue.set_limits(scope_via(HOST, "x"), DomainLimits(paused=True)))
     enqueue(job("1", egress="x"), job("2", egress="y"))
     assert claimed().egress == "y"
     idle()
 
 
 def test_a_scope_by_rule_goes_by_the_way_out_too(clock: Clock) -> None:
-    run(frontier.set_scope("example.com", "registrable"))
-    assert enqueue(job("1", egress="x")) == Enqueued("example.com via x", 0)
+    run(queue.set_scope_rule("example.com", "registrable"))
+    assert enqueue(job("1", egress="x")) == JobEnqueued("example.com via x", 0)
     report(claimed(), THROTTLED)
-    assert [refusal.scope for refusal in run(frontier.evidence("example.com"))] == ["example.com"]
+    assert [refusal.scope for refusal in run(queue.read_refusals("example.com"))] == ["example.com"]
 
 
 def fetched_once(clock: Clock, egress: str) -> None:
@@ -99,7 +99,7 @@ def test_hosts_that_one_way_out_does_not_reach_stop_no_other_way(clock: Clock) -
     held = [next_claimed(clock) for _ in range(6)]
     for one in held:
         if one.egress == "x":
-            report(one, UNREACHABLE, TryAgain(0))
+            report(one, UNREACHABLE, RetryJob(0))
     enqueue(job("more", egress="y"), job("more own"))
     clock.pass_by(1)
     assert {claimed().egress for _ in "12"} == {"y", ""}
@@ -116,7 +116,7 @@ def test_a_way_out_that_is_known_not_to_work_rests_and_counts_against_nobody(clo
     enqueue(job("1", egress="x"), job("2", "b.example.com", egress="x"), job("3", "c.example.com", egress="y"))
     for held in [claimed() for _ in "123"]:
         if held.egress == "x":
-            assert report(held, AWAY) == Again(2)
+            assert report(held, AWAY) == JobRequeued(2)
             assert {"failures", "trouble_since"}.isdisjoint(record(held.scope))
         else:
             report(held)
@@ -139,9 +139,9 @@ def test_a_way_out_that_is_away_for_one_machine_is_there_for_another(clock: Cloc
 
 def test_published_work_goes_out_by_the_way_of_its_domain(clock: Clock, settings: Settings) -> None:
     settings.FETCH_EGRESS = ["one=192.0.2.1", "two=192.0.2.2"]
-    settings.FETCH_TASKS = {"t": "tests.resources.fetching.pages.TASK"}
+    settings.FETCH_TASKS = {"t": "tests.support.origin.TASK"}
     for host in ("a.site.org", "b.site.org", "c.another.org"):
-        publishing.publish("t", f"w:{host}", 1, (f"https://{host}/",), "fetch.fast")
+        dispatch.publish("t", f"w:{host}", 1, (f"https://{host}/",), "fetch.fast")
     ways = {held.host: held.egress for held in (claimed(), claimed(), claimed())}
     assert ways["a.site.org"] == ways["b.site.org"]
     assert set(ways.values()) <= {"one", "two"}

@@ -8,9 +8,9 @@ from multiprocessing.connection import Connection
 
 from pytest_django import Settings
 
-from resources.fetching.queues.jobs import Stale
+from resources.fetch.frontier.jobs import JobLost
 from tests.conftest import RedisServers
-from tests.resources.fetching.asking import claimed, enqueue, idle, job, report
+from tests.support.frontier import claimed, enqueue, idle, job, report
 
 
 def claim_and_hang(told: Connection) -> None:
@@ -35,6 +35,6 @@ def test_the_job_of_a_killed_fetcher_is_done_by_another(servers: RedisServers, s
     found = claimed()
     assert (found.key, found.lapses) == (lost.key, 1)
     assert found.token > lost.token
-    assert report(lost) == Stale()
+    assert report(lost) == JobLost()
     report(found)
     assert servers.state.client.zcard("fetch:leases") == 0

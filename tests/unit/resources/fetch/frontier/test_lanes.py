@@ -1,11 +1,11 @@
-"""Lanes: what is short does not wait behind what is long. Two workers, four fifths of their time taken."""
+"""Lanes: short jobs do not wait behind long ones. Two workers, four fifths of their time taken."""
 
 from statistics import fmean
 
 import pytest
 
-from tests.resources.fetching.clock import Clock
-from tests.resources.fetching.queues.arrivals import Arrival, Fetcher, mean_wait, merged, poisson, waits_by_recursion
+from tests.support.frontier_clock import Clock
+from tests.support.frontier_simulation import Arrival, Fetcher, mean_wait, merged, poisson, waits_by_recursion
 
 SHORT, LONG = 1.0, 10.0
 LOAD = 0.8

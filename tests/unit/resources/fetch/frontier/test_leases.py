@@ -4,17 +4,17 @@ from dataclasses import replace
 
 from pytest_django import Settings
 
-from resources.fetching.queues import frontier
-from resources.fetching.queues.frontier import Hold
-from resources.fetching.queues.jobs import Ended, Held, Joined, Limits, More, Stale, Wish
-from retry import connections
-from tests.resources.fetching.asking import (
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import DomainLimits, JobEnded, JobHeld, JobJoined, JobLost, MoreWaiters, Waiter
+from resources.fetch.frontier.queue import HoldJob
+from retry import stores
+from tests.support.frontier import (
     HOST,
     OK,
     THROTTLED,
     claim,
     claimed,
-    doomed,
+    dead_job,
     enqueue,
     idle,
     job,
@@ -22,22 +22,22 @@ from tests.resources.fetching.asking import (
     record,
     report,
 )
-from tests.resources.fetching.clock import Clock
+from tests.support.frontier_clock import Clock
 
-run = connections.run
+run = stores.run_steps
 HOUR = 3600
 
 
 def test_a_held_job_keeps_no_room(clock: Clock) -> None:
     enqueue(*(job(str(number)) for number in range(3)))
-    run(frontier.set_limits(HOST, Limits(in_flight=1)))
+    run(queue.set_limits(HOST, DomainLimits(in_flight=1)))
     held = claimed()
     clock.pass_by(1)
     idle()
-    assert report(held, OK, Hold()) == Held()
+    assert report(held, OK, HoldJob()) == JobHeld()
     assert claimed().url.endswith("/1")
-    assert isinstance(enqueue(job("0", wish=Wish("late"))), Joined)
-    assert isinstance(run(frontier.finish(held)), More)
+    assert isinstance(enqueue(job("0", waiter=Waiter("late"))), JobJoined)
+    assert isinstance(run(queue.finish_job(held)), MoreWaiters)
 
 
 def test_a_lost_workers_job_goes_back_to_its_place(clock: Clock, settings: Settings) -> None:
@@ -47,9 +47,9 @@ def test_a_lost_workers_job_goes_back_to_its_place(clock: Clock, settings: Setti
     again = claimed()
     assert (again.url, again.lapses) == (lost.url, 1)
     assert again.token > lost.token
-    assert report(lost) == Stale()
-    assert run(frontier.renew([lost, again])) == {lost.key}
-    assert report(again) == Ended()
+    assert report(lost) == JobLost()
+    assert run(queue.renew_job_leases([lost, again])) == {lost.key}
+    assert report(again) == JobEnded()
 
 
 def test_a_lease_that_is_renewed_does_not_lapse(clock: Clock, settings: Settings) -> None:
@@ -57,16 +57,16 @@ def test_a_lease_that_is_renewed_does_not_lapse(clock: Clock, settings: Settings
     held = claimed()
     for _ in range(5):
         clock.pass_by(settings.FETCH_LEASE_SECONDS * 0.9)
-        assert run(frontier.renew([held])) == set()
+        assert run(queue.renew_job_leases([held])) == set()
         idle()
-    assert report(held) == Ended()
+    assert report(held) == JobEnded()
 
 
 def test_the_job_of_a_worker_that_dies_after_its_request_is_done_again(clock: Clock, settings: Settings) -> None:
     enqueue(job("1"))
-    report(claimed(), OK, Hold())
+    report(claimed(), OK, HoldJob())
     clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
-    assert report(claimed()) == Ended()
+    assert report(claimed()) == JobEnded()
 
 
 def test_what_never_came_to_its_worker_goes_back_without_a_lapse(clock: Clock, settings: Settings) -> None:
@@ -76,12 +76,12 @@ def test_what_never_came_to_its_worker_goes_back_without_a_lapse(clock: Clock, s
         claim(worker="w")
     claim(worker="another")
     clock.pass_by(1)
-    assert run(frontier.put_back("w", [held.key])) == 2
+    assert run(queue.requeue_unheld_jobs("w", [held.key])) == 2
     clock.pass_by(settings.FETCH_LEASE_SECONDS / 2)
-    assert run(frontier.renew([held])) == set()
+    assert run(queue.renew_job_leases([held])) == set()
     again = [claimed() for _ in range(3)]  # both of them, and the next of the first host
     assert all(one.lapses == 0 for one in again)
-    assert report(held) == Ended()
+    assert report(held) == JobEnded()
 
 
 def test_work_that_kills_its_worker_fails(clock: Clock, settings: Settings) -> None:
@@ -89,10 +89,10 @@ def test_work_that_kills_its_worker_fails(clock: Clock, settings: Settings) -> N
     for _ in range(2):
         claimed()
         clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
-    found = doomed()
+    found = dead_job()
     assert found.why == "lapsed"
     clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
-    assert doomed().why == "lapsed"  # whoever was to tell died too
+    assert dead_job().why == "lapsed"  # the fetcher that was to tell died too
     assert int(record()["in_flight"]) == 0
 
 

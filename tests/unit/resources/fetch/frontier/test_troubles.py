@@ -4,11 +4,19 @@ from itertools import pairwise
 
 import pytest
 
-from resources.fetching.queues import frontier
-from resources.fetching.queues.frontier import Hold, TryAgain
-from resources.fetching.queues.jobs import Again, Claimed, Ended, Idle, Limits, NoBudget, Report
-from retry import connections
-from tests.resources.fetching.asking import (
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import (
+    ClaimedJob,
+    DomainLimits,
+    JobEnded,
+    JobRequeued,
+    NoRetryBudget,
+    NothingDue,
+    RequestReport,
+)
+from resources.fetch.frontier.queue import HoldJob, RetryJob
+from retry import stores
+from tests.support.frontier import (
     FAILED,
     HOST,
     OK,
@@ -26,9 +34,9 @@ from tests.resources.fetching.asking import (
     record,
     report,
 )
-from tests.resources.fetching.clock import Clock
+from tests.support.frontier_clock import Clock
 
-run = connections.run
+run = stores.run_steps
 
 
 def fail_until_it_opens(clock: Clock) -> None:
@@ -50,12 +58,12 @@ def test_a_host_that_keeps_failing_is_left_alone_for_longer_and_longer(clock: Cl
 
 
 def test_an_open_circuit_tries_one_request_at_a_time(clock: Clock) -> None:
-    run(frontier.set_limits(HOST, Limits(in_flight=4)))
+    run(queue.set_limits(HOST, DomainLimits(in_flight=4)))
     backlog()
     fail_until_it_opens(clock)
     trial = next_claimed(clock)
     clock.pass_by(10)
-    assert isinstance(claim(), Idle)
+    assert isinstance(claim(), NothingDue)
     report(trial, OK)
     claimed()
     clock.pass_by(1)
@@ -63,7 +71,7 @@ def test_an_open_circuit_tries_one_request_at_a_time(clock: Clock) -> None:
 
 
 def test_failures_of_requests_from_before_the_circuit_opened_keep_it_open_no_longer(clock: Clock) -> None:
-    run(frontier.set_limits(HOST, Limits(in_flight=8)))
+    run(queue.set_limits(HOST, DomainLimits(in_flight=8)))
     backlog()
     held = [next_claimed(clock) for _ in range(8)]
     for one in held:
@@ -72,7 +80,7 @@ def test_failures_of_requests_from_before_the_circuit_opened_keep_it_open_no_lon
 
 
 @pytest.mark.parametrize("answer", [OK, REFUSED])
-def test_any_sound_answer_ends_a_row_of_failures(clock: Clock, answer: Report) -> None:
+def test_any_sound_answer_ends_a_row_of_failures(clock: Clock, answer: RequestReport) -> None:
     backlog()
     for _ in range(4):
         report(next_claimed(clock), FAILED)
@@ -83,19 +91,19 @@ def test_any_sound_answer_ends_a_row_of_failures(clock: Clock, answer: Report) -
 
 def test_retries_of_a_domain_have_a_budget_that_requests_earn(clock: Clock) -> None:
     backlog()
-    found = [report(next_claimed(clock), REFUSED, TryAgain(3600)) for _ in range(20)]
-    assert 10 <= found.count(Again(3600)) <= 12
-    assert set(found[12:]) == {NoBudget()}
+    found = [report(next_claimed(clock), REFUSED, RetryJob(3600)) for _ in range(20)]
+    assert 10 <= found.count(JobRequeued(3600)) <= 12
+    assert set(found[12:]) == {NoRetryBudget()}
     for _ in range(10):
         report(next_claimed(clock))
-    assert report(next_claimed(clock), REFUSED, TryAgain(3600)) == Again(3600)
+    assert report(next_claimed(clock), REFUSED, RetryJob(3600)) == JobRequeued(3600)
 
 
 def test_a_job_without_a_budget_to_retry_is_held_until_its_failure_is_told(clock: Clock) -> None:
     backlog()
-    while isinstance(report(held := next_claimed(clock), REFUSED, TryAgain(3600)), Again):
+    while isinstance(report(held := next_claimed(clock), REFUSED, RetryJob(3600)), JobRequeued):
         pass
-    assert run(frontier.finish(held)) == Ended()
+    assert run(queue.finish_job(held)) == JobEnded()
 
 
 def test_a_budget_to_retry_is_not_saved_up(clock: Clock) -> None:
@@ -103,7 +111,7 @@ def test_a_budget_to_retry_is_not_saved_up(clock: Clock) -> None:
     for _ in range(30):
         report(next_claimed(clock))
     retried = 0
-    while isinstance(report(next_claimed(clock), REFUSED, TryAgain(3600)), Again):
+    while isinstance(report(next_claimed(clock), REFUSED, RetryJob(3600)), JobRequeued):
         retried += 1
     assert retried in {10, 11}  # ten, and the one that ten requests earn
 
@@ -123,9 +131,9 @@ def test_many_hosts_that_cannot_be_reached_at_once_are_our_networks_fault(clock:
     clock.pass_by(60)
     held = [next_claimed(clock) for _ in HOSTS]
     for one in held[:3]:
-        report(one, UNREACHABLE, Hold())
+        report(one, UNREACHABLE, HoldJob())
     for one in held[3:]:
-        assert report(one, UNREACHABLE) == Again(2)
+        assert report(one, UNREACHABLE) == JobRequeued(2)
     for host in HOSTS:
         assert float(record(host).get("failures", 0)) == 0
         assert float(record(host).get("trouble_since", 0)) == 0
@@ -136,9 +144,9 @@ def test_attempts_that_failed_of_our_own_network_are_taken_back(clock: Clock) ->
     clock.pass_by(60)
     held = [next_claimed(clock) for _ in HOSTS]
     for one in held[:3]:
-        assert isinstance(report(one, UNREACHABLE, TryAgain(1)), Again)
+        assert isinstance(report(one, UNREACHABLE, RetryJob(1)), JobRequeued)
     budgets = [float(record(one.scope)["budget"]) for one in held[:3]]
-    report(held[3], UNREACHABLE, TryAgain(1))
+    report(held[3], UNREACHABLE, RetryJob(1))
     assert [float(record(one.scope)["budget"]) for one in held[:3]] == [budget + 1 for budget in budgets]
     for one in held[4:]:
         report(one)  # the network is there again
@@ -147,22 +155,22 @@ def test_attempts_that_failed_of_our_own_network_are_taken_back(clock: Clock) ->
     assert [again[one.key] for one in held[:3]] == [0, 0, 0]
 
 
-def finished(clock: Clock) -> Claimed | None:
+def finished(clock: Clock) -> ClaimedJob | None:
     """The next job, which is done; None when nothing is left."""
     found = claim()
-    while isinstance(found, Idle) and found.wait_seconds < 50:
+    while isinstance(found, NothingDue) and found.wait_seconds < 50:
         clock.pass_by(found.wait_seconds)
         found = claim()
-    if isinstance(found, Idle):
+    if isinstance(found, NothingDue):
         return None
-    assert isinstance(found, Claimed)
+    assert isinstance(found, ClaimedJob)
     report(found)
     return found
 
 
 def test_a_request_that_was_not_sent_is_no_attempt(clock: Clock) -> None:
     enqueue(job())
-    assert report(claimed(), UNSENT, TryAgain(5)) == Again(5)
+    assert report(claimed(), UNSENT, RetryJob(5)) == JobRequeued(5)
     clock.pass_by(5.1)
     assert claimed().attempts == 0
 
@@ -170,7 +178,7 @@ def test_a_request_that_was_not_sent_is_no_attempt(clock: Clock) -> None:
 def test_what_is_nobodys_failure_is_no_attempt_and_costs_no_retry(clock: Clock) -> None:
     enqueue(job())
     for _ in range(15):
-        assert report(next_claimed(clock), REFUSED, TryAgain(5, counts=False)) == Again(5)
+        assert report(next_claimed(clock), REFUSED, RetryJob(5, counts=False)) == JobRequeued(5)
     assert next_claimed(clock).attempts == 0
     assert "budget" not in record()
 
@@ -187,7 +195,7 @@ def test_while_our_network_is_away_one_request_at_a_time_tries_it(clock: Clock) 
     clock.pass_by(1.1)
     trial = claimed()
     assert idle() == pytest.approx(2, abs=0.1)
-    assert report(trial, UNREACHABLE) == Again(2)
+    assert report(trial, UNREACHABLE) == JobRequeued(2)
     clock.pass_by(2.1)
     report(claimed())
     claimed()
@@ -199,7 +207,7 @@ def test_an_answer_from_anybody_shows_that_our_network_is_there(clock: Clock) ->
     clock.pass_by(60)
     held = [next_claimed(clock) for _ in HOSTS]
     for number, one in enumerate(held):
-        report(one, THROTTLED if number == 2 else UNREACHABLE, Hold())
+        report(one, THROTTLED if number == 2 else UNREACHABLE, HoldJob())
     failures = [int(float(record(host).get("failures", 0))) for host in HOSTS]
     assert sorted(failures) == [0, 1, 1, 1, 1, 1]
 
@@ -208,5 +216,5 @@ def test_hosts_that_have_been_dead_for_long_are_not_our_networks_fault(clock: Cl
     for host in HOSTS:
         backlog(host, 3)
     for one in [next_claimed(clock) for _ in HOSTS]:
-        report(one, UNREACHABLE, Hold())
+        report(one, UNREACHABLE, HoldJob())
     assert all(record(host)["failures"] == "1" for host in HOSTS)

@@ -5,31 +5,40 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from resources.fetching.queues import frontier
-from resources.fetching.queues.frontier import End, Next, PutBack, TryAgain
-from resources.fetching.queues.jobs import Again, Claimed, Doomed, Ended, More, Report, Stale, Wish
-from retry import claims, standings
-from retry.connections import run
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import (
+    ClaimedJob,
+    DeadJob,
+    JobEnded,
+    JobLost,
+    JobRequeued,
+    MoreWaiters,
+    RequestReport,
+    Waiter,
+)
+from resources.fetch.frontier.queue import AfterReport, EndJob, PutJobBack, RetryJob
+from retry import claim_state, claims
 from retry.errors import PreparationError
+from retry.stores import run_steps
 from retry.work import Work
 from tests.conftest import RedisServers
-from tests.resources.fetching.asking import FAILED, OK, THROTTLED, UNSENT, claimed, enqueue, job, report
-from tests.resources.fetching.clock import Clock
-from tests.retry.claiming import begun, finish, look, queued, start, started
+from tests.support.claim_calls import begun, finish, look, queued, start, started
+from tests.support.frontier import FAILED, OK, THROTTLED, UNSENT, claimed, enqueue, job, report
+from tests.support.frontier_clock import Clock
 
 WORK = Work("work:page", "tests.page", "fetch.fast", "fetch.refresh", "page", ("https://a.example.com/1",))
 LATE = replace(WORK, key="work:late")
 
 
-def claim_and_start() -> Claimed | Doomed:
-    """The next job, with what wants it."""
-    [found, *_] = run(frontier.claim_some("w", "m", 1, {"fast": 1, "slow": 1}, claims.starting_terms()))
-    assert isinstance(found, Claimed | Doomed), found
+def claim_and_start() -> ClaimedJob | DeadJob:
+    """The next job, with its waiters."""
+    [found, *_] = run_steps(queue.claim_jobs("w", "m", 1, {"fast": 1, "slow": 1}, claims.start_terms()))
+    assert isinstance(found, ClaimedJob | DeadJob), found
     return found
 
 
 def want(work: Work, token: int, *, obeys_robots: bool = False, expires_at: float | None = None) -> None:
-    enqueue(job("1", wish=Wish(work.key, "{}", token), obeys_robots=obeys_robots, expires_at=expires_at))
+    enqueue(job("1", waiter=Waiter(work.key, "{}", token), obeys_robots=obeys_robots, expires_at=expires_at))
 
 
 @pytest.mark.usefixtures("clock")
@@ -38,7 +47,7 @@ def test_works_start_with_the_job_that_they_want(servers: RedisServers) -> None:
     for work, token in tokens.items():
         want(work, token)
     found = claim_and_start()
-    assert isinstance(found, Claimed)
+    assert isinstance(found, ClaimedJob)
     assert found.starts == {WORK.key: claims.STARTED, LATE.key: claims.STARTED}
     assert queued(servers, "fetch.fast") == set()
     for work, token in tokens.items():
@@ -54,9 +63,9 @@ def test_work_that_goes_on_elsewhere_or_has_ended_does_not_start_with_its_job() 
     assert start(WORK, token)
     assert finish(LATE, ended)
     found = claim_and_start()
-    assert isinstance(found, Claimed)
+    assert isinstance(found, ClaimedJob)
     assert found.starts == {WORK.key: 0, LATE.key: 0}
-    assert isinstance(look(WORK), standings.Claimed)
+    assert isinstance(look(WORK), claim_state.ClaimTaken)
 
 
 @pytest.mark.usefixtures("clock")
@@ -64,29 +73,29 @@ def test_nothing_starts_with_a_turn_that_is_for_robots_txt() -> None:
     token = begun(WORK).token
     want(WORK, token, obeys_robots=True)
     found = claim_and_start()
-    assert isinstance(found, Claimed)
+    assert isinstance(found, ClaimedJob)
     assert found.needs_robots
     assert found.starts == {}
     assert start(WORK, token)
 
 
-def test_works_start_with_a_doomed_job(clock: Clock) -> None:
+def test_works_start_with_a_dead_job(clock: Clock) -> None:
     token = begun(WORK).token
     want(WORK, token, expires_at=clock.unix + 1)
     clock.pass_by(2)
     found = claim_and_start()
-    assert isinstance(found, Doomed)
+    assert isinstance(found, DeadJob)
     assert found.job.starts == {WORK.key: claims.STARTED}
 
 
-def test_works_are_told_of_a_doomed_job_whose_fetcher_dies(clock: Clock, settings: Settings) -> None:
+def test_works_are_told_of_a_dead_job_whose_fetcher_dies(clock: Clock, settings: Settings) -> None:
     token = begun(WORK).token
     want(WORK, token, expires_at=clock.unix + 1)
     clock.pass_by(2)
     claim_and_start()
     clock.pass_by(settings.FETCH_LEASE_SECONDS + 1)
     found = claim_and_start()
-    assert isinstance(found, Doomed)
+    assert isinstance(found, DeadJob)
     assert found.job.starts == {WORK.key: claims.STARTED}
 
 
@@ -98,7 +107,7 @@ def test_works_are_told_at_once_of_a_job_that_has_lost_its_fetcher_twice(clock: 
     claim_and_start()
     clock.pass_by(settings.FETCH_LEASE_SECONDS + 1)
     found = claim_and_start()
-    assert isinstance(found, Doomed)
+    assert isinstance(found, DeadJob)
     assert found.why == "lapsed"
     assert found.job.starts == {WORK.key: claims.STARTED}
 
@@ -108,10 +117,10 @@ def test_what_started_with_a_job_that_never_came_to_its_worker_waits_again(clock
     want(WORK, token)
     claim_and_start()
     clock.pass_by(1)
-    assert run(frontier.put_back("w", [])) == 1
+    assert run_steps(queue.requeue_unheld_jobs("w", [])) == 1
     assert queued(servers, "fetch.fast") == {WORK.key}
     found = claim_and_start()
-    assert isinstance(found, Claimed)
+    assert isinstance(found, ClaimedJob)
     assert found.starts == {WORK.key: claims.STARTED}
 
 
@@ -121,28 +130,28 @@ def test_work_that_had_started_elsewhere_goes_on_there_when_its_job_goes_back(cl
     assert start(WORK, token, "elsewhere")
     claim_and_start()
     clock.pass_by(1)
-    assert run(frontier.put_back("w", [])) == 1
+    assert run_steps(queue.requeue_unheld_jobs("w", [])) == 1
     assert started(WORK, token, "elsewhere") == claims.STARTED
 
 
 @pytest.mark.parametrize(
     ("came", "then"),
-    [(UNSENT, PutBack()), (FAILED, TryAgain(2)), (THROTTLED, None)],
+    [(UNSENT, PutJobBack()), (FAILED, RetryJob(2)), (THROTTLED, None)],
     ids=["put back", "tried again", "throttled"],
 )
 def test_what_started_with_a_job_waits_again_in_the_step_in_which_that_does(
-    came: Report, then: Next | None, clock: Clock, servers: RedisServers
+    came: RequestReport, then: AfterReport | None, clock: Clock, servers: RedisServers
 ) -> None:
     token = begun(WORK).token
     want(WORK, token)
     held = claim_and_start()
-    assert isinstance(held, Claimed)
+    assert isinstance(held, ClaimedJob)
     reply = report(held, came, then)
-    assert isinstance(reply, Again)
+    assert isinstance(reply, JobRequeued)
     assert queued(servers, "fetch.fast") == {WORK.key}
     clock.pass_by(max(reply.wait_seconds, 1))
     found = claim_and_start()
-    assert isinstance(found, Claimed)
+    assert isinstance(found, ClaimedJob)
     assert found.starts == {WORK.key: claims.STARTED}
 
 
@@ -152,30 +161,30 @@ def test_work_that_goes_on_elsewhere_does_not_wait_again_with_a_job() -> None:
     want(WORK, token)
     assert start(WORK, token, "elsewhere")
     held = claim_and_start()
-    assert isinstance(held, Claimed)
-    report(held, UNSENT, PutBack())
+    assert isinstance(held, ClaimedJob)
+    report(held, UNSENT, PutJobBack())
     assert started(WORK, token, "elsewhere") == claims.STARTED
 
 
-def report_and_finish(held: Claimed, ending: claims.Ending) -> tuple[bool, object]:
-    return run(frontier.report_and_finish(held, "m", OK, End(held.version), ending))
+def report_and_finish(held: ClaimedJob, ending: claims.ClaimEnd) -> tuple[bool, object]:
+    return run_steps(queue.report_and_finish_work(held, "m", OK, EndJob(held.version), ending))
 
 
-def claimed_for(work: Work) -> tuple[Claimed, int]:
+def claimed_for(work: Work) -> tuple[ClaimedJob, int]:
     """The job of a work that began, and the work's token."""
     token = begun(work).token
     want(work, token)
     found = claim_and_start()
-    assert isinstance(found, Claimed)
+    assert isinstance(found, ClaimedJob)
     return found, token
 
 
 @pytest.mark.usefixtures("clock")
 def test_a_work_ends_with_the_report_of_its_job(servers: RedisServers) -> None:
     held, token = claimed_for(WORK)
-    assert report_and_finish(held, claims.stored(WORK.key, token, 0.1)) == (True, Ended())
+    assert report_and_finish(held, claims.stored_end(WORK.key, token, 0.1)) == (True, JobEnded())
     found = look(WORK)
-    assert isinstance(found, standings.Done)
+    assert isinstance(found, claim_state.WorkDone)
     assert found.outcome == "stored"
     assert not servers.state.client.exists("retry:leases", "fetch:leases")
 
@@ -183,11 +192,11 @@ def test_a_work_ends_with_the_report_of_its_job(servers: RedisServers) -> None:
 @pytest.mark.usefixtures("clock")
 def test_a_report_whose_reply_was_lost_may_be_made_again() -> None:
     held, token = claimed_for(WORK)
-    ending = claims.failed(WORK.key, token, PreparationError("No.", status=504), luck=0.5)
+    ending = claims.failed_end(WORK.key, token, PreparationError("No.", status=504), luck=0.5)
     report_and_finish(held, ending)
-    assert report_and_finish(held, ending) == (True, Stale())
+    assert report_and_finish(held, ending) == (True, JobLost())
     found = look(WORK)
-    assert isinstance(found, standings.Failed)
+    assert isinstance(found, claim_state.WorkFailed)
     assert (found.status, found.detail) == (504, "No.")
 
 
@@ -195,15 +204,15 @@ def test_a_report_whose_reply_was_lost_may_be_made_again() -> None:
 def test_a_work_ends_while_the_job_goes_on_for_who_joined_late() -> None:
     held, token = claimed_for(WORK)
     want(LATE, begun(LATE).token)
-    ended, reply = report_and_finish(held, claims.stored(WORK.key, token, 0.1))
+    ended, reply = report_and_finish(held, claims.stored_end(WORK.key, token, 0.1))
     assert ended
-    assert isinstance(reply, More)
-    assert isinstance(look(WORK), standings.Done)
-    assert isinstance(look(LATE), standings.Claimed)
+    assert isinstance(reply, MoreWaiters)
+    assert isinstance(look(WORK), claim_state.WorkDone)
+    assert isinstance(look(LATE), claim_state.ClaimTaken)
 
 
 @pytest.mark.usefixtures("clock")
 def test_a_job_ends_although_its_work_is_somebody_elses_by_now() -> None:
     held, token = claimed_for(WORK)
-    assert report_and_finish(held, claims.stored(WORK.key, token - 1, 0.1)) == (False, Ended())
-    assert isinstance(look(WORK), standings.Claimed)
+    assert report_and_finish(held, claims.stored_end(WORK.key, token - 1, 0.1)) == (False, JobEnded())
+    assert isinstance(look(WORK), claim_state.ClaimTaken)

@@ -1,4 +1,4 @@
-"""The guard's table: what is refused in every disguise, and the neighbours that pass."""
+"""The guard's table: addresses that are refused in every disguise, and the neighbours that pass."""
 
 import ipaddress
 
@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.fetching.addressing.addresses import Exempt, Guard, guard, why_not_global
-from resources.fetching.errors import MalformedExceptionError
+from resources.fetch.http.allowed_ips import AddressGuard, ExemptNetwork, build_guard, why_not_global
+from resources.fetch.http.messages import MalformedExceptionError
 
-STRICT = Guard(frozenset({80, 443}))
+STRICT = AddressGuard(frozenset({80, 443}))
 
 # The first and last address of each net, and both neighbours: None where the neighbour is itself refused.
 NETS_V4 = {
@@ -149,7 +149,7 @@ def test_ports_that_are_not_named_are_refused(port: int) -> None:
     assert not STRICT.may_use(port)
 
 
-EXCEPTIONS = guard([80, 443], ["10.1.0.0/16", "127.0.0.1:9000", "[fd00::/8]:8080", "fd01::1"])
+EXCEPTIONS = build_guard([80, 443], ["10.1.0.0/16", "127.0.0.1:9000", "[fd00::/8]:8080", "fd01::1"])
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_an_exception_lets_nothing_else_pass(address: str, port: int) -> None:
 
 @pytest.mark.parametrize("text", ["10.1.0.0/16", "127.0.0.1:9000", "[::1]:9000", "::1", "[fd00::/8]", "fd00::/8"])
 def test_exceptions_are_written_as_addresses_are(text: str) -> None:
-    Exempt.parse(text)
+    ExemptNetwork.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -211,4 +211,4 @@ def test_exceptions_are_written_as_addresses_are(text: str) -> None:
 )
 def test_a_malformed_exception_is_an_error(text: str) -> None:
     with pytest.raises(MalformedExceptionError):
-        Exempt.parse(text)
+        ExemptNetwork.parse(text)

@@ -1,11 +1,11 @@
-"""How long an answer stays fresh, by what it says and does not say."""
+"""The freshness of answers, Retry-After in right and wrong forms, and dates in header fields."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from resources.fetching.times import freshness
+from resources.fetch.http import freshness
 
 NOW = 1_795_262_400.0  # Sat, 21 Nov 2026 12:00:00 GMT
 DATE = "Sat, 21 Nov 2026 12:00:00 GMT"
@@ -13,7 +13,7 @@ TEN_YEARS = 315_360_000.0
 
 
 def read(*fields: tuple[str, str]) -> freshness.Freshness:
-    return freshness.parse(CIMultiDict(fields), NOW)
+    return freshness.parse_freshness(CIMultiDict(fields), NOW)
 
 
 LIFETIMES: dict[str, tuple[list[tuple[str, str]], float | None]] = {
@@ -110,3 +110,141 @@ def test_no_field_raises_or_makes_a_lifetime_negative(control: str, expires: str
     found = read(("Cache-Control", control), ("Expires", expires), ("Age", age))
     assert found.lifetime_seconds is None or 0 <= found.lifetime_seconds <= TEN_YEARS
     assert found.age_seconds >= 0
+
+
+DAY = 86_400.0
+
+WAITS = {
+    "seconds": (["120"], 120.0),
+    "none": (["0"], 0.0),
+    "leading zeros": (["0010"], 10.0),
+    "space around": ([" 120\t"], 120.0),
+    "a fraction": (["1.5"], 1.5),
+    "a day": (["86400"], DAY),
+    "a second more than a day": (["86401"], DAY),
+    "a year": (["31536000"], DAY),
+    "a moment in Unix seconds": (["1795262460"], DAY),
+    "20 digits": (["99999999999999999999"], DAY),
+    "400 digits": (["9" * 400], DAY),
+    "a date": (["Sat, 21 Nov 2026 12:01:00 GMT"], 60.0),
+    "a date without a zone": (["Sat, 21 Nov 2026 12:01:00"], 60.0),
+    "a date of RFC 850": (["Saturday, 21-Nov-26 12:01:00 GMT"], 60.0),
+    "a date of asctime": (["Sat Nov 21 12:01:00 2026"], 60.0),
+    "a past date": (["Sat, 21 Nov 2026 11:00:00 GMT"], 0.0),
+    "a date in a year": (["Sun, 21 Nov 2027 12:00:00 GMT"], DAY),
+    "two waits in one line": (["120, 60"], 120.0),
+    "the longer one behind": (["60,120"], 120.0),
+    "two lines": (["60", "120"], 120.0),
+    "a line of nonsense beside one that is right": (["soon", "60"], 60.0),
+    "two lines, a date and seconds": (["Sat, 21 Nov 2026 12:01:00 GMT", "10"], 60.0),
+}
+NONSENSE = {
+    "no line": [],
+    "empty": [""],
+    "negative": ["-1"],
+    "negative, large": ["-86400"],
+    "a sign": ["+60"],
+    "an exponent": ["1e3"],
+    "Arabic digits": ["٦٠"],
+    "wide digits": ["６０"],
+    "superscript digits": ["⁶⁰"],
+    "underscores": ["1_000"],
+    "hexadecimals": ["0x3c"],
+    "infinity": ["inf"],
+    "not a number": ["nan"],
+    "a unit": ["60s"],
+    "words": ["in a minute"],
+    "quotes": ['"60"'],
+    "a parameter": ["60; x=1"],
+    "nothing before a comma": [",60"],
+    "half a list": ["60, soon"],
+    "a decimal comma would be a list, this is none": ["60,"],
+    "a point alone": ["."],
+    "no digit before the point": [".5"],
+    "another zone": ["Sat, 21 Nov 2026 12:01:00 PST"],
+    "ISO 8601": ["2026-11-21T12:01:00Z"],
+    "no such day": ["Sat, 31 Feb 2026 12:01:00 GMT"],
+    "500 digits": ["9" * 500],
+    "a line's end": ["60\n"],
+    "zero bytes": ["60\0"],
+}
+
+
+@pytest.mark.parametrize(("values", "expected"), WAITS.values(), ids=WAITS)
+def test_a_wait_is_read_and_capped(values: list[str], expected: float) -> None:
+    assert freshness.parse_retry_after(values, NOW) == expected
+
+
+@pytest.mark.parametrize("values", NONSENSE.values(), ids=NONSENSE)
+def test_nonsense_is_as_good_as_nothing_said(values: list[str]) -> None:
+    assert freshness.parse_retry_after(values, NOW) is None
+
+
+def test_a_date_is_compared_with_the_servers_own_clock() -> None:
+    slow_clock = NOW - 3600
+    assert freshness.parse_retry_after(["Sat, 21 Nov 2026 11:01:00 GMT"], NOW, date=slow_clock) == 60.0
+
+
+def test_the_cap_is_the_callers_to_set() -> None:
+    assert freshness.parse_retry_after(["120"], NOW, most=30.0) == 30.0
+
+
+@given(st.lists(st.text(max_size=60), max_size=3))
+def test_whatever_is_said_the_wait_is_none_or_within_a_day(values: list[str]) -> None:
+    wait = freshness.parse_retry_after(values, NOW)
+    assert wait is None or 0 <= wait <= DAY
+
+
+MOMENT = 784_111_777.0
+
+SAME_MOMENT = {
+    "preferred": "Sun, 06 Nov 1994 08:49:37 GMT",
+    "RFC 850": "Sunday, 06-Nov-94 08:49:37 GMT",
+    "asctime": "Sun Nov  6 08:49:37 1994",
+    "no zone": "Sun, 06 Nov 1994 08:49:37",
+    "UTC": "Sun, 06 Nov 1994 08:49:37 UTC",
+    "an offset of nothing": "Sun, 06 Nov 1994 08:49:37 +0000",
+    "the wrong day of the week": "Mon, 06 Nov 1994 08:49:37 GMT",
+}
+NO_DATES = {
+    "empty": "",
+    "a number": "784111777",
+    "another zone": "Sun, 06 Nov 1994 08:49:37 PST",
+    "an offset": "Sun, 06 Nov 1994 08:49:37 +0100",
+    "small letters": "sun, 06 nov 1994 08:49:37 gmt",
+    "ISO 8601": "1994-11-06T08:49:37Z",
+    "one digit": "Sun, 6 Nov 1994 08:49:37 GMT",
+    "Arabic digits": "Sun, ٠٦ Nov 1994 08:49:37 GMT",
+    "no such day": "Sun, 31 Feb 1994 08:49:37 GMT",
+    "no such hour": "Sun, 06 Nov 1994 24:49:37 GMT",
+    "year 0": "Sun, 06 Nov 0000 08:49:37 GMT",
+    "something behind it": "Sun, 06 Nov 1994 08:49:37 GMT; x",
+    "a line's end": "Sun, 06 Nov 1994 08:49:37 GMT\n",
+    "two": "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
+}
+
+
+@pytest.mark.parametrize("text", SAME_MOMENT.values(), ids=SAME_MOMENT)
+def test_a_date_is_read_in_every_form_that_servers_send(text: str) -> None:
+    assert freshness.parse_http_date(text, NOW) == MOMENT
+
+
+@pytest.mark.parametrize("text", NO_DATES.values(), ids=NO_DATES)
+def test_what_is_no_date_is_none(text: str) -> None:
+    assert freshness.parse_http_date(text, NOW) is None
+
+
+@pytest.mark.parametrize(("year", "full"), [("94", 1994), ("26", 2026), ("76", 2076), ("77", 1977)])
+def test_two_digits_of_a_year_are_at_most_fifty_years_ahead(year: str, full: int) -> None:
+    short = freshness.parse_http_date(f"Sunday, 06-Nov-{year} 08:49:37 GMT", NOW)
+    assert short == freshness.parse_http_date(f"Sun, 06 Nov {full} 08:49:37 GMT", NOW)
+
+
+def test_a_leap_second_is_the_next_one() -> None:
+    leap = freshness.parse_http_date("Sat, 31 Dec 2016 23:59:60 GMT", NOW)
+    assert leap == freshness.parse_http_date("Sun, 01 Jan 2017 00:00:00 GMT", NOW)
+
+
+@given(st.text(max_size=40))
+def test_no_text_raises(text: str) -> None:
+    freshness.parse_http_date(text, NOW)

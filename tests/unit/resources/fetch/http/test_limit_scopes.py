@@ -1,14 +1,25 @@
-"""What the limits of an origin count for."""
+"""Scopes of an origin's limits, ways out by name, and the way out of a domain."""
+
+from collections import Counter
 
 import pytest
 
-from resources.fetching.addressing import targets
-from resources.fetching.addressing.scopes import Scopes, address, is_host, named, scopes, site
-from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Enqueued
-from retry import connections
-from tests.resources.fetching.asking import claimed, enqueue, idle, job
-from tests.resources.fetching.clock import Clock
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import JobEnqueued
+from resources.fetch.http import limit_scopes, url_syntax
+from resources.fetch.http.limit_scopes import (
+    Egress,
+    UrlScopes,
+    address_scope,
+    is_host_scope,
+    parse_scope,
+    scope_domain,
+    url_scopes,
+)
+from resources.fetch.http.messages import MalformedEgressError
+from retry import stores
+from tests.support.frontier import claimed, enqueue, idle, job
+from tests.support.frontier_clock import Clock
 
 
 @pytest.mark.parametrize(
@@ -27,13 +38,13 @@ from tests.resources.fetching.clock import Clock
     ],
 )
 def test_a_url_has_its_scopes(url: str, path: str, host: str, registrable: str) -> None:
-    assert scopes(url) == Scopes(path, host, registrable)
+    assert url_scopes(url) == UrlScopes(path, host, registrable)
 
 
 @pytest.mark.parametrize("url", ["https:///x", "mailto:a@example.com", "/tiles/1", "http://a:99999/"])
 def test_a_url_without_a_sound_host_has_none(url: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # urlsplit has texts of its own
-        scopes(url)
+        url_scopes(url)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +64,8 @@ def test_a_url_without_a_sound_host_has_none(url: str) -> None:
     ],
 )
 def test_people_may_write_a_scope_as_they_like(text: str, scope: str) -> None:
-    assert named(text) == scope
-    assert named(scope) == scope
+    assert parse_scope(text) == scope
+    assert parse_scope(scope) == scope
 
 
 @pytest.mark.parametrize(
@@ -66,7 +77,7 @@ def test_people_may_write_a_scope_as_they_like(text: str, scope: str) -> None:
 )
 def test_what_is_no_scope_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # urlsplit and ipaddress have texts of their own
-        named(text)
+        parse_scope(text)
 
 
 @pytest.mark.parametrize(
@@ -81,45 +92,45 @@ def test_what_is_no_scope_is_refused(text: str) -> None:
     ],
 )
 def test_a_scope_belongs_to_a_site(scope: str, found: str) -> None:
-    assert site(scope) == found
+    assert scope_domain(scope) == found
 
 
 SCOPES = ("a.example.org:1", "a.example.org/x", "address:::1", "a.example.org via proxy")
 
 
 def test_only_hosts_and_domains_have_rules() -> None:
-    assert [is_host(scope) for scope in SCOPES] == [True, False, False, False]
+    assert [is_host_scope(scope) for scope in SCOPES] == [True, False, False, False]
 
 
 def scope_of(name: str, host: str) -> str:
     found = enqueue(job(name, host))
-    assert isinstance(found, Enqueued)
+    assert isinstance(found, JobEnqueued)
     return found.scope
 
 
 def test_limits_count_for_what_an_admin_says(clock: Clock) -> None:
     assert scope_of("a/1", "x.example.com") == "x.example.com"
-    connections.run(frontier.set_scope("example.com", "registrable"))
+    stores.run_steps(queue.set_scope_rule("example.com", "registrable"))
     assert scope_of("a/2", "x.example.com") == "example.com"
-    connections.run(frontier.set_scope("x.example.com", "path"))
+    stores.run_steps(queue.set_scope_rule("x.example.com", "path"))
     assert scope_of("a/3", "x.example.com") == "x.example.com/a"
     assert scope_of("b/3", "x.example.com") == "x.example.com/b"
     for host in ("x.example.com", "y.example.net"):
-        connections.run(frontier.set_scope(host, address("192.0.2.1")))
+        stores.run_steps(queue.set_scope_rule(host, address_scope("192.0.2.1")))
         assert scope_of("a/4", host) == "address:192.0.2.1"
-    connections.run(frontier.set_scope("x.example.com", ""))
-    assert scope_of("a/5", "x.example.com") == "example.com"  # the host has no rule of its own any more
+    stores.run_steps(queue.set_scope_rule("x.example.com", ""))
+    assert scope_of("a/5", "x.example.com") == "example.com"  # the host no longer has a rule of its own
 
 
 def test_a_host_can_be_an_exception_from_the_rule_of_its_domain(clock: Clock) -> None:
-    connections.run(frontier.set_scope("example.com", "registrable"))
-    connections.run(frontier.set_scope("x.example.com", "host"))
+    stores.run_steps(queue.set_scope_rule("example.com", "registrable"))
+    stores.run_steps(queue.set_scope_rule("x.example.com", "host"))
     assert scope_of("a", "x.example.com") == "x.example.com"
     assert scope_of("a", "y.example.com") == "example.com"
 
 
 def test_hosts_of_one_scope_wait_for_each_other(clock: Clock) -> None:
-    connections.run(frontier.set_scope("example.com", "registrable"))
+    stores.run_steps(queue.set_scope_rule("example.com", "registrable"))
     enqueue(job("1", "x.example.com"), job("1", "y.example.com"))
     claimed()
     assert idle() > 0.4
@@ -129,4 +140,81 @@ def test_hosts_of_one_scope_wait_for_each_other(clock: Clock) -> None:
     ("url", "host"), [("https://straße.de/", "xn--strae-oqa.de"), ("https://example.org。/", "example.org")]
 )
 def test_a_host_is_named_as_it_is_connected_to(url: str, host: str) -> None:
-    assert scopes(url).host == targets.parse(url).host == host
+    assert url_scopes(url).host == url_syntax.parse_target(url).host == host
+
+
+DOMAINS = [f"site-{number}.example" for number in range(2000)]
+
+
+def test_addresses_and_proxies_are_read() -> None:
+    found = limit_scopes.parse_egresses(["a=192.0.2.1", " b=[2001:DB8::1]", "c=http://user:p%40ss@proxy.example:3128/"])
+    assert found == (
+        Egress("a", source_address="192.0.2.1"),
+        Egress("b", source_address="2001:db8::1"),
+        Egress("c", proxy="http://user:p%40ss@proxy.example:3128"),
+    )
+
+
+BAD = {
+    "no name": ["192.0.2.1"],
+    "a name with a space": ["a b=192.0.2.1"],
+    "a long name": [f"{'a' * 33}=192.0.2.1"],
+    "nothing behind it": ["a="],
+    "a name for an address": ["a=host.example"],
+    "an impossible address": ["a=192.0.2.256"],
+    "an IPv6 address without brackets": ["a=2001:db8::1"],
+    "an IPv4 address in brackets": ["a=[192.0.2.1]"],
+    "the same name twice": ["a=192.0.2.1", "a=192.0.2.2"],
+    "a proxy by TLS": ["a=https://proxy:secret@proxy.example:3128"],
+    "SOCKS": ["a=socks5://u:secret@proxy.example:1080"],
+    "a proxy without a port": ["a=http://u:secret@proxy.example"],
+    "a proxy without a host": ["a=http://u:secret@:3128"],
+    "a proxy with an impossible port": ["a=http://u:secret@proxy.example:99999"],
+    "a proxy with a path": ["a=http://u:secret@proxy.example:3128/x"],
+    "a proxy with a query": ["a=http://u:secret@proxy.example:3128?x"],
+    "a proxy with a space": ["a=http://u:secret @proxy.example:3128"],
+    "a user with a colon": ["a=http://u%3Av:secret@proxy.example:3128"],
+}
+
+
+@pytest.mark.parametrize("entries", BAD.values(), ids=BAD)
+def test_what_is_no_way_out_is_an_error_that_tells_no_password(entries: list[str]) -> None:
+    with pytest.raises(MalformedEgressError) as error:
+        limit_scopes.parse_egresses(entries)
+    assert "secret" not in str(error.value)
+
+
+def test_a_way_out_does_not_show_its_password() -> None:
+    assert "secret" not in repr(limit_scopes.parse_egresses(["a=http://u:secret@proxy.example:3128"]))
+
+
+def test_without_ways_out_there_is_but_the_machines_own() -> None:
+    assert limit_scopes.choose_egress((), "a.example") is None
+    assert limit_scopes.find_egress((), "gone", "a.example") is None
+
+
+def ways(names: str) -> tuple[Egress, ...]:
+    return tuple(Egress(name, source_address="192.0.2.1") for name in names)
+
+
+def chosen(names: str) -> dict[str, str]:
+    found = {domain: limit_scopes.choose_egress(ways(names), domain) for domain in DOMAINS}
+    return {domain: way.name for domain, way in found.items() if way}
+
+
+def test_domains_are_spread_evenly_and_whatever_the_order() -> None:
+    counts = Counter(chosen("abcd").values())
+    assert all(400 < counts[name] < 600 for name in "abcd")
+    assert chosen("abcd") == chosen("dcba")
+
+
+def test_an_added_way_out_moves_only_its_share() -> None:
+    before, after = chosen("abc"), chosen("abcd")
+    moved = {after[domain] for domain in DOMAINS if before[domain] != after[domain]}
+    assert moved == {"d"}
+
+
+def test_a_way_out_that_is_gone_is_replaced() -> None:
+    assert limit_scopes.find_egress(ways("ab"), "b", "a.example") == ways("b")[0]
+    assert limit_scopes.find_egress(ways("a"), "b", "a.example") == ways("a")[0]
+    assert limit_scopes.find_egress(ways("ab"), "", "a.example") is None

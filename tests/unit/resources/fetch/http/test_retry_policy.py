@@ -1,11 +1,18 @@
-"""What statuses mean, and when something is tried again."""
+"""The meaning of statuses, and the times of new attempts."""
 
 import pytest
 
-from resources.fetching.outcomes import Failure
-from resources.fetching.transport.giving_up import Again, GiveUp, Patience, failure_of_status, longest_pause, next_step
+from resources.fetch.http.messages import Failure
+from resources.fetch.http.retry_policy import (
+    GiveUp,
+    RetryLater,
+    RetryPatience,
+    failure_of_status,
+    longest_pause,
+    next_step,
+)
 
-PATIENCE = Patience(attempts=5, slow_attempts=2, base_seconds=2, max_seconds=600, stall_seconds=86_400)
+PATIENCE = RetryPatience(attempts=5, slow_attempts=2, base_seconds=2, max_seconds=600, stall_seconds=86_400)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +63,7 @@ def test_what_is_gone_is_gone_however_long_it_asks_to_wait() -> None:
 
 def step(
     failure: Failure, attempts: int = 1, waited: float = 0, retry_after: float | None = None, luck: float = 1.0
-) -> Again | GiveUp:
+) -> RetryLater | GiveUp:
     return next_step(
         failure,
         attempts=attempts,
@@ -74,13 +81,13 @@ def test_what_cannot_change_is_not_tried_again(failure: Failure) -> None:
 
 @pytest.mark.parametrize(("failure", "last"), [(Failure.TRANSIENT, 5), (Failure.TOO_SLOW, 2)])
 def test_attempts_are_counted(failure: Failure, last: int) -> None:
-    assert isinstance(step(failure, attempts=last - 1), Again)
+    assert isinstance(step(failure, attempts=last - 1), RetryLater)
     assert isinstance(step(failure, attempts=last), GiveUp)
 
 
 @pytest.mark.parametrize("failure", [Failure.THROTTLED, Failure.OURS])
 def test_nobodys_fault_is_no_attempt_but_ends_when_it_stalls(failure: Failure) -> None:
-    assert isinstance(step(failure, attempts=1000, waited=86_000), Again)
+    assert isinstance(step(failure, attempts=1000, waited=86_000), RetryLater)
     assert isinstance(step(failure, attempts=1, waited=86_401), GiveUp)
 
 
@@ -94,17 +101,17 @@ def test_pauses_double_up_to_their_limit() -> None:
 
 
 def test_jitter_is_full() -> None:
-    assert step(Failure.TRANSIENT, attempts=3, luck=0) == Again(0)
-    assert step(Failure.TRANSIENT, attempts=3, luck=0.5) == Again(4)
+    assert step(Failure.TRANSIENT, attempts=3, luck=0) == RetryLater(0)
+    assert step(Failure.TRANSIENT, attempts=3, luck=0.5) == RetryLater(4)
 
 
 def test_retry_after_is_the_floor() -> None:
-    assert step(Failure.THROTTLED, retry_after=60, luck=0) == Again(60)
-    assert step(Failure.THROTTLED, retry_after=60, luck=0.5) == Again(61)
+    assert step(Failure.THROTTLED, retry_after=60, luck=0) == RetryLater(60)
+    assert step(Failure.THROTTLED, retry_after=60, luck=0.5) == RetryLater(61)
 
 
 def test_a_retry_after_of_nothing_does_not_switch_the_back_off_off() -> None:
     assert step(Failure.THROTTLED, attempts=5, retry_after=0, luck=0.5) == step(
         Failure.THROTTLED, attempts=5, retry_after=None, luck=0.5
     )
-    assert step(Failure.THROTTLED, attempts=5, retry_after=0, luck=0.5) == Again(16)
+    assert step(Failure.THROTTLED, attempts=5, retry_after=0, luck=0.5) == RetryLater(16)

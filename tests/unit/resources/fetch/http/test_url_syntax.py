@@ -1,4 +1,4 @@
-"""Addresses: what is sent, what is refused, and where redirects lead."""
+"""Addresses: the sent form, refusals, targets of redirects, and ends of signatures."""
 
 import contextlib
 
@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.fetching.addressing import targets
-from resources.fetching.errors import FetchError
-from resources.fetching.outcomes import Failure
+from resources.fetch.http import url_syntax
+from resources.fetch.http.messages import Failure, FetchError
+from resources.fetch.http.url_syntax import find_url_expiry
 
-BASE = targets.parse("http://a/b/c/d;p?q")
+BASE = url_syntax.parse_target("http://a/b/c/d;p?q")
 
 SENT_AS = {
     "plain": ("http://a.example/x?y=1", "http://a.example/x?y=1"),
@@ -87,24 +87,24 @@ MALFORMED = {
 
 @pytest.mark.parametrize(("url", "sent"), SENT_AS.values(), ids=SENT_AS)
 def test_an_address_is_sent_as_it_is_but_for_what_no_url_may_hold(url: str, sent: str) -> None:
-    assert targets.parse(url).url == sent
+    assert url_syntax.parse_target(url).url == sent
 
 
 @pytest.mark.parametrize("url", REFUSED.values(), ids=REFUSED)
 def test_what_is_not_fetched_is_refused(url: str) -> None:
     with pytest.raises(FetchError) as refusal:
-        targets.parse(url)
+        url_syntax.parse_target(url)
     assert refusal.value.failure is Failure.REFUSED
 
 
 def test_digits_in_circles_that_make_an_address_are_that_address() -> None:
-    assert targets.parse("http://①②⑦.⓪.⓪.①/").host == "127.0.0.1"
+    assert url_syntax.parse_target("http://①②⑦.⓪.⓪.①/").host == "127.0.0.1"
 
 
 @pytest.mark.parametrize("url", MALFORMED.values(), ids=MALFORMED)
 def test_a_malformed_address_will_never_work(url: str) -> None:
     with pytest.raises(FetchError) as refusal:
-        targets.parse(url)
+        url_syntax.parse_target(url)
     assert refusal.value.failure is Failure.PERMANENT
 
 
@@ -156,49 +156,98 @@ REFERENCES = {
 
 @pytest.mark.parametrize(("reference", "expected"), REFERENCES.items())
 def test_a_relative_location_is_resolved_as_rfc_3986_has_it(reference: str, expected: str) -> None:
-    assert targets.resolve(BASE, reference).url == expected
+    assert url_syntax.resolve_reference(BASE, reference).url == expected
 
 
 @pytest.mark.parametrize("location", [None, "", " ", "http:", "http:g", "http:/g", "http://", "//", "http://[/"])
 def test_a_redirect_to_nowhere_will_never_work(location: str | None) -> None:
     with pytest.raises(FetchError) as refusal:
-        targets.next_target(BASE, location, allow_downgrade=False)
+        url_syntax.next_redirect_target(BASE, location, allow_downgrade=False)
     assert refusal.value.failure is Failure.PERMANENT
 
 
 @pytest.mark.parametrize("location", ["javascript:alert(1)", "data:,x", "file:///etc/passwd", "mailto:x", "//127.1/"])
 def test_a_redirect_to_what_is_not_fetched_is_refused(location: str) -> None:
     with pytest.raises(FetchError) as refusal:
-        targets.next_target(BASE, location, allow_downgrade=False)
+        url_syntax.next_redirect_target(BASE, location, allow_downgrade=False)
     assert refusal.value.failure is Failure.REFUSED
 
 
 def test_a_redirect_from_https_to_http_is_refused_unless_it_is_allowed() -> None:
-    secure = targets.parse("https://a.example/")
+    secure = url_syntax.parse_target("https://a.example/")
     with pytest.raises(FetchError) as refusal:
-        targets.next_target(secure, "http://a.example/", allow_downgrade=False)
+        url_syntax.next_redirect_target(secure, "http://a.example/", allow_downgrade=False)
     assert refusal.value.failure is Failure.REFUSED
-    assert targets.next_target(secure, "http://a.example/", allow_downgrade=True).scheme == "http"
+    assert url_syntax.next_redirect_target(secure, "http://a.example/", allow_downgrade=True).scheme == "http"
 
 
 def test_an_address_in_a_redirect_may_be_longer_than_one_that_is_asked_for() -> None:
-    assert targets.next_target(BASE, "/" + "x" * 5000, allow_downgrade=False)
+    assert url_syntax.next_redirect_target(BASE, "/" + "x" * 5000, allow_downgrade=False)
     with pytest.raises(FetchError):
-        targets.next_target(BASE, "/" + "x" * 8000, allow_downgrade=False)
+        url_syntax.next_redirect_target(BASE, "/" + "x" * 8000, allow_downgrade=False)
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_target_or_refused(text: str) -> None:
     for url in (text, f"http://{text}", f"http://a.example/{text}"):
         try:
-            target = targets.parse(url)
+            target = url_syntax.parse_target(url)
         except FetchError:
             continue
         assert target.url.isascii()
-        assert targets.parse(target.url, max_bytes=9000) == target
+        assert url_syntax.parse_target(target.url, max_bytes=9000) == target
 
 
 @given(st.text(max_size=60))
 def test_any_location_is_a_target_or_refused(text: str) -> None:
     with contextlib.suppress(FetchError):
-        assert targets.resolve(BASE, text).url.isascii()
+        assert url_syntax.resolve_reference(BASE, text).url.isascii()
+
+
+NOON = 1_795_262_400.0  # 21 November 2026, 12:00 UTC
+
+SIGNED = {
+    "S3": "https://b.example/x?X-Amz-Date=20261121T110000Z&X-Amz-Expires=3600&X-Amz-Signature=ab",
+    "S3, encoded": "https://b.example/x?X%2DAmz-Date=20261121T110000Z&X-Amz-Expires=3600&X-Amz-Signature=ab",
+    "Google": "https://s.example/x?X-Goog-Date=20261121T110000Z&X-Goog-Expires=3600&X-Goog-Signature=ab",
+    "S3 of version 2": "https://b.example/x?AWSAccessKeyId=k&Expires=1795262400&Signature=ab",
+    "CloudFront": "https://d.example/x?Expires=1795262400&Signature=ab&Key-Pair-Id=k",
+    "Azure": "https://a.example/x?se=2026-11-21T12%3A00%3A00Z&sig=ab",
+    "Azure, to the minute": "https://a.example/x?se=2026-11-21T12:00Z&sig=ab",
+    "Azure, to less than a second": "https://a.example/x?se=2026-11-21T12:00:00.0000000Z&sig=ab",
+    "Facebook": "https://f.example/x?oh=ab&oe=6B0187C0",
+    "Discord": "https://c.example/x?ex=6b0187c0&is=6b003dc0&hm=ab",
+    "the soonest of two": "https://x.example/x?Expires=1795262400&Signature=ab&se=2027-01-01&sig=cd",
+}
+UNSIGNED = {
+    "no query": "https://a.example/x",
+    "no signature": "https://a.example/x?Expires=1795262400",
+    "no signature beside se": "https://a.example/x?se=2026-11-21T12:00:00Z",
+    "no oh": "https://a.example/x?oe=6B0187C0",
+    "S3 without its date": "https://a.example/x?X-Amz-Expires=3600&X-Amz-Signature=ab",
+    "a date of no calendar": "https://a.example/x?X-Amz-Date=20261341T110000Z&X-Amz-Expires=60&X-Amz-Signature=a",
+    "words": "https://a.example/x?Expires=never&Signature=ab",
+    "Arabic digits": "https://a.example/x?Expires=١٧٩٥٢٦٢٤٠٠&Signature=ab",
+    "a date in Expires": "https://a.example/x?Expires=Sat,+21+Nov+2026&Signature=ab",
+    "in the fragment": "https://a.example/x#?Expires=1795262400&Signature=ab",
+    "too many fields": "https://a.example/x?Expires=1795262400&Signature=ab" + "&a=1" * 300,
+}
+
+
+@pytest.mark.parametrize("url", SIGNED.values(), ids=SIGNED)
+def test_the_end_of_a_signature_is_read(url: str) -> None:
+    assert find_url_expiry(url) == NOON
+
+
+@pytest.mark.parametrize("url", UNSIGNED.values(), ids=UNSIGNED)
+def test_what_is_no_signature_has_no_end(url: str) -> None:
+    assert find_url_expiry(url) is None
+
+
+def test_a_day_of_azures_begins_at_midnight() -> None:
+    assert find_url_expiry("https://a.example/x?se=2026-11-21&sig=ab") == NOON - 43_200
+
+
+@given(st.text(max_size=80))
+def test_no_query_raises(query: str) -> None:
+    find_url_expiry(f"https://a.example/x?{query}&Signature=a&sig=b&oh=c&hm=d")

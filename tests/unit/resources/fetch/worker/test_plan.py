@@ -1,13 +1,13 @@
-"""What is asked for on behalf of several."""
+"""Jobs with several waiters."""
 
 from collections.abc import Mapping
 
 import pytest
 from pytest_django import Settings
 
-from resources.fetching.errands import Errand
-from resources.fetching.fetcher import planning
-from resources.fetching.requests import Fetch
+from resources.fetch.http.messages import FetchRequest
+from resources.fetch.task import TaskCall
+from resources.fetch.worker import attempt
 from retry.contents import Prepared
 from retry.work import Argument
 
@@ -19,8 +19,8 @@ class Revalidating:
 
     obeys_robots = False
 
-    def fetch(self, *arguments: Argument) -> Fetch:
-        return Fetch(str(arguments[0]), etag='"1"', last_modified="yesterday", headers={"Accept": "image/*"})
+    def fetch(self, *arguments: Argument) -> FetchRequest:
+        return FetchRequest(str(arguments[0]), etag='"1"', last_modified="yesterday", headers={"Accept": "image/*"})
 
 
 TASK = Revalidating()
@@ -28,7 +28,7 @@ THERE = Prepared(b"there", "text/plain", 60, 600)
 
 
 class There:
-    """A task whose content somebody else has brought."""
+    """A task whose content another process has prepared."""
 
     obeys_robots = False
 
@@ -48,24 +48,24 @@ def _known(pages: None, settings: Settings) -> None:
     }
 
 
-def errand(task: str, name: str = "one") -> Errand:
-    return Errand(task, name, 1, (URL, name))
+def call(task: str, name: str = "one") -> TaskCall:
+    return TaskCall(task, name, 1, (URL, name))
 
 
 def test_who_is_alone_asks_whether_it_has_changed() -> None:
-    plan = planning.plan([errand("tests.revalidating")])
+    plan = attempt.plan_request([call("tests.revalidating")])
     assert plan.fetch
     assert (plan.fetch.etag, plan.fetch.last_modified, plan.impossible) == ('"1"', "yesterday", {})
     assert plan.fetch.headers == {"Accept": "image/*", "X-Host": "a.example.com"}
 
 
 def test_what_is_not_modified_for_one_may_be_new_to_another() -> None:
-    fetch = planning.plan([errand("tests.revalidating"), errand("tests.page", "two")]).fetch
+    fetch = attempt.plan_request([call("tests.revalidating"), call("tests.page", "two")]).fetch
     assert fetch
     assert not fetch.is_conditional
 
 
 def test_what_is_there_by_now_is_not_asked_for() -> None:
-    plan = planning.plan([errand("tests.there")])
+    plan = attempt.plan_request([call("tests.there")])
     assert plan.fetch is None
-    assert plan.done == {errand("tests.there"): {"content:one": THERE}}
+    assert plan.done == {call("tests.there"): {"content:one": THERE}}

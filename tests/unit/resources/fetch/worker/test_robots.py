@@ -1,19 +1,27 @@
-"""robots.txt: what it asks for, how long that is believed, and the turns it takes in the frontier."""
+"""robots.txt: its gap, its time of validity, and the turns it takes in the frontier."""
 
 import time
 
 import pytest
 
-from resources.fetching.errors import FetchError
-from resources.fetching.fetcher import robots
-from resources.fetching.fetcher.robots import CrawlDelay
-from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, Outcome, Timing
-from resources.fetching.queues import frontier
-from resources.fetching.queues.frontier import PutBack, TryAgain
-from resources.fetching.queues.jobs import Again, Limits, Report, Verdict, Wish
-from resources.fetching.requests import Limits as FetchLimits
-from retry import connections
-from tests.resources.fetching.asking import (
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import DomainLimits, JobRequeued, RateVerdict, RequestReport, Waiter
+from resources.fetch.frontier.queue import PutJobBack, RetryJob
+from resources.fetch.http.messages import (
+    Body,
+    Failure,
+    Fetched,
+    FetchError,
+    FetchFailed,
+    FetchLimits,
+    Head,
+    Outcome,
+    OutcomeTiming,
+)
+from resources.fetch.worker import robots
+from resources.fetch.worker.robots import CrawlDelay
+from retry import stores
+from tests.support.frontier import (
     FAILED,
     HOST,
     OK,
@@ -28,9 +36,9 @@ from tests.resources.fetching.asking import (
     record,
     report,
 )
-from tests.resources.fetching.clock import Clock
+from tests.support.frontier_clock import Clock
 
-run = connections.run
+run = stores.run_steps
 AGENT = "Tarry/0.1 (+https://tarry.example)"
 DAY, HOUR = 86_400, 3600
 
@@ -54,7 +62,7 @@ TEXTS = {
 
 @pytest.mark.parametrize(("text", "seconds"), TEXTS.values(), ids=TEXTS)
 def test_the_crawl_delay_is_read(text: bytes, seconds: float) -> None:
-    assert robots.parse(text, AGENT) == seconds
+    assert robots.parse_crawl_delay(text, AGENT) == seconds
 
 
 AGENTS = b"".join(b"User-agent: %d\n" % number for number in range(12_000))
@@ -71,16 +79,16 @@ COSTLY = {
 @pytest.mark.parametrize("text", COSTLY.values(), ids=COSTLY)
 def test_what_would_cost_too_much_is_not_read_to_its_end(text: bytes) -> None:
     began = time.process_time()
-    assert robots.parse(b"User-agent: *\nCrawl-delay: 7\n" + text, AGENT) == 7
+    assert robots.parse_crawl_delay(b"User-agent: *\nCrawl-delay: 7\n" + text, AGENT) == 7
     assert time.process_time() - began < 5
 
 
 def fetched(text: bytes) -> Outcome:
-    return Fetched(Head(200, "", {}), Body(len(text), "", data=text), Timing(0, 0))  # type: ignore[arg-type]
+    return Fetched(Head(200, "", {}), Body(len(text), "", data=text), OutcomeTiming(0, 0))  # type: ignore[arg-type]
 
 
 def failed(failure: Failure, status: int | None) -> Outcome:
-    return Failed(failure, "", Timing(0, 0), status)
+    return FetchFailed(failure, "", OutcomeTiming(0, 0), status)
 
 
 OUTCOMES = {
@@ -98,7 +106,7 @@ OUTCOMES = {
 
 @pytest.mark.parametrize(("outcome", "expected"), OUTCOMES.values(), ids=OUTCOMES)
 def test_how_long_it_is_believed_depends_on_what_came(outcome: Outcome, expected: CrawlDelay) -> None:
-    assert robots.read(outcome, AGENT) == expected
+    assert robots.read_crawl_delay(outcome, AGENT) == expected
 
 
 @pytest.mark.parametrize(
@@ -110,22 +118,22 @@ def test_how_long_it_is_believed_depends_on_what_came(outcome: Outcome, expected
     ],
 )
 def test_it_is_at_the_root_of_the_origin(url: str, expected: str) -> None:
-    assert robots.address(url) == expected
+    assert robots.robots_url(url) == expected
 
 
 def test_an_address_that_is_not_fetched_has_none() -> None:
     with pytest.raises(FetchError):
-        robots.address("ftp://a.example/")
+        robots.robots_url("ftp://a.example/")
 
 
 def test_its_body_is_small_and_stays_in_memory() -> None:
-    asked = robots.fetch("https://a.example/x", FetchLimits(max_body_bytes=10**9, deadline_seconds=7))
+    asked = robots.robots_request("https://a.example/x", FetchLimits(max_body_bytes=10**9, deadline_seconds=7))
     assert asked.limits.max_body_bytes == asked.limits.spool_bytes == 512_000
     assert asked.limits.deadline_seconds == 7
 
 
 def knows(seconds: float, for_seconds: float = DAY) -> None:
-    run(frontier.set_crawl_delay(HOST, seconds, for_seconds))
+    run(queue.set_crawl_delay(HOST, seconds, for_seconds))
 
 
 def test_the_first_job_that_obeys_robots_needs_it_and_is_put_back_at_its_place(clock: Clock) -> None:
@@ -133,19 +141,19 @@ def test_the_first_job_that_obeys_robots_needs_it_and_is_put_back_at_its_place(c
     held = claimed()
     assert (held.needs_robots, held.url) == (True, f"https://{HOST}/1")
     knows(0)
-    assert report(held, OK, PutBack()) == Again(0)
+    assert report(held, OK, PutJobBack()) == JobRequeued(0)
     again = next_claimed(clock)
     assert (again.needs_robots, again.url, again.attempts, again.lapses) == (False, held.url, 0, 0)
 
 
 def test_nothing_else_is_sent_while_robots_is_asked_for(clock: Clock) -> None:
-    run(frontier.set_limits(HOST, Limits(in_flight=5)))
+    run(queue.set_limits(HOST, DomainLimits(in_flight=5)))
     enqueue(job("1", obeys_robots=True), job("2", obeys_robots=True), job("3"))
     held = claimed()
     clock.pass_by(1)
     idle()
     knows(0)
-    report(held, OK, PutBack())
+    report(held, OK, PutJobBack())
     clock.pass_by(1)
     assert not claimed().needs_robots
 
@@ -187,7 +195,7 @@ def test_robots_is_asked_for_again_when_it_is_no_longer_known(clock: Clock) -> N
 
 def test_a_gap_that_an_admin_has_set_needs_no_robots(clock: Clock) -> None:
     knows(10, for_seconds=0)
-    run(frontier.set_limits(HOST, Limits(delay_seconds=0.2)))
+    run(queue.set_limits(HOST, DomainLimits(delay_seconds=0.2)))
     enqueue(job("1", obeys_robots=True), job("2", obeys_robots=True))
     held = claimed()
     assert not held.needs_robots
@@ -196,19 +204,19 @@ def test_a_gap_that_an_admin_has_set_needs_no_robots(clock: Clock) -> None:
 
 
 def test_a_job_that_somebody_wants_who_need_not_obey_does_not(clock: Clock) -> None:
-    enqueue(job("1", obeys_robots=True), job("1", wish=Wish("another")))
+    enqueue(job("1", obeys_robots=True), job("1", waiter=Waiter("another")))
     assert not claimed().needs_robots
 
 
 def test_robots_that_is_refused_or_broken_counts_for_the_domain_and_not_for_the_job(clock: Clock) -> None:
     enqueue(job("1", obeys_robots=True))
-    throttled = report(claimed(), THROTTLED, PutBack())
-    assert isinstance(throttled, Again)
+    throttled = report(claimed(), THROTTLED, PutJobBack())
+    assert isinstance(throttled, JobRequeued)
     assert throttled.wait_seconds > 0
     held = next_claimed(clock)
     assert held.needs_robots
     knows(0, for_seconds=HOUR)
-    assert report(held, FAILED, PutBack()) == Again(0)
+    assert report(held, FAILED, PutJobBack()) == JobRequeued(0)
     assert record()["failures"] == "1"
     held = next_claimed(clock)
     assert (held.needs_robots, held.attempts) == (False, 0)
@@ -217,12 +225,12 @@ def test_robots_that_is_refused_or_broken_counts_for_the_domain_and_not_for_the_
 def test_what_is_put_back_costs_no_retry(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     enqueue(job("1"), *(job(f"more-{number}") for number in range(30)))
     for _ in range(30):
-        assert report(next_claimed(clock), OK, PutBack()) == Again(0)
-    assert report(next_claimed(clock), Report(Verdict.FAILED), TryAgain(1)) == Again(1)
+        assert report(next_claimed(clock), OK, PutJobBack()) == JobRequeued(0)
+    assert report(next_claimed(clock), RequestReport(RateVerdict.FAILED), RetryJob(1)) == JobRequeued(1)
 
 
 def test_a_turn_that_was_not_used_is_given_back(clock: Clock) -> None:
     enqueue(job("1"))
-    report(claimed(), UNSENT, PutBack())
+    report(claimed(), UNSENT, PutJobBack())
     held = claim()
     assert getattr(held, "attempts", None) == 0

@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Sequence
 
-from resources.fetching.fetcher.slots import LATELY_SECONDS, Place, Slots
-from resources.fetching.queues.jobs import Lane
+from resources.fetch.frontier.jobs import FetchLane
+from resources.fetch.worker.engine import RECENT_PEAK_SECONDS, Slot, SlotPool
 
 
 class Now:
@@ -16,8 +16,8 @@ class Now:
         return self.seconds
 
 
-def fill(slots: Slots, lane: Lane) -> Sequence[Place]:
-    """Takes whatever is open for that lane."""
+def fill(slots: SlotPool, lane: FetchLane) -> Sequence[Slot]:
+    """Takes a slot that is open for that lane."""
     taken = []
     while lane in slots.rooms:
         taken.append(slots.take(lane))
@@ -25,7 +25,7 @@ def fill(slots: Slots, lane: Lane) -> Sequence[Place]:
 
 
 def test_there_is_room_for_as_many_as_each_open_lane_can_take() -> None:
-    slots = Slots(5, Now())
+    slots = SlotPool(5, Now())
     assert slots.rooms == {"fast": 5, "slow": 4}
     fill(slots, "slow")
     assert slots.rooms == {"fast": 1}
@@ -34,7 +34,7 @@ def test_there_is_room_for_as_many_as_each_open_lane_can_take() -> None:
 
 
 def test_the_lanes_share_what_is_left() -> None:
-    slots = Slots(10, Now())
+    slots = SlotPool(10, Now())
     slow = [slots.take("slow") for _ in range(3)]
     for _ in range(6):
         slots.take("fast")
@@ -44,25 +44,25 @@ def test_the_lanes_share_what_is_left() -> None:
 
 
 def test_a_fifth_of_the_places_is_kept_for_what_is_fast() -> None:
-    assert [len(fill(Slots(total, Now()), "slow")) for total in (2, 3, 20, 100)] == [1, 2, 16, 80]
-    assert [len(fill(Slots(total, Now()), "fast")) for total in (2, 3, 20, 100)] == [2, 3, 20, 100]
+    assert [len(fill(SlotPool(total, Now()), "slow")) for total in (2, 3, 20, 100)] == [1, 2, 16, 80]
+    assert [len(fill(SlotPool(total, Now()), "fast")) for total in (2, 3, 20, 100)] == [2, 3, 20, 100]
 
 
 def test_what_the_fast_lane_needed_of_late_is_kept_for_it() -> None:
     now = Now()
-    slots = Slots(20, now)
+    slots = SlotPool(20, now)
     for place in [slots.take("fast") for _ in range(6)]:
         place.leave()
-    now.seconds += LATELY_SECONDS - 1
+    now.seconds += RECENT_PEAK_SECONDS - 1
     assert slots.rooms == {"slow": 14, "fast": 20}
-    now.seconds += 2 * LATELY_SECONDS
+    now.seconds += 2 * RECENT_PEAK_SECONDS
     assert slots.rooms == {"slow": 16, "fast": 20}
 
 
 def test_free_places_go_to_what_is_slow_first_until_it_has_half_of_them() -> None:
-    slots = Slots(20, Now())
+    slots = SlotPool(20, Now())
     waiting = deque(fill(slots, "fast"))
-    for _ in range(40):  # what is wanted in both lanes never ends
+    for _ in range(40):  # neither lane ever runs out of jobs
         waiting.popleft().leave()
         first = next(iter(slots.rooms))
         place = slots.take(first)
@@ -72,21 +72,21 @@ def test_free_places_go_to_what_is_slow_first_until_it_has_half_of_them() -> Non
 
 
 def test_a_lane_that_holds_more_than_its_places_is_not_open() -> None:
-    slots = Slots(3, Now())
+    slots = SlotPool(3, Now())
     slots.take("slow")
     slots.take("fast").move("slow")
     assert slots.rooms == {"fast": 1}
 
 
 def test_what_has_moved_leaves_the_fast_lane_its_fifth() -> None:
-    slots = Slots(10, Now())
+    slots = SlotPool(10, Now())
     for _ in range(20):
         slots.take("fast").move("slow")
     assert slots.rooms == {"fast": 2}
 
 
 def test_a_place_is_left_once() -> None:
-    slots = Slots(5, Now())
+    slots = SlotPool(5, Now())
     first, _ = slots.take("fast"), slots.take("fast")
     first.leave()
     first.leave()

@@ -1,4 +1,4 @@
-"""Fetchers that sleep: woken by what is due earlier than they knew, and by nothing else."""
+"""Sleeping fetchers: woken by earlier events than they knew of, and by nothing else."""
 
 import asyncio
 import time
@@ -6,19 +6,19 @@ from contextlib import suppress
 
 import pytest
 
-from resources.fetching.fetcher.waking import Waking
-from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Claimed, Idle, Limits
-from retry import connections
+from resources.fetch.frontier import queue
+from resources.fetch.frontier.jobs import ClaimedJob, DomainLimits, NothingDue
+from resources.fetch.worker.engine import WakeListener
+from retry import stores
 from tests.conftest import RedisServers
-from tests.resources.fetching.asking import HOST, backlog, claim, claimed, enqueue, idle, job, report
+from tests.support.frontier import HOST, backlog, claim, claimed, enqueue, idle, job, report
 
-run = connections.run
+run = stores.run_steps
 
 
 async def slept(asleep_seconds: float, *acts: object) -> float:
-    """How long somebody who claimed in vain slept, when this was done once it listened."""
-    waking = Waking()
+    """The sleep of a fetcher that claimed in vain, when this was done once it listened."""
+    waking = WakeListener()
     listening = asyncio.create_task(waking.listen_forever())
     try:
         await waking.sleep(20)  # it looks once more as soon as it listens
@@ -39,22 +39,22 @@ async def slept(asleep_seconds: float, *acts: object) -> float:
 @pytest.mark.usefixtures("servers")
 def test_a_new_job_wakes_who_sleeps() -> None:
     found = claim()
-    assert isinstance(found, Idle)
+    assert isinstance(found, NothingDue)
     assert asyncio.run(slept(20, lambda: enqueue(job("1")))) < 10
-    assert isinstance(claim(), Claimed)
+    assert isinstance(claim(), ClaimedJob)
 
 
 @pytest.mark.usefixtures("servers")
 def test_what_an_admin_changes_wakes_who_sleeps() -> None:
     backlog()
-    run(frontier.set_limits(HOST, Limits(paused=True)))
+    run(queue.set_limits(HOST, DomainLimits(paused=True)))
     idle()
-    assert asyncio.run(slept(20, lambda: run(frontier.set_limits(HOST, Limits())))) < 10
+    assert asyncio.run(slept(20, lambda: run(queue.set_limits(HOST, DomainLimits())))) < 10
 
 
 @pytest.mark.usefixtures("servers")
 def test_a_request_that_ends_wakes_who_sleeps_when_its_host_was_full() -> None:
-    run(frontier.set_limits(HOST, Limits(in_flight=1, delay_seconds=0.01)))
+    run(queue.set_limits(HOST, DomainLimits(in_flight=1, delay_seconds=0.01)))
     backlog()
     held = claimed()
     idle()
@@ -70,7 +70,7 @@ def test_what_is_due_no_earlier_wakes_nobody() -> None:
 
 def test_nothing_is_published_when_nobody_sleeps(servers: RedisServers) -> None:
     with servers.state.client.pubsub() as subscription:  # type: ignore[no-untyped-call]
-        subscription.subscribe(frontier.WAKE_CHANNEL)
+        subscription.subscribe(queue.WAKE_CHANNEL)
         assert subscription.get_message(timeout=2) is not None
         enqueue(job("1"))
         assert subscription.get_message(timeout=0.1) is None

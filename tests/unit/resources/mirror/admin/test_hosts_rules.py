@@ -7,8 +7,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from resources.mirroring.knowing import rules
-from resources.mirroring.knowing.models import Rule
+from resources.mirror import url_rules
+from resources.mirror.models import Rule
 
 pytestmark = pytest.mark.django_db
 
@@ -18,7 +18,7 @@ PAIR = ["https://a.example.com/x?v=1", "https://a.example.com/x?v=<script>"]
 
 @pytest.fixture
 def rule() -> Rule:
-    rules.forget()
+    url_rules.forget_url_rules()
     evidence = {"contents": 7, "values": ["1", ""], "examples": [PAIR], "against": [], "seen_at": "2026-11-21T12:00:00"}
     now = datetime.now(UTC)
     return Rule.objects.create(kind="parameter", host="a.example.com", name="v", evidence=evidence, proposed_at=now)
@@ -31,8 +31,8 @@ def act(client: Client, action: str, *chosen: Rule) -> str:
 
 def test_the_evidence_can_be_read(rule: Rule, admin_client: Client) -> None:
     text = admin_client.get(f"{LIST}{rule.pk}/change/").content.decode()
-    assert "URLs that differ in the value of v alone are one" in text
-    assert "7 contents that came from several such URLs each, as of 2026-11-21 12:00 UTC" in text
+    assert "URLs that differ only in the value of v are the same" in text
+    assert "Contents with several such URLs each: 7, as of 2026-11-21 12:00 UTC" in text
     assert "1, (empty)" in text
     assert "https://a.example.com/x?v=1<br>https://a.example.com/x?v=&lt;script&gt;" in text
     assert "v=<script>" not in text
@@ -41,9 +41,9 @@ def test_the_evidence_can_be_read(rule: Rule, admin_client: Client) -> None:
 
 def test_an_approved_rule_is_in_force_and_a_rejected_one_is_not(rule: Rule, admin_client: Client) -> None:
     assert "Approved: a.example.com v." in act(admin_client, "approve", rule)
-    assert rules.current_rules().learnt.parameters == {"a.example.com": {"v"}}
+    assert url_rules.current_rules().learnt.parameters == {"a.example.com": {"v"}}
     assert "Rejected: a.example.com v." in act(admin_client, "reject", rule)
-    assert not rules.current_rules().learnt
+    assert not url_rules.current_rules().learnt
     rule.refresh_from_db()
     assert (rule.decision, rule.decided_at is not None) == ("rejected", True)
     history = admin_client.get(f"{LIST}{rule.pk}/history/").content.decode()
@@ -54,16 +54,16 @@ def test_an_approved_rule_is_in_force_and_a_rejected_one_is_not(rule: Rule, admi
 def test_a_contradicted_rule_is_not_approved(rule: Rule, admin_client: Client) -> None:
     rule.evidence = {**rule.evidence, "against": [PAIR], "withdrawn_at": "2026-11-21T13:00:00"}
     rule.save()
-    assert "Contradicted, and not changed: a.example.com v." in act(admin_client, "approve", rule)
-    assert not rules.current_rules().learnt
-    assert "in force until 2026-11-21 13:00 UTC" in admin_client.get(f"{LIST}{rule.pk}/change/").content.decode()
+    assert "Not changed, because contradicted: a.example.com v." in act(admin_client, "approve", rule)
+    assert not url_rules.current_rules().learnt
+    assert "In force until 2026-11-21 13:00 UTC" in admin_client.get(f"{LIST}{rule.pk}/change/").content.decode()
 
 
 def test_a_rule_of_hosts_is_told_in_words(admin_client: Client) -> None:
     hosts = "{img1|img2}.example.com"
     rule = Rule.objects.create(kind="label", host=hosts, proposed_at=datetime.now(UTC))
     text = admin_client.get(f"{LIST}{rule.pk}/change/").content.decode()
-    assert f"which of these hosts they name are one: {hosts}" in text
+    assert f"URLs that differ only in these hosts are the same: {hosts}" in text
 
 
 def test_rules_are_proposed_and_not_typed(admin_client: Client) -> None:

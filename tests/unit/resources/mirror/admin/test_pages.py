@@ -1,4 +1,4 @@
-"""The admin's pages of mirrored files: what they show, what their buttons do, what they refuse."""
+"""The admin's pages of mirrored files: their contents, their buttons, their refusals."""
 
 import html
 from datetime import UTC, datetime, timedelta
@@ -8,17 +8,17 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from resources.api import tokens
-from resources.api.models import ApiToken
-from resources.mirroring.admin import listing
-from resources.mirroring.admin.hosts import MOST_HOSTS
-from resources.mirroring.errors import StorageError
-from resources.mirroring.knowing import tallies
-from resources.mirroring.knowing.models import Batch, Blob, MirroredHost, Resource, State, Validator
-from resources.mirroring.reporting import batches, reports
-from resources.mirroring.reporting.batches import Sent
-from resources.mirroring.storing import taking_down
-from tests.resources.mirroring.rows import NOW, blob, content, digest_of, fail, resource, store, url
+from resources import changelists
+from resources.mirror import stats
+from resources.mirror.admin.hosts_rules import MAX_HOSTS_PER_ACTION
+from resources.mirror.errors import StorageError
+from resources.mirror.models import Batch, Blob, MirroredHost, Resource, UrlState, Validator
+from resources.mirror.reports import batches, report
+from resources.mirror.reports.batches import SentList
+from resources.mirror.storage import takedown
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
+from tests.support.mirror_rows import NOW, blob, content, digest_of, fail, resource, store, url
 
 pytestmark = pytest.mark.django_db
 
@@ -85,7 +85,7 @@ def test_lists_of_large_tables_are_not_counted(
 
 def test_the_page_of_a_url_says_how_it_stands(admin_client: Client, stored: str) -> None:
     page = text(admin_client.get(stored))
-    assert "It was downloaded and stored as a new file." in page
+    assert "Downloaded and stored as a new file." in page
     assert f"/resources/{content('a')}/320x240.webp" in page
     resource("f")
     fail("f", "the server answered 404")
@@ -101,9 +101,9 @@ def test_what_stands_in_a_url_is_no_markup(admin_client: Client) -> None:
 
 
 def test_a_url_is_fetched_again_and_its_file_stays(admin_client: Client, stored: str) -> None:
-    assert said(admin_client.post(stored.replace("change", "refetch"), follow=True)) == ["Fetched again: 1."]
+    assert said(admin_client.post(stored.replace("change", "refetch"), follow=True)) == ["Queued for fetching: 1."]
     row = Resource.objects.get()
-    assert (row.state, row.blob_digest, row.attempts) == (State.WANTED, content("a"), 0)
+    assert (row.state, row.blob_digest, row.attempts) == (UrlState.WANTED, content("a"), 0)
     assert row.due_at is not None
     assert row.due_at <= datetime.now(UTC)
 
@@ -112,35 +112,35 @@ def test_a_url_is_fetched_again_and_its_file_stays(admin_client: Client, stored:
 def test_what_is_chosen_for_too_many_is_refused_and_says_what_to_do(
     admin_client: Client, stored: str, action: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resource("b", state=State.FAILED)
-    monkeypatch.setattr(listing.MirroredAdmin, "most_chosen", 1)
+    resource("b", state=UrlState.FAILED)
+    monkeypatch.setattr(changelists.MirroredAdmin, "most_chosen", 1)
     keys = list(Resource.objects.values_list("pk", flat=True))
     for chosen in ({"select_across": "1"}, {"select_across": "0"}):
         [told] = said(choose(admin_client, URLS, action, *keys, **chosen))
-        assert "nothing was done" in told
+        assert "Nothing was changed" in told
         assert "a filter" in told
-    assert not Resource.objects.filter(state=State.WANTED).exists()
+    assert not Resource.objects.filter(state=UrlState.WANTED).exists()
     narrowed = f"{URLS}?state__exact=failed"
-    assert said(choose(admin_client, narrowed, "refetch", keys[0], select_across="1")) == ["Fetched again: 1."]
+    assert said(choose(admin_client, narrowed, "refetch", keys[0], select_across="1")) == ["Queued for fetching: 1."]
 
 
 def test_what_is_blocked_or_taken_down_is_not_fetched_again(admin_client: Client, stored: str) -> None:
     MirroredHost.objects.create(host="example.org", blocked=True)
-    resource("d", url="https://other.example/d", host="other.example", state=State.FAILED, failure="taken down")
+    resource("d", url="https://other.example/d", host="other.example", state=UrlState.FAILED, failure="taken down")
     keys = Resource.objects.values_list("pk", flat=True)
     [told] = said(choose(admin_client, URLS, "refetch", *keys))
-    assert told.startswith("Fetched again: 0. 2 are")
-    assert not Resource.objects.filter(state=State.WANTED).exists()
+    assert told.startswith("Queued for fetching: 0. Not fetched, blocked or taken down: 2.")
+    assert not Resource.objects.filter(state=UrlState.WANTED).exists()
 
 
 def test_a_file_is_taken_down_when_that_is_meant(admin_client: Client, stored: str) -> None:
     for page, key in ((URLS, digest_of(url("a"))), (FILES, content("a"))):
         asked = choose(admin_client, page, "take_down", key)
-        assert "cannot be taken back" in text(asked)
+        assert "cannot be undone" in text(asked)
         assert not Blob.objects.get().taken_down_at
     assert "Taken down: 1." in said(choose(admin_client, FILES, "take_down", content("a"), sure="yes"))[0]
     assert Blob.objects.get().taken_down_at
-    assert Resource.objects.get().state == State.FAILED
+    assert Resource.objects.get().state == UrlState.FAILED
 
 
 def test_an_admin_is_told_what_nginx_may_still_serve(
@@ -149,14 +149,14 @@ def test_an_admin_is_told_what_nginx_may_still_serve(
     def fail(*_: object) -> bool:
         raise StorageError("away")
 
-    monkeypatch.setattr(taking_down, "take_down", fail)
+    monkeypatch.setattr(takedown, "take_down_blob", fail)
     _, told = said(choose(admin_client, FILES, "take_down", content("a"), sure="yes"))
     assert told.endswith(f"{content('a')}. Take them down again.")
 
 
 def test_what_has_no_file_cannot_be_taken_down(admin_client: Client) -> None:
     row = resource("a")
-    assert said(choose(admin_client, URLS, "take_down", row.pk)) == ["None of them has a file."]
+    assert said(choose(admin_client, URLS, "take_down", row.pk)) == ["None of the selected URLs has a file."]
 
 
 def test_files_are_pinned(admin_client: Client, stored: str) -> None:
@@ -175,7 +175,7 @@ def test_files_are_pinned(admin_client: Client, stored: str) -> None:
 def test_a_host_is_blocked_and_unblocked(admin_client: Client) -> None:
     resource("a")
     form = {"host": " IMAGES.example.org", "note": "spam", "blocked": "on"}
-    assert "1 URLs that waited have failed" in said(admin_client.post(f"{HOSTS}add/", form, follow=True))[0]
+    assert "Waiting URLs that failed: 1." in said(admin_client.post(f"{HOSTS}add/", form, follow=True))[0]
     row = MirroredHost.objects.get()
     assert (row.host, row.note, row.blocked) == ("images.example.org", "spam", True)
     assert Resource.objects.get().failure == "blocked"
@@ -192,12 +192,12 @@ def test_a_host_is_blocked_and_unblocked(admin_client: Client) -> None:
 @pytest.mark.parametrize("action", ["block", "unblock", "forgive"])
 def test_an_action_is_for_few_hosts_at_a_time(admin_client: Client, action: str) -> None:
     given = {"blocked": action == "unblock", "lies": 1}
-    rows = [MirroredHost(host=f"{number}.example", **given) for number in range(MOST_HOSTS + 1)]
+    rows = [MirroredHost(host=f"{number}.example", **given) for number in range(MAX_HOSTS_PER_ACTION + 1)]
     keys = [row.pk for row in MirroredHost.objects.bulk_create(rows)]
     for chosen in ({"select_across": "1"}, {"select_across": "0"}):
         [told] = said(choose(admin_client, HOSTS, action, *keys, **chosen))
-        assert f"More than {MOST_HOSTS} are chosen: nothing was done." in told
-    assert MirroredHost.objects.filter(**given).count() == MOST_HOSTS + 1
+        assert f"More than {MAX_HOSTS_PER_ACTION} rows are selected. Nothing was changed." in told
+    assert MirroredHost.objects.filter(**given).count() == MAX_HOSTS_PER_ACTION + 1
     choose(admin_client, HOSTS, action, *keys[1:])
     assert list(MirroredHost.objects.filter(**given)) == rows[:1]
 
@@ -211,7 +211,7 @@ def test_what_is_no_host_is_not_blocked(admin_client: Client, host: str) -> None
 
 def test_a_host_that_lied_is_put_to_the_test_again(admin_client: Client) -> None:
     MirroredHost.objects.create(host="liar.example", lies=2, lied_at=NOW, confirmed=20, asked=9)
-    assert "not believed" in text(admin_client.get(HOSTS))
+    assert "validators not trusted" in text(admin_client.get(HOSTS))
     Validator.objects.create(key="k", host="liar.example", blob_digest=content("a"), seen_at=NOW)
     assert "liar.example" in said(choose(admin_client, HOSTS, "forgive", "liar.example"))[0]
     row = MirroredHost.objects.get()
@@ -220,7 +220,7 @@ def test_a_host_that_lied_is_put_to_the_test_again(admin_client: Client) -> None
 
 
 def test_a_list_shows_its_progress_and_its_items(admin_client: Client) -> None:
-    batch = reports.report(Sent([url(name) for name in range(120)], "tests"), NOW).batch
+    batch = report.report_urls(SentList([url(name) for name in range(120)], "tests"), NOW).batch
     store(0)
     fail(1, "the server answered 404")
     batches.settle_batch(batch.pk, NOW)
@@ -240,10 +240,10 @@ def test_a_list_shows_its_progress_and_its_items(admin_client: Client) -> None:
 def test_a_webhook_is_called_again(admin_client: Client) -> None:
     resource("a")
     store("a")
-    token = tokens.issue(ApiToken(name="t", may_mirror=True)).row
-    batch = reports.report(Sent([url("a")], "t", webhook="https://x.example/", token=token), NOW).batch
+    token = auth.issue_token(ApiToken(name="t", may_mirror=True)).row
+    batch = report.report_urls(SentList([url("a")], "t", webhook="https://x.example/", token=token), NOW).batch
     Batch.objects.update(told_at=NOW, call_at=None, answer="given up: x", calls=9)
-    assert said(choose(admin_client, LISTS, "call_again", batch.pk)) == ["Called within seconds: 1."]
+    assert said(choose(admin_client, LISTS, "call_again", batch.pk)) == ["Webhooks to be called now: 1."]
     batch.refresh_from_db()
     assert (batch.told_at, batch.calls) == (None, 0)
     assert batch.call_at
@@ -252,12 +252,12 @@ def test_a_webhook_is_called_again(admin_client: Client) -> None:
 def test_efficiency_is_shown_over_time(admin_client: Client) -> None:
     now = datetime.now(UTC)
     for hours in (1, 30):
-        tallies.count("new", 3, now - timedelta(hours=hours))
-        tallies.count("body", 4, now - timedelta(hours=hours))
+        stats.count_urls("new", 3, now - timedelta(hours=hours))
+        stats.count_urls("body", 4, now - timedelta(hours=hours))
     page = text(admin_client.get(TALLIES, {"days": "1"}))
-    assert "3 URLs were settled in the last day: 4 bodies were downloaded, 75% new." in page
+    assert "URLs settled in the last day: 3; 4 bodies downloaded, 75% new." in page
     assert "<svg" in page
-    assert "6 URLs were settled in the last 7 days" in text(admin_client.get(TALLIES))
+    assert "URLs settled in the last 7 days: 6;" in text(admin_client.get(TALLIES))
 
 
 @pytest.mark.parametrize("page", [URLS, FILES, HOSTS, LISTS, TALLIES])

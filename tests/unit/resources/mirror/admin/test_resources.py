@@ -3,26 +3,26 @@ from typing import Any
 
 import pytest
 
-from resources.mirroring.admin import words
-from tests.resources.mirroring.rows import NOW
+from resources.mirror.admin import resources
+from tests.support.mirror_rows import NOW
 
 
 def why(**fields: Any) -> list[str]:
     given = {"state": "wanted", "step": "", "failure": "", "attempts": 0, "due_at": NOW, "detail": "", **fields}
-    return words.why(**given, now=NOW)
+    return resources.explain_url(**given, now=NOW)
 
 
 def test_it_is_said_why_there_is_nothing() -> None:
     assert why(state="failed", failure="permanent", detail="the server answered 404") == [
-        "It is not there, or not what it was: it is not asked for again.",
+        "Permanent failure: not fetched again.",
         "The server answered 404.",
     ]
-    assert why(state="failed", failure="blocked", detail="An admin has blocked its host.") == [
-        "An admin has blocked its host."
+    assert why(state="failed", failure="blocked", detail="The host is blocked by an admin.") == [
+        "The host is blocked by an admin."
     ]
-    assert why(attempts=2, due_at=NOW + timedelta(minutes=5)) == ["It is tried again in 5 min.", "2 attempts so far."]
-    assert why() == ["It is being fetched, or waits for its turn."]
-    assert why(due_at=None) == ["It waits, and nobody has said until when."]
+    assert why(attempts=2, due_at=NOW + timedelta(minutes=5)) == ["Retried in 5 min.", "2 attempts so far."]
+    assert why() == ["Queued or being fetched."]
+    assert why(due_at=None) == ["Waiting, without a time."]
 
 
 @pytest.mark.parametrize("step", ["known", "redirect", "validators", "unchanged", "content", "new", ""])

@@ -1,4 +1,4 @@
-"""Rules in the format of ClearURLs: what counts of them, and what becomes of files that are broken."""
+"""Rules in the format of ClearURLs: the parts that count, and broken files."""
 
 import json
 from contextlib import suppress
@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resources.mirroring.canonical import clearurls
-from resources.mirroring.canonical.rules import Rules, built_in
-from resources.mirroring.canonical.urls import canonical
-from resources.mirroring.errors import RulesError, UrlError
+from resources.mirror.canonical import clearurls
+from resources.mirror.canonical.rules import UrlRules, built_in_rules
+from resources.mirror.canonical.urls import canonicalise_url
+from resources.mirror.errors import RulesError, UrlError
 
 FILE = Path(__file__).parent / "clearurls.json"
 
@@ -61,35 +61,35 @@ BROKEN = {
 }
 
 
-def rules(**provider: object) -> tuple[Rules, list[str]]:
+def rules(**provider: object) -> tuple[UrlRules, list[str]]:
     text = json.dumps({"providers": {"one": {"urlPattern": "a[.]example", "rules": ["good"], **provider}}})
-    found, problems = clearurls.read(text)
-    return built_in(found), problems
+    found, problems = clearurls.parse_rules_file(text)
+    return built_in_rules(found), problems
 
 
 @pytest.fixture(scope="module")
-def excerpt() -> Rules:
-    found, problems = clearurls.read(FILE.read_text())
+def excerpt() -> UrlRules:
+    found, problems = clearurls.parse_rules_file(FILE.read_text())
     assert problems == []
-    return built_in(found)
+    return built_in_rules(found)
 
 
 @pytest.mark.parametrize(("url", "text"), SAID.values(), ids=SAID)
-def test_the_file_says_what_does_not_count(excerpt: Rules, url: str, text: str) -> None:
-    assert canonical(url, excerpt).text == text
-    assert canonical(text, excerpt).text == text
-    assert canonical(url.replace("https://", "http://", 1), excerpt).text == text
+def test_the_file_says_what_does_not_count(excerpt: UrlRules, url: str, text: str) -> None:
+    assert canonicalise_url(url, excerpt).text == text
+    assert canonicalise_url(text, excerpt).text == text
+    assert canonicalise_url(url.replace("https://", "http://", 1), excerpt).text == text
 
 
-def test_a_complete_provider_is_refused(excerpt: Rules) -> None:
+def test_a_complete_provider_is_refused(excerpt: UrlRules) -> None:
     with pytest.raises(UrlError, match=r"the rules file refuses all of fls-na\.amazon\.$"):
-        canonical("https://fls-na.amazon.com/1/action", excerpt)
+        canonicalise_url("https://fls-na.amazon.com/1/action", excerpt)
 
 
 @pytest.mark.parametrize("text", NO_FILE.values(), ids=NO_FILE)
 def test_what_is_no_such_file_is_an_error(text: str) -> None:
     with pytest.raises(RulesError):
-        clearurls.read(text)
+        clearurls.parse_rules_file(text)
 
 
 @pytest.mark.parametrize(("provider", "said"), BROKEN.values(), ids=BROKEN)
@@ -97,26 +97,28 @@ def test_what_cannot_be_used_is_told_and_the_rest_holds(provider: dict[str, obje
     _, problems = rules(**provider)
     assert [problem.startswith(f"one: {said}") for problem in problems] == [True]
     other = {"two": {"urlPattern": "a[.]example", "rules": ["fine"]}}
-    found, _ = clearurls.read(json.dumps({"providers": {"one": {"urlPattern": "a", **provider}, **other}}))
-    assert canonical("https://a.example/?fine=1&good=2", built_in(found)).text == "https://a.example/?good=2"
+    found, _ = clearurls.parse_rules_file(json.dumps({"providers": {"one": {"urlPattern": "a", **provider}, **other}}))
+    assert (
+        canonicalise_url("https://a.example/?fine=1&good=2", built_in_rules(found)).text == "https://a.example/?good=2"
+    )
 
 
 def test_a_provider_whose_urls_cannot_be_told_is_left_out() -> None:
-    found, problems = clearurls.read('{"providers": {"one": {"urlPattern": "("}, "two": 2}}')
+    found, problems = clearurls.parse_rules_file('{"providers": {"one": {"urlPattern": "("}, "two": 2}}')
     assert (len(found.providers), len(problems)) == (0, 2)
-    assert canonical("https://a.example/?x=1", built_in(found)).text == "https://a.example/?x=1"
+    assert canonicalise_url("https://a.example/?x=1", built_in_rules(found)).text == "https://a.example/?x=1"
 
 
 def test_patterns_that_are_too_much_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clearurls, "_INDEX_BYTES", 1 << 16)
     providers = {f"{number}": {"urlPattern": f"(?:[a-z]{{1,40}}[.]){{3}}{number}"} for number in range(20)}
     with pytest.raises(RulesError, match="too much together: failed to compile"):
-        clearurls.read(json.dumps({"providers": providers}))
+        clearurls.parse_rules_file(json.dumps({"providers": providers}))
 
 
 def test_urls_of_no_provider_are_left_alone() -> None:
     found, _ = rules()
-    assert canonical("https://b.example/?good=1", found).text == "https://b.example/?good=1"
+    assert canonicalise_url("https://b.example/?good=1", found).text == "https://b.example/?good=1"
 
 
 def test_many_problems_are_told_in_short() -> None:
@@ -127,14 +129,14 @@ def test_many_problems_are_told_in_short() -> None:
 @pytest.mark.parametrize("raw", ["https?://[^/]*", "a[.]", ".*", "example"], ids=str)
 def test_no_rule_makes_a_url_one_of_another_host(raw: str) -> None:
     found, _ = rules(rawRules=[raw])
-    assert canonical("https://a.example/x?y=1", found).text == "https://a.example/x?y=1"
+    assert canonicalise_url("https://a.example/x?y=1", found).text == "https://a.example/x?y=1"
 
 
 def test_an_expression_that_hangs_others_takes_no_time() -> None:
-    """Backtracking this would take longer than the universe has: that the test ends is what it shows."""
+    """Backtracking would take longer than the age of the universe: the end of the test is the proof."""
     found, _ = rules(rules=["(a+)+$", "(a|a)*b"], rawRules=["(x+x+)+y"], exceptions=["(.*)*z$"])
     url = f"https://a.example/{'x' * 900}?{'a' * 900}!=1"
-    assert canonical(url, found).text == url
+    assert canonicalise_url(url, found).text == url
 
 
 @given(
@@ -150,6 +152,6 @@ def test_an_expression_that_hangs_others_takes_no_time() -> None:
 )
 @example({"urlPattern": "0"})
 def test_any_json_is_read_or_refused(entry: object) -> None:
-    found, _ = clearurls.read(json.dumps({"providers": {"one": entry}}))
+    found, _ = clearurls.parse_rules_file(json.dumps({"providers": {"one": entry}}))
     with suppress(UrlError):
-        canonical("https://a.example/x?y=1", built_in(found))
+        canonicalise_url("https://a.example/x?y=1", built_in_rules(found))

@@ -1,4 +1,4 @@
-"""What rules are proposed from what URLs gave."""
+"""Rules proposed from the contents of URLs."""
 
 from collections.abc import Iterable
 
@@ -6,54 +6,54 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.mirroring.canonical.learning import ENOUGH, Observation, examine, propose
-from resources.mirroring.canonical.shards import read
+from resources.mirror.canonical.rule_learner import MIN_CONTENTS, UrlObservation, examine_rule, propose_rules
+from resources.mirror.canonical.rules import parse_shard_pattern
 
 HOST = "https://a.example.com"
-Seen = list[Observation]
+Seen = list[UrlObservation]
 
 
 def seen(pairs: Iterable[tuple[str, object]]) -> Seen:
-    return [Observation(url, str(gave)) for url, gave in pairs]
+    return [UrlObservation(url, str(gave)) for url, gave in pairs]
 
 
-def versions(places: int = ENOUGH, values: int = 2, name: str = "v") -> Seen:
+def versions(places: int = MIN_CONTENTS, values: int = 2, name: str = "v") -> Seen:
     return seen((f"{HOST}/{place}.jpg?{name}={value}", place) for place in range(places) for value in range(values))
 
 
-def machines(labels: Iterable[str], places: int = ENOUGH, base: str = "example.com") -> Seen:
+def machines(labels: Iterable[str], places: int = MIN_CONTENTS, base: str = "example.com") -> Seen:
     return seen((f"https://{label}.{base}/{place}.jpg", place) for place in range(places) for label in labels)
 
 
 def proposed(observations: Seen) -> list[tuple[str, str, str]]:
-    return [(one.kind, one.host, one.name) for one in propose(observations)]
+    return [(one.kind, one.host, one.name) for one in propose_rules(observations)]
 
 
 def test_a_parameter_whose_values_give_the_same_is_proposed() -> None:
-    (found,) = propose(versions(values=3))
+    (found,) = propose_rules(versions(values=3))
     assert (found.kind, found.host, found.name) == ("parameter", "a.example.com", "v")
-    assert (found.evidence.contents, found.evidence.values) == (ENOUGH, ("0", "1", "2"))
+    assert (found.evidence.contents, found.evidence.values) == (MIN_CONTENTS, ("0", "1", "2"))
     assert (f"{HOST}/0.jpg?v=0", f"{HOST}/0.jpg?v=1") in found.evidence.examples
     assert found.evidence.against == ()
 
 
 def test_labels_that_give_the_same_are_proposed_together() -> None:
-    (found,) = propose(machines(["img3", "img1", "img2"]))
+    (found,) = propose_rules(machines(["img3", "img1", "img2"]))
     assert (found.kind, found.host, found.name) == ("label", "{img1|img2|img3}.example.com", "")
-    assert read(found.host) == [f"img{number}.example.com" for number in (1, 2, 3)]
+    assert parse_shard_pattern(found.host) == [f"img{number}.example.com" for number in (1, 2, 3)]
 
 
 def test_a_label_in_the_middle_is_one_as_well() -> None:
     found = machines(["eu", "us"], base="cdn.example.com") + seen([("https://a.eu.example.com/x", "one")])
     assert proposed(found) == [("label", "{eu|us}.cdn.example.com", "")]
     deep = seen(
-        (f"https://img.{label}.example.com/{place}", place) for place in range(ENOUGH) for label in ("eu", "us")
+        (f"https://img.{label}.example.com/{place}", place) for place in range(MIN_CONTENTS) for label in ("eu", "us")
     )
     assert proposed(deep) == [("label", "img.{eu|us}.example.com", "")]
 
 
 NOTHING = {
-    "too few contents": versions(places=ENOUGH - 1),
+    "too few contents": versions(places=MIN_CONTENTS - 1),
     "one value each": versions(values=1),
     "one content for all": seen((f"{HOST}/{place}?v={value}", "empty") for place in range(9) for value in range(3)),
     "contents that differ": seen((f"{HOST}/{place}?v={n}", (place, n)) for place in range(9) for n in (1, 2)),
@@ -81,9 +81,9 @@ def test_nothing_is_proposed(observations: Seen) -> None:
 
 def test_what_a_host_gives_for_many_things_says_nothing() -> None:
     empty = seen((f"{HOST}/gone{place}?v={value}", "empty") for place in range(9) for value in range(3))
-    (found,) = propose(versions() + empty)
-    assert found.evidence.contents == ENOUGH
-    assert proposed(versions(places=ENOUGH - 1) + empty) == []
+    (found,) = propose_rules(versions() + empty)
+    assert found.evidence.contents == MIN_CONTENTS
+    assert proposed(versions(places=MIN_CONTENTS - 1) + empty) == []
 
 
 def test_labels_that_differ_do_not_keep_others_from_being_proposed() -> None:
@@ -94,8 +94,10 @@ def test_labels_that_differ_do_not_keep_others_from_being_proposed() -> None:
 
 def test_two_that_differ_are_not_joined_by_a_third() -> None:
     """a is like b, b is like c, and a is not like c."""
-    pairs = seen((f"https://{label}.example.com/{place}", place) for place in range(ENOUGH) for label in "ab")
-    pairs += seen((f"https://{label}.example.com/{place}", place) for place in range(10, 10 + ENOUGH) for label in "bc")
+    pairs = seen((f"https://{label}.example.com/{place}", place) for place in range(MIN_CONTENTS) for label in "ab")
+    pairs += seen(
+        (f"https://{label}.example.com/{place}", place) for place in range(10, 10 + MIN_CONTENTS) for label in "bc"
+    )
     assert proposed(pairs) == [("label", "{a|b|c}.example.com", "")]
     against = seen([("https://a.example.com/y", "one"), ("https://c.example.com/y", "two")])
     assert proposed(pairs + against) == []
@@ -104,17 +106,17 @@ def test_two_that_differ_are_not_joined_by_a_third() -> None:
 def test_a_rule_is_examined_by_all_or_by_what_is_new() -> None:
     contradicted = versions() + seen([(f"{HOST}/x?v=1", "x"), (f"{HOST}/x?v=2", "y")])
     pair = ((f"{HOST}/x?v=1", f"{HOST}/x?v=2"),)
-    assert examine("parameter", "a.example.com", "v", contradicted).against == pair
-    assert examine("parameter", "a.example.com", "v", contradicted, {f"{HOST}/x?v=2"}).against == pair
-    assert examine("parameter", "a.example.com", "v", contradicted, {f"{HOST}/0?v=1"}).against == ()
-    assert examine("parameter", "a.example.com", "w", contradicted).contents == 0
+    assert examine_rule("parameter", "a.example.com", "v", contradicted).against == pair
+    assert examine_rule("parameter", "a.example.com", "v", contradicted, {f"{HOST}/x?v=2"}).against == pair
+    assert examine_rule("parameter", "a.example.com", "v", contradicted, {f"{HOST}/0?v=1"}).against == ()
+    assert examine_rule("parameter", "a.example.com", "w", contradicted).contents == 0
 
 
 def test_a_rule_of_hosts_is_examined_by_its_own_hosts() -> None:
     others = seen([("https://a.example.com/y", "one"), ("https://z.example.com/y", "two")])
-    found = examine("label", "{a|b}.example.com", "", machines(["a", "b"]) + others)
-    assert (found.contents, found.against) == (ENOUGH, ())
-    assert examine("label", "{a|z}.example.com", "", machines(["a", "b"]) + others).against != ()
+    found = examine_rule("label", "{a|b}.example.com", "", machines(["a", "b"]) + others)
+    assert (found.contents, found.against) == (MIN_CONTENTS, ())
+    assert examine_rule("label", "{a|z}.example.com", "", machines(["a", "b"]) + others).against != ()
 
 
 @given(
@@ -130,14 +132,14 @@ def test_what_is_proposed_merges_nothing_that_differs(given_urls: list[tuple[str
     gave = {f"https://{host}.example.com/{path}?v={value}": blob for host, path, value, blob in given_urls}
     few = seen(gave.items())
     same = [*few, *versions(places=9), *machines(["a", "b"], places=9)]
-    for one in propose(same):
+    for one in propose_rules(same):
         merged: dict[str, set[str]] = {}
         for url, blob in same:
             key = url
             if one.kind == "parameter" and url.startswith(f"https://{one.host}/"):
                 key = url.partition("?")[0]
             if one.kind == "label":
-                hosts = [str(host) for host in read(one.host)]
+                hosts = [str(host) for host in parse_shard_pattern(one.host)]
                 key = next((url.replace(host, "*", 1) for host in hosts if f"//{host}/" in url), url)
             merged.setdefault(key, set()).add(blob)
         assert all(len(blobs) == 1 for blobs in merged.values())

@@ -6,11 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.mirroring.canonical import parameters, shards
-from resources.mirroring.canonical.rules import Rules, built_in, learnt
-from resources.mirroring.canonical.urls import WATCHED_ONE_IN, canonical, goes_by, known_as, surest
+from resources.mirror.canonical import clearurls
+from resources.mirror.canonical import rules as canonical_rules
+from resources.mirror.canonical.rules import UrlRules, build_learnt_rules, built_in_rules
+from resources.mirror.canonical.urls import (
+    WATCHED_ONE_IN,
+    candidate_digests,
+    canonicalise_url,
+    find_surest,
+    find_surest_digest,
+)
 
-RULES = built_in()
+RULES = built_in_rules()
 HOST = "https://a.example.com"
 PATTERNS = {
     "no gap": ("a.example.com", "no host with one gap"),
@@ -26,14 +33,14 @@ PATTERNS = {
 }
 
 
-def with_learnt(*, labels: tuple[str, ...] = (), names: tuple[tuple[str, str], ...] = ()) -> Rules:
-    found, problems = learnt(labels, names)
+def with_learnt(*, labels: tuple[str, ...] = (), names: tuple[tuple[str, str], ...] = ()) -> UrlRules:
+    found, problems = build_learnt_rules(labels, names)
     assert problems == []
     return replace(RULES, learnt=found)
 
 
-def text(url: str, rules: Rules) -> str:
-    return canonical(url, rules).text
+def text(url: str, rules: UrlRules) -> str:
+    return canonicalise_url(url, rules).text
 
 
 VERSIONS = with_learnt(names=(("a.example.com", "v"),))
@@ -42,7 +49,7 @@ OLD, NEW = f"{HOST}/x.jpg?v=1", f"{HOST}/x.jpg?v=2"
 
 
 def test_settings_add_names_and_take_built_in_ones_out() -> None:
-    names, problems = parameters.names(["xx_*", "yy", "!_ga", "!utm_*"])
+    names, problems = clearurls.parse_tracking_names(["xx_*", "yy", "!_ga", "!utm_*"])
     rules = replace(RULES, tracking=names)
     assert problems == []
     assert text(f"{HOST}/?xx_a=1&yy=2&yyy=3&fbclid=4", rules) == f"{HOST}/?yyy=3"
@@ -51,12 +58,12 @@ def test_settings_add_names_and_take_built_in_ones_out() -> None:
 
 @pytest.mark.parametrize("word", ["*", "a*", "", "a b", "a=b", "!nothing", "a*b", "x" * 200, "é_*"])
 def test_words_that_are_no_names_are_told_and_left_out(word: str) -> None:
-    names, problems = parameters.names([word])
-    assert (names, len(problems)) == (parameters.names([])[0], 1)
+    names, problems = clearurls.parse_tracking_names([word])
+    assert (names, len(problems)) == (clearurls.parse_tracking_names([])[0], 1)
 
 
 def test_settings_add_hosts_and_take_built_in_ones_out() -> None:
-    found, problems = shards.chosen(["cdn-{1-3}.example.com", "img-*.example.com", "!i{0-3}.wp.com"])
+    found, problems = canonical_rules.choose_shards(["cdn-{1-3}.example.com", "img-*.example.com", "!i{0-3}.wp.com"])
     rules = replace(RULES, shards=found)
     assert problems == []
     assert text("https://cdn-2.example.com/x", rules) == text("https://cdn-3.example.com/x", rules)
@@ -67,22 +74,22 @@ def test_settings_add_hosts_and_take_built_in_ones_out() -> None:
 
 @pytest.mark.parametrize(("pattern", "why"), PATTERNS.values(), ids=PATTERNS)
 def test_patterns_that_mean_no_hosts_are_told_and_left_out(pattern: str, why: str) -> None:
-    found, problems = shards.shards([pattern])
-    assert found == shards.Shards({})
+    found, problems = canonical_rules.parse_shards([pattern])
+    assert found == canonical_rules.Shards({})
     assert [why in problem for problem in problems] == [True]
 
 
 def test_patterns_that_overlap_are_one_in_any_order() -> None:
     patterns = ["{a|b}.x.example.com", "{c|b}.x.example.com", "{d|c}.x.example.com"]
     for order in (patterns, patterns[::-1]):
-        found, _ = shards.shards(order)
+        found, _ = canonical_rules.parse_shards(order)
         assert {found.one(f"{letter}.x.example.com") for letter in "abcd"} == {"a.x.example.com"}
 
 
 @given(st.lists(st.text("ab.-{}|*1c!", max_size=20)))
 def test_any_words_are_read_or_told(words: list[str]) -> None:
-    parameters.names(words)
-    found, _ = shards.chosen(words)
+    clearurls.parse_tracking_names(words)
+    found, _ = canonical_rules.choose_shards(words)
     found.one("a.b.example.com")
 
 
@@ -113,24 +120,27 @@ def test_learnt_hosts_are_one_and_no_others_are() -> None:
 
 
 def test_a_url_that_was_stored_before_a_rule_is_known_by_the_key_of_then() -> None:
-    assert known_as(OLD, VERSIONS) == (canonical(OLD, RULES).digest, canonical(OLD, VERSIONS).digest)
-    assert known_as(f"{HOST}/x.jpg", VERSIONS) == (canonical(f"{HOST}/x.jpg", RULES).digest,)
+    assert candidate_digests(OLD, VERSIONS) == (
+        canonicalise_url(OLD, RULES).digest,
+        canonicalise_url(OLD, VERSIONS).digest,
+    )
+    assert candidate_digests(f"{HOST}/x.jpg", VERSIONS) == (canonicalise_url(f"{HOST}/x.jpg", RULES).digest,)
 
 
 def test_what_a_url_has_given_itself_goes_before_what_a_rule_concludes() -> None:
-    own, concluded = known_as(OLD, VERSIONS)
-    assert surest((own, concluded), {own: "s1", concluded: "s2"}, is_stored) == "s1"
-    assert surest((own, concluded), {own: "f1", concluded: "s2"}, is_stored) == "s2"
-    assert surest((own, concluded), {own: "f1", concluded: "f2"}, is_stored) == "f2"
-    assert surest((own, concluded), {own: "f1"}, is_stored) == "f1"
-    assert surest((own, concluded), {}, is_stored) is None
+    own, concluded = candidate_digests(OLD, VERSIONS)
+    assert find_surest((own, concluded), {own: "s1", concluded: "s2"}, is_stored) == "s1"
+    assert find_surest((own, concluded), {own: "f1", concluded: "s2"}, is_stored) == "s2"
+    assert find_surest((own, concluded), {own: "f1", concluded: "f2"}, is_stored) == "f2"
+    assert find_surest((own, concluded), {own: "f1"}, is_stored) == "f1"
+    assert find_surest((own, concluded), {}, is_stored) is None
 
 
 def test_a_fetch_that_was_begun_before_a_rule_is_joined() -> None:
-    own, concluded = known_as(OLD, VERSIONS)
-    assert goes_by((own, concluded), {own: "wanted"}, is_stored) == own
-    assert goes_by((own, concluded), {own: "wanted", concluded: "s2"}, is_stored) == concluded
-    assert goes_by((own, concluded), {}, is_stored) == concluded
+    own, concluded = candidate_digests(OLD, VERSIONS)
+    assert find_surest_digest((own, concluded), {own: "wanted"}, is_stored) == own
+    assert find_surest_digest((own, concluded), {own: "wanted", concluded: "s2"}, is_stored) == concluded
+    assert find_surest_digest((own, concluded), {}, is_stored) == concluded
 
 
 def is_stored(found: str) -> bool:
@@ -141,7 +151,7 @@ def test_learnt_rules_leave_one_url_in_a_hundred_alone_so_that_they_are_watched(
     urls = [f"{HOST}/x.jpg?v={number}" for number in range(20_000)]
     alone = [url for url in urls if text(url, VERSIONS) == url]
     assert 0.5 < len(alone) * WATCHED_ONE_IN / len(urls) < 1.5
-    assert all(known_as(url, VERSIONS) == (canonical(url, RULES).digest,) for url in alone[:10])
+    assert all(candidate_digests(url, VERSIONS) == (canonicalise_url(url, RULES).digest,) for url in alone[:10])
 
 
 @given(st.text("v=&%3D1a", max_size=15))
@@ -151,8 +161,8 @@ def test_the_canonical_url_has_itself_for_its_key_under_learnt_rules_too(query: 
 
 
 def test_rules_that_give_other_keys_have_another_fingerprint() -> None:
-    tracking, _ = parameters.names(["xx"])
-    hosts, _ = shards.chosen(["{a|b}.example.com"])
+    tracking, _ = clearurls.parse_tracking_names(["xx"])
+    hosts, _ = canonical_rules.choose_shards(["{a|b}.example.com"])
     found = [RULES, VERSIONS, MACHINES, replace(RULES, tracking=tracking), replace(RULES, shards=hosts)]
     assert len({rules.fingerprint for rules in found}) == len(found)
-    assert built_in().fingerprint == RULES.fingerprint
+    assert built_in_rules().fingerprint == RULES.fingerprint

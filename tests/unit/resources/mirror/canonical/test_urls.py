@@ -1,4 +1,4 @@
-"""Which URLs are one."""
+"""Equal URLs; signed URLs of one file are equal as long as their signatures are recognised."""
 
 import re
 from contextlib import suppress
@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from resources.mirroring.canonical.rules import built_in
-from resources.mirroring.canonical.urls import canonical, known_as, plain
-from resources.mirroring.errors import UrlError
+from resources.mirror.canonical.rules import built_in_rules
+from resources.mirror.canonical.urls import candidate_digests, canonicalise_unlearnt, canonicalise_url, strip_secrets
+from resources.mirror.errors import UrlError
 
-RULES = built_in()
+RULES = built_in_rules()
 PHOTO = "https://a.example/photo.jpg"
 
 ONE = {
@@ -116,7 +116,7 @@ urls = st.builds(
 
 
 def key(url: str) -> str:
-    return canonical(url, RULES).digest
+    return canonicalise_url(url, RULES).digest
 
 
 @pytest.mark.parametrize(("first", "second"), ONE.values(), ids=ONE)
@@ -132,20 +132,20 @@ def test_two_keys(first: str, second: str) -> None:
 @pytest.mark.parametrize(("url", "why"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_mirrored_is_refused_with_a_sentence(url: str, why: str) -> None:
     with pytest.raises(UrlError, match=rf"\AIt cannot be mirrored: .*{re.escape(why)}.*\.\Z"):
-        canonical(url, RULES)
+        canonicalise_url(url, RULES)
 
 
 def test_the_key_is_the_digest_of_a_text_and_the_origin_is_the_one_that_is_asked() -> None:
-    found = canonical("http://I2.wp.com:80/x?utm_source=a", RULES)
+    found = canonicalise_url("http://I2.wp.com:80/x?utm_source=a", RULES)
     assert found.text == "https://i0.wp.com/x"
     assert found.digest == sha256(b"https://i0.wp.com/x").hexdigest()
     assert (found.host, found.origin) == ("i2.wp.com", "http://i2.wp.com")
-    assert canonical("https://[::1]:9000/", RULES).origin == "https://[::1]:9000"
+    assert canonicalise_url("https://[::1]:9000/", RULES).origin == "https://[::1]:9000"
 
 
 def test_without_learnt_rules_a_url_is_known_by_one_key() -> None:
-    assert known_as(PHOTO, RULES) == (key(PHOTO),)
-    assert plain(PHOTO, RULES) == PHOTO
+    assert candidate_digests(PHOTO, RULES) == (key(PHOTO),)
+    assert canonicalise_unlearnt(PHOTO, RULES) == PHOTO
 
 
 @given(urls)
@@ -154,20 +154,20 @@ def test_without_learnt_rules_a_url_is_known_by_one_key() -> None:
 @example("http://a.example/?utm_source=%&%61=")
 @example("http://a.example/?%75tm_source=%&%61=%&b=%2e")
 def test_the_canonical_url_has_itself_for_its_key(url: str) -> None:
-    found = canonical(url, RULES)
-    assert canonical(found.text, RULES).text == found.text
+    found = canonicalise_url(url, RULES)
+    assert canonicalise_url(found.text, RULES).text == found.text
     assert found.text.isascii()
 
 
 @given(st.text(max_size=60) | urls | st.text("htps:/.@[]%#?&=-0x\\ é\n\ud800", max_size=40).map("http://".__add__))
 def test_nothing_but_url_errors_are_raised(url: str) -> None:
     with suppress(UrlError):
-        canonical(url, RULES)
+        canonicalise_url(url, RULES)
 
 
 @given(urls, st.sampled_from(["v", "id", "width", "page", "ref", "s"]), words, words)
 def test_urls_that_differ_in_a_parameter_of_no_list_stay_two(url: str, name: str, first: str, second: str) -> None:
-    spelt = [canonical(f"https://a.example/?{name}={value}", RULES).text for value in (first, second)]
+    spelt = [canonicalise_url(f"https://a.example/?{name}={value}", RULES).text for value in (first, second)]
     assume(spelt[0] != spelt[1])  # the same value in two spellings
     assume("&" not in first + second)
     assert key(f"{url}&{name}={first}") != key(f"{url}&{name}={second}")
@@ -184,3 +184,84 @@ def test_only_spellings_of_one_path_share_a_key(first: str, second: str) -> None
 
 def _resolved(path: str) -> bytes:
     return re.sub(rb"%([0-9A-Fa-f]{2})", lambda found: bytes([int(found[1], 16)]), path.encode())
+
+
+FILE = "https://f.example/x.mp4"
+AMAZON = "X-Amz-Algorithm=A&X-Amz-Credential=K%2F20261121&X-Amz-Date=20261121T110000Z&X-Amz-Expires=3600"
+SAS = "sv=2025-01-05&se=2026-11-21T12%3A00%3A00Z&sp=r"
+
+SIGNED = {
+    "S3": f"?{AMAZON}&X-Amz-SignedHeaders=host&X-Amz-Signature=ab&X-Amz-Security-Token=t",
+    "S3, escaped": "?X%2DAmz-Date=20261121T110000Z&X-Amz-Expires=3600&X-Amz-Signature=ab",
+    "Google": "?X-Goog-Algorithm=G&X-Goog-Date=20261121T110000Z&X-Goog-Expires=3600&X-Goog-Signature=ab",
+    "S3 of version 2": "?AWSAccessKeyId=k&Expires=1795262400&Signature=a%2Bb%3D",
+    "Google of version 2": "?GoogleAccessId=me%40x&Expires=1795262400&Signature=ab",
+    "Alibaba": "?OSSAccessKeyId=k&Expires=1795262400&Signature=ab",
+    "CloudFront": "?Expires=1795262400&Signature=ab__&Key-Pair-Id=K",
+    "CloudFront with a policy": "?Policy=eyJ_&Signature=ab&Key-Pair-Id=K&Hash-Algorithm=SHA256",
+    "Azure": f"?{SAS}&sr=b&st=2026-11-21T11:00:00Z&spr=https&sig=a%2Bb%3D",
+    "Azure, of an account": f"?{SAS}&ss=b&srt=o&sig=ab",
+    "Facebook": "?oh=00_AfDq9mJ2l3cQv1b2k&oe=6B0187C0",
+    "Discord": f"?ex=6b0187c0&is=6b003dc0&hm={'ab' * 32}&",
+}
+UNSIGNED = {
+    "no signature": "?Expires=1795262400&Key-Pair-Id=K",
+    "no key": "?Expires=1795262400&Signature=ab",
+    "no date": "?X-Amz-Expires=3600&X-Amz-Signature=ab",
+    "a date of another form": "?X-Amz-Date=yesterday&X-Amz-Expires=3600&X-Amz-Signature=ab",
+    "words for seconds": "?Expires=never&Signature=ab&Key-Pair-Id=K",
+    "two dates": "?X-Amz-Date=20261121T110000Z&X-Amz-Date=20261121T110000Z&X-Amz-Expires=3600&X-Amz-Signature=ab",
+    "se, sp and sv of something else": "?se=1&sp=2&sv=3&sr=b&sig=x",
+    "no sr": f"?{SAS}&sig=ab",
+    "oe and oh of something else": "?oh=100&oe=6B0187C0",
+    "oe of another form": "?oh=00_AfDq9mJ2l3cQv1b2k&oe=late",
+    "small letters": "?x-amz-date=20261121T110000Z&x-amz-expires=3600&x-amz-signature=ab",
+}
+SELECTING = ("response-content-disposition=attachment", "versionId=3", "snapshot=2026-01-01", "stp=s640x640", "rsct=a")
+
+
+def text(url: str) -> str:
+    return canonicalise_url(url, RULES).text
+
+
+@pytest.mark.parametrize("query", SIGNED.values(), ids=SIGNED)
+def test_a_signature_does_not_count(query: str) -> None:
+    assert text(FILE + query).rstrip("?&") == FILE
+
+
+@pytest.mark.parametrize("query", UNSIGNED.values(), ids=UNSIGNED)
+def test_what_is_no_whole_signature_counts(query: str) -> None:
+    assert text(FILE + query).count("=") == query.count("=")
+
+
+@pytest.mark.parametrize("kept", SELECTING)
+@pytest.mark.parametrize("query", SIGNED.values(), ids=SIGNED)
+def test_what_selects_content_beside_a_signature_counts(query: str, kept: str) -> None:
+    assert text(f"{FILE}{query}&{kept}").endswith(kept)
+    assert text(f"{FILE}?{kept}&{query[1:]}").startswith(f"{FILE}?{kept}")
+
+
+def test_two_signatures_of_one_file_are_one() -> None:
+    first = f"{FILE}?response-content-type=a&{AMAZON}&X-Amz-Signature=ab"
+    second = f"{FILE}?response-content-type=a&{AMAZON.replace('T11', 'T12')}&X-Amz-Signature=cd"
+    assert text(first) == text(second) == f"{FILE}?response-content-type=a"
+
+
+@pytest.mark.parametrize("query", SIGNED.values(), ids=SIGNED.keys())
+def test_a_signature_is_not_shown_with_its_url(query: str) -> None:
+    assert strip_secrets(f"{FILE}{query}") == FILE
+    assert strip_secrets(f"{FILE}{query}&a=b#part") == FILE
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://user:password@f.example/x?a=b@c", "https://f.example/x?a=b@c"),
+        ("https://f.example/x@y?a=b", "https://f.example/x@y?a=b"),
+        ("https://f.example", "https://f.example"),
+        ("https://f.example/?", "https://f.example/"),
+        ("", ""),
+    ],
+)
+def test_a_url_is_shown_without_user_and_password(url: str, shown: str) -> None:
+    assert strip_secrets(url) == shown

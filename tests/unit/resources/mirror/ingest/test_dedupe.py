@@ -1,11 +1,99 @@
-"""What heads say of the content behind them, and how far it is believed."""
+"""Decisions on a URL from the knowledge of its host: validators in heads, and their credibility."""
 
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from resources.fetching.outcomes import Head
-from resources.mirroring.gathering import validators
-from resources.mirroring.gathering.validators import Strength
+from resources.fetch.http.messages import Failure, FetchFailed, Head, OutcomeTiming
+from resources.mirror.ingest import dedupe
+from resources.mirror.ingest.dedupe import HeadValidator, ValidatorStrength, ValidatorTrust
+from resources.mirror.ingest.work import LaneName
+
+DIGEST, OPAQUE = HeadValidator("d", ValidatorStrength.DIGEST), HeadValidator("o", ValidatorStrength.OPAQUE)
+
+
+@pytest.mark.parametrize(
+    ("trust", "keys"),
+    [
+        (ValidatorTrust(), ["d"]),
+        (ValidatorTrust(confirmed=100), ["d"]),
+        (ValidatorTrust(confirmed_opaque=dedupe.MIN_CONFIRMED_OPAQUE), ["d", "o"]),
+        (ValidatorTrust(100, 100, lies=1), []),
+    ],
+)
+def test_opaque_validators_count_once_confirmed_and_nothing_of_a_liar_does(
+    trust: ValidatorTrust, keys: list[str]
+) -> None:
+    assert dedupe.believed_keys([DIGEST, OPAQUE], trust) == keys
+
+
+@pytest.mark.parametrize(
+    ("known", "digest"), [({}, None), ({"d": "x"}, "x"), ({"d": "x", "o": "x"}, "x"), ({"d": "x", "o": "y"}, None)]
+)
+def test_a_content_is_known_when_all_that_is_known_agrees(known: dict[str, str], digest: str | None) -> None:
+    assert dedupe.agreed_digest(["d", "o"], known) == digest
+
+
+def test_the_first_of_a_host_are_downloaded_and_then_one_in_so_many() -> None:
+    def sampled(confirmed: int, luck: float) -> bool:
+        return dedupe.is_sampled(ValidatorTrust(confirmed), first=3, every=20, luck=luck)
+
+    assert [sampled(confirmed, 0.99) for confirmed in range(5)] == [True, True, True, False, False]
+    assert [sampled(3, luck) for luck in (0, 0.049, 0.05)] == [True, True, False]
+    assert dedupe.is_sampled(ValidatorTrust(100), first=0, every=1, luck=0.999)
+
+
+@pytest.mark.parametrize(
+    ("lane", "asked", "spared", "pays"),
+    [
+        ("fast", 100.0, 81.0, True),
+        ("fast", 100.0, 79.0, False),
+        ("large", 100.0, 21.0, True),
+        ("large", 100.0, 19.0, False),
+        ("large", 10.0, 10.0, False),  # too few to know
+        ("fast", 0.0, 0.0, False),
+    ],
+)
+def test_heads_come_first_where_they_cost_less(lane: LaneName, asked: float, spared: float, pays: bool) -> None:
+    assert dedupe.asks_head_first(asked, spared, lane) is pays
+
+
+@pytest.mark.parametrize("lane", ["fast", "large"])
+def test_the_rule_for_heads_is_the_cheaper_side_of_its_cost_model(lane: LaneName) -> None:
+    for share in (number / 50 for number in range(51)):
+        head_first, at_once = 1 + (1 - share), 1 + share * dedupe.ABANDONED_BODY_COST[lane]
+        assert dedupe.asks_head_first(1000, 1000 * share, lane) is (head_first < at_once)
+
+
+@pytest.mark.parametrize(
+    ("failure", "attempts", "final"),
+    [
+        (Failure.PERMANENT, 1, True),
+        (Failure.REFUSED, 1, True),
+        (Failure.TOO_BIG, 1, True),
+        (Failure.EXPIRED, 1, True),
+        (Failure.TRANSIENT, 2, False),
+        (Failure.TRANSIENT, 3, True),
+        (Failure.THROTTLED, 1, False),
+        (Failure.OURS, 3, True),
+    ],
+)
+def test_what_may_be_there_later_is_tried_so_often(failure: Failure, attempts: int, final: bool) -> None:
+    assert dedupe.is_final_failure(FetchFailed(failure, "", OutcomeTiming(0, 0)), attempts, 3) is final
+
+
+@pytest.mark.parametrize(
+    ("status", "is_signed", "failure"),
+    [
+        (403, True, Failure.EXPIRED),
+        (401, True, Failure.EXPIRED),
+        (403, False, Failure.PERMANENT),
+        (404, True, Failure.PERMANENT),
+    ],
+)
+def test_a_signature_that_is_not_taken_is_as_good_as_expired(status: int, is_signed: bool, failure: Failure) -> None:
+    failed = FetchFailed(Failure.PERMANENT, "", OutcomeTiming(0, 0), status)
+    assert dedupe.recorded_failure(failed, is_signed=is_signed) is failure
+
 
 MD5 = "9e107d9d372bb6826bd81d3542a419d6"
 MD5_BASE64 = "nhB9nTcrtoJr2B01QqQZ1g=="
@@ -17,8 +105,8 @@ def head(*fields: tuple[str, str], url: str = "https://example.org/a", size: int
     return Head(status, url, headers, content_length=size, etag=headers.get("ETag"))
 
 
-def strengths(*fields: tuple[str, str], size: int | None = 5) -> list[Strength]:
-    return [one.strength for one in validators.read(head(*fields, size=size))]
+def strengths(*fields: tuple[str, str], size: int | None = 5) -> list[ValidatorStrength]:
+    return [one.strength for one in dedupe.read_validators(head(*fields, size=size))]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +125,7 @@ def strengths(*fields: tuple[str, str], size: int | None = 5) -> list[Strength]:
     ],
 )
 def test_digests_are_believed_by_themselves(field: tuple[str, str]) -> None:
-    assert strengths(field) == [Strength.DIGEST]
+    assert strengths(field) == [ValidatorStrength.DIGEST]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +137,7 @@ def test_digests_are_believed_by_themselves(field: tuple[str, str]) -> None:
     ],
 )
 def test_what_nobody_knows_the_making_of_has_to_be_confirmed(field: tuple[str, str]) -> None:
-    assert strengths(field) == [Strength.OPAQUE]
+    assert strengths(field) == [ValidatorStrength.OPAQUE]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +163,7 @@ def test_what_different_files_may_share_says_nothing(field: tuple[str, str]) -> 
 
 def test_etags_count_with_the_size_only() -> None:
     assert strengths(("ETag", f'"{MD5}"'), size=None) == []
-    assert strengths(("Content-MD5", MD5_BASE64), size=None) == [Strength.DIGEST]
+    assert strengths(("Content-MD5", MD5_BASE64), size=None) == [ValidatorStrength.DIGEST]
 
 
 @pytest.mark.parametrize(
@@ -90,6 +178,6 @@ def test_etags_count_with_the_size_only() -> None:
     ],
 )
 def test_it_is_the_word_of_its_origin_about_that_size_and_coding(other: Head) -> None:
-    same = validators.read(head(("ETag", f'"{MD5}"'), url="https://example.org/b"))
-    assert validators.read(head(("ETag", f'"{MD5}"'))) == same
-    assert validators.read(other) != same
+    same = dedupe.read_validators(head(("ETag", f'"{MD5}"'), url="https://example.org/b"))
+    assert dedupe.read_validators(head(("ETag", f'"{MD5}"'))) == same
+    assert dedupe.read_validators(other) != same

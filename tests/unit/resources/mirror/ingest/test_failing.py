@@ -1,4 +1,4 @@
-"""Each way in which a fetch can fail ends as it has to: for good, tried again later, or nobody's failed attempt."""
+"""Each failure of a fetch has its end: final, tried again later, or without counting an attempt."""
 
 import asyncio
 import socket
@@ -7,16 +7,16 @@ from datetime import timedelta
 import pytest
 from pytest_django import Settings
 
-from resources.fetching.outcomes import Failed, Failure, Timing
-from resources.fetching.transport.guarding import SystemLookup
-from resources.mirroring.gathering import settling
-from resources.mirroring.gathering.wanted import Wanted
-from resources.mirroring.knowing.found import Lost
-from resources.mirroring.knowing.models import Resource
+from resources.fetch.http.guard import SystemLookup
+from resources.fetch.http.messages import Failure, FetchFailed, OutcomeTiming
+from resources.mirror.ingest import settlement
+from resources.mirror.ingest.settlement import FetchTarget
+from resources.mirror.ingest.url_outcome import NothingFound
+from resources.mirror.models import Resource
 from tests.conftest import RedisServers
 from tests.hostile.origin import Behaviour, Origin, Peer, answer, redirect
+from tests.support.mirror_runs import fed_until, in_a_thread, mirrored_from, report
 
-from .mirrored import fed_until, in_a_thread, mirrored_from, report
 from .test_mirroring import marks
 
 pytestmark = pytest.mark.usefixtures("mirroring")
@@ -42,7 +42,7 @@ async def asked(url: str) -> None:
 
 
 def row_of_one_attempt(servers: RedisServers) -> tuple[str, str, int | None]:
-    """State, failure and status. Fails when it is in somebody's hands, or not to be tried again as its state says."""
+    """State, failure and status. Fails if a fetcher holds it, or it is not to be tried again as its state says."""
     found = Resource.objects.get()
     assert (found.attempts, found.due_at is not None) == (1, found.state == "wanted")
     assert [key for key in marks(servers) if b"claim" in key or b"lease" in key] == []
@@ -81,7 +81,7 @@ def test_what_an_origin_can_do(
 
 def test_a_port_where_nobody_listens_is_tried_again(mirroring: RedisServers) -> None:
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # nobody else gets it, and nobody listens
+        closed.bind(("127.0.0.1", 0))  # no other job gets the port, and no process listens
         mirrored_from(lambda _: asked(f"http://127.0.0.1:{closed.getsockname()[1]}/a"))
     assert row_of_one_attempt(mirroring) == ("wanted", "transient", None)
 
@@ -127,8 +127,8 @@ def test_a_host_that_asks_to_be_left_alone_is_and_no_attempt_has_failed(status: 
 def test_what_an_origin_asks_for_is_the_least_until_the_next_attempt() -> None:
     url = "https://origin.example/a"
     [digest] = report(url)
-    asked = Failed(Failure.THROTTLED, "answered 429", Timing(0, 0), 429, retry_after_seconds=86_400)
-    found = settling.settled(Wanted.read((url, digest)), asked)
-    assert isinstance(found, Lost)
+    asked = FetchFailed(Failure.THROTTLED, "answered 429", OutcomeTiming(0, 0), 429, retry_after_seconds=86_400)
+    found = settlement.settle_fetch(FetchTarget.read((url, digest)), asked)
+    assert isinstance(found, NothingFound)
     assert found.due_at
     assert found.due_at - found.at >= timedelta(days=1) - timedelta(seconds=1)

@@ -1,24 +1,21 @@
-"""What the feeder hands over, in which order, and what is left where it is killed between its steps."""
+"""URLs that the feeder hands over, their order, and the state after a kill between its steps."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from pytest_django import Settings
 
-from resources.fetching import publishing
-from resources.fetching.queues import frontier
-from resources.mirroring.gathering import feeding
-from resources.mirroring.gathering.work import work_key
-from resources.mirroring.knowing.models import Resource
-from resources.mirroring.writing import wanting
-from retry import claims, connections, sweeping
+from resources.fetch.frontier import queue
+from resources.mirror.ingest import feeder, wanted_urls
+from resources.mirror.ingest.work import url_work_key
+from resources.mirror.models import Resource
+from retry import claims, stores
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
-from tests.resources.fetching.handed_over import claimed, jobs, killed_in
-
-from .. import rows
-from ..rows import HOUR, resource
-from .mirrored import digest_of, feed, report
+from tests.support import mirror_rows
+from tests.support.fetch_queue import claimed, jobs, killed_in
+from tests.support.mirror_rows import HOUR, resource
+from tests.support.mirror_runs import digest_of, feed, report
 
 pytestmark = pytest.mark.usefixtures("mirroring")
 
@@ -36,7 +33,7 @@ def lanes(settings: Settings, limit: int) -> None:
 
 def feed_killed_in(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
     killed_in(monkeypatch, module, name, feed)
-    connections.client("state").delete(feeding.LOCK)  # it ends by itself
+    stores.fast_client("state").delete(feeder.FEED_LOCK)  # it ends by itself
 
 
 def test_what_is_wanted_waits_for_the_fetchers_once(mirroring: RedisServers) -> None:
@@ -51,10 +48,10 @@ def test_large_files_wait_in_a_lane_of_their_own(mirroring: RedisServers) -> Non
     report("https://example.org/a.jpg", "https://example.org/a.mp4")
     assert feed() == 2
     client = mirroring.state.client
-    assert client.zrange(claims.queued_name("fetch.ingest"), 0, -1) == [
-        work_key(digest_of("https://example.org/a.jpg")).encode()
+    assert client.zrange(claims.queued_key("fetch.ingest"), 0, -1) == [
+        url_work_key(digest_of("https://example.org/a.jpg")).encode()
     ]
-    assert client.zcard(claims.queued_name("fetch.large")) == 1
+    assert client.zcard(claims.queued_key("fetch.large")) == 1
 
 
 def test_a_lane_takes_what_it_has_room_for_and_the_rest_stays_wanted(
@@ -80,7 +77,7 @@ def test_what_a_domain_does_not_take_is_wanted_later_and_not_claimed(
 
 def test_nothing_is_handed_over_for_a_domain_that_is_left_alone(mirroring: RedisServers) -> None:
     report(URL, "https://example.net/b")
-    connections.run(frontier.block("example.org", 3600))
+    stores.run_steps(queue.block_domain("example.org", 3600))
     assert feed() == 1
     assert jobs(mirroring) == ["https://example.net/b"]
     assert claimed(mirroring) == 1
@@ -92,7 +89,7 @@ def test_a_host_with_enough_to_do_does_not_fill_the_lane(
 ) -> None:
     settings.FETCH_DELAY_SECONDS = 60
     lanes(settings, 20)
-    monkeypatch.setattr(feeding, "AT_ONCE", 4)
+    monkeypatch.setattr(feeder, "ROWS_PER_TRIP", 4)
     report(*urls(30))
     report(*urls(3, "example.net"))
     feed()
@@ -124,25 +121,11 @@ def test_a_later_signature_takes_the_place_of_one_that_has_run_out() -> None:
     assert (row.state, row.url) == ("wanted", fresh)
 
 
-def test_killed_before_it_publishes_it_leaves_claims_that_are_swept(
-    mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    report(*urls(3))
-    feed_killed_in(monkeypatch, publishing, "publish_all")
-    assert jobs(mirroring) == []
-    assert feed() == 0  # they are claimed
-    for url in urls(3):  # the time passes after which a message seems lost
-        mirroring.state.client.zadd("retry:claims", {work_key(digest_of(url)): 0})
-    sweeping.sweep()
-    assert jobs(mirroring) == urls(3)
-    assert claimed(mirroring) == 3
-
-
 def test_killed_before_it_says_what_is_in_hand_it_hands_nothing_over_twice(
     mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report(*urls(3))
-    feed_killed_in(monkeypatch, wanting, "look_again_at")
+    feed_killed_in(monkeypatch, wanted_urls, "check_again_at")
     assert feed() == 0
     assert jobs(mirroring) == urls(3)
     assert claimed(mirroring) == 3
@@ -152,19 +135,19 @@ def test_what_redis_has_lost_is_handed_over_again(mirroring: RedisServers) -> No
     report(*urls(3))
     feed()
     mirroring.state.client.flushall()
-    later = datetime.now(UTC) + timedelta(seconds=feeding.IN_HAND_SECONDS + 1)
-    assert feeding.feed(later) == 3
+    later = datetime.now(UTC) + timedelta(seconds=feeder.IN_HAND_SECONDS + 1)
+    assert feeder.feed_fetchers(later) == 3
     assert jobs(mirroring) == urls(3)
 
 
 def test_two_feeders_do_not_meet_and_a_dead_one_keeps_nobody_away(mirroring: RedisServers) -> None:
     report(URL)
-    mirroring.state.client.set(feeding.LOCK, "another", ex=feeding.LOCK_SECONDS)
+    mirroring.state.client.set(feeder.FEED_LOCK, "another", ex=feeder.FEED_LOCK_SECONDS)
     assert feed() == 0
-    assert 0 < mirroring.state.client.ttl(feeding.LOCK) <= feeding.LOCK_SECONDS
-    mirroring.state.client.delete(feeding.LOCK)
+    assert 0 < mirroring.state.client.ttl(feeder.FEED_LOCK) <= feeder.FEED_LOCK_SECONDS
+    mirroring.state.client.delete(feeder.FEED_LOCK)
     assert feed() == 1
-    assert not mirroring.state.client.exists(feeding.LOCK)
+    assert not mirroring.state.client.exists(feeder.FEED_LOCK)
 
 
 @pytest.mark.parametrize(("status", "attempts"), [(502, 1), (503, 0)])
@@ -188,9 +171,9 @@ def test_work_that_ends_its_fetcher_again_and_again_is_given_up(settings: Settin
 
 
 def fail_its_work(status: int) -> None:
-    """As the sweeper, or a fetcher that puts it off for long."""
+    """Fails its work, as the sweeper does, or a fetcher that postpones it for long."""
     error = PreparationError("It ended its fetcher twice.", status=status, retry_seconds=60)
-    connections.execute(claims.finishing_failed(work_key(digest_of(URL)), 1, error, luck=0.5))
+    stores.execute_call(claims.finish_failed_call(url_work_key(digest_of(URL)), 1, error, luck=0.5))
 
 
 def test_what_was_wanted_by_a_clock_that_was_ahead_is_handed_over_now(mirroring: RedisServers) -> None:
@@ -198,6 +181,6 @@ def test_what_was_wanted_by_a_clock_that_was_ahead_is_handed_over_now(mirroring:
     resource("ahead", wanted_at=ahead, due_at=ahead)
     resource("later", due_at=ahead)
     resource("soon", wanted_at=soon, due_at=soon)
-    mirroring.state.client.zadd(feeding.LATER, {"images.example.org": ahead.timestamp()})
-    assert feeding.feed(datetime.now(UTC)) == 1
-    assert jobs(mirroring) == [rows.url("ahead")]
+    mirroring.state.client.zadd(feeder.LATER_HOSTS_KEY, {"images.example.org": ahead.timestamp()})
+    assert feeder.feed_fetchers(datetime.now(UTC)) == 1
+    assert jobs(mirroring) == [mirror_rows.url("ahead")]

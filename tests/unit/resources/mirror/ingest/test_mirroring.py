@@ -8,30 +8,28 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from resources.api import tokens
-from resources.api.models import ApiToken
-from resources.fetching.requests import Fetch
-from resources.mirroring.canonical.urls import canonical
-from resources.mirroring.gathering import wanted
-from resources.mirroring.gathering.preparing import Mirror
-from resources.mirroring.knowing import seen
-from resources.mirroring.knowing.found import Contents, Found, Source
-from resources.mirroring.knowing.models import Blob, Resource, State
-from resources.mirroring.knowing.rules import current_rules
-from resources.mirroring.storing import blobs, taking_down
-from resources.mirroring.writing import blocking, flushing, refetching
+from resources.fetch.http.messages import FetchRequest
+from resources.mirror import hosts, lookup
+from resources.mirror.canonical.urls import canonicalise_url
+from resources.mirror.ingest import settlement, wanted_urls, writer
+from resources.mirror.ingest.fetch_task import MirrorTask
+from resources.mirror.ingest.url_outcome import FoundContent, SourceUrl, StoredBytes
+from resources.mirror.models import Blob, Resource, UrlState
+from resources.mirror.storage import blobs, takedown
+from resources.mirror.url_rules import current_rules
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
-from tests.resources.fetching.fetcher.running import in_turn, leftovers
-
-from .mirrored import digest_of, fed_until, in_a_thread, mirror, mirrored_from, report, row
+from tests.support.engine_runs import in_turn, leftovers
+from tests.support.mirror_runs import digest_of, fed_until, in_a_thread, mirror, mirrored_from, report, row
 
 pytestmark = pytest.mark.usefixtures("mirroring")
 
 
 def marks(servers: RedisServers) -> list[bytes]:
-    """What is left in `state` of work, the queue of the workers apart, which no worker takes from here."""
+    """The keys of work left in `state`, without the queue of the workers, which no worker takes from here."""
     return [key for key in leftovers(servers) if not key.startswith((b"_kombu", b"work"))]
 
 
@@ -45,7 +43,7 @@ def test_a_reported_url_becomes_a_blob_and_leaves_no_mark(mirroring: RedisServer
     assert (blob.size, blob.media_type.partition(";")[0]) == (4, "text/plain")
     [found] = Resource.objects.all()
     assert (found.state, found.step, found.blob_digest) == ("stored", "new", blob.digest)
-    assert seen.look_up([found.pk])[found.pk].blob_digest == blob.digest
+    assert lookup.look_up_urls([found.pk])[found.pk].blob_digest == blob.digest
     assert marks(mirroring) == []
 
 
@@ -127,11 +125,11 @@ def test_failures_are_kept_in_the_row(status: str, state: str, failure: str, att
 
 def test_who_waits_is_told_of_no_address_of_a_private_network() -> None:
     url = "https://images.example.org/a.png"
-    digest = canonical(url, current_rules()).digest
-    why = {"state": State.FAILED, "failure": "refused", "detail": "10.1.2.3 is in a private network"}
+    digest = canonicalise_url(url, current_rules()).digest
+    why = {"state": UrlState.FAILED, "failure": "refused", "detail": "10.1.2.3 is in a private network"}
     Resource.objects.create(url_digest=digest, url=url, host="images.example.org", wanted_at=datetime.now(UTC), **why)
     with pytest.raises(PreparationError, match="does not fetch from"):
-        Mirror().fetch(url, digest)
+        MirrorTask().fetch(url, digest)
 
 
 def test_what_fails_for_a_while_is_tried_again_when_it_is_due(settings: Settings) -> None:
@@ -149,7 +147,7 @@ def test_what_fails_for_a_while_is_tried_again_when_it_is_due(settings: Settings
 def test_a_blocked_host_is_asked_for_nothing_whoever_leads_there() -> None:
     async def test(origin: Origin) -> None:
         async with Origin("127.0.0.2") as other:
-            await in_a_thread(blocking.block)("127.0.0.2", now=datetime.now(UTC))
+            await in_a_thread(hosts.block_host)("127.0.0.2", now=datetime.now(UTC))
             await mirror(origin.does("/a", redirect(other.does("/b", answer(body=b"text")))), other.url("/c"))
             assert origin.targets == ["/a"]
             assert other.targets == []
@@ -163,17 +161,17 @@ def test_what_was_taken_down_is_not_stored_again() -> None:
     async def test(origin: Origin) -> None:
         url = origin.does("/a", answer(body=b"text"))
         await mirror(url)
-        await in_a_thread(taking_down.take_down)(sha256(b"text").hexdigest())
+        await in_a_thread(takedown.take_down_blob)(sha256(b"text").hexdigest())
         await mirror(origin.does("/b", answer(body=b"text")))
         found = await in_a_thread(row)(origin.url("/b"))
         assert (found.state, found.failure) == ("failed", "taken down")
-        assert not blobs.path_of(sha256(b"text").hexdigest()).exists()
+        assert not blobs.local_path(sha256(b"text").hexdigest()).exists()
 
     mirrored_from(test)
 
 
 def test_a_url_whose_file_was_taken_down_is_reported_in_vain_and_not_asked_for_again() -> None:
-    token = tokens.issue(ApiToken(name="reporter", may_mirror=True, may_take_down=True)).text
+    token = auth.issue_token(ApiToken(name="reporter", may_mirror=True, may_take_down=True)).text
     fields = {"Authorization": f"Bearer {token}"}
 
     async def test(origin: Origin) -> None:
@@ -191,14 +189,14 @@ def test_a_url_whose_file_was_taken_down_is_reported_in_vain_and_not_asked_for_a
         assert origin.targets == ["/a", "/b"]
 
     mirrored_from(test)
-    assert not blobs.path_of(sha256(b"text").hexdigest()).exists()
+    assert not blobs.local_path(sha256(b"text").hexdigest()).exists()
 
 
 def test_what_was_taken_down_does_not_come_back_by_a_redirect_to_it() -> None:
     async def test(origin: Origin) -> None:
         url = origin.does("/v", in_turn(answer(body=b"text"), answer(body=b"text, packed otherwise")))
         await mirror(url)
-        await in_a_thread(taking_down.take_down)((await in_a_thread(row)(url)).blob_digest)
+        await in_a_thread(takedown.take_down_blob)((await in_a_thread(row)(url)).blob_digest)
         await mirror(origin.does("/a", redirect("/v")))
         assert origin.targets == ["/v", "/a"]
         for path in ("/v", "/a"):
@@ -213,7 +211,7 @@ def test_what_is_stored_is_fetched_again_by_its_own_validators() -> None:
         first = answer("200 OK", 'ETag: "one"', body=b"text")
         url = origin.does("/a", in_turn(first, answer("304 Not Modified")))
         await mirror(url)
-        await in_a_thread(refetching.refetch)([await in_a_thread(digest_of)(url)], datetime.now(UTC))
+        await in_a_thread(wanted_urls.refetch_urls)([await in_a_thread(digest_of)(url)], datetime.now(UTC))
         await mirror(url)
         assert origin.asked[1].fields["if-none-match"] == '"one"'
         found = await in_a_thread(row)(url)
@@ -226,9 +224,9 @@ def test_a_file_that_is_nowhere_is_sent_again_when_it_is_fetched_again() -> None
     async def test(origin: Origin) -> None:
         url = origin.does("/a", answer("200 OK", 'ETag: "one"', body=b"text"))
         await mirror(url)
-        path = blobs.path_of((await in_a_thread(row)(url)).blob_digest)
+        path = blobs.local_path((await in_a_thread(row)(url)).blob_digest)
         path.unlink()
-        await in_a_thread(refetching.refetch)([await in_a_thread(digest_of)(url)], datetime.now(UTC))
+        await in_a_thread(wanted_urls.refetch_urls)([await in_a_thread(digest_of)(url)], datetime.now(UTC))
         await mirror(url)
         assert "if-none-match" not in origin.asked[1].fields
         assert path.read_bytes() == b"text"
@@ -238,22 +236,24 @@ def test_a_file_that_is_nowhere_is_sent_again_when_it_is_fetched_again() -> None
 
 def test_a_url_whose_row_points_at_nothing_is_asked_for_by_whoever_wants_it_next() -> None:
     [digest] = report("https://example.org/a")
-    Resource.objects.update(state=State.STORED, blob_digest="ab" * 32, etag='"one"')
-    asked = Mirror().fetch("https://example.org/a", digest)
-    assert isinstance(asked, Fetch)
+    Resource.objects.update(state=UrlState.STORED, blob_digest="ab" * 32, etag='"one"')
+    asked = MirrorTask().fetch("https://example.org/a", digest)
+    assert isinstance(asked, FetchRequest)
     assert (asked.url, asked.etag) == ("https://example.org/a", None)
     [found] = Resource.objects.all()
-    assert (found.state, found.blob_digest) == (State.WANTED, "")
+    assert (found.state, found.blob_digest) == (UrlState.WANTED, "")
 
 
 def test_a_redirect_to_another_spelling_of_the_url_itself_says_nothing_of_its_content() -> None:
     [digest] = report("https://example.org/a")
-    source = Source(digest, "https://example.org/a", "example.org")
-    contents = Contents("ab" * 32, 4, "text/plain", None, None, "")
-    flushing.flush([Found(source, contents.digest, datetime.now(UTC), contents=contents)], datetime.now(UTC))
-    blobs.keep(b"text", contents.digest)
-    assert wanted.known_at("https://example.org/a?utm_source=x", "cd" * 32) == contents.digest
-    assert wanted.known_at("https://example.org/a?utm_source=x", digest) is None
+    source = SourceUrl(digest, "https://example.org/a", "example.org")
+    contents = StoredBytes("ab" * 32, 4, "text/plain", None, None, "")
+    writer.flush_outcomes(
+        [FoundContent(source, contents.digest, datetime.now(UTC), contents=contents)], datetime.now(UTC)
+    )
+    blobs.keep_blob(b"text", contents.digest)
+    assert settlement.digest_at_url("https://example.org/a?utm_source=x", "cd" * 32) == contents.digest
+    assert settlement.digest_at_url("https://example.org/a?utm_source=x", digest) is None
 
 
 def test_two_who_report_the_same_at_once_make_one_row() -> None:

@@ -8,10 +8,10 @@ from multiprocessing.synchronize import Barrier
 import pytest
 from django.db import connections
 
-from resources.mirroring.knowing.found import Contents, Found, Source
-from resources.mirroring.knowing.models import Blob, Resource, State, Step
-from resources.mirroring.storing import blobs
-from resources.mirroring.writing.writer import Writer
+from resources.mirror.ingest.url_outcome import FoundContent, SourceUrl, StoredBytes
+from resources.mirror.ingest.writer import OutcomeWriter
+from resources.mirror.models import Blob, DedupeStep, Resource, UrlState
+from resources.mirror.storage import blobs
 
 PROCESSES, CONTENTS = 2, 15
 PATIENCE_SECONDS = 60
@@ -30,15 +30,15 @@ def digest_of(number: int) -> str:
 
 def store_all(process: int, together: Barrier) -> None:
     """Keeps the bytes and writes the rows of each content, always with the other process, a microsecond apart."""
-    writer = Writer()
+    writer = OutcomeWriter()
     for number in range(CONTENTS):
         url = f"https://example.org/{process}/{number}"
         digest, size = digest_of(number), len(body_of(number))
         together.wait(PATIENCE_SECONDS)
-        name = blobs.keep(body_of(number), digest)
-        contents = Contents(digest, size, "text/plain", None, None, name)
-        source = Source(sha256(url.encode()).hexdigest(), url, "example.org")
-        writer.write(Found(source, digest, AT + timedelta(microseconds=process), contents=contents))
+        name = blobs.keep_blob(body_of(number), digest)
+        contents = StoredBytes(digest, size, "text/plain", None, None, name)
+        source = SourceUrl(sha256(url.encode()).hexdigest(), url, "example.org")
+        writer.write(FoundContent(source, digest, AT + timedelta(microseconds=process), contents=contents))
     writer.join()
 
 
@@ -56,8 +56,8 @@ def test_it_is_stored_once_and_is_new_for_one_of_them() -> None:
     digests = [digest_of(number) for number in range(CONTENTS)]
     assert set(Blob.objects.values_list("digest", flat=True)) == set(digests)
     for number, digest in enumerate(digests):
-        path = blobs.path_of(digest)
+        path = blobs.local_path(digest)
         assert path.read_bytes() == body_of(number)
         assert [entry.name for entry in path.parent.iterdir()] == [digest]
-        steps = Resource.objects.filter(blob_digest=digest, state=State.STORED).values_list("step", flat=True)
-        assert sorted(steps) == [Step.CONTENT, Step.NEW]
+        steps = Resource.objects.filter(blob_digest=digest, state=UrlState.STORED).values_list("step", flat=True)
+        assert sorted(steps) == [DedupeStep.CONTENT, DedupeStep.NEW]

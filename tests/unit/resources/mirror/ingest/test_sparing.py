@@ -8,11 +8,10 @@ import pytest
 from pytest_django import Settings
 
 from resources import tasks
-from resources.mirroring.knowing import hosts
-from resources.mirroring.knowing.models import Blob, MirroredHost, Resource, Validator
+from resources.mirror import hosts
+from resources.mirror.models import Blob, MirroredHost, Resource, Validator
 from tests.hostile.origin import Behaviour, Origin, Peer, answer, head, redirect
-
-from .mirrored import fed_until, in_a_thread, mirror, mirrored_from, open_rows
+from tests.support.mirror_runs import fed_until, in_a_thread, mirror, mirrored_from, open_rows
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -37,7 +36,7 @@ def steps() -> dict[str, str]:
 
 
 def is_distrusted() -> bool:
-    """Whether the host has been caught, and all that it vouched for was fetched. Its validators go last."""
+    """Tells whether the host has been caught, and all that it vouched for was fetched. Its validators go last."""
     return not Validator.objects.exists() and not open_rows()
 
 
@@ -144,10 +143,10 @@ def test_a_distrust_that_a_killed_process_has_begun_is_finished(monkeypatch: pyt
         await mirror(origin.does("/a", vouched(b"one", said)))
         await mirror(origin.does("/b", vouched(b"two", said)))
         with monkeypatch.context() as patched:
-            patched.setattr(hosts, "distrust", killed)
+            patched.setattr(hosts, "distrust_host", killed)
             with pytest.raises(RuntimeError):
-                await in_a_thread(hosts.learn)(
-                    {(await in_a_thread(MirroredHost.objects.get)()).host: hosts.Learnt(lies=1)}, NOW
+                await in_a_thread(hosts.record_evidence)(
+                    {(await in_a_thread(MirroredHost.objects.get)()).host: hosts.HostEvidence(lies=1)}, NOW
                 )
         assert await in_a_thread(steps)() == {"/a": "new", "/b": "validators"}
         await in_a_thread(tasks.sweep_blobs)()
@@ -156,7 +155,7 @@ def test_a_distrust_that_a_killed_process_has_begun_is_finished(monkeypatch: pyt
     run(test)
     assert steps() == {"/a": "new", "/b": "new"}
     assert not Validator.objects.exists()
-    assert hosts.distrusted() == []
+    assert hosts.find_distrusted() == []
 
 
 def test_opaque_validators_of_a_host_that_is_only_right_about_digests_do_not_count() -> None:
@@ -227,7 +226,7 @@ def by_method(behaviour: Behaviour, on_head: Behaviour | None = None) -> Behavio
 
 async def without_body(behaviour: Behaviour, peer: Peer) -> None:
     class Cut:
-        """Takes what is sent up to the end of the head."""
+        """Takes a request up to the end of its head."""
 
         async def send(self, data: bytes) -> None:
             await peer.send(data.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")

@@ -1,29 +1,31 @@
-"""What only one machine had is fetched again when that is gone, all of it at once."""
+"""Files that only one machine had are fetched again when that is gone, all of them at once."""
 
 import io
 
 import pytest
 from django.core.management import CommandError, call_command
 
-from resources.mirroring.knowing.models import Resource, State
-from resources.mirroring.storing import taking_down
-from resources.mirroring.writing import blocking, refetching
-from tests.resources.mirroring.rows import NOW, blob, content, resource, url
+from resources import database
+from resources.mirror import hosts
+from resources.mirror.ingest import wanted_urls
+from resources.mirror.models import Resource, UrlState
+from resources.mirror.storage import takedown
+from tests.support.mirror_rows import NOW, blob, content, resource, url
 
 pytestmark = pytest.mark.django_db
 
 
 def stored(name: object, gave: object, **fields: str) -> Resource:
-    return resource(name, state=State.STORED, due_at=None, blob_digest=content(gave), **fields)
+    return resource(name, state=UrlState.STORED, due_at=None, blob_digest=content(gave), **fields)
 
 
 def wanted() -> set[str]:
-    return {row.url for row in Resource.objects.filter(state=State.WANTED)}
+    return {row.url for row in Resource.objects.filter(state=UrlState.WANTED)}
 
 
 @pytest.fixture(autouse=True)
 def _two_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refetching, "AT_ONCE", 2)
+    monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 2)
     blob("only there", holder="gone")
     blob("there too", holder="gone")
     blob("uploaded", holder="gone", uploaded_at=NOW)
@@ -46,15 +48,15 @@ def test_all_urls_of_its_files_are_wanted_and_no_others() -> None:
 
 def test_what_is_stored_stays_until_it_has_come_again() -> None:
     row = stored(1, "only there")
-    refetching.refetch_held_by("gone", NOW)
+    wanted_urls.refetch_held_by("gone", NOW)
     row.refresh_from_db()
-    assert (row.state, row.due_at, row.blob_digest) == (State.WANTED, NOW, content("only there"))
+    assert (row.state, row.due_at, row.blob_digest) == (UrlState.WANTED, NOW, content("only there"))
 
 
 def test_blocked_hosts_are_left_out() -> None:
     stored(1, "only there")
-    blocking.block("images.example.org", now=NOW)
-    assert refetching.refetch_held_by("gone", NOW) == (2, 0)
+    hosts.block_host("images.example.org", now=NOW)
+    assert wanted_urls.refetch_held_by("gone", NOW) == (2, 0)
 
 
 def test_a_machine_that_has_nothing_is_an_error() -> None:
@@ -66,10 +68,10 @@ def test_what_is_taken_down_meanwhile_stays_so(monkeypatch: pytest.MonkeyPatch) 
     row = stored(1, "only there")
 
     def takes_down(*_: object) -> bool:
-        Resource.objects.filter(pk=row.pk).update(state=State.FAILED, failure=taking_down.FAILURE)
+        Resource.objects.filter(pk=row.pk).update(state=UrlState.FAILED, failure=takedown.TAKEN_DOWN_FAILURE)
         return False
 
-    monkeypatch.setattr(blocking, "is_blocked", takes_down)
-    refetching.refetch([row.pk], NOW)
+    monkeypatch.setattr(hosts, "is_host_blocked", takes_down)
+    wanted_urls.refetch_urls([row.pk], NOW)
     row.refresh_from_db()
-    assert (row.state, row.failure) == (State.FAILED, taking_down.FAILURE)
+    assert (row.state, row.failure) == (UrlState.FAILED, takedown.TAKEN_DOWN_FAILURE)

@@ -4,18 +4,22 @@ import struct
 import pytest
 from PIL import Image, ImageCms
 
-from resources.mirroring.contents import pictures
-from resources.mirroring.contents.errors import ImageError
-from resources.mirroring.contents.pictures import Box, paint
-from resources.mirroring.contents.thumbnail import Fit
+from resources.mirror.errors import UnreadableImageError
+from resources.mirror.media import pictures
+from resources.mirror.media.pictures import ThumbnailBox, render_thumbnail
+from resources.mirror.media.thumbnails import ThumbnailFit
 from tests.hostile import files
 
 RED, BLUE = (200, 0, 0), (0, 0, 200)
 PIXELS = 50_000_000
 
 
-def painted(body: bytes, width: int, height: int, fit: Fit = "contain", image_format: str = "png") -> Image.Image:
-    return Image.open(io.BytesIO(paint(io.BytesIO(body), Box(width, height, fit, image_format), PIXELS)))
+def painted(
+    body: bytes, width: int, height: int, fit: ThumbnailFit = "contain", image_format: str = "png"
+) -> Image.Image:
+    return Image.open(
+        io.BytesIO(render_thumbnail(io.BytesIO(body), ThumbnailBox(width, height, fit, image_format), PIXELS))
+    )
 
 
 def is_like(image: Image.Image, place: tuple[int, int], colour: tuple[int, ...]) -> bool:
@@ -51,7 +55,7 @@ def test_each_format_that_is_read_gives_each_format_that_is_painted(name: str, i
     ],
 )
 def test_a_thumbnail_fits_in_its_box_or_fills_it_and_is_never_larger_than_the_original(
-    fit: Fit, box: tuple[int, int], size: tuple[int, int]
+    fit: ThumbnailFit, box: tuple[int, int], size: tuple[int, int]
 ) -> None:
     assert painted(files.PICTURES["a.png"], *box, fit).size == size
 
@@ -109,7 +113,7 @@ def test_nothing_of_the_metadata_is_kept() -> None:
     body = files.picture("JPEG", exif=exif.tobytes(), icc_profile=profile, comment=b"secret")
 
     for image_format in ("webp", "png", "jpeg"):
-        file = paint(io.BytesIO(body), Box(20, 20, "contain", image_format), PIXELS)
+        file = render_thumbnail(io.BytesIO(body), ThumbnailBox(20, 20, "contain", image_format), PIXELS)
         assert b"secret" not in file
         assert not {"icc_profile", "exif", "comment"} & Image.open(io.BytesIO(file)).info.keys()
 
@@ -166,17 +170,17 @@ def test_of_many_frames_the_first_is_painted() -> None:
 
 @pytest.mark.parametrize("name", ["large header.png", "large header.gif", "large header.bmp"])
 def test_images_of_too_many_pixels_are_not_decoded(name: str) -> None:
-    with pytest.raises(ImageError, match="pixels: too many"):
+    with pytest.raises(UnreadableImageError, match="pixels: too many"):
         painted(files.BOMBS[name], 20, 20)
 
 
 @pytest.mark.parametrize("name", files.CUT_SHORT)
 def test_what_is_cut_short_gives_no_thumbnail(name: str) -> None:
-    with pytest.raises(ImageError, match="broken"):
+    with pytest.raises(UnreadableImageError, match="broken"):
         painted(files.CUT_SHORT[name], 20, 20)
 
 
 @pytest.mark.parametrize("body", [b"", b"text", files.SVG.encode(), struct.pack("<HI", 0x4D42, 7)])
 def test_what_is_no_image_gives_no_thumbnail(body: bytes) -> None:
-    with pytest.raises(ImageError, match=r"no format|broken"):
+    with pytest.raises(UnreadableImageError, match=r"no format|broken"):
         painted(body, 20, 20)

@@ -1,11 +1,17 @@
+"""Types of bytes, and sizes of images."""
+
 import gzip
 import struct
 from pathlib import Path
 
 import pytest
 
-from resources.mirroring.contents import opening, types
-from resources.mirroring.contents.types import UNKNOWN, Kind, recognise
+from resources.mirror.media import image_files, sniff
+from resources.mirror.media.sniff import (
+    UNKNOWN_TYPE,
+    MediaKind,
+    recognise_content,
+)
 from tests.hostile import files
 
 FTYP = b"\0\0\0\x18ftyp%s\0\0\0\0isom"
@@ -19,14 +25,16 @@ def test_an_image_of_each_format_has_its_type_and_its_size(name: str) -> None:
     ending = name.removeprefix("a.")
     size = (16, 12) if ending == "ico" else (40, 30)
 
-    assert recognise(files.PICTURES[name]) == Kind({"ico": "image/x-icon"}.get(ending, f"image/{ending}"), *size)
+    assert recognise_content(files.PICTURES[name]) == MediaKind(
+        {"ico": "image/x-icon"}.get(ending, f"image/{ending}"), *size
+    )
 
 
 def test_a_file_is_recognised_like_its_bytes(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(files.PICTURES["a.webp"])
 
-    assert recognise(path) == Kind("image/webp", 40, 30)
+    assert recognise_content(path) == MediaKind("image/webp", 40, 30)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +66,7 @@ def test_a_file_is_recognised_like_its_bytes(tmp_path: Path) -> None:
     ],
 )
 def test_containers_are_known_by_their_signatures(media_type: str, body: bytes) -> None:
-    assert recognise(body) == Kind(media_type)
+    assert recognise_content(body) == MediaKind(media_type)
 
 
 @pytest.mark.parametrize(
@@ -82,28 +90,28 @@ def test_containers_are_known_by_their_signatures(media_type: str, body: bytes) 
     ],
 )
 def test_text_has_its_charset_and_markup_its_kind(media_type: str, text: bytes) -> None:
-    assert recognise(text) == Kind(media_type)
+    assert recognise_content(text) == MediaKind(media_type)
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"\0\1\2\3", "no mark".encode("utf-16le"), b"text\0", b"\xff\xfb\x90\x64\0 once"]
 )
 def test_what_is_of_no_known_type_is_bytes(body: bytes) -> None:
-    assert recognise(body) == Kind(UNKNOWN)
+    assert recognise_content(body) == MediaKind(UNKNOWN_TYPE)
 
 
 def test_text_that_turns_out_as_bytes_at_its_end_is_no_text() -> None:
-    assert recognise(b"text " * 40_000 + b"\0\1").media_type == UNKNOWN
+    assert recognise_content(b"text " * 40_000 + b"\0\1").media_type == UNKNOWN_TYPE
 
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
 def test_text_may_be_cut_within_a_character_wherever_reading_ends(before: str) -> None:
-    assert recognise((before + "世" * 60_000).encode()).media_type == "text/plain; charset=utf-8"
+    assert recognise_content((before + "世" * 60_000).encode()).media_type == "text/plain; charset=utf-8"
 
 
 @pytest.mark.parametrize("name", files.RUNNING)
 def test_nothing_that_could_run_has_a_type_that_runs(name: str) -> None:
-    found = recognise(files.RUNNING[name]).media_type
+    found = recognise_content(files.RUNNING[name]).media_type
 
     assert found.partition(";")[0] in {"text/plain", "image/gif", "image/jpeg", "image/png"} | _DOWNLOADS
 
@@ -116,25 +124,25 @@ _DOWNLOADS = {
 
 @pytest.mark.parametrize("name", files.CUT_SHORT)
 def test_an_image_that_is_cut_short_is_still_of_its_type(name: str) -> None:
-    whole = recognise(files.PICTURES["a" + name.removeprefix("cut short")])
-    found = recognise(files.CUT_SHORT[name])
+    whole = recognise_content(files.PICTURES["a" + name.removeprefix("cut short")])
+    found = recognise_content(files.CUT_SHORT[name])
 
     assert found.media_type == whole.media_type
-    assert found in (whole, Kind(whole.media_type))
+    assert found in (whole, MediaKind(whole.media_type))
 
 
 def test_the_size_of_a_bomb_is_read_from_its_header() -> None:
-    assert recognise(files.BOMBS["large header.png"]) == Kind("image/png", 50_000, 50_000)
-    assert recognise(files.BOMBS["large canvas.webp"]) == Kind("image/webp", 16_383, 16_383)
+    assert recognise_content(files.BOMBS["large header.png"]) == MediaKind("image/png", 50_000, 50_000)
+    assert recognise_content(files.BOMBS["large canvas.webp"]) == MediaKind("image/webp", 16_383, 16_383)
 
 
 def test_an_image_that_is_larger_than_can_be_noted_has_no_size() -> None:
-    assert recognise(files.png(2**32 - 1, 1)) == Kind("image/png")
+    assert recognise_content(files.png(2**32 - 1, 1)) == MediaKind("image/png")
 
 
 @pytest.mark.parametrize("name", ["texts.png", "chunks.png", "profile.png"])
 def test_what_is_packed_before_the_picture_costs_the_image_its_size(name: str) -> None:
-    assert recognise(files.BOMBS[name]) == Kind("image/png")
+    assert recognise_content(files.BOMBS[name]) == MediaKind("image/png")
 
 
 def test_no_more_of_a_file_is_read_than_agreed(tmp_path: Path) -> None:
@@ -144,14 +152,14 @@ def test_no_more_of_a_file_is_read_than_agreed(tmp_path: Path) -> None:
     with path.open("rb") as file:
         read = Counting(file)
 
-        found = types._recognise(read)  # type: ignore[arg-type]
+        found = sniff._recognise_file(read)  # type: ignore[arg-type]
 
-    assert found == Kind("image/jpeg")
-    assert read.bytes < opening.READ_BYTES + 2 * types.HEAD_BYTES < path.stat().st_size
+    assert found == MediaKind("image/jpeg")
+    assert read.bytes < image_files.MAX_READ_BYTES + 2 * sniff.HEAD_BYTES < path.stat().st_size
 
 
 class Counting:
-    """A file that counts what is read of it."""
+    """A file that counts its bytes read."""
 
     def __init__(self, file: object) -> None:
         self._file = file

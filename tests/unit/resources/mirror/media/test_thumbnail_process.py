@@ -1,4 +1,4 @@
-"""Thumbnails painted in a process of their own: what images may cost, and what becomes of those that cost more."""
+"""Thumbnails painted in a child process: the bounds of images, and the results of images that exceed them."""
 
 import io
 import os
@@ -12,31 +12,31 @@ import psutil
 import pytest
 from PIL import Image
 
-from resources.apart import Allowance
-from resources.mirroring.contents.errors import ImageError
-from resources.mirroring.contents.pictures import Box
-from resources.mirroring.serving.apart import Order, Painter, TooLongError
+from resources.mirror.errors import UnreadableImageError
+from resources.mirror.media.pictures import ThumbnailBox
+from resources.mirror.media.thumbnail_process import PaintedTooLongError, PaintOrder, ThumbnailPainter
+from resources.sandbox import ChildAllowance
 from tests.hostile import files
 
 MEBIBYTE = 1024 * 1024
 MEMORY_BYTES = 512 * MEBIBYTE
 PIXELS = 50_000_000
-WAYS = [Box(320, 240, "contain", "webp"), Box(2048, 2048, "crop", "png")]
+WAYS = [ThumbnailBox(320, 240, "contain", "webp"), ThumbnailBox(2048, 2048, "crop", "png")]
 
 
 @pytest.fixture
-def painter() -> Iterator[Painter]:
-    made = Painter()
+def painter() -> Iterator[ThumbnailPainter]:
+    made = ThumbnailPainter()
     yield made
     made.close()
 
 
-def paint(painter: Painter, body: bytes, box: Box = WAYS[0], seconds: float = 60) -> Image.Image:
-    order = Order(box, PIXELS, len(body))
-    return Image.open(io.BytesIO(painter.paint(order, io.BytesIO(body), Allowance(MEMORY_BYTES, seconds))))
+def paint(painter: ThumbnailPainter, body: bytes, box: ThumbnailBox = WAYS[0], seconds: float = 60) -> Image.Image:
+    order = PaintOrder(box, PIXELS, len(body))
+    return Image.open(io.BytesIO(painter.paint(order, io.BytesIO(body), ChildAllowance(MEMORY_BYTES, seconds))))
 
 
-def peak_bytes(painter: Painter) -> int:
+def peak_bytes(painter: ThumbnailPainter) -> int:
     """The most that the child had in memory, by the kernel's own count."""
     status = Path(f"/proc/{painter.pid}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
@@ -48,7 +48,7 @@ def large(image_format: str, mode: str = "RGB", **options: object) -> bytes:
     return files.picture(image_format, (height * 3 // 2, height), mode, **options)
 
 
-def test_one_child_paints_them_all(painter: Painter) -> None:
+def test_one_child_paints_them_all(painter: ThumbnailPainter) -> None:
     first = paint(painter, files.PICTURES["a.jpeg"])
     pid = painter.pid
     second = paint(painter, files.PICTURES["a.png"])
@@ -58,8 +58,8 @@ def test_one_child_paints_them_all(painter: Painter) -> None:
 
 
 @pytest.mark.parametrize("name", [*files.BOMBS, "script in a GIF.gif", "page in a JPEG.jpeg"])
-def test_no_bomb_takes_more_memory_than_there_is_for_an_image(painter: Painter, name: str) -> None:
-    with suppress(ImageError):
+def test_no_bomb_takes_more_memory_than_there_is_for_an_image(painter: ThumbnailPainter, name: str) -> None:
+    with suppress(UnreadableImageError):
         paint(painter, {**files.BOMBS, **files.RUNNING}[name], WAYS[1])
 
     assert painter.pid
@@ -72,7 +72,7 @@ def test_no_bomb_takes_more_memory_than_there_is_for_an_image(painter: Painter, 
     ids=["progressive JPEG for printers", "PNG with transparency"],
 )
 def test_the_largest_images_are_painted_within_their_memory(
-    painter: Painter, image_format: str, mode: str, options: dict[str, object]
+    painter: ThumbnailPainter, image_format: str, mode: str, options: dict[str, object]
 ) -> None:
     body = large(image_format, mode, **options)
 
@@ -80,35 +80,37 @@ def test_the_largest_images_are_painted_within_their_memory(
     assert peak_bytes(painter) < MEMORY_BYTES
 
 
-def test_what_takes_more_memory_than_that_is_refused_and_harms_no_other(painter: Painter) -> None:
-    with pytest.raises(ImageError, match="memory"):
+def test_what_takes_more_memory_than_that_is_refused_and_harms_no_other(painter: ThumbnailPainter) -> None:
+    with pytest.raises(UnreadableImageError, match="memory"):
         paint(painter, large("WEBP", method=0))
 
     assert peak_bytes(painter) < MEMORY_BYTES
     assert paint(painter, files.PICTURES["a.webp"]).size == (40, 30)
 
 
-def test_what_takes_too_long_is_ended_and_the_next_is_painted(painter: Painter) -> None:
+def test_what_takes_too_long_is_ended_and_the_next_is_painted(painter: ThumbnailPainter) -> None:
     paint(painter, files.PICTURES["a.png"])
     assert painter.pid
     os.kill(painter.pid, signal.SIGSTOP)
 
-    with pytest.raises(TooLongError):
+    with pytest.raises(PaintedTooLongError):
         paint(painter, files.PICTURES["a.png"], seconds=0.1)
     assert paint(painter, files.PICTURES["a.png"]).size == (40, 30)
 
 
-def test_a_child_that_dies_of_an_image_costs_that_image_alone(painter: Painter) -> None:
+def test_a_child_that_dies_of_an_image_costs_that_image_alone(painter: ThumbnailPainter) -> None:
     paint(painter, files.PICTURES["a.png"])
     assert painter.pid
     dying = Dying(painter.pid)
 
-    with pytest.raises(ImageError, match="decoder failed"):
-        painter.paint(Order(WAYS[0], PIXELS, 2 * MEBIBYTE), cast("IO[bytes]", dying), Allowance(MEMORY_BYTES, 60))
+    with pytest.raises(UnreadableImageError, match="decoder failed"):
+        painter.paint(
+            PaintOrder(WAYS[0], PIXELS, 2 * MEBIBYTE), cast("IO[bytes]", dying), ChildAllowance(MEMORY_BYTES, 60)
+        )
     assert paint(painter, files.PICTURES["a.png"]).size == (40, 30)
 
 
-def test_a_child_that_was_killed_meanwhile_costs_nothing(painter: Painter) -> None:
+def test_a_child_that_was_killed_meanwhile_costs_nothing(painter: ThumbnailPainter) -> None:
     paint(painter, files.PICTURES["a.png"])
     child = psutil.Process(painter.pid)
     child.kill()
@@ -117,15 +119,15 @@ def test_a_child_that_was_killed_meanwhile_costs_nothing(painter: Painter) -> No
     assert paint(painter, files.PICTURES["a.png"]).size == (40, 30)
 
 
-def test_a_file_that_cannot_be_read_to_its_end_leaves_no_child_waiting_for_it(painter: Painter) -> None:
-    with pytest.raises(ImageError):
-        painter.paint(Order(WAYS[0], PIXELS, 1000), io.BytesIO(b"short"), Allowance(MEMORY_BYTES, 60))
+def test_a_file_that_cannot_be_read_to_its_end_leaves_no_child_waiting_for_it(painter: ThumbnailPainter) -> None:
+    with pytest.raises(UnreadableImageError):
+        painter.paint(PaintOrder(WAYS[0], PIXELS, 1000), io.BytesIO(b"short"), ChildAllowance(MEMORY_BYTES, 60))
 
     assert paint(painter, files.PICTURES["a.png"]).size == (40, 30)
 
 
 def test_a_child_that_nobody_needs_ends() -> None:
-    painter = Painter(idle_seconds=0.05)
+    painter = ThumbnailPainter(idle_seconds=0.05)
     paint(painter, files.PICTURES["a.png"])
     child = psutil.Process(painter.pid)
 
@@ -133,7 +135,7 @@ def test_a_child_that_nobody_needs_ends() -> None:
     assert gone
 
 
-def test_the_child_knows_nothing_of_the_site(painter: Painter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_child_knows_nothing_of_the_site(painter: ThumbnailPainter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_KEY", "secret")
     paint(painter, files.PICTURES["a.png"])
 

@@ -1,17 +1,17 @@
-"""Lists in the database: whatever is done twice, at once or too late, the rows come out right."""
+"""Lists in the database: after repeated, simultaneous or late steps the rows are right."""
 
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 
-from resources.mirroring.knowing import continuing
-from resources.mirroring.knowing.models import Batch, BatchItem, Resource, Step
-from resources.mirroring.reporting import batches, progress
+from resources.mirror import lookup
+from resources.mirror.models import Batch, BatchItem, DedupeStep, Resource
+from resources.mirror.reports import batches
 from resources.tasks import heal_batches, look_after_batches
 from tests.conftest import RedisServers
-from tests.resources.mirroring.reporting.lists import report, steps
-from tests.resources.mirroring.rows import HOUR, NOW, digest_of, fail, resource, store, url
+from tests.support.mirror_rows import HOUR, NOW, digest_of, fail, resource, store, url
+from tests.support.url_lists import report, steps
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,7 @@ def test_a_list_is_finished_when_its_last_url_has_ended() -> None:
     store("a")
     fail("b", "410 Gone")
     assert not batches.settle_batch(batch.pk, NOW)
-    store("c", step=Step.CONTENT)
+    store("c", step=DedupeStep.CONTENT)
     assert batches.settle_batch(batch.pk, NOW + HOUR)
     assert steps(batch) == ["new", "failed", "content"]
     assert BatchItem.objects.get(step="failed").detail == "410 Gone"
@@ -42,10 +42,12 @@ def test_who_was_killed_when_a_url_had_ended_leaves_no_mark_beside_it(redis_serv
 def test_to_settle_again_changes_nothing() -> None:
     batch = report("a", webhook="https://example.org/told").batch
     store("a")
-    batches.settle([batches.name_of(batch.pk)], NOW)
+    batches.settle_named_batches([batches.batch_name(batch.pk)], NOW)
     fail("a")
     for _ in range(2):
-        batches.settle([batches.name_of(batch.pk), "batch:x", "other:y", f"batch:{uuid4()}"], NOW + HOUR)
+        batches.settle_named_batches(
+            [batches.batch_name(batch.pk), "batch:x", "other:y", f"batch:{uuid4()}"], NOW + HOUR
+        )
     batch.refresh_from_db()
     assert (batch.finished_at, batch.call_at) == (NOW, NOW)
     assert steps(batch) == ["new"]
@@ -62,12 +64,12 @@ def test_who_joins_counts_as_known_and_who_asked_as_new() -> None:
 
 
 def test_what_was_lost_is_asked_for_again() -> None:
-    """Who made the list was killed before it asked."""
+    """The process that made the list was killed before it asked."""
     batch = report("a", "b", referer="https://example.org/").batch
     Resource.objects.all().delete()
-    batches.heal(NOW + timedelta(seconds=59), 5)
+    batches.heal_batches(NOW + timedelta(seconds=59), 5)
     assert not Resource.objects.exists()
-    assert batches.heal(NOW + timedelta(seconds=61), 5) == 1
+    assert batches.heal_batches(NOW + timedelta(seconds=61), 5) == 1
     assert set(Resource.objects.values_list("url", "referer")) == {(url(name), "https://example.org/") for name in "ab"}
     assert not batches.settle_batch(batch.pk, NOW)
 
@@ -86,7 +88,7 @@ def test_a_list_is_settled_soon_after_one_of_its_urls_has_ended() -> None:
     look_after_batches()  # left by the report itself
     for name, expected in (("a", ["new", ""]), ("b", ["new", "new"])):
         store(name)
-        continuing.resume([digest_of(url(name))])
+        lookup.resume_continuations([digest_of(url(name))])
         look_after_batches()
         assert steps(batch) == expected
 
@@ -95,8 +97,8 @@ def test_old_lists_are_removed_and_unfinished_ones_stay() -> None:
     resource("a")
     store("a")
     old, unfinished = report("a").batch, report("b").batch
-    assert batches.prune(NOW, 5) == 0
-    assert batches.prune(NOW + HOUR, 5) == 1
+    assert batches.prune_batches(NOW, 5) == 0
+    assert batches.prune_batches(NOW + HOUR, 5) == 1
     assert list(Batch.objects.all()) == [unfinished]
     assert not BatchItem.objects.filter(batch=old.pk).exists()
 
@@ -105,8 +107,8 @@ def test_progress_is_told_by_step() -> None:
     batch = report("a", "b").batch
     store("a")
     batches.settle_batch(batch.pk, NOW)
-    assert progress.steps_of(batch.pk) == {"new": 1}
-    assert progress.counts_of(batch.pk) == {"": 1, "new": 1}
+    assert batches.count_settled_items(batch.pk) == {"new": 1}
+    assert batches.count_items(batch.pk) == {"": 1, "new": 1}
 
 
 def test_a_url_that_ends_while_it_is_reported_is_not_missed_and_leaves_no_mark(
@@ -114,14 +116,14 @@ def test_a_url_that_ends_while_it_is_reported_is_not_missed_and_leaves_no_mark(
 ) -> None:
     """It ends after it was looked up, and before the list leaves its name."""
     resource("a")
-    leave = continuing.leave
+    leave = lookup.leave_continuation
 
     def ended_before(url_digests: list[str], name: str) -> None:
         store("a")
-        continuing.resume([digest_of(url("a"))])
+        lookup.resume_continuations([digest_of(url("a"))])
         leave(url_digests, name)
 
-    monkeypatch.setattr(continuing, "leave", ended_before)
+    monkeypatch.setattr(lookup, "leave_continuation", ended_before)
     batch = report("a", "b").batch
     assert redis_servers.state.client.keys("mirror:after:*") == [f"mirror:after:{digest_of(url('b'))}".encode()]
     look_after_batches()

@@ -1,10 +1,10 @@
 import io
 
-from resources.mirroring.reporting import lines
+from resources.mirror.reports import bulk
 
 
 def read(data: bytes) -> list[str]:
-    return list(lines.read(io.BytesIO(data)))
+    return list(bulk.read_urls(io.BytesIO(data)))
 
 
 def test_blank_lines_and_comments_are_skipped() -> None:
@@ -24,9 +24,9 @@ def test_bytes_that_are_no_text_are_kept_to_be_refused() -> None:
 
 def test_a_line_of_any_length_is_one_line() -> None:
     found = read(b"https://a.example/" + b"x" * 100_000 + b"\nhttps://b.example/\n")
-    assert [len(one) for one in found] == [lines.MOST_LINE_BYTES, 18]
+    assert [len(one) for one in found] == [bulk.MAX_LINE_BYTES, 18]
 
 
 def test_the_same_lines_make_the_same_lists() -> None:
-    data = b"".join(b"https://a.example/%d\n" % number for number in range(lines.CHUNK + 1))
-    assert [len(chunk) for chunk in lines.chunks(io.BytesIO(data))] == [lines.CHUNK, 1]
+    data = b"".join(b"https://a.example/%d\n" % number for number in range(bulk.URLS_PER_LIST + 1))
+    assert [len(chunk) for chunk in bulk.read_url_lists(io.BytesIO(data))] == [bulk.URLS_PER_LIST, 1]

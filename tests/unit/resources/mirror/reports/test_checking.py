@@ -1,38 +1,38 @@
-"""What a list is told of is there, whatever was remembered when somebody was killed or a memory was away."""
+"""The files named in a report's answer are there, after any kill and any outage of a memory."""
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from resources.mirroring.knowing import seen
-from resources.mirroring.knowing.models import Blob, Resource, State
-from resources.mirroring.knowing.seen import Seen
-from resources.mirroring.writing import wanting
-from tests.resources.mirroring.reporting.lists import report
-from tests.resources.mirroring.rows import NOW, content, digest_of, resource, store, url
+from resources.mirror import lookup
+from resources.mirror.ingest import wanted_urls
+from resources.mirror.lookup import UrlStatus
+from resources.mirror.models import Blob, Resource, UrlState
+from tests.support.mirror_rows import NOW, content, digest_of, resource, store, url
+from tests.support.url_lists import report
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
 
 def remembered(name: str) -> None:
     """A URL as it is remembered after it was stored."""
-    seen.note({digest_of(url(name)): Seen(State.STORED, content(name))})
+    lookup.note_statuses({digest_of(url(name)): UrlStatus(UrlState.STORED, content(name))})
 
 
 def test_what_was_pruned_by_somebody_who_did_not_say_so_is_wanted() -> None:
     remembered("a")
     [decision] = report("a").decisions
     assert (decision.status, decision.blob_digest) == ("accepted", "")
-    assert Resource.objects.get().state == State.WANTED
-    assert seen.look_up([digest_of(url("a"))])[digest_of(url("a"))].state is State.WANTED
+    assert Resource.objects.get().state == UrlState.WANTED
+    assert lookup.look_up_urls([digest_of(url("a"))])[digest_of(url("a"))].state is UrlState.WANTED
 
 
 def test_whether_a_whole_list_is_still_wanted_is_one_query() -> None:
     resource("a")
-    resource("b", state=State.FAILED)
+    resource("b", state=UrlState.FAILED)
     keys = [*(f"{number:064}" for number in range(2000)), digest_of(url("a")), digest_of(url("b"))]
     with CaptureQueriesContext(connection) as queries:
-        assert wanting.ended(keys) == [digest_of(url("b"))]
+        assert wanted_urls.ended_urls(keys) == [digest_of(url("b"))]
     assert len(queries) == 1
 
 
@@ -43,7 +43,7 @@ def test_a_row_whose_file_is_gone_is_wanted_again() -> None:
     [decision] = report("a").decisions
     assert decision.status == "accepted"
     row = Resource.objects.get()
-    assert (row.state, row.blob_digest) == (State.WANTED, "")
+    assert (row.state, row.blob_digest) == (UrlState.WANTED, "")
 
 
 def test_what_was_taken_down_by_somebody_who_was_killed_over_it_has_failed() -> None:
@@ -66,7 +66,7 @@ def test_what_has_another_file_by_now_is_told_of_that() -> None:
 
 def test_what_was_stored_by_somebody_who_did_not_say_so_is_known() -> None:
     resource("a")
-    seen.note({digest_of(url("a")): Seen(State.WANTED)})
+    lookup.note_statuses({digest_of(url("a")): UrlStatus(UrlState.WANTED)})
     store("a")
     [decision] = report("a").decisions
     assert (decision.status, decision.blob_digest) == ("known", content("a"))

@@ -2,12 +2,20 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from resources.mirroring.canonical.rules import Rules, built_in, learnt
-from resources.mirroring.canonical.urls import known_as
-from resources.mirroring.reporting.deciding import BLOCKED, JOINED, NO_TEXT, Decision, decide, read, storable
-from tests.resources.mirroring.rows import digest_of, url
+from resources.mirror.canonical.rules import UrlRules, build_learnt_rules, built_in_rules
+from resources.mirror.canonical.urls import candidate_digests
+from resources.mirror.reports.classify import (
+    BLOCKED_DETAIL,
+    JOINED_DETAIL,
+    NO_TEXT_DETAIL,
+    UrlDecision,
+    decide_urls,
+    name_urls,
+    storable_text,
+)
+from tests.support.mirror_rows import digest_of, url
 
-RULES = built_in()
+RULES = built_in_rules()
 
 
 @dataclass(frozen=True)
@@ -18,10 +26,10 @@ class Known:
     failure: str = ""
 
 
-def decided(*urls: str, rules: Rules = RULES, **seen: Known) -> list[Decision]:
+def decided(*urls: str, rules: UrlRules = RULES, **seen: Known) -> list[UrlDecision]:
     """By names of `rows.url`, as `a=Known(…)`."""
-    named, _ = read(urls, rules, lambda host: False)
-    return decide(named, {digest_of(url(name)): one for name, one in seen.items()})
+    named, _ = name_urls(urls, rules, lambda host: False)
+    return decide_urls(named, {digest_of(url(name)): one for name, one in seen.items()})
 
 
 def test_a_stored_url_is_known_by_its_content() -> None:
@@ -32,12 +40,12 @@ def test_a_stored_url_is_known_by_its_content() -> None:
 def test_an_unknown_url_is_asked_for_once_in_a_list() -> None:
     first, second = decided(url("a"), url("a"))
     assert (first.status, first.asks, first.detail) == ("accepted", True, "")
-    assert (second.status, second.asks, second.detail) == ("accepted", False, JOINED)
+    assert (second.status, second.asks, second.detail) == ("accepted", False, JOINED_DETAIL)
 
 
 def test_a_url_that_somebody_has_asked_for_is_not_asked_for_again() -> None:
     [found] = decided(url("a"), a=Known("wanted"))
-    assert (found.status, found.asks, found.detail) == ("accepted", True, JOINED)
+    assert (found.status, found.asks, found.detail) == ("accepted", True, JOINED_DETAIL)
 
 
 def test_a_signature_that_ran_out_is_tried_anew() -> None:
@@ -46,27 +54,27 @@ def test_a_signature_that_ran_out_is_tried_anew() -> None:
 
 
 def test_what_was_stored_before_a_rule_was_learnt_is_known_by_its_old_name() -> None:
-    found_rules, _ = learnt([], [("images.example.org", "size")])
+    found_rules, _ = build_learnt_rules([], [("images.example.org", "size")])
     rules = replace(RULES, learnt=found_rules)
-    named, _ = read([f"{url('a')}?size=1"], rules, lambda host: False)
-    before, after = known_as(named[0].url, rules)
-    [found] = decide(named, {before: Known("stored", "f00"), after: Known("stored", "f11")})
+    named, _ = name_urls([f"{url('a')}?size=1"], rules, lambda host: False)
+    before, after = candidate_digests(named[0].url, rules)
+    [found] = decide_urls(named, {before: Known("stored", "f00"), after: Known("stored", "f11")})
     assert found.blob_digest == "f00"
-    [found] = decide(named, {before: Known("failed"), after: Known("stored", "f11")})
+    [found] = decide_urls(named, {before: Known("failed"), after: Known("stored", "f11")})
     assert (found.blob_digest, found.url_digest) == ("f11", after)
 
 
 def test_what_was_begun_before_a_rule_was_learnt_is_joined_and_what_failed_is_told() -> None:
-    found_rules, _ = learnt([], [("images.example.org", "size")])
+    found_rules, _ = build_learnt_rules([], [("images.example.org", "size")])
     rules = replace(RULES, learnt=found_rules)
-    named, _ = read([f"{url('a')}?size=1"] * 2, rules, lambda host: False)
-    before, after = known_as(named[0].url, rules)
-    [found, again] = decide(named, {before: Known("wanted")})
-    assert (found.status, found.url_digest, found.detail) == ("accepted", before, JOINED)
+    named, _ = name_urls([f"{url('a')}?size=1"] * 2, rules, lambda host: False)
+    before, after = candidate_digests(named[0].url, rules)
+    [found, again] = decide_urls(named, {before: Known("wanted")})
+    assert (found.status, found.url_digest, found.detail) == ("accepted", before, JOINED_DETAIL)
     assert (again.url_digest, again.asks) == (before, False)
-    [found, _] = decide(named, {before: Known("failed", "f00", "The file was taken down.", "taken down")})
+    [found, _] = decide_urls(named, {before: Known("failed", "f00", "The file was taken down.", "taken down")})
     assert (found.status, found.detail) == ("failed", "The file was taken down.")
-    [found, _] = decide(named, {})
+    [found, _] = decide_urls(named, {})
     assert (found.url_digest, found.asks) == (after, True)
 
 
@@ -85,7 +93,7 @@ def test_a_failure_is_told_with_its_reason() -> None:
     ["", "x", "ftp://a.example/", "http://", "https://a.example/\ud800", "http://127.1/", "https://a.b/\0", "a" * 3000],
 )
 def test_what_cannot_be_mirrored_is_refused_alone(bad: str) -> None:
-    named, refused = read([url("a"), bad, url("b")], RULES, lambda host: False)
+    named, refused = name_urls([url("a"), bad, url("b")], RULES, lambda host: False)
     assert [one.position for one in named] == [0, 2]
     [found] = refused
     assert (found.position, found.url, found.status, found.step) == (1, bad, "refused", "refused")
@@ -93,15 +101,15 @@ def test_what_cannot_be_mirrored_is_refused_alone(bad: str) -> None:
 
 
 def test_half_a_character_is_no_text() -> None:
-    _, [refused] = read(["https://a.example/\ud800"], RULES, lambda host: False)
-    assert refused.detail == NO_TEXT
+    _, [refused] = name_urls(["https://a.example/\ud800"], RULES, lambda host: False)
+    assert refused.detail == NO_TEXT_DETAIL
 
 
 def test_blocked_hosts_are_refused() -> None:
-    _, [refused] = read([url("a")], RULES, lambda host: host == "images.example.org")
-    assert refused.detail == BLOCKED
+    _, [refused] = name_urls([url("a")], RULES, lambda host: host == "images.example.org")
+    assert refused.detail == BLOCKED_DETAIL
 
 
 @pytest.mark.parametrize(("given", "kept"), [("a\0b", "a�b"), ("\ud800", "?"), ("abcdef", "abc…"), ("abcd", "abcd")])
 def test_what_was_refused_is_kept_as_any_database_can(given: str, kept: str) -> None:
-    assert storable(given, 4) == kept
+    assert storable_text(given, 4) == kept

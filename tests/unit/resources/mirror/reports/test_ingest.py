@@ -12,11 +12,11 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from resources.management.failing import INTERRUPTED
-from resources.mirroring.knowing.models import Batch, BatchItem, Resource
-from resources.mirroring.reporting import batches, ingesting, lines, reports
-from resources.mirroring.reporting.batches import Sent
-from tests.resources.mirroring.rows import NOW, fail, resource, store, url
+from resources.management.cli import INTERRUPTED_EXIT_CODE
+from resources.mirror.models import Batch, BatchItem, Resource
+from resources.mirror.reports import batches, bulk, report
+from resources.mirror.reports.batches import SentList
+from tests.support.mirror_rows import NOW, fail, resource, store, url
 
 pytestmark = pytest.mark.django_db
 
@@ -30,18 +30,18 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _small_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "CHUNK", 2)
+    monkeypatch.setattr(bulk, "URLS_PER_LIST", 2)
 
 
 def run(file: Path | str, *options: str) -> tuple[str, str]:
-    """What it prints, and what it says of troubles."""
+    """Its output, and its messages of failures."""
     out, err = io.StringIO(), io.StringIO()
     call_command("ingest", str(file), *options, stdout=out, stderr=err)
     return out.getvalue(), err.getvalue()
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, *acts: Callable[[], object]) -> None:
-    """What the fetchers do while the command sleeps, each time one thing."""
+    """The steps of the fetchers while the command sleeps, each time one."""
     left = list(acts)
     monkeypatch.setattr(time, "sleep", lambda _: left.pop(0)())
 
@@ -76,10 +76,10 @@ def test_it_fails_when_something_was_not_stored(file: Path, monkeypatch: pytest.
 
 
 def test_how_much_is_looked_at_does_not_grow_with_the_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingesting, "COUNTED", 2)
-    ingest = ingesting.Ingest()
+    monkeypatch.setattr(bulk, "BATCHES_COUNTED_PER_LOOK", 2)
+    ingest = bulk.BulkIngest()
     for name in range(5):
-        ingest.report(Sent([url(name), url(f"{name} too")], "tests"), NOW)
+        ingest.report(SentList([url(name), url(f"{name} too")], "tests"), NOW)
     with CaptureQueriesContext(connection) as asked:
         ingest.look(NOW)
     assert len([query for query in asked if "COUNT" in query["sql"]]) == 2
@@ -100,7 +100,7 @@ def test_without_waiting_it_says_what_is_not_ended(file: Path) -> None:
     resource("a")
     store("a")
     out, _ = run(file, "--no-wait")
-    assert "3 URLs: 1 stored, 0 failed, 0 refused, 2 not ended yet." in out
+    assert "3 URLs: 1 stored, 0 failed, 0 refused, 2 not settled yet." in out
 
 
 def test_stopped_it_says_how_to_go_on_and_goes_on(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_stopped_it_says_how_to_go_on_and_goes_on(file: Path, monkeypatch: pytes
     meanwhile(monkeypatch, interrupted)
     with pytest.raises(CommandError, match=r"again") as error:
         run(file)
-    assert error.value.returncode == INTERRUPTED
+    assert error.value.returncode == INTERRUPTED_EXIT_CODE
     asked = Resource.objects.count(), Batch.objects.count(), BatchItem.objects.count()
     assert asked == (3, 2, 3)
     meanwhile(monkeypatch, stores("a", "b", "c"), lambda: None)
@@ -120,7 +120,7 @@ def test_stopped_it_says_how_to_go_on_and_goes_on(file: Path, monkeypatch: pytes
 
 
 def test_stopped_between_two_lists_it_goes_on_with_the_second(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    take, taken = reports.report, []
+    take, taken = report.report_urls, []
 
     def once(*arguments: Any) -> Any:
         taken.append(1)
@@ -128,7 +128,7 @@ def test_stopped_between_two_lists_it_goes_on_with_the_second(file: Path, monkey
             raise KeyboardInterrupt
         return take(*arguments)
 
-    monkeypatch.setattr(reports, "report", once)
+    monkeypatch.setattr(report, "report_urls", once)
     with pytest.raises(CommandError):
         run(file)
     assert Batch.objects.count() == 1
@@ -174,4 +174,4 @@ def test_it_says_when_nothing_moves(file: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     meanwhile(monkeypatch, *[lambda: None] * 5, stores("a", "b", "c"), *[lambda: None] * 3)
     _, err = run(file)
-    assert "Nothing has ended for a minute" in err
+    assert "No URL was settled for a minute" in err

@@ -1,4 +1,4 @@
-"""What a report makes: a list, rows of what is wanted, and the same list for the same again."""
+"""The results of a report: a list, rows of wanted URLs, and the same list for the same report."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,14 +6,15 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, OperationalError, connection
 
-from resources.mirroring.knowing import tallies
-from resources.mirroring.knowing.models import Batch, BatchItem, Resource, State, Tally
-from resources.mirroring.reporting import batches, reports
-from resources.mirroring.reporting.batches import Sent
-from resources.mirroring.reporting.reports import DifferentReportError, ReportError, UnmadeReportError
+from resources.mirror import stats
+from resources.mirror.models import Batch, BatchItem, Resource, Tally, UrlState
+from resources.mirror.reports import batches
+from resources.mirror.reports import report as reports_report
+from resources.mirror.reports.batches import SentList
+from resources.mirror.reports.report import DifferentReportError, ReportError, UnmadeReportError
 from tests.conftest import RedisServers
-from tests.resources.mirroring.reporting.lists import report, sent
-from tests.resources.mirroring.rows import HOUR, NOW, content, digest_of, fail, resource, store, url
+from tests.support.mirror_rows import HOUR, NOW, content, digest_of, fail, resource, store, url
+from tests.support.url_lists import report, sent
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +25,7 @@ def test_what_is_not_known_is_wanted_with_its_referer() -> None:
     assert (row.url_digest, row.url, row.state, row.referer) == (
         digest_of(url("a")),
         url("a"),
-        State.WANTED,
+        UrlState.WANTED,
         "https://example.org/",
     )
 
@@ -41,7 +42,7 @@ def test_the_same_within_a_day_is_the_same_list() -> None:
     first = report("a", "b")
     store("a")
     batches.settle_batch(first.batch.pk, NOW)
-    again = reports.report(sent("a", "b"), NOW + 23 * HOUR)
+    again = reports_report.report_urls(sent("a", "b"), NOW + 23 * HOUR)
     assert again.batch.pk == first.batch.pk
     assert not again.is_new
     assert [one.status for one in again.decisions] == ["known", "accepted"]
@@ -57,16 +58,16 @@ def test_the_same_within_a_day_is_the_same_list() -> None:
         replace(sent("a", "b"), sender="x"),
     ],
 )
-def test_anything_else_is_another_list(other: Sent) -> None:
+def test_anything_else_is_another_list(other: SentList) -> None:
     first = report("a", "b")
-    assert reports.report(other, NOW).batch.pk != first.batch.pk
+    assert reports_report.report_urls(other, NOW).batch.pk != first.batch.pk
 
 
 def test_the_same_a_day_later_is_a_new_list() -> None:
     first = report("a")
-    again = reports.report(sent("a"), NOW + 24 * HOUR)
+    again = reports_report.report_urls(sent("a"), NOW + 24 * HOUR)
     assert again.batch.pk != first.batch.pk
-    assert reports.report(sent("a"), NOW + 25 * HOUR).batch.pk == again.batch.pk
+    assert reports_report.report_urls(sent("a"), NOW + 25 * HOUR).batch.pk == again.batch.pk
 
 
 def test_a_key_that_comes_with_another_list_is_refused() -> None:
@@ -81,8 +82,8 @@ def test_of_two_who_send_the_same_at_once_one_makes_the_list(monkeypatch: pytest
     """The second has looked before the first has written."""
     first = report("a")
     looks = iter([None, first.batch])
-    monkeypatch.setattr(batches, "find", lambda *_: next(looks))
-    monkeypatch.setattr(batches, "_next_id", lambda _: first.batch.pk)
+    monkeypatch.setattr(batches, "find_batch", lambda *_: next(looks))
+    monkeypatch.setattr(batches, "_next_batch_id", lambda _: first.batch.pk)
     again = report("a")
     assert (again.batch.pk, again.is_new) == (first.batch.pk, False)
     assert Batch.objects.count() == BatchItem.objects.count() == 1
@@ -102,10 +103,10 @@ def test_a_list_that_nobody_has_and_the_database_does_not_take_is_refused_in_wor
 
 def test_the_id_of_a_list_is_the_same_for_all_who_send_it_at_once() -> None:
     one = sent("a")
-    assert batches._next_id(one) == batches._next_id(one)
-    before = batches._next_id(one)
+    assert batches._next_batch_id(one) == batches._next_batch_id(one)
+    before = batches._next_batch_id(one)
     report("a")
-    assert batches._next_id(one) != before
+    assert batches._next_batch_id(one) != before
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_addresses_that_cannot_be_used_refuse_the_list(fields: dict[str, str], s
     assert not Batch.objects.exists()
 
 
-@pytest.mark.parametrize("number", [0, reports.MOST_URLS + 1])
+@pytest.mark.parametrize("number", [0, reports_report.MAX_URLS_PER_LIST + 1])
 def test_a_list_has_a_size(number: int) -> None:
     with pytest.raises(ReportError, match="10,000"):
         report(*range(number))
@@ -145,7 +146,7 @@ def test_a_report_costs_a_look_up_and_few_statements(django_assert_max_num_queri
 def test_a_report_of_signed_urls_costs_no_statement_for_each(django_assert_max_num_queries: Any) -> None:
     signed = [f"https://x.example/{n}?Key-Pair-Id=k&Signature=s&Expires=1{n:09}" for n in range(100)]
     with django_assert_max_num_queries(20):
-        reports.report(Sent(signed, "tests"), NOW)
+        reports_report.report_urls(SentList(signed, "tests"), NOW)
     assert Resource.objects.exclude(expires_at=None).count() == 100
 
 
@@ -165,8 +166,8 @@ def test_urls_are_counted_by_what_settled_them() -> None:
     store("a")
     resource("f")
     fail("f")
-    reports.report(Sent([url("a"), url("a"), url("b"), url("b"), url("f"), "x"], "tests"), NOW)
-    tallies.flush()
+    reports_report.report_urls(SentList([url("a"), url("a"), url("b"), url("b"), url("f"), "x"], "tests"), NOW)
+    stats.flush_tallies()
     assert dict(Tally.objects.values_list("step", "number")) == {
         "reported": 6,
         "known": 3,

@@ -1,4 +1,4 @@
-"""Webhooks: called through the fetchers, signed, again until somebody takes it, and never lost."""
+"""Webhooks: called through the fetchers, signed, repeated until they are taken, and never lost."""
 
 import hashlib
 import hmac
@@ -11,27 +11,29 @@ import pytest
 from django.utils import timezone
 from multidict import CIMultiDict
 from pytest_django import Settings
+from standardwebhooks import Webhook
+from standardwebhooks.webhooks import WebhookVerificationError
 
-from resources.api import tokens
-from resources.api.models import ApiToken
-from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, Hop, Timing
-from resources.fetching.queues import frontier
-from resources.fetching.queues.jobs import Claimed
-from resources.mirroring.knowing.models import Batch
-from resources.mirroring.reporting import batches, progress, reports, webhooks
-from resources.mirroring.reporting.batches import Sent
-from resources.mirroring.reporting.webhooks import TASK, call_due
+from resources.fetch.frontier.jobs import ClaimedJob
+from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, Head, Hop, OutcomeTiming
+from resources.mirror.models import Batch
+from resources.mirror.reports import batches, report, webhooks
+from resources.mirror.reports.batches import SentList
+from resources.mirror.reports.webhooks import TASK, hand_over_due_calls
 from resources.tasks import look_after_batches
-from retry import connections
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
+from retry import stores
 from retry.errors import PreparationError
 from retry.work import Argument
 from tests.conftest import RedisServers
-from tests.resources.mirroring.rows import HOUR, NOW, resource, store, url
+from tests.support.frontier import claim
+from tests.support.mirror_rows import HOUR, NOW, resource, store, url
 
 pytestmark = pytest.mark.django_db
 
 HOOK = "https://hooks.example.org/told?key=1"
-TIMING = Timing(0, 0.1)
+TIMING = OutcomeTiming(0, 0.1)
 
 
 @pytest.fixture
@@ -51,12 +53,12 @@ def fresh(batch: Batch) -> Batch:
 def finished(name: str, webhook: str = HOOK) -> Batch:
     resource(name)
     store(name)
-    token = ApiToken.objects.first() or tokens.issue(ApiToken(name="sender", may_mirror=True)).row
-    return reports.report(Sent([url(name)], "sender", webhook=webhook, token=token), NOW).batch
+    token = ApiToken.objects.first() or auth.issue_token(ApiToken(name="sender", may_mirror=True)).row
+    return report.report_urls(SentList([url(name)], "sender", webhook=webhook, token=token), NOW).batch
 
 
 def arguments(batch: Batch) -> tuple[Argument, ...]:
-    return webhooks.work_of(batch).arguments
+    return webhooks.webhook_work(batch).arguments
 
 
 def answered(status: int, *hops: Hop) -> Fetched:
@@ -64,14 +66,14 @@ def answered(status: int, *hops: Hop) -> Fetched:
     return Fetched(head, Body(0, "", b""), TIMING)
 
 
-def failed(failure: Failure = Failure.TRANSIENT, status: int | None = 500) -> Failed:
-    return Failed(failure, "the server answered 500", TIMING, status)
+def failed(failure: Failure = Failure.TRANSIENT, status: int | None = 500) -> FetchFailed:
+    return FetchFailed(failure, "the server answered 500", TIMING, status)
 
 
-def jobs() -> list[Claimed]:
-    """What fetchers would be given now."""
-    found: list[Claimed] = []
-    while isinstance(job := connections.run(frontier.claim(f"w{len(found)}", "here")), Claimed):
+def jobs() -> list[ClaimedJob]:
+    """The jobs that fetchers would be given now."""
+    found: list[ClaimedJob] = []
+    while isinstance(job := claim(worker=f"w{len(found)}"), ClaimedJob):
         found.append(job)
     return found
 
@@ -81,7 +83,7 @@ def test_the_call_is_a_post_of_the_summary(batch: Batch, settings: Settings) -> 
     call = TASK.fetch(*arguments(batch))
     assert (call.method, call.url) == ("POST", HOOK)
     assert call.headers["Content-Type"] == "application/json"
-    assert call.limits.max_body_bytes == webhooks.MOST_ANSWER_BYTES
+    assert call.limits.max_body_bytes == webhooks.MAX_ANSWER_BYTES
     told = json.loads(call.body)
     assert told == {
         "event": "batch.finished",
@@ -96,20 +98,44 @@ def test_the_call_is_a_post_of_the_summary(batch: Batch, settings: Settings) -> 
 
 def test_whoever_has_the_secret_can_check_the_signature(batch: Batch, settings: Any) -> None:
     assert batch.token is not None
-    [old] = webhooks.secrets_of(batch.token.digest)
+    [old] = webhooks.webhook_secrets(batch.token.digest)
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", [settings.SECRET_KEY]
     call = TASK.fetch(*arguments(batch))
     signatures = [one.removeprefix("sha256=") for one in call.headers["Tarry-Signature"].split(", ")]
     assert len(signatures) == 2
-    new = webhooks.secrets_of(batch.token.digest)[0]
+    new = webhooks.webhook_secrets(batch.token.digest)[0]
     for secret in (old, new):
         assert hmac.new(secret.encode(), call.body, hashlib.sha256).hexdigest() in signatures
-    other = tokens.issue(ApiToken(name="other")).row
-    assert set(webhooks.secrets_of(other.digest)).isdisjoint({old, new})
+    other = auth.issue_token(ApiToken(name="other")).row
+    assert set(webhooks.webhook_secrets(other.digest)).isdisjoint({old, new})
+
+
+def test_a_captured_call_is_refused_when_it_is_sent_again_later(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert batch.token is not None
+    receiver = Webhook(webhooks.webhook_secrets(batch.token.digest)[0])
+    call = TASK.fetch(*arguments(batch))
+    assert receiver.verify(call.body, dict(call.headers)) == json.loads(call.body)
+    assert call.headers["webhook-id"] == str(batch.pk)
+
+    later = dict(call.headers) | {"webhook-timestamp": str(int(call.headers["webhook-timestamp"]) + 1)}
+    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        receiver.verify(call.body, later)
+    ten_minutes_ago = timezone.now() - timedelta(minutes=10)
+    old = webhooks.sign_call(webhooks.webhook_secrets(batch.token.digest), str(batch.pk), ten_minutes_ago, call.body)
+    with pytest.raises(WebhookVerificationError, match="too old"):
+        receiver.verify(call.body, old)
+
+
+def test_either_secret_verifies_a_call_while_keys_rotate(batch: Batch, settings: Any) -> None:
+    assert batch.token is not None
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", [settings.SECRET_KEY]
+    call = TASK.fetch(*arguments(batch))
+    for secret in webhooks.webhook_secrets(batch.token.digest):
+        Webhook(secret).verify(call.body, dict(call.headers))
 
 
 @pytest.mark.parametrize("outcome", [answered(200), answered(204), failed(Failure.TOO_BIG, 200)])
-def test_an_answer_of_2xx_is_the_end_whatever_it_says(fresh: Batch, outcome: Fetched | Failed) -> None:
+def test_an_answer_of_2xx_is_the_end_whatever_it_says(fresh: Batch, outcome: Fetched | FetchFailed) -> None:
     assert TASK.prepare(outcome, *arguments(fresh)) == {}
     fresh.refresh_from_db()
     assert fresh.told_at
@@ -138,7 +164,7 @@ def test_after_a_day_it_is_given_up(batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("outcome", [failed(Failure.REFUSED, None), failed(Failure.PERMANENT, 410)])
-def test_what_is_hopeless_is_given_up_at_once(batch: Batch, outcome: Failed) -> None:
+def test_what_is_hopeless_is_given_up_at_once(batch: Batch, outcome: FetchFailed) -> None:
     assert TASK.prepare(outcome, *arguments(batch)) == {}
     batch.refresh_from_db()
     assert batch.told_at
@@ -148,10 +174,10 @@ def test_what_is_hopeless_is_given_up_at_once(batch: Batch, outcome: Failed) -> 
 @pytest.mark.parametrize("failure", [Failure.REFUSED, Failure.OURS])
 def test_whoever_sent_the_list_is_told_of_no_address_of_a_private_network(batch: Batch, failure: Failure) -> None:
     with suppress(PreparationError):
-        TASK.prepare(Failed(failure, "10.1.2.3 is in a private network", TIMING), *arguments(batch))
+        TASK.prepare(FetchFailed(failure, "10.1.2.3 is in a private network", TIMING), *arguments(batch))
     batch.refresh_from_db()
-    assert "10.1.2.3" not in progress.webhook_stands(batch, NOW)
-    assert "this " in progress.webhook_stands(batch, NOW).lower()
+    assert "10.1.2.3" not in batches.describe_webhook(batch, NOW)
+    assert "this " in batches.describe_webhook(batch, NOW).lower()
 
 
 def test_a_redirect_that_leaves_the_body_behind_is_no_call(fresh: Batch) -> None:
@@ -162,48 +188,51 @@ def test_a_redirect_that_leaves_the_body_behind_is_no_call(fresh: Batch) -> None
 
 def test_two_lists_are_two_calls_to_one_address(batch: Batch, redis_servers: RedisServers) -> None:
     finished("b")
-    assert call_due(NOW) == 2
+    assert hand_over_due_calls(NOW) == 2
     [first] = jobs()  # one at a time: politeness
     assert first.url.startswith(f"{HOOK}#")
-    assert len(first.wishes) == 1
+    assert len(first.waiters) == 1
 
 
 def test_what_is_under_way_is_not_published_again(batch: Batch, redis_servers: RedisServers) -> None:
-    assert call_due(NOW) == 1
-    assert call_due(NOW) == 0
-    later = NOW + webhooks.LOOK_AGAIN
-    assert call_due(later) == 0
+    assert hand_over_due_calls(NOW) == 1
+    assert hand_over_due_calls(NOW) == 0
+    later = NOW + webhooks.HAND_OVER_AGAIN_AFTER
+    assert hand_over_due_calls(later) == 0
     assert len(jobs()) == 1
 
 
 def test_a_call_that_redis_has_lost_is_published_again(batch: Batch, redis_servers: RedisServers) -> None:
-    assert call_due(NOW) == 1
+    assert hand_over_due_calls(NOW) == 1
     redis_servers.state.client.flushall()
-    assert call_due(NOW + webhooks.LOOK_AGAIN) == 1
+    assert hand_over_due_calls(NOW + webhooks.HAND_OVER_AGAIN_AFTER) == 1
     assert len(jobs()) == 1
 
 
 def test_calls_wait_while_redis_is_away(
     batch: Batch, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "execute_patiently", connections.execute)
+    monkeypatch.setattr(stores, "execute_all_patiently", lambda server, calls: [*map(stores.execute_call, calls)])
     redis_servers.state.stop()
-    assert call_due(NOW) == 0
+    assert hand_over_due_calls(NOW) == 0
     redis_servers.state.start()
-    connections.BREAKERS["state"].succeeded()
-    assert call_due(NOW) == 1
+    stores.BREAKERS["state"].succeeded()
+    assert hand_over_due_calls(NOW) == 1
 
 
 def test_a_full_lane_is_tried_again(batch: Batch, redis_servers: RedisServers, settings: Any) -> None:
-    settings.RETRY_LANES = {**settings.RETRY_LANES, webhooks.LANE: {**settings.RETRY_LANES[webhooks.LANE], "limit": 0}}
-    assert call_due(NOW) == 0
+    settings.RETRY_LANES = {
+        **settings.RETRY_LANES,
+        webhooks.CALL_LANE: {**settings.RETRY_LANES[webhooks.CALL_LANE], "limit": 0},
+    }
+    assert hand_over_due_calls(NOW) == 0
     batch.refresh_from_db()
     assert batch.call_at is not None
     assert NOW < batch.call_at <= NOW + timedelta(minutes=5)
 
 
 def test_a_webhook_that_nobody_could_call_is_given_up_after_a_week(batch: Batch) -> None:
-    call_due(NOW + 8 * 24 * HOUR)
+    hand_over_due_calls(NOW + 8 * 24 * HOUR)
     batch.refresh_from_db()
     assert batch.answer == "given up: nobody could call it"
 
@@ -211,14 +240,14 @@ def test_a_webhook_that_nobody_could_call_is_given_up_after_a_week(batch: Batch)
 def test_a_list_without_a_webhook_calls_nobody(redis_servers: RedisServers) -> None:
     resource("a")
     store("a")
-    reports.report(Sent([url("a")], "tests"), NOW)
+    report.report_urls(SentList([url("a")], "tests"), NOW)
     look_after_batches()
     assert jobs() == []
 
 
 def test_without_a_token_it_is_not_signed(batch: Batch) -> None:
     ApiToken.objects.all().delete()
-    assert "Tarry-Signature" not in TASK.fetch(*arguments(batch)).headers
+    assert set(TASK.fetch(*arguments(batch)).headers) == {"Content-Type"}
 
 
 def test_a_list_that_is_gone_is_told_to_nobody(batch: Batch) -> None:
@@ -231,17 +260,17 @@ def test_a_list_that_is_gone_is_told_to_nobody(batch: Batch) -> None:
 
 def test_a_list_is_called_for_when_it_is_finished_and_not_before(redis_servers: RedisServers) -> None:
     resource("a")
-    batch = reports.report(Sent([url("a")], "tests", webhook=HOOK), NOW).batch
-    assert call_due(NOW) == 0
+    batch = report.report_urls(SentList([url("a")], "tests", webhook=HOOK), NOW).batch
+    assert hand_over_due_calls(NOW) == 0
     store("a")
-    batches.settle([batches.name_of(batch.pk)], NOW)
-    assert call_due(NOW) == 1
+    batches.settle_named_batches([batches.batch_name(batch.pk)], NOW)
+    assert hand_over_due_calls(NOW) == 1
 
 
 def test_a_list_that_was_finished_by_a_clock_that_was_ahead_is_called_for_now(
     batch: Batch, redis_servers: RedisServers
 ) -> None:
     Batch.objects.update(finished_at=NOW + HOUR, call_at=NOW + HOUR)
-    assert call_due(NOW) == 1
+    assert hand_over_due_calls(NOW) == 1
     batch.refresh_from_db()
-    assert (batch.finished_at, batch.call_at) == (NOW, NOW + webhooks.LOOK_AGAIN)
+    assert (batch.finished_at, batch.call_at) == (NOW, NOW + webhooks.HAND_OVER_AGAIN_AFTER)

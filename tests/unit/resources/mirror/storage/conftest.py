@@ -1,4 +1,4 @@
-"""A bucket, and what uploads to it."""
+"""A bucket, and its uploads."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from django.core.files.storage import default_storage
 
-from project.storing import storage_from
-from resources.mirroring.storing.uploading import Uploader
-from tests import moto_bucket
-from tests.moto_bucket import MotoBucket
+from project.environment import storage_from
+from resources.mirror.storage.uploads import Uploader
+from tests.support import moto_bucket
+from tests.support.moto_bucket import MotoBucket
 
 
 @pytest.fixture(scope="package")

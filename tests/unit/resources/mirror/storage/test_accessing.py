@@ -1,4 +1,4 @@
-"""When somebody last asked, to the day, as the front's log tells it."""
+"""The day of a file's last request, from the front's log."""
 
 from datetime import timedelta
 
@@ -6,10 +6,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from resources.mirroring.serving import addresses
-from resources.mirroring.storing import accessing
-from resources.traffic import naming, tallying
-from tests.resources.mirroring.conftest import LONG_AGO, NOW, URL, Give, Keep
+from resources.mirror import links
+from resources.mirror.storage import retention
+from resources.traffic import counter
+
+from ..conftest import LONG_AGO, NOW, URL, Give, Keep
 
 pytestmark = pytest.mark.django_db
 
@@ -19,8 +20,8 @@ def line(address: str, status: int = 200) -> bytes:
 
 
 def tell(*lines: bytes) -> None:
-    tally = tallying.tally(b"\n".join(lines), NOW.timestamp(), 3600, naming.name)
-    naming.note(tally.noted, NOW)
+    tally = counter.tally_lines(b"\n".join(lines), NOW.timestamp(), 3600, counter.name_address)
+    counter.note_wanted(tally.noted, NOW)
 
 
 def test_what_nginx_answers_counts(keep: Keep) -> None:
@@ -38,20 +39,20 @@ def test_what_nginx_answers_counts(keep: Keep) -> None:
 def test_a_signed_url_is_a_wish_for_what_it_gave(keep: Keep, give: Give) -> None:
     blob = keep()
     give(blob)
-    tell(line(addresses.sign_url(URL)))
+    tell(line(links.sign_url(URL)))
     blob.refresh_from_db()
     assert blob.accessed_at == NOW
 
 
 def test_it_is_noted_once_a_day(keep: Keep) -> None:
     blob = keep()
-    accessing.note_blobs([blob.digest], NOW)
+    retention.note_blobs([blob.digest], NOW)
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        accessing.note_blobs([blob.digest], NOW + timedelta(hours=23))
+        retention.note_blobs([blob.digest], NOW + timedelta(hours=23))
     assert not queries
-    accessing.note_blobs([blob.digest], NOW + timedelta(hours=25))
+    retention.note_blobs([blob.digest], NOW + timedelta(hours=25))
     blob.refresh_from_db()
     assert blob.accessed_at == NOW + timedelta(hours=25)
 
@@ -60,6 +61,6 @@ def test_what_cannot_be_noted_stops_no_count(monkeypatch: pytest.MonkeyPatch, ca
     def fail(*_: object) -> None:
         raise RuntimeError("away")
 
-    monkeypatch.setattr(naming, "noters", lambda _: {"blob": fail})
+    monkeypatch.setattr(counter, "load_noters", lambda _: {"blob": fail})
     tell(line("/resources/" + "ab" * 32))
     assert "could not note" in caplog.text

@@ -1,4 +1,4 @@
-"""Links through which nginx serves files: only of what main would serve so, whoever takes it away or is killed."""
+"""Links through which nginx serves files: only files that main would serve so, after any removal or kill."""
 
 import os
 from collections.abc import Callable
@@ -11,20 +11,21 @@ from django.db import OperationalError
 from django.db.models import QuerySet
 from django.test import Client
 
-from resources.api import tokens
-from resources.api.models import ApiToken
-from resources.mirroring.conf import Retention
-from resources.mirroring.contents.delivery import STRAIGHT, delivery
-from resources.mirroring.errors import StorageError
-from resources.mirroring.knowing.models import Blob
-from resources.mirroring.storing import blobs, links, pruning, sweeping, taking_down
-from tests.resources.mirroring.conftest import LONG_AGO, NOW, Keep
+from resources.mirror.conf import RetentionLimits
+from resources.mirror.errors import StorageError
+from resources.mirror.file_headers import DIRECT_ENDINGS, delivery_headers
+from resources.mirror.models import Blob
+from resources.mirror.storage import blobs, retention, sweeper, takedown
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
+
+from ..conftest import LONG_AGO, NOW, Keep
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
 
 def offer(blob: Blob) -> None:
-    links.offer(blob, blobs.path_of(blob.digest))
+    blobs.offer_link(blob, blobs.local_path(blob.digest))
 
 
 def linked() -> list[str]:
@@ -56,15 +57,15 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) ->
 
 
 def test_a_link_is_the_file_itself_by_an_ending_for_its_type(blob: Blob, link: Path) -> None:
-    assert link.samefile(blobs.path_of(blob.digest))
+    assert link.samefile(blobs.local_path(blob.digest))
     offer(blob)  # once more does no harm
     assert linked() == [link.name]
 
 
 def test_each_ending_stands_for_one_type_and_names_its_downloads() -> None:
-    assert len(set(STRAIGHT.values())) == len(STRAIGHT)
-    for media_type, ending in STRAIGHT.items():
-        assert delivery(media_type)["Content-Disposition"].endswith(f'.{ending}"')
+    assert len(set(DIRECT_ENDINGS.values())) == len(DIRECT_ENDINGS)
+    for media_type, ending in DIRECT_ENDINGS.items():
+        assert delivery_headers(media_type)["Content-Disposition"].endswith(f'.{ending}"')
 
 
 @pytest.mark.parametrize("media_type", ["text/plain; charset=utf-8", "image/svg+xml", "application/x-anything"])
@@ -75,8 +76,8 @@ def test_files_of_other_types_have_none(keep: Keep, media_type: str) -> None:
 
 def test_nothing_in_a_bucket_has_one(bucket_of_any_kind: None, keep: Keep) -> None:
     offer(blob := keep())
-    links.withdraw(blob.digest)
-    assert list(links.of_shelf(blob.digest[:2])) == []
+    blobs.withdraw_links(blob.digest)
+    assert list(blobs.list_shelf_links(blob.digest[:2])) == []
 
 
 def test_where_there_can_be_no_link_all_stays_as_it_is(blob: Blob, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +90,7 @@ def test_where_there_can_be_no_link_all_stays_as_it_is(blob: Blob, monkeypatch: 
 
 
 def test_what_is_taken_down_has_none(blob: Blob, link: Path) -> None:
-    assert taking_down.take_down(blob.digest)
+    assert takedown.take_down_blob(blob.digest)
     assert linked() == []
 
 
@@ -102,8 +103,8 @@ def test_taken_down_it_has_none_before_its_urls_are_looked_for(
         found.append(linked())
         return True
 
-    monkeypatch.setattr(taking_down, "refuse_urls", look)
-    taking_down.take_down(blob.digest)
+    monkeypatch.setattr(takedown, "fail_urls_of_blob", look)
+    takedown.take_down_blob(blob.digest)
     assert found == [[]]
 
 
@@ -113,10 +114,10 @@ def test_who_takes_down_what_keeps_its_link_is_told_to_do_it_again(
     def fail(_: str) -> None:
         raise StorageError("away")
 
-    token = tokens.issue(ApiToken(name="lawyer", may_take_down=True)).text
+    token = auth.issue_token(ApiToken(name="lawyer", may_take_down=True)).text
     with monkeypatch.context() as away:
-        away.setattr(links, "withdraw", fail)
-        away.setattr(blobs, "remove", lambda _: None)
+        away.setattr(blobs, "withdraw_links", fail)
+        away.setattr(blobs, "remove_blob", lambda _: None)
         answer = client.delete(f"/api/resources/{blob.digest}", headers={"Authorization": f"Bearer {token}"})
     assert (answer.status_code, "Send this again" in answer.json()["detail"]) == (503, True)
     blob.refresh_from_db()
@@ -128,7 +129,7 @@ def test_who_takes_down_what_keeps_its_link_is_told_to_do_it_again(
 def test_whoever_is_killed_once_the_row_says_that_it_is_taken_down_leaves_none(
     blob: Blob, link: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    withdraw, calls = links.withdraw, []
+    withdraw, calls = blobs.withdraw_links, []
 
     def killed_at_the_second(digest: str) -> None:
         calls.append(digest)
@@ -136,9 +137,9 @@ def test_whoever_is_killed_once_the_row_says_that_it_is_taken_down_leaves_none(
             raise SystemExit
         withdraw(digest)
 
-    monkeypatch.setattr(links, "withdraw", killed_at_the_second)
+    monkeypatch.setattr(blobs, "withdraw_links", killed_at_the_second)
     with pytest.raises(SystemExit):
-        taking_down.take_down(blob.digest)
+        takedown.take_down_blob(blob.digest)
     blob.refresh_from_db()
     assert blob.taken_down_at is not None
     assert linked() == []
@@ -176,13 +177,13 @@ def test_where_the_row_cannot_be_read_once_more_there_is_none(blob: Blob, monkey
 
 
 def test_a_file_that_is_being_removed_cannot_be_linked_any_more(blob: Blob) -> None:
-    blobs.remove_here(blob.digest)
+    blobs.remove_local_blob(blob.digest)
     offer(blob)
     assert linked() == []
 
 
 def test_what_is_pruned_has_none(blob: Blob, link: Path) -> None:
-    assert pruning.prune(Retention(max_bytes=0), NOW)[0] == 1
+    assert retention.prune_blobs(RetentionLimits(max_bytes=0), NOW)[0] == 1
     assert linked() == []
 
 
@@ -194,12 +195,12 @@ def test_its_link_goes_even_if_the_file_cannot_be_removed(
 
     monkeypatch.setattr(Path, "rename", fail)
     with pytest.raises(StorageError):
-        blobs.remove_here(blob.digest)
+        blobs.remove_local_blob(blob.digest)
     assert linked() == []
 
 
 def make_false(blob: Blob, how: str) -> None:
-    """What a process that was killed may have left of a true link."""
+    """The leftovers of a killed process beside a true link."""
     row = Blob.objects.filter(digest=blob.digest)
     match how:
         case "taken down":
@@ -211,10 +212,10 @@ def make_false(blob: Blob, how: str) -> None:
         case "a type that has none":
             row.update(media_type="text/html")
         case "no file":
-            blobs.path_of(blob.digest).unlink()
+            blobs.local_path(blob.digest).unlink()
         case "another file":
-            blobs.path_of(blob.digest).unlink()
-            blobs.keep(b"some bytes", blob.digest)
+            blobs.local_path(blob.digest).unlink()
+            blobs.keep_blob(b"some bytes", blob.digest)
 
 
 @pytest.mark.parametrize(
@@ -222,13 +223,13 @@ def make_false(blob: Blob, how: str) -> None:
 )
 def test_the_sweeper_removes_links_that_are_not_true(blob: Blob, link: Path, how: str) -> None:
     make_false(blob, how)
-    sweeping.sweep_shelf(blob.digest[:2], NOW)
+    sweeper.sweep_shelf(blob.digest[:2], NOW)
     assert linked() == []
 
 
 def test_the_sweeper_leaves_those_that_are_true_and_nothing_that_is_no_link(blob: Blob, link: Path) -> None:
     (link.parent / "x").touch()
-    sweeping.sweep_shelf(blob.digest[:2], LONG_AGO)
+    sweeper.sweep_shelf(blob.digest[:2], LONG_AGO)
     assert linked() == [link.name]
 
 
@@ -240,7 +241,7 @@ def test_a_file_or_a_link_that_cannot_be_removed_keeps_no_other_link(
 
     (link.parent / "a broken link").mkdir()
     make_false(blob, "taken down")
-    monkeypatch.setattr(blobs, "remove", fail)
+    monkeypatch.setattr(blobs, "remove_blob", fail)
     with pytest.raises(StorageError):
-        sweeping.sweep_shelf(blob.digest[:2], NOW)
+        sweeper.sweep_shelf(blob.digest[:2], NOW)
     assert linked() == []

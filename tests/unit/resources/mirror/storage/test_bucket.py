@@ -1,4 +1,4 @@
-"""Where the bytes are with a bucket: here, there, on another machine, nowhere; and how they are had from it."""
+"""Places of the bytes with a bucket: here, there, on another machine, nowhere; and the way to get them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,14 +7,21 @@ import pytest
 import requests
 from django.core.files.storage import default_storage
 
-from resources.mirroring.knowing.models import Blob, State
-from resources.mirroring.serving import delivering
-from resources.mirroring.storing import blobs, remote, sweeping
-from resources.mirroring.storing.places import Held, Here, Lost, Stored, whereabouts
-from resources.mirroring.storing.taking_down import take_down
-from resources.mirroring.storing.uploading import Uploader
-from tests.moto_bucket import MotoBucket
-from tests.resources.mirroring.conftest import Give, Keep
+from resources.mirror import delivery as mirror_delivery
+from resources.mirror.models import Blob, UrlState
+from resources.mirror.storage import blobs, sweeper
+from resources.mirror.storage.takedown import take_down_blob
+from resources.mirror.storage.uploads import (
+    InStorage,
+    MissingBytes,
+    OnOtherMachine,
+    OnThisMachine,
+    Uploader,
+    locate_blob,
+)
+from tests.support.moto_bucket import MotoBucket
+
+from ..conftest import Give, Keep
 
 BODY = b"some bytes"
 
@@ -25,10 +32,10 @@ def test_bytes_are_here_then_here_and_there_then_there(bucket: MotoBucket, keep:
     blob = keep(BODY)
     uploader.run_once(0)
     blob.refresh_from_db()
-    assert isinstance(whereabouts(blob), Here)
+    assert isinstance(locate_blob(blob), OnThisMachine)
     assert blob.uploaded_at is not None
-    sweeping.sweep_held(blob.uploaded_at + timedelta(hours=2))
-    assert whereabouts(blob) == Stored(blob.name)
+    sweeper.sweep_held_blobs(blob.uploaded_at + timedelta(hours=2))
+    assert locate_blob(blob) == InStorage(blob.name)
     with blobs.open_blob(blob) as file:
         assert file.read() == BODY
 
@@ -39,7 +46,7 @@ def test_another_machine_leaves_it_to_its_holder(bucket: MotoBucket, keep: Keep,
     other = Uploader()
     assert other.run_once(0) == 0
     other.close()
-    assert whereabouts(blob) == Held("here")
+    assert locate_blob(blob) == OnOtherMachine("here")
 
 
 def test_taken_down_it_is_gone_from_here_and_from_the_bucket(
@@ -47,9 +54,9 @@ def test_taken_down_it_is_gone_from_here_and_from_the_bucket(
 ) -> None:
     blob = keep(BODY)
     uploader.run_once(0)
-    take_down(blob.digest)
+    take_down_blob(blob.digest)
     assert bucket.names() == set()
-    assert not blobs.path_of(blob.digest).exists()
+    assert not blobs.local_path(blob.digest).exists()
 
 
 def test_objects_without_a_row_are_removed_and_rows_without_an_object_are_fetched_again(
@@ -60,25 +67,25 @@ def test_objects_without_a_row_are_removed_and_rows_without_an_object_are_fetche
     uploader.run_once(0)
     Blob.objects.filter(digest=orphan.digest).delete()
     default_storage.delete(lost.name)
-    blobs.path_of(lost.digest).unlink()
+    blobs.local_path(lost.digest).unlink()
     later = datetime.now(UTC) + timedelta(hours=2)
     for digest in (orphan.digest, lost.digest):
-        sweeping.sweep_shelf(digest[:2], later)
+        sweeper.sweep_shelf(digest[:2], later)
     assert bucket.names() == set()
     row.refresh_from_db()
-    assert row.state == State.WANTED
+    assert row.state == UrlState.WANTED
 
 
 def test_links_give_the_bytes_with_fields_of_ours(bucket: MotoBucket, keep: Keep, uploader: Uploader) -> None:
     blob = keep(BODY)
     uploader.run_once(0)
-    link = remote.signed_link(blob.name, "text/plain", 'attachment; filename="a"')
+    link = blobs.bucket_link(blob.name, "text/plain", 'attachment; filename="a"')
     assert link is not None
     answer = requests.get(link, headers={"Range": "bytes=2-4"}, timeout=5)
     assert (answer.status_code, answer.content) == (206, BODY[2:5])
     assert answer.headers["Content-Type"] == "text/plain"
     assert answer.headers["Content-Disposition"] == 'attachment; filename="a"'
-    assert b"".join(remote.stream(blob.name, 2, 5)) == BODY[2:5]
+    assert b"".join(blobs.stream_object(blob.name, 2, 5)) == BODY[2:5]
 
 
 @pytest.mark.parametrize("delivery", ["proxy", "redirect"])
@@ -89,17 +96,17 @@ def test_main_hands_what_is_in_the_bucket_over(
     settings.MIRROR_DELIVERY = delivery
     blob = keep(BODY)
     uploader.run_once(0)
-    blobs.remove_here(blob.digest)
+    blobs.remove_local_blob(blob.digest)
     response = client.get(f"/resources/{blob.digest}", headers={"X-Front": "asked"})
     if delivery == "redirect":
         assert (response.status_code, response["Cache-Control"]) == (302, "no-store")
         assert requests.get(response["Location"], timeout=5).content == BODY
     else:
         assert response["X-Accel-Redirect"] == f"/delivered/bucket/{blob.digest}"
-        assert requests.get(response[delivering.LINK], timeout=5).content == BODY
+        assert requests.get(response[mirror_delivery.LINK_FIELD], timeout=5).content == BODY
 
 
 def test_what_is_lost_is_told_apart(bucket: MotoBucket, keep: Keep) -> None:
     blob = keep(BODY)
-    blobs.remove_here(blob.digest)
-    assert whereabouts(blob) == Lost()
+    blobs.remove_local_blob(blob.digest)
+    assert locate_blob(blob) == MissingBytes()

@@ -1,4 +1,4 @@
-"""What nobody asks for goes, the longest unasked first, and what is pinned stays."""
+"""Files without requests are removed, the longest unasked first, and pinned ones stay."""
 
 import io
 import os
@@ -9,14 +9,15 @@ from datetime import timedelta
 import pytest
 from django.core.management import CommandError, call_command
 
-from resources.mirroring import conf
-from resources.mirroring.conf import Retention
-from resources.mirroring.knowing import ordering, seen
-from resources.mirroring.knowing.found import Found, Source
-from resources.mirroring.knowing.models import Blob, Resource, Step, Validator
-from resources.mirroring.storing import blobs, losing, pruning
-from resources.mirroring.writing import flushing
-from tests.resources.mirroring.conftest import NOW, Give, Keep, vouch_for
+from resources import database
+from resources.mirror import conf, lookup
+from resources.mirror.conf import RetentionLimits
+from resources.mirror.ingest import writer
+from resources.mirror.ingest.url_outcome import FoundContent, SourceUrl
+from resources.mirror.models import Blob, DedupeStep, Resource, Validator
+from resources.mirror.storage import blobs, retention
+
+from ..conftest import NOW, Give, Keep, vouch_for
 
 DAY = timedelta(days=1)
 
@@ -37,7 +38,7 @@ def rows(keep: Keep) -> list[Blob]:
 def aged(row: Blob, age: timedelta) -> None:
     """Its bytes were kept so long ago."""
     moment = time.time() - age.total_seconds()
-    os.utime(blobs.path_of(row.digest), (moment, moment))
+    os.utime(blobs.local_path(row.digest), (moment, moment))
 
 
 def left() -> set[str]:
@@ -45,111 +46,111 @@ def left() -> set[str]:
 
 
 def test_by_age(rows: list[Blob]) -> None:
-    assert pruning.prune(Retention(keep=1.5 * DAY), NOW) == (2, 200)
+    assert retention.prune_blobs(RetentionLimits(keep=1.5 * DAY), NOW) == (2, 200)
     assert left() == {rows[0].digest, rows[3].digest}
-    assert [blobs.path_of(row.digest).exists() for row in rows] == [True, False, False, True]
+    assert [blobs.local_path(row.digest).exists() for row in rows] == [True, False, False, True]
 
 
 def test_by_size_the_longest_unasked_goes_first(rows: list[Blob]) -> None:
-    assert pruning.prune(Retention(max_bytes=350), NOW) == (1, 100)
+    assert retention.prune_blobs(RetentionLimits(max_bytes=350), NOW) == (1, 100)
     assert left() == {rows[0].digest, rows[1].digest, rows[3].digest}
 
 
 def test_what_fits_stays(rows: list[Blob]) -> None:
-    assert pruning.prune(Retention(max_bytes=400, keep=9 * DAY), NOW) == (0, 0)
+    assert retention.prune_blobs(RetentionLimits(max_bytes=400, keep=9 * DAY), NOW) == (0, 0)
     assert len(left()) == 4
 
 
 def test_pinned_blobs_stay_whatever_they_take(rows: list[Blob]) -> None:
-    assert pruning.prune(Retention(max_bytes=0), NOW)[0] == 3
+    assert retention.prune_blobs(RetentionLimits(max_bytes=0), NOW)[0] == 3
     assert left() == {rows[3].digest}
 
 
 def test_their_urls_are_as_if_they_had_never_been_seen(rows: list[Blob], give: Give) -> None:
     row = give(rows[1])
     Validator.objects.create(key="k", host="h", blob_digest=rows[1].digest, seen_at=NOW)
-    assert seen.look_up([row.url_digest])
-    pruning.prune(Retention(keep=1.5 * DAY), NOW)
-    seen.forget_all_here()
-    assert not seen.look_up([row.url_digest])
+    assert lookup.look_up_urls([row.url_digest])
+    retention.prune_blobs(RetentionLimits(keep=1.5 * DAY), NOW)
+    lookup.forget_statuses_here()
+    assert not lookup.look_up_urls([row.url_digest])
     assert not Resource.objects.exists()
     assert not Validator.objects.exists()
 
 
 def test_in_batches_it_ends(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "BATCH", 2)
+    monkeypatch.setattr(retention, "PRUNE_BATCH_ROWS", 2)
     for number in range(5):
         keep(bytes([number]), accessed_at=NOW - 9 * DAY)
-    assert pruning.prune(Retention(keep=DAY), NOW) == (5, 5)
+    assert retention.prune_blobs(RetentionLimits(keep=DAY), NOW) == (5, 5)
 
 
 def test_very_many_urls_go_a_portion_at_a_time(rows: list[Blob], give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "AT_ONCE", 2)
+    monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 2)
     for number in range(5):
         give(rows[2], f"http://origin.example/{number}.png")
-    assert pruning.prune(Retention(keep=2.5 * DAY), NOW, seconds=0) == (0, 0)
+    assert retention.prune_blobs(RetentionLimits(keep=2.5 * DAY), NOW, seconds=0) == (0, 0)
     assert (Resource.objects.count(), rows[2].digest in left()) == (3, True)
-    assert pruning.prune(Retention(keep=2.5 * DAY), NOW) == (1, 100)
+    assert retention.prune_blobs(RetentionLimits(keep=2.5 * DAY), NOW) == (1, 100)
     assert not Resource.objects.exists()
 
 
 def test_very_many_validators_go_a_portion_at_a_time(rows: list[Blob], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "AT_ONCE", 2)
+    monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 2)
     vouch_for(rows[2], 5)
-    assert pruning.prune(Retention(keep=2.5 * DAY), NOW, seconds=0) == (0, 0)
+    assert retention.prune_blobs(RetentionLimits(keep=2.5 * DAY), NOW, seconds=0) == (0, 0)
     assert (Validator.objects.count(), rows[2].digest in left()) == (3, True)
-    assert pruning.prune(Retention(keep=2.5 * DAY), NOW) == (1, 100)
+    assert retention.prune_blobs(RetentionLimits(keep=2.5 * DAY), NOW) == (1, 100)
     assert not Validator.objects.exists()
 
 
 def test_a_blob_that_is_asked_for_or_stored_in_this_moment_stays(
     rows: list[Blob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forget = losing.forget_validators
+    forget = retention.forget_validators
 
     def asked_meanwhile(digests: list[str], until: float | None) -> bool:
         Blob.objects.filter(digest=rows[2].digest).update(accessed_at=NOW)
         return forget(digests, until)
 
-    monkeypatch.setattr(losing, "forget_validators", asked_meanwhile)
-    assert pruning.prune(Retention(keep=1.5 * DAY), NOW) == (1, 100)
+    monkeypatch.setattr(retention, "forget_validators", asked_meanwhile)
+    assert retention.prune_blobs(RetentionLimits(keep=1.5 * DAY), NOW) == (1, 100)
     assert rows[2].digest in left()
-    assert blobs.path_of(rows[2].digest).exists()
+    assert blobs.local_path(rows[2].digest).exists()
 
 
 def test_bytes_that_are_kept_again_meanwhile_stay(rows: list[Blob], monkeypatch: pytest.MonkeyPatch) -> None:
-    remove = blobs.remove
+    remove = blobs.remove_blob
 
     def kept_meanwhile(blob: Blob, *, kept_before: float | None) -> None:
-        blobs.keep(bytes([2]) * 100, rows[1].digest)
+        blobs.keep_blob(bytes([2]) * 100, rows[1].digest)
         remove(blob, kept_before=kept_before)
 
-    monkeypatch.setattr(blobs, "remove", kept_meanwhile)
-    pruning.prune(Retention(keep=1.5 * DAY), NOW)
-    assert blobs.path_of(rows[1].digest).exists()
+    monkeypatch.setattr(blobs, "remove_blob", kept_meanwhile)
+    retention.prune_blobs(RetentionLimits(keep=1.5 * DAY), NOW)
+    assert blobs.local_path(rows[1].digest).exists()
 
 
 def test_bytes_that_were_kept_just_before_stay_for_the_row_that_is_about_to_be_written(rows: list[Blob]) -> None:
     aged(rows[1], timedelta(minutes=2))
-    blobs.keep(bytes([3]) * 100, rows[2].digest)
-    assert pruning.prune(Retention(keep=1.5 * DAY), NOW)[0] == 2
-    assert not blobs.path_of(rows[1].digest).exists()
-    assert blobs.path_of(rows[2].digest).exists()
+    blobs.keep_blob(bytes([3]) * 100, rows[2].digest)
+    assert retention.prune_blobs(RetentionLimits(keep=1.5 * DAY), NOW)[0] == 2
+    assert not blobs.local_path(rows[1].digest).exists()
+    assert blobs.local_path(rows[2].digest).exists()
 
 
 def test_a_blob_that_a_url_is_found_to_have_in_this_moment_stays(
     rows: list[Blob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forget = losing.forget_validators
-    source = Source("ab" * 32, "https://example.org/a", "example.org")
+    forget = retention.forget_validators
+    source = SourceUrl("ab" * 32, "https://example.org/a", "example.org")
 
     def found_meanwhile(digests: list[str], until: float | None) -> bool:
-        flushing.flush([Found(source, rows[2].digest, NOW, step=Step.VALIDATORS)], NOW)
+        writer.flush_outcomes([FoundContent(source, rows[2].digest, NOW, step=DedupeStep.VALIDATORS)], NOW)
         return forget(digests, until)
 
     with monkeypatch.context() as patched:
-        patched.setattr(losing, "forget_validators", found_meanwhile)
-        assert pruning.prune(Retention(keep=1.5 * DAY), NOW) == (1, 100)
+        patched.setattr(retention, "forget_validators", found_meanwhile)
+        assert retention.prune_blobs(RetentionLimits(keep=1.5 * DAY), NOW) == (1, 100)
     assert rows[2].digest in left()
     assert Resource.objects.get().blob_digest == rows[2].digest
 
@@ -175,6 +176,6 @@ def test_nonsense_is_refused(value: str) -> None:
 
 
 def test_settings_are_limits_where_they_are_not_0(settings: pytest.FixtureRequest) -> None:
-    assert not conf.retention()
+    assert not conf.retention_limits()
     settings.MIRROR_KEEP_DAYS = 2  # type: ignore[attr-defined]
-    assert conf.retention() == Retention(None, 2 * DAY)
+    assert conf.retention_limits() == RetentionLimits(None, 2 * DAY)

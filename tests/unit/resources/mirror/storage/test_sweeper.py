@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from resources.mirroring.knowing.models import Blob, Resource, State
-from resources.mirroring.storing import blobs, losing, sweeping
-from resources.mirroring.storing.taking_down import FAILURE, take_down
-from tests.resources.mirroring.conftest import NOW, URL, Give, Keep
+from resources import database
+from resources.mirror.models import Blob, Resource, UrlState
+from resources.mirror.storage import blobs, retention, sweeper
+from resources.mirror.storage.takedown import TAKEN_DOWN_FAILURE, take_down_blob
+
+from ..conftest import NOW, URL, Give, Keep
 
 HOUR = timedelta(hours=1)
 BODY = b"orphan"
@@ -24,8 +26,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 def put(body: bytes = BODY, *, age: timedelta = 2 * HOUR) -> Path:
     """Bytes without a row."""
     digest = sha256(body).hexdigest()
-    blobs.keep(body, digest)
-    return aged(blobs.path_of(digest), age)
+    blobs.keep_blob(body, digest)
+    return aged(blobs.local_path(digest), age)
 
 
 def aged(path: Path, age: timedelta) -> Path:
@@ -35,33 +37,33 @@ def aged(path: Path, age: timedelta) -> Path:
 
 
 def sweep(digest: str = DIGEST) -> None:
-    sweeping.sweep_shelf(digest[:2], NOW)
+    sweeper.sweep_shelf(digest[:2], NOW)
 
 
 def test_bytes_without_a_row_are_removed_after_an_hour() -> None:
     old, young = put(age=HOUR + timedelta(seconds=1)), put(b"young", age=HOUR / 2)
-    for number in range(sweeping.SHELVES):
-        sweeping.sweep_shelf(f"{number:02x}", NOW)
+    for number in range(sweeper.SHELF_COUNT):
+        sweeper.sweep_shelf(f"{number:02x}", NOW)
     assert not old.exists()
     assert young.exists()
 
 
 def test_bytes_with_a_row_stay(keep: Keep) -> None:
-    path = aged(blobs.path_of(keep(BODY).digest), 9 * HOUR)
+    path = aged(blobs.local_path(keep(BODY).digest), 9 * HOUR)
     sweep()
     assert path.exists()
 
 
 def test_bytes_that_come_again_after_they_were_taken_down_are_removed_at_once(keep: Keep) -> None:
-    take_down(keep(BODY).digest)
+    take_down_blob(keep(BODY).digest)
     path = put(age=timedelta())
     sweep()
     assert not path.exists()
 
 
 def test_half_written_files_are_removed(keep: Keep) -> None:
-    folder = blobs.path_of(keep(BODY).digest).parent
-    left, new = folder / f"{blobs.NEW}x", folder / f"{blobs.NEW}y"
+    folder = blobs.local_path(keep(BODY).digest).parent
+    left, new = folder / f"{blobs.NEW_PREFIX}x", folder / f"{blobs.NEW_PREFIX}y"
     for path, age in ((left, 2 * HOUR), (new, timedelta())):
         path.write_bytes(b"half")
         aged(path, age)
@@ -71,8 +73,8 @@ def test_half_written_files_are_removed(keep: Keep) -> None:
 
 
 def test_a_file_that_was_put_aside_by_a_process_that_was_killed_is_put_back_if_it_has_a_row(keep: Keep) -> None:
-    path = aged(blobs.path_of(keep(BODY).digest), 2 * HOUR)
-    path.rename(path.with_name(f"{path.name}.0123{blobs.ASIDE}"))
+    path = aged(blobs.local_path(keep(BODY).digest), 2 * HOUR)
+    path.rename(path.with_name(f"{path.name}.0123{blobs.ASIDE_SUFFIX}"))
     sweep()
     assert path.read_bytes() == BODY
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
@@ -81,16 +83,16 @@ def test_a_file_that_was_put_aside_by_a_process_that_was_killed_is_put_back_if_i
 def test_rows_whose_bytes_are_gone_have_their_urls_fetched_again(keep: Keep, give: Give) -> None:
     blob = keep(BODY)
     row = give(blob, attempts=2)
-    blobs.path_of(blob.digest).unlink()
+    blobs.local_path(blob.digest).unlink()
     sweep()
     row.refresh_from_db()
-    assert (row.state, row.blob_digest, row.due_at, row.attempts) == (State.WANTED, "", NOW, 0)
+    assert (row.state, row.blob_digest, row.due_at, row.attempts) == (UrlState.WANTED, "", NOW, 0)
     assert not Blob.objects.exists()
 
 
 def test_rows_that_are_new_or_taken_down_are_left_alone(keep: Keep) -> None:
     for fields in ({"stored_at": NOW}, {"taken_down_at": NOW}):
-        blobs.path_of(keep(BODY, **fields).digest).unlink()
+        blobs.local_path(keep(BODY, **fields).digest).unlink()
         sweep()
         assert Blob.objects.filter(digest=DIGEST).delete()[0] == 1
 
@@ -99,12 +101,12 @@ def test_when_much_is_gone_nothing_is_done_about_it(
     keep: Keep, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = [keep(bytes([number])) for number in range(8)]
-    monkeypatch.setattr(blobs, "path_of", lambda digest: Path("/nowhere") / digest)  # the disk is not mounted
+    monkeypatch.setattr(blobs, "local_path", lambda digest: Path("/nowhere") / digest)  # the disk is not mounted
     Blob.objects.filter(digest=made[0].digest).update(digest=made[1].digest[:2] + made[0].digest[2:])
     shelf = made[1].digest[:2]
-    monkeypatch.setattr(sweeping, "MOST_LOST", 1)
-    monkeypatch.setattr(sweeping, "_files", lambda *_: iter(()))
-    sweeping.sweep_shelf(shelf, NOW)
+    monkeypatch.setattr(sweeper, "MAX_LOST", 1)
+    monkeypatch.setattr(sweeper, "_local_files", lambda *_: iter(()))
+    sweeper.sweep_shelf(shelf, NOW)
     assert Blob.objects.count() == 8
     assert "not there" in caplog.text
 
@@ -113,32 +115,32 @@ def test_urls_whose_blob_has_no_row_are_fetched_again(give: Give) -> None:
     row = give(Blob(digest="ab" * 32))
     sweep(row.url_digest)
     row.refresh_from_db()
-    assert row.state == State.WANTED
+    assert row.state == UrlState.WANTED
 
 
 def test_urls_that_are_fetched_again_and_gave_what_was_taken_down_or_is_gone_do_not_keep_it(
     keep: Keep, give: Give
 ) -> None:
     blob = keep(BODY)
-    rows = [give(blob, state=State.WANTED), give(Blob(digest="ab" * 32), URL + "b", state=State.WANTED)]
+    rows = [give(blob, state=UrlState.WANTED), give(Blob(digest="ab" * 32), URL + "b", state=UrlState.WANTED)]
     Blob.objects.update(taken_down_at=NOW)
     for row in rows:
         sweep(row.url_digest)
         row.refresh_from_db()
     assert [(row.state, row.failure, row.blob_digest) for row in rows] == [
-        (State.FAILED, FAILURE, DIGEST),
-        (State.WANTED, "", ""),
+        (UrlState.FAILED, TAKEN_DOWN_FAILURE, DIGEST),
+        (UrlState.WANTED, "", ""),
     ]
 
 
 def test_all_urls_of_a_shelf_whose_blobs_have_no_row_are_fetched_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(sweeping, "PORTION", 3)
-    stored = {"state": State.STORED, "blob_digest": "ab" * 32, "wanted_at": NOW, "fetched_at": NOW - 2 * HOUR}
+    monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 3)
+    stored = {"state": UrlState.STORED, "blob_digest": "ab" * 32, "wanted_at": NOW, "fetched_at": NOW - 2 * HOUR}
     Resource.objects.bulk_create([Resource(url_digest=f"{number:064}", **stored) for number in range(10)])
     sweep("00")
-    assert Resource.objects.filter(state=State.WANTED).count() == 10
+    assert Resource.objects.filter(state=UrlState.WANTED).count() == 10
     assert [getattr(record, "urls", None) for record in caplog.records] == [10]
 
 
@@ -146,39 +148,39 @@ def test_what_is_lost_is_told_in_urls(keep: Keep, give: Give) -> None:
     blob = keep()
     give(blob)
     give(blob, "http://origin.example/b")
-    assert losing.lose([blob.digest], NOW) == 2
+    assert retention.lose_blobs([blob.digest], NOW) == 2
 
 
 def test_what_is_fetched_again_when_its_bytes_are_lost_points_at_them_no_more_and_keeps_its_turn(
     keep: Keep, give: Give
 ) -> None:
     blob = keep()
-    row = give(blob, state=State.WANTED, due_at=NOW + HOUR, attempts=2)
-    losing.lose([blob.digest], NOW)
+    row = give(blob, state=UrlState.WANTED, due_at=NOW + HOUR, attempts=2)
+    retention.lose_blobs([blob.digest], NOW)
     row.refresh_from_db()
-    assert (row.state, row.blob_digest, row.due_at, row.attempts) == (State.WANTED, "", NOW + HOUR, 2)
+    assert (row.state, row.blob_digest, row.due_at, row.attempts) == (UrlState.WANTED, "", NOW + HOUR, 2)
 
 
 def test_what_is_stored_again_while_it_is_lost_stays(keep: Keep, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
     blob = keep()
     give(blob)
-    forget = losing.forget_validators
+    forget = retention.forget_validators
 
     def stored_meanwhile(digests: list[str]) -> None:
         Blob.objects.update(accessed_at=NOW + timedelta(seconds=1))
         give(blob, "http://origin.example/b")
         forget(digests)
 
-    monkeypatch.setattr(losing, "forget_validators", stored_meanwhile)
-    losing.lose([blob.digest], NOW)
+    monkeypatch.setattr(retention, "forget_validators", stored_meanwhile)
+    retention.lose_blobs([blob.digest], NOW)
     assert Blob.objects.get() == blob
 
 
 def test_a_content_of_many_urls_is_lost_in_portions(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(losing, "ROWS", 3)
+    monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 3)
     blob = keep()
     rows = [
-        Resource(url_digest=f"{number:064}", state=State.STORED, blob_digest=blob.digest, wanted_at=NOW)
+        Resource(url_digest=f"{number:064}", state=UrlState.STORED, blob_digest=blob.digest, wanted_at=NOW)
         for number in range(10)
     ]
     Resource.objects.bulk_create(rows)
@@ -190,14 +192,14 @@ def test_a_content_of_many_urls_is_lost_in_portions(keep: Keep, monkeypatch: pyt
         return execute(sql, params, *rest)
 
     with connection.execute_wrapper(counted):
-        assert losing.lose([blob.digest], NOW) == 10
+        assert retention.lose_blobs([blob.digest], NOW) == 10
     assert most <= 3 + 5
-    assert Resource.objects.filter(state=State.WANTED).count() == 10
+    assert Resource.objects.filter(state=UrlState.WANTED).count() == 10
 
 
 def test_each_shelf_has_its_minute() -> None:
-    shelves = {sweeping.shelf_of(NOW + timedelta(minutes=minute)) for minute in range(sweeping.SHELVES)}
-    assert len(shelves) == sweeping.SHELVES
+    shelves = {sweeper.shelf_at(NOW + timedelta(minutes=minute)) for minute in range(sweeper.SHELF_COUNT)}
+    assert len(shelves) == sweeper.SHELF_COUNT
 
 
 def test_held_files_go_when_they_were_uploaded_a_while_ago(keep: Keep, bucket_of_any_kind: None) -> None:
@@ -208,14 +210,14 @@ def test_held_files_go_when_they_were_uploaded_a_while_ago(keep: Keep, bucket_of
         "taken down": keep(b"d", taken_down_at=NOW),
     }
     orphan = put()
-    sweeping.sweep_held(NOW)
-    there = {name for name, blob in uploaded.items() if blobs.path_of(blob.digest).exists()}
+    sweeper.sweep_held_blobs(NOW)
+    there = {name for name, blob in uploaded.items() if blobs.local_path(blob.digest).exists()}
     assert there == {"just now", "not yet"}
     assert not orphan.exists()
 
 
 def test_each_url_is_looked_at_on_one_shelf(give: Give) -> None:
     rows = [give(Blob(digest="ab" * 32), f"http://origin.example/{number}") for number in range(40)]
-    for number in range(sweeping.SHELVES):
-        sweeping.sweep_shelf(f"{number:02x}", NOW)
-    assert Resource.objects.filter(state=State.WANTED).count() == len(rows)
+    for number in range(sweeper.SHELF_COUNT):
+        sweeper.sweep_shelf(f"{number:02x}", NOW)
+    assert Resource.objects.filter(state=UrlState.WANTED).count() == len(rows)

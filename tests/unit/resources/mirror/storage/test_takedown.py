@@ -1,15 +1,17 @@
-"""What is taken down is served no more, not fetched again, and not stored again."""
+"""A file that was taken down is served no more, not fetched again, and not stored again."""
 
 import pytest
 from celery import current_app
 
-from resources.mirroring.errors import StorageError
-from resources.mirroring.knowing import ordering, seen
-from resources.mirroring.knowing.models import Blob, Resource, State, Validator
-from resources.mirroring.storing import blobs, remote, sweeping, taking_down
-from resources.mirroring.storing.taking_down import take_down, taken_down
+from resources import database
+from resources.mirror import lookup
+from resources.mirror.errors import StorageError
+from resources.mirror.models import Blob, Resource, UrlState, Validator
+from resources.mirror.storage import blobs, sweeper, takedown
+from resources.mirror.storage.takedown import find_taken_down, take_down_blob
 from tests.conftest import RedisServers
-from tests.resources.mirroring.conftest import NOW, Give, Keep, vouch_for
+
+from ..conftest import NOW, Give, Keep, vouch_for
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
@@ -18,52 +20,52 @@ def test_its_row_says_so_its_urls_have_failed_and_its_bytes_are_gone(keep: Keep,
     blob = keep()
     row = give(blob)
     Validator.objects.create(key="k", host="h", blob_digest=blob.digest, seen_at=NOW)
-    assert take_down(blob.digest)
+    assert take_down_blob(blob.digest)
     blob.refresh_from_db()
     row.refresh_from_db()
     assert blob.taken_down_at is not None
-    assert (row.state, row.failure, row.due_at) == (State.FAILED, "taken down", None)
-    assert not blobs.path_of(blob.digest).exists()
+    assert (row.state, row.failure, row.due_at) == (UrlState.FAILED, "taken down", None)
+    assert not blobs.local_path(blob.digest).exists()
     assert not Validator.objects.exists()
-    assert taken_down([blob.digest, "ab" * 32]) == {blob.digest}
+    assert find_taken_down([blob.digest, "ab" * 32]) == {blob.digest}
 
 
 def test_a_worker_is_to_remove_its_thumbnails(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[str, list[str]]] = []
     monkeypatch.setattr(current_app, "send_task", lambda name, arguments, **_: sent.append((name, arguments)))
     blob = keep()
-    take_down(blob.digest)
+    take_down_blob(blob.digest)
     assert sent == [("resources.forget_thumbnails", [blob.digest])]
 
 
 def test_what_processes_know_of_its_urls_is_put_right(keep: Keep, give: Give) -> None:
     row = give(blob := keep())
-    assert seen.look_up([row.url_digest])[row.url_digest].state is State.STORED
-    take_down(blob.digest)
-    seen.forget_all_here()
-    known = seen.look_up([row.url_digest])[row.url_digest]
-    assert (known.state, known.blob_digest, known.failure) == (State.FAILED, blob.digest, "taken down")
+    assert lookup.look_up_urls([row.url_digest])[row.url_digest].state is UrlState.STORED
+    take_down_blob(blob.digest)
+    lookup.forget_statuses_here()
+    known = lookup.look_up_urls([row.url_digest])[row.url_digest]
+    assert (known.state, known.blob_digest, known.failure) == (UrlState.FAILED, blob.digest, "taken down")
 
 
 def test_a_url_that_has_another_content_by_now_stands_as_it_did(keep: Keep, give: Give) -> None:
     blob, other = keep(b"a"), keep(b"b")
     row = give(other)
-    taking_down.refuse(blob.digest, [row.pk])
-    seen.forget_all_here()
-    known = seen.look_up([row.pk])[row.pk]
-    assert (known.state, known.blob_digest) == (State.STORED, other.digest)
+    takedown.fail_urls(blob.digest, [row.pk])
+    lookup.forget_statuses_here()
+    known = lookup.look_up_urls([row.pk])[row.pk]
+    assert (known.state, known.blob_digest) == (UrlState.STORED, other.digest)
 
 
 def test_once_more_removes_what_has_come_again(keep: Keep) -> None:
     blob = keep(b"a")
-    take_down(blob.digest)
-    blobs.keep(b"a", blob.digest)
-    assert take_down(blob.digest)
-    assert not blobs.path_of(blob.digest).exists()
+    take_down_blob(blob.digest)
+    blobs.keep_blob(b"a", blob.digest)
+    assert take_down_blob(blob.digest)
+    assert not blobs.local_path(blob.digest).exists()
 
 
 def test_what_there_is_not_cannot_be_taken_down() -> None:
-    assert not take_down("ab" * 32)
+    assert not take_down_blob("ab" * 32)
     assert not Blob.objects.exists()
 
 
@@ -73,10 +75,10 @@ def test_a_storage_that_is_away_holds_nothing_up(
     def fail(_: str) -> None:
         raise StorageError("away")
 
-    monkeypatch.setattr(remote, "delete", fail)
+    monkeypatch.setattr(blobs, "delete_object", fail)
     blob = keep(uploaded_at=NOW)
-    assert take_down(blob.digest)
-    assert taken_down([blob.digest])
+    assert take_down_blob(blob.digest)
+    assert find_taken_down([blob.digest])
 
 
 def many(give: Give, blob: Blob, number: int) -> None:
@@ -87,31 +89,31 @@ def many(give: Give, blob: Blob, number: int) -> None:
 def test_of_very_many_urls_a_worker_refuses_the_rest(keep: Keep, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[str, list[str]]] = []
     monkeypatch.setattr(current_app, "send_task", lambda name, arguments, **_: sent.append((name, arguments)))
-    monkeypatch.setattr(ordering, "AT_ONCE", 2)
-    monkeypatch.setattr(taking_down, "AT_ONCE_SECONDS", 0)
+    monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 2)
+    monkeypatch.setattr(takedown, "IMMEDIATE_SECONDS", 0)
     many(give, blob := keep(), 5)
-    take_down(blob.digest)
-    left = Resource.objects.exclude(failure=taking_down.FAILURE)
+    take_down_blob(blob.digest)
+    left = Resource.objects.exclude(failure=takedown.TAKEN_DOWN_FAILURE)
     assert left.count() == 3
-    assert sent.pop(0) == (taking_down.TASK, [blob.digest])
-    taking_down.go_on(blob.digest, 0)
+    assert sent.pop(0) == (takedown.CONTINUE_TAKEDOWN_TASK, [blob.digest])
+    takedown.continue_takedown(blob.digest, 0)
     assert left.count() == 1
-    assert sent.pop() == (taking_down.TASK, [blob.digest])
+    assert sent.pop() == (takedown.CONTINUE_TAKEDOWN_TASK, [blob.digest])
     sent.clear()
-    taking_down.go_on(blob.digest, 0)
+    takedown.continue_takedown(blob.digest, 0)
     assert (left.count(), sent) == (0, [])
 
 
 def test_of_very_many_validators_a_worker_forgets_the_rest(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[str, list[str]]] = []
     monkeypatch.setattr(current_app, "send_task", lambda name, arguments, **_: sent.append((name, arguments)))
-    monkeypatch.setattr(ordering, "AT_ONCE", 2)
+    monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 2)
     vouch_for(blob := keep(), 5)
-    take_down(blob.digest, 0)
-    assert (Validator.objects.count(), sent[0]) == (3, (taking_down.TASK, [blob.digest]))
-    taking_down.go_on(blob.digest, 0)
+    take_down_blob(blob.digest, 0)
+    assert (Validator.objects.count(), sent[0]) == (3, (takedown.CONTINUE_TAKEDOWN_TASK, [blob.digest]))
+    takedown.continue_takedown(blob.digest, 0)
     sent.clear()
-    taking_down.go_on(blob.digest, 0)
+    takedown.continue_takedown(blob.digest, 0)
     assert (Validator.objects.count(), sent) == (0, [])
 
 
@@ -120,16 +122,16 @@ def test_a_process_that_is_killed_over_it_leaves_the_urls_to_the_sweeper(
 ) -> None:
     row = give(blob := keep())
     with monkeypatch.context() as patched:
-        patched.setattr(taking_down, "refuse_urls", _killed)
+        patched.setattr(takedown, "fail_urls_of_blob", _killed)
         with pytest.raises(RuntimeError):
-            take_down(blob.digest)
-    sweeping.sweep_shelf(row.url_digest[:2], NOW)
-    sweeping.sweep_shelf(blob.digest[:2], NOW)
+            take_down_blob(blob.digest)
+    sweeper.sweep_shelf(row.url_digest[:2], NOW)
+    sweeper.sweep_shelf(blob.digest[:2], NOW)
     row.refresh_from_db()
-    assert (row.state, row.failure, row.blob_digest) == (State.FAILED, taking_down.FAILURE, blob.digest)
-    assert not blobs.path_of(blob.digest).exists()
-    seen.forget_all_here()
-    assert seen.look_up([row.url_digest])[row.url_digest].failure == taking_down.FAILURE
+    assert (row.state, row.failure, row.blob_digest) == (UrlState.FAILED, takedown.TAKEN_DOWN_FAILURE, blob.digest)
+    assert not blobs.local_path(blob.digest).exists()
+    lookup.forget_statuses_here()
+    assert lookup.look_up_urls([row.url_digest])[row.url_digest].failure == takedown.TAKEN_DOWN_FAILURE
 
 
 def _killed(*_: object) -> None:

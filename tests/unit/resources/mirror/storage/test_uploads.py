@@ -1,25 +1,40 @@
-"""What is held here reaches the bucket, in batches, and rows say so last."""
+"""Uploads reach the bucket in batches, and rows say so last; their thread survives failures, and ends on request."""
 
+import logging
 import time
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.db.models.query import QuerySet
 
-from project.storing import storage_from
-from resources.mirroring.errors import StorageError
-from resources.mirroring.knowing.models import Blob, State
-from resources.mirroring.storing import blobs, remote, wishes
-from resources.mirroring.storing.places import Here, whereabouts
-from resources.mirroring.storing.pruning import remove_bytes
-from resources.mirroring.storing.uploading import Troubles, Uploader
-from resources.threads import usable_connections
-from retry import connections, contents, standings
-from tests.flows.stack import free_port
-from tests.moto_bucket import MotoBucket
-from tests.resources.mirroring.conftest import NOW, Give, Keep
-from tests.retry.claiming import begun, look
+from project.environment import storage_from
+from resources import folders
+from resources.database import usable_connections
+from resources.mirror.errors import StorageError
+from resources.mirror.models import Blob, UrlState
+from resources.mirror.storage import blobs
+from resources.mirror.storage import uploads as storage_uploads
+from resources.mirror.storage.retention import remove_pruned_bytes
+from resources.mirror.storage.uploads import (
+    OnThisMachine,
+    PeriodicAction,
+    StorageUpkeep,
+    Uploader,
+    UploadFailures,
+    locate_blob,
+)
+from retry import claim_state, contents, stores
+from retry.errors import StoreUnavailable
+from tests.support.claim_calls import begun, look
+from tests.support.moto_bucket import MotoBucket
+from tests.support.stack import free_port
+
+from ..conftest import NOW, Give, Keep
 
 BODY = b"some bytes"
 
@@ -53,7 +68,7 @@ def test_a_bucket_that_is_away_is_tried_again_and_bytes_are_served_from_here(
     nowhere = bucket.storage_url.replace(bucket.host, f"127.0.0.1:{free_port()}")
     settings.STORAGES = {**works, "default": storage_from(nowhere)}
     assert uploader.run_once(0) == 0
-    assert isinstance(whereabouts(blob), Here)
+    assert isinstance(locate_blob(blob), OnThisMachine)
     settings.STORAGES = works
     assert uploader.run_once(0) == 0  # it rests for a second
     now = time.monotonic() + 2
@@ -62,7 +77,7 @@ def test_a_bucket_that_is_away_is_tried_again_and_bytes_are_served_from_here(
 
 
 def test_what_fails_again_and_again_is_tried_less_often() -> None:
-    troubles = Troubles()
+    troubles = UploadFailures()
     for _ in range(20):
         troubles.failed("a", 0)
     assert troubles.resting(299) == ["a"]
@@ -73,7 +88,7 @@ def test_what_fails_again_and_again_is_tried_less_often() -> None:
 
 
 def test_what_failed_and_was_removed_since_is_forgotten() -> None:
-    troubles = Troubles()
+    troubles = UploadFailures()
     troubles.failed("a", 0)
     troubles.failed("b", 0)
     troubles.failed("b", 2)
@@ -87,18 +102,18 @@ def test_who_waits_at_another_machine_is_sent_back_when_it_is_uploaded(
     bucket: MotoBucket, keep: Keep, uploader: Uploader
 ) -> None:
     first, wanted = keep(b"first"), keep(b"wanted", stored_at=NOW)
-    work = wishes.upload_work(wanted.digest, "here")
+    work = storage_uploads.upload_work(wanted.digest, "here")
     token = begun(work).token
     for _ in range(2):  # once more is the same
-        wishes.publish(work.task, work.key, token, work.arguments, wishes.LANE)
+        storage_uploads.publish_upload(work.task, work.key, token, work.arguments, storage_uploads.UPLOAD_LANE)
     assert uploader.run_once(0) == 2
     found = look(work)
-    assert isinstance(found, standings.Done)
+    assert isinstance(found, claim_state.WorkDone)
     assert found.outcome == "stored"
-    told = connections.run(contents.read(wishes.content_key(wanted.digest)))
+    told = stores.run_steps(contents.read_content(storage_uploads.upload_content_key(wanted.digest)))
     assert told is not None
     assert told.body.decode() == wanted.digest
-    assert wishes.taken("here", 9, 0) == []
+    assert storage_uploads.take_upload_requests("here", 9, 0) == []
     assert first.name in bucket.names()
 
 
@@ -108,12 +123,12 @@ def test_a_wish_wakes_the_uploader_and_fails_with_the_upload(
     def fail(*_: object) -> None:
         raise StorageError("away")
 
-    monkeypatch.setattr(remote, "upload", fail)
-    work = wishes.upload_work(keep(BODY).digest, "here")
-    wishes.publish(work.task, work.key, begun(work).token, work.arguments, wishes.LANE)
+    monkeypatch.setattr(blobs, "upload_object", fail)
+    work = storage_uploads.upload_work(keep(BODY).digest, "here")
+    storage_uploads.publish_upload(work.task, work.key, begun(work).token, work.arguments, storage_uploads.UPLOAD_LANE)
     uploader.run_once(5)
     found = look(work)
-    assert isinstance(found, standings.Failed)
+    assert isinstance(found, claim_state.WorkFailed)
     assert found.status == 503
 
 
@@ -121,17 +136,17 @@ def test_bytes_that_are_gone_before_they_were_uploaded_are_fetched_again(
     bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader
 ) -> None:
     row = give(keep(BODY))
-    blobs.path_of(row.blob_digest).unlink()
+    blobs.local_path(row.blob_digest).unlink()
     assert uploader.run_once(0) == 0
     row.refresh_from_db()
-    assert row.state == State.WANTED
+    assert row.state == UrlState.WANTED
     assert not Blob.objects.exists()
 
 
 def test_what_another_uploader_had_in_the_storage_before_it_was_swept_is_not_lost(
     bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row, upload = give(keep(BODY)), remote.upload
+    row, upload = give(keep(BODY)), blobs.upload_object
 
     def comes_too_late(path: Path, name: str, media_type: str) -> None:
         upload(path, name, media_type)
@@ -140,24 +155,24 @@ def test_what_another_uploader_had_in_the_storage_before_it_was_swept_is_not_los
         path.unlink()
         upload(path, name, media_type)
 
-    monkeypatch.setattr(remote, "upload", comes_too_late)
+    monkeypatch.setattr(blobs, "upload_object", comes_too_late)
     uploader.run_once(0)
     row.refresh_from_db()
-    assert row.state == State.STORED
+    assert row.state == UrlState.STORED
     assert Blob.objects.get().uploaded_at == NOW
 
 
 def test_what_is_taken_down_while_it_is_uploaded_is_removed_there(
     bucket: MotoBucket, keep: Keep, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blob, upload = keep(BODY), remote.upload
+    blob, upload = keep(BODY), blobs.upload_object
 
     def taken_down_meanwhile(path: Path, name: str, media_type: str) -> None:
         upload(path, name, media_type)
         with usable_connections():
             Blob.objects.update(taken_down_at=NOW)
 
-    monkeypatch.setattr(remote, "upload", taken_down_meanwhile)
+    monkeypatch.setattr(blobs, "upload_object", taken_down_meanwhile)
     uploader.run_once(0)
     assert bucket.names() == set()
     blob.refresh_from_db()
@@ -170,7 +185,157 @@ def test_a_blob_that_came_again_while_it_was_pruned_is_uploaded_again(
     blob = keep(BODY)
     uploader.run_once(0)
     began = time.time()
-    blobs.keep(BODY, blob.digest)
-    remove_bytes(blob, began)
+    blobs.keep_blob(BODY, blob.digest)
+    remove_pruned_bytes(blob, began)
     assert uploader.run_once(0) == 1
     assert bucket.names() == {blob.name}
+
+
+PATIENCE_SECONDS = 20.0
+
+
+Tend = Callable[..., StorageUpkeep]
+
+
+class Uploads:
+    """In the uploader's place: fails by turns, then has nothing to do."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self._errors = deque(errors)
+        self.failed, self.went_on, self.closed = Event(), Event(), Event()
+
+    def run_once(self, wait_seconds: float) -> int:
+        if self._errors:
+            self.failed.set()
+            raise self._errors.popleft()
+        self.went_on.set()
+        self.closed.wait(wait_seconds)
+        return 0
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+@pytest.fixture
+def tend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tend]:
+    """Starts one with these uploads, which ends with the test."""
+    started: list[StorageUpkeep] = []
+
+    def tending_by(uploads: Uploads | None = None, *, pause_seconds: float = 0.01) -> StorageUpkeep:
+        monkeypatch.setattr(storage_uploads, "UPKEEP_PAUSE_SECONDS", pause_seconds)
+        monkeypatch.setattr(storage_uploads, "Uploader", lambda: uploads)
+        tender = StorageUpkeep()
+        started.append(tender)
+        tender.start()
+        return tender
+
+    yield tending_by
+    for tender in started:
+        tender.end()
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (StoreUnavailable("state is away"), logging.WARNING),
+        (StorageError("the bucket is away"), logging.WARNING),
+        (OperationalError("the database is away"), logging.WARNING),
+        (ZeroDivisionError("a mistake"), logging.ERROR),
+    ],
+)
+@pytest.mark.usefixtures("bucket_of_any_kind")
+def test_it_goes_on_after_whatever_failed(
+    tend: Tend, caplog: pytest.LogCaptureFixture, error: Exception, level: int
+) -> None:
+    uploads = Uploads(error, error)
+    tender = tend(uploads)
+
+    assert uploads.went_on.wait(PATIENCE_SECONDS)
+    assert tender.is_alive()
+    assert [record.levelno for record in caplog.records] == [level, level]
+
+
+@pytest.mark.usefixtures("bucket_of_any_kind")
+def test_what_fails_in_a_turn_keeps_no_upload_from_being_done(tend: Tend, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise StorageError("the folder cannot be read")
+
+    monkeypatch.setattr(storage_uploads, "_sweep_held_blobs", broken)
+    uploads = Uploads()
+    tend(uploads)
+    assert uploads.went_on.wait(PATIENCE_SECONDS)
+
+
+@pytest.mark.usefixtures("bucket_of_any_kind")
+def test_it_ends_at_once_while_it_rests_after_a_failure(tend: Tend) -> None:
+    uploads = Uploads(StoreUnavailable("away"))
+    tender = tend(uploads, pause_seconds=3600)
+    assert uploads.failed.wait(PATIENCE_SECONDS)
+
+    tender.end()
+    assert not tender.is_alive()
+    assert uploads.closed.is_set()
+
+
+@pytest.mark.usefixtures("bucket_of_any_kind")
+def test_what_fails_because_it_was_ended_is_no_mistake(tend: Tend, caplog: pytest.LogCaptureFixture) -> None:
+    class Closed(Uploads):
+        def run_once(self, wait_seconds: float) -> int:
+            self.went_on.set()
+            self.closed.wait(PATIENCE_SECONDS)
+            raise RuntimeError("cannot schedule new futures after shutdown")
+
+    uploads = Closed()
+    tender = tend(uploads)
+    assert uploads.went_on.wait(PATIENCE_SECONDS)
+
+    tender.end()
+    assert not tender.is_alive()
+    assert caplog.records == []
+
+
+def test_where_files_are_the_storage_it_uploads_nothing_but_sweeps_what_fetches_left(
+    tend: Tend, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FETCH_SPOOL_DIRECTORY = str(tmp_path)
+    swept, sweep = Event(), storage_uploads._sweep_spool
+
+    def told() -> None:
+        sweep()
+        swept.set()
+
+    monkeypatch.setattr(storage_uploads, "_sweep_spool", told)
+    uploads = Uploads()
+    with folders.hold_folder(tmp_path) as held:
+        left = tmp_path / "held-by-nobody"
+        left.mkdir()
+        (left / "fetch-one").touch()
+        tend(uploads, pause_seconds=3600)
+        assert swept.wait(PATIENCE_SECONDS)
+        assert list(tmp_path.iterdir()) == [held]
+    assert not uploads.went_on.is_set()
+
+
+def test_a_turn_is_taken_at_once_and_then_as_often_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[float] = []
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    turn = PeriodicAction(60, lambda: taken.append(clock[0]), due=clock[0])
+    for now in (100.0, 100.0, 159.9, 160.0, 200.0, 900.0, 959.9):
+        clock[0] = now
+        turn.take()
+    assert taken == [100.0, 160.0, 900.0]
+
+
+def test_a_turn_that_fails_has_been_taken() -> None:
+    attempts: list[None] = []
+
+    def fail() -> None:
+        attempts.append(None)
+        raise StorageError("away")
+
+    turn = PeriodicAction(3600, fail)
+    with pytest.raises(StorageError):
+        turn.take()
+    turn.take()
+    assert len(attempts) == 1

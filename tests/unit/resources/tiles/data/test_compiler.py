@@ -4,19 +4,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from resources.tiles.data import compiler, geojson, speeds
+from resources.tiles.data.speeds import SegmentSpeeds, SpeedRow
 from resources.tiles.errors import SpeedsError
-from resources.tiles.reading import compiling, geojson, jsonlines, patching, speeds
-from resources.tiles.reading.speeds import Row, Speeds
+from tests.support import geojson as support_geojson
 
-from .. import builders
-
-LINES = builders.collection(*(builders.line(name, [[0, 51], [1, 52]]) for name in ("a", "b", "c")))
-GEOMETRY = compiling.compile_layer("lines", LINES).geometry
-BEFORE = Speeds(np.array([10, 20, np.nan], np.float32), np.array([50, 50, np.nan], np.float32))
+LINES = support_geojson.collection(*(support_geojson.line(name, [[0, 51], [1, 52]]) for name in ("a", "b", "c")))
+GEOMETRY = compiler.compile_layer("lines", LINES).geometry
+BEFORE = SegmentSpeeds(np.array([10, 20, np.nan], np.float32), np.array([50, 50, np.nan], np.float32))
 
 
-def patch(data: bytes, form: patching.Form = "csv") -> patching.Patch:
-    return patching.read_patch(GEOMETRY, data, form)
+def patch(data: bytes, form: compiler.SpeedsFormat = "csv") -> compiler.SpeedsPatch:
+    return compiler.read_patch(GEOMETRY, data, form)
 
 
 def csv(*rows: str) -> bytes:
@@ -33,32 +32,32 @@ def row(**members: str) -> str:
     return "{" + ", ".join(f'"{name}": {value}' for name, value in named.items() if value) + "}"
 
 
-def values(found: Speeds) -> list[Any]:
+def values(found: SegmentSpeeds) -> list[Any]:
     return list(np.nan_to_num(np.array([found.speed_kmh, found.free_flow_kmh]), nan=-1).tolist())
 
 
 def test_a_patch_changes_its_segments_and_no_other() -> None:
     after = patch(csv("b,5,50", "nowhere,1,50")).over(BEFORE)
     assert values(after) == [[10, 5, -1], [50, 50, -1]]
-    assert patching.changed(BEFORE, after) == 1
+    assert compiler.count_changed(BEFORE, after) == 1
 
 
 def test_a_patch_over_nothing_leaves_the_others_without_data() -> None:
     after = patch(csv("b,5,50")).over(None)
     assert values(after) == [[-1, 5, -1], [-1, 50, -1]]
-    assert patching.changed(None, after) == 1
-    assert patching.changed(BEFORE, after) == 2
+    assert compiler.count_changed(None, after) == 1
+    assert compiler.count_changed(BEFORE, after) == 2
 
 
 def test_an_empty_speed_takes_the_segments_data_away() -> None:
     after = patch(csv("a,,")).over(BEFORE)
     assert values(after) == [[-1, 20, -1], [-1, 50, -1]]
-    assert patching.changed(BEFORE, after) == 1
+    assert compiler.count_changed(BEFORE, after) == 1
 
 
 def test_the_same_speeds_again_change_nothing() -> None:
     once = patch(csv("a,7.3,50", "c,,")).over(BEFORE)
-    assert patching.changed(once, patch(csv("c,,", "a,7.3,50")).over(once)) == 0
+    assert compiler.count_changed(once, patch(csv("c,,", "a,7.3,50")).over(once)) == 0
 
 
 def test_the_report_counts_rows_of_unknown_segments() -> None:
@@ -75,7 +74,7 @@ def test_rows_of_which_none_is_the_layers_are_refused() -> None:
 def test_json_lines_say_the_same_as_csv() -> None:
     data = lines(row(measured_at='"2026-11-21T10:00:00Z"'), "", row(segment_id="12", speed_kmh="null"), "")
     noon = datetime(2026, 11, 21, 10, tzinfo=UTC)
-    assert jsonlines.read_rows(data) == [Row("a", 1.0, 50.0, noon), Row("12", None, 50.0)]
+    assert speeds.read_json_rows(data) == [SpeedRow("a", 1.0, 50.0, noon), SpeedRow("12", None, 50.0)]
     assert values(patch(lines(row()), "jsonlines").over(BEFORE)) == [[1, 20, -1], [50, 50, -1]]
 
 
@@ -107,22 +106,22 @@ def test_json_lines_say_the_same_as_csv() -> None:
 )
 def test_a_line_that_is_wrong_is_named(line: str, message: str) -> None:
     with pytest.raises(SpeedsError, match=message) as caught:
-        jsonlines.read_rows(lines(row(segment_id='"first"'), "", line))
+        speeds.read_json_rows(lines(row(segment_id='"first"'), "", line))
     assert str(caught.value).startswith("Line 3: ")
 
 
 def test_a_segment_has_one_line() -> None:
     with pytest.raises(SpeedsError, match="Line 2: segment “a” was in line 1 already"):
-        jsonlines.read_rows(lines(row(), row()))
+        speeds.read_json_rows(lines(row(), row()))
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"\xff\xfe{", b" "])
 def test_a_file_without_rows_is_refused(data: bytes) -> None:
-    for read in (jsonlines.read_rows, speeds.read_rows):
+    for read in (speeds.read_json_rows, speeds.read_csv_rows):
         with pytest.raises(SpeedsError):
             read(data)
 
 
 def test_a_file_that_is_too_big_is_refused() -> None:
     with pytest.raises(SpeedsError, match="too big"):
-        jsonlines.read_rows(lines(row()), geojson.Limits(max_bytes=10))
+        speeds.read_json_rows(lines(row()), geojson.LayerLimits(max_bytes=10))

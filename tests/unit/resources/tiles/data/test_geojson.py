@@ -7,16 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.tiles.data import geojson
 from resources.tiles.errors import LayerError
-from resources.tiles.reading import geojson, point_features
-
-from ..builders import area, collection, line, square
+from tests.support.geojson import area, collection, line, square
 
 GOOD = [[0, 51], [1, 52]]
 
 
 def geometry(kind: str, coordinates: Any) -> dict[str, Any]:
     return {"type": "Feature", "properties": {}, "geometry": {"type": kind, "coordinates": coordinates}}
+
+
+def together(*geometries: dict[str, Any]) -> bytes:
+    joined = {"type": "GeometryCollection", "geometries": geometries}
+    return collection({"type": "Feature", "properties": {}, "geometry": joined})
 
 
 BAD: dict[str, tuple[bytes, str]] = {
@@ -49,31 +53,9 @@ BAD: dict[str, tuple[bytes, str]] = {
     "a point among lines": (collection(line("a", GOOD), geometry("Point", [0, 1])), "Feature 1: is a Point"),
     "points among lines": (collection(geometry("MultiPoint", GOOD)), "Feature 0: is a MultiPoint"),
     "a point in a collection of geometries": (
-        collection(
-            {
-                "type": "Feature",
-                "properties": {},
-                "geometry": {
-                    "type": "GeometryCollection",
-                    "geometries": [
-                        {"type": "LineString", "coordinates": GOOD},
-                        {"type": "Point", "coordinates": [0, 1]},
-                    ],
-                },
-            }
-        ),
-        "is a Point",
+        together({"type": "LineString", "coordinates": GOOD}, {"type": "Point", "coordinates": [0, 1]}), "is a Point"
     ),
-    "a collection of geometries within another": (
-        collection(
-            {
-                "type": "Feature",
-                "properties": {},
-                "geometry": {"type": "GeometryCollection", "geometries": [{"type": "GeometryCollection"}]},
-            }
-        ),
-        "simple geometries",
-    ),
+    "a collection of geometries within another": (together({"type": "GeometryCollection"}), "simple geometries"),
     "no coordinates": (collection(geometry("LineString", [])), "has no coordinates"),
     "coordinates that are text": (collection(geometry("LineString", "0,0 1,1")), "has no coordinates"),
     "one position": (collection(line("a1", [[0, 1]])), "Feature 0 (“a1”): one of its lines is too short"),
@@ -110,14 +92,14 @@ BAD: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize(("data", "message"), BAD.values(), ids=BAD.keys())
 def test_bad_files_are_refused_with_a_reason(data: bytes, message: str) -> None:
     with pytest.raises(LayerError) as caught:
-        geojson.read_features(data, "lines", geojson.Limits(max_bytes=1_000_000, max_positions_per_line=100))
+        geojson.read_features(data, "lines", geojson.LayerLimits(max_bytes=1_000_000, max_positions_per_line=100))
     assert message in str(caught.value)
     assert len(str(caught.value)) < 300
 
 
 def test_a_file_that_is_too_big_is_refused_unread() -> None:
     with pytest.raises(LayerError, match="too big: 2,147 MB; at most 100 MB"):
-        geojson.check_size(2**31, geojson.Limits())
+        geojson.check_file_size(2**31, geojson.LayerLimits())
 
 
 def test_lines_are_not_areas() -> None:
@@ -182,7 +164,7 @@ json_values = st.recursive(
     [
         partial(geojson.read_features, kind="lines"),
         partial(geojson.read_features, kind="areas"),
-        point_features.read_points,
+        geojson.read_point_features,
     ],
     ids=["lines", "areas", "points"],
 )

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.tiles.data import geojson, speeds
+from resources.tiles.data.speeds import SpeedRow
 from resources.tiles.errors import SpeedsError
-from resources.tiles.reading import geojson, speeds
-from resources.tiles.reading.speeds import Row
 
 HEADER = "segment_id,speed_kmh,free_flow_kmh"
 
@@ -47,23 +47,23 @@ BAD = {
 @pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD.keys())
 def test_bad_speeds_are_refused_with_their_line(text: str, message: str) -> None:
     with pytest.raises(SpeedsError) as caught:
-        speeds.read_rows(text.encode())
+        speeds.read_csv_rows(text.encode())
     assert message in str(caught.value)
 
 
 def test_speeds_that_are_not_text_are_refused() -> None:
     with pytest.raises(SpeedsError, match="not UTF-8"):
-        speeds.read_rows(b"\xff\xfe")
+        speeds.read_csv_rows(b"\xff\xfe")
 
 
 def test_speeds_that_are_too_big_are_refused() -> None:
     with pytest.raises(SpeedsError, match="too big"):
-        speeds.read_rows(b"12345", geojson.Limits(max_bytes=4))
+        speeds.read_csv_rows(b"12345", geojson.LayerLimits(max_bytes=4))
 
 
 def test_rows_are_read_with_and_without_data_and_time() -> None:
     text = f"{HEADER},measured_at\na,12.5,50,2026-11-21T12:00:00Z\nb,,50,\n\nc,0,,2026-11-21T14:00:00+02:00\n"
-    rows = speeds.read_rows(text.encode())
+    rows = speeds.read_csv_rows(text.encode())
     assert [(row.segment_id, row.speed_kmh, row.free_flow_kmh) for row in rows] == [
         ("a", 12.5, 50),
         ("b", None, 50),
@@ -73,8 +73,8 @@ def test_rows_are_read_with_and_without_data_and_time() -> None:
 
 
 def test_speeds_take_the_order_of_the_segments_and_unknown_ones_are_counted() -> None:
-    rows = speeds.read_rows(f"{HEADER}\nb,20,50\nx,1,2\na,10,50\ny,1,2\n".encode())
-    found, report = speeds.align(rows, ["a", "b", "c"])
+    rows = speeds.read_csv_rows(f"{HEADER}\nb,20,50\nx,1,2\na,10,50\ny,1,2\n".encode())
+    found, report = speeds.align_speeds(rows, ["a", "b", "c"])
     assert found.speed_kmh[:2].tolist() == [10, 20]
     assert np.isnan(found.speed_kmh[2])
     assert found.known == 2
@@ -84,16 +84,16 @@ def test_speeds_take_the_order_of_the_segments_and_unknown_ones_are_counted() ->
 def test_speeds_of_the_future_are_left_out_and_counted() -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
     later = now + timedelta(seconds=1)
-    rows = [Row("a", 1, 50, now), Row("b", 2, 50, later), Row("x", 3, 50, later), Row("c", 4, 50)]
-    found, report = speeds.align(rows, ["a", "b", "c"], now)
+    rows = [SpeedRow("a", 1, 50, now), SpeedRow("b", 2, 50, later), SpeedRow("x", 3, 50, later), SpeedRow("c", 4, 50)]
+    found, report = speeds.align_speeds(rows, ["a", "b", "c"], now)
     assert np.array_equal(found.speed_kmh, [1, math.nan, 4], equal_nan=True)
     assert (report.rows, report.unknown, report.refused, report.taken) == (4, 0, 2, 2)
     assert report.measured_at == now
-    assert speeds.describe(report) == "4 rows, 2 of them refused as measured in the future (b, x)."
+    assert speeds.describe_report(report) == "4 rows, 2 of them refused as measured in the future (b, x)."
 
 
 def test_written_speeds_are_read_back() -> None:
-    found, _ = speeds.align([speeds.Row("a", 1.5, 2.5)], ["b", "a"])
+    found, _ = speeds.align_speeds([speeds.SpeedRow("a", 1.5, 2.5)], ["b", "a"])
     back = speeds.read_speeds(speeds.write_speeds(found))
     assert np.array_equal(back.speed_kmh, found.speed_kmh, equal_nan=True)
     assert np.array_equal(back.free_flow_kmh, found.free_flow_kmh, equal_nan=True)
@@ -102,4 +102,4 @@ def test_written_speeds_are_read_back() -> None:
 @given(st.text())
 def test_nothing_but_a_speeds_error_is_raised(text: str) -> None:
     with contextlib.suppress(SpeedsError):
-        speeds.read_rows(f"{HEADER}\n{text}".encode(errors="replace"))
+        speeds.read_csv_rows(f"{HEADER}\n{text}".encode(errors="replace"))

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from resources.tiles.drawing import fills
-from resources.tiles.drawing.simplifying import Lines
-from resources.tiles.window import LEFT, MARGIN, Window
+from resources.tiles.render import canvas
+from resources.tiles.render.scene import LatticeLines
+from resources.tiles.tile_address import CANVAS_LEFT, CANVAS_MARGIN, Window
 
 Ring = list[tuple[int, int]]
 
@@ -24,7 +24,9 @@ def filled(window: Window, polygons: list[list[Ring]]) -> NDArray[np.bool_]:
     offsets = np.cumsum([0, *map(len, rings)])
     outer = np.array([number == 0 for polygon in polygons for number in range(len(polygon))])
     picture = np.zeros((window.height, window.width), np.bool_)
-    for first, mask in fills.fill(window, Lines(coordinates + np.array([LEFT, MARGIN]), offsets), outer):
+    for first, mask in canvas.fill_polygons(
+        window, LatticeLines(coordinates + np.array([CANVAS_LEFT, CANVAS_MARGIN]), offsets), outer
+    ):
         picture[first : first + len(mask)] |= mask
     return picture
 
@@ -68,5 +70,5 @@ def test_many_meetings_are_filled_in_stretches(monkeypatch: pytest.MonkeyPatch) 
     places: Ring = [*map(tuple, corners), tuple(corners[0])]
     window = Window(3, 0, 0, 300, 300)
     whole = filled(window, [[places]])
-    monkeypatch.setattr(fills, "MEETINGS_AT_ONCE", 10_000)
+    monkeypatch.setattr(canvas, "MAX_FILL_MEETINGS", 10_000)
     assert np.array_equal(filled(window, [[places]]), whole)

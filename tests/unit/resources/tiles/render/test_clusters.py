@@ -5,19 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.tiles.drawing.points import cells, clusters, discs
-from resources.tiles.drawing.points.clusters import Clusters
-from resources.tiles.reading import points
-from resources.tiles.reading.points import GLOBE, Points
-
-from ... import builders
-from ...builders import collection, point
+from resources.tiles.data import arrays
+from resources.tiles.data.arrays import GLOBE_UNITS, Points
+from resources.tiles.render import clusters
+from resources.tiles.render.clusters import Clusters
+from tests.support import geojson
+from tests.support.geojson import collection, point
 
 RADIUS = 48.0
 
-places = st.integers(0, GLOBE - 1)
-near_the_seam = st.integers(-(GLOBE >> 12), GLOBE >> 12).map(lambda x: x % GLOBE)
-some_points = st.lists(st.tuples(places | near_the_seam, places | st.just(0) | st.just(GLOBE - 1)), min_size=1)
+places = st.integers(0, GLOBE_UNITS - 1)
+near_the_seam = st.integers(-(GLOBE_UNITS >> 12), GLOBE_UNITS >> 12).map(lambda x: x % GLOBE_UNITS)
+some_points = st.lists(st.tuples(places | near_the_seam, places | st.just(0) | st.just(GLOBE_UNITS - 1)), min_size=1)
 
 
 def points_at(given_places: list[tuple[int, int]]) -> Points:
@@ -33,10 +32,10 @@ def rows(found: Clusters) -> list[tuple[int, ...]]:
 def test_every_point_is_in_one_cluster_of_each_zoom(
     given_places: list[tuple[int, int]], zoom: int, radius: float
 ) -> None:
-    found = clusters.cluster(points_at(given_places), zoom, radius)
+    found = clusters.cluster_points(points_at(given_places), zoom, radius)
     assert int(found.counts.sum()) == len(given_places)
     assert (found.counts > 0).all()
-    assert ((found.x >= 0) & (found.x < GLOBE) & (found.y >= 0) & (found.y < GLOBE)).all()
+    assert ((found.x >= 0) & (found.x < GLOBE_UNITS) & (found.y >= 0) & (found.y < GLOBE_UNITS)).all()
 
 
 @given(some_points, st.randoms(use_true_random=False), st.integers(0, 12))
@@ -45,8 +44,8 @@ def test_the_order_of_the_points_makes_no_difference(
 ) -> None:
     shuffled = given_places.copy()
     random.shuffle(shuffled)
-    assert rows(clusters.cluster(points_at(given_places), zoom, RADIUS)) == rows(
-        clusters.cluster(points_at(shuffled), zoom, RADIUS)
+    assert rows(clusters.cluster_points(points_at(given_places), zoom, RADIUS)) == rows(
+        clusters.cluster_points(points_at(shuffled), zoom, RADIUS)
     )
 
 
@@ -55,44 +54,44 @@ def test_two_points_join_in_the_same_way_wherever_the_map_is_cut(
     place: tuple[int, int], zoom: int, quarters: int, apart: int
 ) -> None:
     def counts(turn: int) -> list[int]:
-        west, east = (((place[0] + turn + step) % GLOBE, place[1]) for step in (0, apart))
-        found: list[int] = clusters.cluster(points_at([west, east]), zoom, 64.0).counts.tolist()
+        west, east = (((place[0] + turn + step) % GLOBE_UNITS, place[1]) for step in (0, apart))
+        found: list[int] = clusters.cluster_points(points_at([west, east]), zoom, 64.0).counts.tolist()
         return found
 
-    assert counts(0) == counts(quarters * GLOBE // 4)
+    assert counts(0) == counts(quarters * GLOBE_UNITS // 4)
 
 
 def test_cells_add_up_to_what_they_hold() -> None:
-    placed = builders.points_of(builders.many_points(5000))
+    placed = geojson.points_of(geojson.many_points(5000))
     for zoom in range(0, 20, 4):
-        found = cells.gather(placed.x, placed.y, np.ones(5000, np.int64), zoom, 10)
+        found = clusters.gather_cells(placed.x, placed.y, np.ones(5000, np.int64), zoom, 10)
         assert int(found.amounts.sum()) == 5000
         assert (np.diff(found.keys) > 0).all()
 
 
 def test_points_far_from_each_other_stay_alone() -> None:
-    placed = builders.points_of(collection(*(point(None, [lon, 0]) for lon in (-120, 0, 120))))
-    assert clusters.cluster(placed, 0, RADIUS).counts.tolist() == [1, 1, 1]
+    placed = geojson.points_of(collection(*(point(None, [lon, 0]) for lon in (-120, 0, 120))))
+    assert clusters.cluster_points(placed, 0, RADIUS).counts.tolist() == [1, 1, 1]
 
 
 def test_points_on_both_sides_of_the_antimeridian_join_there() -> None:
-    placed = builders.points_of(collection(*(point(None, [lon, 10]) for lon in (179, 179.5, -179, -179.5))))
-    [(x, _, count)] = rows(clusters.cluster(placed, 2, RADIUS))
+    placed = geojson.points_of(collection(*(point(None, [lon, 10]) for lon in (179, 179.5, -179, -179.5))))
+    [(x, _, count)] = rows(clusters.cluster_points(placed, 2, RADIUS))
     assert count == 4
-    assert abs(points.wrapped(np.array([x]))[0]) <= 1
+    assert abs(arrays.wrap_steps(np.array([x]))[0]) <= 1
 
 
 def test_points_at_one_place_are_one_cluster_at_every_zoom() -> None:
-    placed = builders.points_of(collection(*(point(None, [12.5, 41.9]) for _ in range(30))))
+    placed = geojson.points_of(collection(*(point(None, [12.5, 41.9]) for _ in range(30))))
     for zoom in range(23):
-        assert rows(clusters.cluster(placed, zoom, RADIUS)) == [(int(placed.x[0]), int(placed.y[0]), 30)]
+        assert rows(clusters.cluster_points(placed, zoom, RADIUS)) == [(int(placed.x[0]), int(placed.y[0]), 30)]
 
 
 def test_clusters_keep_apart_so_that_their_discs_do_not_hide_each_other() -> None:
-    placed = builders.points_of(builders.many_points(20_000))
+    placed = geojson.points_of(geojson.many_points(20_000))
     for zoom in (3, 7):
-        found = clusters.cluster(placed, zoom, RADIUS)
-        as_pixels = np.column_stack((found.x, found.y)) / (1 << (points.BITS - 8 - zoom))
+        found = clusters.cluster_points(placed, zoom, RADIUS)
+        as_pixels = np.column_stack((found.x, found.y)) / (1 << (arrays.GLOBE_BITS - 8 - zoom))
         distances = np.hypot(*(as_pixels[:, None] - as_pixels[None, :]).transpose(2, 0, 1))
         nearest = np.where(np.eye(len(distances), dtype=bool), np.inf, distances).min(axis=1)
         assert (nearest < RADIUS / 2).mean() < 0.01
@@ -101,8 +100,8 @@ def test_clusters_keep_apart_so_that_their_discs_do_not_hide_each_other() -> Non
 
 def test_a_long_row_of_equal_points_is_clustered_in_few_rounds() -> None:
     x = np.arange(100_000, dtype=np.int64) << 8
-    row = Points(x, np.full(len(x), GLOBE // 2), np.ones(len(x)))
-    assert int(clusters.cluster(row, 18, RADIUS).counts.sum()) == 100_000
+    row = Points(x, np.full(len(x), GLOBE_UNITS // 2), np.ones(len(x)))
+    assert int(clusters.cluster_points(row, 18, RADIUS).counts.sum()) == 100_000
 
 
 @pytest.mark.parametrize(
@@ -113,14 +112,14 @@ def test_a_long_row_of_equal_points_is_clustered_in_few_rounds() -> None:
     ],
 )  # fmt: skip
 def test_counts_are_written_short_and_never_too_large(count: int, text: str) -> None:
-    assert discs.abbreviate(count) == text
+    assert clusters.abbreviate_count(count) == text
 
 
 @pytest.mark.parametrize("scale", [1, 2])
 @pytest.mark.parametrize("count", [2, 10, 88, 888, 8800, 888_000, 8_800_000])
 @pytest.mark.parametrize("radius", [20, 48, 200])
 def test_a_number_fits_its_disc(count: int, scale: int, radius: int) -> None:
-    stamp = discs.make_stamp(count, radius, scale)
+    stamp = clusters.make_stamp(count, radius, scale)
     rows_written, columns_written = np.nonzero(stamp == 6)
     assert len(rows_written)
     assert ((rows_written - len(stamp) // 2) ** 2 + (columns_written - len(stamp) // 2) ** 2).max() < (

@@ -2,20 +2,19 @@ import dataclasses
 import io
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from resources.tiles import grid
-from resources.tiles.drawing import canvas, encoding, painting, simplifying, strokes
-from resources.tiles.drawing.scene import Index, Scene
-from resources.tiles.styling import colours, style
-from resources.tiles.tile import Tile
-from resources.tiles.window import LEFT, MARGIN, Window
-
-from .. import builders
+from resources.tiles import grid, styles
+from resources.tiles.render import canvas, painter
+from resources.tiles.render import scene as render_scene
+from resources.tiles.render.scene import GeometryIndex, Scene
+from resources.tiles.tile_address import CANVAS_LEFT, CANVAS_MARGIN, Tile, Window
+from tests.support import geojson
 
 
 @pytest.mark.parametrize("width", [1, 3, 9, 33, 127])
@@ -23,11 +22,11 @@ def test_many_discs_pressed_at_once_are_those_pressed_one_by_one(monkeypatch: py
     window = Window(3, 512, 1024, 512, 256)
     random = np.random.default_rng(width)
     reach = width // 2 + 2
-    low, high = (LEFT - reach, MARGIN - reach), (LEFT + 512 + reach, MARGIN + 256 + reach)
+    low, high = (CANVAS_LEFT - reach, CANVAS_MARGIN - reach), (CANVAS_LEFT + 512 + reach, CANVAS_MARGIN + 256 + reach)
     centres = random.integers(low, high, (300, 2))
     painted = []
     for dense in (0.0, 1e9):
-        monkeypatch.setattr(canvas, "DENSE", dense)
+        monkeypatch.setattr(canvas, "DENSE_DISC_SHARE", dense)
         drawn = canvas.Canvas(window, width)
         drawn.press_discs(centres, 3)
         drawn.press_discs(centres[:50], 2)
@@ -40,23 +39,23 @@ RED = {"colours": {"grey": "#ff0000"}, "widths": {"0": 4}}
 
 
 def colour_at(scene: Scene, tile: Tile, x: int, y: int) -> tuple[int, ...]:
-    return tuple(builders.pixels(painting.paint(scene, tile))[y, x].tolist())
+    return tuple(geojson.pixels(painter.paint_tile(scene, tile))[y, x].tolist())
 
 
 def test_a_tile_with_nothing_on_it_is_the_shared_empty_one() -> None:
-    scene = builders.scene_of("lines", builders.collection(builders.line(1, [[0.1, 51], [0.2, 51]])))
+    scene = geojson.scene_of("lines", geojson.collection(geojson.line(1, [[0.1, 51], [0.2, 51]])))
     for scale, image_format in ((1, "png"), (2, "png"), (1, "webp")):
-        painted = painting.paint(scene, Tile("a", 5, 3, 3, scale, image_format))
-        assert painted is painting.empty_tile(scale, image_format)
-        image = builders.pixels(painted)
+        painted = painter.paint_tile(scene, Tile("a", 5, 3, 3, scale, image_format))
+        assert painted is painter.encode_empty_tile(scale, image_format)
+        image = geojson.pixels(painted)
         assert image.shape == (256 * scale, 256 * scale, 4)
         assert not image.any()
-    assert len(painting.empty_tile(1, "png")) < 200
+    assert len(painter.encode_empty_tile(1, "png")) < 200
 
 
 def test_lines_are_painted_over_a_transparent_background_with_soft_edges() -> None:
-    scene = builders.scene_of("lines", builders.collection(builders.line(1, [[-120, 10], [130, -60]])), RED)
-    image = builders.pixels(painting.paint(scene, Tile("a", 0, 0, 0)))
+    scene = geojson.scene_of("lines", geojson.collection(geojson.line(1, [[-120, 10], [130, -60]])), RED)
+    image = geojson.pixels(painter.paint_tile(scene, Tile("a", 0, 0, 0)))
     alphas = set(image[..., 3].ravel().tolist())
     assert {0, 255} < alphas
     assert (image[image[..., 3] > 0][:, :3] == [255, 0, 0]).all()
@@ -64,46 +63,46 @@ def test_lines_are_painted_over_a_transparent_background_with_soft_edges() -> No
 
 def test_the_worst_class_is_on_top() -> None:
     lines = [
-        builders.line(number, [[-80, latitude], [80, -latitude]], speed=speed, free_flow=100)
+        geojson.line(number, [[-80, latitude], [80, -latitude]], speed=speed, free_flow=100)
         for number, (latitude, speed) in enumerate([(40, 5), (-40, 99), (0, 60)])
     ]
     for order in (lines, lines[::-1]):
-        scene = builders.scene_of("lines", builders.collection(*order), {"widths": {"0": 6}})
-        assert colour_at(scene, Tile("a", 0, 0, 0), 128, 128) == scene.style.palette[colours.DARK_RED - 1]
+        scene = geojson.scene_of("lines", geojson.collection(*order), {"widths": {"0": 6}})
+        assert colour_at(scene, Tile("a", 0, 0, 0), 128, 128) == scene.style.palette[styles.DARK_RED - 1]
 
 
 def test_colours_follow_the_speed_and_grey_is_no_data() -> None:
     lines = [
-        builders.line(
+        geojson.line(
             number, [[-80, 60 - 30 * number], [80, 60 - 30 * number]], **({"speed": s, "free_flow": 100} if s else {})
         )
         for number, s in enumerate([90, 60, 30, 10, None])
     ]
-    scene = builders.scene_of("lines", builders.collection(*lines), {"widths": {"0": 4}})
-    image = builders.pixels(painting.paint(scene, Tile("a", 0, 0, 0)))
+    scene = geojson.scene_of("lines", geojson.collection(*lines), {"widths": {"0": 4}})
+    image = geojson.pixels(painter.paint_tile(scene, Tile("a", 0, 0, 0)))
     column = [tuple(pixel) for pixel in image[:, 128].tolist() if pixel[3] == 255]
-    order = (colours.GREEN, colours.YELLOW, colours.RED, colours.DARK_RED, colours.GREY)
+    order = (styles.GREEN, styles.YELLOW, styles.RED, styles.DARK_RED, styles.GREY)
     assert list(dict.fromkeys(column)) == [scene.style.palette[each - 1] for each in order]
 
 
 def test_lines_get_wider_with_the_zoom() -> None:
-    scene = builders.scene_of(
-        "lines", builders.collection(builders.line(1, [[-1, 0], [1, 0]])), {"widths": {"6": 1, "14": 9}}
+    scene = geojson.scene_of(
+        "lines", geojson.collection(geojson.line(1, [[-1, 0], [1, 0]])), {"widths": {"6": 1, "14": 9}}
     )
     widths = []
     for zoom in (6, 10, 14):
-        image = builders.pixels(painting.paint(scene, Tile("a", zoom, 2 ** (zoom - 1), 2 ** (zoom - 1) - 1)))
+        image = geojson.pixels(painter.paint_tile(scene, Tile("a", zoom, 2 ** (zoom - 1), 2 ** (zoom - 1) - 1)))
         widths.append(int((image[:, 1, 3] > 0).sum()))
     assert widths == sorted(widths)
     assert widths[0] < widths[-1]
 
 
 def test_holes_of_areas_show_what_lies_below() -> None:
-    lesotho = builders.area("lesotho", builders.square(-20, -20, 20, 20))
-    around = builders.area("around", builders.square(-90, -60, 90, 60), builders.square(-40, -40, 40, 40))
+    lesotho = geojson.area("lesotho", geojson.square(-20, -20, 20, 20))
+    around = geojson.area("around", geojson.square(-90, -60, 90, 60), geojson.square(-40, -40, 40, 40))
     fill = {"colours": {"fill": "#00ff00", "outline": "#00000000"}}
     for order in ((lesotho, around), (around, lesotho)):
-        scene = builders.scene_of("areas", builders.collection(*order), fill)
+        scene = geojson.scene_of("areas", geojson.collection(*order), fill)
         assert colour_at(scene, Tile("a", 0, 0, 0), 128, 128) == (0, 255, 0, 255)
         assert colour_at(scene, Tile("a", 0, 0, 0), 128 + 21, 128)[3] == 0
         assert colour_at(scene, Tile("a", 0, 0, 0), 128 + 50, 128) == (0, 255, 0, 255)
@@ -111,70 +110,64 @@ def test_holes_of_areas_show_what_lies_below() -> None:
 
 def test_translucent_colours_keep_their_alpha() -> None:
     fill = {"colours": {"fill": "#11223380", "outline": "#00000000"}}
-    scene = builders.scene_of("areas", builders.collection(builders.area(1, builders.square(-90, -60, 90, 60))), fill)
+    scene = geojson.scene_of("areas", geojson.collection(geojson.area(1, geojson.square(-90, -60, 90, 60))), fill)
     for image_format in ("png", "webp"):
         assert colour_at(scene, Tile("a", 0, 0, 0, 1, image_format), 128, 128) == (0x11, 0x22, 0x33, 0x80)
 
 
 @pytest.mark.parametrize("zoom", [1, 4, 9])
 def test_a_line_across_the_antimeridian_joins_on_both_sides(zoom: int) -> None:
-    scene = builders.scene_of(
-        "lines", builders.collection(builders.line(1, [[178, 0.1], [-178, 0.1]])), {"widths": {"0": 6}}
+    scene = geojson.scene_of(
+        "lines", geojson.collection(geojson.line(1, [[178, 0.1], [-178, 0.1]])), {"widths": {"0": 6}}
     )
     row = 2 ** (zoom - 1) - 1
-    west = builders.pixels(painting.paint(scene, Tile("a", zoom, 2**zoom - 1, row)))
-    east = builders.pixels(painting.paint(scene, Tile("a", zoom, 0, row)))
+    west = geojson.pixels(painter.paint_tile(scene, Tile("a", zoom, 2**zoom - 1, row)))
+    east = geojson.pixels(painter.paint_tile(scene, Tile("a", zoom, 0, row)))
     assert west[:, -1, 3].any()
     assert np.array_equal(west[:, -1], east[:, 0])
     if zoom > 1:
-        middle = builders.pixels(painting.paint(scene, Tile("a", zoom, 2 ** (zoom - 1), row)))
+        middle = geojson.pixels(painter.paint_tile(scene, Tile("a", zoom, 2 ** (zoom - 1), row)))
         assert not middle.any()
 
 
-def test_an_area_across_the_antimeridian_is_filled_on_both_sides_without_a_line_between() -> None:
-    fiji = builders.area("fiji", [[170, -20], [-170, -20], [-170, 20], [170, 20], [170, -20]])
-    scene = builders.scene_of("areas", builders.collection(fiji), {"widths": {"0": 4}})
-    fill = scene.style.palette[colours.FILL - 1]
-    assert colour_at(scene, Tile("a", 3, 7, 3), 255, 255) == fill
-    assert colour_at(scene, Tile("a", 3, 0, 3), 0, 255) == fill
+ACROSS = geojson.area("fiji", [[170, -20], [-170, -20], [-170, 20], [170, 20], [170, -20]])
+HALVES = [geojson.area(west, geojson.square(west, -20, west + 10, 20)) for west in (170, -180)]
+
+
+@pytest.mark.parametrize("areas", [[ACROSS], HALVES], ids=["across", "cut"])
+def test_areas_on_both_sides_of_the_antimeridian_have_no_shore_there(areas: list[dict[str, Any]]) -> None:
+    scene = geojson.scene_of("areas", geojson.collection(*areas), {"widths": {"0": 4}})
+    fill = scene.style.palette[styles.DOT_FILL - 1]
+    for row in (200, 255):
+        assert colour_at(scene, Tile("a", 3, 7, 3), 255, row) == fill
+        assert colour_at(scene, Tile("a", 3, 0, 3), 0, row) == fill
     assert colour_at(scene, Tile("a", 1, 0, 0), 128, 250)[3] == 0
 
 
-def test_areas_cut_at_the_antimeridian_have_no_shore_there() -> None:
-    halves = [
-        builders.area("w", builders.square(170, -20, 180, 20)),
-        builders.area("e", builders.square(-180, -20, -170, 20)),
-    ]
-    scene = builders.scene_of("areas", builders.collection(*halves), {"widths": {"0": 4}})
-    fill = scene.style.palette[colours.FILL - 1]
-    assert colour_at(scene, Tile("a", 3, 7, 3), 255, 200) == fill
-    assert colour_at(scene, Tile("a", 3, 0, 3), 0, 200) == fill
-
-
 def test_an_area_round_a_pole_is_filled_to_the_maps_edge() -> None:
-    antarctica = builders.area("s", [[-170, -70], [-90, -75], [0, -70], [90, -72], [170, -70], [-170, -70]])
-    scene = builders.scene_of("areas", builders.collection(antarctica), {"widths": {"0": 4}})
-    fill = scene.style.palette[colours.FILL - 1]
-    image = builders.pixels(painting.paint(scene, Tile("a", 0, 0, 0)))
+    antarctica = geojson.area("s", [[-170, -70], [-90, -75], [0, -70], [90, -72], [170, -70], [-170, -70]])
+    scene = geojson.scene_of("areas", geojson.collection(antarctica), {"widths": {"0": 4}})
+    fill = scene.style.palette[styles.DOT_FILL - 1]
+    image = geojson.pixels(painter.paint_tile(scene, Tile("a", 0, 0, 0)))
     assert (image[-1] == fill).all()
     assert not image[128].any()
 
 
 def test_lines_beyond_the_poles_reach_are_not_drawn_along_the_maps_edge() -> None:
-    scene = builders.scene_of("lines", builders.collection(builders.line(1, [[-170, 89], [170, 89]])), RED)
-    assert painting.paint(scene, Tile("a", 0, 0, 0)) is painting.empty_tile(1, "png")
+    scene = geojson.scene_of("lines", geojson.collection(geojson.line(1, [[-170, 89], [170, 89]])), RED)
+    assert painter.paint_tile(scene, Tile("a", 0, 0, 0)) is painter.encode_empty_tile(1, "png")
 
 
 def test_segments_smaller_than_a_pixel_do_not_vanish() -> None:
     positions = np.column_stack((np.linspace(-60, 60, 3000), np.zeros(3000))).tolist()
-    pieces = [builders.line(number, positions[number : number + 2]) for number in range(2999)]
-    scene = builders.scene_of("lines", builders.collection(*pieces), RED)
-    image = builders.pixels(painting.paint(scene, Tile("a", 0, 0, 0)))
+    pieces = [geojson.line(number, positions[number : number + 2]) for number in range(2999)]
+    scene = geojson.scene_of("lines", geojson.collection(*pieces), RED)
+    image = geojson.pixels(painter.paint_tile(scene, Tile("a", 0, 0, 0)))
     assert (image[127:129, 100:150, 3] > 0).all(axis=1).any()
 
 
 def test_rings_of_polygons_are_painted_as_lines() -> None:
-    scene = builders.scene_of("lines", builders.collection(builders.area(1, builders.square(-90, -60, 90, 60))), RED)
+    scene = geojson.scene_of("lines", geojson.collection(geojson.area(1, geojson.square(-90, -60, 90, 60))), RED)
     assert colour_at(scene, Tile("a", 0, 0, 0), 128, 128)[3] == 0
     assert colour_at(scene, Tile("a", 0, 0, 0), 64, 128)[0] == 255
 
@@ -183,7 +176,7 @@ def test_every_blend_of_six_colours_fits_a_palette() -> None:
     random = np.random.default_rng(2)
     samples = random.integers(0, 7, (512, 512), dtype=np.uint8)
     palette = tuple((10 * i, 20 * i, 30 * i, 255) for i in range(6))
-    data = encoding.encode(samples, palette, "png")
+    data = painter.encode_samples(samples, palette, "png")
     image = Image.open(io.BytesIO(data))
     assert image.mode == "P"
     blended = np.asarray(image.convert("RGBA"), np.float64)
@@ -196,15 +189,15 @@ def test_every_blend_of_six_colours_fits_a_palette() -> None:
 
 
 def test_a_hundred_thousand_lines_are_compiled_and_painted() -> None:
-    scene = builders.scene_of("lines", builders.many_lines(100_000))
+    scene = geojson.scene_of("lines", geojson.many_lines(100_000))
     for tile in (Tile("a", 6, 31, 21), Tile("a", 8, 128, 85), Tile("a", 10, 512, 340, 2), Tile("a", 14, 8192, 5450)):
-        assert painting.paint(scene, tile) is not painting.empty_tile(tile.scale, "png")
+        assert painter.paint_tile(scene, tile) is not painter.encode_empty_tile(tile.scale, "png")
 
 
 def test_other_threads_get_their_turn_while_a_very_long_line_is_painted() -> None:
     random = np.random.default_rng(3)
     positions = (random.uniform(-1, 1, (200_000, 2)) * [90, 60]).tolist()
-    scene = builders.scene_of("lines", builders.collection(builders.line(1, positions)))
+    scene = geojson.scene_of("lines", geojson.collection(geojson.line(1, positions)))
     ended, gaps = threading.Event(), [0.0]
 
     def watch() -> None:
@@ -216,33 +209,33 @@ def test_other_threads_get_their_turn_while_a_very_long_line_is_painted() -> Non
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    painting.paint(scene, Tile("a", 0, 0, 0))
+    painter.paint_tile(scene, Tile("a", 0, 0, 0))
     ended.set()
     watcher.join()
     assert max(gaps) < 3  # a lease of 15 s is renewed every 5
 
 
 def test_a_style_has_no_more_colours_than_fit_a_palette() -> None:
-    assert len(style.parse_style("lines", {}).palette) <= encoding.MAX_COLOURS
+    assert len(styles.parse_style("lines", {}).palette) <= painter.MAX_COLOURS
 
 
 def test_a_picture_round_the_globe_repeats_it_and_shows_nothing_beyond_the_poles() -> None:
-    across = builders.line(1, [[150, 0.1], [-150, 0.1]])
-    scene = builders.scene_of("lines", builders.collection(across, builders.line(2, [[-30, 80], [-30, -80]])), RED)
-    image = painting.draw(scene, Window(0, -900, -300, 3 * 512 + 100, 1200), 0, 1)
+    across = geojson.line(1, [[150, 0.1], [-150, 0.1]])
+    scene = geojson.scene_of("lines", geojson.collection(across, geojson.line(2, [[-30, 80], [-30, -80]])), RED)
+    image = painter.draw_window(scene, Window(0, -900, -300, 3 * 512 + 100, 1200), 0, 1)
     assert image is not None
     samples = np.asarray(image)
     assert samples.shape == (1200, 3 * 512 + 100)
     assert not samples[:300].any()
     assert not samples[300 + 512 :].any()
-    whole = painting.draw(scene, Window(0, 0, -300, 512, 1200), 0, 1)
+    whole = painter.draw_window(scene, Window(0, 0, -300, 512, 1200), 0, 1)
     assert whole is not None
     assert np.array_equal(samples, np.tile(np.asarray(whole), 5)[:, 1024 - 900 :][:, : samples.shape[1]])
 
 
 @pytest.fixture(scope="module")
 def wandering() -> Scene:
-    return builders.scene_of("lines", builders.many_lines(20_000))
+    return geojson.scene_of("lines", geojson.many_lines(20_000))
 
 
 @pytest.mark.parametrize("zoom", [4, 6, 8, 9, 10])
@@ -250,22 +243,22 @@ def test_thinned_lines_cover_what_all_their_edges_cover(
     wandering: Scene, zoom: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = dataclasses.replace(wandering, index=fresh(wandering))
-    [u, v] = grid.project(np.array([[0.02, 51.5]]))[0].tolist()
+    [u, v] = grid.project_positions(np.array([[0.02, 51.5]]))[0].tolist()
     tile = Tile("a", zoom, int(u * 2**zoom), int(v * 2**zoom))
-    thinned = builders.pixels(painting.paint(scene, tile))[..., 3].astype(int)
-    monkeypatch.setattr(strokes, "JOINS_BY_DISCS", 0)
-    monkeypatch.setattr(simplifying, "simplify", exactly)
-    whole = builders.pixels(painting.paint(dataclasses.replace(scene, index=fresh(scene)), tile))[..., 3].astype(int)
+    thinned = geojson.pixels(painter.paint_tile(scene, tile))[..., 3].astype(int)
+    monkeypatch.setattr(canvas, "DISC_JOINED_PIXELS", 0)
+    monkeypatch.setattr(render_scene, "simplify_lines", exactly)
+    whole = geojson.pixels(painter.paint_tile(dataclasses.replace(scene, index=fresh(scene)), tile))[..., 3].astype(int)
     assert whole.any()
     assert not (thinned[whole == 255] == 0).any()
     assert not (whole[thinned == 255] == 0).any()
     assert np.abs(thinned - whole).mean() < 0.12 * whole.mean()
 
 
-def exactly(coordinates: NDArray[np.float64], offsets: NDArray[np.int64], level: int) -> simplifying.Lines:
-    return simplifying.Lines(np.floor(coordinates * float(512 << level) + 0.5), offsets)
+def exactly(coordinates: NDArray[np.float64], offsets: NDArray[np.int64], level: int) -> render_scene.LatticeLines:
+    return render_scene.LatticeLines(np.floor(coordinates * float(512 << level) + 0.5), offsets)
 
 
-def fresh(scene: Scene) -> Index:
+def fresh(scene: Scene) -> GeometryIndex:
     """The scene's index without the levels that it has thinned already."""
-    return Index.build(scene.index.geometry)
+    return GeometryIndex.build(scene.index.geometry)

@@ -4,15 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from resources.tiles import grid
-from resources.tiles.drawing import encoding, painting
-from resources.tiles.drawing.points.scene import PointScene
-from resources.tiles.tile import Tile
-from resources.tiles.window import Window
-
-from ... import builders
+from resources.tiles.render import painter
+from resources.tiles.render.painter import PointScene
+from resources.tiles.tile_address import Tile, Window
+from tests.support import geojson
+from tests.support.picture_comparison import neighbours, one_picture, place_of
 
 STYLES: dict[str, dict[str, Any]] = {
     "clusters": {"mode": "clusters", "radius": 60},
@@ -30,49 +28,15 @@ def points_everywhere() -> bytes:
     positions = np.concatenate([*heaps, pole, random.uniform([-180, -85], [180, 85], (300, 2))])
     positions[:, 0] = (positions[:, 0] + 180) % 360 - 180
     weights = random.exponential(2.0, len(positions)).tolist()
-    return builders.collection(
-        *(builders.point(None, p, weight=w) for p, w in zip(positions.tolist(), weights, strict=True))
+    return geojson.collection(
+        *(geojson.point(None, p, weight=w) for p, w in zip(positions.tolist(), weights, strict=True))
     )
 
 
 @pytest.fixture(scope="module")
 def scenes() -> dict[str, PointScene]:
     data = points_everywhere()
-    return {name: builders.point_scene_of(data, each) for name, each in STYLES.items()}
-
-
-def neighbours(
-    scene: PointScene, zoom: int, corner: tuple[int, int], shape: tuple[int, int], scale: int
-) -> NDArray[Any]:
-    """Tiles beside each other, over ±180° too."""
-    left, top = corner
-    return np.vstack(
-        [
-            np.hstack(
-                [
-                    builders.pixels(painting.paint(scene, Tile("a", zoom, (left + i) % 2**zoom, top + j, scale)))
-                    for i in range(shape[1])
-                ]
-            )
-            for j in range(shape[0])
-        ]
-    )
-
-
-def one_picture(
-    scene: PointScene, zoom: int, corner: tuple[int, int], shape: tuple[int, int], scale: int
-) -> NDArray[Any]:
-    (left, top), side = corner, 512 * scale
-    window = Window(zoom + scale - 1, left * side, top * side, shape[1] * side, shape[0] * side)
-    image = painting.draw(scene, window, zoom, scale)
-    assert image is not None
-    assert image.size == (window.width, window.height)
-    return builders.pixels(encoding.encode(np.asarray(image), scene.style.palette, "png"))
-
-
-def place_of(longitude: float, latitude: float, zoom: int) -> tuple[int, int]:
-    [u, v] = grid.project(np.array([[longitude, latitude]]))[0].tolist()
-    return int(u * 2**zoom) - 1, int(v * 2**zoom) - 1
+    return {name: geojson.point_scene_of(data, each) for name, each in STYLES.items()}
 
 
 @pytest.mark.parametrize("scale", [1, 2])
@@ -83,7 +47,7 @@ def test_neighbours_are_one_big_picture(scenes: dict[str, PointScene], name: str
     if zoom == 22:  # there, points are far apart
         index = int(scenes[name].points.weights.argmax())
         u, v = scenes[name].points.x[index] / 2**32, scenes[name].points.y[index] / 2**32
-        [longitude, latitude] = grid.unproject(np.array([[u, v]]))[0].tolist()
+        [longitude, latitude] = grid.unproject_coordinates(np.array([[u, v]]))[0].tolist()
     left, top = place_of(longitude, latitude, zoom)
     tiles = neighbours(scenes[name], zoom, (left, max(top, 0)), (3, 3), scale)
     picture = one_picture(scenes[name], zoom, (left, max(top, 0)), (3, 3), scale)
@@ -123,15 +87,15 @@ def test_a_block_of_tiles_is_cut_from_one_canvas(scenes: dict[str, PointScene], 
 def test_a_tile_of_a_block_is_to_the_byte_the_tile_alone(scenes: dict[str, PointScene], name: str, scale: int) -> None:
     left, top = place_of(0.02, 51.5, 7)
     tiles = [Tile("a", 7, left + i, top + j, scale) for j in range(4) for i in range(4)]
-    painted = painting.paint_all(scenes[name], tiles)
-    assert painted == {tile: painting.paint(scenes[name], tile) for tile in tiles}
+    painted = painter.paint_tiles(scenes[name], tiles)
+    assert painted == {tile: painter.paint_tile(scenes[name], tile) for tile in tiles}
 
 
 @pytest.mark.parametrize("name", STYLES)
 def test_a_picture_of_any_place_and_size_is_a_part_of_the_large_one(scenes: dict[str, PointScene], name: str) -> None:
     window = Window(6, 30 * 512 + 131, 20 * 512 + 57, 1001, 533)
     whole = Window(6, 30 * 512, 20 * 512, 4 * 512, 3 * 512)
-    part, image = (painting.draw(scenes[name], each, 6, 1) for each in (window, whole))
+    part, image = (painter.draw_window(scenes[name], each, 6, 1) for each in (window, whole))
     assert part is not None
     assert image is not None
     assert np.array_equal(np.asarray(part), np.asarray(image)[57 : 57 + 533, 131 : 131 + 1001])
@@ -139,15 +103,17 @@ def test_a_picture_of_any_place_and_size_is_a_part_of_the_large_one(scenes: dict
 
 @pytest.mark.parametrize("name", STYLES)
 def test_a_place_without_points_near_is_the_shared_empty_tile(scenes: dict[str, PointScene], name: str) -> None:
-    assert painting.paint(scenes[name], Tile("a", 18, 5, 150_000)) is painting.empty_tile(1, "png")
-    assert painting.paint(scenes[name], Tile("a", 18, 5, 150_000, 2, "webp")) is painting.empty_tile(2, "webp")
+    assert painter.paint_tile(scenes[name], Tile("a", 18, 5, 150_000)) is painter.encode_empty_tile(1, "png")
+    assert painter.paint_tile(scenes[name], Tile("a", 18, 5, 150_000, 2, "webp")) is painter.encode_empty_tile(
+        2, "webp"
+    )
 
 
 @pytest.mark.parametrize("name", STYLES)
 def test_webp_has_the_same_pixels_as_png(scenes: dict[str, PointScene], name: str) -> None:
     left, top = place_of(0.02, 51.5, 8)
     png, webp = (
-        builders.pixels(painting.paint(scenes[name], Tile("a", 8, left + 1, top + 1, 1, each)))
+        geojson.pixels(painter.paint_tile(scenes[name], Tile("a", 8, left + 1, top + 1, 1, each)))
         for each in ("png", "webp")
     )
     seen = png[..., 3] > 0

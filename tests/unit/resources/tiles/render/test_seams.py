@@ -4,17 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from resources.tiles import grid
-from resources.tiles.drawing import encoding, painting
-from resources.tiles.drawing.scene import Scene
-from resources.tiles.tile import Tile
-from resources.tiles.window import Window
-
-from .. import builders
-
-SIDE = 3
+from tests.support import geojson
+from tests.support.picture_comparison import neighbours, one_picture, place_of
 
 
 def long_and_short_lines() -> bytes:
@@ -23,8 +15,8 @@ def long_and_short_lines() -> bytes:
     motorways = np.array([[[-40.0, 20.0], [0.02, 51.5], [60.0, 70.0]], [[-170.0, 51.4], [0.0, 51.52], [170.0, 51.3]]])
     lines: Sequence[list[list[float]]] = [*streets.tolist(), *motorways.tolist()]
     speeds = random.uniform(0, 60, len(lines)).tolist()
-    return builders.collection(
-        *(builders.line(i, p, speed=s, free_flow=50) for i, (p, s) in enumerate(zip(lines, speeds, strict=True)))
+    return geojson.collection(
+        *(geojson.line(i, p, speed=s, free_flow=50) for i, (p, s) in enumerate(zip(lines, speeds, strict=True)))
     )
 
 
@@ -38,32 +30,9 @@ def areas_with_holes() -> bytes:
         return np.concatenate((points, points[:1])).tolist()  # type: ignore[no-any-return]
 
     centres = random.normal([0.02, 51.5], 0.05, (12, 2)).tolist()
-    islands = [builders.area(i, ring(x, y, 0.04), ring(x, y, 0.01)) for i, (x, y) in enumerate(centres)]
-    continent = builders.area("continent", [[-90, 10], [0.02, 51.49], [80, 30], [10, 80], [-90, 10]])
-    return builders.collection(continent, *islands)
-
-
-def neighbours(scene: Scene, zoom: int, scale: int) -> NDArray[np.uint8]:
-    x, y = middle(zoom)
-    rows = [
-        np.hstack([builders.pixels(painting.paint(scene, Tile("a", zoom, x + i, y + j, scale))) for i in range(SIDE)])
-        for j in range(SIDE)
-    ]
-    return np.vstack(rows)
-
-
-def one_picture(scene: Scene, zoom: int, scale: int) -> NDArray[np.uint8]:
-    x, y = middle(zoom)
-    tile = Window.of(Tile("a", zoom, x, y, scale))
-    window = Window(tile.level, tile.x, tile.y, SIDE * tile.width, SIDE * tile.height)
-    image = painting.draw(scene, window, zoom, scale)
-    assert image is not None
-    return builders.pixels(encoding.encode(np.asarray(image), scene.style.palette, "png"))
-
-
-def middle(zoom: int) -> tuple[int, int]:
-    [u, v] = grid.project(np.array([[0.02, 51.5]]))[0].tolist()
-    return int(u * 2**zoom) - 1, int(v * 2**zoom) - 1
+    islands = [geojson.area(i, ring(x, y, 0.04), ring(x, y, 0.01)) for i, (x, y) in enumerate(centres)]
+    continent = geojson.area("continent", [[-90, 10], [0.02, 51.49], [80, 30], [10, 80], [-90, 10]])
+    return geojson.collection(continent, *islands)
 
 
 @pytest.mark.parametrize("scale", [1, 2])
@@ -71,9 +40,10 @@ def middle(zoom: int) -> tuple[int, int]:
 @pytest.mark.parametrize("kind", ["lines", "areas"])
 def test_neighbours_are_one_big_picture(kind: str, zoom: int, scale: int) -> None:
     if kind == "lines":
-        scene = builders.scene_of("lines", long_and_short_lines(), {"widths": {"8": 1.5, "22": 12}})
+        scene = geojson.scene_of("lines", long_and_short_lines(), {"widths": {"8": 1.5, "22": 12}})
     else:
-        scene = builders.scene_of("areas", areas_with_holes(), {"widths": {"8": 1, "22": 6}})
-    tiles, picture = neighbours(scene, zoom, scale), one_picture(scene, zoom, scale)
+        scene = geojson.scene_of("areas", areas_with_holes(), {"widths": {"8": 1, "22": 6}})
+    corner = place_of(0.02, 51.5, zoom)
+    tiles, picture = (show(scene, zoom, corner, (3, 3), scale) for show in (neighbours, one_picture))
     assert picture[..., 3].any()
     assert np.array_equal(tiles, picture)

@@ -7,13 +7,13 @@ from typing import Any, Protocol
 import pytest
 from PIL import Image
 
-from resources.models import Layer
-from resources.tiles.tile import Tile
-from resources.upstream import storing
-from retry import connections, contents
+from resources.tiles import publication
+from resources.tiles.models import Layer
+from resources.tiles.tile_address import Tile
+from retry import contents, stores
 from retry.contents import Prepared
 from tests.conftest import RedisServers
-from tests.resources.conftest import AREAS, LINES, Load
+from tests.unit.resources.conftest import AREAS, LINES, Load
 
 __all__ = ["AREAS", "LINES", "TEMPLATE", "Load", "LoadUpstream", "Store", "image"]
 
@@ -33,7 +33,7 @@ def store(redis_servers: RedisServers) -> Store:
     """Stores a tile as the fetcher does."""
 
     def stored(prepared: Prepared, tile: Tile = Tile("osm", 3, 5, 2)) -> None:  # noqa: B008  it is frozen
-        assert connections.execute(contents.writing(tile.content_key, prepared, 1, datetime.now(UTC), 0.1)) == 1
+        assert stores.execute_call(contents.store_call(tile.content_key, prepared, 1, datetime.now(UTC), 0.1)) == 1
 
     return stored
 
@@ -43,7 +43,9 @@ def upstream(db: None) -> LoadUpstream:
     """Makes a layer of another server's tiles."""
 
     def loaded(slug: str = "osm", template: str = TEMPLATE, **fields: Any) -> Layer:
-        return storing.store_upstream(slug, template, {"title": "Streets", "attribution": "© Somebody", **fields})
+        return publication.store_upstream_layer(
+            slug, template, {"title": "Streets", "attribution": "© Somebody", **fields}
+        )
 
     return loaded
 

@@ -1,29 +1,24 @@
 """Layers of another server's tiles, as the command and the admin make and change them."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.test import Client
 from pytest_django import Settings
 
-from resources.models import Layer
 from resources.tiles import grid
-from tests.resources.tiles.test_admin import change, errors_of, form, upload
+from resources.tiles.models import Layer
+from tests.unit.resources.conftest import LINES, Load
 
-from .conftest import LINES, TEMPLATE, Load, LoadUpstream
+from ..conftest import run
+from ..test_admin import ADD, change, errors_of, form, upload
+from .conftest import TEMPLATE, LoadUpstream
 
 PLAIN = "https://tiles.example.org/{z}/{x}/{y}.png?key=secret"
 OTHER = "https://a.example/{z}/{x}/{y}"
-
-
-def run(*arguments: object) -> str:
-    out = io.StringIO()
-    call_command(*map(str, arguments), stdout=out)
-    return out.getvalue()
 
 
 @pytest.mark.django_db
@@ -59,7 +54,7 @@ def test_a_long_freshness_needs_no_second_number() -> None:
     [
         (["--upstream", ""], "upstream: The address does not say which tile"),
         (["--upstream", OTHER, "--lines", "x"], "not allowed with"),
-        (["--upstream", OTHER, "--speeds", "x"], "Only lines"),
+        (["--upstream", OTHER, "--speeds", "x"], "--speeds is only for lines"),
         (["--upstream", OTHER, "--style", '{"widths": {"1": 1}}'], "have no style"),
         (["--upstream", OTHER, "--fresh", "60", "--most-fresh", "5"], "below the fresh"),
         (["--upstream", "https://a.example/{q}"], "Zoom 0 has no quadkey"),
@@ -69,8 +64,8 @@ def test_a_long_freshness_needs_no_second_number() -> None:
         (["--upstream", "https://u:p@a.example/{z}/{x}/{y}"], "user or password"),
         (["--upstream", "http://127.0.0.1:9000/{z}/{x}/{y}"], "port 9000 is not fetched from. FETCH_ALLOW_PRIVATE"),
         (["--upstream", "http://10.0.0.1/{z}/{x}/{y}"], "not global"),
-        (["--upstream", f"{OTHER}/\udcff", "--title", "\udcff"], "not text in UTF-8"),
-        (["--lines", "x", "--most-fresh", "5"], "Only tiles of another server"),
+        (["--upstream", f"{OTHER}/\udcff", "--title", "\udcff"], "not UTF-8 text"),
+        (["--lines", "x", "--most-fresh", "5"], "--most-fresh is only for tiles of another server"),
     ],
 )
 def test_load_layer_says_what_is_wrong_and_changes_nothing(
@@ -120,7 +115,7 @@ def sent(**fields: Any) -> dict[str, Any]:
 
 
 def test_the_admin_makes_one_without_a_file(admin_client: Client) -> None:
-    assert admin_client.post("/admin/resources/layer/add/", sent()).status_code == 302
+    assert admin_client.post(ADD, sent()).status_code == 302
     layer = Layer.objects.get()
     assert (layer.kind, layer.upstream, layer.most_fresh_seconds) == ("upstream", TEMPLATE, 604_800)
     shown = admin_client.get(change(layer)).content.decode()
@@ -142,7 +137,7 @@ def test_the_admin_makes_one_without_a_file(admin_client: Client) -> None:
     ],
 )
 def test_the_admin_tells_what_is_wrong_at_its_field(admin_client: Client, fields: dict[str, Any], field: str) -> None:
-    assert field in errors_of(admin_client.post("/admin/resources/layer/add/", sent(**fields)))
+    assert field in errors_of(admin_client.post(ADD, sent(**fields)))
     assert not Layer.objects.exists()
 
 
@@ -150,7 +145,7 @@ def test_the_admin_takes_no_files_for_one(admin_client: Client, upstream: LoadUp
     layer = upstream()
     for name in ("geometry_file", "speeds_file"):
         response = admin_client.post(change(layer), sent(**{name: upload(LINES)}))
-        assert "have no data" in errors_of(response)[name][0]
+        assert "has no data" in errors_of(response)[name][0]
 
 
 @pytest.mark.django_db(transaction=True)

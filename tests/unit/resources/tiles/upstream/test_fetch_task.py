@@ -1,4 +1,4 @@
-"""What is asked of another server, and what becomes of each of its answers."""
+"""Requests to another tile server, and the results of its answers."""
 
 import time
 from collections.abc import Mapping
@@ -9,24 +9,25 @@ import pytest
 from multidict import CIMultiDict
 from pytest_django import Settings
 
-from resources.fetching.errands import Task
-from resources.fetching.outcomes import Body, Failed, Failure, Fetched, Head, NotModified, Timing
-from resources.models import Layer
-from resources.tiles.drawing import painting
-from resources.tiles.tile import Tile
-from resources.upstream.preparing import TASK
-from retry import connections, contents
+from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, Head, NotModified, OutcomeTiming
+from resources.fetch.task import FetchTask
+from resources.tiles.models import Layer
+from resources.tiles.render import painter
+from resources.tiles.tile_address import Tile
+from resources.tiles.upstream.fetch_task import TASK
+from retry import contents, stores
 from retry.contents import Prepared
 from retry.errors import PreparationError
 from retry.work import Argument
 from tests.conftest import RedisServers
+from tests.unit.resources.conftest import Load
 
-from .conftest import Load, LoadUpstream, Store, image
+from .conftest import LoadUpstream, Store, image
 
 URL = "https://tiles.example.org/3/5/2.png"
 PNG, JPEG = image(), image(image_format="JPEG")
 TILE = Tile("osm", 3, 5, 2)
-task: Task = TASK
+task: FetchTask = TASK
 
 pytestmark = pytest.mark.usefixtures("redis_servers")
 
@@ -40,8 +41,8 @@ def head(status: int = 200, *, etag: str | None = None, url: str = URL, **fields
     return Head(status, url, named, received_at=time.time(), etag=etag)
 
 
-def timing(ago_seconds: float = 0) -> Timing:
-    return Timing(time.time() - ago_seconds, 0.1)
+def timing(ago_seconds: float = 0) -> OutcomeTiming:
+    return OutcomeTiming(time.time() - ago_seconds, 0.1)
 
 
 def body(data: bytes = PNG) -> Body:
@@ -52,11 +53,11 @@ def fetched(data: bytes = PNG, status: int = 200, *, ago_seconds: float = 0, eta
     return Fetched(head(status, etag=etag), body(data), timing(ago_seconds))
 
 
-def failed(failure: Failure, status: int | None = None, **given: Any) -> Failed:
-    return Failed(failure, f"answered {status}", timing(), status, **given)
+def failed(failure: Failure, status: int | None = None, **given: Any) -> FetchFailed:
+    return FetchFailed(failure, f"answered {status}", timing(), status, **given)
 
 
-def prepare(outcome: Fetched | NotModified | Failed, tile: Tile = TILE, url: str = URL) -> Prepared:
+def prepare(outcome: Fetched | NotModified | FetchFailed, tile: Tile = TILE, url: str = URL) -> Prepared:
     contents = task.prepare(outcome, *arguments(tile, url))
     assert isinstance(contents, Mapping)
     [(key, prepared)] = contents.items()
@@ -117,11 +118,11 @@ def test_it_is_fresh_as_long_as_its_server_says_within_the_layers_bounds(
     ids=["404", "410", "204"],
 )
 def test_a_tile_that_is_not_there_is_the_empty_one_for_a_while(
-    upstream: LoadUpstream, outcome: Fetched | Failed
+    upstream: LoadUpstream, outcome: Fetched | FetchFailed
 ) -> None:
     upstream(fresh_seconds=100)
     prepared = prepare(outcome)
-    assert prepared.body == painting.empty_tile(1, "png")
+    assert prepared.body == painter.encode_empty_tile(1, "png")
     assert (prepared.content_type, prepared.fresh_seconds, prepared.note) == ("image/png", 100, "")
     Layer.objects.update(fresh_seconds=10_000_000, most_fresh_seconds=10_000_000)
     assert prepare(outcome).fresh_seconds == 86_400
@@ -131,9 +132,9 @@ def test_the_empty_tile_takes_no_room(upstream: LoadUpstream, store: Store, redi
     upstream()
     store(prepare(failed(Failure.PERMANENT, 404)))
     assert redis_servers.cache.client.hget(contents.content_name(TILE.content_key), "body") == b""
-    held = connections.run(contents.read(TILE.content_key))
+    held = stores.run_steps(contents.read_content(TILE.content_key))
     assert held
-    assert held.body == painting.empty_tile(1, "png")
+    assert held.body == painter.encode_empty_tile(1, "png")
 
 
 @pytest.mark.parametrize(
@@ -152,10 +153,10 @@ def test_the_empty_tile_takes_no_room(upstream: LoadUpstream, store: Store, redi
         (fetched(image(300)), 502, "300 × 300"),
         (fetched(PNG[:-20]), 502, "broken|cut short"),
     ],
-    ids=lambda value: "" if isinstance(value, Failed | Fetched) else str(value),
+    ids=lambda value: "" if isinstance(value, FetchFailed | Fetched) else str(value),
 )
 def test_everything_else_is_a_failure_that_says_what_it_is(
-    upstream: LoadUpstream, outcome: Fetched | Failed, status: int, said: str
+    upstream: LoadUpstream, outcome: Fetched | FetchFailed, status: int, said: str
 ) -> None:
     upstream()
     with pytest.raises(PreparationError, match=said) as caught:
@@ -165,7 +166,7 @@ def test_everything_else_is_a_failure_that_says_what_it_is(
 
 def test_a_failure_names_no_address(upstream: LoadUpstream) -> None:
     upstream(template="https://tiles.example.org/{z}/{x}/{y}.png?key=secret")
-    outcomes: list[Fetched | Failed] = [*(failed(each, 500) for each in Failure), fetched(b"{}")]
+    outcomes: list[Fetched | FetchFailed] = [*(failed(each, 500) for each in Failure), fetched(b"{}")]
     for outcome in outcomes:
         with pytest.raises(PreparationError) as caught:
             prepare(outcome)

@@ -12,11 +12,11 @@ from django.http import HttpResponse
 from django.test import Client
 from pytest_django import Settings
 
-from resources.models import Layer
-from resources.tiles.drawing import painting
-from resources.upstream import storing
+from resources.tiles import publication
+from resources.tiles.models import Layer
+from resources.tiles.render import painter
 from tests.hostile.origin import Behaviour, Origin, Peer, answer
-from tests.resources.fetching.fetchers import WAIT_SECONDS, at_rest, fetching
+from tests.support.fetcher_threads import WAIT_SECONDS, at_rest, fetching
 
 from .conftest import image
 
@@ -52,14 +52,14 @@ def in_a_thread(call: Callable[Parameters, Result]) -> Callable[Parameters, Awai
 
 @in_a_thread
 def get(address: str = TILE) -> HttpResponse:
-    """What main answers, without waiting."""
+    """Main's answer, without waiting."""
     response = Client().get(address)
     assert isinstance(response, HttpResponse)
     return response
 
 
 async def final(address: str = TILE) -> HttpResponse:
-    """What main answers when nothing is waited for any more."""
+    """Main's answer once no work is under way."""
     async with asyncio.timeout(WAIT_SECONDS):
         while (response := await get(address)).status_code == 302:
             await asyncio.sleep(0.02)
@@ -67,7 +67,7 @@ async def final(address: str = TILE) -> HttpResponse:
 
 
 async def newest(address: str = TILE) -> HttpResponse:
-    """What main answers when there is nothing to refresh any more."""
+    """Main's answer once no refresh is under way."""
     async with asyncio.timeout(WAIT_SECONDS):
         while not (response := await final(address))["Server-Timing"].endswith("desc=hit"):
             await asyncio.sleep(0.02)
@@ -94,7 +94,7 @@ def fetched_from(behaviour: Behaviour, test: Callable[[Origin], Awaitable[None]]
 
     async def whole() -> None:
         async with Origin() as origin:
-            await in_a_thread(storing.store_upstream)("osm", origin.url("/{z}/{x}/{-y}.png"), {})
+            await in_a_thread(publication.store_upstream_layer)("osm", origin.url("/{z}/{x}/{-y}.png"), {})
             origin.does(PATH, behaviour)
             async with fetching():
                 await test(origin)
@@ -147,7 +147,7 @@ def test_a_tile_that_is_not_there_is_empty_and_remembered() -> None:
     async def test(origin: Origin) -> None:
         for _ in range(3):
             response = await final()
-            assert (response.status_code, response.content) == (200, painting.empty_tile(1, "png"))
+            assert (response.status_code, response.content) == (200, painter.encode_empty_tile(1, "png"))
         assert len(origin.targets) == 1
 
     fetched_from(answer("404 Not Found", body=b"<h1>none</h1>"), test)

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
-from resources.upstream import images
-from resources.upstream.errors import ImageError
+from resources.image_formats import UPSTREAM_FORMATS
+from resources.tiles.errors import UpstreamImageError
+from resources.tiles.upstream import images
 
 from .conftest import image
 
@@ -35,14 +36,14 @@ def png_of(width: int, height: int) -> bytes:
 
 @pytest.mark.parametrize("body", FORMATS.values(), ids=FORMATS.keys())
 def test_a_tile_is_taken_as_it_came(body: bytes) -> None:
-    picture = images.read(body, 1)
+    picture = images.read_tile_image(body, 1)
     assert picture.body == body
-    assert picture.content_type in images.FORMATS.values()
+    assert picture.content_type in {each.media_type for each in UPSTREAM_FORMATS.values()}
 
 
 @pytest.mark.parametrize(("side", "scale"), [(256, 1), (512, 1), (512, 2), (1024, 2)])
 def test_servers_with_twice_the_pixels_at_any_scale_are_taken_too(side: int, scale: int) -> None:
-    assert images.read(image(side), scale).content_type == "image/png"
+    assert images.read_tile_image(image(side), scale).content_type == "image/png"
 
 
 @pytest.mark.parametrize(
@@ -64,8 +65,8 @@ def test_servers_with_twice_the_pixels_at_any_scale_are_taken_too(side: int, sca
     ids=lambda value: str(value)[:20] if isinstance(value, str) else "",
 )
 def test_what_is_no_tile_is_told(body: bytes, scale: int, said: str) -> None:
-    with pytest.raises(ImageError, match=said):
-        images.read(body, scale)
+    with pytest.raises(UpstreamImageError, match=said):
+        images.read_tile_image(body, scale)
 
 
 @pytest.mark.parametrize("image_format", ["BMP", "TIFF", "PPM", "ICO"])
@@ -78,28 +79,28 @@ def test_other_formats_are_not_even_opened(image_format: str, monkeypatch: pytes
         return reader(*given)
 
     monkeypatch.setitem(Image.OPEN, image_format, (noting, accepts))
-    with pytest.raises(ImageError, match="no image"):
-        images.read(body, 1)
+    with pytest.raises(UpstreamImageError, match="no image"):
+        images.read_tile_image(body, 1)
     assert opened == []
 
 
 @pytest.mark.parametrize("body", FORMATS.values(), ids=FORMATS.keys())
 def test_a_file_that_is_cut_short_anywhere_is_refused(body: bytes) -> None:
     for end in {*range(0, len(body), max(1, len(body) // 97)), *range(len(body) - 12, len(body))}:
-        with pytest.raises(ImageError):
-            images.read(body[:end], 1)
+        with pytest.raises(UpstreamImageError):
+            images.read_tile_image(body[:end], 1)
 
 
 @pytest.mark.parametrize("body", FORMATS.values(), ids=FORMATS.keys())
 @pytest.mark.parametrize("behind", [b"<script>alert(1)</script>", b"PK\x03\x04" + bytes(40) + b"x", image()])
 def test_nothing_hides_behind_a_picture(body: bytes, behind: bytes) -> None:
-    with pytest.raises(ImageError, match="something else behind"):
-        images.read(body + behind, 1)
+    with pytest.raises(UpstreamImageError, match="something else behind"):
+        images.read_tile_image(body + behind, 1)
 
 
 @pytest.mark.parametrize("body", FORMATS.values(), ids=FORMATS.keys())
 def test_padding_behind_a_picture_is_no_harm(body: bytes) -> None:
-    assert images.read(body + b"\0\0\r\n", 1).body
+    assert images.read_tile_image(body + b"\0\0\r\n", 1).body
 
 
 @given(st.sampled_from(list(FORMATS.values())), st.data())
@@ -108,8 +109,8 @@ def test_damage_is_refused_or_does_no_harm(body: bytes, data: st.DataObject) -> 
     for _ in range(data.draw(st.integers(1, 8))):
         broken[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     try:
-        picture = images.in_format(images.read(bytes(broken), 1), "webp")
-    except ImageError:
+        picture = images.convert_image(images.read_tile_image(bytes(broken), 1), "webp")
+    except UpstreamImageError:
         return
     with Image.open(io.BytesIO(picture.body)) as shown:
         assert shown.size in {(256, 256), (512, 512)}
@@ -118,13 +119,13 @@ def test_damage_is_refused_or_does_no_harm(body: bytes, data: st.DataObject) -> 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_an_image_or_a_clear_error(body: bytes) -> None:
     for start in (b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a\0\1\0\1", b"RIFF\x20\0\0\0WEBPVP8X"):
-        with pytest.raises(ImageError):
-            images.read(start + body, 1)
+        with pytest.raises(UpstreamImageError):
+            images.read_tile_image(start + body, 1)
 
 
 @pytest.mark.parametrize("name", ["PNG", "palette", "GIF"])
 def test_what_has_no_loss_stays_the_same_to_the_pixel_as_webp(name: str) -> None:
-    picture = images.in_format(images.read(FORMATS[name], 1), "webp")
+    picture = images.convert_image(images.read_tile_image(FORMATS[name], 1), "webp")
     assert picture.content_type == "image/webp"
     with Image.open(io.BytesIO(FORMATS[name])) as before, Image.open(io.BytesIO(picture.body)) as after:
         assert before.convert("RGB").tobytes() == after.convert("RGB").tobytes()
@@ -133,18 +134,18 @@ def test_what_has_no_loss_stays_the_same_to_the_pixel_as_webp(name: str) -> None
 def test_what_shows_through_still_does_as_webp() -> None:
     buffer = io.BytesIO()
     Image.new("RGBA", (256, 256), (10, 20, 30, 0)).save(buffer, format="PNG")
-    picture = images.in_format(images.read(buffer.getvalue(), 1), "webp")
+    picture = images.convert_image(images.read_tile_image(buffer.getvalue(), 1), "webp")
     with Image.open(io.BytesIO(picture.body)) as after:
         assert after.convert("RGBA").getpixel((5, 5))[3] == 0  # type: ignore[index]
 
 
 def test_a_photograph_is_not_kept_without_loss() -> None:
-    picture = images.in_format(images.read(FORMATS["JPEG"], 1), "webp")
+    picture = images.convert_image(images.read_tile_image(FORMATS["JPEG"], 1), "webp")
     assert picture.content_type == "image/webp"
     assert len(picture.body) < 2 * len(FORMATS["JPEG"])
 
 
 @pytest.mark.parametrize("name", ["PNG", "JPEG", "GIF", "WEBP"])
 def test_a_png_address_gives_whatever_came(name: str) -> None:
-    picture = images.read(FORMATS[name], 1)
-    assert images.in_format(picture, "png") is picture
+    picture = images.read_tile_image(FORMATS[name], 1)
+    assert images.convert_image(picture, "png") is picture

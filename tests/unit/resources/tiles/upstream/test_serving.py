@@ -6,26 +6,18 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from resources.models import Layer
-from resources.tiles import layers
-from resources.tiles.drawing import painting
-from resources.tiles.expirations import Part
-from resources.tiles.keeping import expiring
+from resources.tiles import layers, work
+from resources.tiles.models import Layer
+from resources.tiles.render import painter
+from resources.tiles.staleness import LayerPart
 from retry.contents import Prepared
 from tests.conftest import RedisServers
+from tests.unit.resources.conftest import Load
 
-from .conftest import TEMPLATE, Load, LoadUpstream, Store, image
+from .conftest import TEMPLATE, LoadUpstream, Store, image
 
 PLAIN = "https://tiles.example.org/{z}/{x}/{y}.png?key=secret"
 TILE = "/tiles/osm/3/5/2"
-
-
-@pytest.fixture
-def published(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is handed over: task, work key, token, arguments, lane."""
-    calls: list[Any] = []
-    monkeypatch.setattr("retry.lanes.publish", lambda *call: calls.append(call))
-    return calls
 
 
 def test_a_cold_tile_is_deferred_into_the_fetchers_lane(
@@ -45,10 +37,10 @@ def test_a_tile_of_which_a_part_expired_is_served_while_it_is_fetched_in_the_slo
     layer = upstream()
     store(Prepared(image(image_format="JPEG"), "image/jpeg", 60, 600, version=layer.version))
     assert client.get(f"{TILE}.png")["Content-Type"] == "image/jpeg"
-    expiring.expire("osm", Part.of(None, 4, 9))
+    work.expire_layer("osm", LayerPart.of(None, 4, 9))
     assert client.get(f"{TILE}.png")["Server-Timing"].endswith("desc=hit")
     assert not published
-    expiring.expire("osm", Part.of([45.0, 41.0, 90.0, 66.0], 3, 3))
+    work.expire_layer("osm", LayerPart.of([45.0, 41.0, 90.0, 66.0], 3, 3))
     assert client.get(f"{TILE}.png").status_code == 200
     assert [call[-1] for call in published] == ["fetch.refresh"]
 
@@ -66,7 +58,7 @@ def test_outside_of_bounds_and_zooms_nobody_is_asked(
 ) -> None:
     upstream(bounds=[0.0, 50.0, 1.0, 51.0], min_zoom=2)
     response = client.get("/tiles/osm/5/3/3.png")
-    assert (response.status_code, response.content) == (200, painting.empty_tile(1, "png"))
+    assert (response.status_code, response.content) == (200, painter.encode_empty_tile(1, "png"))
     assert client.get("/tiles/osm/1/0/0.png").status_code == 404
     assert not published
 

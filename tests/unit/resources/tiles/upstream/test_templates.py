@@ -1,15 +1,17 @@
 from typing import Any
 
-import mercantile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from multidict import CIMultiDict
 
-from resources.fetching.addressing import targets
-from resources.fetching.addressing.addresses import guard
+from resources.fetch.http import url_syntax
+from resources.fetch.http.allowed_ips import build_guard
+from resources.fetch.http.messages import Head
+from resources.tiles import grid
 from resources.tiles.errors import LayerError
-from resources.tiles.tile import Tile
-from resources.upstream.templates import Template
+from resources.tiles.tile_address import Tile
+from resources.tiles.upstream.templates import TileUrlTemplate, TileValidators, tile_version
 
 HOST = "https://tiles.example.org"
 TILE = Tile("osm", 3, 5, 2)
@@ -27,14 +29,14 @@ TILE = Tile("osm", 3, 5, 2)
     ],
 )
 def test_each_placeholder_stands_for_its_part_of_the_tile(template: str, url: str) -> None:
-    assert Template.parse(f"{HOST}/{template}").url(TILE) == f"{HOST}/{url}"
+    assert TileUrlTemplate.parse(f"{HOST}/{template}").url(TILE) == f"{HOST}/{url}"
 
 
 def test_dense_tiles_and_other_formats_are_asked_for_where_the_server_has_them() -> None:
-    template = Template.parse(f"{HOST}/{{z}}/{{x}}/{{y}}{{r}}.{{format}}")
+    template = TileUrlTemplate.parse(f"{HOST}/{{z}}/{{x}}/{{y}}{{r}}.{{format}}")
     assert template.has_scale
     assert template.url(Tile("osm", 3, 5, 2, 2, "webp")) == f"{HOST}/3/5/2@2x.webp"
-    assert not Template.parse(f"{HOST}/{{z}}/{{x}}/{{y}}.png").has_scale
+    assert not TileUrlTemplate.parse(f"{HOST}/{{z}}/{{x}}/{{y}}.png").has_scale
 
 
 @pytest.mark.parametrize(
@@ -42,9 +44,9 @@ def test_dense_tiles_and_other_formats_are_asked_for_where_the_server_has_them()
     [("{s}", {"a", "b", "c"}), ("{s:1234}", {"1", "2", "3", "4"}), ("{s:mt0,mt1}", {"mt0", "mt1"})],
 )
 def test_subdomains_take_turns_and_each_tile_keeps_its_own(named: str, expected: set[str]) -> None:
-    template = Template.parse(f"https://{named}.example.org/{{z}}/{{x}}/{{y}}.png")
+    template = TileUrlTemplate.parse(f"https://{named}.example.org/{{z}}/{{x}}/{{y}}.png")
     row = [template.url(Tile("osm", 5, x, 7)) for x in range(12)]
-    assert {targets.parse(url).host.partition(".")[0] for url in row} == expected
+    assert {url_syntax.parse_target(url).host.partition(".")[0] for url in row} == expected
     assert row == [template.url(Tile("osm", 5, x, 7)) for x in range(12)]
     assert template.host == "example.org"
 
@@ -52,12 +54,13 @@ def test_subdomains_take_turns_and_each_tile_keeps_its_own(named: str, expected:
 @given(st.integers(1, 22).flatmap(lambda z: st.tuples(st.just(z), *[st.integers(0, 2**z - 1)] * 2)))
 def test_no_two_tiles_have_one_address(address: tuple[int, int, int]) -> None:
     z, x, y = address
-    xyz, tms, quadkey = (Template.parse(f"{HOST}/{each}") for each in ("{z}/{x}/{y}", "{z}/{x}/{-y}", "{q}"))
+    xyz, tms, quadkey = (TileUrlTemplate.parse(f"{HOST}/{each}") for each in ("{z}/{x}/{y}", "{z}/{x}/{-y}", "{q}"))
     tile = Tile("osm", z, x, y)
     assert xyz.url(tile).removeprefix(f"{HOST}/") == f"{z}/{x}/{y}"
     south = int(tms.url(tile).rpartition("/")[2])
     assert south + y == 2**z - 1
-    assert mercantile.quadkey_to_tile(quadkey.url(tile).rpartition("/")[2]) == mercantile.Tile(x, y, z)
+    digits = quadkey.url(tile).rpartition("/")[2]
+    assert (len(digits), int(digits, 4)) == (z, grid.tile_key(x, y))
 
 
 @pytest.mark.parametrize(
@@ -96,17 +99,17 @@ def test_no_two_tiles_have_one_address(address: tuple[int, int, int]) -> None:
 )
 def test_what_is_no_template_is_told_why(template: str, message: str) -> None:
     with pytest.raises(LayerError, match=message):
-        Template.parse(template)
+        TileUrlTemplate.parse(template)
 
 
 @given(st.text() | st.text(alphabet="{}zxyqsr-:/.@#htps ab1"))
 def test_any_text_is_a_template_or_a_clear_error(text: str) -> None:
     for candidate in (text, f"https://{text}/{{z}}/{{x}}/{{y}}", f"{HOST}/{{z}}/{{x}}/{{y}}{text}"):
         try:
-            template = Template.parse(candidate)
+            template = TileUrlTemplate.parse(candidate)
         except LayerError:
             continue
-        targets.parse(template.url(TILE))
+        url_syntax.parse_target(template.url(TILE))
         assert template.host
 
 
@@ -125,5 +128,63 @@ def test_any_text_is_a_template_or_a_clear_error(text: str) -> None:
 def test_what_would_be_refused_at_every_tile_is_known_beforehand(
     host: str, exceptions: list[str], refused: Any
 ) -> None:
-    found = Template.parse(f"http://{host}/{{z}}/{{x}}/{{y}}").refusal(guard([80, 443], exceptions))
+    found = TileUrlTemplate.parse(f"http://{host}/{{z}}/{{x}}/{{y}}").refusal(build_guard([80, 443], exceptions))
     assert found is None if refused is None else found is not None and refused in found
+
+
+URL = "https://tiles.example.org/1/0/0.png"
+SECOND = 1_000_000
+
+
+def head(**fields: str | None) -> Head:
+    return Head(200, URL, CIMultiDict(), etag=fields.get("etag"), last_modified=fields.get("last_modified"))
+
+
+@pytest.mark.parametrize("fields", [{"etag": '"a"'}, {"etag": 'W/"é"', "last_modified": "yesterday"}])
+def test_validators_come_back_from_their_note_as_they_were(fields: dict[str, str | None]) -> None:
+    known = TileValidators.of(head(**fields))
+    assert TileValidators.read(known.note()) == known
+
+
+def test_a_tile_without_validators_has_no_note() -> None:
+    assert TileValidators.of(head()).note() == ""
+
+
+@pytest.mark.parametrize("note", ["", "{", "[]", "null", "7", '{"url": "x"}', '"text"'])
+def test_other_notes_are_none(note: str) -> None:
+    assert TileValidators.read(note) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "belongs"),
+    [
+        (URL, True),
+        ("HTTPS://Tiles.example.org:443/1/0/0.png", True),
+        ("https://tiles.example.org/1/0/1.png", False),
+        ("https://tiles.example.org/other/1/0/0.png", False),
+        ("http://tiles.example.org/1/0/0.png", False),
+        ("not a url", False),
+    ],
+)
+def test_validators_are_of_one_address_alone(url: str, belongs: bool) -> None:
+    assert TileValidators(URL, '"a"', None).belong_to(url) is belongs
+
+
+def test_a_304_brings_new_validators_or_leaves_the_old_ones() -> None:
+    known = TileValidators(URL, '"a"', "yesterday")
+    assert known.renewed(head()) == known
+    assert known.renewed(head(etag='W/"b"')) == TileValidators(URL, 'W/"b"', "yesterday")
+
+
+@pytest.mark.parametrize(
+    ("started_at", "version", "expected"),
+    [
+        (100.0, 50 * SECOND, 50 * SECOND),
+        (100.0, 100 * SECOND, 100 * SECOND),
+        (100.0, 101 * SECOND, 100 * SECOND),
+        (100.0, 111 * SECOND, 111 * SECOND),
+    ],
+    ids=["changed before", "changed at once", "changed while it came", "changed in the future"],
+)
+def test_what_was_asked_for_before_a_change_is_older_than_it(started_at: float, version: int, expected: int) -> None:
+    assert tile_version(version, started_at, now=110.0) == expected

@@ -1,0 +1,325 @@
+"""The API's reads, open to all: `/api/feeds`, `/api/feeds/<slug>`, its entries and its health.
+
+The router is here and is shared with `manage`: ninja answers other methods by router.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, cast
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from ninja import Path, Query, Router, Schema
+from pydantic import Field
+
+from resources import problems
+from resources.fetch.models import FetchTiming
+from resources.fetch.timings import digest_url
+from resources.problems import Problem
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
+from retry import deferral
+
+from .. import categories, health
+from .. import slugs as feeds_slugs
+from ..errors import PageQueryError
+from ..models import LONG_FIELDS, MAX_SLUG_CHARACTERS, Entry, Feed
+from ..opml import CategoryPath
+from ..output.output_page import FeedOrigin
+from ..pages import page_entries
+from ..pages.page_entries import SelectionBounds
+from ..pages.query import MAX_SEARCH_WORDS, PageQuery
+
+router = Router(tags=["feeds"])
+
+FeedSlug = Annotated[
+    str, Path(pattern=r"^[a-z0-9]+(?:-[a-z0-9]+)*$", max_length=MAX_SLUG_CHARACTERS, description="The feed's slug.")
+]
+
+
+def optional_token(request: HttpRequest) -> ApiToken | bool | None:
+    """The token's row; True without a token. None, which becomes 401, for a token that is not in force."""
+    return auth.Token()(request) if "Authorization" in request.headers else True
+
+
+OPEN_TO_ALL: dict[str, Any] = {
+    "auth": optional_token,
+    "openapi_extra": {**problems.describe_problems(401, 404, 422, 429, 503), "security": [{}, {"Token": []}]},
+}
+"""Options of operations that need no token, and may be called with one."""
+
+
+def find_feed(slug: str) -> Feed:
+    """Finds the feed that has this slug now: no other may be changed or removed. Raises Problem.
+
+    Its long fields are deferred: they are read when they are needed.
+    """
+    feed = Feed.objects.filter(slug=slug).defer(*LONG_FIELDS).first()
+    if feed is None:
+        now_called = feeds_slugs.current_slug(slug, also_hidden=True)
+        hint = f"Its slug is “{now_called}” now." if now_called else "/api/feeds lists all feeds."
+        raise Problem(404, f"There is no feed “{slug}”. {hint}")
+    return feed
+
+
+def find_readable_feed(request: HttpRequest, slug: str) -> Feed:
+    """Finds the feed that has or had this slug, or into which that one was merged. Raises Problem.
+
+    Hidden feeds are found with tokens that may manage feeds alone.
+    """
+    may_see_all = may_manage(request)
+    slugs = [slug] if (there := feeds_slugs.current_slug(slug, also_hidden=may_see_all)) is None else [slug, there]
+    feeds = Feed.objects.filter(slug__in=slugs).defer(*LONG_FIELDS)
+    found = {feed.slug: feed for feed in (feeds if may_see_all else feeds.filter(is_hidden=False))}
+    feed = found.get(slug) or found.get(slugs[-1])
+    if feed is None:
+        raise Problem(404, f"There is no feed “{slug}”. /api/feeds lists all feeds.")
+    return feed
+
+
+def may_manage(request: HttpRequest) -> bool:
+    """Tells whether the request has a token that may manage feeds."""
+    token = request.auth  # type: ignore[attr-defined]  # ninja sets it
+    return isinstance(token, ApiToken) and token.may_manage_feeds
+
+
+def require_manage_token(request: HttpRequest) -> ApiToken:
+    """Returns the token of the request. Raises Problem if it may not manage feeds."""
+    token = cast(ApiToken, request.auth)  # type: ignore[attr-defined]  # ninja sets it
+    if not token.may_manage_feeds:
+        raise Problem(403, f"The token “{token}” may not manage feeds. An admin can permit it.")
+    return token
+
+
+def require_user(request: HttpRequest) -> int:
+    """Returns the id of the token's user, who follows feeds with it. Raises Problem if it has none."""
+    token = cast(ApiToken, request.auth)  # type: ignore[attr-defined]  # ninja sets it
+    if token.user_id is None:
+        raise Problem(403, f"The token “{token}” has no user, who could follow feeds. An admin can set one.")
+    return token.user_id
+
+
+class FeedDescribed(Schema):
+    """A feed, without the credentials for its server."""
+
+    slug: str
+    title: str
+    site: str | None
+    url: str | None = Field(description="Its address, for tokens that may manage feeds; null for others.")
+    categories: list[list[str]] = Field(description="Each with its parents, the outermost first.")
+    standing: str = Field(description="well, failing, gone, throttled, new, or paused.")
+    hidden: bool = Field(description="Hidden: without output, shown only to tokens that may manage feeds.")
+    subscribers: int
+    changed_at: datetime | None = Field(description="The last change of its content.")
+    checked_at: datetime | None
+    next_check_at: datetime
+    atom: str
+    rss: str
+    json_feed: str
+
+
+class Feeds(Schema):
+    """A page of feeds, in the order of their slugs."""
+
+    feeds: list[FeedDescribed]
+    next: str | None = Field(description="The address of the next page; null after the last.")
+
+
+class Timing(Schema):
+    started_at: datetime
+    seconds: float
+    bytes: int
+    outcome: str
+    status: int | None
+
+
+class Health(Schema):
+    """The health of a feed, and the reasons."""
+
+    slug: str
+    standing: str
+    trouble: str | None = Field(description="The failure of the last fetch.")
+    failures: int = Field(description="In a row.")
+    failing_since: datetime | None
+    why: list[str] = Field(
+        description="The reasons for the next check; addresses only for tokens that may manage feeds."
+    )
+    next_check_at: datetime
+    checked_at: datetime | None
+    fetched_at: datetime | None = Field(description="The last successful check.")
+    changed_at: datetime | None
+    expected_seconds: float | None
+    notes: list[str] = Field(description="Problems of the last document, for the same tokens.")
+    fetches: list[Timing] = Field(description="The last requests, newest first.")
+
+
+class EntryDescribed(Schema):
+    """An entry. Texts are sanitised HTML, but for the title, which is text."""
+
+    id: str
+    link: str
+    title: str
+    published: datetime | None
+    updated: datetime | None
+    summary: str
+    content: str
+    authors: list[str]
+    happened_at: datetime = Field(description="Its place in lists.")
+    changed_at: datetime
+
+
+class Entries(Schema):
+    """A page of entries, newest first."""
+
+    entries: list[EntryDescribed]
+    next: str | None = Field(description="The address of the next page; null after the last.")
+
+
+def feed_description(feed: Feed, categories: tuple[CategoryPath, ...], site: str, *, with_url: bool) -> FeedDescribed:
+    """Describes a feed, with its addresses on this site (`site`)."""
+    page = f"{site}/feeds/{feed.slug}"
+    return FeedDescribed(
+        slug=feed.slug,
+        title=feed.shown_title,
+        site=feed.shown_site or None,
+        url=feed.url if with_url else None,
+        categories=[list(path) for path in categories],
+        standing=health.health_word(feed),
+        hidden=feed.is_hidden,
+        subscribers=feed.subscriber_count,
+        changed_at=feed.changed_at,
+        checked_at=feed.checked_at,
+        next_check_at=feed.next_check_at,
+        atom=f"{page}.atom",
+        rss=f"{page}.rss",
+        json_feed=f"{page}.json",
+    )
+
+
+def entry_description(row: Entry, origin: FeedOrigin) -> EntryDescribed:
+    """Describes an entry."""
+    entry = page_entries.load_entry(row, origin)
+    return EntryDescribed(
+        id=entry.id,
+        link=entry.link,
+        title=entry.title,
+        published=entry.published,
+        updated=entry.updated,
+        summary=entry.summary,
+        content=entry.content,
+        authors=[author.name or author.email or author.url for author in entry.authors],
+        happened_at=row.happened_at,
+        changed_at=row.changed_at,
+    )
+
+
+MAX_FEEDS, MAX_ENTRIES, MAX_TIMINGS = 200, 200, 20
+MAX_SEARCHED_ENTRIES, MAX_ENTRIES_CHARACTERS = 500, 500_000
+"""Bounds of a page of entries. Main composes it while the client waits: some tens of milliseconds."""
+
+HealthWord = Literal["well", "failing", "gone", "throttled", "new", "paused", "slow", "pushed", "moving"]
+
+
+@router.get("/feeds", response=Feeds, summary="List feeds", **OPEN_TO_ALL)
+def list_feeds(
+    request: HttpRequest,
+    category: Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,100}$", description="A category's slug.")] = None,
+    standing: Annotated[HealthWord | None, Query(description="Only feeds with this health.")] = None,
+    after: Annotated[str, Query(max_length=100, description="The slug after which the page begins.")] = "",
+    limit: Annotated[int, Field(ge=1, le=MAX_FEEDS)] = 50,
+) -> Feeds:
+    """Lists the feeds in the order of their slugs."""
+    begin = after.replace("\0", "")  # PostgreSQL would not even compare it
+    rows = Feed.objects.filter(slug__gt=begin).order_by("slug").defer(*LONG_FIELDS)
+    if not may_manage(request):
+        rows = rows.filter(is_hidden=False)
+    if category is not None:
+        ids = categories.ids_with_descendants(category)
+        if not ids:
+            raise Problem(404, f"There is no category “{category}”.")
+        members = Feed.categories.through.objects.filter(category__in=ids)
+        rows = rows.filter(pk__in=members.values("feed"))
+    if standing is not None:
+        rows = rows.filter(health.HEALTH_CHOICES[standing])
+    found = list(rows[: limit + 1])
+    shown = found[:limit]
+    given = {"category": category, "standing": standing, "after": shown[-1].slug if shown else "", "limit": limit}
+    more = len(found) > limit
+    return Feeds(feeds=_descriptions_for(request, shown), next=_next_url(request, given) if more else None)
+
+
+@router.get("/feeds/{slug}", response=FeedDescribed, summary="Describe a feed", **OPEN_TO_ALL)
+def describe_feed(request: HttpRequest, slug: FeedSlug) -> FeedDescribed:
+    """Describes a feed."""
+    return description_for(request, find_readable_feed(request, slug))
+
+
+@router.get("/feeds/{slug}/health", response=Health, summary="Describe the health of a feed", **OPEN_TO_ALL)
+def feed_health(request: HttpRequest, slug: FeedSlug) -> Health:
+    """The feed's health, and its next check with the reasons."""
+    feed = find_readable_feed(request, slug)
+    timings = FetchTiming.objects.filter(url_digest=digest_url(feed.url)).order_by("-started_at")
+    return Health(
+        slug=feed.slug,
+        standing=health.health_word(feed),
+        trouble=health.trouble_words(feed) or None,
+        failures=feed.failures,
+        failing_since=feed.failing_since,
+        why=health.explain_schedule_publicly(feed, datetime.now(UTC)) if may_manage(request) else [],
+        next_check_at=feed.next_check_at,
+        checked_at=feed.checked_at,
+        fetched_at=feed.fetched_at,
+        changed_at=feed.changed_at,
+        expected_seconds=feed.expected_seconds,
+        notes=feed.notes if may_manage(request) else [],
+        fetches=[_timing_description(row) for row in timings[:MAX_TIMINGS]],
+    )
+
+
+@router.get("/feeds/{slug}/entries", response=Entries, summary="List a feed's entries", **OPEN_TO_ALL)
+def list_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
+    request: HttpRequest,
+    slug: FeedSlug,
+    q: Annotated[
+        str, Query(max_length=200, description=f"Words that an entry must have, at most {MAX_SEARCH_WORDS}.")
+    ] = "",
+    since: Annotated[str, Query(max_length=40, description="The oldest, as RFC 3339 or a date.")] = "",
+    before: Annotated[str, Query(max_length=40, description="Where the page begins, as `next` has it.")] = "",
+    limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES)] = 50,
+) -> Entries:
+    """Lists a feed's stored entries, newest first."""
+    feed = find_readable_feed(request, slug)
+    given = {"q": q, "since": since, "before": before, "limit": str(limit)}
+    try:
+        asked = PageQuery.read(f"/feeds/{feed.slug}.json", {name: [value] for name, value in given.items() if value})
+    except PageQueryError as error:
+        raise Problem(422, str(error)) from error
+    assert asked is not None
+    found = page_entries.select_entries(asked, feed, SelectionBounds(MAX_SEARCHED_ENTRIES, MAX_ENTRIES_CHARACTERS))
+    older, origin = {**given, "before": str(found.older)}, page_entries.find_origin(feed)
+    return Entries(
+        entries=[entry_description(row, origin) for row in found.entries],
+        next=_next_url(request, older) if found.older else None,
+    )
+
+
+def description_for(request: HttpRequest, feed: Feed) -> FeedDescribed:
+    (only,) = _descriptions_for(request, [feed])
+    return only
+
+
+def _descriptions_for(request: HttpRequest, feeds: list[Feed]) -> list[FeedDescribed]:
+    paths, site = categories.paths_by_feed(feeds), deferral.public_url(request)
+    with_url = may_manage(request)
+    return [feed_description(feed, paths[feed.pk], site, with_url=with_url) for feed in feeds]
+
+
+def _next_url(request: HttpRequest, given: Mapping[str, str | int | None]) -> str:
+    query = urlencode({name: value for name, value in given.items() if value})
+    return f"{deferral.public_url(request)}{request.path}?{query}"
+
+
+def _timing_description(row: FetchTiming) -> Timing:
+    return Timing(
+        started_at=row.started_at, seconds=row.seconds, bytes=row.wire_bytes, outcome=row.outcome, status=row.status
+    )

@@ -1,1 +1,0 @@
-"""What hubs and clouds call: verifications and pushes."""

@@ -1,1 +1,0 @@
-"""When a feed is fetched next, and why then. PURE."""

@@ -1,0 +1,215 @@
+"""Reads and writes the rows of feeds: locks, versions, states and flags.
+
+Rows are locked in one order: else two processes that change several rows could wait for each other. Versions are
+microseconds since 1970 that only grow, also when clocks go back: pages of an older version are served while they
+are rendered anew, unless they are withdrawn.
+"""
+
+import logging
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+from celery import current_app
+from django.db import transaction
+from django.db.models import F, Q, QuerySet, Value
+from django.db.models.functions import Greatest
+from kombu.exceptions import OperationalError
+from redis.exceptions import ConnectionError as NotRunning
+from redis.exceptions import RedisError
+
+from resources import locks
+from retry import stores
+
+from .models import ALL_SLUG, Category, Feed
+from .schedule.next_check import CheckCircumstances, CheckDecision
+from .schedule.state import CheckRules, FeedState, FeedStatus, PublisherHints, RedirectSighting
+
+_log = logging.getLogger("tarry.feeds")
+
+ONE_WEEK = timedelta(days=7)
+
+SCAN_TASK = "feeds.scan"
+SCAN_ASKED_KEY, SCAN_ASKED_SECONDS = "feeds:scan-asked", 10
+"""The key is in `state` from the request for a scan until the scan begins: meanwhile no other request is needed."""
+
+
+def lock_rows(rows: QuerySet[Any]) -> list[int]:
+    """Locks these rows until the transaction ends, and returns their ids. SQLite locks everything anyway."""
+    return list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
+
+
+def touch_feeds(feeds: Collection[int], now: datetime, *, withdrawn: bool = False) -> None:
+    """Raises the versions of these feeds, and of every combination they are in.
+
+    `withdrawn`: they leave their combinations, and pages with them are no longer served.
+    """
+    if feeds:
+        Feed.objects.filter(pk__in=feeds).update(version=next_version(now))
+        touch_combinations(feeds, now, withdrawn=withdrawn)
+
+
+def touch_combinations(feeds: Collection[int], now: datetime, *, withdrawn: bool = False) -> None:
+    """Raises the versions of their combinations. Call it last in a transaction: all feeds wait for each other here."""
+    links = Feed.categories.through._default_manager.filter(feed_id__in=feeds)
+    own = set(links.values_list("category_id", flat=True))
+    fields = _version_fields(now, withdrawn=withdrawn)
+    if not own:
+        Category.objects.filter(slug=ALL_SLUG).update(**fields)
+        return
+    with transaction.atomic():
+        locked = lock_rows(Category.objects.filter(Q(pk__in=own | _parent_categories(own)) | Q(slug=ALL_SLUG)))
+        Category.objects.filter(pk__in=locked).update(**fields)
+
+
+def touch_categories(categories: Collection[int], now: datetime, *, withdrawn: bool = False) -> None:
+    """Raises the versions of these categories and those above them, which they leave if they are `withdrawn`."""
+    with transaction.atomic():
+        locked = lock_rows(Category.objects.filter(pk__in={*categories, *_parent_categories(categories)}))
+        Category.objects.filter(pk__in=locked).update(**_version_fields(now, withdrawn=withdrawn))
+
+
+def next_version(now: datetime) -> Greatest:
+    """The next version of a row."""
+    return Greatest(F("version") + 1, Value(round(now.timestamp() * 1_000_000)))
+
+
+def _version_fields(now: datetime, *, withdrawn: bool) -> dict[str, Greatest]:
+    """The fields of a combination. Both get the same number, computed from the old row."""
+    names = ("version", "least_version") if withdrawn else ("version",)
+    return dict.fromkeys(names, next_version(now))
+
+
+def _parent_categories(categories: Collection[int]) -> set[int]:
+    """Returns the categories above these, up to the outermost."""
+    parents = dict(Category.objects.exclude(parent=None).values_list("pk", "parent_id"))
+    found: set[int] = set()
+    waiting = list(categories)
+    while waiting:
+        parent = parents.get(waiting.pop())
+        if parent is not None and parent not in found:
+            found.add(parent)
+            waiting.append(parent)
+    return found
+
+
+def read_feed_state(feed: Feed) -> FeedState:
+    return FeedState(
+        state=FeedStatus(feed.state),
+        failures=feed.failures,
+        failing_since=feed.failing_since,
+        held_up=feed.held_up,
+        hints=_read_hints(feed.hints),
+        moving=_read_sighting(feed.moving),
+    )
+
+
+def read_circumstances(feed: Feed, now: datetime, luck: float) -> CheckCircumstances:
+    """The rules and facts for a decision on this feed. `luck` as in CheckCircumstances."""
+    usual = CheckRules().usual
+    rules = CheckRules(
+        least=feed.least,
+        usual=min(max(usual, feed.least), feed.most),
+        most=feed.most,
+        longest_pause=max(ONE_WEEK, feed.most),
+    )
+    return CheckCircumstances(now, rules, luck, is_pushed=feed.is_pushed, refused_moves=feed.refused_moves)
+
+
+def decision_fields(decision: CheckDecision) -> dict[str, Any]:
+    """The row's fields after a decision."""
+    after = decision.standing
+    return {
+        "state": after.state.value,
+        "failures": after.failures,
+        "failing_since": after.failing_since,
+        "held_up": after.held_up,
+        "hints": _write_hints(after.hints),
+        "moving": _write_sighting(after.moving),
+        "next_check_at": decision.next_check_at,
+        "reason": decision.reason,
+    }
+
+
+def _read_hints(held: dict[str, Any]) -> PublisherHints:
+    return PublisherHints(
+        fresh=_read_duration(held.get("fresh")),
+        ttl=_read_duration(held.get("ttl")),
+        skip_hours=frozenset(held.get("skip_hours", ())),
+        skip_days=frozenset(held.get("skip_days", ())),
+    )
+
+
+def _write_hints(hints: PublisherHints) -> dict[str, Any]:
+    lengths = {"fresh": hints.fresh, "ttl": hints.ttl}
+    days = {"skip_hours": sorted(hints.skip_hours), "skip_days": sorted(hints.skip_days)}
+    found = {name: length.total_seconds() for name, length in lengths.items() if length is not None}
+    return {**found, **{name: numbers for name, numbers in days.items() if numbers}}
+
+
+def _read_duration(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)
+
+
+def _read_sighting(held: dict[str, Any]) -> RedirectSighting | None:
+    if not held:
+        return None
+    first_at, last_at = datetime.fromisoformat(held["first_at"]), datetime.fromisoformat(held["last_at"])
+    return RedirectSighting(held["url"], first_at, last_at, held["times"])
+
+
+def _write_sighting(seen: RedirectSighting | None) -> dict[str, Any]:
+    if seen is None:
+        return {}
+    moments = {"first_at": seen.first_at.isoformat(), "last_at": seen.last_at.isoformat()}
+    return {"url": seen.url, "times": seen.times, **moments}
+
+
+def flag_feeds(feeds: Collection[int], now: datetime) -> int:
+    """Flags feeds: they are fetched before the rest. Returns their number. Raises DatabaseError.
+
+    Paused feeds are not fetched. In a transaction the scan is asked for at the end: it would not see the flags before.
+    """
+    with transaction.atomic():
+        rows = Feed.objects.filter(pk__in=feeds, paused=False)
+        if len(feeds) > 1:
+            rows = Feed.objects.filter(pk__in=lock_rows(rows))
+        flagged = rows.update(flagged_at=now)
+        if flagged:
+            transaction.on_commit(ask_for_scan)
+    return flagged
+
+
+def ask_for_scan() -> None:
+    """Asks for a scan soon. Where Redis is away the next timed scan does the work: no caller waits for it."""
+    try:
+        if stores.fast_client("state").set(SCAN_ASKED_KEY, 1, nx=True, ex=SCAN_ASKED_SECONDS):
+            _publish_scan()
+    except NotRunning:
+        _log.debug("no scan is asked for: the site is not running")
+    except (RedisError, OperationalError, OSError) as error:
+        _log.warning("a scan could not be asked for", extra={"error": str(error)})
+
+
+def note_scan_begun() -> None:
+    """Notes that a scan begins: a flag from now on asks for another scan. Raises StoreUnavailable."""
+    with locks.open_state() as client:
+        client.delete(SCAN_ASKED_KEY)
+
+
+def publish_pending_scan() -> None:
+    """Publishes a request again that came during a scan: its task may have run, and ended at the lock, meanwhile.
+
+    Raises StoreUnavailable.
+    """
+    with locks.open_state() as client:
+        is_asked = client.exists(SCAN_ASKED_KEY)
+    if is_asked:
+        try:
+            _publish_scan()
+        except (OperationalError, OSError) as error:
+            _log.warning("a scan could not be asked for", extra={"error": str(error)})
+
+
+def _publish_scan() -> None:
+    current_app.send_task(SCAN_TASK, queue="work", retry=False, ignore_result=True)

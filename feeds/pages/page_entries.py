@@ -1,0 +1,230 @@
+"""Finds the subject of a page, a feed or a category, and selects its entries.
+
+Keyset pagination: the depth of a page does not matter. Entries are read without the secrets of the feed's address,
+and under ids that stay.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db.models import Q, QuerySet
+
+from retry.popularity import GENERATION_MARK
+
+from .. import addresses as feeds_addresses
+from .. import categories, readings
+from ..errors import UnknownFeedError
+from ..models import LONG_FIELDS, Category, Entry, Feed, Move
+from ..output import output_page
+from ..output.output_page import FeedOrigin
+from ..parser import documents
+from .query import ALL_SLUG, Cursor, PageQuery
+
+
+def find_subject(asked: PageQuery, *, is_bare: bool = False) -> Feed | Category:
+    """Returns the feed or the category; of a bare feed not its own texts, which may be long.
+
+    Raises UnknownFeedError, DatabaseError.
+    """
+    subject: Feed | Category | None
+    if asked.is_combined:
+        subject = Category.objects.filter(slug=asked.slug).first()
+    else:
+        feeds = Feed.objects.filter(slug=asked.slug, is_hidden=False)
+        subject = feeds.defer(*LONG_FIELDS if is_bare else ()).first()
+    if subject is None:
+        raise UnknownFeedError("There is no such feed.")
+    return subject
+
+
+def page_content_key(asked: PageQuery, subject: Feed | Category) -> str:
+    """The content key of a page of this very feed, or of a combination since the last withdrawal from it.
+
+    Pages of another feed that once had this slug, and pages with withdrawn entries, have other keys.
+    """
+    which = str(subject.pk) if isinstance(subject, Feed) else f"{subject.pk}.{subject.least_version}"
+    return f"{asked.key}{GENERATION_MARK}{which}"
+
+
+MAX_SEARCHED_ENTRIES = 10_000
+"""Entries that are searched for one page. Such a page may be short; the next one continues the search."""
+MAX_PAGE_CHARACTERS = 5_000_000
+"""Of all entries of a page: it ends before its limit if they are long."""
+ENTRIES_PER_SEARCH = 500
+"""Entries in one query, which names them: PostgreSQL would rather search the texts of all entries."""
+_ROWS_PER_CHUNK = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionBounds:
+    """Limits of the work for a page: entries to search, and characters of its entries."""
+
+    searched_entries: int
+    characters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Entries, the newest first, without their search texts; and the cursors of older and newer pages."""
+
+    entries: tuple[Entry, ...]
+    older: Cursor | None
+    newer: Cursor | None
+
+
+def select_entries(asked: PageQuery, subject: Feed | Category, bounds: SelectionBounds | None = None) -> Selection:
+    """Selects the page's entries, by default within MAX_SEARCHED_ENTRIES and MAX_PAGE_CHARACTERS.
+
+    Raises DatabaseError.
+    """
+    bounds = bounds or SelectionBounds(MAX_SEARCHED_ENTRIES, MAX_PAGE_CHARACTERS)
+    among = _candidate_entries(asked, subject)
+    if asked.after is not None:
+        found, is_cut = _take_page(asked, _newer_entries(among, asked.after), bounds)
+        if is_cut:
+            return Selection(tuple(found[::-1]), _cursor_at(found[0]), newer=_cursor_at(found[-1]))
+    if asked.before is not None:
+        among = _older_entries(among, asked.before)
+    ordered = among.order_by("-happened_at", "-pk")
+    found, is_cut = _take_page(asked, ordered, bounds)
+    older = _cursor_at(found[-1]) if is_cut else _end_of_search(asked, ordered, bounds)
+    return Selection(tuple(found), older, newer=_cursor_at(found[0]) if found and asked.before else None)
+
+
+def feeds_in_category(category: Category) -> QuerySet[Feed]:
+    """Returns the feeds whose entries are in a combination."""
+    playing = Feed.objects.filter(paused=False, is_hidden=False)
+    if category.slug == ALL_SLUG:
+        return playing
+    members = Feed.categories.through.objects.filter(category__in=categories.ids_with_descendants(category.slug))
+    return playing.filter(pk__in=members.values("feed"))
+
+
+def _candidate_entries(asked: PageQuery, subject: Feed | Category) -> QuerySet[Entry]:
+    if isinstance(subject, Feed):
+        entries = Entry.objects.filter(feed=subject)
+    elif subject.slug == ALL_SLUG:
+        entries = Entry.objects.filter(feed__paused=False, feed__is_hidden=False)
+    else:
+        entries = Entry.objects.filter(feed__in=feeds_in_category(subject))
+    return entries.filter(happened_at__gte=asked.since) if asked.since else entries
+
+
+def _matching_entries(asked: PageQuery, ordered: QuerySet[Entry], bounds: SelectionBounds) -> Iterator[tuple[int, int]]:
+    """Yields ids and sizes of entries with all the words, in the same order. Searches only as far as it is consumed."""
+    if not asked.words:
+        yield from ordered.values_list("pk", "size")[: asked.limit + 1].iterator(chunk_size=_ROWS_PER_CHUNK)
+        return
+    searched = ordered.values_list("pk", flat=True)[: bounds.searched_entries].iterator(chunk_size=ENTRIES_PER_SEARCH)
+    while part := list(islice(searched, ENTRIES_PER_SEARCH)):
+        found = Entry.objects.filter(pk__in=part).order_by()
+        for word in asked.words.split():
+            found = found.filter(text__contains=word)
+        sizes = dict(found.values_list("pk", "size"))
+        yield from ((pk, sizes[pk]) for pk in part if pk in sizes)
+
+
+def _older_entries(among: QuerySet[Entry], place: Cursor) -> QuerySet[Entry]:
+    """Returns the entries after the cursor. The first condition is for the index, which OR would not use."""
+    later = Q(happened_at__lt=place.happened_at) | Q(pk__lt=place.number)
+    return among.filter(later, happened_at__lte=place.happened_at)
+
+
+def _newer_entries(among: QuerySet[Entry], place: Cursor) -> QuerySet[Entry]:
+    """Returns the entries before the cursor, the nearest first."""
+    sooner = Q(happened_at__gt=place.happened_at) | Q(pk__gt=place.number)
+    return among.filter(sooner, happened_at__gte=place.happened_at).order_by("happened_at", "pk")
+
+
+def _take_page(asked: PageQuery, ordered: QuerySet[Entry], bounds: SelectionBounds) -> tuple[list[Entry], bool]:
+    """Returns as many entries as a page has, and whether there are more."""
+    chosen, is_cut = _take_within_bounds(asked.limit, _matching_entries(asked, ordered, bounds), bounds)
+    rows = Entry.objects.defer("text").in_bulk(chosen)
+    found = [rows[pk] for pk in chosen if pk in rows]  # some may be deleted since
+    return found, is_cut and bool(found)
+
+
+def _take_within_bounds(
+    limit: int, entries: Iterable[tuple[int, int]], bounds: SelectionBounds
+) -> tuple[list[int], bool]:
+    """Returns the ids within the bounds, and whether more follow. Reads no entry."""
+    chosen: list[int] = []
+    characters = 0
+    for pk, size in entries:
+        characters += size
+        if len(chosen) == limit or (chosen and characters > bounds.characters):
+            return chosen, True
+        chosen.append(pk)
+    return chosen, False
+
+
+def _end_of_search(asked: PageQuery, ordered: QuerySet[Entry], bounds: SelectionBounds) -> Cursor | None:
+    """Returns the cursor at which the search stopped, None if it came to the end."""
+    if not asked.words:
+        return None
+    last = ordered.only("happened_at")[bounds.searched_entries - 1 : bounds.searched_entries].first()
+    return _cursor_at(last) if last else None
+
+
+def _cursor_at(entry: Entry) -> Cursor:
+    return Cursor(entry.happened_at, entry.pk)
+
+
+_ORIGIN_FIELDS = ("slug", "url", "validated_url", "host", "title", "own_title", "site", "said")
+_NOT_IN_TAGS = re.compile(r"[^a-z0-9.-]+")
+
+
+def site_url() -> str:
+    """The address of this site, for links in its output."""
+    return settings.PUBLIC_URL or f"http://127.0.0.1:{settings.PORT}"
+
+
+def find_origin(feed: Feed) -> FeedOrigin:
+    """Returns the feed's origin, by its row and its moves. Raises DatabaseError."""
+    return _make_origin(feed, _known_addresses([feed])[feed.pk])
+
+
+def _known_addresses(feeds: Collection[Feed]) -> Mapping[int, set[str]]:
+    """The feed's present and former addresses, and their redirects: old entries may repeat their secrets."""
+    found = {feed.pk: {feed.url, feed.validated_url} for feed in feeds}
+    for feed_id, *urls in Move.objects.filter(feed__in=list(found)).values_list("feed_id", "old_url", "new_url"):
+        found[feed_id].update(urls)
+    return found
+
+
+def _make_origin(feed: Feed, addresses: Iterable[str]) -> FeedOrigin:
+    secrets, asked = feeds_addresses.find_secrets(*addresses), PageQuery.page_of_feed(feed.slug)
+    return FeedOrigin(
+        id=_tag_uri("feed", feed.pk),
+        url=f"{site_url()}{asked.as_format('atom').address}",
+        page=asked.address,
+        title=feed.shown_title,
+        site=feed.shown_site,
+        said=readings.feed_from_json(feeds_addresses.leave_out_secrets(feed.said, secrets)),
+        secrets=secrets,
+    )
+
+
+def find_origins(subject: Feed | Category, entries: Iterable[Entry]) -> Mapping[int, FeedOrigin]:
+    """Returns the origins of these entries, which are on a page of `subject`, by feed."""
+    if isinstance(subject, Feed):
+        return {subject.pk: find_origin(subject)}
+    rows = Feed.objects.only(*_ORIGIN_FIELDS).in_bulk({entry.feed_id for entry in entries})
+    addresses = _known_addresses(rows.values())
+    return {pk: _make_origin(feed, addresses[pk]) for pk, feed in rows.items()}
+
+
+def load_entry(row: Entry, origin: FeedOrigin) -> documents.ParsedEntry:
+    """Reads an entry from its row, without secrets."""
+    read = readings.entry_from_json(feeds_addresses.leave_out_secrets(row.data, origin.secrets))
+    return output_page.identify_entry(read, _tag_uri("entry", row.pk))
+
+
+def _tag_uri(kind: str, number: int) -> str:
+    """An id that follows no address (RFC 4151): the row's number."""
+    host = _NOT_IN_TAGS.sub("-", urlsplit(site_url()).hostname or "").strip("-")
+    return f"tag:{host},2026:{kind}:{number}"

@@ -1,0 +1,254 @@
+"""Prepares the pages of feeds: HTML for people, and Atom, RSS and JSON Feed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Value
+from django.db.models.functions import Coalesce, NullIf
+from django.template.loader import render_to_string
+
+from resources.mirror import links
+from resources.mirror.errors import UrlError
+from retry.contents import Prepared
+from retry.errors import PreparationError
+
+from ..errors import UnknownFeedError
+from ..models import ALL_SLUG, LONG_FIELDS, Category, Entry, Feed
+from ..output import atom, jsonfeed, output_page, rss
+from ..output.output_page import FeedOrigin, OutputPage
+from ..parser import documents, markup
+from . import page_entries
+from .page_entries import Selection, feeds_in_category, select_entries
+from .query import PageFormat, PageQuery
+
+HTML_MEDIA_TYPE = "text/html; charset=utf-8"
+PAGE_FORMATS: tuple[tuple[PageFormat, str, str], ...] = (
+    ("atom", "Atom", "application/atom+xml"),
+    ("rss", "RSS", "application/rss+xml"),
+    ("json", "JSON Feed", "application/feed+json"),
+)
+EXCERPT_CHARACTERS = 300
+SUBSTITUTE_TITLE_CHARACTERS = 80
+"""Of the substitute for an entry without a title."""
+MAX_NAMED_FEEDS = 200
+"""Feeds that the page of a combination names."""
+_VISIBLE_TAGS = ("<img", "<video", "<audio", "<table")
+_ENCLOSURE_KINDS = frozenset(("audio", "image", "video"))
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """A link with its title. `note` is an addition."""
+
+    address: str
+    title: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFile:
+    """A file that belongs to an entry; `kind` is `audio`, `image`, `video`, or empty if it is only linked."""
+
+    kind: str
+    address: str
+    title: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEntry:
+    """An entry on a page for people. `html` is sanitised, and says more than `excerpt` if `is_longer`.
+
+    `source` is its feed, on pages of several feeds.
+    """
+
+    title: str
+    link: str
+    happened_at: datetime
+    authors: str
+    excerpt: str
+    picture: str
+    html: str
+    is_longer: bool
+    enclosures: Sequence[ShownFile]
+    comments: str
+    source: PageLink | None
+
+
+def render_html(asked: PageQuery, subject: Feed | Category, selection: Selection) -> bytes:
+    """Returns the page, in UTF-8."""
+    is_alone = isinstance(subject, Feed)
+    by_feed = page_entries.find_origins(subject, selection.entries)
+    found = ((row, by_feed[row.feed_id]) for row in selection.entries if row.feed_id in by_feed)
+    context = {
+        "asked": asked,
+        "formats": [
+            PageLink(asked.as_format(name).address, title, media_type) for name, title, media_type in PAGE_FORMATS
+        ],
+        "entries": [show_entry(entry, origin, is_alone=is_alone) for entry, origin in found],
+        "newer": asked.newer_than(selection.newer).address if selection.newer else "",
+        "older": asked.older_than(selection.older).address if selection.older else "",
+        **(_about_feed(subject, by_feed[subject.pk]) if isinstance(subject, Feed) else _about_combination(subject)),
+    }
+    return render_to_string("feeds/page.html", context).encode()
+
+
+def _about_feed(feed: Feed, origin: FeedOrigin) -> dict[str, Any]:
+    return {
+        "is_alone": True,
+        "title": origin.title,
+        "subtitle": origin.said.subtitle,
+        "site": origin.site,
+        "is_sample": feed.is_sample,
+        "categories": [_category_link(category) for category in feed.categories.all()],
+    }
+
+
+def _about_combination(category: Category) -> dict[str, Any]:
+    """The combination's categories (of all feeds, the outermost) and its feeds by their titles."""
+    is_all = category.slug == ALL_SLUG
+    inside = Category.objects.filter(parent=None).exclude(pk=category.pk) if is_all else category.children.all()
+    title = Coalesce(NullIf("title", Value("")), NullIf("own_title", Value("")), "host")
+    feeds = feeds_in_category(category)
+    named = feeds.defer(*LONG_FIELDS).annotate(shown=title).order_by("shown")[:MAX_NAMED_FEEDS]
+    count = feeds.count()
+    return {
+        "is_all": is_all,
+        "title": category.title,
+        "above": _category_link(category.parent) if category.parent else None,
+        "categories": [_category_link(each) for each in inside],
+        "feeds": [PageLink(PageQuery.page_of_feed(feed.slug).address, feed.shown_title) for feed in named],
+        "count": count,
+        "unnamed": max(0, count - MAX_NAMED_FEEDS),
+    }
+
+
+def show_entry(entry: Entry, origin: FeedOrigin, *, is_alone: bool) -> ShownEntry:
+    read = page_entries.load_entry(entry, origin)
+    html = markup.rewrite_pictures(read.content or read.summary, mirror_url)
+    excerpt = _cut_text(markup.html_to_text(read.summary or read.content), EXCERPT_CHARACTERS)
+    return ShownEntry(
+        title=read.title or _cut_text(excerpt, SUBSTITUTE_TITLE_CHARACTERS) or "Untitled",
+        link=read.link,
+        happened_at=entry.happened_at,
+        authors=", ".join(author.name for author in read.authors if author.name),
+        excerpt=excerpt,
+        picture=mirror_url(read.image),
+        html=html,
+        is_longer=any(tag in html for tag in _VISIBLE_TAGS) or markup.html_to_text(html) != excerpt,
+        enclosures=[_show_file(each) for each in read.enclosures],
+        comments=read.comments,
+        source=None if is_alone else PageLink(origin.page, origin.title),
+    )
+
+
+def mirror_url(url: str) -> str:
+    """Returns this site's address of a picture, so that no other site learns of its readers; empty if not mirrored."""
+    try:
+        return links.sign_url(url) if url else ""
+    except UrlError:
+        return ""
+
+
+def _category_link(category: Category) -> PageLink:
+    return PageLink(PageQuery.page_of_category(category.slug).address, category.title)
+
+
+def _show_file(file: documents.Enclosure) -> ShownFile:
+    kind = file.media_type.partition("/")[0].lower()
+    kind = kind if kind in _ENCLOSURE_KINDS else ""
+    name = file.title or file.url.partition("?")[0].rpartition("/")[2] or file.url
+    size = f"{file.length_bytes / 1_000_000:.1f} MB" if file.length_bytes else ""
+    note = ", ".join(filter(None, (file.media_type, size)))
+    return ShownFile(kind, (mirror_url(file.url) if kind == "image" else "") or file.url, name, note)
+
+
+def _cut_text(text: str, most: int) -> str:
+    """Returns the beginning, up to a word's end if there is one."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most].rsplit(' ', 1)[0]}…"
+
+
+FRESH_FEED_SECONDS = 86_400
+"""A newer version makes a page stale at once; this is for feeds whose changes are no longer noticed."""
+
+FRESH_HTML_SECONDS = 600
+"""The same for pages for people: their look changes with this site."""
+
+MIN_FRESH_SECONDS = 10
+GRACE_SCANS = 2
+"""Scans that may pass after a feed's time before it counts as missed."""
+
+_RENDERERS = {"atom": atom, "rss": rss, "json": jsonfeed}
+
+
+def prepare_page(address: str) -> Mapping[str, Prepared]:
+    """Prepares the page at `PageQuery.address`, by its content key. Raises PreparationError, DatabaseError."""
+    asked = PageQuery.read_address(address)
+    try:
+        subject = page_entries.find_subject(asked)
+    except UnknownFeedError as error:
+        raise PreparationError("The feed no longer exists.", status=404) from error
+    body, media_type = _render_subject(asked, subject)
+    fresh_seconds, stale_seconds = _freshness(asked, subject, datetime.now(UTC))
+    page = Prepared(body, media_type, fresh_seconds, stale_seconds, version=subject.version)
+    return {page_entries.page_content_key(asked, subject): page}
+
+
+def _freshness(asked: PageQuery, subject: Feed | Category, now: datetime) -> tuple[float, float]:
+    """Seconds for which a page is fresh, and then stale.
+
+    A page of one feed may be out of date once the feed should have been fetched; from then on it is stale.
+    """
+    fresh: float = FRESH_HTML_SECONDS if asked.format == "html" else FRESH_FEED_SECONDS
+    stale: float = settings.FEEDS_STALE_SECONDS
+    if isinstance(subject, Category) or subject.paused:
+        return fresh, stale
+    left = (subject.next_check_at - now).total_seconds() + GRACE_SCANS * settings.FEEDS_SCAN_SECONDS
+    return min(max(left, MIN_FRESH_SECONDS), fresh), max(stale + min(left, 0), 0)
+
+
+def _render_subject(asked: PageQuery, subject: Feed | Category) -> tuple[bytes, str]:
+    """Returns the bytes and their media type."""
+    selection = select_entries(asked, subject)
+    if asked.format == "html":
+        return render_html(asked, subject, selection), HTML_MEDIA_TYPE
+    renderer = _RENDERERS[asked.format]
+    return renderer.render(_output_page(asked, subject, selection)), renderer.MEDIA_TYPE
+
+
+def page_hubs(asked: PageQuery) -> tuple[str, ...]:
+    """The hub that hears of this page's changes: searches, later pages and pages for people have none."""
+    is_told_of = asked.format != "html" and asked.address == asked.path
+    return (settings.FEEDS_HUB,) if settings.FEEDS_HUB and is_told_of else ()
+
+
+def _output_page(asked: PageQuery, subject: Feed | Category, selection: Selection) -> OutputPage:
+    here, is_alone = page_entries.site_url(), isinstance(subject, Feed)
+    by_feed = page_entries.find_origins(subject, selection.entries)
+    found = ((row, by_feed[row.feed_id]) for row in selection.entries if row.feed_id in by_feed)
+    said = ((page_entries.load_entry(row, origin), origin) for row, origin in found)
+    entries = [read if is_alone else output_page.credit_entry(read, origin) for read, origin in said]
+    return OutputPage(
+        feed=_page_head(asked, subject, by_feed),
+        entries=entries,
+        address=f"{here}{asked.address}",
+        # By the version: pages of one version have the same bytes.
+        updated=datetime.fromtimestamp(subject.version // 1_000_000, UTC),
+        first_address=f"{here}{asked.first().address}",
+        previous_address=f"{here}{asked.newer_than(selection.newer).address}" if selection.newer else "",
+        next_address=f"{here}{asked.older_than(selection.older).address}" if selection.older else "",
+        hubs=page_hubs(asked),
+    )
+
+
+def _page_head(asked: PageQuery, subject: Feed | Category, by_feed: Mapping[int, FeedOrigin]) -> documents.FeedHead:
+    if isinstance(subject, Feed):
+        return output_page.make_feed_head(by_feed[subject.pk])
+    page = f"{page_entries.site_url()}{asked.as_format('html').address}"
+    title = f"{subject.title}: {asked.words}" if asked.words else subject.title
+    return documents.FeedHead(id=page, link=page, self_link=page, title=title)

@@ -1,1 +1,0 @@
-"""From the bytes of a feed to its entries, whatever its format and its mistakes. PURE."""

@@ -1,0 +1,238 @@
+"""The order in which feeds are fetched, and the lower bound of the time for all of them."""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from heapq import heappop, heappush
+from math import fsum
+from types import MappingProxyType
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFetch:
+    """A fetch of one feed. `seconds` is its expected duration; `key` names the feed.
+
+    `host` is the scope of its limits. `is_flagged`: the feed was reported as changed, and comes before the rest.
+    """
+
+    key: str
+    host: str
+    seconds: float
+    is_flagged: bool = False
+
+
+class GapFrom(Enum):
+    """The moment from which the gap between two fetches of one host is measured."""
+
+    START = "start"
+    """The start of the previous one, as in the domain queues."""
+    END = "end"
+    """Its end: never two at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """The number of fetches at once, in all (`slots`) and from one host (`in_flight`), and the gap between them."""
+
+    slots: int = 20
+    in_flight: int = 1
+    gap_seconds: float = 0.0
+    gap_from: GapFrom = GapFrom.START
+
+    def __post_init__(self) -> None:
+        if self.slots < 1 or self.in_flight < 1 or self.gap_seconds < 0:
+            raise ValueError("At least one slot and one fetch in flight, and a gap that is not negative.")
+        if self.gap_from is GapFrom.END and self.in_flight > 1:
+            raise ValueError("Gaps from the end of a fetch are for one at a time.")
+
+    @property
+    def host_limit(self) -> int:
+        """The number of fetches from one host that can run at once."""
+        return min(self.in_flight, self.slots)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBound:
+    """The three lower bounds of all fetches together, in seconds; the highest of them counts.
+
+    `work_seconds`: all slots are busy all the time. `longest_seconds`: the longest single fetch.
+    `chain_seconds`: the fetches of one `host` in turn, within its limits.
+    """
+
+    work_seconds: float
+    longest_seconds: float
+    chain_seconds: float
+    host: str
+
+    @property
+    def seconds(self) -> float:
+        return max(self.work_seconds, self.longest_seconds, self.chain_seconds)
+
+    @property
+    def why(self) -> str:
+        """The one of the three that counts, in words."""
+        if self.seconds == self.work_seconds:
+            return "all slots are busy all the time"
+        if self.seconds == self.longest_seconds:
+            return "one fetch takes as long"
+        return f"the feeds of {self.host} have to wait for each other"
+
+
+def lower_bound(
+    fetches: Iterable[PlannedFetch], limits: PoolLimits, known: Mapping[str, PoolLimits] = MappingProxyType({})
+) -> TimeBound:
+    """The lower bound of those fetches: max(Σp ÷ slots, the longest p, the longest of the hosts' chains).
+
+    `known` are the limits of hosts with limits of their own.
+    """
+    hosts: defaultdict[str, list[float]] = defaultdict(list)
+    for fetch in fetches:
+        hosts[fetch.host].append(fetch.seconds)
+    chains = {host: chain_seconds(seconds, known.get(host, limits)) for host, seconds in hosts.items()}
+    host = max(chains, key=lambda name: chains[name], default="")
+    every = [seconds for found in hosts.values() for seconds in found]
+    return TimeBound(fsum(every) / limits.slots, max(every, default=0.0), chains.get(host, 0.0), host)
+
+
+def chain_seconds(seconds: Sequence[float], limits: PoolLimits) -> float:
+    """The least time that fetches of one host take, with all slots for them.
+
+    With gaps from the end that is Σp + (n − 1) · gap. With gaps from the start: as many at once as the limit allows;
+    the last of any number of them cannot begin before the gaps between them are over; and if only one at a time is in
+    flight, a short one takes a gap, except the last.
+    """
+    if not seconds:
+        return 0.0
+    total = fsum(seconds)
+    if limits.gap_from is GapFrom.END:
+        return total + (len(seconds) - 1) * limits.gap_seconds
+    longest_first = sorted(seconds, reverse=True)
+    begun = max(place * limits.gap_seconds + each for place, each in enumerate(longest_first))
+    if limits.host_limit > 1:
+        return max(total / limits.host_limit, begun)
+    turns = [max(each, limits.gap_seconds) for each in seconds]
+    saved = max(turn - each for turn, each in zip(turns, seconds, strict=True))
+    return fsum(turns) - saved
+
+
+DECISIVE_SHARE = 0.5
+"""A host whose chain is at least this share of the bound may decide the end."""
+
+
+class FetchOrder(Enum):
+    """The order in which a pool takes fetches. In each, flagged ones come before the rest.
+
+    Scans go by the longest chain; the others are printed beside it.
+    """
+
+    LONGEST_CHAIN = "longest chain first"
+    """The host that will be busy longest, as in the domain queues."""
+    SHORTEST = "shortest first"
+    GIVEN = "as given"
+
+
+def line_up_fetches(
+    fetches: Iterable[PlannedFetch], limits: PoolLimits, order: FetchOrder
+) -> Mapping[str, Sequence[PlannedFetch]]:
+    """The line of each host's fetches.
+
+    Shortest first, but for hosts that may decide the end: those go by `even_out`, or longest first if only one at a
+    time is fetched, so that less is left whenever they have to wait for a slot.
+    """
+    given = list(fetches)
+    hosts: defaultdict[str, list[PlannedFetch]] = defaultdict(list)
+    for fetch in given:
+        hosts[fetch.host].append(fetch)
+    for line in hosts.values():
+        line.sort(key=lambda fetch: (not fetch.is_flagged, 0.0 if order is FetchOrder.GIVEN else fetch.seconds))
+    if order is FetchOrder.LONGEST_CHAIN:
+        decisive = DECISIVE_SHARE * lower_bound(given, limits).seconds
+        for host, line in hosts.items():
+            if chain_seconds([fetch.seconds for fetch in line], limits) >= decisive:
+                hosts[host] = _line_up_decisive(line, limits)
+    return hosts
+
+
+def even_out(shortest_first: Sequence[PlannedFetch]) -> list[PlannedFetch]:
+    """Mixes long and short fetches, so that those begun are at any time about as long on average as all of them.
+
+    If several may be in flight, short ones fill the gaps beside a long one. With the shortest first, gaps would delay
+    the first half, and the long ones, all at the end, the second. Begins with the longest.
+    """
+    kept = list(shortest_first)
+    mean = fsum(fetch.seconds for fetch in kept) / max(1, len(kept))
+    line: list[PlannedFetch] = []
+    begun, low, high = 0.0, 0, len(kept) - 1
+    while low <= high:
+        if begun <= mean * len(line):
+            fetch, high = kept[high], high - 1
+        else:
+            fetch, low = kept[low], low + 1
+        begun += fetch.seconds
+        line.append(fetch)
+    return line
+
+
+def _line_up_decisive(shortest_first: Sequence[PlannedFetch], limits: PoolLimits) -> list[PlannedFetch]:
+    """The line of a host that may decide the end. Flagged fetches still come first."""
+    parts = ([fetch for fetch in shortest_first if fetch.is_flagged is flag] for flag in (True, False))
+    if limits.host_limit > 1:
+        return [fetch for part in parts for fetch in even_out(part)]
+    return [fetch for part in parts for fetch in sorted(part, key=lambda fetch: -fetch.seconds)]
+
+
+_HeapEntry: TypeAlias = tuple[bool, float, float, int, "HostLine"]
+
+
+@dataclass(slots=True, eq=False)
+class HostLine:
+    """A host: its line, the seconds in it, its fetches in flight, the start of the next. `place` tells hosts apart."""
+
+    place: int
+    line: deque[PlannedFetch] = field(default_factory=deque)
+    seconds: float = 0.0
+    in_flight: int = 0
+    ready_at: float = 0.0
+
+    def busy_seconds(self, limits: PoolLimits) -> float:
+        """The time for which it will be busy by the domain queues' rule: they learn how many may be in flight, and
+        count on one."""
+        return self.seconds + len(self.line) * limits.gap_seconds
+
+
+@dataclass(slots=True)
+class ReadyHosts:
+    """The hosts that are ready for a fetch. Each is in it once at the most."""
+
+    order: FetchOrder
+    limits: PoolLimits
+    _heap: list[_HeapEntry] = field(default_factory=list)
+    _given: dict[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def expect(self, fetches: Sequence[PlannedFetch]) -> None:
+        """Notes the given order of fetches about to be added."""
+        if self.order is FetchOrder.GIVEN:
+            self._given.update((fetch.key, place) for place, fetch in enumerate(fetches))
+
+    def add(self, host: HostLine) -> None:
+        """Adds a host that is ready from now on."""
+        first = host.line[0]
+        heappush(self._heap, (not first.is_flagged, self._key(host), first.seconds, host.place, host))
+
+    def take(self) -> HostLine:
+        """Takes the host that comes first. Only while there is one."""
+        return heappop(self._heap)[-1]
+
+    def _key(self, host: HostLine) -> float:
+        match self.order:
+            case FetchOrder.LONGEST_CHAIN:
+                return -host.busy_seconds(self.limits)
+            case FetchOrder.SHORTEST:
+                return host.line[0].seconds
+            case FetchOrder.GIVEN:
+                return self._given[host.line[0].key]

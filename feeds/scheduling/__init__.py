@@ -1,1 +1,0 @@
-"""In which order feeds are fetched, and how long all of them take. PURE."""

@@ -1,1 +1,0 @@
-"""Feeds over HTTP: singly, by category, and all together."""

@@ -1,0 +1,239 @@
+"""Tells this site's own hub (WebSub) of changes of the served feeds and combinations.
+
+Rows are the truth: lost announcements are made again. The hub fetches a changed page as soon as it is told. So
+pages are rendered first, and the hub is told when the front no longer has older ones. The announced versions of
+pages are in `state`, by their paths; if they are lost, the hub is told once more.
+"""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.conf import settings
+from django.db.models import F
+
+from resources import locks
+from resources.fetch import conf, dispatch
+from resources.fetch.dispatch import OriginBusy, QueuedWork, UrlRefused, WorkEnqueued
+from resources.fetch.http.messages import Fetched, FetchFailed, FetchRequest, NotModified
+from retry import deferral
+from retry.contents import Prepared
+from retry.decision import Decision, Fail, Serve
+from retry.errors import PreparationError
+from retry.work import Argument, Work
+
+from ..models import Category, Feed
+from ..pages import page_entries
+from ..pages.query import PageFormat, PageQuery
+from ..pages.work import render_work
+from ..push import websub
+
+TASK_NAME = "feeds.announce"
+LANE = "fetch.calls"
+ANNOUNCED_FORMATS: tuple[PageFormat, ...] = ("atom", "rss", "json")
+"""The formats whose pages name the hub."""
+MAX_CHANGE_AGE = timedelta(days=1)
+"""Older changes are not announced: no client waits for them. So a new hub is not told of everything."""
+SUBJECT_MODELS: dict[str, type[Feed] | type[Category]] = {"feed": Feed, "category": Category}
+_PUBLIC_FILTERS: dict[str, dict[str, bool]] = {"feed": {"is_hidden": False}, "category": {}}
+_EXTRA_FIELDS = {"feed": (), "category": ("least_version",)}
+KEEP_PATHS_FOR = timedelta(days=2)
+ANNOUNCE_LOCK, ANNOUNCE_LOCK_SECONDS = "feeds:announcing", 30
+MAX_LOOKED_AT = 1000
+"""The number of feeds in one pass, and of combinations: more than rest, or have pages that the hub refuses."""
+MAX_ANNOUNCED = 100
+"""The number of those announced: room is left for others in the lane. The latest come first, so that resting and
+refused ones are not in their way."""
+MAX_ANSWER_BYTES = 65_536
+
+_log = logging.getLogger("tarry.feeds")
+
+
+def announcement_work(hub: str, path: str, row: str) -> Work:
+    """The work that tells the hub of one path. `row` is that of its subject.
+
+    The part after `#` is not sent: it makes each path a request of its own.
+    """
+    arguments = (f"{hub.partition('#')[0]}#{path}", path, row)
+    return Work(f"announcement:{path}", "announcement", LANE, LANE, TASK_NAME, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSubject:
+    """A feed or a combination, as it was read."""
+
+    kind: str
+    subject: Feed | Category
+
+    @property
+    def row(self) -> str:
+        return f"{self.kind}:{self.subject.pk}"
+
+    @property
+    def page(self) -> PageQuery:
+        slug = self.subject.slug
+        return PageQuery.page_of_feed(slug) if self.kind == "feed" else PageQuery.page_of_category(slug)
+
+
+def announce_changes(now: datetime) -> int:
+    """Makes one pass; returns the number of requests handed over. 0 without FEEDS_HUB, or while another pass runs.
+
+    Raises StoreUnavailable and DatabaseError.
+    """
+    if not settings.FEEDS_HUB:
+        return 0
+    return locks.run_alone(ANNOUNCE_LOCK, ANNOUNCE_LOCK_SECONDS, partial(_announce_alone, now))
+
+
+def _announce_alone(now: datetime) -> int:
+    found = _rested_subjects(changed_subjects(now, MAX_LOOKED_AT))
+    return sum(_announce_subject(one, now) for one in found[:MAX_ANNOUNCED])
+
+
+def changed_subjects(now: datetime, most: int) -> list[ChangedSubject]:
+    """The changed feeds and combinations, the latest first, at most `most` of each kind. Raises DatabaseError."""
+    since = round((now - MAX_CHANGE_AGE).timestamp() * 1_000_000)
+    found = []
+    for kind, model in SUBJECT_MODELS.items():
+        unannounced = model._default_manager.filter(version__gte=since, version__gt=F("announced_version"))
+        rows = unannounced.filter(**_PUBLIC_FILTERS[kind]).order_by("-version")
+        for row in rows.only("slug", "version", "announced_version", *_EXTRA_FIELDS[kind])[:most]:
+            found.append(ChangedSubject(kind, row))
+    return sorted(found, key=lambda one: one.subject.version, reverse=True)
+
+
+def _rested_subjects(found: Sequence[ChangedSubject]) -> list[ChangedSubject]:
+    """The subjects that were not announced just now: frequent changes are announced once in a while."""
+    with locks.open_state() as client, client.pipeline(transaction=False) as pipeline:
+        for one in found:
+            pipeline.exists(_rest_key(one))
+        rests = pipeline.execute()
+    return [one for one, is_resting in zip(found, rests, strict=True) if not is_resting]
+
+
+def _announce_subject(one: ChangedSubject, now: datetime) -> int:
+    """Announces one subject. Paths under way or failed lately leave the row unchanged: it comes again for them."""
+    answers = _cached_pages(one)
+    if any(isinstance(answer, Fail) for answer in answers):  # the hub would have nothing to fetch
+        mark_announced(one, one.subject.version)
+        return 0
+    version = _shown_version(answers, now)
+    if version is None:
+        return 0
+    with locks.open_state() as client:
+        client.set(_rest_key(one), 1, ex=settings.FEEDS_HUB_SECONDS)
+    paths = unannounced_paths(one.row, [one.page.as_format(each).path for each in ANNOUNCED_FORMATS], version)
+    works = {path: announcement_work(settings.FEEDS_HUB, path, one.row) for path in paths}
+    return _hand_over_paths(one, works, version)
+
+
+def _cached_pages(one: ChangedSubject) -> list[Decision]:
+    """The subject's cached pages. Missing ones, and those announced before, are being rendered."""
+    found = []
+    for each in ANNOUNCED_FORMATS:
+        asked = one.page.as_format(each)
+        key = page_entries.page_content_key(asked, one.subject)
+        work = render_work(asked, key, one.subject.version)
+        found.append(deferral.find_answer(key, work, one.subject.announced_version + 1))
+    return found
+
+
+def _shown_version(answers: Sequence[Decision], now: datetime) -> int | None:
+    """The version that all clients get by now; None while some may get older pages."""
+    shown = [answer.content for answer in answers if isinstance(answer, Serve) and not answer.stale]
+    hot = timedelta(seconds=settings.HOT_SECONDS)
+    if len(shown) < len(answers) or any(now - page.stored_at < hot for page in shown):
+        return None
+    return min(page.version for page in shown)
+
+
+def _hand_over_paths(one: ChangedSubject, works: Mapping[str, Work], version: int) -> int:
+    """Hands over the works, by path; returns the number that the frontier took.
+
+    Paths are noted as announced before they are enqueued: a failure is noted after that, and prevails.
+    """
+
+    def write_rows(begun: Collection[str], in_hand: Collection[str]) -> None:
+        if begun:
+            note_announced_paths(one.row, begun, version)
+        if len(begun) == len(works):
+            mark_announced(one, version)
+
+    wanted = {path: QueuedWork(work) for path, work in works.items()}
+    outcomes = dispatch.claim_and_enqueue(wanted, refresh=True, write_rows=write_rows)
+    if refused := [path for path, outcome in outcomes.items() if isinstance(outcome, OriginBusy | UrlRefused)]:
+        mark_unannounced(one.row)
+        forget_announced_paths(one.row, *refused)
+    return sum(isinstance(outcome, WorkEnqueued) for outcome in outcomes.values())
+
+
+def _rest_key(one: ChangedSubject) -> str:
+    return f"feeds:announced:{one.row}"
+
+
+def mark_announced(one: ChangedSubject, version: int) -> None:
+    """Notes that this version is being announced. Raises DatabaseError."""
+    SUBJECT_MODELS[one.kind]._default_manager.filter(pk=one.subject.pk).update(announced_version=version)
+
+
+def mark_unannounced(row: str) -> None:
+    """Notes that the announcement failed and is to be tried again. Raises DatabaseError."""
+    kind, _, pk = row.partition(":")
+    SUBJECT_MODELS[kind]._default_manager.filter(pk=int(pk)).update(announced_version=0)
+
+
+def unannounced_paths(row: str, paths: Sequence[str], version: int) -> list[str]:
+    """The paths that are not yet announced in that version. Raises StoreUnavailable."""
+    with locks.open_state() as client:
+        versions = client.hmget(_paths_key(row), list(paths))
+    return [path for path, told in zip(paths, versions, strict=True) if told is None or int(told) < version]
+
+
+def note_announced_paths(row: str, paths: Collection[str], version: int) -> None:
+    """Notes that these paths are being announced. Raises StoreUnavailable."""
+    with locks.open_state() as client, client.pipeline(transaction=False) as pipeline:
+        pipeline.hset(_paths_key(row), mapping=dict.fromkeys(paths, version))
+        pipeline.expire(_paths_key(row), KEEP_PATHS_FOR)
+        pipeline.execute()
+
+
+def forget_announced_paths(row: str, *paths: str) -> None:
+    """Forgets paths that could not be announced. Raises StoreUnavailable."""
+    with locks.open_state() as client:
+        client.hdel(_paths_key(row), *paths)
+
+
+def _paths_key(row: str) -> str:
+    return f"feeds:told:{row}"
+
+
+class AnnounceChange:
+    """The task `feeds.announce`. Its arguments are the hub's URL, the changed path, and the row of its subject."""
+
+    obeys_robots = False
+    """This site has chosen the hub itself."""
+
+    def fetch(self, *arguments: Argument) -> FetchRequest:
+        return FetchRequest(
+            str(arguments[0]),
+            kind="hub",
+            method="POST",
+            body=websub.write_publication_form(f"{page_entries.site_url()}{arguments[1]}"),
+            headers={"Content-Type": websub.FORM_TYPE},
+            limits=replace(conf.fast_limits(), max_body_bytes=MAX_ANSWER_BYTES),
+        )
+
+    def prepare(self, outcome: Fetched | NotModified | FetchFailed, *arguments: Argument) -> Mapping[str, Prepared]:
+        """Returns nothing. Raises PreparationError if the hub refused: it is told again after a while."""
+        if isinstance(outcome, FetchFailed):
+            _log.warning("the hub does not take what has changed", extra={"error": outcome.detail})
+            _, path, row = map(str, arguments)
+            mark_unannounced(row)
+            forget_announced_paths(row, path)
+            raise PreparationError(f"The hub: {outcome.detail}.", retry_seconds=outcome.retry_after_seconds)
+        return {}
+
+
+TASK = AnnounceChange()

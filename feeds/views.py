@@ -1,0 +1,183 @@
+"""Serves the pages of feeds under /feeds/, defers them, or explains wrong parameters.
+
+A process reads each feed's row twice a second at the most; while the database is away the last known row serves.
+"""
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db import Error as DatabaseError
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+
+from resources import database
+from resources.prewarm.pieces import Piece, WantedContent
+from retry import contents, deferral, responses, stores
+from retry.errors import StoreUnavailable
+
+from . import credentials, slugs
+from .errors import PageQueryError, UnknownFeedError
+from .models import Category, Feed
+from .pages import page_entries, render
+from .pages.query import DEFAULT_PAGE_ENTRIES, PageQuery
+from .pages.render import GRACE_SCANS
+from .pages.work import FetchThenRender, MissingPage, PageState, RenderPage, decide_page, fetch_page_work, render_work
+
+NO_SUCH_FEED = "There is no such feed."
+MOVED_CACHE_CONTROL = "public, max-age=60, s-maxage=1"
+"""A slug may be given to another feed."""
+
+MAX_KNOWN_SUBJECTS = 10_000
+"""Rows. All are dropped when there are more: that costs one more query each."""
+
+WARM_LANE = "paint.warm"
+COMBINATION_KIND = "feeds"
+
+
+@responses.read_only
+@database.answer_outages
+def serve_feed_page(request: HttpRequest, address: str) -> HttpResponse:
+    """`/feeds/<slug>.<atom|rss|json>`, `/feeds/category/<slug>.…`, `/feeds/all.…`, and the pages for people."""
+    try:
+        asked = PageQuery.read(request.path, dict(request.GET.lists()))
+    except PageQueryError as error:
+        return responses.problem_response(400, str(error), cache_status="Tarry; fwd=bypass")
+    if asked is None:
+        return responses.not_found_response(NO_SUCH_FEED)
+    try:
+        subject = known_subject(asked)
+    except UnknownFeedError:
+        return _redirect_from_old_slug(asked) or responses.not_found_response(NO_SUCH_FEED)
+    answer = _serve_or_explain(request, asked, subject)
+    if asked.format == "html" and answer.status_code in {200, 304}:
+        answer["Content-Security-Policy"] = content_security_policy(settings.RETRY_AFTER_SERVER)
+    if answer.status_code in {200, 304} and (hubs := render.page_hubs(asked)):
+        links = [*((hub, "hub") for hub in hubs), (f"{page_entries.site_url()}{asked.address}", "self")]
+        answer["Link"] = ", ".join(f'<{url}>; rel="{rel}"' for url, rel in links)  # the hub and the topic (WebSub, 4)
+    return answer
+
+
+def _redirect_from_old_slug(asked: PageQuery) -> HttpResponse | None:
+    """Redirects to the feed that had this slug before, or that took over the one that had; None if there is none."""
+    slug = None if asked.is_combined else slugs.current_slug(asked.slug)
+    if slug is None:
+        return None
+    answer = HttpResponsePermanentRedirect(replace(asked, slug=slug).address)
+    answer["Cache-Control"] = MOVED_CACHE_CONTROL
+    return answer
+
+
+def _serve_or_explain(request: HttpRequest, asked: PageQuery, subject: Feed | Category) -> HttpResponse:
+    key = page_entries.page_content_key(asked, subject)
+    version, work = subject.version, render_work(asked, key, subject.version)
+    if isinstance(subject, Feed):
+        match decide_for_feed(subject):
+            case MissingPage() as lack:
+                return responses.problem_response(lack.status, lack.detail, wait_seconds=lack.wait_seconds)
+            case FetchThenRender(newer, has_entries) if not has_entries or is_page_cached(key):
+                is_private = credentials.is_private(subject)
+                version = newer
+                work = fetch_page_work(key, newer, subject.pk, subject.url, asked.address, is_private=is_private)
+            case _:
+                pass
+    return deferral.serve_or_defer(request, key, work, version=version, html=asked.format == "html")
+
+
+def decide_for_feed(feed: Feed) -> RenderPage | FetchThenRender | MissingPage:
+    """Decides how a page of the feed is prepared at this moment."""
+    known = PageState(
+        version=feed.version,
+        paused=feed.paused,
+        next_check_at=feed.next_check_at,
+        checked_at=feed.checked_at,
+        fetched_at=feed.fetched_at,
+        trouble=feed.trouble,
+    )
+    grace = timedelta(seconds=GRACE_SCANS * settings.FEEDS_SCAN_SECONDS)
+    return decide_page(known, datetime.now(UTC), grace=grace, stale=timedelta(seconds=settings.FEEDS_STALE_SECONDS))
+
+
+def is_page_cached(content_key: str) -> bool:
+    """True if there is a page to serve while a newer one is prepared. False while `cache` is away."""
+    try:
+        return stores.run_steps(contents.read_content(content_key, with_body=False)) is not None
+    except StoreUnavailable:
+        return False
+
+
+@responses.read_only
+def redirect_with_slash(request: HttpRequest, address: str = "") -> HttpResponse:
+    """Redirects `/feeds` and `/feeds/<slug>` to the pages for people, whether they exist or not."""
+    return HttpResponsePermanentRedirect(f"{request.path}/")
+
+
+def content_security_policy(retry_after_server: str) -> str:
+    """The policy of pages for people: pictures of this site alone, and the waiting instance if it is on another host.
+
+    Sound and films come from their publishers, when they are played.
+    """
+    parts = urlsplit(retry_after_server)
+    pictures = f"'self' {parts.scheme}://{parts.netloc}" if parts.netloc else "'self'"
+    return (
+        f"default-src 'none'; style-src 'self'; img-src {pictures}; media-src http: https:; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+_known_subjects: dict[tuple[bool, str], tuple[Feed | Category, float]] = {}
+"""The subjects of pages, with the time at which they were read (monotonic)."""
+
+
+def known_subject(asked: PageQuery) -> Feed | Category:
+    """Returns the page's subject of a moment ago. Raises UnknownFeedError, and DatabaseError if it is not known."""
+    key = (asked.is_combined, asked.slug)
+    held, read_at = _known_subjects.get(key, (None, 0.0))
+    if held is not None and time.monotonic() - read_at < settings.FEEDS_KNOWN_SECONDS:
+        return held
+    try:
+        found = page_entries.find_subject(asked, is_bare=True)
+    except DatabaseError:
+        if held is None:
+            raise
+        return held
+    except UnknownFeedError:
+        _known_subjects.pop(key, None)
+        raise
+    if len(_known_subjects) >= MAX_KNOWN_SUBJECTS:
+        _known_subjects.clear()
+    _known_subjects[key] = (found, time.monotonic())
+    return found
+
+
+def forget_known_subjects() -> None:
+    """Forgets all rows of this process: for tests."""
+    _known_subjects.clear()
+
+
+def warm_piece(counted_key: str, requests: float) -> Piece | None:
+    """Returns the piece for a traffic key; None if the feed is gone, or must be fetched first."""
+    asked = _counted_query(counted_key)
+    if asked is None:
+        return None
+    try:
+        subject = known_subject(asked)
+    except UnknownFeedError:
+        return None
+    if isinstance(subject, Feed) and isinstance(decide_for_feed(subject), FetchThenRender | MissingPage):
+        return None
+    key = page_entries.page_content_key(asked, subject)
+    work = replace(render_work(asked, key, subject.version), lane=WARM_LANE, refresh_lane=WARM_LANE)
+    return Piece(work, (WantedContent(key, asked.address, subject.version),), "feeds", requests=requests)
+
+
+def _counted_query(counted_key: str) -> PageQuery | None:
+    """Returns the query for the first page without parameters: others are left to their readers."""
+    match counted_key.split(":"):
+        case [kind, slug, ("atom" | "rss" | "json" | "html") as page_format, ""]:
+            of_feed = kind != COMBINATION_KIND
+            page = PageQuery.page_of_feed(slug) if of_feed else PageQuery.page_of_category(slug)
+            return replace(page, format=page_format, limit=DEFAULT_PAGE_ENTRIES[page_format])
+        case _:
+            return None

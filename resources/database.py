@@ -1,0 +1,124 @@
+"""Database access outside the ORM's defaults: connections of threads, ordered locking, 503 during an outage.
+
+Django looks after the connections of requests only. Rows are locked in the order of their keys, as all other
+writers lock them: writers of the same rows wait for each other, and never in a circle, as with rows locked in the
+order of discovery. Each call is one statement in a transaction of its own. SQLite has one writer at a time and
+needs no locks.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from itertools import islice
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from django.db import Error as DatabaseError
+from django.db import close_old_connections, connection, connections, models, transaction
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from retry import responses
+
+Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
+
+
+@contextmanager
+def usable_connections() -> Iterator[None]:
+    """Replaces broken and old connections, before and after a thread's queries.
+
+    Closes nothing inside a transaction.
+    """
+    if connection.in_atomic_block:
+        yield
+        return
+    close_old_connections()
+    try:
+        yield
+    finally:
+        close_old_connections()
+
+
+async def run_in_thread(
+    call: Callable[Arguments, Answer], *arguments: Arguments.args, **named: Arguments.kwargs
+) -> Answer:
+    """Awaits the call in a thread, whose connections are usable. Raises its errors."""
+
+    def run() -> Answer:
+        with usable_connections():
+            return call(*arguments, **named)
+
+    return await asyncio.to_thread(run)
+
+
+def run_then_disconnect(ask: Callable[[], Answer]) -> Answer:
+    """Runs the only queries of a thread, then closes its connections."""
+    try:
+        return ask()
+    finally:
+        connections.close_all()
+
+
+Response = TypeVar("Response", bound=HttpResponseBase)
+View = Callable[Concatenate[HttpRequest, Arguments], Response]
+
+
+def answer_outages(view: View[Arguments, Response]) -> View[Arguments, Response | HttpResponse]:
+    """Decorates a view: answers 503 for a DatabaseError. Does not try again."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, /, *given: Arguments.args, **named: Arguments.kwargs) -> Response | HttpResponse:
+        try:
+            return view(request, *given, **named)
+        except DatabaseError:
+            return responses.problem_response(503, "The database cannot be read now.", wait_seconds=1)
+
+    return answered
+
+
+ROWS_PER_STATEMENT = 500
+"""Rows in one statement: one content may have a million URLs."""
+
+ModelRow = TypeVar("ModelRow", bound=models.Model)
+Item = TypeVar("Item")
+
+
+def update_in_order(some: models.QuerySet[ModelRow], **values: Any) -> int:
+    """Sets these values in all of the rows; returns their number. Raises DatabaseError."""
+    with transaction.atomic():
+        return _lock_in_order(some).update(**values)
+
+
+def delete_in_order(some: models.QuerySet[ModelRow]) -> None:
+    """Deletes all of the rows. Raises DatabaseError."""
+    with transaction.atomic():
+        _lock_in_order(some).delete()
+
+
+def delete_all_in_order(some: models.QuerySet[ModelRow], until: float | None = None) -> bool:
+    """Deletes many rows in portions, until `until` (monotonic), to hold no writer up. True if none is left."""
+    for keys in key_portions(some):
+        delete_in_order(some.filter(pk__in=keys))
+        if until is not None and time.monotonic() >= until:
+            return not some.exists()
+    return True
+
+
+def key_portions(some: models.QuerySet[ModelRow]) -> Iterator[list[str]]:
+    """Yields keys of some rows at a time, until none is left. The caller changes each portion before the next."""
+    while keys := list(some.order_by().values_list("pk", flat=True)[:ROWS_PER_STATEMENT]):
+        yield keys
+
+
+def split_portions(items: Iterable[Item], most: int | None = None) -> Iterator[list[Item]]:
+    """Yields the items in lists of at most `most` (default: ROWS_PER_STATEMENT), as Python 3.12's itertools.batched."""
+    left = iter(items)
+    while some := list(islice(left, most or ROWS_PER_STATEMENT)):
+        yield some
+
+
+def _lock_in_order(some: models.QuerySet[ModelRow]) -> models.QuerySet[ModelRow]:
+    keys = some.order_by("pk").select_for_update().values("pk")
+    return some.model._default_manager.filter(pk__in=keys)

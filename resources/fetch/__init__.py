@@ -1,0 +1,7 @@
+"""Fetches URLs from other servers, politely: the frontier's domain queues, the guarded HTTP client, the fetchers.
+
+Public: `conf`, `dispatch` (publish; claim_and_enqueue for passes over rows), `host_settings` (headers, passwords and
+limits of hosts), `models`, `timings`, `checks`.
+
+Fetch tasks of other packages implement the protocols in `task`. Each package has a list of its own.
+"""

@@ -1,0 +1,240 @@
+"""Hands work to the fetchers: claims it, puts it into the frontier, and returns the outcome.
+
+`claim_and_enqueue` is for passes over rows. `publish` is the publisher of all lanes whose work is fetched
+(RETRY_LANES).
+"""
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from retry import claim_state, claims, stores
+from retry.claim_state import ClaimBegun, ClaimPromoted, ClaimState, ClaimTaken, LaneFull, WorkDone, WorkFailed
+from retry.conf import conf
+from retry.errors import QueueUnavailable, StoreUnavailable
+from retry.work import Argument, Work
+
+from .. import locks
+from . import conf as fetch_conf
+from .frontier import queue
+from .frontier.jobs import BacklogFull, FetchJob, FetchLane, JobEnqueued, JobJoined, JobPriority, Waiter, job_key
+from .http import limit_scopes, url_syntax
+from .http.limit_scopes import url_scopes
+from .task import TaskCall
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneMapping:
+    """The lane and the priority in the frontier of a lane of the deferral protocol."""
+
+    lane: FetchLane
+    priority: JobPriority
+
+
+LANE_MAPPINGS = {
+    "fetch.fast": LaneMapping("fast", JobPriority.INTERACTIVE),
+    "fetch.slow": LaneMapping("slow", JobPriority.INTERACTIVE),
+    "fetch.refresh": LaneMapping("fast", JobPriority.ORDINARY),
+    "fetch.ingest": LaneMapping("fast", JobPriority.ORDINARY),
+    "fetch.large": LaneMapping("slow", JobPriority.ORDINARY),
+    "fetch.calls": LaneMapping("fast", JobPriority.ORDINARY),
+    "fetch.feeds": LaneMapping("fast", JobPriority.ORDINARY),
+    "fetch.warm": LaneMapping("slow", JobPriority.ORDINARY),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedWork:
+    """Work to be claimed and enqueued. The first of its arguments is the URL.
+
+    `expected_seconds` and `priority` are those of the job; without a priority the lane's holds. `moves_up`: if the
+    work was claimed before, its job gets this priority.
+    """
+
+    work: Work
+    expected_seconds: float | None = None
+    priority: JobPriority | None = None
+    moves_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkEnqueued:
+    """The claim is new, and the frontier has the job."""
+
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkInHand:
+    """The claim is an earlier one: the work waits, or is being done."""
+
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class OriginBusy:
+    """The frontier takes no job for the domain: its backlog is full, or it is left alone."""
+
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class UrlRefused:
+    """The URL has no host: no request can be sent."""
+
+
+EnqueueOutcome = WorkEnqueued | WorkInHand | OriginBusy | UrlRefused | LaneFull | WorkFailed | WorkDone
+
+
+def claim_and_enqueue(
+    wanted: Mapping[Key, QueuedWork],
+    *,
+    refresh: bool,
+    write_rows: Callable[[Collection[Key], Collection[Key]], Collection[Key] | None] = lambda begun, in_hand: None,
+) -> dict[Key, EnqueueOutcome]:
+    """Claims the works and enqueues their jobs, in this order; returns the outcomes. Raises StoreUnavailable.
+
+    With `refresh` the work waits in its refresh lane, and is done again if it ended a moment ago.
+
+    First the claims, then the rows, then the jobs: a process that dies between the steps leaves claims that the
+    sweeper publishes. `write_rows` is called between claims and jobs, with the keys of new claims and of earlier ones.
+    It may return keys of works to drop: they have no outcome. Claims of works that are not enqueued are abandoned.
+    """
+    calls = [claims.begin_call(each.work, refresh=refresh) for each in wanted.values()]
+    replies = stores.execute_all_patiently("state", calls)
+    states = dict(zip(wanted, map(claim_state.read_claim_state, replies), strict=True))
+    begun = {key: state.token for key, state in states.items() if isinstance(state, ClaimBegun)}
+    in_hand = [key for key, state in states.items() if isinstance(state, ClaimTaken | ClaimPromoted)]
+    for key in write_rows(begun, in_hand) or ():
+        del states[key]
+    outcomes = _enqueue_claimed(wanted, states, refresh=refresh)
+    refused = [key for key in begun if not isinstance(outcomes.get(key), WorkEnqueued)]
+    stores.execute_all_patiently("state", [claims.abandon_call(wanted[key].work.key, begun[key]) for key in refused])
+    return outcomes
+
+
+def _enqueue_claimed(
+    wanted: Mapping[Key, QueuedWork], states: Mapping[Key, ClaimState], *, refresh: bool
+) -> dict[Key, EnqueueOutcome]:
+    jobs = {
+        key: _build_job_or_none(wanted[key], token, refresh=refresh)
+        for key, state in states.items()
+        if (token := _publishing_token(wanted[key], state)) is not None
+    }
+    replies = dict(zip(jobs, enqueue_jobs(list(jobs.values())), strict=True))
+    return {
+        key: _read_enqueued(replies[key], state) if key in replies else _read_unpublished(state)
+        for key, state in states.items()
+    }
+
+
+def _publishing_token(each: QueuedWork, state: ClaimState) -> int | None:
+    """Returns the token to publish the work with; None if it is not published."""
+    if isinstance(state, ClaimBegun | ClaimPromoted) or (isinstance(state, ClaimTaken) and each.moves_up):
+        return state.token
+    return None
+
+
+def _read_enqueued(reply: JobEnqueued | JobJoined | BacklogFull | None, state: ClaimState) -> EnqueueOutcome:
+    if reply is None:
+        return UrlRefused()
+    if isinstance(reply, BacklogFull):
+        return OriginBusy(reply.wait_seconds)
+    if _is_left_alone(reply):
+        return OriginBusy(reply.closed_seconds)
+    return (WorkEnqueued if isinstance(state, ClaimBegun) else WorkInHand)(reply.wait_seconds)
+
+
+def _read_unpublished(state: ClaimState) -> WorkInHand | LaneFull | WorkFailed | WorkDone:
+    if isinstance(state, ClaimTaken):
+        return WorkInHand(state.wait_seconds)
+    assert isinstance(state, LaneFull | WorkFailed | WorkDone), "nothing else is left unpublished"
+    return state
+
+
+def read_lane_room(lane: str) -> int:
+    """Returns the number of works that the lane takes. Jobs that are put back may fill it beyond its limit.
+
+    Raises StoreUnavailable.
+    """
+    with locks.open_state() as client:
+        return max(0, conf().RETRY_LANES[lane]["limit"] - client.zcard(claims.queued_key(lane)))
+
+
+def publish(task: str, work_key: str, token: int, arguments: Sequence[Argument], lane: str) -> None:
+    """Enqueues the URL that is the first of the arguments, on behalf of the work. Raises QueueUnavailable.
+
+    All work for one URL shares one job. The same work published again, swept or promoted, changes its token
+    and its place in line and adds nothing. A URL of a domain that is left alone for longer than
+    clients wait is not taken.
+    """
+    try:
+        job = _build_job(TaskCall(task, work_key, token, tuple(arguments)), lane)
+        found = stores.run_steps(queue.enqueue_job(job))
+        if isinstance(found, BacklogFull):
+            raise QueueUnavailable("Too much waits for its origin.", retry_seconds=found.wait_seconds)
+        if _is_left_alone(found):
+            stores.run_steps(queue.withdraw_waiter(job.key, job.waiter.id))
+            raise QueueUnavailable("Its origin is left alone for now.", retry_seconds=found.closed_seconds)
+    except StoreUnavailable as error:
+        raise QueueUnavailable(f"The lane {lane} does not take work: {error}") from error
+    except ValueError as error:  # its text has the URL, which may hold secrets: this is logged
+        raise QueueUnavailable(f"The lane {lane} does not take work: No host in its URL.") from error
+
+
+def enqueue_jobs(jobs: Sequence[FetchJob | None]) -> list[JobEnqueued | JobJoined | BacklogFull | None]:
+    """Enqueues the jobs in one trip; returns the frontier's replies, None for None.
+
+    Jobs of a domain that is left alone are withdrawn again. Raises StoreUnavailable.
+    """
+    replies = iter(stores.run_together([queue.enqueue_job(job) for job in jobs if job]))
+    found = [next(replies) if job else None for job in jobs]
+    closed = [job for job, one in zip(jobs, found, strict=True) if job and one and _is_left_alone(one)]
+    stores.run_together([queue.withdraw_waiter(job.key, job.waiter.id) for job in closed])
+    return found
+
+
+def _is_left_alone(found: JobEnqueued | JobJoined | BacklogFull) -> bool:
+    """Tells whether the domain gets no request for longer than clients wait. False if a fetcher has the job."""
+    if isinstance(found, BacklogFull) or found.closed_seconds <= conf().DEFAULT_RETRY_TIMEOUT:
+        return False
+    return isinstance(found, JobEnqueued) or found.state in {"queued", "later"}
+
+
+def _build_job_or_none(each: QueuedWork, token: int, *, refresh: bool) -> FetchJob | None:
+    """Returns None for a URL without host."""
+    work = each.work
+    call = TaskCall(work.task, work.key, token, work.arguments)
+    try:
+        return _build_job(call, work.refresh_lane if refresh else work.lane, each.expected_seconds, each.priority)
+    except ValueError:
+        return None
+
+
+def _build_job(
+    call: TaskCall, lane: str, expected_seconds: float | None = None, priority: JobPriority | None = None
+) -> FetchJob:
+    """Raises ValueError for a URL without host."""
+    url, mapping = str(call.arguments[0]), LANE_MAPPINGS[lane]
+    return FetchJob(
+        url,
+        job_key(url),
+        Waiter(call.work_key, call.payload, call.token),
+        priority=mapping.priority if priority is None else priority,
+        lane=mapping.lane,
+        expected_seconds=expected_seconds,
+        expires_at=url_syntax.find_url_expiry(url),
+        obeys_robots=fetch_conf.find_task(call.task).obeys_robots,
+        egress=_egress_name(url),
+    )
+
+
+def _egress_name(url: str) -> str:
+    """Returns the name of the egress for the URL's domain, empty for the machine's own.
+
+    Raises ValueError for a URL without host.
+    """
+    chosen = limit_scopes.choose_egress(queue.configured_egresses(), url_scopes(url).registrable)
+    return "" if chosen is None else chosen.name

@@ -1,0 +1,5 @@
+"""The frontier: queues by domain in `state`, their scripts, politeness. Sends no request.
+
+Public: `queue` (count_fetchers, read_domain_records, configured_politeness, configured_egresses), `jobs` (BacklogFull,
+JobEnqueued, JobJoined, JobPriority), `explain` (parse_domain); within `resources.fetch` also `politeness`.
+"""

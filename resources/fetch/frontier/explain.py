@@ -1,0 +1,302 @@
+"""Explains why a domain gets no request right now, and proposes other scopes for its limits.
+
+PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...humanize import format_duration
+from .jobs import FETCH_LANES, Surroundings
+from .politeness import Politeness
+
+
+@dataclass(frozen=True, slots=True)
+class DomainState:
+    """The state of one domain. Moments are in seconds from now, negative for the past; None is never.
+
+    `crawl_gap_seconds` is the gap of its robots.txt; `asks_robots` is True while robots.txt is requested.
+    """
+
+    scope: str
+    waiting: int
+    waiting_later: int
+    in_flight: int
+    most_in_flight: int
+    gap_seconds: float
+    crawl_gap_seconds: float
+    asks_robots: bool
+    next_in: float | None
+    blocked_for: float
+    block_cause: str
+    bytes_for: float
+    failures: int
+    circuit_opened: int
+    circuit_for: float
+    trouble_since: float | None
+    last_cut: float | None
+    refused_gap_seconds: float | None
+    last_request: float | None
+    last_success: float | None
+    last_status: str
+    succeeded: int
+    refused: int
+    failed: int
+    is_paused: bool
+    is_gap_set: bool
+    is_cap_set: bool
+
+
+def parse_domain(scope: str, now_ms: float, fields: Mapping[str, str], politeness: Politeness) -> DomainState:
+    """Parses a domain's record; an empty record is a domain without history."""
+
+    def number(name: str, default: float = 0.0) -> float:
+        return float(fields.get(name) or default)
+
+    def moment(name: str) -> float | None:
+        at = number(name)
+        return (at - now_ms) / 1000 if at else None
+
+    def left(name: str) -> float:
+        return max(0.0, moment(name) or 0.0)
+
+    waiting = sum(int(number(f"{lane}_{priority}")) for lane in FETCH_LANES for priority in (1, 2, 3))
+    learnt_gap, learnt_cap = number("delay", politeness.delay_seconds * 1000), number("cap", politeness.in_flight)
+    asks_robots = bool(fields.get("robots_job"))
+    most_in_flight = 1 if number("opens") or asks_robots else int(number("set_cap", learnt_cap))
+    return DomainState(
+        scope=scope,
+        waiting=waiting,
+        waiting_later=int(number("later")),
+        in_flight=int(number("in_flight")),
+        most_in_flight=most_in_flight,
+        gap_seconds=float(fields.get("set_delay") or learnt_gap) / 1000,
+        crawl_gap_seconds=number("crawl") / 1000,
+        asks_robots=asks_robots,
+        next_in=moment("next"),
+        blocked_for=left("block_until"),
+        block_cause=fields.get("block_cause", ""),
+        bytes_for=left("bytes_until"),
+        failures=int(number("failures")),
+        circuit_opened=int(number("opens")),
+        circuit_for=left("circuit_until"),
+        trouble_since=moment("trouble_since"),
+        last_cut=moment("cut_at"),
+        refused_gap_seconds=number("floor") / 1000 or None,
+        last_request=moment("asked_at"),
+        last_success=moment("ok_at"),
+        last_status=fields.get("status", ""),
+        succeeded=int(number("ok")),
+        refused=int(number("throttled")),
+        failed=int(number("failed")),
+        is_paused=number("set_paused") == 1,
+        is_gap_set=bool(fields.get("set_delay")),
+        is_cap_set=bool(fields.get("set_cap")),
+    )
+
+
+BLOCK_CAUSES = {
+    "asked": "The server asked for it (Retry-After)",
+    "refused": "The server refused requests (429 or 503)",
+    "admin": "An admin blocked it",
+}
+
+
+def explain_domain(domain: DomainState, around: Surroundings) -> list[str]:
+    """Returns sentences: first the wait of the next request, then the background. Never empty."""
+    elsewhere = _common_cause(around)
+    if elsewhere and _could_be_asked(domain):
+        return [elsewhere, *_list_background(domain)]
+    return [_explain_next_request(domain), *_list_background(domain), *filter(None, [elsewhere])]
+
+
+def summarise_domain(domain: DomainState) -> str:
+    """Returns the state of a domain in a few words, for lists."""
+    if domain.is_paused:
+        return "paused"
+    if domain.blocked_for:
+        return f"blocked for {format_duration(domain.blocked_for)}"
+    if domain.circuit_for:
+        return f"circuit open for {format_duration(domain.circuit_for)}"
+    if domain.circuit_opened:
+        return "circuit half open"
+    if domain.asks_robots:
+        return "fetching robots.txt"
+    if domain.waiting or domain.waiting_later:
+        return f"{domain.waiting + domain.waiting_later:,} waiting"
+    return f"{domain.in_flight} in flight" if domain.in_flight else "idle"
+
+
+def _could_be_asked(domain: DomainState) -> bool:
+    """True if only a fetcher is missing, now or in a moment."""
+    waits_for_long = domain.is_paused or domain.blocked_for or domain.circuit_for
+    return bool(domain.waiting or domain.waiting_later) and not waits_for_long
+
+
+def _common_cause(around: Surroundings) -> str:
+    """Returns the cause of delay that all domains share; empty if there is none."""
+    if not around.fetchers:
+        return "No fetcher runs: nothing is fetched from any domain. Start `fetch`."
+    away = ", ".join(around.without_network)
+    if away and len(around.without_network) == around.machines:
+        return f"The network is down ({away}): known servers do not answer. One request at a time tests it."
+    return f"The network of {away} is down: other fetchers take over." if away else ""
+
+
+def _explain_next_request(domain: DomainState) -> str:
+    if domain.is_paused:
+        return "Paused by an admin: nothing is fetched until it is resumed."
+    if domain.asks_robots:
+        return "robots.txt is being fetched: other requests wait for it."
+    if not domain.waiting:
+        return _closed_reason(domain) or _explain_empty_queue(domain)
+    waits = _list_waits(domain)
+    if not waits:
+        return "The next request is due, and waits for a free fetcher slot."
+    seconds, reason = max(waits)
+    return reason if seconds == _UNTIL_AN_END else f"{reason}: the next request is sent in {format_duration(seconds)}."
+
+
+def _closed_reason(domain: DomainState) -> str:
+    """Returns why the domain takes no work at all; empty if it does."""
+    if domain.blocked_for:
+        cause = BLOCK_CAUSES.get(domain.block_cause, "It is blocked")
+        return f"Blocked. {cause}: no requests for {format_duration(domain.blocked_for)}."
+    if domain.circuit_for:
+        return (
+            f"Circuit open after {_format_count(domain.failures, 'failure')} in a row, "
+            f"for {format_duration(domain.circuit_for)}."
+        )
+    return ""
+
+
+_UNTIL_AN_END = float("inf")
+_MIN_GAP_SHARE = 0.89
+"""Gaps are within 10 % at random."""
+
+
+def _list_waits(domain: DomainState) -> list[tuple[float, str]]:
+    """Returns the reasons for the next request's delay, each with its seconds."""
+    found: list[tuple[float, str]] = []
+    if domain.in_flight >= domain.most_in_flight:
+        most = f"{domain.in_flight} of {domain.most_in_flight} requests in flight"
+        found.append((_UNTIL_AN_END, f"{most}: the next request is sent when one of them ends."))
+    if domain.blocked_for:
+        cause = BLOCK_CAUSES.get(domain.block_cause, "It is blocked")
+        found.append((domain.blocked_for, f"Blocked. {cause}"))
+    if domain.circuit_for:
+        found.append((domain.circuit_for, f"Circuit open after {_format_count(domain.failures, 'failure')} in a row"))
+    if domain.bytes_for:
+        found.append((domain.bytes_for, "The limit of bytes per second is reached"))
+    if domain.next_in and domain.next_in > 0:
+        found.append((domain.next_in, _explain_spacing(domain, domain.next_in)))
+    return found
+
+
+def _explain_spacing(domain: DomainState, next_in: float) -> str:
+    """Returns why the next request is so far from the last one. Only jobs that obey robots.txt keep its gap."""
+    since_last, crawl_gap = next_in - (domain.last_request or 0), domain.crawl_gap_seconds
+    if not domain.is_gap_set and crawl_gap > domain.gap_seconds and since_last > crawl_gap * _MIN_GAP_SHARE:
+        return f"robots.txt asks for {crawl_gap:.3g} s between requests"
+    return f"Requests are {_format_gap(domain)} apart"
+
+
+def _explain_empty_queue(domain: DomainState) -> str:
+    if domain.waiting_later:
+        return f"Nothing is due: {_format_count(domain.waiting_later, 'request')} to be retried later."
+    return f"Nothing is queued; {domain.in_flight} in flight." if domain.in_flight else "Nothing is queued."
+
+
+def _list_background(domain: DomainState) -> list[str]:
+    said = [
+        f"{_format_count(domain.waiting, 'request')} waiting, {domain.in_flight} of {domain.most_in_flight} in flight."
+    ]
+    said.append(f"Requests are {_format_gap(domain)} apart{', set by an admin' if domain.is_gap_set else ''}.")
+    if domain.crawl_gap_seconds:
+        said.append(_explain_crawl_delay(domain))
+    if domain.is_cap_set:
+        said.append("The limit of requests in flight was set by an admin.")
+    if domain.last_cut is not None and domain.refused_gap_seconds:
+        refused = f"{domain.refused_gap_seconds:.3g} s apart"
+        said.append(f"Slowed down {format_duration(-domain.last_cut)} ago: requests {refused} were refused.")
+    if domain.circuit_opened:
+        said.append(f"Failed {_format_count(domain.failures, 'time')} in a row: one request at a time tests it.")
+    if domain.trouble_since is not None:
+        said.append(f"No success for {format_duration(-domain.trouble_since)}.")
+    if domain.last_request is not None:
+        answer = f", answered {domain.last_status}" if domain.last_status else ""
+        said.append(f"Last request {format_duration(-domain.last_request)} ago{answer}.")
+    counts = f"{domain.succeeded:,} succeeded, {domain.refused:,} refused, {domain.failed:,} failed"
+    return [*said, f"So far: {counts}."]
+
+
+def _explain_crawl_delay(domain: DomainState) -> str:
+    asked = f"robots.txt asks for {domain.crawl_gap_seconds:.3g} s between requests"
+    holds = "the gap set by an admin applies instead" if domain.is_gap_set else "requests that obey it keep this gap"
+    return f"{asked}: {holds}."
+
+
+def _format_gap(domain: DomainState) -> str:
+    return f"{domain.gap_seconds:.3g} s"
+
+
+def _format_count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+BURST_GAP_SECONDS = 10.0
+"""Refusals of several hosts within so long have one cause."""
+MIN_BURSTS = 2
+MIN_REFUSALS_ALONE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRequest:
+    """One 429: when (Unix seconds), by which host, at which path scope, under which scope's limits."""
+
+    at: float
+    host: str
+    path: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeProposal:
+    """Proposal to count the limits of `name` by `kind` (registrable, host or path), because of `why`."""
+
+    name: str
+    kind: str
+    why: str
+
+
+def propose_scope(registrable: str, refusals: Sequence[RefusedRequest]) -> ScopeProposal | None:
+    """Proposes a wider scope if hosts with own limits refuse at once, a narrower one if one host or path does alone."""
+    if not refusals:
+        return None
+    bursts = [burst for burst in _group_bursts(refusals) if len({refusal.scope for refusal in burst}) > 1]
+    hosts = sorted({refusal.host for refusal in refusals})
+    if len(bursts) >= MIN_BURSTS:
+        together = sorted({refusal.host for burst in bursts for refusal in burst})
+        return ScopeProposal(
+            registrable, "registrable", f"{', '.join(together[:5])} refused requests at the same time."
+        )
+    scopes = {refusal.scope for refusal in refusals}
+    if len(refusals) < MIN_REFUSALS_ALONE or len(hosts) > 1:
+        return None
+    if scopes == {registrable} and hosts != [registrable]:
+        return ScopeProposal(hosts[0], "host", f"Only the host {hosts[0]} refuses requests.")
+    paths = {refusal.path for refusal in refusals}
+    if scopes == set(hosts) and len(paths) == 1:
+        return ScopeProposal(hosts[0], "path", f"Only {paths.pop()} refuses requests.")
+    return None
+
+
+def _group_bursts(refusals: Sequence[RefusedRequest]) -> list[list[RefusedRequest]]:
+    """Groups refusals that follow one another closely, oldest first."""
+    bursts: list[list[RefusedRequest]] = []
+    for refusal in sorted(refusals, key=lambda one: one.at):
+        if bursts and refusal.at - bursts[-1][-1].at <= BURST_GAP_SECONDS:
+            bursts[-1].append(refusal)
+        else:
+            bursts.append([refusal])
+    return bursts

@@ -1,0 +1,336 @@
+"""The frontier's functions, each of them one call to one script on Redis' clock.
+
+They are steps: stores.run() or run_all() carries them out. `politeness` has their numbers.
+"""
+
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from django.conf import settings
+from django.core.signals import setting_changed
+
+from retry import claims, scripts
+from retry.claims import ClaimEnd, finish_terms
+from retry.scripts import ScriptCall
+from retry.stores import Steps
+
+from ..http import limit_scopes
+from ..http.limit_scopes import Egress, url_scopes
+from . import jobs as frontier_jobs
+from .explain import RefusedRequest
+from .jobs import (
+    BacklogFull,
+    ClaimedJob,
+    DeadJob,
+    DomainLimits,
+    FetchJob,
+    FetchLane,
+    JobEnded,
+    JobEnqueued,
+    JobHeld,
+    JobJoined,
+    JobLost,
+    JobPriority,
+    JobRequeued,
+    LimitsInForce,
+    MoreWaiters,
+    NoRetryBudget,
+    NothingDue,
+    RequestReport,
+    Surroundings,
+    TurnGranted,
+    TurnTooFar,
+)
+from .politeness import Politeness, script_rules
+
+WAKE_CHANNEL = "fetch:wake"
+"""A publish here says in how many ms something is due that sleeping fetchers did not know of."""
+
+ScopeKind = Literal["path", "host", "registrable"]
+
+
+@dataclass(frozen=True, slots=True)
+class HoldJob:
+    """Gives the domain's place in flight back; the job stays with its fetcher, which finishes it later."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndJob:
+    """Ends the job, if no waiter has joined since this version."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetryJob:
+    """Queues the job again after that time. With `counts`, it is an attempt, within the domain's retry budget."""
+
+    wait_seconds: float
+    counts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PutJobBack:
+    """Queues the job again at its place: its turn was used for something else, or not at all. No attempt."""
+
+
+AfterReport = HoldJob | EndJob | RetryJob | PutJobBack
+
+
+@cache
+def configured_politeness() -> Politeness:
+    """Returns the numbers by the current settings. Units are those of docs/settings.md."""
+    return Politeness(
+        delay_seconds=settings.FETCH_DELAY_SECONDS,
+        in_flight=settings.FETCH_IN_FLIGHT,
+        bytes_per_second=settings.FETCH_BYTES_PER_SECOND,
+        slow_after_seconds=settings.FETCH_SLOW_AFTER_SECONDS,
+        lease_seconds=settings.FETCH_LEASE_SECONDS,
+        backlog=settings.FETCH_BACKLOG,
+        domain_backlog=settings.FETCH_DOMAIN_BACKLOG,
+        stall_seconds=settings.FETCH_STALL_SECONDS,
+    )
+
+
+@cache
+def configured_egresses() -> tuple[Egress, ...]:
+    """Returns the egresses of FETCH_EGRESS. Raises MalformedEgressError where `checks` finds an error."""
+    return limit_scopes.parse_egresses(settings.FETCH_EGRESS)
+
+
+def _forget_settings(**_: Any) -> None:
+    configured_politeness.cache_clear()
+    configured_egresses.cache_clear()
+
+
+setting_changed.connect(_forget_settings)  # tests override settings
+
+
+scripts.register_scripts(Path(__file__).parent / "lua", "fetch")
+
+
+def call_script(script: str, *arguments: str | int | float) -> ScriptCall:
+    """Returns the call of one script on Redis' clock. Runs nothing."""
+    return ScriptCall("state", f"fetch.{script}", (), (_rules_json(), *arguments))
+
+
+def _rules_json() -> str:
+    """Returns the numbers for every script, as JSON. The time is Redis' own; a test may put a `now` (ms) in here."""
+    return f'{{"luck":{random.random():.6f},{_numbers_json(configured_politeness())}'
+
+
+@lru_cache(maxsize=4)
+def _numbers_json(given: Politeness) -> str:
+    return json.dumps({**script_rules(given), "unknown_ms": claims.UNKNOWN_DURATION_MS})[1:]
+
+
+def enqueue_job(job: FetchJob) -> Steps[JobEnqueued | JobJoined | BacklogFull]:
+    """Puts the job into its domain's queue, or joins the job of its key. Raises ValueError for a URL without host."""
+    names = url_scopes(job.url)
+    expires_ms = job.expires_at * 1000 if job.expires_at else 0
+    expected_ms = "" if job.expected_seconds is None else job.expected_seconds * 1000
+    times = (expected_ms, job.not_before_seconds * 1000, expires_ms, int(job.obeys_robots))
+    waiter = (job.waiter.id, job.waiter.token, job.waiter.payload)
+    where = (names.host, names.registrable, names.path, job.scope, job.egress, job.lane, int(job.priority))
+    return frontier_jobs.parse_enqueued(
+        (yield call_script("enqueue", job.key, *where, *times, job.url, job.detail, *waiter))
+    )
+
+
+def claim_jobs(
+    worker: str, machine: str, most: int, rooms: Mapping[FetchLane, int], starting_terms: str = ""
+) -> Steps[list[ClaimedJob | DeadJob | NothingDue]]:
+    """Claims the next jobs for a fetcher, `most` in all, and in each lane as many as it has room for.
+
+    NothingDue ends them if nothing more is due; a lane that has become full is not searched, and has no NothingDue.
+    `machine` names the machine that shares its egresses: while the network is away by one of them (its own,
+    or an egress), one request at a time tries that one. With `starting_terms`, of retry.claims, the works of the jobs'
+    waiters start in the same step, so that no request waits for that.
+    """
+    lanes = [part for lane_and_room in rooms.items() for part in lane_and_room]
+    return frontier_jobs.parse_claimed((yield call_script("claim", worker, machine, most, starting_terms, *lanes)))
+
+
+def report_request(
+    job: ClaimedJob, machine: str, outcome: RequestReport, then: AfterReport
+) -> Steps[JobHeld | JobEnded | MoreWaiters | JobRequeued | NoRetryBudget | JobLost]:
+    """Reports the outcome of the request. The domain learns from it, and its place in flight is free.
+
+    A throttled job is queued again with any `then`, and so is one whose network is away. Works that had started
+    with a job wait again with it.
+    """
+    return (yield from report_and_finish_work(job, machine, outcome, then))[1]
+
+
+def report_and_finish_work(
+    job: ClaimedJob, machine: str, outcome: RequestReport, then: AfterReport, ending: ClaimEnd | None = None
+) -> Steps[tuple[bool, JobHeld | JobEnded | MoreWaiters | JobRequeued | NoRetryBudget | JobLost]]:
+    """Reports as report_request() does, and finishes a work that waited for the job.
+
+    Returns True with the reply if that work's claim has ended.
+    """
+    what, version, again_seconds = "hold", -1, 0.0
+    match then:
+        case EndJob(version):
+            what = "end"
+        case RetryJob(again_seconds, counts):
+            what = "again" if counts else "later"
+        case PutJobBack():
+            what = "back"
+    latency_ms, retry_after_ms = outcome.latency_seconds * 1000, max(0.0, outcome.retry_after_seconds) * 1000
+    came = (outcome.verdict.value, outcome.status, latency_ms, retry_after_ms, outcome.bytes)
+    of_work = (finish_terms(), *ending.arguments) if ending else ()
+    return frontier_jobs.parse_reported(
+        (yield call_script("report", machine, job.key, job.token, *came, what, version, again_seconds * 1000, *of_work))
+    )
+
+
+def finish_job(job: ClaimedJob, version: int | None = None) -> Steps[JobEnded | MoreWaiters | JobLost]:
+    """Ends a held or dead job, unless waiters joined since that version."""
+    version = job.version if version is None else version
+    return frontier_jobs.parse_finished((yield call_script("finish", job.key, job.token, version)))
+
+
+def renew_job_leases(jobs: Iterable[ClaimedJob]) -> Steps[set[str]]:
+    """Renews the leases of jobs; returns the keys of lost ones."""
+    pairs = [part for job in jobs for part in (job.key, job.token)]
+    return set(frontier_jobs.parse_texts((yield call_script("renew", *pairs))))
+
+
+def requeue_unheld_jobs(worker: str, held: Iterable[str]) -> Steps[int]:
+    """Queues jobs again that were handed to this fetcher but did not arrive there. Not counted as their lapse.
+
+    `held` are the keys of the jobs that it does hold. Returns the number of jobs. Works that started with them
+    wait again.
+    """
+    return int(str((yield call_script("put_back", worker, *held))))
+
+
+def move_job(key: str, lane: FetchLane, priority: JobPriority | None = None) -> Steps[bool]:
+    """Moves a job to another lane for good, for example a slow one. Returns False if there is no such job to move."""
+    return (yield call_script("move", key, lane, "" if priority is None else int(priority))) == 1
+
+
+def withdraw_waiter(key: str, waiter_id: str = "") -> Steps[str]:
+    """Withdraws a waiter, or the whole job: `removed`, `kept` (others wait), `in_flight` or `unknown`."""
+    reply = yield call_script("remove", key, waiter_id)
+    assert isinstance(reply, bytes)
+    return reply.decode()
+
+
+def take_turn(url: str, egress: str, most_wait_seconds: float) -> Steps[TurnGranted | TurnTooFar]:
+    """Takes a turn at the URL's domain, by that egress. Raises ValueError for a URL without host."""
+    reply = cast(list[bytes], (yield call_script("turn", *_scope_arguments(url, egress), most_wait_seconds * 1000)))
+    how, wait_seconds = reply[0], float(reply[1]) / 1000
+    return TurnGranted(wait_seconds, reply[2] == b"1") if how == b"granted" else TurnTooFar(wait_seconds)
+
+
+def read_domain_rest(scope: str) -> Steps[float]:
+    """Returns the seconds for which the domain of a claimed job gets no request after all. 0: it may be sent."""
+    return float(cast(bytes, (yield call_script("rest", scope)))) / 1000
+
+
+def report_served_turn(url: str, egress: str, since_turn_seconds: float, *, is_paced: bool) -> Steps[None]:
+    """Reports to the URL's domain that it answered the request of such a turn, which was taken so long ago."""
+    yield call_script("served", *_scope_arguments(url, egress), since_turn_seconds * 1000, int(is_paced))
+
+
+def report_refused_turn(url: str, egress: str, latency_seconds: float, retry_after_seconds: float) -> Steps[None]:
+    """Reports to the URL's domain that it refused the request of such a turn."""
+    yield call_script("refused", *_scope_arguments(url, egress), latency_seconds * 1000, retry_after_seconds * 1000)
+
+
+def _scope_arguments(url: str, egress: str) -> tuple[str, str, str, str]:
+    names = url_scopes(url)
+    return names.host, names.registrable, names.path, egress
+
+
+def sign_in_fetcher(worker: str) -> Steps[None]:
+    """Notes that this fetcher is alive, for as long as a lease lasts."""
+    yield call_script("sign_in", worker)
+
+
+def count_fetchers() -> Steps[int]:
+    """Returns the number of fetchers on all machines."""
+    return int(str((yield call_script("fetchers"))))
+
+
+def set_limits(scope: str, limits: DomainLimits) -> Steps[None]:
+    """Sets an admin's limits of a domain, in place of the learnt ones. Every fetcher's next claim obeys.
+
+    They hold for each egress of the domain; scope_via(...) names one of them alone. The last setting
+    holds. The same is true of block_domain() and unblock_domain().
+    """
+    named = (
+        ("delay", None if limits.delay_seconds is None else limits.delay_seconds * 1000),
+        ("cap", limits.in_flight),
+        ("bytes", limits.bytes_per_second),
+    )
+    settings = [part for name, value in named for part in (name, "" if value is None else value)]
+    yield call_script("limit", scope, *settings, "paused", int(limits.paused))
+
+
+def block_domain(scope: str, seconds: float) -> Steps[None]:
+    """Stops all requests to the domain for so long."""
+    yield call_script("limit", scope, "blocked", seconds * 1000)
+
+
+def unblock_domain(scope: str) -> Steps[None]:
+    """Ends a block of any cause, and closes the circuit. The learnt rate stays."""
+    yield call_script("limit", scope, "unblock", 1)
+
+
+def set_crawl_delay(scope: str, seconds: float, known_for_seconds: float) -> Steps[None]:
+    """Sets the gap of the domain's robots.txt, for jobs that obey it.
+
+    No claim asks for robots.txt again until `known_for_seconds` are over.
+    """
+    yield call_script("crawl", scope, seconds * 1000, known_for_seconds * 1000)
+
+
+def set_scope_rule(name: str, kind: ScopeKind | str) -> Steps[None]:
+    """Sets the scope for which limits of a host, or of a registrable domain, count: a ScopeKind, or address_scope(...).
+
+    Without a kind the rule of the name is gone: that of its registrable domain holds, else each host counts
+    alone. Waiting jobs stay in their queues.
+    """
+    yield call_script("scope", name, kind)
+
+
+def read_surroundings(egress: str) -> Steps[Surroundings]:
+    """Returns the surroundings of all domains of that egress, for explain_domain()."""
+    fetchers, machines, *without_network = frontier_jobs.parse_texts((yield call_script("around", egress)))
+    return Surroundings(int(fetchers), int(machines), tuple(without_network))
+
+
+def read_domain_record(scope: str) -> Steps[tuple[float, Mapping[str, str]]]:
+    """Returns Redis' time in ms and the domain's record, for parse_domain()."""
+    reply = yield ScriptCall("state", "fetch.look", (), (scope,))
+    assert isinstance(reply, list)
+    return float(reply[0]), frontier_jobs.parse_fields(reply[1])
+
+
+def read_domain_records(scopes: Sequence[str]) -> Steps[tuple[float, list[Mapping[str, str]]]]:
+    """Returns the same for many domains in one call, in their order."""
+    reply = yield ScriptCall("state", "fetch.look_at_all", (), scopes)
+    assert isinstance(reply, list)
+    return float(reply[0]), [frontier_jobs.parse_fields(record) for record in reply[1:]]
+
+
+def read_limits_in_force(scopes: Sequence[str]) -> Steps[list[LimitsInForce]]:
+    """Returns the limits and scope rules that Redis holds for these domains, in their order."""
+    return frontier_jobs.parse_limits_in_force((yield ScriptCall("state", "fetch.limits", (), scopes)))
+
+
+def read_refusals(site: str) -> Steps[list[RefusedRequest]]:
+    """Returns the last hundred refusals by hosts of a registrable domain within a day, for propose_scope()."""
+    reply = yield ScriptCall("state", "fetch.evidence", (), (site,))
+    return [
+        RefusedRequest(at / 1000, host, path, scope)
+        for at, host, path, scope in map(json.loads, frontier_jobs.parse_texts(reply))
+    ]

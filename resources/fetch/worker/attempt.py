@@ -1,0 +1,341 @@
+"""One request for a job: planned from its calls, sent by its egress, in turn at every host on its route, recorded.
+
+A redirect to another domain takes a turn there, as if a job of that domain had been claimed. Such turns do not
+count as in flight there. Metrics: OBSERVE=0 switches them off.
+"""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from types import TracebackType
+from typing import Self, cast
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from resources.database import run_in_thread
+from retry.conf import conf
+from retry.contents import Prepared
+from retry.errors import PreparationError, StoreUnavailable
+from retry.metrics import labelled_metric
+
+from .. import conf as fetch_conf
+from .. import host_settings
+from ..frontier import politeness, queue
+from ..frontier.jobs import ClaimedJob, FetchLane, TurnTooFar
+from ..http import limit_scopes
+from ..http.client import FetchClient, OnSlowBody
+from ..http.deadlines import FetchPolicy
+from ..http.limit_scopes import url_scopes
+from ..http.messages import BodyDropped, Failure, FetchError, FetchFailed, FetchRequest, Head, Outcome, OutcomeTiming
+from ..task import FetchTask, SparingFetchTask, TaskCall, is_at_once
+from ..timings import FetchRecord, TimingRecorder
+from .held_claims import RedisTrips
+
+_log = logging.getLogger("tarry.fetching")
+
+
+@dataclass(slots=True)
+class FetchPlan:
+    """The request, None without one; the impossible task calls, and those already done."""
+
+    fetch: FetchRequest | None = None
+    impossible: dict[TaskCall, PreparationError] = field(default_factory=dict)
+    done: dict[TaskCall, Mapping[str, Prepared]] = field(default_factory=dict)
+
+
+def plan_request(calls: Sequence[TaskCall]) -> FetchPlan:
+    """Plans the request of the task calls. Runs in a thread. Raises unexpected errors of a task."""
+    return _plan_with_headers(calls, host_settings.headers_for_host)
+
+
+def plan_request_at_once(calls: Sequence[TaskCall]) -> FetchPlan | None:
+    """Plans without a thread; returns None if a task might have to wait. Raises as `plan_request` does."""
+    known = host_settings.headers_snapshot.current()
+    if known is None or not all(is_at_once(fetch_conf.find_task(call.task)) for call in calls):
+        return None
+    return _plan_with_headers(calls, lambda host: known.get(host, host_settings.NO_HEADERS))
+
+
+def _plan_with_headers(calls: Sequence[TaskCall], headers_of: Callable[[str], Mapping[str, str]]) -> FetchPlan:
+    planned: list[FetchRequest] = []
+    found = FetchPlan()
+    for call in calls:
+        try:
+            what = fetch_conf.find_task(call.task).fetch(*call.arguments)
+        except PreparationError as error:
+            found.impossible[call] = error
+            continue
+        if isinstance(what, FetchRequest):
+            planned.append(what)
+        else:
+            found.done[call] = what
+    if planned:
+        fetch = planned[0]
+        if len(planned) > 1:  # a body that is not modified for one call may be new to another
+            fetch = replace(fetch, etag=None, last_modified=None, head_first=False)
+        headers = headers_of(url_scopes(fetch.url).host)
+        found.fetch = replace(fetch, headers={**fetch.headers, **headers}) if headers else fetch
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class BodySparer:
+    """The decisions of a task in one fetch, which is for this call alone."""
+
+    task: SparingFetchTask
+    call: TaskCall
+
+    async def decide(self, head: Head) -> bool:
+        """Returns True to drop the body."""
+        if not self.task.may_know(head):
+            return False
+        try:
+            return await run_in_thread(self.task.is_known, head, *self.call.arguments)
+        except Exception:  # noqa: BLE001  the edge of a process: the fetch goes on without an answer
+            _log.exception("nobody knows whether to spare a body", extra={"work": self.call.work_key})
+            return False
+
+    async def onward(self, url: str) -> bool:
+        """Returns True to leave out the request that a redirect leads to."""
+        try:
+            return await run_in_thread(self.task.stops_before, url, *self.call.arguments)
+        except Exception:  # noqa: BLE001  as above
+            _log.exception("nobody knows whether to spare a request", extra={"work": self.call.work_key})
+            return False
+
+    async def refuses_head(self, url: str) -> None:
+        """Notes that a GET succeeded where a HEAD had failed."""
+        try:
+            await run_in_thread(self.task.refuses_head, url)
+        except Exception:  # noqa: BLE001  as above: then it is asked once more
+            _log.exception("not remembered", extra={"work": self.call.work_key})
+
+
+def find_sparer(calls: Sequence[TaskCall]) -> BodySparer | None:
+    """Returns the sparer of a single call, else None: a body that one call can spare may be new to another."""
+    if len(calls) != 1:
+        return None
+    task = fetch_conf.find_task(calls[0].task)
+    return BodySparer(cast(SparingFetchTask, task), calls[0]) if _is_sparing(type(task)) else None
+
+
+@cache
+def _is_sparing(kind: type[FetchTask]) -> bool:
+    """Replaces isinstance(), which checks each name anew each time."""
+    own = vars(SparingFetchTask).keys() - vars(FetchTask).keys()
+    return all(hasattr(kind, name) for name in own if not name.startswith("_"))
+
+
+class EgressClients:
+    """Runs as `async with EgressClients(policy) as clients`."""
+
+    def __init__(self, policy: FetchPolicy) -> None:
+        self._policy = policy
+        self._clients: dict[str, FetchClient] = {}
+        self._open = AsyncExitStack()
+        self._opening = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._open.aclose()
+
+    async def client_for(self, job: ClaimedJob) -> FetchClient:
+        """Returns the client of the job's egress."""
+        if not job.egress and "" in self._clients:
+            return self._clients[""]
+        way = limit_scopes.find_egress(queue.configured_egresses(), job.egress, url_scopes(job.url).registrable)
+        name = "" if way is None else way.name
+        async with self._opening:  # many jobs may come at once
+            if name not in self._clients:
+                source_address, proxy = (None, None) if way is None else (way.source_address, way.proxy)
+                client = FetchClient(self._policy, source_address=source_address, proxy=proxy)
+                self._clients[name] = await self._open.enter_async_context(client)
+        return self._clients[name]
+
+
+MIN_MEASURED_BYTES = 65_536
+"""Smaller bodies tell of delays, not of speed."""
+MAX_KNOWN_SPEEDS = 10_000
+LAST_SPEED_SHARE = 0.3
+"""The weight of the last body in the mean."""
+
+
+class ServerSpeeds:
+    """Bytes a second by domain: a mean in which older bodies count less and less. The least recent are forgotten."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, float] = OrderedDict()
+
+    def note(self, scope: str, timing: OutcomeTiming) -> None:
+        """Adds the speed of one fetch, if its body is large enough."""
+        seconds = timing.seconds - (timing.head_seconds or 0)
+        if timing.wire_bytes < MIN_MEASURED_BYTES or timing.head_seconds is None or seconds <= 0:
+            return
+        speed = timing.wire_bytes / seconds
+        before = self._known.pop(scope, speed)
+        self._known[scope] = before * (1 - LAST_SPEED_SHARE) + speed * LAST_SPEED_SHARE
+        if len(self._known) > MAX_KNOWN_SPEEDS:
+            self._known.popitem(last=False)
+
+    def of(self, scope: str) -> float | None:
+        return self._known.get(scope)
+
+
+_SECONDS_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+
+FETCHES = Counter("tarry_fetches", "Requests to other servers by what came of them", ["kind", "lane", "outcome"])
+FETCH_SECONDS = Histogram(
+    "tarry_fetch_seconds", "Their durations, redirects included", ["kind"], buckets=_SECONDS_BUCKETS
+)
+FETCHED_BYTES = Counter("tarry_fetched_bytes", "Bytes of bodies, as they were sent", ["kind"])
+IN_FLIGHT = Gauge("tarry_fetches_in_flight", "Jobs that fetchers have in hand", ["lane"], multiprocess_mode="livesum")
+
+
+def count_fetch(record: FetchRecord) -> None:
+    if conf().OBSERVE:
+        labelled_metric(FETCHES, record.kind, record.lane, record.outcome).inc()
+        labelled_metric(FETCH_SECONDS, record.kind).observe(record.seconds)
+        labelled_metric(FETCHED_BYTES, record.kind).inc(record.wire_bytes)
+
+
+def count_in_flight(lane: FetchLane, change: int) -> None:
+    if conf().OBSERVE:
+        labelled_metric(IN_FLIGHT, lane).inc(change)
+
+
+MAX_TURN_WAIT_SECONDS = 10.0
+"""Longest wait of a fetch for a turn after a redirect, or from the head of a file to its body."""
+
+LATE_REQUEST_SECONDS = 0.05
+"""A request later than that after its claim first asks whether its domain is left alone since."""
+
+WITHOUT_HEADS_SECONDS = 3600.0
+"""Time for which a domain without a turn for the body soon after the head gets no HEAD first."""
+MAX_DOMAINS_WITHOUT_HEADS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _TakenTurn:
+    """A turn at a host that a redirect led to, and when it was taken (monotonic)."""
+
+    url: str
+    at: float
+    is_paced: bool
+
+
+class AttemptRunner:
+    """Sends the requests of one fetcher, for any number of jobs at a time."""
+
+    def __init__(self, trips: RedisTrips, ways: EgressClients, recorder: TimingRecorder) -> None:
+        self._trips = trips
+        self._ways = ways
+        self._recorder = recorder
+        self._speeds = ServerSpeeds()
+        self._without_heads: OrderedDict[str, float] = OrderedDict()
+
+    async def send_request(
+        self,
+        job: ClaimedJob,
+        claimed_at: float,
+        fetch: FetchRequest,
+        on_slow: OnSlowBody | None = None,
+        calls: Sequence[TaskCall] = (),
+    ) -> Outcome:
+        """Sends the request of these calls, on the record; or two, if the head comes first.
+
+        `claimed_at`: when the claim was sent (monotonic). `on_slow` is called once if the body turns out slow.
+        Raises StoreUnavailable.
+        """
+        if time.monotonic() - claimed_at > LATE_REQUEST_SECONDS:
+            rest_seconds = await self._trips.run(queue.read_domain_rest(job.scope))
+            if rest_seconds > 0:
+                left_alone, nothing = "its host has asked for time", OutcomeTiming(time.time(), 0)
+                return FetchFailed(Failure.POSTPONED, left_alone, nothing, retry_after_seconds=rest_seconds)
+        spares = find_sparer(calls)
+        if spares is None or not fetch.head_first or self._without_heads.get(job.scope, 0) > time.monotonic():
+            return await self._ask(job, fetch, on_slow, spares)
+        first = await self._ask(job, replace(fetch, method="HEAD"), None, spares)
+        if isinstance(first, BodyDropped) or (isinstance(first, FetchFailed) and _says_nothing_of_head(first)):
+            return first
+        try:
+            await self._turn(job.egress, fetch.url)
+        except FetchError as error:
+            self._go_without_heads(job.scope)
+            timing = OutcomeTiming(first.timing.started_at, first.timing.seconds)
+            return FetchFailed(error.failure, error.detail, timing, retry_after_seconds=error.retry_after_seconds)
+        if not isinstance(first, FetchFailed):  # the task has decided
+            return await self._ask(job, fetch, on_slow, None)
+        outcome = await self._ask(job, fetch, on_slow, spares)
+        if not isinstance(outcome, FetchFailed):
+            await spares.refuses_head(fetch.url)
+        return outcome
+
+    async def _ask(
+        self, job: ClaimedJob, fetch: FetchRequest, on_slow: OnSlowBody | None, spares: BodySparer | None
+    ) -> Outcome:
+        client = await self._ways.client_for(job)
+        speed = self._speeds.of(job.scope)
+        if speed is not None:
+            fetch = replace(fetch, limits=replace(fetch.limits, learnt_bytes_per_second=speed))
+        turns_taken = list[_TakenTurn]()
+        turn = partial(self._turn, job.egress, taken=turns_taken)
+        decide, onward = (spares.decide, spares.onward) if spares else (None, None)
+        outcome = await client.fetch(fetch, decide, on_slow, turn, onward)
+        if (
+            isinstance(outcome, FetchFailed)
+            and outcome.failure is Failure.THROTTLED
+            and politeness.failed_elsewhere(outcome)
+        ):
+            await self._tell_elsewhere(job, outcome)
+        if turns_taken and not isinstance(outcome, FetchFailed):
+            await self._tell_served(job, turns_taken[-1])
+        self._speeds.note(job.scope, outcome.timing)
+        record = FetchRecord.of(fetch, outcome, scope=job.scope, lane=job.lane, egress=job.egress)
+        self._recorder.add(record)
+        count_fetch(record)
+        return outcome
+
+    async def _turn(self, egress: str, url: str, taken: "list[_TakenTurn] | None" = None) -> None:
+        """Waits for a turn at a domain that a redirect leads to. Raises FetchError if it is too far away."""
+        try:
+            found = await self._trips.run(queue.take_turn(url, egress, MAX_TURN_WAIT_SECONDS))
+        except StoreUnavailable as error:
+            raise FetchError(Failure.OURS, "nobody can say whether the next host may be asked") from error
+        if isinstance(found, TurnTooFar):
+            said = "it was redirected to a host that is left alone for now"
+            raise FetchError(Failure.POSTPONED, said, retry_after_seconds=found.wait_seconds)
+        if taken is not None:
+            taken.append(_TakenTurn(url, time.monotonic(), found.is_paced))
+        await asyncio.sleep(found.wait_seconds)
+
+    async def _tell_served(self, job: ClaimedJob, last: "_TakenTurn") -> None:
+        """Reports the answer to the domain that a redirect led to, which learns its rate from that."""
+        since = time.monotonic() - last.at
+        with suppress(StoreUnavailable):  # then it learns from the next
+            await self._trips.run(queue.report_served_turn(last.url, job.egress, since, is_paced=last.is_paced))
+
+    def _go_without_heads(self, scope: str) -> None:
+        self._without_heads[scope] = time.monotonic() + WITHOUT_HEADS_SECONDS
+        while len(self._without_heads) > MAX_DOMAINS_WITHOUT_HEADS:
+            self._without_heads.popitem(last=False)
+
+    async def _tell_elsewhere(self, job: ClaimedJob, failed: FetchFailed) -> None:
+        """Reports a refusal to the host that refused, which is not the job's own."""
+        latency_seconds = failed.timing.seconds
+        await self._trips.insist(
+            lambda: queue.report_refused_turn(failed.url, job.egress, latency_seconds, failed.retry_after_seconds or 0)
+        )
+
+
+def _says_nothing_of_head(failed: FetchFailed) -> bool:
+    """True if a GET would fail as well: there was no answer, or the host is left alone now."""
+    return failed.status is None or failed.failure in {Failure.THROTTLED, Failure.POSTPONED, Failure.OURS}

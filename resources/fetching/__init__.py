@@ -1,1 +1,0 @@
-"""All outgoing HTTP: the frontier's domain queues, the guarded client, politeness."""

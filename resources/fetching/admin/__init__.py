@@ -1,1 +1,0 @@
-"""The admin of fetching: domains, headers for hosts, timings."""

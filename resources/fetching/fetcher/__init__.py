@@ -1,1 +1,0 @@
-"""A fetcher's process: takes what is due, asks, tells everybody who wants it."""

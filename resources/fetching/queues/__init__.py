@@ -1,1 +1,0 @@
-"""The frontier: queues by domain in `state`, their scripts, politeness. Asks no server."""

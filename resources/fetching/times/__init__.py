@@ -1,1 +1,0 @@
-"""What servers say of times, in header fields. PURE."""

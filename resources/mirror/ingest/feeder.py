@@ -1,0 +1,180 @@
+"""The feeder: hands wanted URLs to the fetchers, as far as their lanes have room.
+
+The waiting rows are the truth. A claim of the deferral protocol is the in-flight mark of a URL. A process that dies
+between the steps leaves a claim that the sweeper publishes, or a row that becomes due again.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import cast
+
+from django.conf import settings
+
+from resources import locks
+from resources.fetch import dispatch
+from resources.fetch.dispatch import (
+    EnqueueOutcome,
+    OriginBusy,
+    QueuedWork,
+    UrlRefused,
+    WorkEnqueued,
+    WorkInHand,
+)
+from resources.fetch.http.messages import Failure
+from retry.claim_state import LaneFull, WorkDone, WorkFailed
+
+from ..models import DedupeStep, UrlLane, UrlState
+from . import wanted_urls, writer
+from .url_outcome import NothingFound, SourceUrl
+from .wanted_urls import DueUrl
+from .work import INGEST_LANE, LARGE_LANE, LaneName, mirror_work
+
+ROWS_PER_TRIP = 200
+"""Rows in one trip. After each the feeder knows the hosts with enough work."""
+PASS_SECONDS = 3.0
+"""Time limit of a pass. The next one continues."""
+FEED_LOCK, FEED_LOCK_SECONDS = "mirror:feeding", 10
+LATER_HOSTS_KEY = "mirror:later"
+"""The Redis set of hosts with enough work, each until a moment (Unix seconds)."""
+LONG_QUEUE_SECONDS = 60.0
+"""A host with so long a queue gets no more URLs for half of that time: the lanes are for all hosts."""
+MAX_LATER_SECONDS = 600.0
+MAX_LATER_HOSTS = 500
+IN_HAND_SECONDS = 120.0
+"""Pause before a handed-over row is checked again: its claim may have been lost with Redis' data."""
+MAX_EXPIRED_ROWS = 500
+
+LANE_QUEUES = {UrlLane.FAST: INGEST_LANE, UrlLane.LARGE: LARGE_LANE}
+BUSY_STATUS = 503
+"""Failure records of this status count as no attempt: the origin asked to wait, or the trouble is ours."""
+
+
+@dataclass(slots=True)
+class _HandoverResult:
+    """The results of handing over some due rows."""
+
+    handed_over: int = 0
+    in_hand: list[str] = field(default_factory=list)
+    postponed: dict[str, datetime] = field(default_factory=dict)
+    attempted: list[str] = field(default_factory=list)
+    given_up: list[NothingFound] = field(default_factory=list)
+    later: dict[str, float] = field(default_factory=dict)
+    full: bool = False
+
+
+def feed_fetchers(now: datetime) -> int:
+    """Runs one pass and returns how many URLs were handed over.
+
+    Does nothing while another process runs one. Raises StoreUnavailable and DatabaseError.
+    """
+    with locks.hold_lock(FEED_LOCK, FEED_LOCK_SECONDS) as lock:
+        if lock is None:
+            return 0
+        until = time.monotonic() + PASS_SECONDS
+        wanted_urls.repair_future_rows(now)
+        _fail_expired(now)
+        return sum(_feed_lane(lane, now, until) for lane in LANE_QUEUES)
+
+
+def _feed_lane(lane: UrlLane, now: datetime, until: float) -> int:
+    fed, expiring = 0, True
+    room = dispatch.read_lane_room(LANE_QUEUES[lane])
+    while room > 0 and time.monotonic() < until:
+        rows = wanted_urls.due_urls(lane, now, min(room, ROWS_PER_TRIP), _busy_hosts(), expiring=expiring)
+        if rows:
+            result = _hand_over(rows, lane, now)
+            _write_result(result, now)
+            fed += result.handed_over
+            room -= result.handed_over
+            if result.full:
+                break
+        elif not expiring:
+            break
+        expiring = expiring and len(rows) == ROWS_PER_TRIP
+    return fed
+
+
+def _hand_over(rows: Sequence[DueUrl], lane: UrlLane, now: datetime) -> _HandoverResult:
+    """Claims and enqueues rows, each in one trip."""
+    by_digest = {row.url_digest: row for row in rows}
+    size: LaneName = "large" if lane is UrlLane.LARGE else "fast"
+    wanted = {digest: QueuedWork(mirror_work(row.url, digest, size)) for digest, row in by_digest.items()}
+    result = _HandoverResult()
+    for digest, outcome in dispatch.claim_and_enqueue(wanted, refresh=True).items():
+        _note_outcome(result, by_digest[digest], outcome, now)
+    return result
+
+
+def _note_outcome(result: _HandoverResult, row: DueUrl, outcome: EnqueueOutcome, now: datetime) -> None:
+    match outcome:
+        case WorkEnqueued(wait_seconds):
+            result.handed_over += 1
+            result.in_hand.append(row.url_digest)
+            if wait_seconds > LONG_QUEUE_SECONDS:
+                result.later[row.host] = wait_seconds / 2
+        case WorkInHand():
+            result.in_hand.append(row.url_digest)
+        case OriginBusy(wait_seconds):
+            result.later[row.host] = wait_seconds
+            result.postponed[row.url_digest] = now + timedelta(seconds=min(max(wait_seconds, 1.0), MAX_LATER_SECONDS))
+        case UrlRefused():
+            result.given_up.append(_nothing_found(row, Failure.REFUSED.value, "not a URL that can be asked for", now))
+        case LaneFull():
+            result.full = True
+        case WorkFailed(status, detail, _) if status != BUSY_STATUS and row.attempts + 1 >= settings.MIRROR_ATTEMPTS:
+            result.given_up.append(_nothing_found(row, Failure.TRANSIENT.value, detail, now))
+        case WorkFailed(status, _, wait_seconds):  # a fetcher wrote the failure record, and not the row
+            result.postponed[row.url_digest] = now + timedelta(seconds=wait_seconds + 1)
+            result.attempted += [row.url_digest] if status != BUSY_STATUS else []
+        case WorkDone():
+            result.postponed[row.url_digest] = now + timedelta(seconds=1)
+
+
+def _write_result(result: _HandoverResult, now: datetime) -> None:
+    """Writes the results, rows in hand last: until then they are due, and would be found in hand again."""
+    if result.given_up:
+        writer.flush_outcomes(result.given_up, now)
+    if result.attempted:
+        wanted_urls.count_attempts(result.attempted)
+    if result.postponed:
+        wanted_urls.postpone_urls(result.postponed)
+    if result.in_hand:
+        wanted_urls.check_again_at(result.in_hand, now + timedelta(seconds=IN_HAND_SECONDS))
+    _postpone_hosts(result.later, now)
+
+
+def _fail_expired(now: datetime) -> None:
+    """Fails URLs whose signature has expired: no request can succeed."""
+    rows = wanted_urls.expired_urls(now, MAX_EXPIRED_ROWS)
+    if rows:
+        detail = "the signature in its address had run out before its turn came"
+        writer.flush_outcomes([_nothing_found(row, Failure.EXPIRED.value, detail, now) for row in rows], now)
+
+
+def _nothing_found(row: DueUrl, failure: str, detail: str, now: datetime) -> NothingFound:
+    source = SourceUrl(row.url_digest, row.url, row.host)
+    if row.blob_digest:  # the stored content stays
+        return NothingFound(source, UrlState.STORED, now, failure, detail, blob_digest=row.blob_digest, step=row.step)
+    return NothingFound(
+        source, UrlState.FAILED, now, failure, detail, attempts=row.attempts + 1, step=DedupeStep.FAILED
+    )
+
+
+def _busy_hosts() -> list[str]:
+    """Returns the hosts with enough work. Ignores moments beyond the limit: a clock that was ahead wrote them."""
+    now = time.time()
+    with locks.open_state() as client:
+        most = now + MAX_LATER_SECONDS
+        found = cast(list[bytes], client.zrevrangebyscore(LATER_HOSTS_KEY, most, now, start=0, num=MAX_LATER_HOSTS))
+    return [host.decode() for host in found]
+
+
+def _postpone_hosts(later: dict[str, float], now: datetime) -> None:
+    if later:
+        with locks.open_state() as client:
+            moments = {host: time.time() + min(seconds, MAX_LATER_SECONDS) for host, seconds in later.items()}
+            client.zadd(LATER_HOSTS_KEY, moments)
+            client.zremrangebyscore(LATER_HOSTS_KEY, "-inf", time.time())
+            client.expire(LATER_HOSTS_KEY, int(2 * MAX_LATER_SECONDS))

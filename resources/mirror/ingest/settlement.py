@@ -1,0 +1,273 @@
+"""Determines the settlement of a URL from its row and the outcome of its fetch.
+
+Stores bytes and reads rows, but writes no rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.conf import settings
+from django.db import Error as DatabaseError
+
+from resources.fetch.http import url_syntax
+from resources.fetch.http.limit_scopes import url_scopes
+from resources.fetch.http.messages import BodyDropped, Fetched, FetchFailed, Head, NotModified
+from resources.fetch.http.url_syntax import REDIRECT_STATUSES
+from retry.errors import PreparationError
+from retry.work import Argument
+
+from .. import conf, hosts, lookup
+from ..canonical.urls import candidate_digests, canonicalise_url, find_surest
+from ..errors import MirrorError, UrlError
+from ..hosts import HostRecord
+from ..media.sniff import recognise_content
+from ..models import Blob, DedupeStep, Resource, UrlState, Validator
+from ..storage import blobs, takedown
+from ..storage.uploads import InStorage, MissingBytes, OnThisMachine, locate_blob
+from ..url_rules import current_rules
+from . import dedupe, url_outcome
+from .dedupe import ValidatorStrength, ValidatorTrust
+from .url_outcome import FoundContent, NothingFound, SourceUrl, StoredBytes, UrlOutcome, VouchedContent
+from .work import LaneName
+
+REPEAT_SECONDS = 5.0
+"""Pause before work is repeated that failed through our own fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchTarget:
+    """One URL and its row, which is missing only if it was removed meanwhile."""
+
+    source: SourceUrl
+    row: Resource | None
+
+    @classmethod
+    def read(cls, arguments: tuple[Argument, ...]) -> "FetchTarget":
+        """Reads the row for the arguments of a fetch task. Raises PreparationError."""
+        url, url_digest = str(arguments[0]), str(arguments[1])
+        try:
+            row = lookup.find_resource(url_digest)
+            host = row.host if row else canonicalise_url(url, current_rules()).host
+        except DatabaseError as error:
+            raise unreadable_error() from error
+        except UrlError as error:
+            raise PreparationError(str(error), status=404) from error
+        if row is not None and row.url != url and url_scopes(row.url).host == url_scopes(url).host:
+            # the row's signature may last longer
+            url = row.url
+        return cls(SourceUrl(url_digest, url, host), row)
+
+    @property
+    def lane(self) -> LaneName:
+        return "large" if self.row is not None and self.row.lane == "large" else "fast"
+
+    @property
+    def stored_digest(self) -> str:
+        """The digest of its stored content; empty for a new URL."""
+        return self.row.blob_digest if self.row else ""
+
+    @property
+    def attempts(self) -> int:
+        return self.row.attempts if self.row else 0
+
+
+def unreadable_error() -> PreparationError:
+    """Returns the error for a database outage: the fetch is repeated."""
+    return PreparationError("The files cannot be read now.", status=503, retry_seconds=REPEAT_SECONDS)
+
+
+def host_trust(host: HostRecord) -> ValidatorTrust:
+    return ValidatorTrust(host.confirmed, host.confirmed_opaque, host.lies)
+
+
+def digest_by_head(head: Head, trust: ValidatorTrust) -> str | None:
+    """Returns the digest of the content that the head names, if it is known from this origin. Raises DatabaseError."""
+    keys = dedupe.believed_keys(dedupe.read_validators(head), trust)
+    if not keys:
+        return None
+    known = dict(Validator.objects.filter(pk__in=keys).values_list("pk", "blob_digest"))
+    digest = dedupe.agreed_digest(keys, known)
+    return digest if digest and has_blob(digest) else None
+
+
+def digest_at_url(url: str, not_of: str) -> str | None:
+    """Returns the digest of the URL's known content, or None; also None for the URL of digest `not_of`.
+
+    Includes content that was taken down: it is not fetched again. Raises DatabaseError.
+    """
+    try:
+        digests = candidate_digests(url, current_rules())
+    except UrlError:
+        return None
+    if not_of in digests:
+        return None
+    known = Resource.objects.in_bulk(digests)  # not from the cache, which may predate the discovery of a lying host
+    found = find_surest(digests, known, _is_row_settled)
+    if found is None or not _is_row_settled(found):
+        return None
+    return found.blob_digest if has_blob(found.blob_digest) else None
+
+
+def _is_row_settled(row: Resource) -> bool:
+    return row.state == UrlState.STORED or row.failure == takedown.TAKEN_DOWN_FAILURE
+
+
+def has_blob(digest: str) -> bool:
+    """Tells whether the blob has a row and its bytes are there, or it was taken down."""
+    blob = _find_blob(digest)
+    return blob is not None and (blob.taken_down_at is not None or not isinstance(locate_blob(blob), MissingBytes))
+
+
+def has_blob_at_hand(digest: str) -> bool:
+    """The same, but False for bytes that another machine still has to upload: it may never do so."""
+    blob = _find_blob(digest)
+    return blob is not None and (
+        blob.taken_down_at is not None or isinstance(locate_blob(blob), OnThisMachine | InStorage)
+    )
+
+
+def _find_blob(digest: str) -> Blob | None:
+    return Blob.objects.filter(pk=digest).first() if digest else None
+
+
+VOUCHED_STEPS = (DedupeStep.VALIDATORS, DedupeStep.UNCHANGED)
+"""The steps that settle a URL by its host's word alone."""
+
+
+def settle_fetch(wanted: FetchTarget, outcome: Fetched | NotModified | BodyDropped | FetchFailed) -> UrlOutcome:
+    """Returns the outcome to write. Raises PreparationError if the fetch has to be repeated, and DatabaseError."""
+    if not isinstance(outcome, FetchFailed) and _leads_to_blocked(outcome):
+        return give_up_url(wanted, hosts.BLOCKED_FAILURE, hosts.BLOCKED_DETAIL.rstrip("."), outcome.head.status)
+    match outcome:
+        case Fetched():
+            return _settle_fetched(wanted, outcome)
+        case NotModified(head=head):
+            return _build_found(wanted, head, wanted.stored_digest, DedupeStep.UNCHANGED)
+        case BodyDropped():
+            return _settle_dropped(wanted, outcome)
+        case FetchFailed():
+            return _settle_failed(wanted, outcome)
+
+
+def _settle_fetched(wanted: FetchTarget, outcome: Fetched) -> UrlOutcome:
+    """Stores the body, unless its content was taken down."""
+    body, head = outcome.body, outcome.head
+    if lookup.is_blob_taken_down(body.digest):
+        return url_outcome.taken_down_outcome(wanted.source, body.digest, _now())
+    source = body.path if body.path is not None else body.read()
+    try:
+        kind = recognise_content(source)
+        name = blobs.keep_blob(source, body.digest)
+    except (MirrorError, OSError) as error:
+        said = "What was fetched could not be stored."
+        raise PreparationError(said, status=503, retry_seconds=REPEAT_SECONDS) from error
+    contents = StoredBytes(body.digest, body.size, kind.media_type, kind.width, kind.height, name)
+    return _build_found(wanted, head, body.digest, DedupeStep.NEW, contents)
+
+
+def _settle_dropped(wanted: FetchTarget, outcome: BodyDropped) -> UrlOutcome:
+    """Settles a body that was not needed: its content is known by a redirect, or by the validators of the head."""
+    head = outcome.head
+    if head.status in REDIRECT_STATUSES:
+        digest, step = digest_at_url(outcome.onward, wanted.source.url_digest), DedupeStep.REDIRECT
+    else:
+        digest, step = (
+            digest_by_head(head, host_trust(hosts.read_host(dedupe.url_authority(head.url)))),
+            DedupeStep.VALIDATORS,
+        )
+    if digest is None:  # the content was removed just now, or the host was caught lying
+        raise PreparationError("Its content is not known any more.", status=503, retry_seconds=1)
+    if step is DedupeStep.REDIRECT:
+        aliases = tuple(_urls_on_the_way(wanted, head))
+        return FoundContent(
+            wanted.source, digest, _now(), step=step, status=head.status, moved_to=outcome.onward, aliases=aliases
+        )
+    return _build_found(wanted, head, digest, DedupeStep.UNCHANGED if digest == wanted.stored_digest else step)
+
+
+def _build_found(
+    wanted: FetchTarget, head: Head, digest: str, step: DedupeStep, contents: StoredBytes | None = None
+) -> FoundContent:
+    row = wanted.row
+    kept = row if row is not None and step is DedupeStep.UNCHANGED else None  # a 304 need not repeat them
+    return FoundContent(
+        wanted.source,
+        digest,
+        _now(),
+        contents=contents,
+        step=step,
+        status=head.status,
+        moved_to=head.url if head.hops else "",
+        etag=head.etag or (kept.etag if kept else ""),
+        last_modified=head.last_modified or (kept.last_modified if kept else ""),
+        vouched_by=dedupe.url_authority(head.url) if step in VOUCHED_STEPS else None,
+        vouched=None if step is DedupeStep.UNCHANGED else _build_vouched(head, again=digest == wanted.stored_digest),
+        aliases=tuple(_urls_on_the_way(wanted, head)),
+    )
+
+
+def _build_vouched(head: Head, *, again: bool) -> VouchedContent:
+    said = dedupe.read_validators(head)
+    opaque = tuple(one.key for one in said if one.strength is ValidatorStrength.OPAQUE)
+    digests = tuple(one.key for one in said if one.strength is ValidatorStrength.DIGEST)
+    return VouchedContent(dedupe.url_authority(head.url), digests, opaque, again)
+
+
+def is_url_blocked(url: str) -> bool:
+    """Tells whether a redirect's target is on a blocked host. Raises DatabaseError."""
+    return hosts.is_host_blocked(url_syntax.parse_target(url, max_bytes=url_syntax.MAX_REDIRECT_URL_BYTES).host)
+
+
+def _leads_to_blocked(outcome: Fetched | NotModified | BodyDropped) -> bool:
+    """Tells whether a redirect led to a blocked host. No request goes there, unless the host was blocked just then."""
+    head = outcome.head
+    reached = outcome.onward if isinstance(outcome, BodyDropped) and outcome.onward else head.url
+    return bool(head.hops) and is_url_blocked(reached)
+
+
+def _urls_on_the_way(wanted: FetchTarget, head: Head) -> Iterator[SourceUrl]:
+    """Yields the URLs on the way, except the wanted one."""
+    if not head.hops:
+        return
+    rules = current_rules()
+    for url in dict.fromkeys((*(hop.url for hop in head.hops), head.url)):
+        try:
+            found = canonicalise_url(url, rules)
+        except UrlError:
+            continue
+        if found.digest != wanted.source.url_digest:
+            yield SourceUrl(found.digest, url, found.host)
+
+
+def _settle_failed(wanted: FetchTarget, outcome: FetchFailed) -> NothingFound:
+    attempts = wanted.attempts + 1
+    is_signed = wanted.row is not None and wanted.row.expires_at is not None
+    failure, detail = dedupe.recorded_failure(outcome, is_signed=is_signed).value, outcome.detail
+    if dedupe.is_final_failure(outcome, attempts, settings.MIRROR_ATTEMPTS):
+        return give_up_url(wanted, failure, detail, outcome.status)
+    pause = max(conf.retry_pause(attempts), timedelta(seconds=outcome.retry_after_seconds or 0))
+    return NothingFound(
+        wanted.source,
+        UrlState.WANTED,
+        _now(),
+        failure,
+        detail,
+        outcome.status,
+        attempts,
+        due_at=_now() + pause,
+        blob_digest=wanted.stored_digest,
+    )
+
+
+def give_up_url(wanted: FetchTarget, failure: str, detail: str, status: int | None = None) -> NothingFound:
+    """Gives the URL up for good. Its stored content stays."""
+    row, digest = wanted.row, wanted.stored_digest
+    state, step = (UrlState.STORED, row.step) if row and digest else (UrlState.FAILED, DedupeStep.FAILED)
+    return NothingFound(
+        wanted.source, state, _now(), failure, detail, status, wanted.attempts + 1, blob_digest=digest, step=step
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,1 +1,0 @@
-"""Mirrored files: fetched once by URL, stored once by content, served from here."""

@@ -1,1 +1,0 @@
-"""Which URLs are one: the key that a mirrored file is known by. PURE."""

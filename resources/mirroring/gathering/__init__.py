@@ -1,1 +1,0 @@
-"""From wanted URLs to stored files: fed to the fetchers, spared where it can be, fetched once."""

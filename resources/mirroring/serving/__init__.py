@@ -1,1 +1,0 @@
-"""Mirrored files over HTTP: by digest, and by signed URL."""

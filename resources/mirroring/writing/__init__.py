@@ -1,1 +1,0 @@
-"""What becomes of URLs, written into their rows: wanted, refused, stored, failed."""

@@ -1,1 +1,0 @@
-"""What people copy into their own maps, filled in for one layer."""

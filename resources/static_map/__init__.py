@@ -1,1 +1,0 @@
-"""Static maps: several layers in one picture, painted on demand. The example of docs/add-your-own.md."""

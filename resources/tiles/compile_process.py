@@ -1,0 +1,236 @@
+"""Compiles in a child process: parsing a large file would hold the web process' GIL for seconds.
+
+The child imports nothing of Django. `python -m resources.tiles.compile_process FOLDER BYTES PARENT SECONDS` is its
+side (resources/sandbox.py).
+
+Folders of uploads, and the turns that limit how many files are read at a time, are held by locks, which end
+with their process.
+"""
+
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from .. import folders, sandbox
+from ..sandbox import ChildAllowance, ChildTimeoutError
+from .data import compiler, geojson, speeds
+from .data.compiler import CompiledLayer, CompiledSpeeds, SpeedsPatch
+from .diff import changes
+from .errors import LayerBusyError, LayerError, SpeedsError
+from .metatiles import MetatileSizing
+from .staleness import TouchedTiles
+
+CHILD_FAILED = "The file could not be read, by a fault of this site: its log has the reason."
+TOO_LARGE = "The file is too large for this machine: reading it takes more memory than there is for it."
+TURN_WAIT_SECONDS = 2.0
+"""Time that a file waits for its turn to be read, while its thread could serve other requests."""
+TURN_PAUSE_SECONDS = 0.05
+DJANGO_UPLOADS = "*.upload*"
+"""Files that Django has made there itself. Their names end like those of the uploads."""
+LEFT_UPLOAD_SECONDS = 3600.0
+"""Django's files have no lock: at this age they belong to a killed process."""
+
+
+@contextmanager
+def upload_folder(directory: Path) -> Iterator[Path]:
+    """Makes a folder for the caller, removed at the end. Also removes the leftovers of killed processes."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in directory.glob(DJANGO_UPLOADS):
+        with suppress(FileNotFoundError):  # another process removes it too
+            if path.stat().st_mtime < time.time() - LEFT_UPLOAD_SECONDS:
+                path.unlink()
+    with folders.hold_folder(directory) as held:
+        yield held
+
+
+@contextmanager
+def take_upload_turn(directory: Path, at_once: int, wait_seconds: float) -> Iterator[None]:
+    """Waits for one of the `at_once` places of this machine. Raises LayerBusyError when none becomes free."""
+    until = time.monotonic() + wait_seconds
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    while True:
+        for number in range(at_once):
+            with folders.open_descriptor(directory / f"turn-{number}", os.O_RDWR | os.O_CREAT) as descriptor:
+                if folders.try_file_lock(descriptor):
+                    yield
+                    return
+        if time.monotonic() > until:
+            raise LayerBusyError(
+                "This site is reading as many files as it can already. Send this one again in a moment."
+            )
+        time.sleep(TURN_PAUSE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class CompileAllowance:
+    """Limits of reading a file: time, memory as address space, the number of files at a time on this machine."""
+
+    seconds: float
+    memory_bytes: int
+    at_once: int
+    uploads: Path
+
+
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class ChildJob(Protocol[Result_co]):
+    """Work for a child process. Pickled: it carries its data, or names files."""
+
+    def run(self) -> Result_co: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CompileLayerJob:
+    """Compiles GeoJSON; lines may have speeds, points a property that they are weighed by.
+
+    With `sizing` also measures the sides of its metatiles.
+    """
+
+    kind: geojson.LayerKind
+    geometry: Path
+    speeds: Path | None
+    limits: geojson.LayerLimits
+    weight: str | None = None
+    sizing: MetatileSizing | None = None
+
+    def run(self) -> CompiledLayer:
+        given = self.speeds.read_bytes() if self.speeds else None
+        compiled = compiler.compile_layer(self.kind, self.geometry.read_bytes(), given, self.limits, weight=self.weight)
+        return self.sizing.size(compiled, time.process_time) if self.sizing else compiled
+
+
+@dataclass(frozen=True, slots=True)
+class CompileSpeedsJob:
+    """Compiles speeds for a compiled geometry."""
+
+    compiled_geometry: bytes
+    speeds: Path
+    limits: geojson.LayerLimits
+
+    def run(self) -> CompiledSpeeds:
+        return compiler.compile_speeds(self.compiled_geometry, self.speeds.read_bytes(), self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPatchJob:
+    """Compiles speeds of some segments for a compiled geometry."""
+
+    compiled_geometry: bytes
+    speeds: Path
+    form: compiler.SpeedsFormat
+    limits: geojson.LayerLimits
+
+    def run(self) -> SpeedsPatch:
+        return compiler.read_patch(self.compiled_geometry, self.speeds.read_bytes(), self.form, self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureMetatilesJob:
+    """Measures the metatiles of a compiled layer."""
+
+    compiled: CompiledLayer
+    sizing: MetatileSizing
+
+    def run(self) -> CompiledLayer:
+        return self.sizing.size(self.compiled, time.process_time)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedsDiffJob:
+    """Finds the tiles that look different with the speeds after than with those before."""
+
+    compiled_geometry: bytes
+    before: speeds.SegmentSpeeds | None
+    after: speeds.SegmentSpeeds
+    look: changes.LayerLook
+
+    def run(self) -> TouchedTiles | None:
+        return changes.tiles_changed_by_speeds(self.compiled_geometry, self.before, self.after, self.look)
+
+
+@dataclass(frozen=True, slots=True)
+class DataDiffJob:
+    """Finds the same for a layer's data before and after."""
+
+    kind: geojson.LayerKind
+    before: changes.LayerData
+    after: changes.LayerData
+    look: changes.LayerLook
+
+    def run(self) -> TouchedTiles | None:
+        return changes.tiles_changed_by_data(self.kind, self.before, self.after, self.look)
+
+
+def compile_layer_in_child(job: CompileLayerJob, allowance: CompileAllowance) -> CompiledLayer:
+    """Compiles the layer in a child process. Raises LayerError, also when that takes too long."""
+    check_file(job.geometry, job.limits)
+    if job.speeds:
+        check_file(job.speeds, job.limits, SpeedsError)
+    return run_in_child(job, allowance)
+
+
+def compile_speeds_in_child(job: CompileSpeedsJob, allowance: CompileAllowance) -> CompiledSpeeds:
+    """Compiles the speeds in a child process. Raises SpeedsError."""
+    check_file(job.speeds, job.limits, SpeedsError)
+    return run_in_child(job, allowance)
+
+
+def read_patch_in_child(job: ReadPatchJob, allowance: CompileAllowance) -> SpeedsPatch:
+    """Reads the new speeds in a child process. Raises SpeedsError, and LayerError when that takes too long."""
+    check_file(job.speeds, job.limits, SpeedsError)
+    return run_in_child(job, allowance)
+
+
+def check_file(path: Path, limits: geojson.LayerLimits, error: Callable[[str], LayerError] = LayerError) -> None:
+    """Raises the error for a file that is missing, too big or empty. Does not read it."""
+    if path.is_dir():
+        raise error("This is a directory, not a file.")
+    try:
+        geojson.check_file_size(path.stat().st_size, limits)
+    except OSError as reason:
+        raise error(f"The file cannot be read: {reason.strerror}.") from reason
+    except LayerError as reason:
+        raise error(str(reason)) from reason
+
+
+def run_in_child(job: ChildJob[Result_co], allowance: CompileAllowance) -> Result_co:
+    """Runs the job in a child process. Returns its result. Raises LayerError; LayerBusyError if no place is free."""
+    with (
+        take_upload_turn(allowance.uploads, allowance.at_once, TURN_WAIT_SECONDS),
+        upload_folder(allowance.uploads) as folder,
+    ):
+        (folder / "job").write_bytes(pickle.dumps(job))
+        limits = ChildAllowance(allowance.memory_bytes, allowance.seconds)
+        try:
+            status = sandbox.run_child("resources.tiles.compile_process", str(folder), allowance=limits)
+        except ChildTimeoutError as error:
+            raise LayerError(f"The data took longer than {allowance.seconds:.0f} seconds to read.") from error
+        if status != 0:
+            raise LayerError(TOO_LARGE if status < 0 else CHILD_FAILED)
+        outcome: Result_co | LayerError = pickle.loads((folder / "outcome").read_bytes())  # noqa: S301  # our own child wrote it
+    if isinstance(outcome, LayerError):
+        raise outcome
+    return outcome
+
+
+def _main(folder: Path) -> None:
+    try:
+        job: ChildJob[object] = pickle.loads((folder / "job").read_bytes())  # noqa: S301  # our parent wrote it
+        outcome = pickle.dumps(job.run())
+    except LayerError as error:
+        outcome = pickle.dumps(error)
+    except MemoryError:
+        outcome = pickle.dumps(LayerError(TOO_LARGE))
+    (folder / "outcome").write_bytes(outcome)
+
+
+if __name__ == "__main__":
+    sandbox.limit_child(*map(int, sys.argv[2:]))  # first: else the system might end another process to free memory
+    _main(Path(sys.argv[1]))

@@ -1,1 +1,0 @@
-"""From arrays and a style to image files. PURE. Loads and stores nothing."""

@@ -1,1 +1,0 @@
-"""Layers of points: read, clustered, and drawn as discs, dots or heat. PURE."""

@@ -1,1 +1,0 @@
-"""Layers in the storage and the database: put into service, updated, expired, loaded. Draws nothing."""

@@ -1,1 +1,0 @@
-"""From the files that people give to the arrays that painters load. PURE. Stores nothing."""

@@ -1,0 +1,322 @@
+"""Tells which tiles are older than the last change of what they show. PURE.
+
+TouchedTiles: the tiles that one change touches, zoom by zoom, coarser where they would be too many.
+
+TileMarks: the touched tiles of all changes with their versions; tiles painted before are stale. Bounded: when
+all changes together have too many tiles, the older ones make all of the layer stale.
+
+Expiration: a part of a layer whose tiles are stale below a version.
+"""
+
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import grid
+from .errors import LayerError
+from .grid import TileKeys
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TouchedTiles:
+    """The tiles of each zoom from 0 on, as z-order numbers.
+
+    `below` are tiles of the last of these zooms: they stand for all deeper tiles that they cover.
+    """
+
+    zooms: tuple[TileKeys, ...]
+    below: TileKeys = field(default_factory=grid.no_keys)
+
+    @classmethod
+    def nothing(cls, deepest: int = 0) -> Self:
+        return cls((grid.no_keys(),) * (deepest + 1))
+
+    @property
+    def deepest(self) -> int:
+        return len(self.zooms) - 1
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.zooms)) + len(self.below)
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def includes(self, z: int, x: int, y: int) -> bool:
+        """Tells whether a tile is among them."""
+        key = grid.tile_key(x, y)
+        keys = self.zooms[z] if z <= self.deepest else self.below
+        key >>= 2 * max(0, z - self.deepest)
+        place = int(np.searchsorted(keys, key))
+        return place < len(keys) and int(keys[place]) == key
+
+    def tiles(self, z: int) -> set[tuple[int, int]]:
+        """Returns columns and rows of the tiles of one of the zooms."""
+        x, y = grid.key_places(self.zooms[z])
+        return set(zip(x.tolist(), y.tolist(), strict=True))
+
+    def as_deep_as(self, deepest: int) -> Self:
+        """Returns the same and more: deeper than that zoom, all tiles below the touched tiles' ancestors."""
+        zooms, below = list(self.zooms), self.below
+        while len(zooms) - 1 > deepest:
+            below = grid.distinct_keys(np.concatenate((zooms.pop(), below)) >> 2)
+        return type(self)(tuple(zooms), below)
+
+    def at_most(self, count: int) -> Self:
+        """Returns the same and more in at most `count` numbers, but at least one for each remaining zoom."""
+        coarser = self
+        while coarser.count > count and coarser.deepest > 0:
+            coarser = coarser.as_deep_as(coarser.deepest - 1)
+        return coarser
+
+
+def join_touched(parts: Sequence[TouchedTiles]) -> TouchedTiles:
+    """Joins touched tiles, as coarse as the coarsest of the parts."""
+    if not parts:
+        return TouchedTiles.nothing()
+    deepest = min(part.deepest for part in parts)
+    alike = [part.as_deep_as(deepest) for part in parts]
+    zooms = (grid.distinct_keys(np.concatenate(each)) for each in zip(*(part.zooms for part in alike), strict=True))
+    return TouchedTiles(tuple(zooms), grid.distinct_keys(np.concatenate([part.below for part in alike])))
+
+
+MAX_MARKS_PER_CHANGE = 60_000
+"""Tiles marked one by one for one change."""
+
+MAX_MARKS = 150_000
+"""The same for all changes: two megabytes in every process that serves tiles, some ten kilobytes in the row."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ZoomMarks:
+    """The marked tiles of one zoom and the version at which each was touched last."""
+
+    keys: TileKeys = field(default_factory=grid.no_keys)
+    versions: NDArray[np.int64] = field(default_factory=grid.no_keys)
+
+    def newest(self, first: int, after: int) -> int:
+        """Returns the newest version of the tiles from number `first` to before `after`; 0 if there are none."""
+        start, end = np.searchsorted(self.keys, (first, after))
+        return int(self.versions[start:end].max()) if end > start else 0
+
+    def above(self, version: int) -> Self:
+        """Returns the marks above a version."""
+        kept = self.versions > version
+        return type(self)(self.keys[kept], self.versions[kept])
+
+    def between(self, after: int, last: int) -> TileKeys:
+        """Returns the tiles touched last after version `after`, up to `last`."""
+        keys: TileKeys = self.keys[(self.versions > after) & (self.versions <= last)]
+        return keys
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TileMarks:
+    """The same as TouchedTiles, with a version for each tile."""
+
+    zooms: tuple[ZoomMarks, ...] = ()
+    below: ZoomMarks = field(default_factory=ZoomMarks)
+
+    @property
+    def deepest(self) -> int:
+        return len(self.zooms) - 1
+
+    @property
+    def count(self) -> int:
+        return sum(len(each.keys) for each in self._all())
+
+    def version_of(self, z: int, x: int, y: int, side: int = 1) -> int:
+        """Returns the version at which a tile was touched last, or the newest of a metatile's tiles; 0 for never.
+
+        For metatiles of `side` tiles (x, y) are the metatile's: it covers one tile of a lower zoom.
+        """
+        if not self.zooms:
+            return 0
+        marked = self.zooms[z] if z <= self.deepest else self.below
+        key, levels = grid.tile_key(x, y), side.bit_length() - 1 - max(0, z - self.deepest)
+        if levels <= 0:  # a tile, or tiles covered by one tile of the deepest zoom
+            key >>= -2 * levels
+            return marked.newest(key, key + 1)
+        return marked.newest(key << 2 * levels, key + 1 << 2 * levels)
+
+    def with_touched(self, touched: TouchedTiles, version: int, after: int) -> tuple[Self, int]:
+        """Returns these marks and those of a change, without marks up to version `after`; and that version.
+
+        With too many marks the version is a higher one: all tiles painted before it are stale.
+        """
+        new = touched.at_most(MAX_MARKS_PER_CHANGE)
+        old = self._above(after)
+        if not new:
+            return old, after
+        deepest = min(new.deepest, old.deepest) if old.count else new.deepest
+        old = old._as_deep_as(deepest) if old.count else type(self)((ZoomMarks(),) * (deepest + 1))
+        new = new.as_deep_as(deepest)
+        zooms = tuple(map(_merge_marks, old.zooms, new.zooms, (version,) * (deepest + 1)))
+        merged = type(self)(zooms, _merge_marks(old.below, new.below, version))
+        while merged.count > MAX_MARKS:
+            after = int(np.sort(np.concatenate([each.versions for each in merged._all()]))[merged.count // 2])
+            merged = merged._above(after)
+        return merged, after
+
+    def versions(self) -> list[int]:
+        """Returns the versions at which tiles were touched last, in ascending order."""
+        found: list[int] = np.unique(np.concatenate([each.versions for each in self._all()])).tolist()
+        return found
+
+    def between(self, after: int, last: int) -> TouchedTiles:
+        """Returns the tiles of all zooms touched last after version `after`, up to `last`."""
+        return TouchedTiles(tuple(each.between(after, last) for each in self.zooms), self.below.between(after, last))
+
+    def pack(self) -> bytes:
+        """Packs the marks as bytes; empty for none."""
+        if not self.count:
+            return b""
+        versions = np.array(self.versions(), np.int64)
+        each = list(self._all())
+        buffer = io.BytesIO()
+        np.savez_compressed(
+            buffer,
+            versions=versions,
+            ends=np.cumsum([len(one.keys) for one in each]),
+            steps=np.diff(np.concatenate([one.keys for one in each]), prepend=0),
+            places=np.searchsorted(versions, np.concatenate([one.versions for one in each])).astype(np.uint16),
+        )
+        return buffer.getvalue()
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Self:
+        if not packed:
+            return cls()
+        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+            ends = arrays["ends"][:-1]
+            keys = np.split(np.cumsum(arrays["steps"]), ends)
+            versions = np.split(arrays["versions"][arrays["places"]], ends)
+        *zooms, below = map(ZoomMarks, keys, versions)
+        return cls(tuple(zooms), below)
+
+    def _all(self) -> Iterator[ZoomMarks]:
+        yield from self.zooms
+        yield self.below
+
+    def _above(self, version: int) -> Self:
+        return type(self)(tuple(each.above(version) for each in self.zooms), self.below.above(version))
+
+    def _as_deep_as(self, deepest: int) -> Self:
+        zooms, below = list(self.zooms), self.below
+        while len(zooms) - 1 > deepest:
+            last = zooms.pop()
+            keys = np.concatenate((last.keys, below.keys)) >> 2
+            below = _keep_newest(keys, np.concatenate((last.versions, below.versions)))
+        return type(self)(tuple(zooms), below)
+
+
+def _merge_marks(old: ZoomMarks, new: TileKeys, version: int) -> ZoomMarks:
+    keys = np.concatenate((old.keys, new))
+    return _keep_newest(keys, np.concatenate((old.versions, np.full(len(new), version))))
+
+
+def _keep_newest(keys: TileKeys, versions: NDArray[np.int64]) -> ZoomMarks:
+    """Keeps each tile once, with the newest of its versions."""
+    order = np.lexsort((versions, keys))
+    keys, versions = keys[order], versions[order]
+    last = np.append(keys[1:] != keys[:-1], True) if len(keys) else np.empty(0, np.bool_)
+    return ZoomMarks(keys[last], versions[last])
+
+
+TileAddress: TypeAlias = tuple[int, int, int]
+
+MAX_EXPIRATIONS = 50
+"""With one part more, all of the layer is stale as of the oldest."""
+
+MAX_PAINTING_SECONDS = 600
+"""Tiles painted before a part expired are stored within this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPart:
+    """A part of a layer: bounds, and zooms from the smallest to the largest."""
+
+    bounds: grid.Bounds = grid.WORLD
+    min_zoom: int = 0
+    max_zoom: int = grid.MAX_ZOOM
+
+    @classmethod
+    def of(cls, bounds: object = None, min_zoom: int | None = None, max_zoom: int | None = None) -> Self | None:
+        """Returns the named part; None, for all of the layer, when nothing is named. Raises LayerError."""
+        if bounds is None and min_zoom is None and max_zoom is None:
+            return None
+        smallest = min_zoom or 0
+        largest = grid.MAX_ZOOM if max_zoom is None else max_zoom
+        if not 0 <= smallest <= largest <= grid.MAX_ZOOM:
+            raise LayerError(f"Zooms go from 0 to {grid.MAX_ZOOM}, the smallest first.")
+        return cls(grid.WORLD if bounds is None else grid.Bounds.parse(bounds), smallest, largest)
+
+
+@dataclass(frozen=True, slots=True)
+class Expiration:
+    """A part whose tiles are stale below this version."""
+
+    version: int
+    part: LayerPart
+    boxes: tuple[grid.UnitBox, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "boxes", tuple(self.part.bounds.boxes()))
+
+    @classmethod
+    def parse(cls, kept: Mapping[str, Any]) -> Self:
+        """Reads an item of the field of a layer's row."""
+        part = LayerPart(grid.Bounds.parse(kept["bounds"]), kept["min_zoom"], kept["max_zoom"])
+        return cls(kept["version"], part)
+
+    def as_dict(self) -> dict[str, Any]:
+        part = self.part
+        return {
+            "version": self.version,
+            "bounds": part.bounds.as_list(),
+            "min_zoom": part.min_zoom,
+            "max_zoom": part.max_zoom,
+        }
+
+    def touches(self, tile: TileAddress, padding: float, side: int = 1) -> bool:
+        """Tells whether a tile shows something of the part, `padding` (in tiles) around it included.
+
+        For metatiles of `side` tiles (x, y) are the metatile's: it covers one tile of a lower zoom.
+        """
+        z, x, y = tile
+        if not self.part.min_zoom <= z <= self.part.max_zoom:
+            return False
+        return grid.boxes_touch(self.boxes, z - side.bit_length() + 1, x, y, padding / side)
+
+
+def lowest_fresh_version(
+    data_version: int, expirations: Iterable[Expiration], tile: TileAddress, padding: float, side: int = 1
+) -> int:
+    """Returns the lowest version of a tile (z, x, y) that is fresh; of a metatile, at which all its tiles are."""
+    newer = (each for each in expirations if each.version > data_version)
+    return max((each.version for each in newer if each.touches(tile, padding, side)), default=data_version)
+
+
+def add_expiration(
+    kept: Sequence[Mapping[str, Any]], data_version: int, new: Expiration, servable_seconds: float
+) -> tuple[list[Mapping[str, Any]], int]:
+    """Returns the row's expirations with a new one, and the data version.
+
+    Leaves out parts that expired so long ago that no older tile is still served (tiles are served for
+    `servable_seconds`), and earlier expirations of the same part. Versions are microseconds.
+    """
+    forgotten = new.version - int((servable_seconds + MAX_PAINTING_SECONDS) * 1_000_000)
+    covered = new.as_dict()
+    rules = [
+        rule
+        for rule in kept
+        if rule["version"] > max(data_version, forgotten) and {**rule, "version": 0} != {**covered, "version": 0}
+    ]
+    rules.append(covered)
+    rules.sort(key=lambda rule: int(rule["version"]))
+    too_many = rules[: max(0, len(rules) - MAX_EXPIRATIONS)]
+    return rules[len(too_many) :], max([data_version, *(rule["version"] for rule in too_many)])

@@ -1,1 +1,0 @@
-"""Styles: what may stand in them, colours, the classes of traffic. PURE. Draws nothing."""

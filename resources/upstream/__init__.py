@@ -1,1 +1,0 @@
-"""Layers whose tiles are fetched from another server."""

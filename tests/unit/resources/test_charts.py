@@ -1,0 +1,170 @@
+"""Charts: their axes, the chart of a domain with its table, and the chart of dedupe."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from resources import charts
+from resources.charts import (
+    CHART_HEIGHT,
+    CHART_WIDTH,
+    INGEST_SPANS,
+    RATE_STEPS,
+    IngestRow,
+    RequestTally,
+    axis_times,
+    axis_top,
+    chart_period,
+    draw_ingest_chart,
+    draw_rate_chart,
+    gather_ingest_rows,
+    settled_steps,
+)
+from tests.support.fetch_outcomes import NOON
+
+
+def tallies(counts: dict[int, tuple[int, int]], hours: int = 6) -> list[RequestTally]:
+    """The steps of so many hours, some of them with requests and refusals."""
+    steps = int(timedelta(hours=hours) / RATE_STEPS[hours])
+    return [RequestTally(NOON + index * RATE_STEPS[hours], *counts.get(index, (0, 0))) for index in range(steps)]
+
+
+def test_numbers_are_per_minute_whatever_the_step() -> None:
+    found = draw_rate_chart(tallies({0: (10, 5), 71: (1, 0)}), 6)
+    assert [(row.requests, row.refused) for row in (found.rows[0], found.rows[1], found.rows[71])] == [
+        (2, 1),
+        (0, 0),
+        (0.2, 0),
+    ]
+    assert [row.at for row in found.busy_rows] == [NOON + 71 * RATE_STEPS[6], NOON]
+
+
+def test_the_rate_is_that_of_the_hour_before() -> None:
+    found = draw_rate_chart(tallies({0: (60, 0), 20: (120, 0)}), 6)
+    assert found.rows[0].rate == 12  # there is no hour before it yet
+    assert found.rows[11].rate == 1
+    assert found.rows[12].rate == 0
+    assert found.rows[31].rate == 2
+
+
+def test_bars_stand_on_the_ground_within_the_plot() -> None:
+    found = draw_rate_chart(tallies({index: (index, index // 2) for index in range(72)}), 6)
+    for bar in (*found.plots[0].bars, *found.plots[1].bars):
+        assert bar.y + bar.height == pytest.approx(CHART_HEIGHT, abs=0.02)
+        assert 0 <= bar.x < bar.x + bar.width <= CHART_WIDTH
+        assert bar.y >= 0
+    assert len(found.plots[0].bars) == 71  # a step without requests has none
+    assert found.plots[0].bars[0].label == "12:05 UTC: 0.2 requests per minute"
+    assert found.plots[1].bars[-1].label == "17:55 UTC: 7 refused per minute"
+
+
+def test_few_among_many_are_still_seen() -> None:
+    found = draw_rate_chart(tallies({0: (1_000_000, 0), 1: (1, 0)}), 6)
+    assert found.plots[0].bars[1].height >= 1
+
+
+def test_the_line_of_the_rate_stays_within_the_plot() -> None:
+    found = draw_rate_chart(tallies({0: (1000, 0)}), 6)
+    points = [tuple(map(float, point.split(","))) for point in found.plots[0].lines[0].split()]
+    assert len(points) == 72
+    assert all(0 <= x <= CHART_WIDTH and 0 <= y <= CHART_HEIGHT for x, y in points)
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({}, "No requests in the last 6 hours."),
+        ({3: (1200, 7)}, "Requests in the last 6 hours: 1,200, refused: 7; at most 240 per minute."),
+    ],
+)
+def test_a_sentence_sums_it_up(counts: dict[int, tuple[int, int]], said: str) -> None:
+    assert draw_rate_chart(tallies(counts), 6).summary == said
+    assert draw_rate_chart(tallies({}, 1), 1).summary == "No requests in the last hour."
+
+
+NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def rows(*counts: dict[str, int]) -> list[IngestRow]:
+    since, until = chart_period(NOW, timedelta(days=1), INGEST_SPANS[1])
+    hours = {until - (len(counts) - index) * HOUR: one for index, one in enumerate(counts)}
+    return gather_ingest_rows(hours, since, until, INGEST_SPANS[1])
+
+
+@pytest.mark.parametrize("days", list(INGEST_SPANS))
+def test_every_hour_is_in_one_span(days: int) -> None:
+    since, until = chart_period(NOW, timedelta(days=days), INGEST_SPANS[days])
+    hours = {since + number * HOUR: {"new": 1} for number in range(24 * days)}
+    found = gather_ingest_rows(hours, since, until, INGEST_SPANS[days])
+    assert sum(row.counts["new"] for row in found) == 24 * days
+    assert {row.counts["new"] for row in found} == {INGEST_SPANS[days] // HOUR}
+
+
+def test_parts_are_stacked_as_high_as_their_numbers() -> None:
+    found = draw_ingest_chart(rows({"known": 75, "new": 20, "failed": 5, "body": 25, "reported": 100}), 1)
+    assert found.plots[0].reach == "100"
+    assert [(part.kind, part.y, part.height) for part in found.plots[0].bars] == [
+        ("known", 25, 75),
+        ("new", 5, 20),
+        ("failed", 0, 5),
+    ]
+    assert found.plots[0].bars[0].label == "21 Nov 10:00 UTC: 75 known"
+
+
+def test_efficiency_is_what_was_new_of_what_was_downloaded() -> None:
+    found = draw_ingest_chart(rows({"new": 1, "body": 4}, {"known": 9}, {"new": 2, "body": 2}, {"body": 2}), 1)
+    assert [row.efficiency for row in found.rows[-4:]] == [0.25, None, 1, 0]
+    [line] = found.plots[1].lines  # the first stands alone
+    assert [float(point.split(",")[1]) for point in line.split()] == [0, CHART_HEIGHT]
+    assert len(found.plots[1].dots) == 3
+
+
+def test_the_legend_counts_all_that_was_settled() -> None:
+    found = draw_ingest_chart(rows({"known": 3, "body": 7, "reported": 9}, {"new": 1}), 1)
+    assert settled_steps(found.rows) == [("known", 3), ("new", 1)]
+    assert found.summary == "URLs settled in the last day: 4; 7 bodies downloaded, 14% new."
+
+
+def test_nothing_is_a_chart_too() -> None:
+    found = draw_ingest_chart(rows(), 1)
+    assert found.summary == "No URLs settled in the last day."
+    assert (found.plots[0].bars, found.plots[1].lines, found.busy_rows) == ((), (), [])
+
+
+def test_the_table_has_the_latest_first_and_no_empty_rows() -> None:
+    found = draw_ingest_chart(rows({"new": 1}, {}, {"new": 3}), 1)
+    assert [row.counts["new"] for row in found.busy_rows] == [3, 1]
+    assert charts.ingest_efficiency({}) is None
+
+
+CHARTS = [
+    *((timedelta(hours=hours), step) for hours, step in RATE_STEPS.items()),
+    *((timedelta(days=days), span) for days, span in INGEST_SPANS.items()),
+]
+
+
+@pytest.mark.parametrize(("length", "step"), CHARTS)
+def test_a_chart_reaches_from_whole_steps_to_the_end_of_the_one_that_is_now(length: timedelta, step: timedelta) -> None:
+    now = datetime(2026, 11, 21, 12, 7, 30, tzinfo=UTC)
+    since, until = chart_period(now, length, step)
+    assert until - since == length
+    assert until - step <= now < until
+    assert since.timestamp() % step.total_seconds() == 0
+
+
+def test_the_end_of_a_step_is_the_beginning_of_the_next() -> None:
+    noon, hour = datetime(2026, 11, 21, 12, tzinfo=UTC), timedelta(hours=1)
+    assert chart_period(noon, hour, hour / 12) == (noon - hour + hour / 12, noon + hour / 12)
+
+
+def test_the_times_below_a_chart_are_its_ends_and_what_divides_it_evenly() -> None:
+    noon, hour = datetime(2026, 11, 21, 12, tzinfo=UTC), timedelta(hours=1)
+    assert axis_times(noon, 4 * hour) == tuple(noon + number * hour for number in range(5))
+
+
+@pytest.mark.parametrize(
+    ("most", "top"), [(0, 1), (0.2, 1), (1, 1), (1.1, 2), (2.2, 2.5), (4, 5), (6, 10), (11, 20), (999, 1000)]
+)
+def test_an_axis_ends_at_a_round_number(most: float, top: float) -> None:
+    assert axis_top(most) == top

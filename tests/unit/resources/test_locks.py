@@ -1,0 +1,64 @@
+"""Locks of one process at a time: a holder keeps others out, and a dead holder does so for a while only."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from resources import locks
+from retry import stores
+from retry.errors import StoreUnavailable
+from tests.conftest import RedisServers
+
+NAME = "tests:lock"
+
+
+def test_the_second_process_does_not_get_a_lock_that_is_held(redis_servers: RedisServers) -> None:
+    with locks.hold_lock(NAME, 15), locks.hold_lock(NAME, 15) as second:
+        assert second is None
+        assert locks.run_alone(NAME, 15, lambda: 7) == 0
+    assert locks.run_alone(NAME, 15, lambda: 7) == 7
+
+
+def test_the_lock_of_a_dead_process_lapses(redis_servers: RedisServers) -> None:
+    with locks.hold_lock(NAME, 15):
+        assert 14_000 < redis_servers.state.client.pttl(NAME) <= 15_000
+
+
+def test_a_lapsed_lock_is_neither_renewed_nor_released_by_its_old_holder(redis_servers: RedisServers) -> None:
+    client = redis_servers.state.client
+    with ExitStack() as second_holder:
+        with locks.hold_lock(NAME, 15) as first:
+            assert first is not None
+            client.delete(NAME)
+            second_holder.enter_context(locks.hold_lock(NAME, 5))
+            locks.renew_lock(first)
+            assert client.pttl(NAME) <= 5_000
+        assert client.exists(NAME)
+
+
+def test_a_renewed_lock_is_held_for_its_full_time_again(redis_servers: RedisServers) -> None:
+    client = redis_servers.state.client
+    with locks.hold_lock(NAME, 15) as lock:
+        assert lock is not None
+        client.pexpire(NAME, 1_000)
+        locks.renew_lock(lock)
+        assert client.pttl(NAME) > 14_000
+
+
+def test_an_error_of_the_work_releases_the_lock(redis_servers: RedisServers) -> None:
+    with pytest.raises(ZeroDivisionError):
+        locks.run_alone(NAME, 15, lambda: 1 // 0)
+    assert redis_servers.state.client.get(NAME) is None
+
+
+def test_a_lock_is_not_to_be_had_without_its_server(
+    redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stores, "PATIENT_RETRIES", 0)
+    stores._make_client.cache_clear()
+    redis_servers.state.stop()
+    try:
+        with pytest.raises(StoreUnavailable):
+            locks.run_alone(NAME, 15, lambda: 7)
+    finally:
+        stores._make_client.cache_clear()

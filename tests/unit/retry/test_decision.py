@@ -1,0 +1,67 @@
+"""Main's decision, as a table: the state found, the answer, the end of the claim."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from retry.claim_state import (
+    ClaimBegun,
+    ClaimPromoted,
+    ClaimState,
+    ClaimTaken,
+    LaneFull,
+    WorkDone,
+    WorkFailed,
+    WorkUnknown,
+)
+from retry.contents import Content
+from retry.decision import Decision, Defer, Fail, HandOver, LookResult, Refuse, Serve, TakeBack, decide_answer
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+FRESH = Content(b"x", "image/png", '"e"', NOON, 0.1, None, 0, 60)
+STALE = Content(b"x", "image/png", '"e"', NOON - timedelta(hours=1), 0.1, None, 0, -1)
+
+
+@pytest.mark.parametrize(
+    ("state", "answer", "action"),
+    [
+        (ClaimBegun(7, 2), Defer(2, "begun"), HandOver(7, ours=True)),
+        (ClaimPromoted(7, 2), Defer(2, "promoted"), HandOver(7, ours=False)),
+        (ClaimTaken(7, 2), Defer(2, "claimed"), None),
+        (WorkFailed(504, "No.", 3), Fail(504, "No.", 3), None),
+        (WorkDone("stored", 4), Refuse(4, "prepared and gone again"), None),
+        (LaneFull(9), Refuse(9, "backlog full"), None),
+        (WorkUnknown(), Refuse(1, "nothing known"), None),
+    ],
+)
+def test_without_content_the_standing_decides(
+    state: ClaimState, answer: Decision, action: HandOver | TakeBack | None
+) -> None:
+    assert decide_answer(LookResult(None, state), 0, None) == (answer, action)
+
+
+@pytest.mark.parametrize(
+    "state", [ClaimBegun(7, 2), ClaimTaken(7, 2), WorkFailed(504, "No.", 3), WorkDone("stored", 4), LaneFull(9)]
+)
+def test_stale_content_is_always_served(state: ClaimState) -> None:
+    answer, action = decide_answer(LookResult(STALE, state), 0, STALE)
+    assert isinstance(answer, Serve)
+    assert answer.stale
+    assert action == (HandOver(7, ours=True) if isinstance(state, ClaimBegun) else None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "action"),
+    [(None, TakeBack(7)), (STALE, TakeBack(7)), (FRESH, HandOver(7, ours=True))],
+    ids=["came in between", "came in between, to replace stale content", "is refreshed early"],
+)
+def test_only_content_that_came_in_between_ends_the_claim(seen: Content | None, action: HandOver | TakeBack) -> None:
+    found = LookResult(FRESH, ClaimBegun(7, 2))
+    assert decide_answer(found, 0, seen) == (Serve(FRESH, stale=False, why="hit"), action)
+
+
+def test_content_of_an_older_version_is_served_as_stale() -> None:
+    answer, action = decide_answer(LookResult(FRESH, ClaimBegun(7, 2)), 1, FRESH)
+    assert isinstance(answer, Serve)
+    assert answer.stale
+    assert action == HandOver(7, ours=True)

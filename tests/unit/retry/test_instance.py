@@ -1,0 +1,202 @@
+"""The waiting instance: its answers by ticket, limit, preference and delivery."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Sequence
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from pytest_django import Settings
+
+from retry import claim_state, claims, stores
+from retry.instance import WaitingInstance
+from retry.responses import ClientReply, ClientRequest
+from retry.tickets import read_ticket
+from retry.work import Work
+from tests.support import clock
+from tests.support.claim_calls import look
+from tests.support.waiting_clients import BACK, answered, asked, begin, joined, played
+
+pytestmark = pytest.mark.usefixtures("servers")
+
+
+@played
+async def test_when_the_time_is_up_the_client_comes_again_with_the_next_hop(
+    instance: WaitingInstance, work: Work, settings: Settings
+) -> None:
+    settings.DEFAULT_RETRY_TIMEOUT = 0.2
+    begin(work)
+    reply = await answered(instance, asked(work))
+    assert reply.status == 302
+    target = urlsplit(reply.headers["Location"])
+    assert target.path == "/retry_after"
+    ticket = read_ticket(target.query, now=time.time(), max_age_seconds=600, hosts=frozenset())
+    assert (ticket.hop, ticket.redirect, ticket.work_key) == (2, BACK, work.key)
+
+
+@played
+async def test_the_last_hop_ends_in_503_while_the_work_goes_on(
+    instance: WaitingInstance, work: Work, settings: Settings
+) -> None:
+    settings.DEFAULT_RETRY_TIMEOUT = 0.2
+    begin(work)
+    reply = await answered(instance, asked(work, hop=2))
+    assert reply.status == 503
+    assert int(reply.headers["Retry-After"]) >= 1
+    assert reply.headers["Cache-Control"] == "no-store"
+    assert json.loads(reply.body)["status"] == 503
+    assert isinstance(look(work), claim_state.ClaimTaken)
+
+
+@played
+async def test_a_navigation_that_waited_in_vain_gets_the_waiting_page(
+    instance: WaitingInstance, work: Work, settings: Settings
+) -> None:
+    settings.DEFAULT_RETRY_TIMEOUT = 0.1
+    begin(work)
+    reply = await answered(instance, asked(work, hop=2, fetch_mode="navigate"))
+    assert reply.status == 503
+    assert BACK.encode() in reply.body
+
+
+@played
+async def test_a_hop_past_the_budget_does_not_wait(instance: WaitingInstance, work: Work) -> None:
+    begin(work)
+    reply = await clock.within(0.5, answered(instance, asked(work, hop=3)))
+    assert reply.status == 503
+
+
+@played
+async def test_closing_answers_everyone_with_the_same_ticket(instance: WaitingInstance, work: Work) -> None:
+    begin(work)
+    waiting = await joined(instance, work, 20)
+    instance.waiting.close()
+    for reply in await clock.within(1, asyncio.gather(*waiting)):
+        assert reply.status == 302
+        assert dict(parse_qsl(urlsplit(reply.headers["Location"]).query))["hop"] == "1"
+    late = await clock.within(0.5, answered(instance, asked(work)))
+    assert late.status == 302
+
+
+@pytest.mark.parametrize("query", [b"", b"redirect=/a", b"%ff=1", b"hop=nan&retry_after=inf"])
+@played
+async def test_malformed_tickets_are_refused_at_once(instance: WaitingInstance, query: bytes) -> None:
+    reply = await clock.within(0.5, answered(instance, ClientRequest("GET", query, "testserver")))
+    assert reply.status == 400
+    assert reply.headers["Content-Type"] == "application/problem+json"
+
+
+@played
+async def test_methods_and_preflights(instance: WaitingInstance) -> None:
+    posted = await answered(instance, ClientRequest("POST", b"", "testserver"))
+    preflight = await answered(instance, ClientRequest("OPTIONS", b"", "testserver"))
+    assert (posted.status, preflight.status) == (405, 204)
+    assert preflight.headers["Access-Control-Allow-Origin"] == "*"
+
+
+async def answers(coroutines: Sequence[Awaitable[ClientReply]]) -> list[int]:
+    return sorted(reply.status for reply in await asyncio.gather(*coroutines))
+
+
+@played
+async def test_clients_past_the_limit_are_refused_at_once(
+    instance: WaitingInstance, work: Work, settings: Settings
+) -> None:
+    settings.RETRY_MAX_CLIENTS = 2
+    settings.DEFAULT_RETRY_TIMEOUT = 0.3
+    begin(work)
+    assert await answers([answered(instance, asked(work)) for _ in range(3)]) == [302, 302, 503]
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [("192.0.2.1", "192.0.2.1", "192.0.2.2"), ("2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:3::1")],
+    ids=["IPv4", "network of IPv6"],
+)
+@played
+async def test_clients_of_one_address_or_network_can_be_limited(
+    instance: WaitingInstance, work: Work, settings: Settings, addresses: Sequence[str]
+) -> None:
+    settings.RETRY_CLIENTS_PER_ADDRESS, settings.DEFAULT_RETRY_TIMEOUT = 1, 0.3
+    begin(work)
+    assert await answers([answered(instance, asked(work, address=each)) for each in addresses]) == [302, 302, 503]
+    assert instance._per_network == {}
+
+
+@played
+async def test_a_client_that_waits_no_longer_is_told_so(instance: WaitingInstance, work: Work) -> None:
+    begin(work)
+    began, ran = time.monotonic(), clock.seconds()
+    reply = await answered(instance, asked(work, wait=2))
+    assert reply.status == 503
+    assert time.monotonic() - began > 0.9
+    assert clock.seconds() - ran < 3
+    assert reply.headers["Preference-Applied"] == "wait=2"
+    assert int(reply.headers["Retry-After"]) >= 1
+
+
+@played
+async def test_a_client_that_prefers_so_gets_a_status_address_when_its_time_is_up(
+    instance: WaitingInstance, work: Work
+) -> None:
+    begin(work)
+    reply = await answered(instance, asked(work, wait=1, respond_async=True))
+    assert reply.status == 202
+    assert reply.headers["Preference-Applied"] == "respond-async, wait=1"
+    assert json.loads(reply.body)["status"] == reply.headers["Location"]
+
+
+@played
+async def test_a_client_whose_time_is_long_over_does_not_wait(instance: WaitingInstance, work: Work) -> None:
+    begin(work)
+    reply = await clock.within(0.5, answered(instance, asked(work, wait=-1)))
+    assert reply.status == 503
+
+
+@played
+async def test_a_long_preference_leaves_the_usual_waits_as_they_are(
+    instance: WaitingInstance, work: Work, settings: Settings
+) -> None:
+    settings.DEFAULT_RETRY_TIMEOUT = 0.2
+    begin(work)
+    first = await answered(instance, asked(work, wait=60, respond_async=True))
+    last = await answered(instance, asked(work, wait=60, respond_async=True, hop=2))
+    assert (first.status, last.status) == (302, 202)
+
+
+@pytest.mark.parametrize(
+    ("delivery", "front", "expected"),
+    [
+        ("redirect", "asked", None),
+        ("redirect", "handed", None),
+        ("inline", "", None),
+        ("inline", "asked", "/retry_after/returned" + BACK),
+        ("internal", "asked", "/retry_after/returned" + BACK),
+        ("internal", "handed", "@returned"),
+        ("internal", "", None),
+    ],
+)
+@played
+async def test_the_way_back_is_that_of_the_delivery(
+    instance: WaitingInstance, work: Work, settings: Settings, *, delivery: str, front: str, expected: str | None
+) -> None:
+    settings.RETRY_DELIVERY = delivery
+    stores.execute_call(claims.finish_stored_call(work.key, begin(work), 0.1))
+    reply = await answered(instance, asked(work, front=front))
+    assert reply.headers.get("X-Accel-Redirect") == expected
+    assert reply.headers.get("Location") == (None if expected else BACK)
+    if expected:
+        assert set(reply.headers) == {"X-Accel-Redirect"}  # all else nginx would add to the content's fields
+
+
+@pytest.mark.parametrize("front", ["asked", "handed"])
+@played
+async def test_a_wait_that_is_over_is_seen_by_the_client_in_every_delivery(
+    instance: WaitingInstance, work: Work, settings: Settings, front: str
+) -> None:
+    settings.RETRY_DELIVERY = "internal"
+    settings.DEFAULT_RETRY_TIMEOUT = 0.2
+    begin(work)
+    reply = await answered(instance, asked(work, front=front))
+    assert (reply.status, urlsplit(reply.headers["Location"]).path) == (302, "/retry_after")

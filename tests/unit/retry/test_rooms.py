@@ -1,0 +1,193 @@
+"""Rooms: the time at which each waiting client is sent back, and that none is forgotten."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+
+import pytest
+from pytest_django import Settings
+
+from retry import claims, contents, rooms, stores, subscription
+from retry.contents import Prepared
+from retry.instance import WaitingInstance
+from retry.rooms import WaitingClients
+from retry.work import Work
+from retry.worker import prepare
+from tests.conftest import RedisServers
+from tests.support import clock
+from tests.support.claim_calls import fail, finish, start
+from tests.support.waiting_clients import BACK, KEY, answered, asked, begin, is_back, joined, played, settled
+
+pytestmark = pytest.mark.usefixtures("servers")
+
+
+@played
+async def test_a_client_is_sent_back_when_the_work_ends(instance: WaitingInstance, work: Work) -> None:
+    token = begin(work)
+    [waiting] = await joined(instance, work)
+    await asyncio.to_thread(prepare, work.key, token, lambda: {KEY: Prepared(b"x", "image/png", 60, 60)})
+    reply = await asyncio.wait_for(waiting, 1)
+    assert is_back(reply)
+    assert reply.headers["Cache-Control"] == "no-store"
+    assert reply.headers["Access-Control-Allow-Origin"] == "*"
+
+
+@played
+async def test_every_client_of_every_content_of_the_work_is_sent_back(instance: WaitingInstance, work: Work) -> None:
+    token = begin(work)
+    waiting = [asyncio.create_task(answered(instance, asked(work, key=f"k{n % 5}"))) for n in range(100)]
+    for number in range(5):
+        await settled(instance, work, f"k{number}")
+    start(work, token)
+    finish(work, token)
+    assert all(is_back(reply) for reply in await asyncio.gather(*waiting))
+
+
+@played
+async def test_content_that_is_there_already_is_not_waited_for(instance: WaitingInstance, work: Work) -> None:
+    begin(work)
+    content = Prepared(b"x", "image/png", 0, 60)
+    stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1))
+    assert is_back(await clock.within(0.9, answered(instance, asked(work))))
+
+
+@pytest.fixture
+def unknown_wait_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unknown clients are not sent back while a test looks."""
+    monkeypatch.setattr(rooms, "UNKNOWN_WAIT_SECONDS", 30)
+
+
+@pytest.mark.usefixtures("unknown_wait_long")
+@played
+async def test_a_failure_sends_the_client_back_to_hear_of_it(instance: WaitingInstance, work: Work) -> None:
+    fail(work, begin(work))
+    assert is_back(await clock.within(0.9, answered(instance, asked(work))))
+
+
+@pytest.mark.usefixtures("unknown_wait_long")
+@played
+async def test_a_done_mark_sends_the_client_back(instance: WaitingInstance, work: Work) -> None:
+    finish(work, begin(work))
+    assert is_back(await clock.within(0.9, answered(instance, asked(work))))
+
+
+@pytest.mark.usefixtures("unknown_wait_long")
+@played
+async def test_who_comes_after_the_end_is_looked_for_at_once(
+    instance: WaitingInstance, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WaitingClients, "look_again", lambda _: None)  # neither now and then nor after a subscription
+    finish(work, begin(work))
+    assert is_back(await clock.within(0.5, answered(instance, asked(work))))
+
+
+@played
+async def test_a_client_of_whom_nothing_is_known_waits_a_second(instance: WaitingInstance, work: Work) -> None:
+    began = time.monotonic()
+    assert is_back(await answered(instance, asked(work)))
+    assert time.monotonic() - began >= 0.99
+
+
+@played
+async def test_a_client_that_leaves_is_released_at_once(instance: WaitingInstance, work: Work) -> None:
+    begin(work)
+    leaving = asyncio.Event()
+
+    async def receive() -> object:
+        await leaving.wait()
+        return {"type": "http.disconnect"}
+
+    waiting = asyncio.create_task(instance.answer(asked(work), receive))
+    await settled(instance, work)
+    leaving.set()
+    assert await clock.within(0.5, waiting) is None
+    assert instance.waiting.count == 0
+
+
+def test_without_redis_the_clock_is_enough(work: Work, settings: Settings) -> None:
+    settings.REDIS_URL = "unix:///nowhere/state.sock"
+
+    @played  # the instance opens after the change of the setting
+    async def scene(instance: WaitingInstance) -> None:
+        began, ran = time.monotonic(), clock.seconds()
+        assert is_back(await answered(instance, asked(work, expected_in=1.5)))
+        assert time.monotonic() - began > 1.2
+        assert clock.seconds() - ran < 4
+
+    scene()
+
+
+@played
+async def test_who_waited_before_an_outage_stays_for_its_grace_whatever_the_clock_says(
+    instance: WaitingInstance, work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rooms, "UNKNOWN_WAIT_SECONDS", 0)
+    monkeypatch.setattr(rooms, "OUTAGE_GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(subscription, "LOOK_AGAIN_SECONDS", 0.05)
+    begin(work)
+    [client] = await joined(instance, work, expected_in=0)
+    began = time.monotonic()
+    servers.state.stop()
+    assert is_back(await client)
+    assert time.monotonic() - began >= 0.5
+
+
+@played
+async def test_a_claim_that_is_lost_while_clients_wait_sends_them_back(
+    instance: WaitingInstance, work: Work, servers: RedisServers
+) -> None:
+    begin(work)
+    [waiting] = await joined(instance, work)
+    servers.state.client.flushall()
+    assert is_back(await asyncio.wait_for(waiting, 4))
+
+
+@played
+async def test_an_end_that_falls_into_a_lost_subscription_is_not_missed(
+    instance: WaitingInstance, work: Work, servers: RedisServers
+) -> None:
+    token = begin(work)
+    [waiting] = await joined(instance, work)
+    servers.state.client.client_kill_filter(_type="pubsub")
+    finish(work, token)
+    assert is_back(await asyncio.wait_for(waiting, 4))
+
+
+@played
+async def test_an_abandoned_claim_does_not_release_before_its_second(instance: WaitingInstance, work: Work) -> None:
+    token = begin(work)
+    began = time.monotonic()
+    [waiting] = await joined(instance, work)
+    stores.execute_call(claims.abandon_call(work.key, token))
+    assert is_back(await waiting)
+    assert time.monotonic() - began >= 0.99
+
+
+@played
+async def test_a_crowd_is_released_after_the_front_was_filled_once(
+    instance: WaitingInstance, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled: list[tuple[str, str]] = []
+
+    class Front:
+        async def fill(self, host: str, address: str) -> bool:
+            filled.append((host, address))
+            return True
+
+    monkeypatch.setattr(instance.waiting, "_front", Front())
+    token = begin(work)
+    waiting = await joined(instance, work, 50)
+    start(work, token)
+    finish(work, token)
+    assert all(is_back(reply) for reply in await asyncio.gather(*waiting))
+    assert filled == [("testserver", BACK)]
+
+
+@played
+async def test_a_crowd_that_the_front_cannot_answer_is_released_slowly(instance: WaitingInstance, work: Work) -> None:
+    token = begin(work)
+    waiting = await joined(instance, work, 450)
+    began = time.monotonic()
+    fail(work, token)
+    assert all(is_back(reply) for reply in await asyncio.gather(*waiting))
+    assert time.monotonic() - began >= 0.2
