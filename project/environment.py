@@ -135,7 +135,7 @@ def storage_from(url: str) -> dict[str, Any]:
             "OPTIONS": {"location": unquote(parts.path), "base_url": None},
         }
     if parts.scheme == "s3" and parts.path.strip("/"):
-        return {"BACKEND": "project.bucket.Bucket", "OPTIONS": _s3_options(parts)}
+        return {"BACKEND": "resources.bucket.Bucket", "OPTIONS": _s3_options(parts)}
     # The URL itself may hold a secret: it is not repeated.
     raise ImproperlyConfigured("STORAGE_URL must be file:///path or s3://key:secret@endpoint/bucket")
 

@@ -131,7 +131,11 @@ def _enqueue_claimed(
 
 
 def _publishing_token(each: QueuedWork, state: ClaimState) -> int | None:
-    """Returns the token to publish the work with; None if it is not published."""
+    """Returns the token to publish the work with; None if it is not published.
+
+    Work that this call promoted to another lane is published again, which moves its job up. If its domain is left
+    alone, the claim stays as it was, for those who wait for it.
+    """
     if isinstance(state, ClaimBegun | ClaimPromoted) or (isinstance(state, ClaimTaken) and each.moves_up):
         return state.token
     return None
@@ -150,7 +154,7 @@ def _read_enqueued(reply: JobEnqueued | JobJoined | BacklogFull | None, state: C
 def _read_unpublished(state: ClaimState) -> WorkInHand | LaneFull | WorkFailed | WorkDone:
     if isinstance(state, ClaimTaken):
         return WorkInHand(state.wait_seconds)
-    assert isinstance(state, LaneFull | WorkFailed | WorkDone), "nothing else is left unpublished"
+    assert isinstance(state, LaneFull | WorkFailed | WorkDone), "only a look that does not claim finds the rest"
     return state
 
 

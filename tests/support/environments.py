@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from project.paths import BASE_DIR
 
-APPS = ("project", "retry", "resources", "feeds")
+APPS = ("retry", "resources", "feeds")
 
 
 def build_wheel(directory: Path) -> Path:

@@ -19,7 +19,7 @@ KNOWN = {
     "feeds/demo/load.py": "whether there is a way out at all: connects, and asks nothing",
     "feeds/upkeep.py": "mail to the admins, by the server of MAIL_URL",
     "project/announce.py": "this site's own health",
-    "project/bucket.py": "the storage, at STORAGE_URL",
+    "resources/bucket.py": "the storage, at STORAGE_URL",
     "project/health.py": "this site's own waiting instance",
     "project/main_worker.py": "answers by connections that the front has opened",
     "project/nginx_start.py": "listens",

@@ -1,6 +1,7 @@
 """The wheel holds the apps with all that they read at run time, and needs what its metadata name."""
 
 import os
+import shutil
 import subprocess
 import tomllib
 from email.message import Message
@@ -55,6 +56,7 @@ def test_storages_and_databases_of_some_are_extras(metadata: Message) -> None:
 
 
 def test_only_storage_in_a_bucket_lacks_something_without_the_extras(wheel: Path, tmp_path: Path) -> None:
+    shutil.copytree(BASE_DIR / "project", tmp_path / "project")  # settings that name all apps
     needed = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["dependencies"]
     python = make_environment(tmp_path / "venv", needed, wheel)
     environment = {
@@ -66,4 +68,4 @@ def test_only_storage_in_a_bucket_lacks_something_without_the_extras(wheel: Path
     environment |= {"LOG_LEVEL": "CRITICAL", "DATA_DIR": str(tmp_path), "RUNTIME_DIR": str(tmp_path)}
     command = [str(python), "-c", _IMPORT_ALL, *APPS]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "project.bucket lacks boto3\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "resources.bucket lacks boto3\n"), done.stderr

@@ -6,7 +6,7 @@ from django.core.files.storage import default_storage
 from django.db import OperationalError, connection
 from django.test import Client
 
-from project.bucket import Bucket
+from resources.bucket import Bucket
 from resources.tiles import layers, work
 from resources.tiles.models import Layer
 from resources.tokens.models import ApiToken

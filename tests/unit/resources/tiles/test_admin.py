@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import DatabaseError, connection
 from django.test import Client
 
-from project.bucket import Bucket
+from resources.bucket import Bucket
 from resources.tiles import compile_process, grid, layer_files, layers, publication
 from resources.tiles.data import speeds
 from resources.tiles.errors import SpeedsError

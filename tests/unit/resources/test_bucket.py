@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.core.files.storage import storages
 
-from project import bucket
 from project.environment import storage_from
+from resources import bucket
 from resources.tiles import layer_files
 from resources.tiles.errors import LayerStorageError
 from tests.support.stack import free_port
