@@ -123,15 +123,15 @@ def _create_feeds(missing: Mapping[str, ListedFeed], now: datetime) -> None:
 
 def _choose_slugs(missing: Mapping[str, ListedFeed]) -> dict[str, str]:
     """Returns a free slug for each, all of them different."""
-    wished = {}
+    candidates = {}
     for digest, each in missing.items():
         slug = feeds_slugs.make_feed_slug(_feed_title(each), each.address.url)
-        wished[digest] = feeds_slugs.candidate_slugs(slug, "feed", digest[:32])
-    every = {slug for slugs in wished.values() for slug in slugs}
+        candidates[digest] = feeds_slugs.candidate_slugs(slug, "feed", digest[:32])
+    every = {slug for slugs in candidates.values() for slug in slugs}
     taken = {*Feed.objects.filter(slug__in=every).values_list("slug", flat=True), *RESERVED_SLUGS}
     taken |= feeds_slugs.taken_slugs(every)
     chosen = {}
-    for digest, slugs in wished.items():
+    for digest, slugs in candidates.items():
         chosen[digest] = next(slug for slug in slugs if slug not in taken)
         taken.add(chosen[digest])
     return chosen

@@ -92,6 +92,6 @@ def _ensure_category(parent: Category | None, title: str) -> Category:
 def _free_slug(parent: Category | None, title: str) -> str:
     around = f"{parent.pk}/" if parent else ""
     digest = sha256(f"{around}{title}".encode()).hexdigest()[:32]
-    wished = slugs.candidate_slugs(slugs.make_slug(title), "category", digest)
-    taken = {*Category.objects.filter(slug__in=wished).values_list("slug", flat=True), *RESERVED_SLUGS}
-    return next(slug for slug in wished if slug not in taken)
+    candidates = slugs.candidate_slugs(slugs.make_slug(title), "category", digest)
+    taken = {*Category.objects.filter(slug__in=candidates).values_list("slug", flat=True), *RESERVED_SLUGS}
+    return next(slug for slug in candidates if slug not in taken)

@@ -11,15 +11,15 @@ import django
 
 django.setup(set_prefix=False)
 
+from tests.flows.slow.slow_content import SlowContent  # noqa: E402
 from tests.flows.slow.tasks import make  # noqa: E402
-from tests.flows.slow.wishes import Wish  # noqa: E402
 
 
 def main() -> None:
     for line in sys.stdin:
-        wish = Wish(uuid4().hex, seconds=float(line), size=8000)
+        wanted = SlowContent(uuid4().hex, seconds=float(line), size=8000)
         began = time.perf_counter()
-        make(wish, 1)
+        make(wanted, 1)
         print(time.perf_counter() - began, flush=True)
 
 

@@ -29,8 +29,8 @@ from django.urls import path  # noqa: E402
 
 application = get_wsgi_application()
 
+from tests.flows.slow.slow_content import SlowContent  # noqa: E402
 from tests.flows.slow.tasks import make  # noqa: E402
-from tests.flows.slow.wishes import Wish  # noqa: E402
 
 TILE = Path(os.environ["TILE"]).read_bytes()
 
@@ -39,7 +39,7 @@ def slow(request: HttpRequest, name: str) -> HttpResponse:
     """Content of that name, as the site's own test content: `?seconds=&size=`."""
     body = cache.get(name) if KEEPS else None
     if body is None:
-        body = _prepared(Wish.from_query(name, request.GET))
+        body = _prepared(SlowContent.from_query(name, request.GET))
         if KEEPS:
             cache.set(name, body)
     return _answer(body, "text/plain")
@@ -47,7 +47,7 @@ def slow(request: HttpRequest, name: str) -> HttpResponse:
 
 def picture(request: HttpRequest, z: int, x: int, y: int) -> HttpResponse:
     """A tile after as many milliseconds as the last four digits of its column."""
-    _prepared(Wish(f"{z}-{x}-{y}", seconds=x % 10_000 / 1000))
+    _prepared(SlowContent(f"{z}-{x}-{y}", seconds=x % 10_000 / 1000))
     return _answer(TILE, "image/png")
 
 
@@ -56,8 +56,8 @@ def _answer(body: bytes, content_type: str) -> HttpResponse:
     return HttpResponse(body, content_type=content_type, headers=headers)
 
 
-def _prepared(wish: Wish) -> bytes:
-    [content] = make(wish, 0).values()
+def _prepared(wanted: SlowContent) -> bytes:
+    [content] = make(wanted, 0).values()
     return content.body
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from uuid import uuid4
 
-from tests.flows.slow.wishes import Wish
+from tests.flows.slow.slow_content import SlowContent
 from tests.support.stack import Stack
 
 from ..figures import Figure, Note
@@ -28,7 +28,7 @@ def measure() -> Iterator[Figure | Note]:
         visits, at_main = run(_herd(stack, name, clients))
         ready = finished(stack, name)
         last, through = last_redirect(visits) - ready, max(v.answers[-1].at for v in visits if v.answers) - ready
-    body = Wish(name, size=SIZE).body
+    body = SlowContent(name, size=SIZE).body
     wrong = [visit for visit in visits if visit.status != 200 or visit.answers[-1].body != body]
     yield from described(wrong)
     yield Figure(f"errors among {clients:,} clients that follow the redirect", len(wrong), at_most=0)

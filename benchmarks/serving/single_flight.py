@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from uuid import uuid4
 
-from tests.flows.slow.wishes import Wish
+from tests.flows.slow.slow_content import SlowContent
 from tests.support.stack import Stack
 
 from ..figures import Figure, Note
@@ -27,7 +27,7 @@ def measure() -> Iterator[Figure | Note]:
     with Stack() as stack:
         _, visits = run(at_once(stack.host, f"/slow/{name}?seconds=1&size={SIZE}", clients))
         prepared = stack.executions(name)
-    body = Wish(name, size=SIZE).body
+    body = SlowContent(name, size=SIZE).body
     wrong = [visit for visit in visits if visit.status != 200 or visit.answers[-1].body != body]
     yield from described(wrong)
     yield Figure(f"preparations for {clients:,} clients at once", prepared, at_most=1, at_least=1)

@@ -113,7 +113,7 @@ class TrafficTally:
     """Requests by group, answer and period; weights by content key; noted names by kind; unreadable lines."""
 
     hits: dict[tuple[Group, FrontAnswer, int], int] = field(default_factory=lambda: defaultdict(int))
-    wishes: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    weights: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     noted: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     unreadable: int = 0
 
@@ -133,7 +133,7 @@ def tally_lines(data: bytes, now: float, half_life_seconds: float, name: Namer) 
             whole.hits[group, answer, popularity.period_number(ended, now)] += 1
         if asked.content_key and answer.wanted:
             weights = (popularity.decay_weight(now - each, half_life_seconds) for each in moments)
-            whole.wishes[asked.content_key] += sum(weights)
+            whole.weights[asked.content_key] += sum(weights)
         if asked.noted and answer.wanted:
             whole.noted[asked.kind].add(f"{asked.noted} {reader.decode()}" if reader else asked.noted)
     return whole
@@ -291,7 +291,7 @@ class LogPass:
         tally = tally_lines(found.data, now, conf.conf().POPULARITY_HALF_LIFE_SECONDS, name_address)
         after = self.position.advanced(file, found.end, files, now)
         hits = _tally_hits(tally, now)
-        call = popularity.count_call(after.source, self.position.text, after.text, hits, tally.wishes)
+        call = popularity.count_call(after.source, self.position.text, after.text, hits, tally.weights)
         if stores.execute_patiently(call) != 1:
             return False
         self.bytes_read += found.end - self.position.of(file)

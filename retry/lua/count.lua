@@ -1,8 +1,8 @@
 -- Counts the requests of one slice of a log: hits, decayed popularity and the position behind the slice,
 -- in one step. Counts nothing if another process has moved the position.
 -- KEYS: position hits groups decays
--- ARGV: before after kept_seconds half_life most_keys most_groups hits wishes   (both as JSON)
---   hits: list of {kind, group, answer, exists, period, number}   wishes: {kind: list of {key, weight}}
+-- ARGV: before after kept_seconds half_life most_keys most_groups hits weights   (both as JSON)
+--   hits: list of {kind, group, answer, exists, period, number}   weights: {kind: list of {key, weight}}
 -- -> 1 | 0
 local position, hits, groups, decays = unpack(KEYS)
 local kept, half_life = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -50,11 +50,11 @@ local function landmark_of(kind, popular)
   return now
 end
 
-for kind, wishes in pairs(cjson.decode(ARGV[8])) do
+for kind, weights in pairs(cjson.decode(ARGV[8])) do
   local popular = 'retry:popular:' .. kind
   local growth = 2 ^ ((now - landmark_of(kind, popular)) / half_life)
-  for _, wish in ipairs(wishes) do
-    redis.call('ZINCRBY', popular, string.format('%.17g', wish[2] * growth), wish[1])
+  for _, weight in ipairs(weights) do
+    redis.call('ZINCRBY', popular, string.format('%.17g', weight[2] * growth), weight[1])
   end
   local excess = redis.call('ZCARD', popular) - most_keys
   if excess > 0 then redis.call('ZREMRANGEBYRANK', popular, 0, excess - 1) end

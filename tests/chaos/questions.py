@@ -8,7 +8,7 @@ from functools import partial
 
 import requests
 
-from ..flows.slow.wishes import Wish
+from ..flows.slow.slow_content import SlowContent
 from .origins import ENTRIES, Origin, file_at, tile_at
 from .promises import Promises
 from .steady import Kind, Question
@@ -102,9 +102,9 @@ def line_tile(number: int) -> str:
 
 def slow(number: int) -> Question:
     """Content that is prepared by a painter, with bytes of its own."""
-    wish = Wish(f"steady{number}", SLOW_SECONDS, SLOW_BYTES)
-    address = f"/slow/{wish.name}?seconds={wish.seconds}&size={wish.size}&kind=steady"
-    return Question(address, wish.body.__eq__)
+    wanted = SlowContent(f"steady{number}", SLOW_SECONDS, SLOW_BYTES)
+    address = f"/slow/{wanted.name}?seconds={wanted.seconds}&size={wanted.size}&kind=steady"
+    return Question(address, wanted.body.__eq__)
 
 
 def upstream(slug: str, number: int) -> Question:

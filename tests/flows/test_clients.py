@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from ..support.layers import load_line
 from ..support.stack import Stack
-from .slow.wishes import Wish
+from .slow.slow_content import SlowContent
 
 pytestmark = pytest.mark.no_database
 
@@ -64,7 +64,7 @@ def test_a_client_follows_to_the_content(get: Any, stack: Stack, name: str) -> N
     tool = get.__name__.rpartition("_")[2]
     if tool in ("curl", "wget") and shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed")
-    assert get(f"{stack.base_url}/slow/{name}?seconds=0.2&size=5000") == Wish(name, size=5000).body
+    assert get(f"{stack.base_url}/slow/{name}?seconds=0.2&size=5000") == SlowContent(name, size=5000).body
     assert stack.executions(name) == 1
 
 
@@ -75,7 +75,7 @@ def test_fetch_gets_cold_content_from_another_origin(stack: Stack, other_page: P
       return {status: answer.status, redirected: answer.redirected, text: await answer.text()};
     }"""
     found = other_page.evaluate(script, f"{stack.base_url}/slow/{name}?seconds=0.2")
-    assert found == {"status": 200, "redirected": True, "text": Wish(name).body.decode()}
+    assert found == {"status": 200, "redirected": True, "text": SlowContent(name).body.decode()}
     assert stack.executions(name) == 1
 
 
@@ -110,6 +110,6 @@ def test_a_navigation_shows_the_waiting_page_and_then_the_content(stack: Stack, 
         page.get_by_role("heading", name="Being prepared").wait_for()
         stack.open_gate(name)
         page.get_by_text(f"{name}.0").first.wait_for()
-        assert page.evaluate("document.body.innerText.trim()") == Wish(name).body.decode().strip()
+        assert page.evaluate("document.body.innerText.trim()") == SlowContent(name).body.decode().strip()
     finally:
         page.close()

@@ -8,7 +8,7 @@ import pytest
 
 from ..support.crowd import Crowd, Visit
 from ..support.stack import Stack, eventually
-from .slow.wishes import Wish
+from .slow.slow_content import SlowContent
 
 pytestmark = pytest.mark.no_database
 
@@ -63,7 +63,7 @@ def test_cold_content_comes_with_as_many_redirects_as_promised(
     stack: Stack, crowd: Crowd, delivery: str, name: str
 ) -> None:
     visit = crowd.visit(f"/slow/{name}?seconds=0.3&size=20000")
-    assert (visit.status, visit.body) == (200, Wish(name, size=20000).body)
+    assert (visit.status, visit.body) == (200, SlowContent(name, size=20000).body)
     assert redirects(visit) == REDIRECTS[delivery]
     answer = visit.answers[-1]
     assert answer.headers["Content-Location"] == f"/slow/{name}?seconds=0.3&size=20000"
@@ -86,7 +86,7 @@ def test_what_was_waited_for_is_hot_under_its_own_address(crowd: Crowd, name: st
 @pytest.mark.parametrize("encoded", NAMES.values(), ids=NAMES)
 def test_names_come_through(stack: Stack, crowd: Crowd, delivery: str, name: str, encoded: str) -> None:
     visit = crowd.visit(f"/slow/{name}{encoded}?seconds=0.1")
-    assert (visit.status, visit.body) == (200, Wish(name + unquote(encoded)).body)
+    assert (visit.status, visit.body) == (200, SlowContent(name + unquote(encoded)).body)
     assert redirects(visit) == REDIRECTS[delivery]
     assert stack.executions(name + unquote(encoded)) == 1
 
@@ -104,8 +104,8 @@ def test_head_and_conditions_come_through_on_the_first_visit(crowd: Crowd, deliv
     head = crowd.visit(f"/slow/{name}h?size=5000", method="HEAD")
     assert (head.status, head.body, head.answers[-1].headers["Content-Length"]) == (200, b"", "5000")
     part = crowd.visit(f"/slow/{name}r?size=5000", headers={"Range": "bytes=1000-1999"})
-    assert (part.status, part.body) == (206, Wish(f"{name}r", size=5000).body[1000:2000])
-    etag = f'"{sha256(Wish(f"{name}e").body).hexdigest()[:32]}"'
+    assert (part.status, part.body) == (206, SlowContent(f"{name}r", size=5000).body[1000:2000])
+    etag = f'"{sha256(SlowContent(f"{name}e").body).hexdigest()[:32]}"'
     known = crowd.visit(f"/slow/{name}e", headers={"If-None-Match": etag})
     assert (known.status, known.body) == (304, b"")
     since = {"If-Modified-Since": known.answers[-1].headers["Last-Modified"]}
@@ -138,7 +138,7 @@ def test_the_second_wait_delivers_as_the_first(stack: Stack, crowd: Crowd, deliv
     eventually(lambda: crowd.visits and len(crowd.visits[0].answers) == turns, 20, "the second wait begins")
     stack.open_gate(name)
     [visit] = waiting.result(20)
-    assert (visit.status, visit.body) == (200, Wish(name).body)
+    assert (visit.status, visit.body) == (200, SlowContent(name).body)
     assert redirects(visit) == REDIRECTS[delivery] + 1
 
 
@@ -160,7 +160,7 @@ def test_a_reload_of_the_waiting_instance_loses_nobody(stack: Stack, crowd: Crow
     visits = waiting.result(30)
     assert all(visit.status == 200 or visit.met_a_late_main for visit in under_way)
     assert {visit.status for visit in visits} == {200}
-    assert {visit.body for visit in visits} == {Wish(name).body}
+    assert {visit.body for visit in visits} == {SlowContent(name).body}
     assert stack.executions(name) == 1
 
 
@@ -186,7 +186,7 @@ def test_main_does_not_meet_the_crowd(stack: Stack, crowd: Crowd, name: str) -> 
     before = stack.metric("tarry_answers_total", instance="main", answer="serve")
     stack.open_gate(name)
     visits = waiting.result(30)
-    assert {visit.body for visit in visits} == {Wish(name, size=5000).body}
+    assert {visit.body for visit in visits} == {SlowContent(name, size=5000).body}
     assert stack.metric("tarry_answers_total", instance="main", answer="serve") - before <= 5
 
 

@@ -18,7 +18,7 @@ from ..support.crowd import Crowd
 from ..support.redis_servers import RedisServer
 from ..support.stack import ROOT, Stack, eventually, free_port
 from .slow.events import Diary
-from .slow.wishes import Wish
+from .slow.slow_content import SlowContent
 
 QUEUES = "paint.now,paint.refresh,paint.warm,work"
 START_SECONDS = 40
@@ -109,7 +109,7 @@ def _answers(base_url: str) -> bool:
 def test_one_process_sends_to_wait_and_waits_itself(server: DevelopmentServer, name: str) -> None:
     answer = requests.get(f"{server.base_url}/slow/{name}?seconds=0.5", timeout=30)
     assert [step.status_code for step in answer.history] == [302, 302]
-    assert answer.content == Wish(name).body
+    assert answer.content == SlowContent(name).body
     assert server.executions(name) == 1
 
 
@@ -117,7 +117,7 @@ def test_one_process_sends_to_wait_and_waits_itself(server: DevelopmentServer, n
 def test_many_clients_of_one_process_cost_one_preparation(server: DevelopmentServer, name: str) -> None:
     with Crowd(server.base_url) as crowd:
         visits = crowd.send([f"/slow/{name}?seconds=0.5"] * 30).result(30)
-    assert {visit.body for visit in visits} == {Wish(name).body}
+    assert {visit.body for visit in visits} == {SlowContent(name).body}
     assert server.executions(name) == 1
 
 
@@ -126,7 +126,7 @@ def test_a_server_beside_the_site_uses_its_workers_and_waits_itself(beside: str,
     answer = requests.get(f"{beside}/slow/{name}?seconds=0.5", timeout=30)
     assert [step.status_code for step in answer.history] == [302, 302]
     assert {step.url.removeprefix(beside)[0] for step in answer.history} == {"/"}
-    assert answer.content == Wish(name).body
+    assert answer.content == SlowContent(name).body
     assert stack.executions(name) == 1
 
 

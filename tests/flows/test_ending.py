@@ -10,7 +10,7 @@ import pytest
 from ..support.crowd import Crowd
 from ..support.processes import wait_until_ended
 from ..support.stack import Stack, eventually
-from .slow.wishes import Wish
+from .slow.slow_content import SlowContent
 
 pytestmark = pytest.mark.no_database
 
@@ -39,7 +39,7 @@ def test_work_that_was_claimed_before_a_crash_is_done_after_it(stack: Stack, cro
     stack.open_gate(name)
     stack.start()
     stack.wait_for(name, "finish", seconds=40)
-    assert crowd.insist([f"/slow/{name}"])[0].body == Wish(name).body
+    assert crowd.insist([f"/slow/{name}"])[0].body == SlowContent(name).body
     assert stack.executions(name) == 2
 
 

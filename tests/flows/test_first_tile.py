@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from ..support.stack import Stack
-from .slow.wishes import Wish
+from .slow.slow_content import SlowContent
 
 pytestmark = pytest.mark.no_database
 
@@ -17,7 +17,7 @@ def test_cold_content_comes_after_exactly_two_redirects(stack: Stack) -> None:
     assert answer.status_code == 200
     assert [step.status_code for step in answer.history] == [302, 302]
     assert answer.history[0].headers["Location"].startswith("/retry_after?")
-    assert answer.content == Wish(name, size=5000).body
+    assert answer.content == SlowContent(name, size=5000).body
     assert stack.executions(name) == 1
 
 
@@ -28,7 +28,7 @@ def test_content_that_is_there_is_answered_at_once(stack: Stack) -> None:
     again = requests.get(address, timeout=20)
     assert again.status_code == 200
     assert again.history == []
-    assert again.content == Wish(name).body
+    assert again.content == SlowContent(name).body
     assert "hit" in again.headers["Cache-Status"]
     assert stack.executions(name) == 1
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 from ..support.crowd import Crowd
 from ..support.layers import load_line
 from ..support.stack import Stack, eventually, free_port
-from .slow.wishes import Wish
+from .slow.slow_content import SlowContent
 
 pytestmark = pytest.mark.no_database
 
@@ -45,7 +45,7 @@ def test_a_client_is_sent_there_and_back(stack: Stack, crowd: Crowd, waiting_por
     address = f"/slow/{name}?seconds=0.2&x=%C3%BC"
     visit = crowd.visit(address)
     assert visit.statuses == [302, 302, 200]
-    assert visit.body == Wish(name).body
+    assert visit.body == SlowContent(name).body
     there = urlsplit(visit.answers[0].headers["Location"])
     assert there.netloc == f"127.0.0.1:{waiting_port}"
     assert visit.answers[1].headers["Location"] == f"{stack.base_url}{address}"
@@ -64,7 +64,7 @@ def test_main_does_not_meet_the_crowd(stack: Stack, crowd: Crowd, name: str) -> 
     eventually(lambda: stack.metric("tarry_waiting_clients") >= 100, 20, "all wait")
     before = stack.metric("tarry_answers_total", instance="main", answer="serve")
     stack.open_gate(name)
-    assert {visit.body for visit in waiting.result(30)} == {Wish(name, size=5000).body}
+    assert {visit.body for visit in waiting.result(30)} == {SlowContent(name, size=5000).body}
     assert stack.metric("tarry_answers_total", instance="main", answer="serve") - before <= 5
 
 
@@ -73,13 +73,13 @@ def test_the_status_address_is_there_as_well(stack: Stack, crowd: Crowd, waiting
     status = accepted.answers[0].headers["Location"]
     assert status.startswith(f"http://127.0.0.1:{waiting_port}/retry_after/status?")
     eventually(lambda: crowd.visit(status).status == 200, 10, "it is ready")
-    assert crowd.visit(status).body == Wish(name).body
+    assert crowd.visit(status).body == SlowContent(name).body
 
 
 @pytest.mark.browser
 def test_fetch_gets_cold_content_from_another_origin(stack: Stack, other_page: Page, name: str) -> None:
     found = other_page.evaluate(FETCH, f"{stack.base_url}/slow/{name}?seconds=0.2")
-    assert found == {"status": 200, "redirected": True, "text": Wish(name).body.decode()}
+    assert found == {"status": 200, "redirected": True, "text": SlowContent(name).body.decode()}
     assert stack.executions(name) == 1
 
 

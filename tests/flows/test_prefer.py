@@ -7,7 +7,7 @@ import pytest
 
 from ..support.crowd import Crowd
 from ..support.stack import Stack, eventually
-from .slow.wishes import Wish
+from .slow.slow_content import SlowContent
 
 pytestmark = pytest.mark.no_database
 
@@ -24,7 +24,7 @@ def test_a_status_address_leads_to_the_content(stack: Stack, crowd: Crowd, name:
     eventually(lambda: crowd.visit(status).status == 200, 10, "it is ready")
     visit = crowd.visit(status)
     assert visit.statuses == [303, 200]
-    assert visit.body == Wish(name).body
+    assert visit.body == SlowContent(name).body
 
 
 def test_a_failure_is_told_at_the_status_address(crowd: Crowd, name: str) -> None:
@@ -65,8 +65,8 @@ def test_who_never_waits_is_answered_at_once(stack: Stack, crowd: Crowd, name: s
 def test_preferences_do_not_change_what_others_get(crowd: Crowd, name: str) -> None:
     address = f"/slow/{name}?seconds=0.2"
     assert crowd.visit(address, headers={"Prefer": "respond-async"}).status == 202
-    assert crowd.visit(address).body == Wish(name).body
+    assert crowd.visit(address).body == SlowContent(name).body
     for _ in range(2):
         hot = crowd.visit(address, headers={"Prefer": "respond-async"})
-        assert (hot.statuses, hot.body) == ([200], Wish(name).body)
+        assert (hot.statuses, hot.body) == ([200], SlowContent(name).body)
     assert "nginx; hit" in hot.answers[0].cache_status

@@ -7,7 +7,7 @@ import pytest
 from ..support.backlog import Backlog, is_clear
 from ..support.crowd import Crowd
 from ..support.stack import Stack, eventually
-from .slow.wishes import Wish
+from .slow.slow_content import SlowContent
 
 pytestmark = pytest.mark.no_database
 
@@ -31,14 +31,14 @@ def test_what_is_waited_for_comes_before_refreshes_and_pre_warmings(stack: Stack
         backlog.queue(crowd)
 
     cold = f"{name}cold"
-    assert crowd.visit(f"/slow/{cold}").body == Wish(cold).body
+    assert crowd.visit(f"/slow/{cold}").body == SlowContent(cold).body
     lasts = [(backlog, backlog.names[-1]) for backlog in backlogs]
     for backlog, last in lasts:  # promoted out of its lane
         backlog.lose(last)
         visit = crowd.visit(f"{backlog.address(last)}&html=0")  # another address, which nginx does not hold
         assert visit.statuses == [302, 302, 200]
         assert "promoted" in visit.answers[0].cache_status
-        assert visit.body == Wish(last).body
+        assert visit.body == SlowContent(last).body
         assert backlog.begun(stack.wait_for(last)["time"]) == 0
         assert backlog.waiting() == SIZE - 1
 

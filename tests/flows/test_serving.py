@@ -6,7 +6,7 @@ import pytest
 
 from ..support.crowd import Crowd
 from ..support.stack import Stack, eventually
-from .slow.wishes import Wish
+from .slow.slow_content import SlowContent
 
 pytestmark = pytest.mark.no_database
 
@@ -15,7 +15,7 @@ def test_200_clients_at_once_cost_one_preparation(stack: Stack, crowd: Crowd, na
     address = f"/slow/{name}?seconds=0.3&size=20000"
     visits = crowd.send([address] * 200).result(30)
     assert {visit.status for visit in visits} == {200}
-    assert {visit.body for visit in visits} == {Wish(name, size=20000).body}
+    assert {visit.body for visit in visits} == {SlowContent(name, size=20000).body}
     assert stack.executions(name) == 1
 
 
@@ -25,7 +25,7 @@ def test_clients_that_come_while_it_is_prepared_join_in(stack: Stack, crowd: Cro
     late = crowd.send([f"/slow/{name}?gated=1"] * 20)
     eventually(lambda: stack.metric("tarry_waiting_clients") >= 21, 10, "all wait")
     stack.open_gate(name)
-    assert {visit.body for visit in [*first.result(20), *late.result(20)]} == {Wish(name).body}
+    assert {visit.body for visit in [*first.result(20), *late.result(20)]} == {SlowContent(name).body}
     assert stack.executions(name) == 1
 
 
@@ -50,7 +50,7 @@ def test_a_client_that_has_it_is_told_so(crowd: Crowd, name: str) -> None:
 
 
 def test_the_front_gives_out_parts(crowd: Crowd, name: str) -> None:
-    address, body = f"/slow/{name}?size=5000", Wish(name, size=5000).body
+    address, body = f"/slow/{name}?size=5000", SlowContent(name, size=5000).body
     crowd.visit(address)
     part = crowd.visit(address, headers={"Range": "bytes=1000-1999"})
     assert part.statuses == [206]
@@ -82,13 +82,13 @@ def test_stale_content_bridges_failures_of_its_refresh(stack: Stack, crowd: Crow
     def has_failed() -> bool:
         visit = crowd.visit(failing)
         assert visit.statuses == [200]
-        assert visit.body == Wish(name).body
+        assert visit.body == SlowContent(name).body
         return stack.state.exists(f"retry:failure:slow:{name}:0") == 1
 
     eventually(has_failed, 15, "a failed refresh")
     after = crowd.visit(failing)
     assert after.statuses == [200]
-    assert after.body == Wish(name).body
+    assert after.body == SlowContent(name).body
 
 
 def test_a_newer_version_of_the_data_makes_content_stale_at_once(stack: Stack, crowd: Crowd, name: str) -> None:
@@ -96,9 +96,9 @@ def test_a_newer_version_of_the_data_makes_content_stale_at_once(stack: Stack, c
     newer = f"/slow/{name}?version=2"
     first = crowd.visit(newer)
     assert first.statuses == [200]
-    assert first.body == Wish(name, version=1).body
+    assert first.body == SlowContent(name, version=1).body
     assert "stale" in first.answers[-1].headers["Server-Timing"]
-    eventually(lambda: crowd.visit(newer).body == Wish(name, version=2).body, 10, "the new version shows")
+    eventually(lambda: crowd.visit(newer).body == SlowContent(name, version=2).body, 10, "the new version shows")
 
 
 @pytest.mark.parametrize(

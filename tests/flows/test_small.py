@@ -8,7 +8,7 @@ import pytest
 from ..support.crowd import Crowd
 from ..support.layers import colour_of, load_line
 from ..support.stack import Stack, eventually
-from .slow.wishes import Wish
+from .slow.slow_content import SlowContent
 
 pytestmark = pytest.mark.no_database
 
@@ -50,7 +50,7 @@ def test_a_client_that_has_waited_often_enough_is_told_to_come_again(stack: Stac
     assert visit.answers[-1].headers["Cache-Control"] == "no-store"
     stack.open_gate(name)  # the preparation has gone on
     stack.wait_for(name, "finish")
-    assert crowd.visit(address).body == Wish(name).body
+    assert crowd.visit(address).body == SlowContent(name).body
     assert stack.executions(name) == 1
 
 
@@ -68,7 +68,7 @@ def test_a_full_backlog_is_refused_and_leaves_no_claim(stack: Stack, crowd: Crow
     stack.open_gate(f"{name}held")
     assert all(visit.status == 200 or visit.is_honest_refusal for visit in [*held.result(20), *queued.result(20)])
     assert stack.executions(f"{name}refused") == 0
-    assert crowd.insist([f"/slow/{name}refused"])[0].body == Wish(f"{name}refused").body
+    assert crowd.insist([f"/slow/{name}refused"])[0].body == SlowContent(f"{name}refused").body
 
 
 @pytest.mark.no_database

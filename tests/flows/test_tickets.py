@@ -16,7 +16,7 @@ from retry.tickets import Ticket, ticket_address
 from ..support import clock
 from ..support.crowd import Crowd
 from ..support.stack import Stack, eventually
-from .slow.wishes import Wish
+from .slow.slow_content import SlowContent
 
 pytestmark = pytest.mark.no_database
 
@@ -142,7 +142,7 @@ def test_a_ticket_that_is_used_again_waits_again_and_leads_to_its_own_content(
     later = [*again.result(10), crowd.visit(address), crowd.visit(address)]
     assert [visit.statuses for visit in later] == [[302, 200]] * 5
     assert {visit.answers[0].headers["Location"] for visit in later} == {ticket["redirect"]}
-    assert {visit.body for visit in later} == {Wish(name).body}
+    assert {visit.body for visit in later} == {SlowContent(name).body}
     assert all(visit.seconds < AT_ONCE_SECONDS for visit in later[3:])
     assert stack.executions(name) == 1
 

@@ -11,7 +11,7 @@ from retry import claims
 from ..support.backlog import Backlog, is_clear
 from ..support.crowd import Crowd
 from ..support.stack import Stack, eventually
-from .slow.wishes import Wish
+from .slow.slow_content import SlowContent
 
 pytestmark = pytest.mark.no_database
 
@@ -68,7 +68,7 @@ def test_what_is_waited_for_comes_next(stack: Stack, crowd: Crowd, name: str) ->
     waiting = crowd.send([f"/slow/{cold}", f"{refreshes.address(last)}&html=0"])
     eventually(lambda: stack.state.zcard("retry:queued:paint.now") == 2, 10, "both stand in the fast lane")
     refreshes.let_go()
-    assert [visit.body for visit in waiting.result(30)] == [Wish(cold).body, Wish(last).body]
+    assert [visit.body for visit in waiting.result(30)] == [SlowContent(cold).body, SlowContent(last).body]
     for one in (cold, last):  # the worker may have had one message of a refresh already; the two begin in any order
         assert refreshes.begun(stack.wait_for(one)["time"]) <= 2
 
@@ -88,11 +88,11 @@ def test_work_that_nobody_waits_for_any_more_is_skipped(stack: Stack, crowd: Cro
         forget_who_asked(stack, one)
     eventually(lambda: asked(stack, f"{name}patient") > LONG_AGO, 10, "the waiting instance asks for its client")
     stack.open_gate(f"{name}held")
-    assert patient.result(30)[0].body == Wish(f"{name}patient").body
+    assert patient.result(30)[0].body == SlowContent(f"{name}patient").body
     eventually(lambda: is_clear(stack, LANES), 30, "all had their turn")
     assert [stack.executions(one) for one in left] == [0] * 5
     assert stack.metric("tarry_preparations_total", outcome="skipped") - skipped == 5
-    assert crowd.visit(f"/slow/{left[0]}").body == Wish(left[0]).body  # the next request has it prepared anew
+    assert crowd.visit(f"/slow/{left[0]}").body == SlowContent(left[0]).body  # the next request has it prepared anew
     assert stack.executions(left[0]) == 1
 
 
@@ -110,7 +110,7 @@ def test_a_client_that_comes_to_wait_for_what_was_skipped_begins_it_anew(stack: 
     assert stack.executions(name) == 0
     visit = crowd.visit(to_wait)
     assert visit.statuses == [302, 302, 302, 200]
-    assert visit.body == Wish(name).body
+    assert visit.body == SlowContent(name).body
 
 
 @dataclass(slots=True)

@@ -123,7 +123,7 @@ def test_readers_are_other_numbers_at_another_site(front: FrontConfig, start: Ca
     assert number("one") != number("other")
 
 
-def test_what_the_waiting_instance_asks_for_is_nobodys_wish(site: RunningFront) -> None:
+def test_what_the_waiting_instance_asks_for_counts_for_nobody(site: RunningFront) -> None:
     site.get_by_socket(TILE)
     site.get(TILE)
     assert [cache_status for _, _, cache_status, *_ in logged(site, 1)] == [b"HIT"]

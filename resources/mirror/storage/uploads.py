@@ -127,7 +127,7 @@ def publish_upload(task: str, work_key: str, token: int, arguments: Sequence[Arg
     """Requests an upload of the machine in the second argument. A lanes.Publisher. Raises QueueUnavailable."""
     digest, holder = map(str, arguments)
     call = ScriptCall(
-        "state", "mirror.wish", [_request_list_key(holder)], [time.time(), f"{digest} {token}", REQUEST_LIST_SECONDS]
+        "state", "mirror.request", [_request_list_key(holder)], [time.time(), f"{digest} {token}", REQUEST_LIST_SECONDS]
     )
     try:
         stores.execute_call(call)
@@ -149,19 +149,19 @@ def take_upload_requests(machine: str, most: int, wait_seconds: float) -> list[U
     return [_parse_request(member, since) for member, since in found]
 
 
-def finish_upload_request(wish: UploadRequest, *, is_there: bool) -> None:
+def finish_upload_request(request: UploadRequest, *, is_there: bool) -> None:
     """Ends the request's claim, unless it has ended: waiting clients are sent back. Raises StoreUnavailable."""
-    work_key, waited = _upload_work_key(wish.digest), max(0.0, time.time() - wish.since)
-    if stores.execute_patiently(claims.start_call(work_key, wish.token, uuid4().hex)) != claims.STARTED:
+    work_key, waited = _upload_work_key(request.digest), max(0.0, time.time() - request.since)
+    if stores.execute_patiently(claims.start_call(work_key, request.token, uuid4().hex)) != claims.STARTED:
         return
     if is_there:
-        told = Prepared(wish.digest.encode(), "text/plain", fresh_seconds=UPLOADED_FRESH_SECONDS, stale_seconds=0)
-        writing = contents.store_call(upload_content_key(wish.digest), told, wish.token, datetime.now(UTC), 0)
+        told = Prepared(request.digest.encode(), "text/plain", fresh_seconds=UPLOADED_FRESH_SECONDS, stale_seconds=0)
+        writing = contents.store_call(upload_content_key(request.digest), told, request.token, datetime.now(UTC), 0)
         stores.execute_patiently(writing)
-        stores.execute_patiently(claims.finish_stored_call(work_key, wish.token, waited))
+        stores.execute_patiently(claims.finish_stored_call(work_key, request.token, waited))
     else:
         error = PreparationError("The machine that has this file cannot upload it now.", status=503)
-        stores.execute_patiently(claims.finish_failed_call(work_key, wish.token, error, luck=random.random()))
+        stores.execute_patiently(claims.finish_failed_call(work_key, request.token, error, luck=random.random()))
 
 
 def _parse_request(member: bytes, since: float) -> UploadRequest:
@@ -235,7 +235,7 @@ class Uploader:
     def _rows(self, wanted: Sequence[UploadRequest]) -> list[Blob]:
         """Returns the blobs with waiting clients, even if they failed before, then the oldest of the rest."""
         here = Blob.objects.filter(holder=settings.MACHINE, uploaded_at=None, taken_down_at=None)
-        digests = {wish.digest for wish in wanted}
+        digests = {request.digest for request in wanted}
         asked = list(here.filter(digest__in=digests)) if digests else []
         resting = self._troubles.resting(time.monotonic())
         rest = here.exclude(digest__in=[*digests, *resting[: 5 * UPLOAD_BATCH_ROWS]]).order_by("stored_at")
@@ -267,13 +267,13 @@ class Uploader:
         """Ends the claims of the upload requests."""
         if not wanted:
             return
-        digests = [wish.digest for wish in wanted]
+        digests = [request.digest for request in wanted]
         there = set(Blob.objects.filter(digest__in=digests).exclude(uploaded_at=None).values_list("digest", flat=True))
-        for wish in wanted:
+        for request in wanted:
             try:
-                finish_upload_request(wish, is_there=wish.digest in there)
+                finish_upload_request(request, is_there=request.digest in there)
             except StoreUnavailable as error:  # its claim is swept, and the upload requested again
-                _log.warning("could not tell of an upload", extra={"digest": wish.digest, "error": str(error)})
+                _log.warning("could not tell of an upload", extra={"digest": request.digest, "error": str(error)})
 
 
 def _lose_unuploaded(digest: str) -> None:

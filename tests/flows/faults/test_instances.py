@@ -10,7 +10,7 @@ import pytest
 from tests.support.crowd import Crowd, Visit
 from tests.support.stack import Stack, eventually
 
-from ..slow.wishes import Wish
+from ..slow.slow_content import SlowContent
 from .conftest import BOUND_SECONDS, wait_until_clients_wait
 
 pytestmark = [pytest.mark.timed, pytest.mark.no_database]
@@ -45,7 +45,7 @@ def assert_none_is_lost(stack: Stack, crowd: Crowd, name: str, waiting: "Future[
     stack.open_gate(name)
     visits = waiting.result(BOUND_SECONDS)
     assert {visit.status for visit in visits} == {200}
-    assert {visit.body for visit in visits} == {Wish(name).body}
+    assert {visit.body for visit in visits} == {SlowContent(name).body}
     assert stack.executions(name) == 1
 
 
@@ -70,7 +70,7 @@ def test_clients_that_vanish_are_released_at_once(
     eventually(lambda: stack.metric("tarry_waiting_clients") == 0, 5, "nobody waits")
     assert waiting.cancelled() or waiting.done()
     stack.open_gate(name)
-    assert crowd.visit(f"/slow/{name}").body == Wish(name).body
+    assert crowd.visit(f"/slow/{name}").body == SlowContent(name).body
 
 
 def test_a_waiting_instance_that_is_killed_loses_nobody(
@@ -79,4 +79,4 @@ def test_a_waiting_instance_that_is_killed_loses_nobody(
     os.kill(worker_of(stack, "retry"), signal.SIGKILL)
     wait_until_clients_wait(stack, CLIENTS)
     stack.open_gate(name)
-    assert {visit.body for visit in waiting.result(BOUND_SECONDS)} == {Wish(name).body}
+    assert {visit.body for visit in waiting.result(BOUND_SECONDS)} == {SlowContent(name).body}

@@ -10,7 +10,7 @@ from tests.support.crowd import Crowd
 from tests.support.processes import PROCESSES, STORES, family, wait_until_ended
 from tests.support.stack import Stack, eventually
 
-from ..slow.wishes import Wish
+from ..slow.slow_content import SlowContent
 from .conftest import BOUND_SECONDS, HOT_SECONDS, wait_until_clients_wait
 
 pytestmark = pytest.mark.no_database
@@ -33,10 +33,10 @@ def test_the_front_answers_what_it_has_seen_while_main_is_away(stack: Stack, cro
         seen, cold = crowd.visit(address), crowd.visit(f"/slow/{name}cold")
     finally:
         stack.begin("main")
-    assert seen.body == Wish(name).body
+    assert seen.body == SlowContent(name).body
     assert "nginx; hit; detail=stale" in seen.answers[-1].cache_status
     assert cold.is_honest_refusal
-    assert crowd.insist([f"/slow/{name}cold"])[0].body == Wish(f"{name}cold").body
+    assert crowd.insist([f"/slow/{name}cold"])[0].body == SlowContent(f"{name}cold").body
 
 
 @pytest.mark.parametrize(("victim", "part"), VICTIMS)
@@ -57,7 +57,7 @@ def test_a_killed_process_is_survived(victim: str, part: str, stack: Stack, crow
     stack.wait_until_healthy()
     if part != "children":
         eventually(lambda: stack.pid(victim) != members[0].pid, BACK_SECONDS, f"{victim} is back")
-    assert {visit.body for visit in crowd.insist([address] * 50)} == {Wish(name).body}
+    assert {visit.body for visit in crowd.insist([address] * 50)} == {SlowContent(name).body}
     crowd.insist([f"/slow/{name}fresh"])
     left_behind = wait_until_ended(killed if part == "children" else members, 15)
     assert left_behind == []
@@ -72,5 +72,5 @@ def test_lost_work_is_found_by_a_sweeper_that_was_killed_itself(stack: Stack, cr
     os.kill(painter, signal.SIGKILL)
     stack.open_gate(name)
     stack.wait_for(name, "finish", seconds=BOUND_SECONDS)
-    assert {visit.body for visit in crowd.insist([address] * 50)} == {Wish(name).body}
+    assert {visit.body for visit in crowd.insist([address] * 50)} == {SlowContent(name).body}
     assert stack.executions(name) == 2

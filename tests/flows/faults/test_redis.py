@@ -12,7 +12,7 @@ from retry.claims import FINISHED_CHANNEL
 from tests.support.crowd import Crowd, Visit
 from tests.support.stack import Stack, eventually
 
-from ..slow.wishes import Wish
+from ..slow.slow_content import SlowContent
 from .conftest import BOUND_SECONDS, IMPATIENT, wait_until_clients_wait
 
 pytestmark = [pytest.mark.timed, pytest.mark.no_database]
@@ -77,7 +77,7 @@ def assert_recovers(stack: Stack, crowd: Crowd, name: str) -> None:
     """New content comes to every client, and every part does its work again."""
     stack.wait_until_healthy()
     visits = crowd.insist([f"/slow/{name}after{number}" for number in range(CLIENTS)])
-    assert [visit.body for visit in visits] == [Wish(f"{name}after{number}").body for number in range(CLIENTS)]
+    assert [visit.body for visit in visits] == [SlowContent(f"{name}after{number}").body for number in range(CLIENTS)]
     stale = f"/slow/{name}stale?behaviour=numbered&fresh=0&stale=60"
     crowd.insist([stale])
     eventually(lambda: crowd.visit(stale).body != f"{name}stale 1".encode(), 15, "stale content is refreshed")
@@ -143,7 +143,7 @@ def test_a_full_state_refuses_new_work_and_serves_all_that_is_there_or_being_pre
     assert_main_never_waited(cold + kept, main_seconds)
     eventually(lambda: stack.health()[0] == 503, 5, "the health check tells of it")
     stack.open_gate(f"{name}running")
-    assert {visit.body for visit in running.result(BOUND_SECONDS)} == {Wish(f"{name}running").body}
+    assert {visit.body for visit in running.result(BOUND_SECONDS)} == {SlowContent(f"{name}running").body}
     stack.state.config_set("maxmemory", 0)
     assert_recovers(stack, crowd, name)
 
@@ -163,5 +163,5 @@ def test_a_painter_outlives_a_broker_that_refuses_to_write(stack: Stack, crowd: 
         eventually(lambda: "command not allowed when used memory" in log.read_text(), 20, "the painter is refused")
     finally:
         stack.state.config_set("maxmemory", limit)
-    assert {visit.body for visit in waiting.result(BOUND_SECONDS)} == {Wish(name).body}
+    assert {visit.body for visit in waiting.result(BOUND_SECONDS)} == {SlowContent(name).body}
     assert stack.pid("paint-now") == painter

@@ -10,7 +10,7 @@ import pytest
 from tests.support.crowd import Crowd
 from tests.support.stack import Stack, eventually
 
-from ..slow.wishes import Wish
+from ..slow.slow_content import SlowContent
 from .conftest import BOUND_SECONDS, wait_until_clients_wait
 
 pytestmark = [pytest.mark.timed, pytest.mark.no_database]
@@ -20,7 +20,7 @@ def test_a_pool_child_killed_half_way_costs_no_client_its_content(stack: Stack, 
     waiting = crowd.send([f"/slow/{name}?gated=1"] * 50, patient=True)
     os.kill(stack.wait_for(name)["pid"], signal.SIGKILL)
     stack.open_gate(name)
-    assert {visit.body for visit in waiting.result(BOUND_SECONDS)} == {Wish(name).body}
+    assert {visit.body for visit in waiting.result(BOUND_SECONDS)} == {SlowContent(name).body}
     assert stack.executions(name) == 2
 
 
@@ -29,7 +29,7 @@ def test_a_whole_worker_killed_half_way_costs_no_client_its_content(stack: Stack
     stack.wait_for(name)
     stack.kill("paint-now", children=True)
     stack.open_gate(name)
-    assert {visit.body for visit in waiting.result(BOUND_SECONDS)} == {Wish(name).body}
+    assert {visit.body for visit in waiting.result(BOUND_SECONDS)} == {SlowContent(name).body}
     assert stack.executions(name) == 2
 
 
@@ -39,7 +39,7 @@ def test_work_that_waits_in_the_queue_outlives_its_worker(stack: Stack, crowd: C
     wait_until_clients_wait(stack, 50)
     stack.kill("paint-now", children=True)
     visits = waiting.result(BOUND_SECONDS)
-    assert [visit.body for visit in visits] == [Wish(f"{name}{number}").body for number in range(50)]
+    assert [visit.body for visit in visits] == [SlowContent(f"{name}{number}").body for number in range(50)]
 
 
 def test_work_that_kills_its_worker_every_time_ends_in_502_after_two_attempts(

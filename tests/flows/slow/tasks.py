@@ -16,31 +16,31 @@ from retry.errors import PreparationError
 from retry.worker import prepare
 
 from .events import Diary
-from .wishes import Wish
+from .slow_content import SlowContent
 
 
 @shared_task(name="slow.prepare", ignore_result=True)
 def prepare_slow(work_key: str, token: int, *arguments: str | float) -> None:
-    wish = Wish(*arguments)  # type: ignore[arg-type]  # as Wish.arguments
-    if wish.behaviour == "evict":
+    wanted = SlowContent(*arguments)  # type: ignore[arg-type]  # as SlowContent.arguments
+    if wanted.behaviour == "evict":
         with patch.object(contents, "SERVABLE_SECONDS", 0):  # with fresh=0&stale=0 it is stored and gone in one step
-            prepare(work_key, token, partial(make, wish, token))
+            prepare(work_key, token, partial(make, wanted, token))
     else:
-        prepare(work_key, token, partial(make, wish, token))
+        prepare(work_key, token, partial(make, wanted, token))
 
 
-def make(wish: Wish, token: int) -> Mapping[str, Prepared]:
+def make(wanted: SlowContent, token: int) -> Mapping[str, Prepared]:
     """The content, or the mishap, that was wished for."""
-    diary = Diary(settings.DATA_DIR / "slow", wish.name)
+    diary = Diary(settings.DATA_DIR / "slow", wanted.name)
     execution = diary.note("start", token)
-    _pass_time(wish.seconds, burn=wish.behaviour == "burn")
-    if wish.gated:
+    _pass_time(wanted.seconds, burn=wanted.behaviour == "burn")
+    if wanted.gated:
         diary.wait_at_gate()
-    _misbehave(wish.behaviour, execution)
-    body = wish.numbered_body(execution) if wish.behaviour == "numbered" else wish.body
+    _misbehave(wanted.behaviour, execution)
+    body = wanted.numbered_body(execution) if wanted.behaviour == "numbered" else wanted.body
     diary.note("finish", token)
-    content_type = "image/png" if wish.behaviour == "image" else "text/plain; charset=utf-8"
-    return {f"slow:{wish.name}": Prepared(body, content_type, wish.fresh, wish.stale, version=wish.version)}
+    content_type = "image/png" if wanted.behaviour == "image" else "text/plain; charset=utf-8"
+    return {f"slow:{wanted.name}": Prepared(body, content_type, wanted.fresh, wanted.stale, version=wanted.version)}
 
 
 def _pass_time(seconds: float, *, burn: bool) -> None:

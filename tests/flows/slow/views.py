@@ -5,19 +5,19 @@ from django.http import HttpRequest, HttpResponse
 from retry.deferral import serve_or_defer
 from retry.work import Work
 
-from .wishes import Wish
+from .slow_content import SlowContent
 
 
 def slow(request: HttpRequest, name: str) -> HttpResponse:
     """Content of that name. Its preparation follows the arguments of the request that starts it."""
-    wish = Wish.from_query(name, request.GET)
+    wanted = SlowContent.from_query(name, request.GET)
     work = Work(
-        key=f"slow:{name}:{wish.version}",
+        key=f"slow:{name}:{wanted.version}",
         kind=f"slow:{request.GET.get('kind', name)}",
         lane="paint.now",
         refresh_lane=request.GET.get("later", "paint.refresh"),
         task="slow.prepare",
-        arguments=wish.arguments,
+        arguments=wanted.arguments,
     )
     html = request.GET.get("html") == "1"
-    return serve_or_defer(request, f"slow:{name}", work, version=wish.version, html=html)
+    return serve_or_defer(request, f"slow:{name}", work, version=wanted.version, html=html)

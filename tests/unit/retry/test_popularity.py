@@ -21,9 +21,9 @@ LANDMARK = "retry:popular:decays"
 
 
 def count(
-    wishes: Mapping[str, float] = {}, found: Sequence[PeriodHits] = (), *, before: bytes = b"", after: bytes = b""
+    weights: Mapping[str, float] = {}, found: Sequence[PeriodHits] = (), *, before: bytes = b"", after: bytes = b""
 ) -> bool:
-    return stores.execute_call(popularity.count_call("here", before, after, found, wishes)) == 1
+    return stores.execute_call(popularity.count_call("here", before, after, found, weights)) == 1
 
 
 def keys(kind: str = "tile", most: int = 10, beginning: str = "") -> list[str]:

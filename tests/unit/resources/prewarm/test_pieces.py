@@ -199,8 +199,8 @@ def test_the_layers_page_in_the_admin_shows_what_it_costs_and_where_it_is_popula
         PeriodHits("tile/parts", "jams/9", "hot", True, period, 1500),
         PeriodHits("tile/parts", "jams/9", "waiting", True, period, 500),
     ]
-    wishes = {"tile:jams:9:255:170:png": 90.0, "tile:jams:12:2046:1361:png": 30.0}
-    assert stores.execute_call(popularity.count_call("here", b"", b"", found, wishes)) == 1
+    weights = {"tile:jams:9:255:170:png": 90.0, "tile:jams:12:2046:1361:png": 30.0}
+    assert stores.execute_call(popularity.count_call("here", b"", b"", found, weights)) == 1
     shown = admin_client.get(f"/admin/resources/layer/{layer.pk}/change/").content.decode()
     assert "75.0 %</td>" in shown
     assert "<td>2,000</td>" in shown

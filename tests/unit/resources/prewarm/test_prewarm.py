@@ -75,8 +75,8 @@ def prewarm(*arguments: object) -> str:
     return out.getvalue()
 
 
-def popular(**wishes: float) -> None:
-    named = {f"tile:jams:{key.replace('_', ':').removeprefix('z')}:png": weight for key, weight in wishes.items()}
+def popular(**weights: float) -> None:
+    named = {f"tile:jams:{key.replace('_', ':').removeprefix('z')}:png": weight for key, weight in weights.items()}
     assert stores.execute_call(popularity.count_call("here", b"", b"", [], named)) == 1
 
 

@@ -18,9 +18,9 @@ NOW = 1_795_262_400.0
 pytestmark = pytest.mark.usefixtures("redis_servers")
 
 
-def count(answer: str, number: int, *, age: float = 0, now: float = NOW, **wishes: float) -> None:
+def count(answer: str, number: int, *, age: float = 0, now: float = NOW, **weights: float) -> None:
     hit = PeriodHits("tile", "jams", answer, True, popularity.period_number(now - age, now), number)
-    keys = {key.replace("_", ":"): weight for key, weight in wishes.items()}
+    keys = {key.replace("_", ":"): weight for key, weight in weights.items()}
     assert stores.execute_call(popularity.count_call("here", b"", b"", [hit], keys)) == 1
 
 

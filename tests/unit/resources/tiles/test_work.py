@@ -20,8 +20,8 @@ SHOWN, HIDDEN, SELDOM = "tile:jams:12:2046:1361:png", "tile:jams:12:2049:1361:pn
 def changed(load: Load) -> int:
     """The version of a change of the layer's line in the north; some of its tiles are popular."""
     load()
-    wishes = {SHOWN: 40.0, HIDDEN: 50.0, SELDOM: 2.0, "tile:other:12:2046:1361:png": 60.0}
-    assert stores.execute_call(popularity.count_call("here", b"", b"", [], wishes)) == 1
+    weights = {SHOWN: 40.0, HIDDEN: 50.0, SELDOM: 2.0, "tile:other:12:2046:1361:png": 60.0}
+    assert stores.execute_call(popularity.count_call("here", b"", b"", [], weights)) == 1
     publication.store_speeds("jams", {"north": (1.0, 50.0), "south": (5.0, 50.0)})
     return Layer.objects.get().version
 

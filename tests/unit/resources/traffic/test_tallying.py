@@ -33,14 +33,14 @@ def test_alike_requests_are_added_up() -> None:
         (("tile", "b"), HOT, PERIOD): 1,
         (("tile", "a"), MISSING, PERIOD): 1,
     }
-    assert whole.wishes == {"tile:1": 2, "tile:2": 1}
+    assert whole.weights == {"tile:1": 2, "tile:2": 1}
     assert whole.unreadable == 0
 
 
 def test_the_parts_of_a_group_are_counted_under_a_kind_of_their_own() -> None:
     whole = counter.tally_lines(line(), NOW, HALF_LIFE, lambda _: Asked("tile", "a", "tile:1", part="9"))
     assert whole.hits == {(("tile", "a"), HOT, PERIOD): 1, (("tile/parts", "a/9"), HOT, PERIOD): 1}
-    assert whole.wishes == {"tile:1": 1}
+    assert whole.weights == {"tile:1": 1}
 
 
 def test_what_is_noted_names_the_reader_where_there_is_one() -> None:
@@ -51,12 +51,12 @@ def test_what_is_noted_names_the_reader_where_there_is_one() -> None:
 
 
 def test_requests_weigh_less_the_older_they_are() -> None:
-    assert tally(line(), line(age=HALF_LIFE), line(age=2 * HALF_LIFE)).wishes == {"tile:1": 1.75}
+    assert tally(line(), line(age=HALF_LIFE), line(age=2 * HALF_LIFE)).weights == {"tile:1": 1.75}
 
 
 def test_a_request_of_the_future_counts_as_one_of_now() -> None:
     whole = tally(line(age=-1e6))
-    assert whole.wishes == {"tile:1": 1}
+    assert whole.weights == {"tile:1": 1}
     assert list(whole.hits) == [(("tile", "a"), HOT, PERIOD)]
 
 
@@ -77,7 +77,7 @@ def test_every_line_is_counted_or_unreadable() -> None:
 )
 def test_what_has_no_key_is_counted_and_not_popular(addresses: tuple[str, ...], group: tuple[str, str]) -> None:
     whole = tally(*map(line, addresses))
-    assert (whole.hits, whole.wishes) == ({(group, HOT, PERIOD): len(addresses)}, {})
+    assert (whole.hits, whole.weights) == ({(group, HOT, PERIOD): len(addresses)}, {})
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_what_nginx_answers_counts(keep: Keep) -> None:
         assert blob.accessed_at == moment
 
 
-def test_a_signed_url_is_a_wish_for_what_it_gave(keep: Keep, give: Give) -> None:
+def test_a_signed_url_counts_for_what_it_gave(keep: Keep, give: Give) -> None:
     blob = keep()
     give(blob)
     tell(line(links.sign_url(URL)))

@@ -117,7 +117,7 @@ def test_who_waits_at_another_machine_is_sent_back_when_it_is_uploaded(
     assert first.name in bucket.names()
 
 
-def test_a_wish_wakes_the_uploader_and_fails_with_the_upload(
+def test_a_request_wakes_the_uploader_and_fails_with_the_upload(
     bucket: MotoBucket, keep: Keep, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -12,7 +12,7 @@ IMAGE = base64.b64decode(
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SlowContent:
     """Duration, size and failure. JSON-able as a tuple.
 
     Gated content is not ready before its gate is opened, or a minute has passed.
@@ -28,7 +28,7 @@ class Wish:
     gated: int = 0
 
     @classmethod
-    def from_query(cls, name: str, asked: QueryDict) -> "Wish":
+    def from_query(cls, name: str, asked: QueryDict) -> "SlowContent":
         return cls(
             name,
             float(asked.get("seconds", 0)),
