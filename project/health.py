@@ -2,6 +2,8 @@
 
 Each worker signs in to `state` with every heartbeat, about every two seconds, so that queues without a living
 worker are known.
+
+django-health-check does not replace this: under WSGI it waits for a part that hangs, where `/healthz` answers in time.
 """
 
 import logging

@@ -6,6 +6,9 @@ A call of a `cached_batch` costs one trip to Redis for the keys that the process
 loader for the keys that Redis does not know. Keys that the loader does not find are not cached. An unreachable
 Redis costs its timeout once, then nothing for a second: the loader answers. Writes that Redis missed are made up
 for by deleting those keys before the next read.
+
+Django's cache does not replace this: it cannot write many keys only where there are none, each with a lifetime of its
+own, nor tell which writes an outage has lost.
 """
 
 import logging

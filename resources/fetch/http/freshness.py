@@ -33,7 +33,10 @@ _DATE_FORMS = tuple(
 
 
 def parse_http_date(value: str, now: float) -> float | None:
-    """Returns the date in Unix seconds; None for anything else. `now` decides the century of a year of two digits."""
+    """Returns the date in Unix seconds; None for anything else. `now` decides the century of a year of two digits.
+
+    Django's function of this name refuses two forms that servers send: a leap second, and UTC instead of GMT.
+    """
     for form in _DATE_FORMS:
         if match := form.fullmatch(value):
             return _date_to_unix(match, now)
