@@ -118,7 +118,7 @@ def read_circumstances(feed: Feed, now: datetime, luck: float) -> CheckCircumsta
 
 def decision_fields(decision: CheckDecision) -> dict[str, Any]:
     """The row's fields after a decision."""
-    after = decision.standing
+    after = decision.feed_state
     return {
         "state": after.state.value,
         "failures": after.failures,

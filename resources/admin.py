@@ -125,7 +125,7 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
     )
 
     class Media:
-        css = {"all": ("resources/fetching.css",)}
+        css = {"all": ("resources/fetch.css",)}
 
     def get_fieldsets(self, request: HttpRequest, obj: Layer | None = None) -> Any:
         """Returns all of them, since the kind can be changed; the ones of no use to the layer's kind are folded."""

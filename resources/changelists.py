@@ -88,7 +88,7 @@ class FewChosenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's cl
 
 
 class MirroredAdmin(FewChosenAdmin, UncountedAdmin):
-    change_list_template = "admin/resources/mirroring/uncounted.html"
+    change_list_template = "admin/resources/mirror/uncounted.html"
 
 
 def _count_chosen(request: HttpRequest, queryset: QuerySet[Model], most: int) -> int:

@@ -131,9 +131,9 @@ class _Site:
     def _by_benefit(self, now: float) -> list[tuple[Block, float]]:
         weight = popularity.decay_weight(now, HALF_LIFE_SECONDS)
         candidates = (
-            (block, PieceCandidate(self.scores[block] * weight, standing, seconds_of(block)))
+            (block, PieceCandidate(self.scores[block] * weight, cache_state, seconds_of(block)))
             for block in self._most_popular()
-            if (standing := self._standing(block, now)).fresh_seconds <= 0
+            if (cache_state := self._standing(block, now)).fresh_seconds <= 0
         )
         return pieces.rank_candidates(candidates, HALF_LIFE_SECONDS, ROUND_SECONDS)
 

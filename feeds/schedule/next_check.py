@@ -184,7 +184,7 @@ class CheckDecision:
     `adopts` is the feed's address from now on, None to keep the present one.
     """
 
-    standing: FeedState
+    feed_state: FeedState
     next_check_at: datetime
     reasons: tuple[str, ...]
     adopts: str | None = None
@@ -195,7 +195,7 @@ class CheckDecision:
 
 
 def decide_next_check(
-    standing: FeedState, finding: FetchFinding, published: Collection[datetime], circumstances: CheckCircumstances
+    feed_state: FeedState, finding: FetchFinding, published: Collection[datetime], circumstances: CheckCircumstances
 ) -> CheckDecision:
     """Decides by the finding. `published` has the times of the last entries, with those just found.
 
@@ -205,16 +205,16 @@ def decide_next_check(
     match finding:
         case FetchFailed():
             trouble, wait = state.trouble_of(finding), timedelta(seconds=finding.retry_after_seconds or 0)
-            return _decide_after_failure(standing, trouble, finding.detail, wait, circumstances)
+            return _decide_after_failure(feed_state, trouble, finding.detail, wait, circumstances)
         case FeedUnreadable(why):
-            return _decide_after_failure(standing, Trouble.UNREADABLE, why, timedelta(0), circumstances)
+            return _decide_after_failure(feed_state, Trouble.UNREADABLE, why, timedelta(0), circumstances)
         case FeedRead(head, asks, is_same):
             hints = replace(asks, fresh=_fresh_for(head))
-            return _decide_after_answer(standing, hints, head.moved_to if is_same else None, published, circumstances)
+            return _decide_after_answer(feed_state, hints, head.moved_to if is_same else None, published, circumstances)
         case FeedUnchanged(head):
             said = _fresh_for(head)
-            hints = standing.hints if said is None else replace(standing.hints, fresh=said)
-            return _decide_after_answer(standing, hints, head.moved_to, published, circumstances)
+            hints = feed_state.hints if said is None else replace(feed_state.hints, fresh=said)
+            return _decide_after_answer(feed_state, hints, head.moved_to, published, circumstances)
 
 
 def _decide_after_answer(
@@ -234,8 +234,8 @@ def _decide_after_answer(
         at = allowed + timedelta(minutes=10) * given.luck  # not all at the full hour
     if moved.why:
         reasons.append(moved.why)
-    standing = FeedState(hints=hints, moving=moved.sighting)
-    return CheckDecision(standing, at, tuple(reasons), moved_to if moved.adopts else None)
+    feed_state = FeedState(hints=hints, moving=moved.sighting)
+    return CheckDecision(feed_state, at, tuple(reasons), moved_to if moved.adopts else None)
 
 
 def _bounded_interval(

@@ -30,9 +30,9 @@ def subscription_state(row: Subscription) -> SubscriptionState:
     return SubscriptionState(**{**held, "state": SubscriptionStatus(row.state)})
 
 
-def state_fields(standing: SubscriptionState) -> dict[str, Any]:
+def state_fields(current: SubscriptionState) -> dict[str, Any]:
     """The fields of the row in this state."""
-    return {**{name: getattr(standing, name) for name in _STATE_FIELDS}, "state": standing.state.value}
+    return {**{name: getattr(current, name) for name in _STATE_FIELDS}, "state": current.state.value}
 
 
 def unchanged_rows(row: Subscription) -> QuerySet[Subscription]:

@@ -200,8 +200,8 @@ def put_in_force(scope: str, what: LimitsInForce) -> None:
     stores.run_steps(queue.set_limits(scope, what.limits))
     if is_host_scope(scope):
         stores.run_steps(queue.set_scope_rule(scope, what.counted_by))
-    for way in egress_rows(scope).filter(_SETS_SOMETHING):
-        stores.run_steps(queue.set_limits(way.scope, limits_of_row(way).limits))
+    for row in egress_rows(scope).filter(_SETS_SOMETHING):
+        stores.run_steps(queue.set_limits(row.scope, limits_of_row(row).limits))
 
 
 def egress_rows(scope: str) -> QuerySet[FetchDomain]:

@@ -45,7 +45,7 @@ class PieceCandidate:
     """A piece of work: the weighted requests for its contents, their state, and its cost in seconds."""
 
     requests: float
-    standing: CacheState
+    cache_state: CacheState
     cost_seconds: float
 
 
@@ -55,7 +55,7 @@ def request_rate(requests: float, half_life_seconds: float) -> float:
 
 
 def cold_probability(
-    standing: CacheState, requests_per_second: float, horizon_seconds: float, cost_seconds: float
+    cache_state: CacheState, requests_per_second: float, horizon_seconds: float, cost_seconds: float
 ) -> float:
     """Returns the probability that a request before the horizon meets the content cold; stale counts STALE_WEIGHT.
 
@@ -64,8 +64,8 @@ def cold_probability(
     expected = requests_per_second * horizon_seconds
     if expected <= 0:
         return 0.0
-    cold_from = min(max(standing.kept_seconds, 0.0), horizon_seconds)
-    stale_from = min(max(standing.fresh_seconds, 0.0), cold_from)
+    cold_from = min(max(cache_state.kept_seconds, 0.0), horizon_seconds)
+    stale_from = min(max(cache_state.fresh_seconds, 0.0), cold_from)
     cold = _expected_meetings(horizon_seconds - cold_from, requests_per_second, cost_seconds)
     stale = _expected_meetings(cold_from - stale_from, requests_per_second, cost_seconds) * STALE_WEIGHT
     # A request that meets it stale has it refreshed: no later one meets it cold then.
@@ -76,7 +76,7 @@ def cold_probability(
 def expected_benefit(candidate: PieceCandidate, half_life_seconds: float, horizon_seconds: float) -> float:
     """Returns the requests spared from meeting the content cold, per second of work. 0 if none is spared."""
     arriving, cost = request_rate(candidate.requests, half_life_seconds), max(candidate.cost_seconds, MIN_COST_SECONDS)
-    spared = cold_probability(candidate.standing, arriving, horizon_seconds, cost)
+    spared = cold_probability(candidate.cache_state, arriving, horizon_seconds, cost)
     return arriving * horizon_seconds * spared / cost
 
 

@@ -95,8 +95,8 @@ def _make_candidate(piece: Piece, known: Mapping[str, Content | None], seconds: 
     return PieceCandidate(piece.requests, worst, seconds.get(piece.work.kind, UNKNOWN_WORK_SECONDS))
 
 
-def _state_order(standing: CacheState) -> tuple[float, float]:
-    return standing.kept_seconds, standing.fresh_seconds
+def _state_order(cache_state: CacheState) -> tuple[float, float]:
+    return cache_state.kept_seconds, cache_state.fresh_seconds
 
 
 DEFAULT_POPULAR = 1000

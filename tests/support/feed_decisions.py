@@ -48,11 +48,11 @@ def failed(
 
 
 def decided(
-    finding: FetchFinding, standing: FeedState = NEW, *ago: timedelta, now: datetime = NOW, **given: Any
+    finding: FetchFinding, feed_state: FeedState = NEW, *ago: timedelta, now: datetime = NOW, **given: Any
 ) -> CheckDecision:
     """The decision now, without luck, for a feed that published so long ago."""
     published = [now - each for each in ago]
-    return decide_next_check(standing, finding, published, CheckCircumstances(now, **{"luck": 0, **given}))
+    return decide_next_check(feed_state, finding, published, CheckCircumstances(now, **{"luck": 0, **given}))
 
 
 def wait(decision: CheckDecision, now: datetime = NOW) -> timedelta:

@@ -42,7 +42,7 @@ class DomainStateList(ChangeList):
         rows = list(self.result_list)
         found = domain_page.read_domain_states([row.scope for row in rows]) if rows else []
         for index, row in enumerate(rows):
-            row.standing = None if found is None else found[index]
+            row.report = None if found is None else found[index]
         self.result_list = rows
 
 
@@ -61,16 +61,16 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
 
     @admin.display(description="state")
     def stands(self, row: Any) -> str:
-        return "unknown: Redis does not answer" if row.standing is None else summarise_domain(row.standing)
+        return "unknown: Redis does not answer" if row.report is None else summarise_domain(row.report)
 
     @admin.display(description="last success")
     def last_success(self, row: Any) -> str:
-        at = row.standing and row.standing.last_success
+        at = row.report and row.report.last_success
         return "–" if at is None else f"{format_duration(-at)} ago"
 
     @admin.display(description="gap")
     def gap(self, row: Any) -> str:
-        return f"{row.standing.gap_seconds:.3g}\N{NO-BREAK SPACE}s" if row.standing else "–"
+        return f"{row.report.gap_seconds:.3g}\N{NO-BREAK SPACE}s" if row.report else "–"
 
     @admin.display(description="set by an admin")
     def limits(self, row: FetchDomain) -> str:
@@ -209,8 +209,8 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
             given = request.GET.get("hours", "")
             hours = int(given) if given in map(str, domain_page.CHART_HOURS) else domain_page.USUAL_CHART_HOURS
             context |= {
-                "standing": domain_page.read_domain_report(obj.scope),
-                "ways": domain_page.list_egress_states(obj.scope),
+                "report": domain_page.read_domain_report(obj.scope),
+                "egresses": domain_page.list_egress_states(obj.scope),
                 "proposal": domain_page.find_proposal(obj.scope),
                 "chart": domain_page.build_domain_chart(obj.scope, datetime.now(UTC), hours),
                 "hours": hours,

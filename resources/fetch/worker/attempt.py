@@ -152,11 +152,11 @@ class EgressClients:
         """Returns the client of the job's egress."""
         if not job.egress and "" in self._clients:
             return self._clients[""]
-        way = limit_scopes.find_egress(queue.configured_egresses(), job.egress, url_scopes(job.url).registrable)
-        name = "" if way is None else way.name
+        egress = limit_scopes.find_egress(queue.configured_egresses(), job.egress, url_scopes(job.url).registrable)
+        name = "" if egress is None else egress.name
         async with self._opening:  # many jobs may come at once
             if name not in self._clients:
-                source_address, proxy = (None, None) if way is None else (way.source_address, way.proxy)
+                source_address, proxy = (None, None) if egress is None else (egress.source_address, egress.proxy)
                 client = FetchClient(self._policy, source_address=source_address, proxy=proxy)
                 self._clients[name] = await self._open.enter_async_context(client)
         return self._clients[name]
@@ -235,9 +235,9 @@ class _TakenTurn:
 class AttemptRunner:
     """Sends the requests of one fetcher, for any number of jobs at a time."""
 
-    def __init__(self, trips: RedisTrips, ways: EgressClients, recorder: TimingRecorder) -> None:
+    def __init__(self, trips: RedisTrips, egresses: EgressClients, recorder: TimingRecorder) -> None:
         self._trips = trips
-        self._ways = ways
+        self._egresses = egresses
         self._recorder = recorder
         self._speeds = ServerSpeeds()
         self._without_heads: OrderedDict[str, float] = OrderedDict()
@@ -282,7 +282,7 @@ class AttemptRunner:
     async def _ask(
         self, job: ClaimedJob, fetch: FetchRequest, on_slow: OnSlowBody | None, spares: BodySparer | None
     ) -> Outcome:
-        client = await self._ways.client_for(job)
+        client = await self._egresses.client_for(job)
         speed = self._speeds.of(job.scope)
         if speed is not None:
             fetch = replace(fetch, limits=replace(fetch.limits, learnt_bytes_per_second=speed))

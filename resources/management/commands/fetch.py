@@ -54,8 +54,8 @@ async def _run_fetcher(slots: int) -> None:
     clients = stores.async_clients(patient=True)
     trips = RedisTrips(clients)
     recorder = TimingRecorder()
-    async with EgressClients(conf.fetch_policy()) as ways:
-        attempts = AttemptRunner(trips, ways, recorder)
+    async with EgressClients(conf.fetch_policy()) as egresses:
+        attempts = AttemptRunner(trips, egresses, recorder)
         engine = FetchEngine(trips, attempts, SlotPool(slots), WakeListener(), worker=worker, machine=machine)
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(TASK_THREADS, thread_name_prefix="tasks"))

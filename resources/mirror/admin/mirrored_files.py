@@ -57,7 +57,7 @@ def ask_or_take_down(
         "chosen": [row.pk for row in queryset],
         "urls": Resource.objects.filter(blob_digest__in=digests).count(),
     }
-    return TemplateResponse(request, "admin/resources/mirroring/take_down.html", context)
+    return TemplateResponse(request, "admin/resources/mirror/take_down.html", context)
 
 
 def _take_down_blobs(digests: Sequence[str]) -> tuple[list[str], list[str]]:

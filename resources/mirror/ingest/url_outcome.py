@@ -156,8 +156,8 @@ def upsert_lost(outcomes: Sequence[NothingFound]) -> dict[str, UrlStatus]:
     with connection.cursor() as cursor:
         cursor.execute(_upsert_statement([str(field.column) for field in fields], len(rows)), values)
     lost = {row.pk: row for row in rows}
-    standing = Resource.objects.in_bulk(list(lost))
-    return {digest: UrlStatus.of(row) for digest, row in standing.items() if _differs_from_outcome(row, lost[digest])}
+    stored = Resource.objects.in_bulk(list(lost))
+    return {digest: UrlStatus.of(row) for digest, row in stored.items() if _differs_from_outcome(row, lost[digest])}
 
 
 def _upsert_statement(columns: Sequence[str], rows: int) -> str:

@@ -1,6 +1,6 @@
 // The page of one layer: its preview, which follows the data, and buttons that copy.
 
-import { addCopyButtons } from "./copying.js";
+import { addCopyButtons } from "./copy_buttons.js";
 import { Credits } from "./credits.js";
 import { createPanes, credited, deepestZoomOf, layersFrom } from "./layers.js";
 import { Live } from "./live.js";

@@ -5,7 +5,7 @@ import { createPanes, credited, deepestZoomOf, layersFrom, limitsOf } from "./la
 import { Live } from "./live.js";
 import { Panel } from "./panel.js";
 import { format, parse } from "./permalink.js";
-import { watchTiles } from "./watching.js";
+import { watchTiles } from "./tile_watcher.js";
 
 const WORLD = { centre: [25, 5], zoom: 2 };
 const NARROW = "(max-width: 720px)";

@@ -1,6 +1,6 @@
 // The panel that explains what is happening: counts, a strip of the last tiles, one sentence.
 
-import { KINDS } from "./watching.js";
+import { KINDS } from "./tile_watcher.js";
 
 const STRIP_TILES = 48;
 const SLOWEST_DRAWN_MS = 500;

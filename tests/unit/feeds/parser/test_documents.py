@@ -53,7 +53,7 @@ def test_memory_goes_by_what_is_kept_and_not_by_what_came() -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 4 * len(document)  # the document itself, encoded and decoded
+    assert peak < 5 * len(document)  # the document itself, encoded and decoded
 
 
 @pytest.mark.parametrize("bomb", BOMBS)

@@ -124,7 +124,7 @@ class Site:
 
     record: PushRecord = field(default_factory=PushRecord)
     score: HubScore = field(default_factory=HubScore)
-    standing: FeedState = field(default_factory=FeedState)
+    feed_state: FeedState = field(default_factory=FeedState)
     looked_at: datetime = NOW
     next_check_at: datetime = NOW
     polls: list[datetime] = field(default_factory=list)
@@ -137,8 +137,8 @@ class Site:
         self.record, self.score = trust.update_record(self.record, found, at), trust.update_score(self.score, found)
         is_pushed = trust.is_relied_on(self.record, self.score)
         ago = (at - moment for moment in published)
-        decision = decided(read(), self.standing, *ago, now=at, luck=0.5, is_pushed=is_pushed)
-        self.standing, self.next_check_at, self.looked_at = decision.standing, decision.next_check_at, at
+        decision = decided(read(), self.feed_state, *ago, now=at, luck=0.5, is_pushed=is_pushed)
+        self.feed_state, self.next_check_at, self.looked_at = decision.feed_state, decision.next_check_at, at
 
 
 @pytest.fixture(scope="module")

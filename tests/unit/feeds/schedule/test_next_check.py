@@ -45,7 +45,7 @@ def test_the_next_check_is_by_history_and_by_what_is_asked(
     decision = decided(finding, FeedState(), *EVERY_SIX_HOURS)
     assert wait(decision) == expected
     assert reason in decision.reason
-    assert decision.standing.state is FeedStatus.ACTIVE
+    assert decision.feed_state.state is FeedStatus.ACTIVE
 
 
 def test_a_feed_that_publishes_all_the_time_is_not_checked_all_the_time() -> None:
@@ -63,9 +63,9 @@ def test_bounds_of_a_feed_are_kept() -> None:
 def test_a_304_keeps_what_held_before() -> None:
     asks = PublisherHints(ttl=2 * HOUR, skip_days=frozenset({5}))
     before = decided(read(asks=asks, cache_control="max-age=18000"), FeedState(), *EVERY_SIX_HOURS)
-    after = decided(unchanged(), before.standing, *EVERY_SIX_HOURS)
+    after = decided(unchanged(), before.feed_state, *EVERY_SIX_HOURS)
     assert wait(after) == 5 * HOUR
-    assert after.standing.hints == replace(asks, fresh=5 * HOUR)
+    assert after.feed_state.hints == replace(asks, fresh=5 * HOUR)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_a_304_keeps_what_held_before() -> None:
 )
 def test_a_304_that_says_something_new_is_believed(fields: str, expected: timedelta) -> None:
     before = decided(read(cache_control="max-age=18000"), FeedState(), *EVERY_SIX_HOURS)
-    assert wait(decided(unchanged(cache_control=fields), before.standing, *EVERY_SIX_HOURS)) == expected
+    assert wait(decided(unchanged(cache_control=fields), before.feed_state, *EVERY_SIX_HOURS)) == expected
 
 
 def test_an_answer_with_a_body_replaces_what_held_before() -> None:
     asking = read(asks=PublisherHints(ttl=9 * HOUR), cache_control="max-age=18000")
     before = decided(asking, FeedState(), *EVERY_SIX_HOURS)
-    assert decided(read(), before.standing, *EVERY_SIX_HOURS).standing.hints == PublisherHints()
+    assert decided(read(), before.feed_state, *EVERY_SIX_HOURS).feed_state.hints == PublisherHints()
 
 
 def test_a_feed_whose_hub_tells_of_changes_is_checked_seldom() -> None:
@@ -116,7 +116,7 @@ def test_feeds_that_were_checked_together_are_spread() -> None:
 def test_each_trouble_has_its_own_ladder(finding: FetchFinding, first: timedelta, second: timedelta) -> None:
     once = decided(finding)
     assert wait(once) == first
-    assert wait(decided(finding, once.standing)) == second
+    assert wait(decided(finding, once.feed_state)) == second
 
 
 @pytest.mark.parametrize(
@@ -131,31 +131,31 @@ def test_each_trouble_has_its_own_ladder(finding: FetchFinding, first: timedelta
     ],
 )
 def test_only_the_feeds_own_failures_are_counted(finding: FetchFinding, state: FeedStatus, failures: int) -> None:
-    standing = decided(finding).standing
-    assert (standing.state, standing.failures) == (state, failures)
-    assert (standing.failing_since == NOW) is bool(failures)
+    feed_state = decided(finding).feed_state
+    assert (feed_state.state, feed_state.failures) == (state, failures)
+    assert (feed_state.failing_since == NOW) is bool(failures)
 
 
 def test_our_own_outage_makes_no_feed_better_or_worse() -> None:
-    before = decided(failed(Failure.PERMANENT, 410)).standing
+    before = decided(failed(Failure.PERMANENT, 410)).feed_state
     for finding in (failed(Failure.OURS), failed(Failure.THROTTLED, 429)):
-        after = decided(finding, before).standing
+        after = decided(finding, before).feed_state
         assert replace(after, held_up=0) == before
 
 
 def test_failures_keep_what_was_known_of_the_feed() -> None:
-    before = decided(read("https://two.example/", cache_control="max-age=18000")).standing
-    after = decided(failed(Failure.TRANSIENT, 500), before).standing
+    before = decided(read("https://two.example/", cache_control="max-age=18000")).feed_state
+    after = decided(failed(Failure.TRANSIENT, 500), before).feed_state
     assert (after.hints, after.moving) == (before.hints, before.moving)
 
 
 def test_an_answer_ends_all_troubles() -> None:
-    before = decided(failed(Failure.PERMANENT, 410), decided(failed(Failure.THROTTLED, 429)).standing).standing
-    assert decided(unchanged(), before).standing == FeedState(hints=before.hints)
+    before = decided(failed(Failure.PERMANENT, 410), decided(failed(Failure.THROTTLED, 429)).feed_state).feed_state
+    assert decided(unchanged(), before).feed_state == FeedState(hints=before.hints)
 
 
 def test_a_failure_is_told_in_words() -> None:
-    once = decided(failed(Failure.PERMANENT, 404)).standing
+    once = decided(failed(Failure.PERMANENT, 404)).feed_state
     again = decided(failed(Failure.PERMANENT, 404), once, now=NOW + DAY)
     assert again.reason == (
         "Not fetched: not found (as it was told). Failed twice since 4 November 2026, 12:00 UTC. Retried after 2 h."
@@ -180,20 +180,20 @@ FINDINGS = st.one_of(
 def test_whatever_happens_a_feed_is_tried_again_within_a_week(
     findings: list[FetchFinding], luck: float, ago: list[timedelta]
 ) -> None:
-    standing, now = FeedState(), NOW
+    feed_state, now = FeedState(), NOW
     for finding in findings:
-        decision = decided(finding, standing, *ago, now=now, luck=luck)
+        decision = decided(finding, feed_state, *ago, now=now, luck=luck)
         assert now < decision.next_check_at <= now + WEEK
         assert decision.reason
-        standing, now = decision.standing, decision.next_check_at
+        feed_state, now = decision.feed_state, decision.next_check_at
 
 
 @given(st.integers(1, 200))
 def test_a_failing_feed_is_tried_at_growing_intervals(failures: int) -> None:
-    standing, waits = FeedState(), []
+    feed_state, waits = FeedState(), []
     for _ in range(failures):
-        decision = decided(failed(Failure.TRANSIENT, 500), standing)
-        standing = decision.standing
+        decision = decided(failed(Failure.TRANSIENT, 500), feed_state)
+        feed_state = decision.feed_state
         waits.append(wait(decision))
     assert waits == sorted(waits)
     assert failures < 11 or waits[-1] == WEEK
@@ -213,10 +213,10 @@ Findings = Iterable[tuple[timedelta, FetchFinding]]
 
 def decisions_after(findings: Findings, **given: Any) -> list[CheckDecision]:
     """The decisions after each of several findings, each at its time from the first on."""
-    standing, decisions = FeedState(), list[CheckDecision]()
+    feed_state, decisions = FeedState(), list[CheckDecision]()
     for when, finding in findings:
-        decisions.append(decided(finding, standing, now=NOW + when, **given))
-        standing = decisions[-1].standing
+        decisions.append(decided(finding, feed_state, now=NOW + when, **given))
+        feed_state = decisions[-1].feed_state
     return decisions
 
 
@@ -232,7 +232,7 @@ def redirected(*hops: Hop) -> FetchFinding:
 
 def test_a_permanent_redirect_is_adopted_when_it_was_seen_often_enough_over_days() -> None:
     seen = decisions_after(daily(read(THERE), 3))[-1]
-    assert (seen.adopts, seen.standing.moving) == (THERE, None)
+    assert (seen.adopts, seen.feed_state.moving) == (THERE, None)
     assert f"Moved permanently to {THERE}, seen 3 times since 4 November 2026" in seen.reason
 
 

@@ -34,8 +34,8 @@ seconds = st.floats(0.001, 120)
 left = st.floats(0, 100_000)
 
 
-def worth(requests: float, standing: CacheState = COLD_STATE, cost: float = 0.1) -> float:
-    return pieces.expected_benefit(PieceCandidate(requests, standing, cost), HALF_LIFE, HORIZON)
+def worth(requests: float, cache_state: CacheState = COLD_STATE, cost: float = 0.1) -> float:
+    return pieces.expected_benefit(PieceCandidate(requests, cache_state, cost), HALF_LIFE, HORIZON)
 
 
 def test_a_steady_rate_gives_the_weight_that_it_is_told_from() -> None:
@@ -204,7 +204,7 @@ def test_the_layers_page_in_the_admin_shows_what_it_costs_and_where_it_is_popula
     shown = admin_client.get(f"/admin/resources/layer/{layer.pk}/change/").content.decode()
     assert "75.0 %</td>" in shown
     assert "<td>2,000</td>" in shown
-    assert "resources/fetching.css" in shown
+    assert "resources/fetch.css" in shown
     assert "25.0 %</td>" in shown
     assert "manage.py prewarm --layer jams --zoom 0-12 prepares them all" in shown
     assert shown.count("° north, ") == 1
