@@ -80,7 +80,7 @@ def _sent(stack: Stack, data: bytes) -> Iterator[Figure]:
     """The seconds by the API of a whole site, from sending the speeds to the answer: read, marked and saved."""
     file = stack.directory / "city.geojson"
     file.write_bytes(data)
-    stack.manage("load_layer", "city", "--lines", str(file))
+    stack.change_layers("load_layer", "city", "--lines", str(file))
     token = stack.manage("create_token", "benchmark").strip()
     rows = "\n".join(f"{place},{5 + place % 50},50" for place in _places())
     for count, body in ((MANY, rows), (1, "77,2.5,50")):

@@ -26,7 +26,7 @@ def measure() -> Iterator[Figure | Note]:
     with Stack() as stack:
         data = stack.directory / "lines.geojson"
         data.write_bytes(geojson.many_lines(SEGMENTS))
-        stack.manage("load_layer", "bench", "--lines", str(data), "--max-zoom", "16")
+        stack.change_layers("load_layer", "bench", "--lines", str(data), "--max-zoom", "16")
         for _ in range(PHASES):
             quiet += [_cold(stack) for _ in range(ROUNDS)]
             with _pre_warming(stack):

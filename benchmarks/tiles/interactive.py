@@ -21,7 +21,7 @@ SLUG = "upstream"
 def measure() -> Iterator[Figure | Note]:
     """One at a time: a cold tile by way of the site, the same from its server, and painted content of no cost."""
     with Stack() as stack, tile_server.running(seconds=SECONDS) as origin:
-        stack.manage("load_layer", SLUG, "--upstream", origin.template)
+        stack.change_layers("load_layer", SLUG, "--upstream", origin.template)
         eventually(lambda: _is_known(stack), 10, "main knows the layer")
         rounds = run(_rounds(stack, origin))
     overheads = [(cold - direct) * 1000 for cold, direct, _ in rounds]

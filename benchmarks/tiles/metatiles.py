@@ -26,7 +26,7 @@ def measure_work() -> float:
         data = stack.directory / "line.geojson"
         line = {"type": "Feature", "id": "a", "properties": {}, "geometry": {"type": "LineString", "coordinates": LINE}}
         data.write_text(json.dumps({"type": "FeatureCollection", "features": [line]}))
-        stack.manage("load_layer", "pieces", "--lines", str(data))
+        stack.change_layers("load_layer", "pieces", "--lines", str(data))
         _ask(stack, range(10))
         painters = stack.pids("paint-now")
         before = cpu_seconds(painters)

@@ -16,7 +16,7 @@ def painted_tile(stack: Stack) -> str:
     """The path of a tile that main has in its cache. Loads a layer of lines for it."""
     data = Path(stack.directory / "lines.geojson")
     data.write_text(json.dumps({"type": "FeatureCollection", "features": [_line(place) for place in range(LINES)]}))
-    stack.manage("load_layer", "bench", "--lines", str(data), "--fresh", "3600", "--stale", "3600")
+    stack.change_layers("load_layer", "bench", "--lines", str(data), "--fresh", "3600", "--stale", "3600")
     path = f"/tiles/bench/{ZOOM}/{X}/{Y}.png"
     fetched(stack, path)
     return path

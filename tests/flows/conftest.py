@@ -67,7 +67,7 @@ def other_page(browser: Browser, other_page_address: str) -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def site(stack: Stack) -> str:
     """The address of the stack, which has the demo's layers and no others."""
-    stack.manage("shell", "-c", DELETE_OTHERS)
+    stack.change_layers("shell", "-c", DELETE_OTHERS)
     stack.manage("demo")
     changes = f"{stack.base_url}/changes.json"
     eventually(lambda: requests.get(changes, timeout=5).json()["layers"].keys() == DEMO, 10, "main knows the layers")

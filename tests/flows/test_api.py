@@ -67,7 +67,7 @@ def many(stack: Stack, slug: str, tmp_path: Path) -> str:
     ]
     file = tmp_path / "many.geojson"
     file.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
-    stack.manage("load_layer", slug, "--lines", str(file))
+    stack.change_layers("load_layer", slug, "--lines", str(file))
     return slug
 
 

@@ -75,7 +75,7 @@ def _layer(stack: Stack, caller: Caller, slug: str, directory: Path) -> Known:
     line = {"type": "Feature", "id": SEGMENT, "properties": {}, "geometry": geometry}
     file = directory / "line.geojson"
     file.write_text(json.dumps({"type": "FeatureCollection", "features": [line]}))
-    stack.manage("load_layer", slug, "--lines", str(file))
+    stack.change_layers("load_layer", slug, "--lines", str(file))
     eventually(lambda: caller.ask("GET", f"layers/{slug}"), 10, "main knows the layer")
     return {key: {"slug": slug} for key in ("describe_layer", "expire_layer", "send_speeds")}
 

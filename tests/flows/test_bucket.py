@@ -41,7 +41,9 @@ uploader.run_once(0)
 """
 
 ANSWER = """
+from django.conf import settings
 from django.test import Client
+settings.MIRROR_DELIVERY = "redirect"
 answer = Client().get({address!r}, headers={{"Host": {host!r}, "X-Front": "1"}})
 print(answer.status_code, answer["Location"])
 """
@@ -92,10 +94,7 @@ def test_nginx_passes_on_what_the_bucket_has(crowd: Crowd, bucket: MotoBucket, u
         assert crowd.visit(ADDRESS, method="HEAD").status == 200
 
 
-def test_clients_are_sent_to_the_bucket_where_that_is_wanted(
-    stack: Stack, bucket: MotoBucket, uploaded: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(stack.environment, "MIRROR_DELIVERY", "redirect")
+def test_clients_are_sent_to_the_bucket_where_that_is_wanted(stack: Stack, bucket: MotoBucket, uploaded: Path) -> None:
     with only_there(uploaded):
         told = stack.manage("shell", "-c", ANSWER.format(address=ADDRESS, host=stack.host))
     status, link = told.split()[-2:]

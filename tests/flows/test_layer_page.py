@@ -182,16 +182,16 @@ def test_the_keyboard_reaches_the_code_and_moves_the_map(site: str, desktop: Vis
 def test_the_state_follows_the_layer_and_its_end(stack: Stack, site: str, desktop: Visit, tmp_path: Path) -> None:
     line = tmp_path / "line.geojson"
     line.write_text('{"type":"LineString","coordinates":[[-10,50],[10,52]]}')
-    stack.manage("load_layer", "passing", "--lines", str(line))
+    stack.change_layers("load_layer", "passing", "--lines", str(line))
     page = desktop.page
     page.goto(f"{site}/layers/passing/")
     desktop.wait_for_tiles("overlays", at_least=1)
     known = page.evaluate("document.querySelector('[data-tilejson]').textContent")
-    stack.manage("expire", "passing")
+    stack.change_layers("expire", "passing")
     renewed = "(known) => document.querySelector('[data-tilejson]').textContent !== known"
     page.wait_for_function(renewed, arg=known, timeout=REFRESH_SECONDS * 1000)
     assert desktop.complaints == []
-    stack.manage("shell", "-c", "from resources.models import Layer; Layer.objects.get(slug='passing').delete()")
+    stack.change_layers("shell", "-c", "from resources.models import Layer; Layer.objects.get(slug='passing').delete()")
     expect(page.locator("[data-gone]")).to_contain_text("deleted or disabled", timeout=REFRESH_SECONDS * 1000)
 
 

@@ -54,7 +54,7 @@ def test_new_speeds_show_within_the_hot_window(
 ) -> None:
     crowd.visit(address)
     assert colour_of(crowd.visit(address).body) == "green"
-    stack.manage("load_speeds", slug, str(write_speeds(tmp_path, "dark_red")))
+    stack.change_layers("load_speeds", slug, str(write_speeds(tmp_path, "dark_red")))
     took = seconds_until(crowd, address, lambda visit: colour_of(visit.body) == "dark_red")
     assert took <= HOT_SECONDS
 
@@ -63,7 +63,7 @@ def test_a_deleted_layer_is_gone_within_the_hot_window_for_a_client_that_polls(
     stack: Stack, crowd: Crowd, slug: str, address: str
 ) -> None:
     crowd.visit(address)
-    stack.manage("shell", "-c", DELETE.format(slug))
+    stack.change_layers("shell", "-c", DELETE.format(slug))
     took = seconds_until(crowd, address, lambda visit: visit.status == 404)
     assert took <= HOT_SECONDS
 
@@ -73,7 +73,7 @@ def test_a_deleted_layer_is_gone_after_the_hot_window_for_a_client_that_asks_onc
 ) -> None:
     crowd.visit(address)
     assert crowd.visit(address).status == 200
-    stack.manage("shell", "-c", DELETE.format(slug))
+    stack.change_layers("shell", "-c", DELETE.format(slug))
     time.sleep(HOT_SECONDS)
     assert crowd.visit(address).status == 404
 

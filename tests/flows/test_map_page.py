@@ -250,7 +250,7 @@ def load_jams(stack: Stack, directory: Path, share: float) -> None:
     ]
     file = directory / f"{share}.csv"
     file.write_text("\n".join(["segment_id,speed_kmh,free_flow_kmh", *rows]))
-    stack.manage("load_speeds", "jams", str(file))
+    stack.change_layers("load_speeds", "jams", str(file))
 
 
 def test_new_speeds_show_without_touching_the_page(stack: Stack, site: str, desktop: Visit, tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def load_two_lines(stack: Stack, slug: str, directory: Path) -> Path:
     layer, changed = directory / "lines.geojson", directory / "changed.csv"
     layer.write_bytes(geojson.collection(*lines))
     changed.write_text("segment_id,speed_kmh,free_flow_kmh\nnear,5,50\n")
-    stack.manage("load_layer", slug, "--lines", str(layer), "--style", '{"widths": {"0": 12}}')
+    stack.change_layers("load_layer", slug, "--lines", str(layer), "--style", '{"widths": {"0": 12}}')
     return changed
 
 
@@ -289,7 +289,7 @@ def test_only_what_a_change_touches_is_marked_stale_and_asked_for_again(
     page.on("request", note)
     stack.freeze("paint-refresh", children=True)
     try:
-        stack.manage("load_speeds", "crossing", "--update", str(file))
+        stack.change_layers("load_speeds", "crossing", "--update", str(file))
         expect(page.locator("[data-stale]")).to_contain_text("stale", timeout=TILES_SECONDS * 1000)
         marked = page.locator("img.stale").count()
         assert 0 < marked < page.locator(".leaflet-overlays-pane img").count()

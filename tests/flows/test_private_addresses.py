@@ -142,8 +142,8 @@ def test_who_connects_would_be_seen() -> None:
 
 def test_tiles_of_an_upstream_layer(stack: Stack, crowd: Crowd, target: str, origin: str) -> None:
     with pytest.raises(RuntimeError, match=FORBIDDEN):
-        stack.manage("load_layer", "named", "--upstream", f"{target}/{{z}}/{{x}}/{{y}}.png")
-    stack.manage("load_layer", "away", "--upstream", f"{origin}/away/{{z}}/{{x}}/{{y}}.png")
+        stack.change_layers("load_layer", "named", "--upstream", f"{target}/{{z}}/{{x}}/{{y}}.png")
+    stack.change_layers("load_layer", "away", "--upstream", f"{origin}/away/{{z}}/{{x}}/{{y}}.png")
     eventually(lambda: crowd.visit("/tiles/away.json").status == 200, 20, "main knows the layer")
     visit = crowd.visit("/tiles/away/3/1/2.png")
     assert visit.status == 502

@@ -169,5 +169,5 @@ def test_a_popular_tile_that_changed_is_painted_anew_before_anybody_asks(
         return colour_of(cast(bytes, stack.cache.hget(key, "body")))
 
     assert painted() == "green"
-    stack.manage("load_speeds", "painted", str(write_speeds(tmp_path, "dark_red")))
+    stack.change_layers("load_speeds", "painted", str(write_speeds(tmp_path, "dark_red")))
     eventually(lambda: painted() == "dark_red", 10, "nobody asks for it, and it is painted anew")

@@ -18,7 +18,9 @@ BASE_LAYERS = {"countries", "land", "london"}
 def _no_layers_left_behind(stack: Stack) -> Iterator[None]:
     """Their servers are gone: on another test's map they would never fill."""
     yield
-    stack.manage("shell", "-c", "from resources.models import Layer; Layer.objects.filter(kind='upstream').delete()")
+    stack.change_layers(
+        "shell", "-c", "from resources.models import Layer; Layer.objects.filter(kind='upstream').delete()"
+    )
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def layer(stack: Stack, origin: TileServer, name: str, crowd: Crowd) -> str:
 
 
 def load(stack: Stack, crowd: Crowd, slug: str, origin: TileServer, *options: str) -> str:
-    stack.manage("load_layer", slug, "--upstream", origin.template, *options)
+    stack.change_layers("load_layer", slug, "--upstream", origin.template, *options)
     eventually(lambda: crowd.visit(f"/tiles/{slug}.json").status == 200, 5, "main knows the layer")
     return slug
 

@@ -21,7 +21,9 @@ def load_line(stack: Stack, slug: str, directory: Path) -> str:
     file = directory / "line.geojson"
     file.write_text(json.dumps({"type": "FeatureCollection", "features": [line]}))
     speeds = write_speeds(directory, "green")
-    stack.manage("load_layer", slug, "--lines", str(file), "--speeds", str(speeds), "--style", '{"widths": {"0": 12}}')
+    stack.change_layers(
+        "load_layer", slug, "--lines", str(file), "--speeds", str(speeds), "--style", '{"widths": {"0": 12}}'
+    )
     return f"/tiles/{slug}/1/0/0.png"
 
 

@@ -16,9 +16,11 @@ from xmlrpc.client import ServerProxy
 
 import psutil
 import redis
+from django.conf import settings
 
 from ..flows.slow.events import Diary
 from . import clock
+from .command_server import run_command
 from .databases import OwnDatabase
 from .processes import family, kill_family, kill_holders_of_sockets, supervisor, wait_until_ended
 from .site import PATIENT_REDIS_SECONDS, Site, environment_of
@@ -51,6 +53,8 @@ class Stack(Site):
         self.state = _client(self.runtime / "state.sock")
         self.cache = _client(self.runtime / "cache.sock")
         self._process: subprocess.Popen[bytes] | None = None
+        self._commands: subprocess.Popen[bytes] | None = None
+        self._commands_socket = self.directory / "commands.sock"
 
     def __enter__(self) -> Self:
         try:
@@ -84,6 +88,8 @@ class Stack(Site):
     def end(self) -> None:
         """Kills everything, which is quicker than to ask, and removes the directory."""
         self.crash()
+        if self._commands is not None:
+            kill_family(self._commands)
         self.state.close()
         self.cache.close()
         if self._database:
@@ -208,12 +214,32 @@ class Stack(Site):
         return Diary(self.data / "slow", name)
 
     def manage(self, *arguments: str) -> str:
-        """Runs a management command on the stack; returns its output."""
-        command = [sys.executable, "manage.py", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=self.managed(), capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(arguments)} failed:\n{done.stdout}\n{done.stderr}")
-        return done.stdout
+        """Runs a management command on the stack, by a process that has loaded the site; returns its output."""
+        if self._commands is None:
+            self._commands = self._start_commands()
+        done = run_command(str(self._commands_socket), list(arguments))
+        if done["status"]:
+            raise RuntimeError(f"{' '.join(arguments)} failed:\n{done['stdout']}\n{done['stderr']}")
+        return done["stdout"]
+
+    def change_layers(self, *arguments: str) -> None:
+        """Runs a management command that changes layers; returns when no process' snapshot of them is older."""
+        self.manage(*arguments)
+        time.sleep(1.2 * settings.LAYER_SNAPSHOT_SECONDS)
+
+    def _start_commands(self) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "tests.support.command_server", str(self._commands_socket)]
+        with self.output.open("ab") as output:
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *command],
+                cwd=ROOT,
+                env=self.managed(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        eventually(self._commands_socket.exists, START_SECONDS, "commands can be run")
+        return process
 
     def start_command(self, *arguments: str) -> "subprocess.Popen[str]":
         """Starts a management command on the stack; the caller ends it."""
