@@ -39,7 +39,7 @@ run:
 test: setup
 	@echo "This takes about $(if $(filter postgres,$(DB)),5,13) minutes on two cores."
 	$(ALONE) $(pytest) $(SLOWEST) -n auto --ignore=tests/flows
-	$(call run_flows,not timed,-n 2 --dist loadgroup --no-loadscope-reorder)
+	$(call run_flows,not timed,-n 2 --dist loadfile --no-loadscope-reorder)
 	$(if $(filter postgres,$(DB)),,$(call run_flows,timed,))
 
 check: setup

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 import requests
 
-from tests.support.stack import Stack
+from ..support.stack import Stack
 
 pytestmark = pytest.mark.no_database
 
