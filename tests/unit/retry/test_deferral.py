@@ -1,6 +1,7 @@
 """Main's table: for every state, the answer and its side effects; and the delivery by preference and proxies."""
 
 import json
+import random
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,18 +13,26 @@ from django.http import HttpResponse
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from retry import claim_state, claims, contents, headers, stores
+from retry import claim_state, claims, contents, headers, popularity, stores
 from retry.contents import Prepared
-from retry.deferral import serve_or_defer
+from retry.decision import Refuse
+from retry.deferral import find_answer, serve_or_defer
 from retry.errors import QueueUnavailable
 from retry.scripts import ScriptCall
 from retry.tickets import MAX_REDIRECT_CHARACTERS, Ticket, read_ticket
 from retry.work import Work
 from tests.conftest import RedisServers
-from tests.support.claim_calls import begun, fail, finish, look
+from tests.support.claim_calls import begun, fail, finish, look, start
 
 pytestmark = pytest.mark.usefixtures("servers")
 KEY = "tile:a:1"
+LONG_PATH = "/" + "x" * MAX_REDIRECT_CHARACTERS
+
+
+@pytest.fixture(autouse=True)
+def _no_luck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is refreshed early by chance."""
+    monkeypatch.setattr(random, "random", lambda: 0.0)
 
 
 def ask(
@@ -32,10 +41,20 @@ def ask(
     return serve_or_defer(RequestFactory(headers=headers).get(path), KEY, work, version=version, html=html)
 
 
-def store(*, body: bytes = b"tile", fresh: float = 60, stale: float = 600, client: float | None = None) -> None:
-    content = Prepared(body, "image/png", fresh, stale, client)
+def store(*, fresh: float = 60, stale: float = 600, client: float | None = None, cost: float = 0.002) -> None:
+    content = Prepared(b"tile", "image/png", fresh, stale, client)
     moment = datetime.now(UTC) - timedelta(seconds=5)
-    stores.execute_call(contents.store_call(KEY, content, 1, moment, 0.002))
+    stores.execute_call(contents.store_call(KEY, content, 1, moment, cost))
+
+
+def store_until(seconds_left: float) -> None:
+    """Stores content with so much left of a minute."""
+    store(stale=0)
+    stores.fast_client("cache").pexpire(contents.content_name(KEY), int(seconds_left * 1000))
+
+
+def count_requests(number: float) -> None:
+    stores.execute_call(popularity.count_call("here", b"", b"", [], {KEY: number}))
 
 
 def queued(servers: RedisServers, lane: str = "paint.now") -> int:
@@ -46,17 +65,14 @@ def test_fresh_content_is_served_with_all_its_fields(work: Work) -> None:
     store(client=30)
     response = ask(work)
     assert (response.status_code, response.content) == (200, b"tile")
-    assert (
-        dict(response.headers).items()
-        >= {
-            **{"Content-Type": "image/png", "Content-Length": "4", "Content-Location": "/tiles/a.png"},
-            "Cache-Control": "public, max-age=30, s-maxage=2, stale-while-revalidate=1, stale-if-error=60",
-            **{"Access-Control-Allow-Origin": "*", "Accept-Ranges": "bytes"},
-        }.items()
-    )
+    fields = {
+        **{"Content-Type": "image/png", "Content-Length": "4", "Content-Location": "/tiles/a.png"},
+        "Cache-Control": "public, max-age=30, s-maxage=2, stale-while-revalidate=1, stale-if-error=60",
+        **{"Access-Control-Allow-Origin": "*", "Accept-Ranges": "bytes"},
+    }
+    assert dict(response.headers).items() >= fields.items()
     assert response["Cache-Status"].startswith("Tarry; hit; ttl=")
-    for name in ("ETag", "Last-Modified", "Expires", "Server-Timing"):
-        assert response[name]
+    assert all(response[name] for name in ("ETag", "Last-Modified", "Expires", "Server-Timing"))
 
 
 def test_shared_caches_never_keep_content_longer_than_it_is_fresh(work: Work) -> None:
@@ -128,13 +144,62 @@ def test_content_of_an_older_version_is_served_stale(work: Work, servers: RedisS
     assert queued(servers, "paint.refresh") == 1
 
 
-def test_content_about_to_expire_is_refreshed_early(work: Work, servers: RedisServers) -> None:
-    content = Prepared(b"tile", "image/png", 60, 600)
-    stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), cost_seconds=1e9))
+def test_content_about_to_expire_is_refreshed_early_by_luck(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(random, "random", lambda: 0.5)
+    store(cost=1e9)
     response = ask(work)
     assert response.status_code == 200
     assert "stale" not in response["Server-Timing"]
     assert queued(servers, "paint.refresh") == 1
+
+
+def test_popular_content_about_to_expire_is_served_and_refreshed_once(
+    work: Work, servers: RedisServers, settings: Settings
+) -> None:
+    settings.POPULAR_REQUESTS = 10
+    store_until(8)
+    count_requests(20)
+    for _ in range(3):
+        response = ask(work)
+        assert response.status_code == 200
+        assert "stale" not in response["Server-Timing"]
+    assert queued(servers, "paint.refresh") == 1
+
+
+def test_unpopular_content_about_to_expire_is_left_alone(work: Work, servers: RedisServers, settings: Settings) -> None:
+    settings.POPULAR_REQUESTS = 10
+    store_until(8)
+    count_requests(5)
+    assert ask(work).status_code == 200
+    assert queued(servers, "paint.refresh") == 0
+    assert not servers.state.client.exists(f"retry:claim:{work.key}")
+
+
+def test_popular_content_that_lasts_is_not_asked_about(
+    work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_until(30)
+    count_requests(20)
+    noted = Mock(side_effect=stores.execute_call)
+    monkeypatch.setattr(stores, "execute_call", noted)
+    assert ask(work).status_code == 200
+    assert "state" not in [call.args[0].server for call in noted.mock_calls]
+    assert queued(servers, "paint.refresh") == 0
+
+
+def test_a_refresh_that_failed_is_not_tried_again_during_its_pause(
+    work: Work, servers: RedisServers, settings: Settings
+) -> None:
+    settings.POPULAR_REQUESTS = 10
+    store_until(8)
+    count_requests(20)
+    ask(work)
+    servers.state.client.delete("paint.refresh")
+    fail(work, int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0))
+    assert ask(work).status_code == 200
+    assert queued(servers, "paint.refresh") == 0
 
 
 def test_stale_content_is_not_refreshed_into_a_full_backlog(
@@ -147,18 +212,16 @@ def test_stale_content_is_not_refreshed_into_a_full_backlog(
     assert queued(servers, "paint.refresh") == 0
 
 
-def test_a_failure_in_force_is_answered_at_once(work: Work, servers: RedisServers) -> None:
+def test_a_failure_in_force_is_answered_at_once_unless_stale_content_bridges_it(
+    work: Work, servers: RedisServers
+) -> None:
     fail(work, begun(work).token, status=504)
     response = ask(work)
     assert (response.status_code, json.loads(response.content)["detail"]) == (504, "No.")
     assert int(response["Retry-After"]) >= 1
     assert (response["Content-Type"], response["Cache-Control"]) == ("application/problem+json", "no-store")
     assert queued(servers) == 0
-
-
-def test_stale_content_bridges_a_failure(work: Work) -> None:
     store(fresh=0)
-    fail(work, begun(work).token, status=504)
     assert ask(work).status_code == 200
 
 
@@ -194,23 +257,18 @@ def test_content_that_came_in_between_is_served_and_the_claim_taken_back(
     assert not servers.state.client.exists(f"retry:claim:{work.key}")
 
 
-def test_a_head_request_is_answered_as_get(work: Work) -> None:
-    assert serve_or_defer(RequestFactory().head("/a"), KEY, work).status_code == 302
-
-
-def test_other_methods_are_refused(work: Work, servers: RedisServers) -> None:
-    assert serve_or_defer(RequestFactory().post("/a"), KEY, work).status_code == 405
-    assert queued(servers) == 0
-
-
-def test_a_preflight_is_answered(work: Work) -> None:
-    response = serve_or_defer(RequestFactory().options("/a"), KEY, work)
-    assert response.status_code == 204
-    assert response["Access-Control-Allow-Headers"]
-
-
-def test_an_absurdly_long_address_is_refused(work: Work) -> None:
-    assert ask(work, "/" + "x" * MAX_REDIRECT_CHARACTERS).status_code == 414
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("HEAD", "/a", 302), ("POST", "/a", 405), ("OPTIONS", "/a", 204), ("GET", LONG_PATH, 414)],
+    ids=["HEAD is answered as GET", "other methods are refused", "preflight", "absurdly long address"],
+)
+def test_a_request_that_needs_no_content_is_answered_by_its_method_and_address(
+    work: Work, servers: RedisServers, method: str, path: str, status: int
+) -> None:
+    response = serve_or_defer(RequestFactory().generic(method, path), KEY, work)
+    assert response.status_code == status
+    assert ("Access-Control-Allow-Headers" in response) == (method == "OPTIONS")
+    assert queued(servers) == (method == "HEAD")
 
 
 def test_a_navigation_for_html_gets_the_waiting_page(work: Work, servers: RedisServers) -> None:
@@ -232,18 +290,17 @@ def test_another_host_for_waiting_gets_an_absolute_way_back(work: Work, settings
     assert parse_qs(target.query)["redirect"] == ["https://tiles.example/tiles/a.png"]
 
 
-def test_without_the_state_fresh_and_stale_content_is_served(work: Work, settings: Settings) -> None:
+def test_without_the_state_content_is_served_and_missing_content_is_503(work: Work, settings: Settings) -> None:
     settings.REDIS_URL = "unix:///nowhere/state.sock"
-    store()
-    assert ask(work).status_code == 200
-    store(fresh=0)
-    assert ask(work).status_code == 200
-
-
-def test_without_the_state_missing_content_is_503(work: Work, settings: Settings) -> None:
-    settings.REDIS_URL = "unix:///nowhere/state.sock"
-    response = ask(work)
-    assert (response.status_code, response["Retry-After"]) == (503, "1")
+    missing = ask(work)
+    assert (missing.status_code, missing["Retry-After"]) == (503, "1")
+    for fresh in (60, 0):
+        store(fresh=fresh)
+        assert ask(work).status_code == 200
+    store_until(8)
+    about_to_expire = ask(work)
+    assert about_to_expire.status_code == 200
+    assert "stale" not in about_to_expire["Server-Timing"]
 
 
 def test_without_the_cache_the_answer_is_503(work: Work, servers: RedisServers, settings: Settings) -> None:
@@ -273,6 +330,15 @@ def test_a_lane_that_is_closed_for_so_long_is_told_of(work: Work, monkeypatch: p
     assert ask(work).status_code == 200
 
 
+def test_promoted_work_whose_copy_cannot_be_published_keeps_its_claim(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = begun(work, refresh=True).token
+    monkeypatch.setattr("retry.lanes.publish_work", Mock(side_effect=QueueUnavailable("refused")))
+    assert find_answer(KEY, work, version=0) == Refuse(1, "state unreachable")
+    assert start(work, token)  # by the copy that is in its first lane
+
+
 def ticket_of(query: str) -> Ticket:
     return read_ticket(query, now=time.time(), max_age_seconds=600, hosts=frozenset())
 
@@ -288,21 +354,17 @@ def test_who_prefers_so_is_answered_202_at_once(work: Work, servers: RedisServer
     body = json.loads(response.content)
     assert (body["state"], body["content"], body["status"]) == ("preparing", "/tiles/a.png", response["Location"])
     assert 0 <= datetime.fromisoformat(body["expected"]).timestamp() - time.time() + 1 < 10
-    assert servers.state.client.llen("paint.now") == 1
+    assert queued(servers) == 1
 
 
 def test_who_does_not_wait_is_told_when_to_come_again(work: Work, servers: RedisServers) -> None:
     response = ask(work, prefer="wait=0")
-    assert response.status_code == 503
+    assert (response.status_code, response["Content-Type"]) == (503, "application/problem+json")
     assert int(response["Retry-After"]) >= 1
-    assert response["Content-Type"] == "application/problem+json"
     assert response["Preference-Applied"] == "wait=0"
-    assert servers.state.client.llen("paint.now") == 1  # it is prepared all the same
-
-
-def test_no_wait_and_a_status_address_go_together(work: Work) -> None:
-    response = ask(work, prefer="respond-async, wait=0")
-    assert (response.status_code, response["Preference-Applied"]) == (202, "respond-async, wait=0")
+    assert queued(servers) == 1  # it is prepared all the same
+    with_status = ask(work, prefer="respond-async, wait=0")
+    assert (with_status.status_code, with_status["Preference-Applied"]) == (202, "respond-async, wait=0")
 
 
 def test_the_ticket_carries_how_long_the_client_waits(work: Work) -> None:
@@ -328,14 +390,15 @@ def test_nginx_is_handed_the_request_when_it_can_take_it(work: Work, settings: S
         assert name not in response.headers  # nginx would add it to the content's own
 
 
-@pytest.mark.parametrize("mark", ["returned", "refresh", "handed", "Asked", ""])
-def test_nothing_else_is_handed_over(work: Work, settings: Settings, mark: str) -> None:
-    settings.RETRY_DELIVERY = "internal"
+@pytest.mark.parametrize(
+    ("delivery", "mark"),
+    [
+        *(("internal", mark) for mark in ("returned", "refresh", "handed", "Asked", "")),
+        ("redirect", "asked"),
+        ("inline", "asked"),
+    ],
+)
+def test_nothing_else_is_handed_over(work: Work, settings: Settings, delivery: str, mark: str) -> None:
+    settings.RETRY_DELIVERY = delivery
     assert ask(work, x_front=mark).status_code == 302
     assert ask(work).status_code == 302
-
-
-@pytest.mark.parametrize("delivery", ["redirect", "inline"])
-def test_other_deliveries_begin_with_a_redirect(work: Work, settings: Settings, delivery: str) -> None:
-    settings.RETRY_DELIVERY = delivery
-    assert ask(work, x_front="asked").status_code == 302

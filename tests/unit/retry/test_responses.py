@@ -14,7 +14,7 @@ from pytest_django import Settings
 from retry import contents, stores, views
 from retry.contents import Prepared
 from retry.instance import WaitingInstance
-from retry.responses import ClientReply, ClientRequest
+from retry.responses import ClientReply, ClientRequest, accepted_reply
 from retry.tickets import Ticket, status_address
 from retry.work import Work
 from tests.support import clock
@@ -105,3 +105,9 @@ def test_only_own_and_young_tickets_are_answered(ask: Ask, work: Work) -> None:
 def test_other_methods_are_refused(ask: Callable[[str, str], ClientReply], work: Work) -> None:
     assert ask(address(work), "POST").status == 405
     assert ask(address(work), "OPTIONS").status == 204
+
+
+def test_a_status_address_is_to_be_asked_again_before_its_work_is_skipped(work: Work, settings: Settings) -> None:
+    ticket = Ticket("/a", retry_after=0, content_key="a", work_key=work.key, issued_at=0)
+    reply = accepted_reply(ticket, wait_seconds=500)
+    assert int(reply.headers["Retry-After"]) < settings.RETRY_SKIP_SECONDS

@@ -1,10 +1,12 @@
-"""A worker's side: the state of both servers after a preparation; the sweeper, which publishes again and gives up."""
+"""Workers: the state of both servers after a preparation, the sweeper, and work that moves up a lane."""
 
 import json
+import math
 import threading
 from collections.abc import Mapping
+from dataclasses import astuple, replace
 from datetime import UTC, datetime
-from unittest.mock import Mock
+from unittest.mock import ANY, Mock
 
 import pytest
 from pytest_django import Settings
@@ -14,16 +16,27 @@ from retry.contents import Prepared
 from retry.errors import PreparationError, QueueUnavailable
 from retry.scripts import ScriptCall
 from retry.work import Work
-from retry.worker import prepare, sweep_claims
+from retry.worker import MAX_AGED_PER_LANE, age_lanes, prepare, sweep_claims
 from tests.conftest import RedisServers
-from tests.support.claim_calls import begun, failure, look, make_due
+from tests.support import claim_calls
+from tests.support.claim_calls import LONG_AGO, begun, failure, look, make_due, queued, running, start
 
 pytestmark = pytest.mark.usefixtures("servers")
 TILE = Prepared(b"tile", "image/png", 60, 600)
+IMPOSSIBLE_FRESHNESS = "The preparer gave an impossible freshness."
 
 
 def begin(work: Work) -> int:
     return begun(work).token
+
+
+def held_token(servers: RedisServers, work: Work) -> int:
+    return int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
+
+
+def published_calls(servers: RedisServers, lane: str = "paint.now") -> list[str]:
+    """The arguments of the calls in a lane, the latest first."""
+    return [json.loads(message)["headers"]["argsrepr"] for message in servers.state.client.lrange(lane, 0, -1)]
 
 
 def body(key: str) -> bytes | None:
@@ -34,9 +47,7 @@ def body(key: str) -> bytes | None:
 def test_all_contents_of_the_work_are_stored_before_it_ends(work: Work) -> None:
     prepare(work.key, begin(work), lambda: {"a": TILE, "b": TILE})
     assert (body("a"), body("b")) == (b"tile", b"tile")
-    found = look(work)
-    assert isinstance(found, claim_state.WorkDone)
-    assert found.outcome == "stored"
+    assert look(work) == claim_state.WorkDone("stored", ANY)
 
 
 def test_a_second_copy_of_the_work_does_nothing(work: Work) -> None:
@@ -46,21 +57,20 @@ def test_a_second_copy_of_the_work_does_nothing(work: Work) -> None:
     assert body("a") == b"tile"
 
 
-def test_a_preparers_own_word_becomes_the_failure_record(work: Work) -> None:
-    prepare(work.key, begin(work), Mock(side_effect=PreparationError("No such tile.", status=404, retry_seconds=9)))
-    found = failure(work)
-    assert (found.status, found.detail, round(found.wait_seconds)) == (404, "No such tile.", 9)
-
-
-def test_an_unforeseen_error_is_502_and_says_nothing_of_the_inside(work: Work) -> None:
-    prepare(work.key, begin(work), Mock(side_effect=ZeroDivisionError("secret")))
-    found = failure(work)
-    assert (found.status, found.detail) == (502, "The preparation failed.")
-
-
-def test_an_impossible_freshness_is_a_failure(work: Work) -> None:
-    prepare(work.key, begin(work), lambda: {"a": Prepared(b"x", "image/png", float("nan"), 0)})
-    assert failure(work)
+@pytest.mark.parametrize(
+    ("preparer", "expected"),
+    [
+        (Mock(side_effect=PreparationError("No such tile.", status=404, retry_seconds=9)), (404, "No such tile.", 9)),
+        (Mock(side_effect=ZeroDivisionError("secret")), (502, "The preparation failed.", 1.5)),
+        (lambda: {"a": replace(TILE, fresh_seconds=math.nan)}, (502, IMPOSSIBLE_FRESHNESS, 1.5)),
+    ],
+    ids=["the preparer's own word", "an unforeseen error, without the inside", "an impossible freshness"],
+)
+def test_a_preparation_that_fails_leaves_a_failure_record(
+    work: Work, preparer: worker.Preparer, expected: tuple[int, str, float]
+) -> None:
+    prepare(work.key, begin(work), preparer)
+    assert astuple(failure(work)) == (*expected[:2], pytest.approx(expected[2], abs=0.6))
 
 
 def test_all_contents_are_stored_by_a_server_that_has_forgotten_the_script(work: Work, servers: RedisServers) -> None:
@@ -97,9 +107,8 @@ def test_a_worker_that_lost_its_claim_neither_ends_it_nor_overwrites_newer_conte
     def pause_past_the_lease() -> Mapping[str, Prepared]:
         servers.state.client.zadd("retry:leases", {work.key: 1}, xx=True)
         stores.execute_call(claims.sweep_call(10))
-        newer = int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
         content = Prepared(b"newer", "image/png", 60, 60)
-        stores.execute_call(contents.store_call("a", content, newer, datetime.now(UTC), 0))
+        stores.execute_call(contents.store_call("a", content, held_token(servers, work), datetime.now(UTC), 0))
         return {"a": TILE}
 
     prepare(work.key, token, pause_past_the_lease)
@@ -154,6 +163,15 @@ def test_the_lease_is_not_renewed_for_ever(work: Work, monkeypatch: pytest.Monke
     assert body("a") == b"tile"
 
 
+def test_the_worker_of_skipped_work_prepares_nothing(work: Work, servers: RedisServers) -> None:
+    claim_calls.swept_for_long(servers)
+    claim_calls.make_long(servers, "paint.now")
+    token, preparer = begin(work), Mock(return_value={})
+    claim_calls.forget_who_asked(servers, work)
+    prepare(work.key, token, preparer)
+    preparer.assert_not_called()
+
+
 def test_nothing_due_is_nothing_done(work: Work) -> None:
     begin(work)
     assert sweep_claims() == 0
@@ -163,20 +181,18 @@ def test_lost_work_is_published_from_what_its_claim_holds(work: Work, servers: R
     token = begin(work)
     make_due(servers, work)
     assert sweep_claims() == 1
-    [message] = servers.state.client.lrange("paint.now", 0, -1)
-    assert json.loads(message)["headers"]["argsrepr"] == repr([work.key, token, "a", 1])
+    assert published_calls(servers) == [repr([work.key, token, "a", 1])]
 
 
 def test_work_that_loses_its_worker_twice_becomes_a_failure(work: Work, servers: RedisServers) -> None:
-    stores.execute_call(claims.start_call(work.key, begin(work), "nonce"))
+    running(work)
     make_due(servers, work)
     sweep_claims()
-    again = int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
-    stores.execute_call(claims.start_call(work.key, again, "nonce"))
+    start(work, held_token(servers, work))
     make_due(servers, work)
     sweep_claims()
     assert failure(work).status == 502
-    assert servers.state.client.llen("paint.now") == 1
+    assert len(published_calls(servers)) == 1
 
 
 def test_what_could_not_be_published_stays_due(
@@ -189,7 +205,7 @@ def test_what_could_not_be_published_stays_due(
     monkeypatch.undo()
     make_due(servers, work)
     assert sweep_claims() == 1
-    assert servers.state.client.llen("paint.now") == 1
+    assert len(published_calls(servers)) == 1
 
 
 def test_a_mark_whose_claim_is_gone_is_cleared(work: Work, servers: RedisServers) -> None:
@@ -209,3 +225,83 @@ def test_what_a_closed_lane_does_not_take_fails_until_it_opens(
     found = failure(work)
     assert (found.status, found.detail) == (503, "The origin is left alone.")
     assert 85 < found.wait_seconds <= 90
+
+
+def long_waiting_keys(servers: RedisServers, work: Work, lane: str, count: int) -> list[str]:
+    """Claims so many works that have waited in the lane for long. Their keys, the oldest first."""
+    keys = [f"{lane}:{number}" for number in range(count)]
+    for place, key in enumerate(keys):
+        begun(replace(work, key=key, lane=lane))
+        servers.state.client.zadd(f"retry:queued:{lane}", {key: LONG_AGO + place})
+    return keys
+
+
+def let_age_time_pass(servers: RedisServers) -> None:
+    """Makes the last start in the lane of refreshes seem long ago."""
+    servers.state.client.hset("retry:started", "paint.refresh", LONG_AGO)
+
+
+def test_the_oldest_of_a_lane_that_does_not_get_its_turn_move_up_with_their_tokens(
+    work: Work, servers: RedisServers
+) -> None:
+    keys = long_waiting_keys(servers, work, "paint.refresh", 8)
+    aged, left = keys[:MAX_AGED_PER_LANE], keys[MAX_AGED_PER_LANE:]
+    assert age_lanes() == len(aged)
+    assert (queued(servers, "paint.now"), queued(servers, "paint.refresh")) == (set(aged), set(left))
+    calls = [repr([key, held_token(servers, replace(work, key=key)), "a", 1]) for key in aged]
+    assert sorted(published_calls(servers)) == sorted(calls)
+
+
+def test_no_more_move_before_the_time_has_passed_again(work: Work, servers: RedisServers) -> None:
+    long_waiting_keys(servers, work, "paint.refresh", 8)
+    assert [age_lanes(), age_lanes()] == [MAX_AGED_PER_LANE, 0]
+    let_age_time_pass(servers)
+    assert age_lanes() == 3
+
+
+def test_a_lane_whose_work_starts_is_left_alone(work: Work, servers: RedisServers) -> None:
+    first, *_ = (replace(work, key=key) for key in long_waiting_keys(servers, work, "paint.refresh", 3))
+    start(first, held_token(servers, first))
+    assert age_lanes() == 0
+
+
+def test_work_that_came_a_moment_ago_is_left_alone(work: Work, servers: RedisServers) -> None:
+    begun(work, refresh=True)
+    assert age_lanes() == 0
+    assert queued(servers, "paint.refresh") == {work.key}
+
+
+def test_pre_warming_moves_up_one_lane_at_a_time_and_behind_what_waits_there(work: Work, servers: RedisServers) -> None:
+    refreshes = long_waiting_keys(servers, work, "paint.refresh", MAX_AGED_PER_LANE + 1)
+    warm = long_waiting_keys(servers, work, "paint.warm", 1)
+    assert age_lanes() == MAX_AGED_PER_LANE + 1
+    assert queued(servers, "paint.now") == set(refreshes[:MAX_AGED_PER_LANE])
+    assert queued(servers, "paint.refresh") == {refreshes[-1], *warm}
+    let_age_time_pass(servers)
+    assert age_lanes() == 2  # each in its turn
+
+
+def test_a_full_lane_takes_no_aged_work(work: Work, servers: RedisServers, settings: Settings) -> None:
+    settings.RETRY_LANES = {
+        "paint.now": {"limit": 2, "workers": 1},
+        "paint.refresh": {"limit": 9, "workers": 1, "up": "paint.now"},
+    }
+    begun(work)
+    first, *others = long_waiting_keys(servers, work, "paint.refresh", 3)
+    assert age_lanes() == 1
+    assert queued(servers, "paint.now") == {work.key, first}
+    let_age_time_pass(servers)
+    assert age_lanes() == 0
+    assert queued(servers, "paint.refresh") == set(others)
+
+
+def test_what_stands_in_a_lane_without_a_claim_is_cleared(servers: RedisServers) -> None:
+    servers.state.client.zadd("retry:queued:paint.refresh", {"gone": LONG_AGO})
+    assert age_lanes() == 0
+    assert queued(servers, "paint.refresh") == set()
+
+
+def test_ageing_can_be_switched_off(work: Work, servers: RedisServers, settings: Settings) -> None:
+    settings.RETRY_AGE_SECONDS = 0
+    long_waiting_keys(servers, work, "paint.refresh", 1)
+    assert age_lanes() == 0
