@@ -17,16 +17,25 @@ class Passing:
     def __init__(self, server: Path) -> None:
         self._server = server
         self._was_silent = False
+        self._connections: set[asyncio.Task[None]] = set()
 
     async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._connections.add(connection)
         from_server, to_server = await asyncio.open_unix_connection(self._server)
-        asked = asyncio.create_task(_pass(reader, to_server))
-        try:
-            await _pass(from_server, writer, self._silences)
-        finally:
-            asked.cancel()
-            to_server.close()
-            writer.close()
+        ways = [
+            asyncio.create_task(_pass(reader, to_server)),
+            asyncio.create_task(_pass(from_server, writer, self._silences)),
+        ]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for end in (to_server, writer):
+            end.close()
+            await end.wait_closed()
+        await asyncio.wait(ways)
+
+    async def wait_until_closed(self) -> None:
+        await asyncio.wait(self._connections)
 
     def _silences(self, data: bytes) -> bool:
         silences, self._was_silent = not self._was_silent, self._was_silent or b"subscribe" in data
@@ -61,6 +70,7 @@ def test_a_subscription_whose_server_falls_silent_is_renewed(
             finally:
                 listening.cancel()
                 await asyncio.wait([listening])
+                await passing.wait_until_closed()
 
     asyncio.run(scene())
 
