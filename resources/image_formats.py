@@ -1,6 +1,6 @@
 """The image formats of this site, a line each: their names, and the options with which this site encodes them. PURE.
 
-A format with `tile` serves map tiles and static maps, one with `thumbnail` serves thumbnails, one with
+A format with `tile` serves all map tiles and static maps, one with `thumbnail` serves thumbnails, one with
 `upstream_weight` is accepted from other tile servers. Mirrored images of all these formats get a size and thumbnails.
 """
 

@@ -182,7 +182,7 @@ def render_static_map(picture: StaticMap) -> Mapping[str, contents.Prepared]:
 @responses.read_only
 @database.answer_outages
 def static_map(request: HttpRequest) -> HttpResponse:
-    """`/staticmap?layers=A,B&center=LAT,LON&zoom=Z&size=WxH&format=png|webp`"""
+    """`/staticmap?layers=A,B&center=LAT,LON&zoom=Z&size=WxH&format=F`"""
     try:
         picture = StaticMap.read(dict(request.GET.lists()))
         found = [find_painted_layer(slug) for slug in picture.layers]

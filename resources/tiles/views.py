@@ -105,7 +105,7 @@ STALE_FEED_SECONDS = 10
 @responses.read_only
 @database.answer_outages
 def serve_tile(request: HttpRequest, address: str) -> HttpResponse:
-    """`/tiles/<layer>/<z>/<x>/<y>[@2x].<png|webp>`"""
+    """`/tiles/<layer>/<z>/<x>/<y>[@2x].<format>`"""
     wanted = Tile.parse(address)
     if wanted is None:
         return responses.not_found_response(TILE_NOT_FOUND)

@@ -36,7 +36,7 @@ export function answerOf(entry, putOff) {
 
 /** Calls back with each answer for a tile, those from before the page's scripts ran included. */
 export function watchTiles(report) {
-  const tile = /\/tiles\/[^/]+\/\d+\/\d+\/\d+(@2x)?\.(png|webp)(\?|$)/;
+  const tile = /\/tiles\/[^/]+\/\d+\/\d+\/\d+(@2x)?\.\w+(\?|$)/;
   const putOff = new Set(); // addresses of which the page was told that they are being prepared
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries().filter(({ name }) => tile.test(name))) {
