@@ -1,7 +1,7 @@
-// Lets as many requests go at once as the browser has connections for. More would wait inside the
-// browser, where nobody can tell their wait for a connection from the wait for the tile.
+// Limits the requests in flight to the browser's connections per host. Inside the browser, the wait for a
+// connection cannot be told from the wait for the tile.
 
-const HTTP1_CONNECTIONS = 6; // what browsers open to one host
+const HTTP1_CONNECTIONS = 6; // per host, in all browsers
 const MULTIPLEXED_REQUESTS = 24;
 
 function requestsAtOnce() {
@@ -15,7 +15,7 @@ class Gate {
     this.waiting = [];
   }
 
-  /** Runs an asynchronous action when its turn comes; not at all if given up before. */
+  /** Runs an asynchronous action at its turn. An action that was aborted before does not run. */
   async pass(signal, action) {
     if (this.free > 0) this.free -= 1;
     else await new Promise((resolve) => this.waiting.push(resolve));
@@ -32,5 +32,5 @@ class Gate {
 
 export const connections = new Gate(requestsAtOnce());
 
-/** Half of them may be held by requests that wait for their content: the other half is for what is there. */
+/** Half of the connections may wait for cold tiles; the other half serves cached ones. */
 export const patience = new Gate(requestsAtOnce() / 2);

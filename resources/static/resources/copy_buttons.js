@@ -1,8 +1,8 @@
-// Buttons that copy code. Without them it can be selected: nothing needs them.
+// Buttons that copy code. Without scripts, readers select the code.
 
 const SAID_SECONDS = 2;
 
-/** Copies a text. Browsers give the clipboard to safe origins only; else what is selected is copied. */
+/** Copies a text. Outside secure origins browsers have no clipboard API: there the selection is copied. */
 async function copy(element) {
   if (navigator.clipboard) return navigator.clipboard.writeText(element.textContent);
   window.getSelection().selectAllChildren(element);
@@ -18,7 +18,7 @@ function say(button, announcement, text) {
   }, SAID_SECONDS * 1000);
 }
 
-/** Adds a button to each holder of a `pre`; what happened is announced to screen readers. */
+/** Adds a button to each holder of a `pre`, and announces the result to screen readers. */
 export function addCopyButtons(holders, announcement) {
   for (const holder of holders) {
     const code = holder.querySelector("pre");

@@ -1,4 +1,4 @@
-// Says whose data is in sight. Texts stay texts: only addresses in them become links.
+// Attributions of the layers in sight. Their texts are inserted as text; only addresses become links.
 
 const ADDRESS = /(https?:\/\/[^\s<>"]*[^\s<>".,;:!?)\]])/;
 const WORLD_TURNS = [-360, 0, 360];
@@ -11,7 +11,7 @@ function linkTo(address, text) {
   return link;
 }
 
-/** A text as nodes: every other part that ADDRESS splits it into is an address. */
+/** A text as nodes. ADDRESS splits it; every other part is an address. */
 function nodesOf(text) {
   const parts = text.split(ADDRESS).filter((part) => part !== "");
   return parts.map((part) => (ADDRESS.test(part) ? linkTo(part, part.replace(/^https?:\/\/(www\.)?/, "")) : part));

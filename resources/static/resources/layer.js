@@ -1,4 +1,4 @@
-// The page of one layer: its preview, which follows the data, and buttons that copy.
+// The page of a layer: a preview that follows the data, and copy buttons.
 
 import { addCopyButtons } from "./copy_buttons.js";
 import { Credits } from "./credits.js";
@@ -8,7 +8,7 @@ import { Live } from "./live.js";
 const LIMIT_SECONDS = 10;
 const STATE = ["[data-facts]", "[data-tilejson]"];
 
-/** A map that leaves the wheel to the page until somebody is at it. */
+/** A map that zooms by the wheel only while it has the focus. */
 function createMap(maxZoom, { centre, zoom }) {
   const options = { attributionControl: false, scrollWheelZoom: false, dragging: !L.Browser.mobile, minZoom: 1, maxZoom };
   const map = L.map("map", { ...options, worldCopyJump: true });
@@ -19,7 +19,7 @@ function createMap(maxZoom, { centre, zoom }) {
   return map.setView(centre, zoom);
 }
 
-/** Puts in the present state, as the server tells it. Leaves it as it is when the server does not answer. */
+/** Shows the server's current state of the layer. Without an answer the old state stays. */
 async function renewState() {
   const response = await fetch(window.location.pathname, { signal: AbortSignal.timeout(LIMIT_SECONDS * 1000) });
   if (!response.ok) return;

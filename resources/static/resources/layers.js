@@ -1,4 +1,4 @@
-// Layers for a map, from what the server says of them.
+// Map layers, built from the server's descriptions.
 
 import { TarryLayer } from "./tiles.js";
 
@@ -9,7 +9,7 @@ function boundsOf([west, south, east, north]) {
   return L.latLngBounds([south, west], [north, east]);
 }
 
-/** Bounds that leave tiles out; none for what spans the world, whose copies are wanted too. */
+/** Bounds outside which no tiles are requested. A layer that spans the world has none, so that its copies show. */
 export function limitsOf([west, south, east, north]) {
   const partOfTheWorld = west < east && east - west < WORLD_DEGREES;
   return partOfTheWorld ? boundsOf([west, south, east, north]) : undefined;
@@ -19,7 +19,7 @@ export function deepestZoomOf(described) {
   return Math.max(DEEPEST_ZOOM, ...described.map((it) => it.max_zoom));
 }
 
-/** The panes that the style sheet treats differently in the dark. */
+/** The panes that the dark style sheet changes. */
 export function createPanes(map) {
   map.createPane("base").style.zIndex = 200;
   map.createPane("overlays").style.zIndex = 300;
@@ -38,12 +38,12 @@ function layerFrom(described, hotSeconds, deepestZoom) {
   });
 }
 
-/** The layers that a page describes, by their names. */
+/** The page's layers, by name. */
 export function layersFrom({ layers, hot_seconds: hotSeconds }, deepestZoom) {
   return new Map(layers.map((it) => [it.slug, layerFrom(it, hotSeconds, deepestZoom)]));
 }
 
-/** Whom to credit where, for Credits. */
+/** Attributions and their limits, for Credits. */
 export function credited({ layers: described }, layers) {
   return described.map((it) => ({ layer: layers.get(it.slug), limits: limitsOf(it.bounds), text: it.attribution }));
 }

@@ -1,5 +1,5 @@
-// Follows what changes on the server, while somebody looks at the page: one answer for all layers, which the
-// front keeps for a second, however many pages are open.
+// Follows changes of the layers while the page is visible. One answer covers all layers, and the front keeps it
+// for a second, for all open pages.
 
 import { everyTile, touchedSince } from "./touched.js";
 
@@ -16,7 +16,7 @@ export class Live {
     this.layers = new Map(layers);
     this.mine = new Set(layers.keys());
     this.callbacks = { gone, changed, others };
-    this.doubted = new Set(); // what the last look has found otherwise than the page: the front may tell what was
+    this.doubted = new Set(); // layers whose last answer differed from the page: the front may have sent an older one
     this.versions = new Map(described.map(({ slug, version }) => [slug, version]));
   }
 
@@ -26,7 +26,7 @@ export class Live {
     this.poll();
   }
 
-  /** One look. Where the server is busy or away, the next one will tell. */
+  /** Reads the changes once. Without an answer the next look reads them. */
   async poll() {
     const signal = AbortSignal.timeout(LIMIT_SECONDS * 1000);
     const response = await fetch(this.address, { signal, cache: "no-cache" }).catch(() => undefined);
@@ -43,7 +43,7 @@ export class Live {
     for (const [slug, layer] of this.layers) if (told[slug]) this.compare(slug, layer, told[slug]);
   }
 
-  /** Refreshes what changed since the last look; all of a layer where that is too long ago to be told. */
+  /** Refreshes the tiles that changed since the last look; a whole layer if the feed no longer reaches back so far. */
   compare(slug, layer, told) {
     const known = this.versions.get(slug);
     if (told.version <= known) return;

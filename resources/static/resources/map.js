@@ -18,7 +18,7 @@ function createMap(maxZoom) {
   return map;
 }
 
-/** Where to look first: the address, else what the first overlay covers, else the world. */
+/** The first view: from the address, else the first overlay's bounds, else the world. */
 function firstView(map, described, linked) {
   const overlay = described.find((layer) => !layer.base && limitsOf(layer.bounds));
   if (linked) map.setView(linked.centre, linked.zoom);
@@ -26,14 +26,14 @@ function firstView(map, described, linked) {
   else map.setView(WORLD.centre, WORLD.zoom);
 }
 
-/** Goes where a layer is, and no farther away than it is drawn. */
+/** Moves to a layer, no farther out than its lowest zoom. */
 function showLayer(map, { bounds, min_zoom: minZoom }) {
   const limits = limitsOf(bounds);
   if (limits) showBounds(map, limits, minZoom);
   else map.setView(WORLD.centre, Math.max(WORLD.zoom, minZoom), { animate: false });
 }
 
-/** Shows all of it on a narrow screen; fills a wide one, beside the cards, at most a zoom deeper. */
+/** Fits the bounds on a narrow screen. Fills a wide screen beside the cards, at most one zoom deeper. */
 function showBounds(map, bounds, minZoom) {
   const whole = map.getBoundsZoom(bounds);
   const narrow = window.matchMedia(NARROW).matches;
@@ -51,7 +51,7 @@ function apply(map, layer, input) {
   else layer.remove();
 }
 
-/** Switches each layer as an address says. */
+/** Switches layers on and off by an address. */
 function switchLayers(map, layers, without) {
   for (const [slug, layer] of layers) {
     switchOf(slug).checked = !without.has(slug);
@@ -78,7 +78,7 @@ function connectButtons(map, layers, described) {
   }
 }
 
-/** Leads to the map without a change of the address, which holds the view. */
+/** Moves the focus to the map, and keeps the address with its view. */
 function connectSkipLink(map) {
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault();

@@ -1,4 +1,4 @@
-// The panel that explains what is happening: counts, a strip of the last tiles, one sentence.
+// The panel of tile answers: counts, a strip of the last tiles, one sentence.
 
 import { KINDS } from "./tile_watcher.js";
 
@@ -11,7 +11,7 @@ export function milliseconds(value) {
   return value >= 1000 ? `${(value / 1000).toFixed(1)} s` : `${Math.max(1, Math.round(value))} ms`;
 }
 
-/** There and back are two redirects; each further wait of the waiting instance adds one. The front can save them. */
+/** A wait costs two redirects, and each further wait one more. With `internal` delivery there are none. */
 export function redirectsOf(answer, waitSeconds) {
   return answer.redirected ? 2 + Math.floor(answer.waited / 1000 / waitSeconds) : 0;
 }
@@ -49,14 +49,14 @@ export class Panel {
     this.pending ??= setTimeout(() => this.announce(), ANNOUNCE_SECONDS * 1000);
   }
 
-  /** How many of the tiles in sight show what was before a change. */
+  /** Shows the number of stale tiles in sight. */
   tellStale(layers) {
     const stale = [...layers].reduce((sum, layer) => sum + layer.staleTiles(), 0);
     const tiles = stale === 1 ? "1 tile in sight is" : `${stale} tiles in sight are`;
     this.stale.textContent = stale ? `${tiles} stale, being refreshed.` : "";
   }
 
-  /** Tells a screen reader, now and then: each tile would be a torrent. */
+  /** Announces the counts to screen readers, at intervals and not for each tile. */
   announce() {
     this.pending = null;
     const { waited, failed } = this.counts;

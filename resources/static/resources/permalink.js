@@ -1,4 +1,4 @@
-// The view in the address: #zoom/latitude/longitude, and /without:slug,slug for layers put away.
+// The view in the address: #zoom/latitude/longitude, and /without:slug,slug for hidden layers.
 
 function decoded(hash) {
   try {

@@ -1,4 +1,4 @@
-// Tells from the browser's own resource timing how each tile was answered. Changes nothing.
+// Reads from the browser's resource timing how each tile was answered. Requests nothing.
 
 const PUT_OFF = 202;
 
@@ -10,7 +10,7 @@ function metric(entry, name) {
   return found && (found.description || found.duration);
 }
 
-/** Which of KINDS answered; null when the request was given up, or put off, or there is no such tile. */
+/** The one of KINDS that answered; null if the request was aborted or put off, or the tile does not exist. */
 export function kindOf(entry, putOff) {
   if (entry.responseStatus >= 500 || entry.responseStatus === 429) return "failed";
   if (entry.responseStatus >= 400) return null;
@@ -21,7 +21,7 @@ export function kindOf(entry, putOff) {
   return metric(entry, "tarry") === "stale" ? "stale" : "cache";
 }
 
-/** What the panel needs to know about one answered tile. Times in milliseconds. */
+/** One answered tile, as the panel needs it. Times in milliseconds. */
 export function answerOf(entry, putOff) {
   const redirected = entry.redirectEnd > entry.redirectStart;
   return {
@@ -34,10 +34,10 @@ export function answerOf(entry, putOff) {
   };
 }
 
-/** Calls back with each answer for a tile, those from before the page's scripts ran included. */
+/** Calls back with each answer for a tile, also with answers from before the page's scripts ran. */
 export function watchTiles(report) {
   const tile = /\/tiles\/[^/]+\/\d+\/\d+\/\d+(@2x)?\.\w+(\?|$)/;
-  const putOff = new Set(); // addresses of which the page was told that they are being prepared
+  const putOff = new Set(); // addresses that were answered as being prepared
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries().filter(({ name }) => tile.test(name))) {
       report(answerOf(entry, putOff.delete(entry.name)));
@@ -45,6 +45,6 @@ export function watchTiles(report) {
     }
   });
   observer.observe({ type: "resource", buffered: true });
-  // The buffer of entries is small by default; once full, nothing is kept, and nothing is needed.
+  // The browser's buffer of entries is small; once full it keeps no new ones, and old ones are not needed.
   performance.addEventListener("resourcetimingbufferfull", () => performance.clearResourceTimings());
 }

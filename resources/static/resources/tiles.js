@@ -1,4 +1,4 @@
-// A tile layer that waits, tries again, and swaps refreshed tiles in without a flicker.
+// A tile layer that waits for cold tiles, retries, and swaps in refreshed tiles without flicker.
 
 import { connections, patience } from "./connections.js";
 
@@ -6,13 +6,13 @@ const TRY_AGAIN = new Set([0, 429, 500, 502, 503, 504]);
 const MOST_ATTEMPTS = 9;
 const FIRST_PAUSE_SECONDS = 1;
 const LONGEST_PAUSE_SECONDS = 20;
-const REQUEST_LIMIT_SECONDS = 90; // two waits of the waiting instance and some
+const REQUEST_LIMIT_SECONDS = 90; // more than two waits of the waiting instance
 const STALE_PAUSE_SECONDS = 1;
-const HOT_LOOKS = 4; // in the time for which the front may have what was before
+const HOT_LOOKS = 4; // within the hot window, in which the front may still have the older tile
 const REFRESH_ROUNDS = 10;
 const REFRESH_AT_ONCE = 4;
 
-/** Seconds to wait before the next attempt: what the server asks for, or doubling, with jitter. */
+/** Seconds before the next attempt: the server's Retry-After, or doubling, with jitter. */
 export function pauseSeconds(attempt, retryAfter) {
   const doubling = FIRST_PAUSE_SECONDS * 2 ** attempt;
   const asked = Number.parseFloat(retryAfter ?? "");
@@ -43,8 +43,8 @@ async function request(url, options, signal) {
 }
 
 /**
- * Asks without waiting, so that what is there is never kept back; only then waits, where there is a place for that.
- * Else it asks again when the tile is expected: what is prepared soon is not held up by what takes long.
+ * Asks without a wait first, so that cached tiles come at once. Then it waits, if a connection for waiting is free;
+ * else it asks again when the tile is expected, so that slow tiles do not hold up quick ones.
  * Status 0: the network failed.
  */
 async function ask(url, cache, signal) {
@@ -62,7 +62,7 @@ async function ask(url, cache, signal) {
   }
 }
 
-/** Shows the bytes of an answer in an <img>, decoded beforehand, so that nothing flickers. */
+/** Shows an answer's bytes in an <img>, decoded beforehand, without flicker. */
 async function show(image, body) {
   const address = URL.createObjectURL(body);
   try {
@@ -76,7 +76,7 @@ async function show(image, body) {
   }
 }
 
-/** Seconds until it is worth asking again for an answer that may not be the newest yet, or 0. */
+/** Seconds until the next request for an answer that may be older than the change, or 0. */
 function secondsUntilNewer(headers, mayBeOlder, hotSeconds) {
   const timing = headers.get("Server-Timing") ?? "";
   if (/front;desc="?(HIT|UPDATING|STALE)/.test(timing)) return mayBeOlder ? hotSeconds / HOT_LOOKS : 0;
@@ -89,7 +89,7 @@ export const TarryLayer = L.GridLayer.extend({
   initialize(options) {
     L.setOptions(this, options);
     this.states = new WeakMap(); // <img> -> {url, coords, etag, abort, touchedAt, renewal}
-    this.waiting = new Set(); // <img>s to be asked for again
+    this.waiting = new Set(); // <img>s to request again
     this.asking = 0;
     this.on("tileunload", (event) => this.leave(event.tile));
   },
@@ -108,7 +108,7 @@ export const TarryLayer = L.GridLayer.extend({
     return image;
   },
 
-  /** Asks until there is a picture, with growing pauses. Gives up on what does not exist. */
+  /** Asks until there is a picture, with growing pauses. Gives up if the tile does not exist. */
   async fill(image, state) {
     const signal = state.abort.signal;
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
@@ -124,12 +124,12 @@ export const TarryLayer = L.GridLayer.extend({
     throw new Error(`no tile at ${state.url}`);
   },
 
-  /** Asks again for the tiles that a change has touched, gently, and marks them until they are the newest. */
+  /** Requests the tiles that a change touched again, one at a time, and marks them as stale until then. */
   refresh(touched) {
     for (const { el, loaded, current } of Object.values(this._tiles)) {
       const state = this.states.get(el);
       if (!state || !touched(state.coords)) continue;
-      state.touchedAt = performance.now(); // what is being loaded is asked for again when it is there
+      state.touchedAt = performance.now(); // a tile that is loading is requested again afterwards
       if (!loaded || !current) continue;
       state.renewal?.abort();
       state.renewal = new AbortController();
@@ -140,7 +140,7 @@ export const TarryLayer = L.GridLayer.extend({
     while (this.asking < REFRESH_AT_ONCE && this.waiting.size) this.work();
   },
 
-  /** Renews one tile after the other, until none waits. */
+  /** Renews one tile after the other until none waits. */
   async work() {
     this.asking += 1;
     for (const image of this.waiting) {
@@ -175,12 +175,12 @@ export const TarryLayer = L.GridLayer.extend({
       .catch(() => {}); // out of sight, or a newer change took over
   },
 
-  /** Whether a change has touched the tile so lately that the front may still have what was before. */
+  /** True if a change touched the tile within the hot window: the front may still have the older one. */
   wasTouched({ touchedAt }) {
     return performance.now() - touchedAt < (this.options.hotSeconds + 1) * 1000;
   },
 
-  /** How many tiles show what was before a change. */
+  /** Counts the stale tiles. */
   staleTiles() {
     return Object.values(this._tiles ?? {}).filter(({ el }) => el.classList.contains("stale")).length;
   },
@@ -197,7 +197,7 @@ export const TarryLayer = L.GridLayer.extend({
     this.settle(image);
   },
 
-  // Leaflet calls this when the zoom changes: clients that no longer want a tile hang up.
+  // Leaflet calls this when the zoom changes; requests for the old zoom are aborted.
   _abortLoading() {
     for (const [key, tile] of Object.entries(this._tiles)) {
       if (tile.coords.z !== this._tileZoom && !tile.loaded) {

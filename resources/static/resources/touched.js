@@ -1,4 +1,4 @@
-// Which tiles a change has touched, as the change feed tells it.
+// The tiles that changes touched, read from the change feed.
 
 export const everyTile = () => true;
 
@@ -8,7 +8,7 @@ function addressesOf(zoom, places) {
   return addresses;
 }
 
-/** Deeper than the deepest zoom that is told, a tile is touched with the one that covers it. */
+/** Below the deepest zoom of the feed, a tile is touched if the tile that covers it is. */
 function touchedBy({ deepest, zooms, below }) {
   const told = new Set(Object.entries(zooms).flatMap(([zoom, places]) => addressesOf(zoom, places)));
   const covering = new Set(addressesOf(deepest, below));
@@ -18,7 +18,7 @@ function touchedBy({ deepest, zooms, below }) {
   };
 }
 
-/** Tells of a tile whether changes after a version have touched it; undefined where there are none. */
+/** A test of a tile: did changes after this version touch it? Undefined without changes. */
 export function touchedSince(changes, version) {
   const each = changes.filter((change) => change.version > version).map(touchedBy);
   return each.length ? (coords) => each.some((touches) => touches(coords)) : undefined;
