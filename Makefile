@@ -10,6 +10,8 @@ export DATA_DIR ?= ./var
 export DEMO ?= 1
 export SMALL ?= 0
 DB ?= sqlite
+# Where it is set, each process compiles all of the code anew, and pytest the tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Not PYTHON, which setup.sh takes from the environment: make would replace it.
 python := .venv/bin/python
