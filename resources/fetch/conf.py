@@ -35,7 +35,6 @@ def build_user_agent(contact: str) -> str:
 
 @cache
 def fast_limits() -> FetchLimits:
-    """Returns the limits of the fast lane."""
     return FetchLimits(
         deadline_seconds=settings.FETCH_DEADLINE_SECONDS,
         head_seconds=settings.FETCH_HEAD_SECONDS,
@@ -61,7 +60,6 @@ def slow_limits() -> FetchLimits:
 
 @cache
 def retry_patience() -> RetryPatience:
-    """Returns the number of attempts and their pauses."""
     return RetryPatience(
         attempts=settings.FETCH_ATTEMPTS,
         base_seconds=settings.FETCH_BACKOFF_BASE_SECONDS,

@@ -208,7 +208,6 @@ def _is_left_alone(found: JobEnqueued | JobJoined | BacklogFull) -> bool:
 
 
 def _build_job_or_none(each: QueuedWork, token: int, *, refresh: bool) -> FetchJob | None:
-    """Returns None for a URL without host."""
     work = each.work
     call = TaskCall(work.task, work.key, token, work.arguments)
     try:

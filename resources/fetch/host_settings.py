@@ -74,18 +74,8 @@ def _seal_key(secret: str) -> Fernet:
 HEADERS_SNAPSHOT_SECONDS = 1.0
 """Delay until a change is seen."""
 
-FIELDS_OF_FETCHES = frozenset(
-    {
-        "accept-encoding",
-        "cookie",
-        "if-match",
-        "if-modified-since",
-        "if-none-match",
-        "if-range",
-        "if-unmodified-since",
-        "range",
-    }
-)
+_CONDITIONS = {"if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"}
+FIELDS_OF_FETCHES = frozenset({"accept-encoding", "cookie", "range", *_CONDITIONS})
 """Fields that decide on the answer and its coding. A partial body, or one of another coding, could not be told
 from a whole one; cookies would connect requests of different users.
 """
@@ -192,14 +182,14 @@ def limits_of_row(domain: FetchDomain) -> LimitsInForce:
     return LimitsInForce(limits, domain.counted_by if is_host_scope(domain.scope) else "")
 
 
-def put_in_force(scope: str, what: LimitsInForce) -> None:
+def put_in_force(scope: str, in_force: LimitsInForce) -> None:
     """Sets the limits, and the scope they count for. Every fetcher's next claim obeys. Raises StoreUnavailable.
 
     The frontier sets them for all egresses; those with limits of their own get these again.
     """
-    stores.run_steps(queue.set_limits(scope, what.limits))
+    stores.run_steps(queue.set_limits(scope, in_force.limits))
     if is_host_scope(scope):
-        stores.run_steps(queue.set_scope_rule(scope, what.counted_by))
+        stores.run_steps(queue.set_scope_rule(scope, in_force.counted_by))
     for row in egress_rows(scope).filter(_SETS_SOMETHING):
         stores.run_steps(queue.set_limits(row.scope, limits_of_row(row).limits))
 
@@ -270,7 +260,9 @@ def _restore_row(row: FetchDomain) -> None:
             put_in_force(current.scope, limits_of_row(current))
 
 
-def _comparable(what: LimitsInForce) -> LimitsInForce:
+def _comparable(in_force: LimitsInForce) -> LimitsInForce:
     """Rounds the delay: Redis keeps milliseconds, and floats as text."""
-    delay = what.limits.delay_seconds
-    return what if delay is None else replace(what, limits=replace(what.limits, delay_seconds=round(delay, 6)))
+    delay = in_force.limits.delay_seconds
+    if delay is None:
+        return in_force
+    return replace(in_force, limits=replace(in_force.limits, delay_seconds=round(delay, 6)))

@@ -31,7 +31,6 @@ class FetchTask(Protocol):
 
         Or returns the contents, if they exist by now: then no request is sent for this work.
         """
-        ...
 
     def prepare(self, outcome: Fetched | NotModified | FetchFailed, *arguments: Argument) -> PreparedContents:
         """Returns the contents by their keys. Receives a failure once it is final: a failure may be content too.
@@ -39,7 +38,6 @@ class FetchTask(Protocol):
         A future of them frees the thread while the task waits for something else.
         A file of the outcome's body is removed afterwards.
         """
-        ...
 
 
 def is_at_once(task: FetchTask) -> bool:
@@ -71,26 +69,21 @@ class SparingFetchTask(FetchTask, Protocol):
         self, outcome: Fetched | NotModified | BodyDropped | FetchFailed, *arguments: Argument
     ) -> PreparedContents:
         """Returns the contents, as for any task, also for a dropped body."""
-        ...
 
     def may_know(self, head: Head) -> bool:
         """Tells whether `is_known` is worth a call. Runs in the event loop: reads nothing."""
-        ...
 
     def is_known(self, head: Head, *arguments: Argument) -> bool:
         """True if the body behind this head is not needed. Then `prepare` receives `BodyDropped`."""
-        ...
 
     def stops_before(self, url: str, *arguments: Argument) -> bool:
         """True if the request that a redirect leads to is not needed, or not allowed.
 
         Then `prepare` receives `BodyDropped` with that address as `onward`.
         """
-        ...
 
     def refuses_head(self, url: str) -> None:
         """Notes that a GET succeeded where the HEAD before it had failed (`FetchRequest.head_first`)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

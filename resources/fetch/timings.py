@@ -28,6 +28,12 @@ from .models import FetchDomain, FetchTiming
 MAX_WORD_CHARACTERS = 20
 MAX_EGRESS_CHARACTERS = 100
 
+_OUTCOME_WORDS = {
+    Fetched: FetchTiming.FETCHED,
+    NotModified: FetchTiming.NOT_MODIFIED,
+    BodyDropped: FetchTiming.DROPPED,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class FetchRecord:
@@ -64,7 +70,7 @@ class FetchRecord:
             head_seconds=timing.head_seconds,
             seconds=timing.seconds,
             wire_bytes=timing.wire_bytes,
-            outcome=_outcome_word(outcome),
+            outcome=outcome.failure.value if isinstance(outcome, FetchFailed) else _OUTCOME_WORDS[type(outcome)],
             status=outcome.status if isinstance(outcome, FetchFailed) else outcome.head.status,
             egress=_storable_text(egress, MAX_EGRESS_CHARACTERS),
         )
@@ -73,18 +79,6 @@ class FetchRecord:
 def digest_url(url: str) -> str:
     """Returns the digest of an address for records: the SHA-256 of it as given, in lower-case hex."""
     return sha256(url.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _outcome_word(outcome: Outcome) -> str:
-    match outcome:
-        case Fetched():
-            return "fetched"
-        case NotModified():
-            return "not modified"
-        case BodyDropped():
-            return "dropped"
-        case FetchFailed(failure):
-            return failure.value
 
 
 def _host_of_url(url: str) -> str:
@@ -130,7 +124,10 @@ class TimingRecorder:
     def add(self, record: FetchRecord) -> None:
         """Keeps the record until it is written. Never waits, never raises."""
         with self._lock:
-            self._make_room(1)
+            if len(self._kept) == self._kept.maxlen:
+                self._dropped += 1
+                if self._dropped == 1:
+                    _log.warning("records of fetches are dropped: the database does not take them")
             self._kept.append(record)
             many = len(self._kept) >= WRITE_BATCH_RECORDS
         self._some.set()
@@ -171,9 +168,13 @@ class TimingRecorder:
                 _log.exception("records of fetches were refused", extra={"records": len(batch)})
             except DatabaseError as error:
                 self._put_back(batch)
-                self._say_failing(error)
+                if not self._fails:
+                    _log.warning("records of fetches cannot be written", extra={"error": str(error)})
+                self._fails = True
                 return
-            self._say_working()
+            if self._fails:
+                _log.warning("records of fetches are written again", extra={"dropped": self._dropped})
+            self._fails, self._dropped = False, 0
 
     def _take(self) -> list[FetchRecord]:
         with self._lock:
@@ -185,22 +186,6 @@ class TimingRecorder:
             room = (self._kept.maxlen or 0) - len(self._kept)
             self._dropped += max(0, len(batch) - room)
             self._kept.extendleft(islice(reversed(batch), room))
-
-    def _make_room(self, size: int) -> None:
-        if len(self._kept) + size > (self._kept.maxlen or 0):
-            self._dropped += size
-            if self._dropped == size:
-                _log.warning("records of fetches are dropped: the database does not take them")
-
-    def _say_failing(self, error: Exception) -> None:
-        if not self._fails:
-            _log.warning("records of fetches cannot be written", extra={"error": str(error)})
-        self._fails = True
-
-    def _say_working(self) -> None:
-        if self._fails:
-            _log.warning("records of fetches are written again", extra={"dropped": self._dropped})
-        self._fails, self._dropped = False, 0
 
 
 def write_records(records: Iterable[FetchRecord]) -> None:

@@ -8,14 +8,9 @@ from resources.fetch.frontier.jobs import (
     DeadJob,
     FetchJob,
     FetchLane,
-    JobEnded,
+    JobAfterReport,
     JobEnqueued,
-    JobHeld,
     JobJoined,
-    JobLost,
-    JobRequeued,
-    MoreWaiters,
-    NoRetryBudget,
     NothingDue,
     RateVerdict,
     RequestReport,
@@ -71,9 +66,10 @@ def dead_job() -> DeadJob:
 
 def report(
     held: ClaimedJob, outcome: RequestReport = OK, then: AfterReport | None = None, machine: str = "m"
-) -> JobHeld | JobEnded | MoreWaiters | JobRequeued | NoRetryBudget | JobLost:
+) -> JobAfterReport:
     """The result of the report; the job ends unless `then` says otherwise."""
-    return stores.run_steps(queue.report_request(held, machine, outcome, then or EndJob(held.version)))
+    step = then or EndJob(held.version)
+    return stores.run_steps(queue.report_and_finish_work(held, machine, outcome, step))[1]
 
 
 def record(scope: str = HOST) -> dict[str, str]:

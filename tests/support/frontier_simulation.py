@@ -117,7 +117,7 @@ class Fetcher:
 
     def _end(self, job: ClaimedJob, place: Slot) -> None:
         stores.run_steps(
-            queue.report_request(job, "m", RequestReport(RateVerdict.OK, 0.01, "200"), EndJob(job.version))
+            queue.report_and_finish_work(job, "m", RequestReport(RateVerdict.OK, 0.01, "200"), EndJob(job.version))
         )
         place.leave()
 
@@ -182,5 +182,5 @@ class Simulation:
             self.add(job.host)
         else:
             report = RequestReport(RateVerdict.THROTTLED, latency, "429", retry_after_seconds=origin.retry_after)
-        stores.run_steps(queue.report_request(job, "m", report, EndJob(job.version)))
+        stores.run_steps(queue.report_and_finish_work(job, "m", report, EndJob(job.version)))
         self._claim()

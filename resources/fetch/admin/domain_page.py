@@ -70,7 +70,10 @@ USUAL_CHART_HOURS = 6
 
 @dataclass(frozen=True, slots=True)
 class DomainReport:
-    """The state of a domain, in a word, in sentences and as terms with their values."""
+    """The state of a domain, in a word, in sentences and as terms with their values.
+
+    `is_held_up`: unblocking changes something.
+    """
 
     word: str
     sentences: tuple[str, ...]
@@ -88,12 +91,8 @@ def read_domain_report(scope: str) -> DomainReport | None:
     domain = parse_domain(scope, now_ms, fields, configured_politeness())
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
     facts = tuple(_list_facts(domain, now, _last_egress(scope)))
-    return DomainReport(summarise_domain(domain), tuple(explain_domain(domain, around)), facts, is_held_up(domain))
-
-
-def is_held_up(domain: DomainState) -> bool:
-    """Tells whether unblocking changes something."""
-    return bool(domain.blocked_for or domain.circuit_for or domain.circuit_opened or domain.bytes_for)
+    is_held_up = bool(domain.blocked_for or domain.circuit_for or domain.circuit_opened or domain.bytes_for)
+    return DomainReport(summarise_domain(domain), tuple(explain_domain(domain, around)), facts, is_held_up)
 
 
 def read_domain_states(scopes: Sequence[str]) -> list[DomainState] | None:

@@ -5,6 +5,7 @@ A change is in force at once, in Redis, or not at all.
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
@@ -29,7 +30,6 @@ from . import domain_page
 from .forms import DomainForm
 
 BLOCK_SECONDS = 3600
-BLOCKED_MESSAGE = "Blocked for an hour"
 REDIS_AWAY_MESSAGE = "Redis does not answer: {}"
 NOTHING_SAVED_MESSAGE = REDIS_AWAY_MESSAGE.format("nothing was changed.")
 
@@ -90,22 +90,23 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
 
     @admin.action(description="Pause", permissions=["change"])
     def pause(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:
-        self._each(request, queryset, "Paused", _pause_domain)
+        self._change_each(request, queryset, "pause")
 
     @admin.action(description="Resume", permissions=["change"])
     def go_on(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:
-        self._each(request, queryset, "Resumed", _resume_domain)
+        self._change_each(request, queryset, "go-on")
 
     @admin.action(description="Block for an hour", permissions=["change"])
     def block(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:
-        self._each(request, queryset, BLOCKED_MESSAGE, _block_domain)
+        self._change_each(request, queryset, "block")
 
     @admin.action(description="Unblock and close circuit", permissions=["change"])
     def unblock(self, request: HttpRequest, queryset: QuerySet[FetchDomain]) -> None:
-        self._each(request, queryset, "Unblocked", _unblock_domain)
+        self._change_each(request, queryset, "unblock")
 
-    def _each(self, request: HttpRequest, rows: QuerySet[FetchDomain], said: str, do: Callable[[str], None]) -> None:
-        """Calls `do` for each row, until Redis does not answer."""
+    def _change_each(self, request: HttpRequest, rows: QuerySet[FetchDomain], button: str) -> None:
+        """Makes the button's change of each row, until Redis does not answer."""
+        said, do = _BUTTONS[button]
         done: list[str] = []
         for row in rows:
             try:
@@ -136,8 +137,7 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
         if what == "accept":
             self._accept(request, row)
         else:
-            said, do = _BUTTONS[what]
-            self._each(request, FetchDomain.objects.filter(pk=pk), said, do)
+            self._change_each(request, FetchDomain.objects.filter(pk=pk), what)
         return HttpResponseRedirect(reverse("admin:resources_fetchdomain_change", args=[pk]))
 
     def _accept(self, request: HttpRequest, row: FetchDomain) -> None:
@@ -167,36 +167,28 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
         for row in queryset:
             host_settings.delete_domain(row)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
+    def changeform_view(self, request: HttpRequest, object_id: str | None = None, *args: Any, **options: Any) -> Any:
         """Shows the page of the domain, or saves its limits: in Redis and the database, or in neither."""
         try:
-            return super().changeform_view(request, object_id, form_url, extra_context)
+            return super().changeform_view(request, object_id, *args, **options)
         except StoreUnavailable:
-            return self._nothing_saved(request, [object_id])
+            return self._redirect_unsaved(request, [object_id or ""])
 
-    def delete_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def delete_view(self, request: HttpRequest, object_id: str, *args: Any, **options: Any) -> Any:
         try:
-            return super().delete_view(request, object_id, extra_context)
+            return super().delete_view(request, object_id, *args, **options)
         except StoreUnavailable:
-            return self._nothing_saved(request, [object_id])
+            return self._redirect_unsaved(request, [object_id])
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
         try:
-            return super().changelist_view(request, extra_context)
+            return super().changelist_view(request, *args, **options)
         except StoreUnavailable:
-            return self._nothing_saved(request, request.POST.getlist("_selected_action"))
+            return self._redirect_unsaved(request, request.POST.getlist("_selected_action"))
 
-    def _nothing_saved(self, request: HttpRequest, ids: list[str | None] | list[str]) -> HttpResponse:
+    def _redirect_unsaved(self, request: HttpRequest, ids: list[str]) -> HttpResponse:
         """Redirects after a rolled-back transaction. Redis may still carry out a call without a reply."""
-        known = [given for given in ids if given and given.isascii() and given.isdigit()]
+        known = [given for given in ids if given.isascii() and given.isdigit()]
         scopes = FetchDomain.objects.filter(pk__in=known).values_list("scope", flat=True)
         host_settings.mark_doubtful(list(scopes), datetime.now(UTC))
         self.message_user(request, NOTHING_SAVED_MESSAGE, messages.ERROR)
@@ -220,25 +212,9 @@ class DomainAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
         return super().render_change_form(request, context, *args, **options)
 
 
-def _pause_domain(scope: str) -> None:
-    host_settings.change_domain(scope, paused=True)
-
-
-def _resume_domain(scope: str) -> None:
-    host_settings.change_domain(scope, paused=False)
-
-
-def _block_domain(scope: str) -> None:
-    stores.run_steps(queue.block_domain(scope, BLOCK_SECONDS))
-
-
-def _unblock_domain(scope: str) -> None:
-    stores.run_steps(queue.unblock_domain(scope))
-
-
 _BUTTONS: dict[str, tuple[str, Callable[[str], None]]] = {
-    "pause": ("Paused", _pause_domain),
-    "go-on": ("Resumed", _resume_domain),
-    "block": (BLOCKED_MESSAGE, _block_domain),
-    "unblock": ("Unblocked", _unblock_domain),
+    "pause": ("Paused", partial(host_settings.change_domain, paused=True)),
+    "go-on": ("Resumed", partial(host_settings.change_domain, paused=False)),
+    "block": ("Blocked for an hour", lambda scope: stores.run_steps(queue.block_domain(scope, BLOCK_SECONDS))),
+    "unblock": ("Unblocked", lambda scope: stores.run_steps(queue.unblock_domain(scope))),
 }

@@ -9,7 +9,7 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
@@ -27,6 +27,8 @@ COUNTING_CHOICES = (
     ("path", "first path segment (example.org/tiles)"),
     ("address", "all hosts of an IP address"),
 )
+
+FIXED_COUNTING_MESSAGE = "Only limits of hosts and registrable domains can be counted differently."
 
 
 class DomainForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes take no parameters
@@ -56,7 +58,7 @@ class DomainForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes
         if scope and not is_host_scope(scope):
             for name in ("counting", "address"):
                 self.fields[name].disabled = True
-                self.fields[name].help_text = "Only limits of hosts and registrable domains can be counted differently."
+                self.fields[name].help_text = FIXED_COUNTING_MESSAGE
 
     def clean_scope(self) -> str:
         """Returns the scope as the frontier names it."""
@@ -72,7 +74,7 @@ class DomainForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes
         if (counting == "address") is not bool(given) and "address" not in self.errors:
             self.add_error("address", "Enter an address for “all hosts of an IP address”, and only for it.")
         if counting and scope and not is_host_scope(scope):
-            self.add_error("counting", "Only limits of hosts and registrable domains can be counted differently.")
+            self.add_error("counting", FIXED_COUNTING_MESSAGE)
         return cleaned
 
     def _post_clean(self) -> None:
@@ -146,6 +148,7 @@ class HeaderForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(FetchHeader)
+@method_decorator(sensitive_post_parameters("value"), name="changeform_view")
 class HeaderAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
     form = HeaderForm
     list_display = ("host", "name", "source", "updated_at")
@@ -164,16 +167,6 @@ class HeaderAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
         if header.variable:
             return f"{where}, without a valid value"
         return "lost: its key was changed. Enter it again."
-
-    @method_decorator(sensitive_post_parameters("value"))
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        return super().changeform_view(request, object_id, form_url, extra_context)
 
 
 @admin.register(FetchTiming)

@@ -107,7 +107,8 @@ def explain_domain(domain: DomainState, around: Surroundings) -> list[str]:
     elsewhere = _common_cause(around)
     if elsewhere and _could_be_asked(domain):
         return [elsewhere, *_list_background(domain)]
-    return [_explain_next_request(domain), *_list_background(domain), *filter(None, [elsewhere])]
+    background = _list_background(domain)
+    return [_explain_next_request(domain), *background, *([elsewhere] if elsewhere else [])]
 
 
 def summarise_domain(domain: DomainState) -> str:
@@ -149,7 +150,11 @@ def _explain_next_request(domain: DomainState) -> str:
     if domain.asks_robots:
         return "robots.txt is being fetched: other requests wait for it."
     if not domain.waiting:
-        return _closed_reason(domain) or _explain_empty_queue(domain)
+        if domain.blocked_for:
+            return f"{_explain_block(domain)}: no requests for {format_duration(domain.blocked_for)}."
+        if domain.circuit_for:
+            return f"{_explain_circuit(domain)}, for {format_duration(domain.circuit_for)}."
+        return _explain_empty_queue(domain)
     waits = _list_waits(domain)
     if not waits:
         return "The next request is due, and waits for a free fetcher slot."
@@ -157,17 +162,12 @@ def _explain_next_request(domain: DomainState) -> str:
     return reason if seconds == _UNTIL_AN_END else f"{reason}: the next request is sent in {format_duration(seconds)}."
 
 
-def _closed_reason(domain: DomainState) -> str:
-    """Returns why the domain takes no work at all; empty if it does."""
-    if domain.blocked_for:
-        cause = BLOCK_CAUSES.get(domain.block_cause, "It is blocked")
-        return f"Blocked. {cause}: no requests for {format_duration(domain.blocked_for)}."
-    if domain.circuit_for:
-        return (
-            f"Circuit open after {_format_count(domain.failures, 'failure')} in a row, "
-            f"for {format_duration(domain.circuit_for)}."
-        )
-    return ""
+def _explain_block(domain: DomainState) -> str:
+    return f"Blocked. {BLOCK_CAUSES.get(domain.block_cause, 'It is blocked')}"
+
+
+def _explain_circuit(domain: DomainState) -> str:
+    return f"Circuit open after {_format_count(domain.failures, 'failure')} in a row"
 
 
 _UNTIL_AN_END = float("inf")
@@ -182,10 +182,9 @@ def _list_waits(domain: DomainState) -> list[tuple[float, str]]:
         most = f"{domain.in_flight} of {domain.most_in_flight} requests in flight"
         found.append((_UNTIL_AN_END, f"{most}: the next request is sent when one of them ends."))
     if domain.blocked_for:
-        cause = BLOCK_CAUSES.get(domain.block_cause, "It is blocked")
-        found.append((domain.blocked_for, f"Blocked. {cause}"))
+        found.append((domain.blocked_for, _explain_block(domain)))
     if domain.circuit_for:
-        found.append((domain.circuit_for, f"Circuit open after {_format_count(domain.failures, 'failure')} in a row"))
+        found.append((domain.circuit_for, _explain_circuit(domain)))
     if domain.bytes_for:
         found.append((domain.bytes_for, "The limit of bytes per second is reached"))
     if domain.next_in and domain.next_in > 0:
@@ -198,7 +197,7 @@ def _explain_spacing(domain: DomainState, next_in: float) -> str:
     since_last, crawl_gap = next_in - (domain.last_request or 0), domain.crawl_gap_seconds
     if not domain.is_gap_set and crawl_gap > domain.gap_seconds and since_last > crawl_gap * _MIN_GAP_SHARE:
         return f"robots.txt asks for {crawl_gap:.3g} s between requests"
-    return f"Requests are {_format_gap(domain)} apart"
+    return f"Requests are {domain.gap_seconds:.3g} s apart"
 
 
 def _explain_empty_queue(domain: DomainState) -> str:
@@ -208,10 +207,11 @@ def _explain_empty_queue(domain: DomainState) -> str:
 
 
 def _list_background(domain: DomainState) -> list[str]:
+    waiting = _format_count(domain.waiting, "request")
     said = [
-        f"{_format_count(domain.waiting, 'request')} waiting, {domain.in_flight} of {domain.most_in_flight} in flight."
+        f"{waiting} waiting, {domain.in_flight} of {domain.most_in_flight} in flight.",
+        f"Requests are {domain.gap_seconds:.3g} s apart{', set by an admin' if domain.is_gap_set else ''}.",
     ]
-    said.append(f"Requests are {_format_gap(domain)} apart{', set by an admin' if domain.is_gap_set else ''}.")
     if domain.crawl_gap_seconds:
         said.append(_explain_crawl_delay(domain))
     if domain.is_cap_set:
@@ -234,10 +234,6 @@ def _explain_crawl_delay(domain: DomainState) -> str:
     asked = f"robots.txt asks for {domain.crawl_gap_seconds:.3g} s between requests"
     holds = "the gap set by an admin applies instead" if domain.is_gap_set else "requests that obey it keep this gap"
     return f"{asked}: {holds}."
-
-
-def _format_gap(domain: DomainState) -> str:
-    return f"{domain.gap_seconds:.3g} s"
 
 
 def _format_count(number: int, noun: str) -> str:

@@ -3,7 +3,7 @@
 PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from hashlib import sha256
@@ -262,30 +262,46 @@ def parse_enqueued(reply: Reply) -> JobEnqueued | JobJoined | BacklogFull:
 def parse_claimed(reply: Reply) -> list[ClaimedJob | DeadJob | NothingDue]:
     """Parses the reply of claim.lua."""
     parts = iter(cast(list[Any], reply))
-    return [_parse_one_claimed(how, parts) for how in parts]
+    return [
+        NothingDue(next(parts) / 1000) if how == b"idle" else _parse_one_claimed(how, islice(parts, 5)) for how in parts
+    ]
 
 
-def _parse_one_claimed(how: bytes, parts: Iterator[Any]) -> ClaimedJob | DeadJob | NothingDue:
-    """Parses one claimed job from the parts that follow."""
-    if how == b"idle":
-        return NothingDue(next(parts) / 1000)
-    token, version, record, wanted, starts = islice(parts, 5)
-    *held, why = record
-    job = _build_claimed_job(held, int(token), int(version), _parse_waiters(wanted), starts)
+def _parse_one_claimed(how: bytes, parts: Iterable[Any]) -> ClaimedJob | DeadJob:
+    token, version, record, flat_waiters, starts = parts
+    *texts, priority, attempts, lapses, needs_robots, why = record
+    key, url, detail, scope, host, egress, lane = (text.decode() for text in texts)
+    waiters = _parse_waiters(flat_waiters)
+    job = ClaimedJob(
+        key=key,
+        token=int(token),
+        version=int(version),
+        url=url,
+        detail=detail,
+        scope=scope,
+        host=host,
+        egress=egress,
+        lane=cast(FetchLane, lane),
+        priority=JobPriority(priority),
+        attempts=attempts,
+        lapses=lapses,
+        needs_robots=needs_robots == b"1",
+        waiters=waiters,
+        starts={waiter.id: start for waiter, start in zip(waiters, starts, strict=False)},  # none for robots.txt
+    )
     return job if how == b"claimed" else DeadJob(job, why.decode())
 
 
-def parse_reported(
-    reply: Reply,
-) -> tuple[bool, JobHeld | JobEnded | MoreWaiters | JobRequeued | NoRetryBudget | JobLost]:
+JobAfterReport = JobHeld | JobEnded | MoreWaiters | JobRequeued | NoRetryBudget | JobLost
+
+
+def parse_reported(reply: Reply) -> tuple[bool, JobAfterReport]:
     """Parses the reply of report.lua: True if a work ended, and the state of the job."""
     ended, *parts = cast(list[Any], reply)
     return ended == 1, _parse_job_after_report(parts)
 
 
-def _parse_job_after_report(
-    parts: list[Any],
-) -> JobHeld | JobEnded | MoreWaiters | JobRequeued | NoRetryBudget | JobLost:
+def _parse_job_after_report(parts: list[Any]) -> JobAfterReport:
     match parts[0]:
         case b"held":
             return JobHeld()
@@ -293,8 +309,7 @@ def _parse_job_after_report(
             return JobRequeued(float(parts[1]) / 1000)
         case b"refused":
             return NoRetryBudget()
-        case _:
-            return parse_finished(parts)
+    return parse_finished(parts)
 
 
 def parse_finished(reply: Reply) -> JobEnded | MoreWaiters | JobLost:
@@ -305,8 +320,7 @@ def parse_finished(reply: Reply) -> JobEnded | MoreWaiters | JobLost:
             return JobEnded()
         case b"more":
             return MoreWaiters(int(parts[1]), _parse_waiters(parts[2]))
-        case _:
-            return JobLost()
+    return JobLost()
 
 
 def parse_limits_in_force(reply: Reply) -> list[LimitsInForce]:
@@ -338,27 +352,3 @@ def _parse_waiters(flat: Reply) -> tuple[Waiter, ...]:
     """Parses `<token> <payload>` by id."""
     parted = [(name, *value.partition(" ")) for name, value in parse_fields(flat).items()]
     return tuple(Waiter(name, payload, int(token)) for name, token, _, payload in parted)
-
-
-def _build_claimed_job(
-    held: list[Any], token: int, version: int, waiters: tuple[Waiter, ...], starts: list[int]
-) -> ClaimedJob:
-    *texts, priority, attempts, lapses, needs_robots = held
-    key, url, detail, scope, host, egress, lane = (text.decode() for text in texts)
-    return ClaimedJob(
-        key=key,
-        token=token,
-        version=version,
-        url=url,
-        detail=detail,
-        scope=scope,
-        host=host,
-        egress=egress,
-        lane=cast(FetchLane, lane),
-        priority=JobPriority(priority),
-        attempts=attempts,
-        lapses=lapses,
-        needs_robots=needs_robots == b"1",
-        waiters=waiters,
-        starts={waiter.id: start for waiter, start in zip(waiters, starts, strict=False)},  # none for robots.txt
-    )

@@ -1,6 +1,6 @@
 """Politeness: its numbers, and the verdict of an outcome on its domain and on its job.
 
-The rate itself is learnt in lua/parts/adapting.lua.
+The rate itself is learnt in lua/parts/politeness.lua.
 
 PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
@@ -97,17 +97,17 @@ FAILURES_OF_ONE_URL = frozenset(
 
 def build_report(outcome: Outcome) -> RequestReport:
     """Returns the report to the domain. A failure behind a redirect says nothing of the domain that redirected."""
+    wait_seconds = 0.0
+    if not isinstance(outcome, FetchFailed):
+        verdict, status = RateVerdict.OK, str(outcome.head.status)
+    elif failed_elsewhere(outcome):
+        verdict, status = RateVerdict.REFUSED, str(outcome.hops[-1].status)
+    else:
+        verdict, status = _verdict_on_failure(outcome), str(outcome.status or outcome.failure.value)
+        wait_seconds = outcome.retry_after_seconds or 0.0
     timing = outcome.timing
     latency_seconds = timing.seconds if timing.head_seconds is None else timing.head_seconds
-    if not isinstance(outcome, FetchFailed):
-        return RequestReport(RateVerdict.OK, latency_seconds, str(outcome.head.status), bytes=timing.wire_bytes)
-    if failed_elsewhere(outcome):
-        return RequestReport(
-            RateVerdict.REFUSED, latency_seconds, str(outcome.hops[-1].status), bytes=timing.wire_bytes
-        )
-    status = outcome.failure.value if outcome.status is None else str(outcome.status)
-    wait_seconds = outcome.retry_after_seconds or 0.0
-    return RequestReport(_verdict_on_failure(outcome), latency_seconds, status, wait_seconds, timing.wire_bytes)
+    return RequestReport(verdict, latency_seconds, status, wait_seconds, timing.wire_bytes)
 
 
 def _verdict_on_failure(failed: FetchFailed) -> RateVerdict:

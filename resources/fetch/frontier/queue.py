@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from django.conf import settings
 from django.core.signals import setting_changed
@@ -30,16 +30,14 @@ from .jobs import (
     DomainLimits,
     FetchJob,
     FetchLane,
+    JobAfterReport,
     JobEnded,
     JobEnqueued,
-    JobHeld,
     JobJoined,
     JobLost,
     JobPriority,
-    JobRequeued,
     LimitsInForce,
     MoreWaiters,
-    NoRetryBudget,
     NothingDue,
     RequestReport,
     Surroundings,
@@ -50,8 +48,6 @@ from .politeness import Politeness, script_rules
 
 WAKE_CHANNEL = "fetch:wake"
 """A publish here says in how many ms something is due that sleeping fetchers did not know of."""
-
-ScopeKind = Literal["path", "host", "registrable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +72,7 @@ class RetryJob:
 
 @dataclass(frozen=True, slots=True)
 class PutJobBack:
-    """Queues the job again at its place: its turn was used for something else, or not at all. No attempt."""
+    """Queues the job again at its place: its turn was used for another request, or not at all. No attempt."""
 
 
 AfterReport = HoldJob | EndJob | RetryJob | PutJobBack
@@ -156,44 +152,34 @@ def claim_jobs(
     return frontier_jobs.parse_claimed((yield call_script("claim", worker, machine, most, starting_terms, *lanes)))
 
 
-def report_request(
-    job: ClaimedJob, machine: str, outcome: RequestReport, then: AfterReport
-) -> Steps[JobHeld | JobEnded | MoreWaiters | JobRequeued | NoRetryBudget | JobLost]:
+def report_and_finish_work(
+    job: ClaimedJob, machine: str, outcome: RequestReport, then: AfterReport, ending: ClaimEnd | None = None
+) -> Steps[tuple[bool, JobAfterReport]]:
     """Reports the outcome of the request. The domain learns from it, and its place in flight is free.
 
     A throttled job is queued again with any `then`, and so is one whose network is away. Works that had started
-    with a job wait again with it.
+    with a job wait again with it. Returns True with the reply if the claim of `ending`, a work of the job, has ended.
     """
-    return (yield from report_and_finish_work(job, machine, outcome, then))[1]
-
-
-def report_and_finish_work(
-    job: ClaimedJob, machine: str, outcome: RequestReport, then: AfterReport, ending: ClaimEnd | None = None
-) -> Steps[tuple[bool, JobHeld | JobEnded | MoreWaiters | JobRequeued | NoRetryBudget | JobLost]]:
-    """Reports as report_request() does, and finishes a work that waited for the job.
-
-    Returns True with the reply if that work's claim has ended.
-    """
-    what, version, again_seconds = "hold", -1, 0.0
+    step, version, again_seconds = "hold", -1, 0.0
     match then:
         case EndJob(version):
-            what = "end"
+            step = "end"
         case RetryJob(again_seconds, counts):
-            what = "again" if counts else "later"
+            step = "again" if counts else "later"
         case PutJobBack():
-            what = "back"
+            step = "back"
     latency_ms, retry_after_ms = outcome.latency_seconds * 1000, max(0.0, outcome.retry_after_seconds) * 1000
     came = (outcome.verdict.value, outcome.status, latency_ms, retry_after_ms, outcome.bytes)
     of_work = (finish_terms(), *ending.arguments) if ending else ()
     return frontier_jobs.parse_reported(
-        (yield call_script("report", machine, job.key, job.token, *came, what, version, again_seconds * 1000, *of_work))
+        (yield call_script("report", machine, job.key, job.token, *came, step, version, again_seconds * 1000, *of_work))
     )
 
 
 def finish_job(job: ClaimedJob, version: int | None = None) -> Steps[JobEnded | MoreWaiters | JobLost]:
     """Ends a held or dead job, unless waiters joined since that version."""
-    version = job.version if version is None else version
-    return frontier_jobs.parse_finished((yield call_script("finish", job.key, job.token, version)))
+    told = job.version if version is None else version
+    return frontier_jobs.parse_finished((yield call_script("finish", job.key, job.token, told)))
 
 
 def renew_job_leases(jobs: Iterable[ClaimedJob]) -> Steps[set[str]]:
@@ -256,7 +242,6 @@ def sign_in_fetcher(worker: str) -> Steps[None]:
 
 
 def count_fetchers() -> Steps[int]:
-    """Returns the number of fetchers on all machines."""
     return int(str((yield call_script("fetchers"))))
 
 
@@ -276,7 +261,6 @@ def set_limits(scope: str, limits: DomainLimits) -> Steps[None]:
 
 
 def block_domain(scope: str, seconds: float) -> Steps[None]:
-    """Stops all requests to the domain for so long."""
     yield call_script("limit", scope, "blocked", seconds * 1000)
 
 
@@ -293,8 +277,8 @@ def set_crawl_delay(scope: str, seconds: float, known_for_seconds: float) -> Ste
     yield call_script("crawl", scope, seconds * 1000, known_for_seconds * 1000)
 
 
-def set_scope_rule(name: str, kind: ScopeKind | str) -> Steps[None]:
-    """Sets the scope for which limits of a host, or of a registrable domain, count: a ScopeKind, or address_scope(...).
+def set_scope_rule(name: str, kind: str) -> Steps[None]:
+    """Sets the scope of the limits of a host or a registrable domain: path, host, registrable or address_scope(...).
 
     Without a kind the rule of the name is gone: that of its registrable domain holds, else each host counts
     alone. Waiting jobs stay in their queues.
@@ -310,14 +294,13 @@ def read_surroundings(egress: str) -> Steps[Surroundings]:
 
 def read_domain_record(scope: str) -> Steps[tuple[float, Mapping[str, str]]]:
     """Returns Redis' time in ms and the domain's record, for parse_domain()."""
-    reply = yield ScriptCall("state", "fetch.look", (), (scope,))
-    assert isinstance(reply, list)
-    return float(reply[0]), frontier_jobs.parse_fields(reply[1])
+    now_ms, [fields] = yield from read_domain_records([scope])
+    return now_ms, fields
 
 
 def read_domain_records(scopes: Sequence[str]) -> Steps[tuple[float, list[Mapping[str, str]]]]:
     """Returns the same for many domains in one call, in their order."""
-    reply = yield ScriptCall("state", "fetch.look_at_all", (), scopes)
+    reply = yield ScriptCall("state", "fetch.look", (), scopes)
     assert isinstance(reply, list)
     return float(reply[0]), [frontier_jobs.parse_fields(record) for record in reply[1:]]
 

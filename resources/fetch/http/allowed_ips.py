@@ -50,7 +50,6 @@ _REFUSED_V6: tuple[tuple[IPv6Network, str], ...] = tuple(
 )
 _MAPPED = IPv6Network("::ffff:0:0/96")
 _NAT64 = IPv6Network("64:ff9b::/96")
-_6TO4 = IPv6Network("2002::/16")
 _TEREDO = IPv6Network("2001::/32")
 _ISATAP = frozenset({0x00005EFE, 0x02005EFE})  # the first half of the interface's identifier (RFC 5214, 6.1)
 _LAST_32 = 0xFFFFFFFF
@@ -119,9 +118,7 @@ def build_guard(ports: Iterable[int], exceptions: Iterable[str]) -> AddressGuard
 
 def connected_address(address: IpAddress) -> IpAddress:
     """Returns the IPv4 address that the system connects to for one mapped into IPv6; any other address unchanged."""
-    if isinstance(address, IPv6Address) and address in _MAPPED:
-        return IPv4Address(int(address) & _LAST_32)
-    return address
+    return (isinstance(address, IPv6Address) and address.ipv4_mapped) or address
 
 
 def why_not_global(address: IpAddress) -> str | None:
@@ -146,10 +143,9 @@ def embedded_addresses(address: IPv6Address) -> Iterator[IPv4Address]:
     number = int(address)
     if address in _MAPPED or address in _NAT64:
         yield IPv4Address(number & _LAST_32)
-    elif address in _6TO4:
-        yield IPv4Address(number >> 80 & _LAST_32)
-    elif address in _TEREDO:
-        yield IPv4Address(number >> 64 & _LAST_32)
-        yield IPv4Address(~number & _LAST_32)
+    elif address.sixtofour:
+        yield address.sixtofour
+    elif address.teredo:
+        yield from address.teredo
     if number >> 32 & _LAST_32 in _ISATAP:
         yield IPv4Address(number & _LAST_32)

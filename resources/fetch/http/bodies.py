@@ -10,7 +10,7 @@ import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Lock
-from typing import IO, Protocol
+from typing import IO
 
 import aiohttp
 from aiohttp.hdrs import CONTENT_ENCODING
@@ -34,9 +34,9 @@ def needs_slow_limits(fetch: FetchRequest, head: Head, seconds_so_far: float) ->
     too_much = _refuse_length(head.content_length, fetch.limits, speed, seconds_so_far)
     if too_much is None:
         return False
-    if fetch.slow_limits is not None:
-        too_much = _refuse_length(head.content_length, fetch.slow_limits, speed, seconds_so_far)
-    if too_much is not None:
+    if fetch.slow_limits is None:
+        raise too_much
+    if too_much := _refuse_length(head.content_length, fetch.slow_limits, speed, seconds_so_far):
         raise too_much
     return True
 
@@ -62,21 +62,6 @@ BOMB_RATIO, BOMB_BYTES = 200, 10_000_000
 """A body that unpacks to so many times its size is a bomb, once it is so large. Text reaches 20, rarely 100."""
 
 
-_NO_DIGEST = hashlib.sha256()
-
-
-class BodyStream(Protocol):
-    """The source of a body's bytes."""
-
-    def at_eof(self) -> bool:
-        """True if all of it was read."""
-        ...
-
-    async def readany(self) -> bytes:
-        """Returns the bytes at hand, or the next ones; nothing at the end."""
-        ...
-
-
 class SpoolFolder:
     """The folder of one client's spools, from the first of them until it is closed: then they are removed.
 
@@ -90,7 +75,7 @@ class SpoolFolder:
         self._folder: Path | None = None
 
     def folder(self) -> Path:
-        """Returns the folder. Waits for the disk. Raises OSError."""
+        """Makes the folder at the first call. Waits for the disk. Raises OSError."""
         with self._lock:
             if self._folder is None:
                 self._folder = self._held.enter_context(folders.hold_folder(self._directory))
@@ -108,7 +93,7 @@ class BodySpool:
         self.size = 0
         self._spools = spools
         self._spool_bytes = spool_bytes
-        self._digest = _NO_DIGEST
+        self._digest = hashlib.sha256()
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._file: IO[bytes] | None = None
@@ -125,7 +110,7 @@ class BodySpool:
     async def finish(self) -> Body:
         """Returns the body; its file belongs to the caller from now on. Raises FetchError."""
         if self._file is None:
-            data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
+            data = b"".join(self._pending)
             return Body(self.size, hashlib.sha256(data).hexdigest(), data=data)
         await self._write(last=True)
         return Body(self.size, self._digest.hexdigest(), path=Path(self._file.name))
@@ -147,7 +132,6 @@ class BodySpool:
 
     def _write_now(self, batch: list[bytes], last: bool) -> None:
         if self._file is None:
-            self._digest = hashlib.sha256()
             folder = self._spools.folder()
             self._file = tempfile.NamedTemporaryFile(prefix=SPOOL_PREFIX, dir=folder, delete=False)  # noqa: SIM115
         for data in batch:
@@ -165,7 +149,7 @@ class BodySpool:
             Path(self._file.name).unlink(missing_ok=True)
 
 
-async def receive_body(content: BodyStream, decoder: BodyDecoder, spool: BodySpool, pace: FetchPace) -> Body:
+async def receive_body(content: aiohttp.StreamReader, decoder: BodyDecoder, spool: BodySpool, pace: FetchPace) -> Body:
     """Returns the whole body, unpacked, within the limits of its pace. Raises FetchError.
 
     Leaves the spool to its owner.
@@ -202,7 +186,7 @@ def take_whole_body(response: aiohttp.ClientResponse, pace: FetchPace) -> Body |
         data = content.read_nowait()
     except aiohttp.ClientError as error:
         raise guard.failure_of_error(error) from error
-    pace.received_whole(len(data))
+    pace.wire_bytes = len(data)
     _check_size(len(data), pace)
     return Body(len(data), hashlib.sha256(data).hexdigest(), data=data)
 

@@ -4,7 +4,6 @@ It raises for nothing that a server does. It does not decide when to fetch, how 
 """
 
 import asyncio
-import inspect
 import ssl
 import time
 from collections.abc import Awaitable, Callable
@@ -18,7 +17,7 @@ from typing import Self
 import aiohttp
 from aiohttp import hdrs
 from aiohttp.abc import AbstractResolver
-from aiohttp.hdrs import CONTENT_ENCODING
+from multidict import MultiMapping
 
 from . import bodies, compression, freshness, url_syntax
 from . import guard as http_guard
@@ -62,18 +61,14 @@ def read_head(response: aiohttp.ClientResponse, url: str, hops: list[Hop], limit
         content_length=_parse_length(headers.get(hdrs.CONTENT_LENGTH), chunked=hdrs.TRANSFER_ENCODING in headers),
         etag=_check_validator(headers.get(hdrs.ETAG)),
         last_modified=_check_validator(headers.get(hdrs.LAST_MODIFIED)),
-        retry_after_seconds=read_retry_after(response, now) if hdrs.RETRY_AFTER in headers else None,
+        retry_after_seconds=_read_retry_after(headers, now) if hdrs.RETRY_AFTER in headers else None,
     )
 
 
-def read_retry_after(response: aiohttp.ClientResponse, now: float) -> float | None:
+def _read_retry_after(headers: MultiMapping[str], now: float) -> float | None:
     """Returns the seconds of Retry-After, if it is there and makes sense."""
-    lines = response.headers.getall("Retry-After", [])
-    if not lines:
-        return None
-    return freshness.parse_retry_after(
-        lines, now, date=freshness.parse_http_date(response.headers.get("Date", ""), now)
-    )
+    date = freshness.parse_http_date(headers.get(hdrs.DATE, ""), now)
+    return freshness.parse_retry_after(headers.getall(hdrs.RETRY_AFTER, []), now, date=date)
 
 
 def _parse_length(value: str | None, *, chunked: bool) -> int | None:
@@ -94,7 +89,7 @@ def _storable_text(value: str) -> str:
     return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-DecideOnHead = Callable[[Head], bool | Awaitable[bool]]
+DecideOnHead = Callable[[Head], Awaitable[bool]]
 """Takes the head of an answer of 2xx; returns True to drop its body."""
 OnSlowBody = Callable[[], None]
 """Called once if a body turns out slow and goes on under the limits for slow bodies. It must not block."""
@@ -111,21 +106,15 @@ _STATUSES_WITHOUT_BODY = frozenset({204, 205})
 
 @dataclass(slots=True)
 class _FetchProgress:
-    """The progress of a fetch."""
+    """The progress of a fetch, and the functions of its caller."""
 
     pace: FetchPace
-    hops: list[Hop] = field(default_factory=list)
-    status: int | None = None
-    url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Callbacks:
-    """The functions of the caller that a fetch calls."""
-
     decide: DecideOnHead | None
     turn: WaitForTurn | None
     onward: DecideOnRedirect | None
+    hops: list[Hop] = field(default_factory=list)
+    status: int | None = None
+    url: str = ""
 
 
 class FetchClient:
@@ -155,10 +144,10 @@ class FetchClient:
 
     async def __aenter__(self) -> Self:
         self._lookup = self._lookup or http_guard.SystemLookup()
-        self._exchanges = self._connected(self._lookup)
+        self._exchanges = self._open_exchanges(self._lookup)
         return self
 
-    def _connected(self, lookup: AbstractResolver) -> Exchanges:
+    def _open_exchanges(self, lookup: AbstractResolver) -> Exchanges:
         guard, agent = self._policy.guard, self._policy.user_agent
         if self._proxy_url is None:
             return Exchanges(http_guard.build_connector(guard, lookup, self._tls, self._source_address), agent)
@@ -187,22 +176,23 @@ class FetchClient:
         The caller moves a body's file away or discards it.
         """
         loop = asyncio.get_running_loop()
-        trip = _FetchProgress(FetchPace(self._watch, fetch, slows, started_at=time.time(), now=loop.time()))
+        pace = FetchPace(self._watch, fetch, slows, started_at=time.time(), now=loop.time())
+        trip = _FetchProgress(pace, decide, turn, onward)
         try:
-            with trip.pace:
-                return await self._follow(fetch, _Callbacks(decide, turn, onward), trip)
+            with pace:
+                return await self._follow(fetch, trip)
         except TimeoutError:
-            if not trip.pace.has_ended:
+            if not pace.has_ended:
                 raise
-            ended = trip.pace.ran_out(loop.time())
+            ended = pace.ran_out(loop.time())
         except FetchError as error:
             ended = error
         status = trip.status if ended.status is None else ended.status
-        timing = trip.pace.timing(loop.time())
+        timing = pace.timing(loop.time())
         wait, hops = ended.retry_after_seconds, tuple(trip.hops)
         return FetchFailed(ended.failure, ended.detail, timing, status, wait, hops, trip.url, ended.obstacle)
 
-    async def _follow(self, fetch: FetchRequest, callers: "_Callbacks", trip: _FetchProgress) -> Outcome:
+    async def _follow(self, fetch: FetchRequest, trip: _FetchProgress) -> Outcome:
         """Sends the request, and follows redirects. Raises FetchError."""
         assert self._exchanges is not None, "the client is not open"
         loop = asyncio.get_running_loop()
@@ -210,8 +200,8 @@ class FetchClient:
         while True:
             url = route.target.url
             self._check(route.target, url)
-            if callers.turn is not None and trip.hops:
-                await callers.turn(url)
+            if trip.turn is not None and trip.hops:
+                await trip.turn(url)
             trip.url = url
             trip.pace.awaits_head(loop.time())
             response = await self._exchanges.ask(route, fetch.limits)
@@ -220,15 +210,15 @@ class FetchClient:
                 trip.status = response.status
                 head = read_head(response, url, trip.hops, fetch.limits, time.time())
                 if head.status not in REDIRECT_STATUSES:
-                    return await self._conclude(route, callers.decide, response, head, trip)
+                    return await self._conclude(route, response, head, trip)
                 trip.hops.append(Hop(url, head.status))
-                location = head.headers.get("Location")
+                location = head.headers.get(hdrs.LOCATION)
                 following = route.after(head.status, location, allow_downgrade=self._policy.allow_downgrade)
                 await drain_body(response)
             finally:
                 if not response.closed:
                     response.close()
-            if callers.onward is not None and await callers.onward(following.target.url):
+            if trip.onward is not None and await trip.onward(following.target.url):
                 met = replace(head, hops=tuple(trip.hops))
                 return BodyDropped(met, trip.pace.timing(loop.time()), following.target.url)
             route = following
@@ -242,12 +232,7 @@ class FetchClient:
             raise FetchError(Failure.EXPIRED, "the signature in the address has run out")
 
     async def _conclude(
-        self,
-        route: FetchRoute,
-        decide: DecideOnHead | None,
-        response: aiohttp.ClientResponse,
-        head: Head,
-        trip: _FetchProgress,
+        self, route: FetchRoute, response: aiohttp.ClientResponse, head: Head, trip: _FetchProgress
     ) -> Outcome:
         """Returns the outcome of the last answer. Raises FetchError."""
         loop = asyncio.get_running_loop()
@@ -260,26 +245,25 @@ class FetchClient:
             await _check_status(route, response, head)
         has_body = route.method != "HEAD" and head.status not in _STATUSES_WITHOUT_BODY
         is_slow = has_body and bodies.needs_slow_limits(route.fetch, head, trip.pace.seconds_so_far(loop.time()))
-        if decide is not None and await _run_decision(decide, head):
+        if trip.decide is not None and await trip.decide(head):
             return BodyDropped(head, trip.pace.timing(loop.time()))
         if is_slow:
             trip.pace.slow_down(loop.time())
         body = EMPTY_BODY
         if has_body:
-            body = bodies.take_whole_body(response, trip.pace) or await self._take(response, trip.pace)
+            body = bodies.take_whole_body(response, trip.pace) or await self._receive_body(response, trip.pace)
         return Fetched(head, body, trip.pace.timing(loop.time()))
 
-    async def _take(self, response: aiohttp.ClientResponse, pace: FetchPace) -> Body:
-        decoder = compression.build_decoder(", ".join(response.headers.getall(CONTENT_ENCODING, ())))
+    async def _receive_body(self, response: aiohttp.ClientResponse, pace: FetchPace) -> Body:
+        decoder = compression.build_decoder(", ".join(response.headers.getall(hdrs.CONTENT_ENCODING, ())))
         spool = bodies.BodySpool(self._spools, pace.limits.spool_bytes)
         try:
             with nullcontext() if response.content.is_eof() else watch_connection(response):
                 return await bodies.receive_body(response.content, decoder, spool, pace)
-        except (aiohttp.ClientError, OSError) as error:
+        except BaseException as error:
             spool.discard()
-            raise http_guard.failure_of_error(error) from error
-        except BaseException:
-            spool.discard()
+            if isinstance(error, aiohttp.ClientError | OSError):
+                raise http_guard.failure_of_error(error) from error
             raise
 
 
@@ -294,8 +278,3 @@ async def _check_status(route: FetchRoute, response: aiohttp.ClientResponse, hea
     if failure is not None:
         await drain_body(response)
         raise FetchError(failure, f"answered {head.status}", retry_after_seconds=wait)
-
-
-async def _run_decision(decide: DecideOnHead, head: Head) -> bool:
-    found = decide(head)
-    return await found if inspect.isawaitable(found) else bool(found)

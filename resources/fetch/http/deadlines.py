@@ -72,29 +72,6 @@ class FetchPace:
     force: the fetch's own, or, once its body turns out slow, those for slow bodies.
     """
 
-    __slots__ = (
-        "_awaits",
-        "_cancelling",
-        "_head_at",
-        "_slow_at",
-        "_slow_limits",
-        "_slows",
-        "_started",
-        "_started_at",
-        "_task",
-        "_waits_for",
-        "_watch",
-        "_window_bytes",
-        "_window_ends",
-        "_window_received",
-        "_window_seconds_left",
-        "deadline",
-        "has_ended",
-        "limits",
-        "until",
-        "wire_bytes",
-    )
-
     def __init__(
         self,
         watch: DeadlineWatch,
@@ -194,19 +171,13 @@ class FetchPace:
         self._set_until()
 
     def has_body(self) -> None:
-        """Notes the end of the body."""
         self._awaits = False
         self._set_until()
-
-    def received_whole(self, size: int) -> None:
-        """Notes a body that came whole with its head."""
-        self.wire_bytes = size
 
     def seconds_so_far(self, now: float) -> float:
         return now - self._started
 
     def ran_out(self, now: float) -> FetchError:
-        """Returns the error of a fetch that has run out of time."""
         if now < self.deadline and self._waits_for == "the body":
             rate, window = self.limits.min_bytes_per_second, self.limits.window_seconds
             return FetchError(Failure.TOO_SLOW, f"fewer than {rate:g} bytes a second over {window:g} s")

@@ -4,10 +4,9 @@ PURE: imports neither Django, Celery, Redis nor the network; the time is an argu
 """
 
 import re
-from calendar import timegm
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from multidict import MultiMapping
 
@@ -39,20 +38,19 @@ def parse_http_date(value: str, now: float) -> float | None:
     """
     for form in _DATE_FORMS:
         if match := form.fullmatch(value):
-            return _date_to_unix(match, now)
+            return _date_to_unix(match.groupdict(), now)
     return None
 
 
-def _date_to_unix(match: re.Match[str], now: float) -> float | None:
-    parts = match.groupdict()
+def _date_to_unix(parts: dict[str, str], now: float) -> float | None:
     year = int(parts["year"]) if parts.get("year") else _full_year(int(parts["short"]), now)
     # A leap second is the next one: datetime has none.
     second, leap = (59, 1) if parts["s"] == "60" else (int(parts["s"]), 0)
+    clock = int(parts["h"]), int(parts["m"]), second
     try:
-        date = datetime(year, _MONTHS[parts["month"]], int(parts["day"]), int(parts["h"]), int(parts["m"]), second)  # noqa: DTZ001  timegm takes UTC
+        return datetime(year, _MONTHS[parts["month"]], int(parts["day"]), *clock, tzinfo=UTC).timestamp() + leap
     except ValueError:
         return None
-    return float(timegm(date.timetuple()) + leap)
 
 
 def _full_year(short: int, now: float) -> int:
@@ -68,19 +66,16 @@ MAX_RETRY_AFTER_SECONDS = 86_400.0
 _WAIT_SECONDS = re.compile(r"[0-9]{1,400}(?:\.[0-9]{1,400})?", re.ASCII)
 
 
-def parse_retry_after(
-    values: Sequence[str], now: float, *, date: float | None = None, most: float = MAX_RETRY_AFTER_SECONDS
-) -> float | None:
-    """Returns the wait in seconds, 0 to `most`; None without a value that makes sense.
+def parse_retry_after(values: Sequence[str], now: float, *, date: float | None = None) -> float | None:
+    """Returns the wait in seconds, 0 to MAX_RETRY_AFTER_SECONDS; None without a value that makes sense.
 
     `values` are the field's lines; the longest of several waits counts, since it satisfies them all. A date is
     compared with the answer's own Date, if it has one, since clocks differ: `date`, as `now`, in Unix seconds.
     A malformed value counts as missing, never as a wait of no time, which only the server may grant.
     """
-    asked = [
-        found for value in values for found in _parse_waits(value.strip(" \t"), now if date is None else date, now)
-    ]
-    return min(max(asked), most) if asked else None
+    since = now if date is None else date
+    asked = [found for value in values for found in _parse_waits(value.strip(" \t"), since, now)]
+    return min(max(asked), MAX_RETRY_AFTER_SECONDS) if asked else None
 
 
 def _parse_waits(value: str, since: float, now: float) -> list[float]:
@@ -126,11 +121,6 @@ class Freshness:
     heuristic_seconds: float | None = None
     may_store: bool = True
     must_ask_first: bool = False
-    must_revalidate: bool = False
-    is_private: bool = False
-    is_immutable: bool = False
-    stale_while_revalidate_seconds: float | None = None
-    stale_if_error_seconds: float | None = None
 
     @property
     def fresh_until(self) -> float | None:
@@ -169,11 +159,6 @@ def parse_freshness(headers: MultiMapping[str], now: float) -> Freshness:
         heuristic_seconds=_heuristic_seconds(modified[0], made_at, now) if modified else None,
         may_store="no-store" not in directives,
         must_ask_first="no-cache" in directives and not directives["no-cache"],
-        must_revalidate="must-revalidate" in directives or "proxy-revalidate" in directives,
-        is_private="private" in directives,
-        is_immutable="immutable" in directives,
-        stale_while_revalidate_seconds=_parse_delta_seconds(directives.get("stale-while-revalidate")),
-        stale_if_error_seconds=_parse_delta_seconds(directives.get("stale-if-error")),
     )
 
 

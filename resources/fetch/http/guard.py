@@ -9,10 +9,11 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -43,7 +44,7 @@ class ConnectionAttempt:
     connected: bool = False
 
 
-current_attempt: ContextVar[ConnectionAttempt | None] = ContextVar("current_attempt", default=None)
+current_attempt: ContextVar[ConnectionAttempt] = ContextVar("current_attempt")
 
 
 class SystemLookup(AbstractResolver):
@@ -74,7 +75,7 @@ def build_resolve_result(host: str, address: str, port: int, family: socket.Addr
 class GuardedLookup(AbstractResolver):
     """Leaves refused addresses out of an answer. Raises AddressRefusedError if none is left.
 
-    It reports early, and in words, a refusal that `socket_factory` would find: addresses without lookup are checked
+    It reports early, and in words, a refusal that `make_socket` would find: addresses without lookup are checked
     only there.
     """
 
@@ -98,21 +99,14 @@ class GuardedLookup(AbstractResolver):
         await self._lookup.close()
 
 
-class GuardedSockets:
-    """Makes sockets for allowed addresses, and none for others: aiohttp's `socket_factory`."""
-
-    def __init__(self, guard: AddressGuard) -> None:
-        self._guard = guard
-
-    def __call__(self, info: AddressInfo) -> socket.socket:
-        family, kind, protocol, _, address = info
-        refusal = self._guard.refusal(str(address[0]), int(address[1]))
-        if refusal is not None:
-            raise AddressRefusedError(refusal)
-        attempt = current_attempt.get()
-        if attempt is not None:
-            attempt.connected = True
-        return socket.socket(family, kind, protocol)
+def make_socket(guard: AddressGuard, info: AddressInfo) -> socket.socket:
+    """Makes a socket for an allowed address: aiohttp's `socket_factory`. Raises AddressRefusedError."""
+    family, kind, protocol, _, address = info
+    refusal = guard.refusal(str(address[0]), int(address[1]))
+    if refusal is not None:
+        raise AddressRefusedError(refusal)
+    current_attempt.get().connected = True
+    return socket.socket(family, kind, protocol)
 
 
 def build_connector(
@@ -121,7 +115,7 @@ def build_connector(
     """Returns a connector without a limit of connections. `source_address` is an address of this machine."""
     return aiohttp.TCPConnector(
         resolver=GuardedLookup(lookup, guard),
-        socket_factory=GuardedSockets(guard),
+        socket_factory=partial(make_socket, guard),
         ssl=tls if tls is not None else True,
         local_addr=(source_address, 0) if source_address else None,
         ttl_dns_cache=DNS_CACHE_SECONDS,
@@ -130,24 +124,9 @@ def build_connector(
     )
 
 
-def find_refusal(error: BaseException) -> AddressRefusedError | None:
-    """Returns the guard's refusal inside an error of aiohttp, if there is one."""
-    inner: Sequence[BaseException | None] = (error, getattr(error, "os_error", None), error.__cause__)
-    return next((each for each in inner if isinstance(each, AddressRefusedError)), None)
-
-
 MAX_DETAIL_CHARACTERS = 300
 
-_OUR_ERRNOS = frozenset(
-    {
-        errno.ENETDOWN,
-        errno.EADDRNOTAVAIL,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.ENOBUFS,
-        errno.ENOMEM,
-    }
-)
+_OUR_ERRNOS = frozenset({errno.ENETDOWN, errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """No network, no ports, no files, no memory. No route to one address is not among them: that may be the address's."""
 _NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 
@@ -165,7 +144,7 @@ class DisconnectedError(aiohttp.ClientError):
 
 def failure_of_error(error: Exception) -> FetchError:
     """Returns the failure that an error stands for. Ignores the state of the fetch."""
-    refusal = find_refusal(error)
+    refusal = next((each for each in _walk_causes(error) if isinstance(each, AddressRefusedError)), None)
     if refusal is not None:
         return FetchError(Failure.REFUSED, str(refusal))
     match error:
@@ -190,7 +169,6 @@ def failure_of_error(error: Exception) -> FetchError:
 
 
 def failure_of_lookup(error: OSError) -> FetchError:
-    """Returns the failure of a DNS lookup."""
     if isinstance(error, ProxyNotFoundError):
         return FetchError(Failure.OURS, str(error))
     if isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_NAME:

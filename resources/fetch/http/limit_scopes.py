@@ -16,9 +16,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import idna
 from publicsuffixlist import PublicSuffixList
 
-from .messages import MalformedEgressError
+from .messages import DEFAULT_PORTS, MalformedEgressError
 
-DEFAULT_PORTS = {"http": 80, "https": 443}
 EGRESS_SEPARATOR = " via "
 MAX_SEGMENT_CHARACTERS = 64
 MAX_SCOPE_CHARACTERS = 400

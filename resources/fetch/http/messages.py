@@ -14,23 +14,13 @@ from multidict import MultiMapping
 from . import freshness
 from .freshness import Freshness
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
 SENDABLE_METHODS = frozenset({"GET", "HEAD", "POST"})
 _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", re.ASCII)
 MAX_FIELD_VALUE_CHARACTERS = 4000
 _FIELD_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*")
-_FIELDS_OF_THE_CLIENT = frozenset(
-    {
-        "host",
-        "connection",
-        "content-length",
-        "transfer-encoding",
-        "upgrade",
-        "trailer",
-        "te",
-        "expect",
-        "proxy-authorization",
-    }
-)
+_FIELDS_OF_CONNECTIONS = {"connection", "transfer-encoding", "upgrade", "trailer", "te", "proxy-authorization"}
+_FIELDS_OF_THE_CLIENT = frozenset({"host", "content-length", "expect", *_FIELDS_OF_CONNECTIONS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class RetryPatience:
     """The number of attempts at one URL, and their pauses.
 
     A pause is between nothing and `base_seconds` doubled with each attempt, at most `max_seconds`: full jitter.
-    `stall_seconds` is the longest delay in all by throttling and our own troubles, which are no attempts.
+    `stall_seconds` is the longest Retry-After that is waited for. The frontier ends jobs that stall for as long.
     """
 
     attempts: int = 5
@@ -32,20 +32,6 @@ class RetryPatience:
     base_seconds: float = 2
     max_seconds: float = 600
     stall_seconds: float = 86_400
-
-
-@dataclass(frozen=True, slots=True)
-class RetryLater:
-    """Decision to try again, not before so many seconds from now."""
-
-    delay_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUp:
-    """Decision not to try again. `why` is for people."""
-
-    why: str
 
 
 def failure_of_status(status: int, *, asked_to_wait: bool) -> Failure | None:
@@ -62,30 +48,26 @@ def failure_of_status(status: int, *, asked_to_wait: bool) -> Failure | None:
     return Failure.PERMANENT
 
 
-def next_step(
+def choose_retry_seconds(
     failure: Failure,
     *,
     attempts: int,
-    waited_seconds: float,
     retry_after_seconds: float | None,
     patience: RetryPatience,
     random: Callable[[], float],
-) -> RetryLater | GiveUp:
-    """Decides on the next attempt after a failure.
+) -> float | None:
+    """Returns the seconds until the next attempt after a failure; None if there is to be none.
 
-    `attempts` are those that count, this one included; `waited_seconds` is the age of the job.
-    `random` gives numbers from 0 to 1. Retry-After is the floor: the jitter comes on top of it, so that
-    jobs with the same Retry-After do not come back at the same moment.
+    `attempts` are those that count, this one included. `random` gives numbers from 0 to 1. Retry-After is the floor:
+    the jitter comes on top of it, so that jobs with the same Retry-After do not come back at the same moment.
     """
-    if failure in _NEVER_RETRIED:
-        return GiveUp(f"{failure.value}: not tried again")
     floor = retry_after_seconds or 0.0
     if failure in UNCOUNTED_FAILURES:
-        if waited_seconds + floor > patience.stall_seconds:
-            return GiveUp(f"{failure.value} for {waited_seconds / 3600:.1f} hours")
-    elif attempts >= (most := patience.slow_attempts if failure is Failure.TOO_SLOW else patience.attempts):
-        return GiveUp(f"{failure.value}, {most} times")
-    return RetryLater(floor + random() * longest_pause(attempts, patience))
+        may_retry = floor <= patience.stall_seconds
+    else:
+        most = patience.slow_attempts if failure is Failure.TOO_SLOW else patience.attempts
+        may_retry = failure not in _NEVER_RETRIED and attempts < most
+    return floor + random() * longest_pause(attempts, patience) if may_retry else None
 
 
 def longest_pause(attempts: int, patience: RetryPatience) -> float:

@@ -27,20 +27,21 @@ from .allowed_ips import AddressGuard, ExemptNetwork
 from .messages import Failure, FetchError, FetchLimits, Obstacle
 from .url_syntax import FetchRoute, Target
 
-_AUTHORIZATION = "Proxy-Authorization"
-
 
 class HttpProxy:
-    """An HTTP proxy. `url` is http://user:password@host:port; any address is allowed: the operator has named it."""
+    """An HTTP proxy. `url` is http://user:password@host:port; any address is allowed: the operator has named it.
+
+    `fields` are header fields for the proxy itself.
+    """
 
     def __init__(self, url: str, lookup: AbstractResolver, guard: AddressGuard) -> None:
         given = URL(url)
         self.url = given.with_user(None)
         self._lookup = lookup
         self._guard = guard
-        self._fields: dict[str, str] = {}
+        self.fields: dict[str, str] = {}
         if given.user:
-            self._fields[_AUTHORIZATION] = aiohttp.encode_basic_auth(given.user, given.password or "")
+            self.fields[hdrs.PROXY_AUTHORIZATION] = aiohttp.encode_basic_auth(given.user, given.password or "")
 
     def connector(self, tls: ssl.SSLContext | None) -> aiohttp.TCPConnector:
         """Returns a connector to the proxy, and to no other port."""
@@ -60,17 +61,6 @@ class HttpProxy:
         for address in addresses:
             if refusal := self._guard.refusal(address, target.port):
                 raise FetchError(Failure.REFUSED, f"{target.host}: {refusal}")
-
-    def fields_to_origin(self, target: Target) -> dict[str, str]:
-        """Returns header fields for the proxy in the request itself, which it reads if there is no TLS.
-
-        aiohttp adds them to the first request of each connection only.
-        """
-        return self._fields if target.scheme == "http" else {}
-
-    def fields_of_tunnel(self, target: Target) -> dict[str, str]:
-        """Returns header fields for the proxy in the request for a tunnel."""
-        return self._fields if target.scheme == "https" else {}
 
     async def _addresses(self, target: Target) -> list[str]:
         if target.is_address:
@@ -107,9 +97,6 @@ MAX_STALE_TRIES = 3
 """Tries per request: a reused connection may be closed just then, or hold the rest of a too large answer.
 Then another connection is taken.
 """
-
-
-_NO_CONTENT_TYPE = (hdrs.CONTENT_TYPE,)
 
 
 class _NoCookies(aiohttp.DummyCookieJar):
@@ -150,7 +137,7 @@ class Exchanges:
         headers = route.headers()
         options = {} if self._proxy is None else await self._prepare(self._proxy, route, headers, limits)
         if route.method == "POST" or route.body:  # aiohttp would make up a type
-            options["skip_auto_headers"] = _NO_CONTENT_TYPE
+            options["skip_auto_headers"] = (hdrs.CONTENT_TYPE,)
         for tries in range(1, MAX_STALE_TRIES + 1):
             attempt = guard.ConnectionAttempt()
             guard.current_attempt.set(attempt)
@@ -179,8 +166,10 @@ class Exchanges:
     ) -> dict[str, Any]:
         """Returns aiohttp's options for the proxy. Raises FetchError for an origin that must not be requested."""
         await proxy.judge(route.target, limits.connect_seconds)
-        headers.update(proxy.fields_to_origin(route.target))
-        return {"proxy": proxy.url, "proxy_headers": proxy.fields_of_tunnel(route.target)}
+        if route.target.scheme == "https":  # they go into the request for a tunnel
+            return {"proxy": proxy.url, "proxy_headers": proxy.fields}
+        headers.update(proxy.fields)  # aiohttp adds them to the first request of each connection only
+        return {"proxy": proxy.url}
 
     def _no_connection(self, route: FetchRoute) -> FetchError:
         """Returns the error of a connection that timed out. With TLS, the origin beyond a tunnel may be silent."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import cast
 from urllib.parse import parse_qsl
@@ -18,12 +18,13 @@ from urllib.parse import parse_qsl
 import idna
 from multidict import CIMultiDict
 
+from . import messages
 from .messages import Failure, FetchError, FetchRequest
 
+DEFAULT_PORTS = messages.DEFAULT_PORTS
 MAX_URL_BYTES = 2000
 MAX_REDIRECT_URL_BYTES = 8000
 """Addresses in redirects may be longer: signed ones carry tokens of a thousand bytes and more."""
-DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # RFC 3986, appendix B.
 _PARTS = re.compile(
@@ -130,19 +131,18 @@ def remove_dot_segments(path: str) -> str:
 
 
 def _split_checked(url: str, max_bytes: int) -> _Parts:
-    if len(url) <= max_bytes and _PLAIN.fullmatch(url):  # as nearly all are
-        return _split_parts(url)
+    if len(url) > max_bytes or not _PLAIN.fullmatch(url):  # few are
+        _check_text(url, max_bytes)
+    match = _PARTS.fullmatch(url)
+    assert match is not None, "the pattern matches any text"
+    return cast(_Parts, match.groups())
+
+
+def _check_text(url: str, max_bytes: int) -> None:
     if _CONTROL.search(url) or (not url.isascii() and _NO_TEXT.search(url)):
         raise FetchError(Failure.PERMANENT, "control characters in an address")
     if len(url) > max_bytes or len(url.encode("utf-8", "surrogateescape")) > max_bytes:
         raise FetchError(Failure.PERMANENT, f"an address of more than {max_bytes:,} bytes")
-    return _split_parts(url)
-
-
-def _split_parts(url: str) -> _Parts:
-    match = _PARTS.fullmatch(url)
-    assert match is not None, "the pattern matches any text"
-    return cast(_Parts, match.groups())
 
 
 def _build_target(scheme: str, authority: str, path: str, query: str | None) -> Target:
@@ -289,7 +289,6 @@ class FetchRoute:
 
     @property
     def wants_part(self) -> bool:
-        """True if the request has a Range."""
         return any(name.lower() == "range" for name in self.fetch.headers)
 
 
@@ -315,22 +314,14 @@ def find_url_expiry(url: str) -> float | None:
     return min(found, default=None)
 
 
-def _aws_expiry(given: Mapping[str, str]) -> float | None:
-    return _dated_expiry(given, "X-Amz")
-
-
-def _google_expiry(given: Mapping[str, str]) -> float | None:
-    return _dated_expiry(given, "X-Goog")
-
-
-def _dated_expiry(given: Mapping[str, str], prefix: str) -> float | None:
+def _dated_expiry(prefix: str, given: Mapping[str, str]) -> float | None:
     """Reads a date and a lifetime: signatures of version 4, of S3 and similar services."""
     date, lifetime = given.get(f"{prefix}-Date", ""), given.get(f"{prefix}-Expires", "")
     if f"{prefix}-Signature" not in given or not (
         _BASIC_DATE.fullmatch(date) and _LIFETIME_SECONDS.fullmatch(lifetime)
     ):
         return None
-    begun = _parse_date(date, "%Y%m%dT%H%M%SZ")
+    begun = _parse_date(date)
     return None if begun is None else begun + int(lifetime)
 
 
@@ -345,36 +336,27 @@ def _azure_expiry(given: Mapping[str, str]) -> float | None:
     value = given.get("se", "")
     if "sig" not in given or not _EXTENDED_DATE.fullmatch(value):
         return None
-    form = {10: "%Y-%m-%d", 17: "%Y-%m-%dT%H:%MZ"}.get(len(value), "%Y-%m-%dT%H:%M:%SZ")
-    return _parse_date(re.sub(r"\.[0-9]+", "", value), form)
+    return _parse_date(re.sub(r"\.[0-9]+", "", value))
 
 
-def _meta_expiry(given: Mapping[str, str]) -> float | None:
-    """Reads `oe` beside `oh`: seconds in hexadecimals, of Facebook's and Instagram's files."""
-    return _parse_hexadecimal(given.get("oe", "")) if "oh" in given else None
+def _hexadecimal_expiry(name: str, signature: str, given: Mapping[str, str]) -> float | None:
+    """Reads seconds in hexadecimals, beside a signature."""
+    value = given.get(name, "")
+    return float(int(value, 16)) if signature in given and _HEXADECIMAL.fullmatch(value) else None
 
 
-def _discord_expiry(given: Mapping[str, str]) -> float | None:
-    """Reads `ex` beside `hm`: seconds in hexadecimals, of Discord's files."""
-    return _parse_hexadecimal(given.get("ex", "")) if "hm" in given else None
-
-
-def _parse_hexadecimal(value: str) -> float | None:
-    return float(int(value, 16)) if _HEXADECIMAL.fullmatch(value) else None
-
-
-def _parse_date(value: str, form: str) -> float | None:
+def _parse_date(value: str) -> float | None:
     try:
-        return datetime.strptime(value, form).replace(tzinfo=UTC).timestamp()
+        return datetime.fromisoformat(value).replace(tzinfo=UTC).timestamp()
     except ValueError:
         return None
 
 
 _EXPIRY_READERS: tuple[Callable[[Mapping[str, str]], float | None], ...] = (
-    _aws_expiry,
-    _google_expiry,
+    partial(_dated_expiry, "X-Amz"),
+    partial(_dated_expiry, "X-Goog"),
     _expires_parameter,
     _azure_expiry,
-    _meta_expiry,
-    _discord_expiry,
+    partial(_hexadecimal_expiry, "oe", "oh"),  # Facebook's and Instagram's files
+    partial(_hexadecimal_expiry, "ex", "hm"),  # Discord's files
 )

@@ -8,12 +8,11 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from types import TracebackType
-from typing import Self, cast
+from typing import cast
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -94,26 +93,24 @@ class BodySparer:
         """Returns True to drop the body."""
         if not self.task.may_know(head):
             return False
-        try:
-            return await run_in_thread(self.task.is_known, head, *self.call.arguments)
-        except Exception:  # noqa: BLE001  the edge of a process: the fetch goes on without an answer
-            _log.exception("nobody knows whether to spare a body", extra={"work": self.call.work_key})
-            return False
+        asked = run_in_thread(self.task.is_known, head, *self.call.arguments)
+        return await self._answer(asked, "the task does not say whether to spare a body")
 
     async def onward(self, url: str) -> bool:
         """Returns True to leave out the request that a redirect leads to."""
-        try:
-            return await run_in_thread(self.task.stops_before, url, *self.call.arguments)
-        except Exception:  # noqa: BLE001  as above
-            _log.exception("nobody knows whether to spare a request", extra={"work": self.call.work_key})
-            return False
+        asked = run_in_thread(self.task.stops_before, url, *self.call.arguments)
+        return await self._answer(asked, "the task does not say whether to spare a request")
 
     async def refuses_head(self, url: str) -> None:
-        """Notes that a GET succeeded where a HEAD had failed."""
+        """Notes that a GET succeeded where a HEAD had failed. If that fails, a later HEAD is sent in vain."""
+        await self._answer(run_in_thread(self.task.refuses_head, url), "not remembered")
+
+    async def _answer(self, asked: Awaitable[bool | None], complaint: str) -> bool:
         try:
-            await run_in_thread(self.task.refuses_head, url)
-        except Exception:  # noqa: BLE001  as above: then it is asked once more
-            _log.exception("not remembered", extra={"work": self.call.work_key})
+            return bool(await asked)
+        except Exception:  # noqa: BLE001  the edge of a process: the fetch goes on without an answer
+            _log.exception(complaint, extra={"work": self.call.work_key})
+            return False
 
 
 def find_sparer(calls: Sequence[TaskCall]) -> BodySparer | None:
@@ -131,25 +128,16 @@ def _is_sparing(kind: type[FetchTask]) -> bool:
     return all(hasattr(kind, name) for name in own if not name.startswith("_"))
 
 
-class EgressClients:
-    """Runs as `async with EgressClients(policy) as clients`."""
+class EgressClients(AsyncExitStack):
+    """Runs as `async with EgressClients(policy) as clients`. Closes its clients at the end."""
 
     def __init__(self, policy: FetchPolicy) -> None:
+        super().__init__()
         self._policy = policy
         self._clients: dict[str, FetchClient] = {}
-        self._open = AsyncExitStack()
         self._opening = asyncio.Lock()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._open.aclose()
-
     async def client_for(self, job: ClaimedJob) -> FetchClient:
-        """Returns the client of the job's egress."""
         if not job.egress and "" in self._clients:
             return self._clients[""]
         egress = limit_scopes.find_egress(queue.configured_egresses(), job.egress, url_scopes(job.url).registrable)
@@ -158,7 +146,7 @@ class EgressClients:
             if name not in self._clients:
                 source_address, proxy = (None, None) if egress is None else (egress.source_address, egress.proxy)
                 client = FetchClient(self._policy, source_address=source_address, proxy=proxy)
-                self._clients[name] = await self._open.enter_async_context(client)
+                self._clients[name] = await self.enter_async_context(client)
         return self._clients[name]
 
 
@@ -290,14 +278,11 @@ class AttemptRunner:
         turn = partial(self._turn, job.egress, taken=turns_taken)
         decide, onward = (spares.decide, spares.onward) if spares else (None, None)
         outcome = await client.fetch(fetch, decide, on_slow, turn, onward)
-        if (
-            isinstance(outcome, FetchFailed)
-            and outcome.failure is Failure.THROTTLED
-            and politeness.failed_elsewhere(outcome)
-        ):
-            await self._tell_elsewhere(job, outcome)
-        if turns_taken and not isinstance(outcome, FetchFailed):
-            await self._tell_served(job, turns_taken[-1])
+        if isinstance(outcome, FetchFailed):
+            if outcome.failure is Failure.THROTTLED and politeness.failed_elsewhere(outcome):
+                await self._report_refusal_elsewhere(job, outcome)
+        elif turns_taken:
+            await self._report_served_turn(job, turns_taken[-1])
         self._speeds.note(job.scope, outcome.timing)
         record = FetchRecord.of(fetch, outcome, scope=job.scope, lane=job.lane, egress=job.egress)
         self._recorder.add(record)
@@ -309,7 +294,7 @@ class AttemptRunner:
         try:
             found = await self._trips.run(queue.take_turn(url, egress, MAX_TURN_WAIT_SECONDS))
         except StoreUnavailable as error:
-            raise FetchError(Failure.OURS, "nobody can say whether the next host may be asked") from error
+            raise FetchError(Failure.OURS, "the turn at the next host is unknown: Redis is away") from error
         if isinstance(found, TurnTooFar):
             said = "it was redirected to a host that is left alone for now"
             raise FetchError(Failure.POSTPONED, said, retry_after_seconds=found.wait_seconds)
@@ -317,7 +302,7 @@ class AttemptRunner:
             taken.append(_TakenTurn(url, time.monotonic(), found.is_paced))
         await asyncio.sleep(found.wait_seconds)
 
-    async def _tell_served(self, job: ClaimedJob, last: "_TakenTurn") -> None:
+    async def _report_served_turn(self, job: ClaimedJob, last: _TakenTurn) -> None:
         """Reports the answer to the domain that a redirect led to, which learns its rate from that."""
         since = time.monotonic() - last.at
         with suppress(StoreUnavailable):  # then it learns from the next
@@ -328,11 +313,11 @@ class AttemptRunner:
         while len(self._without_heads) > MAX_DOMAINS_WITHOUT_HEADS:
             self._without_heads.popitem(last=False)
 
-    async def _tell_elsewhere(self, job: ClaimedJob, failed: FetchFailed) -> None:
+    async def _report_refusal_elsewhere(self, job: ClaimedJob, failed: FetchFailed) -> None:
         """Reports a refusal to the host that refused, which is not the job's own."""
-        latency_seconds = failed.timing.seconds
+        latency_seconds, wait_seconds = failed.timing.seconds, failed.retry_after_seconds or 0
         await self._trips.insist(
-            lambda: queue.report_refused_turn(failed.url, job.egress, latency_seconds, failed.retry_after_seconds or 0)
+            partial(queue.report_refused_turn, failed.url, job.egress, latency_seconds, wait_seconds)
         )
 
 

@@ -63,7 +63,7 @@ class SlotPool:
         self.total = total
         self._kept = max(1, total // 5)
         self._half = max(self._kept, total // 2)
-        self._taken: dict[FetchLane, int] = {"fast": 0, "slow": 0}
+        self.taken: dict[FetchLane, int] = {"fast": 0, "slow": 0}
         self._clock = clock
         self._peak, self._peak_before, self._since = 0, 0, clock()
         self._freed = asyncio.Event()
@@ -71,7 +71,7 @@ class SlotPool:
     @property
     def rooms(self) -> dict[FetchLane, int]:
         """The free slots of each lane that is open, the lane to be claimed first in front."""
-        fast, slow = self._taken["fast"], self._taken["slow"]
+        fast, slow = self.taken["fast"], self.taken["slow"]
         left = self.total - fast - slow
         lanes: list[tuple[FetchLane, int]] = [
             ("fast", max(left, self._kept - fast)),
@@ -86,37 +86,31 @@ class SlotPool:
         """Seconds until the slow lane may open without a freed slot: less is reserved for the fast lane then."""
         return max(0.0, self._since + RECENT_PEAK_SECONDS - self._clock())
 
-    def taken(self, lane: FetchLane) -> int:
-        return self._taken[lane]
-
     def take(self, lane: FetchLane) -> Slot:
         self.count(lane, 1)
         return Slot(self, lane)
 
     def count(self, lane: FetchLane, change: int) -> None:
-        self._taken[lane] += change
+        self.taken[lane] += change
         self._remember()
         attempt.count_in_flight(lane, change)
         if change < 0:
             self._freed.set()
 
     def wake(self) -> None:
-        """Makes the waiting engine look again."""
         self._freed.set()
 
     async def wait_for_room(self) -> None:
-        """Returns when a slot has become free."""
         self._freed.clear()
         await self._freed.wait()
 
     def _reserved(self) -> int:
-        """Returns the slots that are reserved for the fast lane."""
         self._remember()
         return min(max(self._peak, self._peak_before, self._kept), self.total - self._half)
 
     def _remember(self) -> None:
         """Notes the peak of the fast lane, since the last full minute and in the one before."""
-        now, fast = self._clock(), self._taken["fast"]
+        now, fast = self._clock(), self.taken["fast"]
         if now - self._since >= 2 * RECENT_PEAK_SECONDS:
             self._peak = fast
         if now - self._since >= RECENT_PEAK_SECONDS:
@@ -202,7 +196,7 @@ class FetchEngine:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
         self._asked_lanes: dict[FetchLane, int] = {}
-        self._nothing_claimed_since: float | None = None
+        self._unanswered_since: float | None = None
         """The moment since which Redis has not answered claims (monotonic)."""
 
     def end(self) -> None:
@@ -243,7 +237,9 @@ class FetchEngine:
             try:
                 found = await self._claim()
             except StoreUnavailable as error:
-                self._nothing_claimed(error)
+                if self._unanswered_since is None:
+                    self._unanswered_since = time.monotonic()
+                    _log.warning("nothing can be claimed", extra={"error": str(error)})
                 await asyncio.sleep(CLAIM_PAUSE_SECONDS)
                 continue
             if isinstance(found[-1], NothingDue):  # the frontier knows that this fetcher sleeps only if it said so last
@@ -255,28 +251,20 @@ class FetchEngine:
 
     async def _claim(self) -> list[ClaimedJob | DeadJob | NothingDue]:
         """Claims jobs and begins them. Raises StoreUnavailable."""
-        if self._nothing_claimed_since is not None:  # jobs that Redis has handed out meanwhile did not arrive
+        if self._unanswered_since is not None:  # jobs that Redis has handed out meanwhile did not arrive
             await self._trips.run(queue.requeue_unheld_jobs(self._worker, [run.job.key for run in self._runs]))
         asked_at = time.monotonic()
         most = min(MAX_CLAIMS_PER_CALL, max(self._asked_lanes.values()))  # the lanes share the free slots
         terms = claims.start_terms()
         found = await self._trips.run(queue.claim_jobs(self._worker, self._machine, most, self._asked_lanes, terms))
-        self._claims_again()
+        if self._unanswered_since is not None:
+            seconds = time.monotonic() - self._unanswered_since
+            _log.warning("claims are answered again", extra={"seconds": round(seconds, 1)})
+            self._unanswered_since = None
         for one in found:
             if not isinstance(one, NothingDue):
                 self._begin(one, asked_at)
         return found
-
-    def _nothing_claimed(self, error: StoreUnavailable) -> None:
-        if self._nothing_claimed_since is None:
-            self._nothing_claimed_since = time.monotonic()
-            _log.warning("nothing can be claimed", extra={"error": str(error)})
-
-    def _claims_again(self) -> None:
-        if self._nothing_claimed_since is not None:
-            seconds = time.monotonic() - self._nothing_claimed_since
-            _log.warning("claims are answered again", extra={"seconds": round(seconds, 1)})
-            self._nothing_claimed_since = None
 
     def _begin(self, found: DeadJob | ClaimedJob, asked_at: float) -> None:
         run = JobRun(found, asked_at, self._trips, self._attempts, self._machine)

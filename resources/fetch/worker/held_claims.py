@@ -80,8 +80,7 @@ class _TripLine:
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting.append((call, future))
         if len(self._under_way) < MAX_TRIPS_UNDER_WAY:
-            trip = asyncio.create_task(self._travel())
-            self._under_way.add(trip)
+            self._under_way.add(asyncio.create_task(self._travel()))
         return future
 
     async def _travel(self) -> None:
@@ -108,7 +107,6 @@ class _TripLine:
 
 
 def single_step(call: ScriptCall) -> Steps[Reply]:
-    """Turns a single call into steps."""
     return (yield call)
 
 
@@ -130,8 +128,8 @@ class HeldClaims:
     def __init__(self, trips: RedisTrips, job_token: int) -> None:
         self._trips = trips
         self._job_token = job_token
-        self._held: dict[TaskCall, float] = {}
-        """The calls, and until when (monotonic) they are renewed."""
+        self.held: dict[tuple[str, int], float] = {}
+        """The claims by work key and token, and until when (monotonic) they are renewed."""
 
     async def start(self, call: TaskCall, reply: Reply = None) -> bool:
         """Turns a queued claim into a running one, with the job. False: another has it, it is gone, or is not wanted.
@@ -145,23 +143,20 @@ class HeldClaims:
             metrics.count_skip(call.task)
         if reply != claims.STARTED:
             return False
-        self._held[call] = time.monotonic() + _max_held_seconds()
+        self.held[call.work_key, call.token] = time.monotonic() + _max_held_seconds()
         return True
 
     async def are_claimed(self, calls: Iterable[TaskCall]) -> bool:
         """Tells whether any of the calls has a claim. Raises StoreUnavailable."""
         looks = [self._trips.run(single_step(claims.look_call(call.work_key))) for call in calls]
-        return any(
-            isinstance(claim_state.read_claim_state(reply), claim_state.ClaimTaken)
-            for reply in await asyncio.gather(*looks)
-        )
+        found = map(claim_state.read_claim_state, await asyncio.gather(*looks))
+        return any(isinstance(state, claim_state.ClaimTaken) for state in found)
 
     async def store(self, call: TaskCall, prepared: Mapping[str, Prepared], seconds: float) -> None:
         """Stores the contents behind their fences, then ends the claim. `seconds` is the time of all its work."""
         await self.finish(await self.keep(call, prepared, seconds))
 
     async def fail(self, call: TaskCall, error: PreparationError, seconds: float) -> None:
-        """Ends the claim with a failure record."""
         await self.finish(failed_end(call, error, seconds))
 
     async def keep(self, call: TaskCall, prepared: Mapping[str, Prepared], seconds: float) -> CallEnd:
@@ -179,7 +174,6 @@ class HeldClaims:
         return CallEnd(call, claims.stored_end(call.work_key, call.token, seconds), seconds)
 
     async def finish(self, end: CallEnd) -> None:
-        """Ends the claim."""
         try:
             ended = await self._trips.insist(lambda: single_step(claims.finish_call(end.ending))) == 1
         except StoreUnavailable as refusal:  # the lease lapses, and the sweeper has the work done again
@@ -189,32 +183,23 @@ class HeldClaims:
 
     def has_ended(self, end: CallEnd, *, ended: bool) -> None:
         """Lets go of the claim. Without `ended`, another process had it by then."""
-        self._held.pop(end.call, None)
+        self.held.pop((end.call.work_key, end.call.token), None)
         outcome = end.ending.outcome if ended else "superseded"
         metrics.count_preparation(end.call.task, outcome, end.seconds)
 
-    async def put_back(self, call: TaskCall, wait_seconds: float) -> None:
+    async def put_back(self, work_key: str, token: int, wait_seconds: float) -> None:
         """Turns a running claim into a queued one, if it started with the job: its turn comes in so long."""
-        self._held.pop(call, None)
-        await self.requeue(call.work_key, call.token, wait_seconds)
-
-    async def requeue(self, work_key: str, token: int, wait_seconds: float) -> None:
-        """Requeues a claim that is not held here."""
+        self.held.pop((work_key, token), None)
         requeueing = claims.requeue_call(work_key, token, wait_seconds, str(self._job_token))
         try:
             await self._trips.insist(lambda: single_step(requeueing))
         except StoreUnavailable as error:  # the lease lapses: it is published once more, and joins its job
             _log.warning("could not put back", extra={"work": work_key, "error": str(error)})
 
-    @property
-    def held(self) -> int:
-        """The number of claims."""
-        return len(self._held)
-
     async def renew(self) -> None:
         """Renews the leases. Raises StoreUnavailable."""
         now = time.monotonic()
-        renewals = [claims.renew_call(call.work_key, call.token) for call, until in self._held.items() if now < until]
+        renewals = [claims.renew_call(*claim) for claim, until in self.held.items() if now < until]
         await asyncio.gather(*(self._trips.run(single_step(renewal)) for renewal in renewals))
 
 

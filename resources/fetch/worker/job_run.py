@@ -47,7 +47,7 @@ from ..frontier.queue import EndJob, HoldJob, PutJobBack, RetryJob
 from ..http import url_syntax
 from ..http.client import OnSlowBody
 from ..http.messages import BodyDropped, Failure, Fetched, FetchError, FetchFailed, FetchRequest, Outcome
-from ..http.retry_policy import GiveUp, RetryLater, RetryPatience, next_step
+from ..http.retry_policy import RetryPatience, choose_retry_seconds
 from ..task import SparingFetchTask, TaskCall, is_at_once, settles_waits
 from . import attempt, robots
 from .attempt import AttemptRunner, FetchPlan
@@ -132,7 +132,7 @@ class JobRun:
         unread = starts.keys() - {call.work_key for call in calls}
         for waiter in waiters:
             if waiter.id in unread:
-                await self.claims.requeue(waiter.id, waiter.token, 0)
+                await self.claims.put_back(waiter.id, waiter.token, 0)
         wanted = await _gather([self.claims.start(call, starts.get(call.work_key)) for call in calls])
         return [call for call, is_wanted in zip(calls, wanted, strict=True) if is_wanted]
 
@@ -179,19 +179,18 @@ class JobRun:
         """Has the job queued again, or settles its calls and ends it."""
         if politeness.was_quick(self.job, outcome, settings.FETCH_SLOW_AFTER_SECONDS):
             await self.change_lane("fast")
-        if isinstance(outcome, FetchFailed) and isinstance(step := self._choose_next_step(outcome), RetryLater):
-            if await self._retry(outcome, step.delay_seconds):
+        if isinstance(outcome, FetchFailed) and (seconds := self._choose_retry_seconds(outcome)) is not None:
+            if await self._retry(outcome, seconds):
                 return
             await self._settle(self._calls, outcome)
         elif await self._settle_and_report(outcome, on_settled):
             return
         await self._finish(outcome)
 
-    def _choose_next_step(self, failed: FetchFailed) -> RetryLater | GiveUp:
-        return next_step(
+    def _choose_retry_seconds(self, failed: FetchFailed) -> float | None:
+        return choose_retry_seconds(
             failed.failure,
             attempts=self.job.attempts + 1,
-            waited_seconds=0,  # the frontier ends jobs that stall by refusals or by our own troubles
             retry_after_seconds=failed.retry_after_seconds,
             patience=_patience_for(self._calls),
             random=random.random,
@@ -242,7 +241,7 @@ class JobRun:
             soon.cancel()
             if not held:
                 on_settled()
-                return isinstance(await self._report_end(report, last), JobEnded)
+                return isinstance(await self._report(report, EndJob(self.job.version), last), JobEnded)
             if last:
                 await self.claims.finish(last)
             await held[0]
@@ -264,10 +263,11 @@ class JobRun:
 
     async def _settle(self, calls: Sequence[TaskCall], outcome: Outcome) -> None:
         """Ends the claims: with contents, or with failure records. An error of a task fails its work alone."""
-        await _gather([self._settle_call(call, outcome) for call in calls])
 
-    async def _settle_call(self, call: TaskCall, outcome: Outcome) -> None:
-        await self.claims.finish(await self._prepare_end(call, outcome))
+        async def settle_call(call: TaskCall) -> None:
+            await self.claims.finish(await self._prepare_end(call, outcome))
+
+        await _gather([settle_call(call) for call in calls])
 
     async def _prepare_end(self, call: TaskCall, outcome: Outcome) -> CallEnd:
         """Has the contents prepared and stored. Does not end the claim."""
@@ -284,17 +284,13 @@ class JobRun:
     async def _put_back(self, calls: Iterable[TaskCall], wait_seconds: float) -> None:
         """Requeues claims that started with this job, and do not wait with it yet."""
         for call in calls:
-            await self.claims.put_back(call, wait_seconds)
+            await self.claims.put_back(call.work_key, call.token, wait_seconds)
 
-    async def _report(self, report: RequestReport, then: queue.AfterReport) -> object:
-        """Reports the request to the frontier."""
-        return await self._trips.insist(partial(queue.report_request, self.job, self._machine, report, then))
-
-    async def _report_end(self, report: RequestReport, last: CallEnd | None) -> object:
-        """Reports the end of the job, and of the last claim, in one step."""
-        end, claim_end = EndJob(self.job.version), last.ending if last else None
+    async def _report(self, report: RequestReport, then: queue.AfterReport, last: CallEnd | None = None) -> object:
+        """Reports the request, and the end of the last claim, in one step."""
+        claim_end = last.ending if last else None
         ended, reply = await self._trips.insist(
-            partial(queue.report_and_finish_work, self.job, self._machine, report, end, claim_end)
+            partial(queue.report_and_finish_work, self.job, self._machine, report, then, claim_end)
         )
         if last:
             self.claims.has_ended(last, ended=ended)
@@ -340,7 +336,6 @@ async def _prepare_contents(call: TaskCall, outcome: Outcome) -> Mapping[str, Pr
 
 
 def _build_job_anew(job: ClaimedJob, waiter: Waiter) -> FetchJob:
-    """Returns the same job anew, for a waiter that joined too late."""
     return FetchJob(
         job.url,
         job.key,

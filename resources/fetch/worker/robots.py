@@ -34,16 +34,13 @@ class CrawlDelay:
     known_for_seconds: float
 
 
-def robots_url(url: str) -> str:
-    """Returns the robots.txt for a URL. Raises FetchError for an address that is not fetched."""
-    target = url_syntax.parse_target(url)
-    return f"{target.scheme}://{target.authority}/robots.txt"
-
-
 def robots_request(url: str, limits: FetchLimits) -> FetchRequest:
-    """Returns the request for a URL's robots.txt: its body stays in memory. Raises FetchError, as robots_url()."""
+    """Returns the request for a URL's robots.txt: its body stays in memory.
+
+    Raises FetchError for an address that is not fetched.
+    """
     return FetchRequest(
-        robots_url(url),
+        replace(url_syntax.parse_target(url), path="/robots.txt", query=None).url,
         kind="robots",
         limits=replace(limits, max_body_bytes=MAX_ROBOTS_BYTES, spool_bytes=MAX_ROBOTS_BYTES),
     )

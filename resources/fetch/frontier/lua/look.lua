@@ -1,4 +1,6 @@
--- Reads a domain's record, for people. Changes nothing.
--- ARGV: scope   -> now_ms fields
+-- Reads the records of many domains, for people. Changes nothing.
+-- ARGV: scopes   -> now_ms fields fields ...
 local time = redis.call('TIME')
-return {string.format('%.3f', time[1] * 1000 + time[2] / 1000), redis.call('HGETALL', 'fetch:domain:' .. ARGV[1])}
+local reply = {string.format('%.3f', time[1] * 1000 + time[2] / 1000)}
+for place, scope in ipairs(ARGV) do reply[place + 1] = redis.call('HGETALL', 'fetch:domain:' .. scope) end
+return reply

@@ -186,7 +186,7 @@ class Frontier(RuleBasedStateMachine):
             "again": RetryJob(3),
             "back": PutJobBack(),
         }
-        found = run(queue.report_request(claim, "m", RequestReport(verdict, 0.1, "x", asked), steps[then]))
+        found = report(claim, RequestReport(verdict, 0.1, "x", asked), steps[then])
         if verdict is RateVerdict.THROTTLED:
             self.blocked[claim.host] = max(self.blocked[claim.host], self.clock.seconds + asked)
         match found:
@@ -236,7 +236,7 @@ class Frontier(RuleBasedStateMachine):
         known = self.jobs.get(claim.url.removeprefix("https://"))
         if known and known.claim is claim:
             return  # still its own
-        assert run(queue.report_request(claim, "m", RequestReport(RateVerdict.OK), EndJob(claim.version))) == JobLost()
+        assert report(claim) == JobLost()
         assert run(queue.finish_job(claim)) == JobLost()
         assert run(queue.renew_job_leases([claim])) == {claim.key}
 

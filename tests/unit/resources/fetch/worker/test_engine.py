@@ -116,7 +116,7 @@ def test_a_place_is_free_while_the_end_of_its_job_is_reported(
 
     async def test(origin: Origin) -> None:
         last_came = asyncio.Event()
-        real = JobRun._report_end
+        real = JobRun._report
 
         async def report(self: JobRun, *given: Any) -> object:
             await asyncio.wait_for(last_came.wait(), 10)
@@ -126,7 +126,7 @@ def test_a_place_is_free_while_the_end_of_its_job_is_reported(
             last_came.set()
             await answer(body=b"page")(peer)
 
-        monkeypatch.setattr(JobRun, "_report_end", report)
+        monkeypatch.setattr(JobRun, "_report", report)
         addresses = [origin.does(path, answer(body=b"page")) for path in ("/a", "/b")] + [origin.does("/c", last)]
         works = [page_work(url, str(number)) for number, url in enumerate(addresses)]
         async with fetching(slots=2) as fetcher:
@@ -135,7 +135,7 @@ def test_a_place_is_free_while_the_end_of_its_job_is_reported(
             for work in works:
                 assert isinstance(await ended(work), claim_state.WorkDone)
             await at_rest()
-        assert fetcher.slots.taken("fast") == 0
+        assert fetcher.slots.taken["fast"] == 0
 
     run(test)
 
@@ -280,9 +280,9 @@ def test_a_download_that_was_slow_is_asked_for_in_the_slow_lane_until_it_is_quic
         async with fetching() as fetcher:
             await want(first)
             await halfway.wait()
-            while not fetcher.slots.taken("slow"):
+            while not fetcher.slots.taken["slow"]:
                 await asyncio.sleep(0.01)
-            assert fetcher.slots.taken("fast") == 0
+            assert fetcher.slots.taken["fast"] == 0
             go.set()
             assert isinstance(await ended(first), claim_state.WorkDone)
             assert servers.state.client.keys("fetch:slow:*")
@@ -570,7 +570,7 @@ def test_a_fetcher_outlives_all_hostile_answers_in_little_memory(servers: RedisS
                 await want(decent)
                 assert isinstance(await ended(decent), claim_state.WorkDone)
                 assert not fetcher.task.done()
-                assert (fetcher.slots.taken("fast"), fetcher.slots.taken("slow")) == (0, 0)
+                assert (fetcher.slots.taken["fast"], fetcher.slots.taken["slow"]) == (0, 0)
         stored = await content("content:decent")
         assert stored
         assert stored.body == b"decent"

@@ -19,7 +19,7 @@ PREPARED = {"content:page": Prepared(b"page", "text/plain", 60, 600)}
 ENDS: dict[str, Callable[[HeldClaims, TaskCall], Awaitable[None]]] = {
     "stored": lambda claims, call: claims.store(call, PREPARED, 1),
     "failed": lambda claims, call: claims.fail(call, PreparationError("no"), 1),
-    "put back": lambda claims, call: claims.put_back(call, 5),
+    "put back": lambda claims, call: claims.put_back(call.work_key, call.token, 5),
 }
 
 
@@ -31,9 +31,9 @@ def test_what_is_not_in_hand_any_more_is_not_renewed(how: str) -> None:
             claims, work = HeldClaims(RedisTrips(clients), 1), page_work("https://a.example.com/1")
             call = TaskCall(work.task, work.key, await want(work), work.arguments)
             assert await claims.start(call)
-            assert claims.held == 1
+            assert claims.held
             await ENDS[how](claims, call)
-            assert claims.held == 0
+            assert not claims.held
         finally:
             for each in clients.values():
                 await each.aclose()

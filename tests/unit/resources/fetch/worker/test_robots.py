@@ -118,12 +118,12 @@ def test_how_long_it_is_believed_depends_on_what_came(outcome: Outcome, expected
     ],
 )
 def test_it_is_at_the_root_of_the_origin(url: str, expected: str) -> None:
-    assert robots.robots_url(url) == expected
+    assert robots.robots_request(url, FetchLimits()).url == expected
 
 
 def test_an_address_that_is_not_fetched_has_none() -> None:
     with pytest.raises(FetchError):
-        robots.robots_url("ftp://a.example/")
+        robots.robots_request("ftp://a.example/", FetchLimits())
 
 
 def test_its_body_is_small_and_stays_in_memory() -> None:

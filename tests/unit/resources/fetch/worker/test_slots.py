@@ -68,7 +68,7 @@ def test_free_places_go_to_what_is_slow_first_until_it_has_half_of_them() -> Non
         place = slots.take(first)
         if first == "fast":
             waiting.append(place)
-    assert (slots.taken("slow"), slots.taken("fast")) == (10, 10)
+    assert (slots.taken["slow"], slots.taken["fast"]) == (10, 10)
 
 
 def test_a_lane_that_holds_more_than_its_places_is_not_open() -> None:
@@ -90,4 +90,4 @@ def test_a_place_is_left_once() -> None:
     first, _ = slots.take("fast"), slots.take("fast")
     first.leave()
     first.leave()
-    assert slots.taken("fast") == 1
+    assert slots.taken["fast"] == 1
