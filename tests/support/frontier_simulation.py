@@ -1,7 +1,6 @@
-"""Jobs that come at random into queues with few workers, in simulated time: by the frontier and the fetcher's places,
-and as queueing theory has it, for the same arrivals.
+"""The frontier in simulated time: every call is real, only the clock is not.
 
-The frontier against origins in simulated time: every call is real, only the clock is not.
+`Simulation` has origins with secret limits, `Fetcher` jobs that come at random into queues with few workers.
 """
 
 import heapq
@@ -12,6 +11,7 @@ from random import Random
 
 from resources.fetch.frontier import queue
 from resources.fetch.frontier.jobs import (
+    FETCH_LANES,
     ClaimedJob,
     DeadJob,
     DomainLimits,
@@ -71,12 +71,6 @@ def waits_by_recursion(arrivals: Sequence[Arrival], workers: int) -> list[float]
     return waits
 
 
-def mean_wait(per_second: float, seconds: float) -> float:
-    """The mean wait of M/D/1: Pollaczek–Khinchine, for jobs of the same duration."""
-    load = per_second * seconds
-    return load * seconds / (2 * (1 - load))
-
-
 class Fetcher:
     """The frontier's queues and a fetcher's places; only the clock is not real. Origins refuse nothing."""
 
@@ -125,19 +119,21 @@ class Fetcher:
 class Simulation:
     """One fetcher with so many slots, and backlogs that never end."""
 
-    def __init__(self, clock: Clock, origins: Mapping[str, Origin], *, slots: int = 200, backlog: int = 20) -> None:
+    def __init__(self, clock: Clock, origins: Mapping[str, Origin], *, slots: int = 200) -> None:
         self.clock, self.origins = clock, origins
         self.slots, self._busy, self._numbers, self._order = slots, 0, count(), count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._asleep_until = 0.0
-        self.dead_jobs: list[DeadJob] = []
+        self._backlogs = dict.fromkeys(origins, 0)
         for host in origins:
-            for _ in range(backlog):
-                self.add(host)
+            self._fill(host)
 
-    def add(self, host: str) -> None:
-        url = f"https://{host}/{next(self._numbers)}"
-        stores.run_steps(queue.enqueue_job(FetchJob(url, url, Waiter("w"))))
+    def _fill(self, host: str) -> None:
+        """Keeps 20 to 100 jobs in the host's queue, or in flight."""
+        if self._backlogs[host] <= 20:
+            urls = [f"https://{host}/{next(self._numbers)}" for _ in range(80)]
+            stores.run_together([queue.enqueue_job(FetchJob(url, url, Waiter("w"))) for url in urls])
+            self._backlogs[host] += len(urls)
 
     def at(self, seconds: float, act: Callable[[], None]) -> None:
         heapq.heappush(self._events, (seconds, next(self._order), act))
@@ -150,16 +146,15 @@ class Simulation:
         self.clock.seconds = end
 
     def _claim(self) -> None:
-        while self._busy < self.slots:
-            match claim():
+        free = self.slots - self._busy
+        for found in stores.run_steps(queue.claim_jobs("w", "m", free, dict.fromkeys(FETCH_LANES, free))):
+            match found:
                 case ClaimedJob() as job:
                     self._send(job)
-                case DeadJob() as dead:
-                    self.dead_jobs.append(dead)
-                    stores.run_steps(queue.finish_job(dead.job))
                 case NothingDue(wait_seconds):
                     self.at(self.clock.seconds + max(wait_seconds, 0.001), self._wake)
-                    return
+                case DeadJob():
+                    raise AssertionError("no origin fails for so long")
 
     def _wake(self) -> None:
         if self.clock.seconds >= self._asleep_until:
@@ -179,7 +174,8 @@ class Simulation:
         origin.left()
         if served:
             report = RequestReport(RateVerdict.OK, latency, "200")
-            self.add(job.host)
+            self._backlogs[job.host] -= 1
+            self._fill(job.host)
         else:
             report = RequestReport(RateVerdict.THROTTLED, latency, "429", retry_after_seconds=origin.retry_after)
         stores.run_steps(queue.report_and_finish_work(job, "m", report, EndJob(job.version)))

@@ -1,12 +1,20 @@
-"""Domains that are asked by several ways out: each has its own flow control, and its own network to lose."""
+"""Egresses of a domain, each with its own rate, and networks that are away."""
 
 import pytest
 from pytest_django import Settings
 
 from resources.fetch import dispatch
 from resources.fetch.frontier import queue
-from resources.fetch.frontier.jobs import DomainLimits, JobEnqueued, JobRequeued, RateVerdict, RequestReport
-from resources.fetch.frontier.queue import RetryJob
+from resources.fetch.frontier.jobs import (
+    ClaimedJob,
+    DomainLimits,
+    JobEnqueued,
+    JobRequeued,
+    NothingDue,
+    RateVerdict,
+    RequestReport,
+)
+from resources.fetch.frontier.queue import HoldJob, RetryJob
 from resources.fetch.http.limit_scopes import scope_via
 from retry import stores
 from tests.support.frontier import (
@@ -14,6 +22,8 @@ from tests.support.frontier import (
     OK,
     THROTTLED,
     UNREACHABLE,
+    backlog,
+    claim,
     claimed,
     enqueue,
     idle,
@@ -26,7 +36,7 @@ from tests.support.frontier_clock import Clock
 
 run = stores.run_steps
 AWAY = RequestReport(RateVerdict.AWAY)
-HOSTS = [f"{name}.example.com" for name in "abcd"]
+HOSTS = [f"{name}.example.com" for name in "abcdef"]
 
 
 def test_a_job_names_its_way_out_and_counts_for_the_domain_by_that_way(clock: Clock) -> None:
@@ -85,18 +95,19 @@ def test_a_scope_by_rule_goes_by_the_way_out_too(clock: Clock) -> None:
     assert [refusal.scope for refusal in run(queue.read_refusals("example.com"))] == ["example.com"]
 
 
-def fetched_once(clock: Clock, egress: str) -> None:
+def fetch_from_all(clock: Clock, egress: str = "") -> None:
+    """Sends a request to each host, a minute ago. Three more jobs wait for each."""
     for host in HOSTS:
-        enqueue(job("1", host, egress=egress), job("2", host, egress=egress))
-    for _ in HOSTS:
+        enqueue(job("first", host, egress=egress))
         report(next_claimed(clock))
+        enqueue(*(job(str(number), host, egress=egress) for number in range(3)))
     clock.pass_by(60)
 
 
 def test_hosts_that_one_way_out_does_not_reach_stop_no_other_way(clock: Clock) -> None:
-    fetched_once(clock, "x")
+    fetch_from_all(clock, "x")
     enqueue(job("other", egress="y"), job("own"))
-    held = [next_claimed(clock) for _ in range(6)]
+    held = [next_claimed(clock) for _ in range(8)]
     for one in held:
         if one.egress == "x":
             report(one, UNREACHABLE, RetryJob(0))
@@ -145,3 +156,81 @@ def test_published_work_goes_out_by_the_way_of_its_domain(clock: Clock, settings
     ways = {held.host: held.egress for held in (claimed(), claimed(), claimed())}
     assert ways["a.site.org"] == ways["b.site.org"]
     assert set(ways.values()) <= {"one", "two"}
+
+
+run = stores.run_steps
+
+
+def test_many_hosts_that_cannot_be_reached_at_once_are_our_networks_fault(clock: Clock) -> None:
+    fetch_from_all(clock)
+    held = [next_claimed(clock) for _ in HOSTS]
+    for one in held[:3]:
+        report(one, UNREACHABLE, HoldJob())
+    for one in held[3:]:
+        assert report(one, UNREACHABLE) == JobRequeued(2)
+    for host in HOSTS:
+        assert float(record(host).get("failures", 0)) == 0
+        assert float(record(host).get("trouble_since", 0)) == 0
+
+
+def test_attempts_that_failed_of_our_own_network_are_taken_back(clock: Clock) -> None:
+    fetch_from_all(clock)
+    held = [next_claimed(clock) for _ in HOSTS]
+    for one in held[:3]:
+        assert isinstance(report(one, UNREACHABLE, RetryJob(1)), JobRequeued)
+    budgets = [float(record(one.scope)["budget"]) for one in held[:3]]
+    report(held[3], UNREACHABLE, RetryJob(1))
+    assert [float(record(one.scope)["budget"]) for one in held[:3]] == [budget + 1 for budget in budgets]
+    for one in held[4:]:
+        report(one)  # the network is there again
+    clock.pass_by(60)
+    again = {one.key: one.attempts for one in iter(lambda: finished(clock), None)}
+    assert [again[one.key] for one in held[:3]] == [0, 0, 0]
+
+
+def finished(clock: Clock) -> ClaimedJob | None:
+    """The next job, which is done; None when nothing is left."""
+    found = claim()
+    while isinstance(found, NothingDue) and found.wait_seconds < 50:
+        clock.pass_by(found.wait_seconds)
+        found = claim()
+    if isinstance(found, NothingDue):
+        return None
+    assert isinstance(found, ClaimedJob)
+    report(found)
+    return found
+
+
+def test_while_our_network_is_away_one_request_at_a_time_tries_it(clock: Clock) -> None:
+    fetch_from_all(clock)
+    for one in [next_claimed(clock) for _ in HOSTS]:
+        report(one, UNREACHABLE)
+    assert idle() == pytest.approx(2, abs=0.1)
+    clock.pass_by(1)
+    idle()
+    claimed(machine="another")
+    clock.pass_by(1.1)
+    trial = claimed()
+    assert idle() == pytest.approx(2, abs=0.1)
+    assert report(trial, UNREACHABLE) == JobRequeued(2)
+    clock.pass_by(2.1)
+    report(claimed())
+    claimed()
+    claimed()
+
+
+def test_an_answer_from_anybody_shows_that_our_network_is_there(clock: Clock) -> None:
+    fetch_from_all(clock)
+    held = [next_claimed(clock) for _ in HOSTS]
+    for number, one in enumerate(held):
+        report(one, THROTTLED if number == 2 else UNREACHABLE, HoldJob())
+    failures = [int(float(record(host).get("failures", 0))) for host in HOSTS]
+    assert sorted(failures) == [0, 1, 1, 1, 1, 1]
+
+
+def test_hosts_that_have_been_dead_for_long_are_not_our_networks_fault(clock: Clock) -> None:
+    for host in HOSTS:
+        backlog(host, 3)
+    for one in [next_claimed(clock) for _ in HOSTS]:
+        report(one, UNREACHABLE, HoldJob())
+    assert all(record(host)["failures"] == "1" for host in HOSTS)

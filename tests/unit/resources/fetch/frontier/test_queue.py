@@ -1,24 +1,10 @@
-"""The frontier: order, bounds and time; and random interleavings against a model."""
-
-from dataclasses import dataclass, replace
-from functools import cache
+"""The frontier: order, bounds and time."""
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
 from pytest_django import Settings
 
 from resources.fetch.frontier import queue
 from resources.fetch.frontier.jobs import (
-    FETCH_LANES,
     BacklogFull,
     ClaimedJob,
     DeadJob,
@@ -26,335 +12,19 @@ from resources.fetch.frontier.jobs import (
     FetchLane,
     JobEnded,
     JobEnqueued,
-    JobHeld,
     JobJoined,
-    JobLost,
     JobPriority,
     JobRequeued,
-    MoreWaiters,
-    NoRetryBudget,
     NothingDue,
-    RateVerdict,
-    RequestReport,
     Waiter,
 )
-from resources.fetch.frontier.politeness import Politeness
-from resources.fetch.frontier.queue import AfterReport, EndJob, HoldJob, PutJobBack, RetryJob
-from resources.fetch.http.limit_scopes import scope_via
+from resources.fetch.frontier.queue import RetryJob
 from retry import stores
 from tests.conftest import RedisServers
 from tests.support.frontier import HOST, OK, UNSENT, claim, claimed, dead_job, enqueue, idle, job, record, report
 from tests.support.frontier_clock import Clock
 
 run = stores.run_steps
-HOSTS = ["a.example.com", "b.example.com"]
-EGRESS = {"a.example.com": "", "b.example.com": "x"}
-NAMES = [f"{host}/{name}" for host in HOSTS for name in "1234"]
-MOST_IN_FLIGHT = 8
-
-
-def text(name: object) -> str:
-    assert isinstance(name, bytes)
-    return name.decode()
-
-
-@dataclass(slots=True)
-class Known:
-    """The model's record of one job: the ids of its waiters, and its holder's claim."""
-
-    waiters: set[str]
-    state: str = "waiting"
-    claim: ClaimedJob | None = None
-    leased_until: float = 0.0
-    told: int = 0
-
-
-class Frontier(RuleBasedStateMachine):
-    """The model: the jobs, their holders, and the end of each host's block."""
-
-    servers: RedisServers
-    clock: Clock
-
-    @initialize()
-    def empty(self) -> None:
-        self.servers.state.client.flushall()
-        self.jobs: dict[str, Known] = {}
-        self.old: list[ClaimedJob] = []
-        self.blocked: dict[str, float] = dict.fromkeys(HOSTS, 0.0)
-        self.caps: dict[str, int] = {}
-        self.robots: dict[str, float] = dict.fromkeys(HOSTS, 0.0)
-        self.paused: set[str] = set()
-        self.ids = 0
-
-    @rule(
-        name=st.sampled_from(NAMES),
-        priority=st.sampled_from(JobPriority),
-        lane=st.sampled_from(FETCH_LANES),
-        later=st.sampled_from([0.0, 0.0, 5.0]),
-        expires=st.sampled_from([None, None, 20.0]),
-        obeys=st.booleans(),
-    )
-    def enqueue(
-        self, *, name: str, priority: JobPriority, lane: FetchLane, later: float, expires: float | None, obeys: bool
-    ) -> None:
-        self.ids += 1
-        host, _, path = name.partition("/")
-        waiter = Waiter(f"waiter-{self.ids}")
-        expires_at = self.clock.unix + expires if expires else None
-        given = replace(
-            job(path, host, waiter=waiter),
-            priority=priority,
-            lane=lane,
-            not_before_seconds=later,
-            expires_at=expires_at,
-            egress=EGRESS[host],
-            obeys_robots=obeys,
-        )
-        found = run(queue.enqueue_job(given))
-        if name in self.jobs:
-            assert isinstance(found, JobJoined)
-            self.jobs[name].waiters.add(waiter.id)
-        else:
-            assert isinstance(found, JobEnqueued)
-            self.jobs[name] = Known({waiter.id})
-
-    @rule(lanes=st.sampled_from([FETCH_LANES, ("fast",), ("slow",)]))
-    def claim(self, lanes: tuple[FetchLane, ...]) -> None:
-        self._claim(lanes)
-
-    def _claim(self, lanes: tuple[FetchLane, ...]) -> None:
-        found = claim(*lanes)
-        if isinstance(found, NothingDue):
-            assert found.wait_seconds <= 60
-            return
-        held = found.job if isinstance(found, DeadJob) else found
-        name = held.url.removeprefix("https://")
-        known = self.jobs[name]
-        assert known.state == "waiting" or self.clock.seconds >= known.leased_until, "claimed twice"
-        assert {waiter.id for waiter in held.waiters} == known.waiters
-        if known.claim:
-            assert held.token > known.claim.token
-            self.old.append(known.claim)
-        known.claim, known.leased_until = held, self.clock.seconds + 15
-        known.state = "ending" if isinstance(found, DeadJob) else "running"
-        known.told = len(known.waiters)
-        if isinstance(found, ClaimedJob):
-            assert held.lane in lanes
-            assert self.clock.seconds >= self.blocked[held.host], "sent to a blocked host"
-            assert held.host not in self.paused, "sent to a paused host"
-            assert not self._asks_robots(held.host, but=name), "sent while robots.txt is asked for"
-            assert not held.needs_robots or self.clock.seconds >= self.robots[held.host], "robots.txt was known"
-            assert self._in_flight(held.host) <= self.caps.get(held.host, MOST_IN_FLIGHT), "above the cap"
-
-    def _asks_robots(self, host: str, but: str) -> bool:
-        return any(
-            (claim := self.jobs[name].claim) and claim.needs_robots and claim.host == host
-            for name in self._held("running")
-            if name != but
-        )
-
-    @rule(host=st.sampled_from(HOSTS), seconds=st.sampled_from([0.0, 5.0]))
-    def learn_robots(self, host: str, seconds: float) -> None:
-        run(queue.set_crawl_delay(scope_via(host, EGRESS[host]), seconds, 30))
-        self.robots[host] = self.clock.seconds + 30
-
-    def _in_flight(self, host: str) -> int:
-        now = self.clock.seconds
-        running = [known.claim for known in self.jobs.values() if known.state == "running" and known.leased_until > now]
-        return sum(claim is not None and claim.host == host for claim in running)
-
-    def _held(self, *states: str) -> list[str]:
-        """Names of jobs in those states whose lease is in force."""
-        now = self.clock.seconds
-        return [name for name, one in self.jobs.items() if one.state in states and one.leased_until > now]
-
-    @precondition(lambda self: self._held("running"))
-    @rule(
-        data=st.data(),
-        verdict=st.sampled_from(RateVerdict),
-        then=st.sampled_from(["end", "hold", "again", "back"]),
-        asked=st.sampled_from([0.0, 30.0]),
-    )
-    def report(self, data: st.DataObject, verdict: RateVerdict, then: str, asked: float) -> None:
-        name = data.draw(st.sampled_from(self._held("running")))
-        known = self.jobs[name]
-        claim = known.claim
-        assert claim
-        steps: dict[str, AfterReport] = {
-            "end": EndJob(claim.version),
-            "hold": HoldJob(),
-            "again": RetryJob(3),
-            "back": PutJobBack(),
-        }
-        found = report(claim, RequestReport(verdict, 0.1, "x", asked), steps[then])
-        if verdict is RateVerdict.THROTTLED:
-            self.blocked[claim.host] = max(self.blocked[claim.host], self.clock.seconds + asked)
-        match found:
-            case JobRequeued():
-                assert then in {"again", "back"} or verdict in {
-                    RateVerdict.THROTTLED,
-                    RateVerdict.UNREACHABLE,
-                    RateVerdict.AWAY,
-                }
-                known.state = "waiting"
-            case JobHeld():
-                assert then == "hold"
-                known.state = "holding"
-            case NoRetryBudget():
-                assert then == "again"
-                known.state = "holding"
-            case JobEnded():
-                assert then == "end"
-                assert known.told == len(known.waiters), "ended behind somebody's back"
-                del self.jobs[name]
-            case MoreWaiters(_, waiters):
-                assert {waiter.id for waiter in waiters} == known.waiters
-                assert known.told < len(known.waiters)
-                known.state = "holding"
-            case JobLost():
-                raise AssertionError("lost a lease that was in force")
-        self.old.append(claim)
-
-    @precondition(lambda self: self._held("holding", "ending"))
-    @rule(data=st.data())
-    def finish(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(self._held("holding", "ending")))
-        known = self.jobs[name]
-        assert known.claim
-        found = run(queue.finish_job(known.claim))
-        while isinstance(found, MoreWaiters):
-            assert {waiter.id for waiter in found.waiters} == known.waiters
-            found = run(queue.finish_job(known.claim, found.version))
-        assert found == JobEnded()
-        del self.jobs[name]
-
-    @precondition(lambda self: self.old)
-    @rule(data=st.data())
-    def somebody_reports_late(self, data: st.DataObject) -> None:
-        """A fetcher that lost a job changes nothing."""
-        claim = data.draw(st.sampled_from(self.old))
-        known = self.jobs.get(claim.url.removeprefix("https://"))
-        if known and known.claim is claim:
-            return  # still its own
-        assert report(claim) == JobLost()
-        assert run(queue.finish_job(claim)) == JobLost()
-        assert run(queue.renew_job_leases([claim])) == {claim.key}
-
-    @rule(seconds=st.sampled_from([0.05, 0.5, 2.0, 6.0, 16.0, 40.0]))
-    def time_passes(self, seconds: float) -> None:
-        self.clock.pass_by(seconds)
-
-    @precondition(lambda self: self._held("running", "holding", "ending"))
-    @rule()
-    def renew(self) -> None:
-        names = self._held("running", "holding", "ending")
-        claims = [claim for name in names if (claim := self.jobs[name].claim)]
-        assert run(queue.renew_job_leases(claims)) == set()
-        for name in names:
-            self.jobs[name].leased_until = self.clock.seconds + 15
-
-    @precondition(lambda self: self._held("running", "holding", "ending"))
-    @rule(data=st.data())
-    def some_have_not_come_to_their_worker(self, data: st.DataObject) -> None:
-        known = st.sampled_from(self._held("running", "holding", "ending"))
-        held = data.draw(st.lists(known, unique=True))
-        run(queue.requeue_unheld_jobs("w", [f"https://{name}" for name in held]))
-        for name, one in self.jobs.items():
-            if name not in held:
-                one.state = "waiting"
-
-    @precondition(lambda self: self.jobs)
-    @rule(data=st.data(), lane=st.sampled_from(FETCH_LANES), priority=st.sampled_from(JobPriority))
-    def move(self, data: st.DataObject, lane: FetchLane, priority: JobPriority) -> None:
-        name = data.draw(st.sampled_from(sorted(self.jobs)))
-        run(queue.move_job(f"https://{name}", lane, priority))
-
-    @precondition(lambda self: self.jobs)
-    @rule(data=st.data())
-    def remove(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(sorted(self.jobs)))
-        found = run(queue.withdraw_waiter(f"https://{name}"))
-        if found == "removed":
-            assert self.jobs[name].state == "waiting" or self.jobs[name].leased_until <= self.clock.seconds
-            del self.jobs[name]
-        else:
-            assert found == "in_flight"
-
-    @rule(host=st.sampled_from(HOSTS), cap=st.sampled_from([None, 1, 3]), paused=st.sampled_from([False, False, True]))
-    def set_limits(self, host: str, cap: int | None, paused: bool) -> None:
-        run(queue.set_limits(host, DomainLimits(delay_seconds=0.1, in_flight=cap, paused=paused)))
-        self.caps.pop(host, None)
-        if cap:
-            self.caps[host] = max(cap, self._in_flight(host))  # requests in flight are not called back
-        (self.paused.add if paused else self.paused.discard)(host)
-
-    @rule(host=st.sampled_from(HOSTS), blocked=st.booleans())
-    def block_or_unblock(self, host: str, blocked: bool) -> None:
-        run(queue.block_domain(host, 10) if blocked else queue.unblock_domain(host))
-        self.blocked[host] = self.clock.seconds + 10 if blocked else 0.0
-        self._claim(FETCH_LANES)
-
-    @invariant()
-    def every_job_is_somewhere_and_only_there(self) -> None:
-        state = self.servers.state.client
-        jobs = {text(key).removeprefix("fetch:job:https://") for key in state.keys("fetch:job:*")}
-        assert jobs == set(self.jobs)
-        queued = [m for key in state.keys("fetch:jobs:*") for m in state.zrange(key, 0, -1)]
-        later, leased = state.zrange("fetch:later", 0, -1), state.zrange("fetch:leases", 0, -1)
-        found = [text(m) for m in [*queued, *later, *leased, *state.zrange("fetch:doomed", 0, -1)]]
-        assert sorted(found) == sorted(f"https://{name}" for name in self.jobs)
-        assert int(state.get("fetch:queued") or 0) == len(queued) + len(later)
-
-    @invariant()
-    def counts_agree_with_what_is_there(self) -> None:
-        state = self.servers.state.client
-        for host in HOSTS:
-            scope = scope_via(host, EGRESS[host])
-            fields = record(scope)
-            running = [
-                key for key in state.keys(f"fetch:job:https://{host}/*") if state.hget(key, "state") == b"running"
-            ]
-            assert int(float(fields.get("in_flight", 0))) == len(running)
-            slow = sum(state.hget(key, "lane") == b"slow" for key in running)
-            assert int(float(fields.get("slow_in_flight", 0))) == slow
-            for lane in FETCH_LANES:
-                total = 0.0
-                for priority in JobPriority:
-                    name = f"fetch:jobs:{scope}:{lane}:{int(priority)}"
-                    waiting = map(text, state.zrange(name, 0, -1))
-                    total += sum(float(state.hget(f"fetch:job:{key}", "expected") or 0) for key in waiting)
-                    assert int(float(fields.get(f"{lane}_{int(priority)}", 0))) == state.zcard(name)
-                assert float(fields.get(f"sum_{lane}", 0)) == pytest.approx(total)
-
-    @invariant()
-    def a_host_stands_in_one_place_of_each_line_or_in_none(self) -> None:
-        state = self.servers.state.client
-        for host, egress in EGRESS.items():
-            scope = scope_via(host, egress)
-            for lane in FETCH_LANES:
-                places = [
-                    text(key)
-                    for line in ("due", "waiting")
-                    for key in state.keys(f"fetch:{line}:{lane}:*")
-                    if state.zscore(key, scope) is not None
-                ]
-                assert places == [place for place in [record(scope).get(f"at_{lane}", "")] if place]
-                assert all(place.endswith(scope_via("", egress)) for place in places)
-
-
-@pytest.mark.usefixtures("servers")
-def test_the_frontier_keeps_its_promises_in_any_order(
-    servers: RedisServers, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tight = Politeness(retry_budget=2, failures_to_open=2, outage_hosts=2)
-    monkeypatch.setattr(queue, "configured_politeness", cache(lambda: tight))  # its cache is cleared as settings change
-    Frontier.servers, Frontier.clock = servers, clock
-    run_state_machine_as_test(
-        Frontier,
-        settings=settings(
-            max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
-    )
 
 
 def urls(number: int, clock: Clock) -> list[str]:
@@ -398,22 +68,6 @@ def test_who_has_found_something_does_not_sleep_any_more(clock: Clock, servers: 
     enqueue(job())
     claimed()
     assert servers.state.client.zcard("fetch:idle") == 0  # no fetcher has to be woken
-
-
-def test_no_more_are_in_flight_than_the_cap(clock: Clock) -> None:
-    enqueue(*(job(str(number)) for number in range(4)))
-    first = claimed()
-    clock.pass_by(1)
-    claimed()
-    clock.pass_by(9)
-    idle()
-    report(first)
-    claimed()
-
-
-def test_a_host_that_is_busy_makes_no_other_wait(clock: Clock) -> None:
-    enqueue(*(job(str(number)) for number in range(3)), job("1", "b.example.com"))
-    assert {claimed().host, claimed().host} == {HOST, "b.example.com"}
 
 
 def test_first_in_is_first_out(clock: Clock) -> None:
@@ -491,13 +145,6 @@ def test_the_backlog_of_all_domains_is_bounded(clock: Clock, settings: Settings)
     settings.FETCH_BACKLOG = 10
     found = [enqueue(job("1", f"{number}.example.com")) for number in range(12)]
     assert [isinstance(one, JobEnqueued) for one in found] == [True] * 9 + [False] * 3
-
-
-def test_fast_and_slow_are_claimed_apart(clock: Clock) -> None:
-    enqueue(job("1", lane="slow"), job("1", "b.example.com"))
-    assert claimed("slow").host == HOST
-    idle("slow")
-    assert claimed("fast").host == "b.example.com"
 
 
 def test_slow_requests_leave_room_for_a_fast_one(clock: Clock) -> None:
@@ -592,3 +239,88 @@ def test_those_that_became_due_come_in_turn_with_those_that_were(clock: Clock) -
     found = run(queue.claim_jobs("w", "m", 3, {"fast": 3}))
     assert [one.host for one in found if isinstance(one, ClaimedJob)] == [f"{host}.example.com" for host in "cba"]
     assert isinstance(claim(), NothingDue)
+
+
+def claim_some(most: int = 10, **rooms: int) -> list[ClaimedJob | DeadJob | NothingDue]:
+    lanes: dict[FetchLane, int] = {"fast": rooms.get("fast", 10), "slow": rooms.get("slow", 10)}
+    return stores.run_steps(queue.claim_jobs("w", "m", most, lanes))
+
+
+def names(found: list[ClaimedJob | DeadJob | NothingDue]) -> list[str]:
+    return [one.url.rpartition("/")[2] for one in found if isinstance(one, ClaimedJob)]
+
+
+def test_all_that_is_due_is_handed_out_and_then_nothing_is(clock: Clock) -> None:
+    enqueue(job("ordinary", "a.example.com"), job("flagged", "b.example.com", priority=JobPriority.FLAGGED))
+    enqueue(job("first", "c.example.com", priority=JobPriority.INTERACTIVE), job("second", "c.example.com"))
+    found = claim_some()
+    assert names(found) == ["first", "flagged", "ordinary"]
+    assert isinstance(found[-1], NothingDue)
+    assert 0.4 < found[-1].wait_seconds < 0.6  # the turn of the second
+    assert len({one.token for one in found if isinstance(one, ClaimedJob)}) == 3
+    clock.pass_by(0.6)
+    assert names(claim_some()) == ["second"]
+
+
+def test_no_more_are_handed_out_than_asked_for_and_nothing_is_said_of_the_rest(clock: Clock) -> None:
+    enqueue(*(job(str(number), f"{number}.example.com") for number in range(4)))
+    found = claim_some(most=3)
+    assert len(names(found)) == len(found) == 3
+    assert len(names(claim_some(most=3))) == 1
+
+
+@pytest.mark.parametrize(("room", "handed_out"), [(1, 1), (2, 2), (5, 3)])
+def test_a_lane_gives_as_many_as_there_is_room_in_it(clock: Clock, room: int, handed_out: int) -> None:
+    enqueue(*(job(f"slow-{number}", f"{number}.example.com", lane="slow") for number in range(3)))
+    enqueue(job("fast", "fast.example.com"))
+    found = claim_some(slow=room)
+    assert "fast" in names(found)
+    assert sum(url.startswith("slow") for url in names(found)) == handed_out
+    assert isinstance(found[-1], NothingDue) is (room > handed_out)  # the due jobs of a full lane are unknown
+
+
+def test_a_domain_is_written_as_single_claims_write_it(clock: Clock) -> None:
+    enqueue(job("1"), job("2", "b.example.com"))
+    assert len(names(claim_some())) == 2
+    kept = record()
+    assert (kept["in_flight"], kept.get("fast_3", "0")) == ("1", "0")
+    enqueue(job("3"))
+    assert 0.4 < idle() < 0.6
+    clock.pass_by(0.6)
+    report(claimed(), OK)
+    assert record()["in_flight"] == "1"
+
+
+def test_what_is_to_fail_comes_first_and_takes_room_too(clock: Clock) -> None:
+    enqueue(*(job(f"old-{number}", expires_at=clock.unix + 1) for number in range(2)))
+    clock.pass_by(2)
+    enqueue(job("new", "b.example.com"))
+    found = claim_some(most=2)
+    assert [one.why for one in found if isinstance(one, DeadJob)] == ["expired", "expired"]
+    assert names(claim_some()) == ["new"]
+
+
+@pytest.mark.parametrize("lane", ["fast", "slow"])
+def test_a_domain_whose_time_has_come_gives_all_that_it_has_room_for(clock: Clock, lane: FetchLane) -> None:
+    stores.run_steps(queue.set_limits(HOST, DomainLimits(delay_seconds=0, in_flight=8)))
+    stores.run_steps(queue.block_domain(HOST, 5))
+    enqueue(*(job(priority.name, priority=priority, lane=lane) for priority in JobPriority))
+    assert idle() == 5
+    clock.pass_by(5)
+    assert names(claim_some()) == ["INTERACTIVE", "FLAGGED", "ORDINARY"]
+
+
+def test_a_domain_is_still_due_after_a_job_that_has_just_expired(clock: Clock) -> None:
+    stores.run_steps(queue.set_limits(HOST, DomainLimits(delay_seconds=0, in_flight=8)))
+    stores.run_steps(queue.block_domain(HOST, 5))
+    enqueue(job("other", "b.example.com"), job("now"))
+    enqueue(job("old", priority=JobPriority.FLAGGED, expires_at=clock.unix + 5))
+    enqueue(*(job("older", f"{number}.example.com", expires_at=clock.unix + 4) for number in range(16)))
+    clock.pass_by(5)
+    found = claim_some(most=40, fast=40)  # which reaps the 16 that have expired first
+    assert [one.job.host for one in found if isinstance(one, DeadJob)].count(HOST) == 0
+    assert names(found) == ["other", "now"]
+    assert found[-1] == NothingDue(0)
+    [failed, *_] = claim_some()
+    assert isinstance(failed, DeadJob)
+    assert failed.job.host == HOST

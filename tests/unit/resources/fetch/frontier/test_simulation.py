@@ -1,0 +1,96 @@
+"""The frontier in simulated time: origins with secret limits, and lanes under load."""
+
+import pytest
+
+from retry import stores
+from tests.support.frontier_clock import Clock
+from tests.support.frontier_simulation import (
+    Arrival,
+    Fetcher,
+    Simulation,
+    merged,
+    poisson,
+    waits_by_recursion,
+)
+from tests.support.simulated_origin import Origin
+
+run = stores.run_steps
+
+
+def secret(**origins: Origin) -> dict[str, Origin]:
+    return {f"{name}.example.com": origin for name, origin in origins.items()}
+
+
+def test_secret_rates_are_found_and_kept(clock: Clock) -> None:
+    origins = secret(
+        a=Origin(rate=5),
+        b=Origin(rate=8, latency=0.4, burst=3),
+        c=Origin(rate=4, latency=0.05, retry_after=2),
+    )
+    Simulation(clock, origins).run_until(120)
+    served = {name: origin.served_between(50, 120) / 70 / origin.rate for name, origin in origins.items()}
+    assert all(share >= 0.8 for share in served.values()), served
+    refused = sum(origin.refused_between(50, 120) for origin in origins.values())
+    assert refused <= 0.01 * sum(origin.served_between(50, 120) for origin in origins.values())
+    assert all(origin.refused_between(50, 120) <= 0.015 * origin.served_between(50, 120) for origin in origins.values())
+    assert [origin.too_early for origin in origins.values()] == [0] * 3
+    assert all(origin.peak <= 8 for origin in origins.values())
+
+
+def test_a_limit_that_doubles_is_followed_within_a_minute(clock: Clock) -> None:
+    origins = secret(a=Origin(rate=4), b=Origin(rate=8, latency=0.05, retry_after=2))
+    simulation = Simulation(clock, origins)
+    simulation.run_until(60)  # it was refused some times, and is near the limit
+    for origin in origins.values():
+        origin.rate *= 2
+    simulation.run_until(140)
+    shares = [origin.served_between(120, 140) / 20 / origin.rate for origin in origins.values()]
+    assert all(share >= 0.8 for share in shares), shares
+    assert all(origin.refused_between(40, 140) <= 0.01 * origin.served_between(40, 140) for origin in origins.values())
+
+
+def test_a_site_that_asks_for_long_pauses_is_seldom_probed(clock: Clock) -> None:
+    origin = Origin(rate=2, retry_after=60)
+    Simulation(clock, secret(a=origin)).run_until(500)
+    assert origin.refused_between(100, 500) <= 2
+    assert origin.served_between(100, 500) / 400 >= 0.75 * 2
+
+
+def test_a_limit_that_halves_is_followed_at_once(clock: Clock) -> None:
+    origin = Origin(rate=16)
+    simulation = Simulation(clock, secret(a=origin))
+    simulation.run_until(40)
+    origin.rate = 8
+    simulation.run_until(80)
+    assert origin.refused_between(40, 80) <= 12
+    assert origin.served_between(60, 80) / 20 >= 0.8 * 8
+
+
+def test_a_limit_of_requests_at_once_is_found(clock: Clock) -> None:
+    origin = Origin(rate=1000, latency=1.0, most_at_once=3)
+    Simulation(clock, secret(a=origin)).run_until(200)
+    assert origin.served_between(100, 200) / 100 >= 0.8 * 3
+    assert origin.refused_between(100, 200) <= 0.02 * origin.served_between(100, 200)
+
+
+SHORT, LONG = 1.0, 10.0
+LOAD = 0.8
+"""Of each of the two workers: by short jobs the one, by long jobs the other."""
+
+
+def test_in_lanes_short_jobs_do_not_wait_for_long_ones_and_these_for_one_short_one_at_the_most(clock: Clock) -> None:
+    both = merged(poisson(LOAD / SHORT, SHORT, 300, seed=1), poisson(LOAD / LONG, LONG, 30, seed=2))
+    waits = Fetcher(clock, places=2).waits(both, lambda arrival: "fast" if arrival.seconds == SHORT else "slow")
+    for seconds, more in ((SHORT, 0.0), (LONG, SHORT)):
+        lane = [place for place, arrival in enumerate(both) if arrival.seconds == seconds]
+        alone = waits_by_recursion([both[place] for place in lane], 1)
+        assert all(waits[place] <= wait + more + 0.01 for place, wait in zip(lane, alone, strict=True))
+
+
+def test_short_jobs_find_room_at_once_beside_long_ones_that_all_came_before_them(clock: Clock) -> None:
+    flood = [Arrival(0.1 * number, LONG) for number in range(12)]
+    short = [Arrival(SHORT + 2 * SHORT * number + 0.5, SHORT) for number in range(14)]
+    waits = Fetcher(clock, places=5).waits([*flood, *short], lambda job: "fast" if job.seconds == SHORT else "slow")
+    at_once = [wait for wait in waits[: len(flood)] if wait < SHORT]
+    assert len(at_once) == 4, "nobody has needed the places of the fast lane, but for the one that is kept"
+    assert waits[len(flood) :] == pytest.approx([0.0] * len(short), abs=0.01)
