@@ -1,9 +1,39 @@
 """Fixtures of the tests of hostile origins."""
 
 import subprocess
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
+from resources.fetch.http.client import FetchClient
+
+from . import visits
+from .origin import Origin
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def origin() -> AsyncIterator[Origin]:
+    async with Origin() as origin:
+        yield origin
+
+
+@pytest.fixture
+async def victim() -> AsyncIterator[Origin]:
+    """An origin at an address that clients may not connect to."""
+    async with Origin(address="127.0.0.2") as origin:
+        yield origin
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[FetchClient]:
+    async with visits.client() as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

@@ -22,12 +22,14 @@ from resources.fetch.http.client import FetchClient
 from resources.fetch.http.messages import BodyDropped, Failure, Fetched, FetchFailed, FetchRequest, Head
 
 from .origin import Behaviour, Origin, Peer, answer, head, raw
-from .visits import LIMITS, failure, fetching_from, timed, visit, with_origin
+from .visits import LIMITS, failure, timed, visit, visiting
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+pytestmark = pytest.mark.anyio
 
 TEXT = b"".join(f"{number} is a number. ".encode() for number in range(5000))
 ZEROS = bytes(64_000_000)
@@ -63,7 +65,6 @@ PACKED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize(("coding", "pack"), PACKED.values(), ids=PACKED)
-@with_origin
 async def test_a_packed_body_is_unpacked(
     origin: Origin, client: FetchClient, coding: str, pack: Callable[[bytes], bytes]
 ) -> None:
@@ -122,33 +123,28 @@ BOMBS = {
 }
 
 
-def peak_bytes(behaviour: Behaviour, **limits: int) -> tuple[FetchFailed, int]:
+async def peak_bytes(behaviour: Behaviour, **limits: int) -> tuple[FetchFailed, int]:
     """The outcome of a fetch, and the memory that Python took for it at the most."""
-    found: list[tuple[FetchFailed, int]] = []
-
-    async def work(origin: Origin, client: FetchClient) -> None:
+    async with visiting() as (origin, client):
         url = origin.does("/", behaviour)
         tracemalloc.start()
         try:
             outcome = await timed(client, FetchRequest(url, limits=replace(LIMITS, **limits)))
             assert isinstance(outcome, FetchFailed), outcome
-            found.append((outcome, tracemalloc.get_traced_memory()[1]))
+            return outcome, tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
 
-    fetching_from(work)
-    return found[0]
-
 
 @pytest.mark.parametrize("behaviour", BOMBS.values(), ids=BOMBS)
-def test_a_bomb_is_too_big_and_takes_little_memory(behaviour: Behaviour) -> None:
-    outcome, peak = peak_bytes(behaviour)
+async def test_a_bomb_is_too_big_and_takes_little_memory(behaviour: Behaviour) -> None:
+    outcome, peak = await peak_bytes(behaviour)
     assert outcome.failure is Failure.TOO_BIG
     assert peak < 4_000_000
 
 
-def test_a_bomb_is_one_below_the_limit_too() -> None:
-    outcome, peak = peak_bytes(packed("gzip", gzip.compress(ZEROS, 9)), max_body_bytes=100_000_000)
+async def test_a_bomb_is_one_below_the_limit_too() -> None:
+    outcome, peak = await peak_bytes(packed("gzip", gzip.compress(ZEROS, 9)), max_body_bytes=100_000_000)
     assert outcome.failure is Failure.TOO_BIG
     assert peak < 4_000_000
 
@@ -175,13 +171,15 @@ FLOODS = {
 
 
 @pytest.mark.parametrize(("start", "rest"), FLOODS.values(), ids=FLOODS)
-def test_a_flood_takes_little_memory(start: bytes, rest: bytes) -> None:
-    outcome, peak = peak_bytes(lambda peer: _floods(peer, start, rest), max_body_bytes=100_000)
+async def test_a_flood_takes_little_memory(start: bytes, rest: bytes) -> None:
+    outcome, peak = await peak_bytes(lambda peer: _floods(peer, start, rest), max_body_bytes=100_000)
     assert outcome.failure is Failure.TOO_BIG
     assert peak < 8_000_000
 
 
-def test_a_body_above_the_threshold_goes_to_a_file_and_little_of_it_is_in_memory() -> None:
+async def test_a_body_above_the_threshold_goes_to_a_file_and_little_of_it_is_in_memory(
+    origin: Origin, client: FetchClient
+) -> None:
     data = os.urandom(20_000_000)
 
     async def sends_in_pieces(peer: Peer) -> None:
@@ -189,26 +187,22 @@ def test_a_body_above_the_threshold_goes_to_a_file_and_little_of_it_is_in_memory
         for start in range(0, len(data), 65_536):
             await peer.send(data[start : start + 65_536])
 
-    async def work(origin: Origin, client: FetchClient) -> None:
-        url = origin.does("/", sends_in_pieces)
-        tracemalloc.start()
-        outcome = await timed(client, FetchRequest(url, limits=replace(LIMITS, max_body_bytes=len(data))))
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert isinstance(outcome, Fetched), outcome
-        assert outcome.body.data is None
-        assert outcome.body.path is not None
-        assert outcome.body.path.read_bytes() == data
-        assert outcome.body.digest == hashlib.sha256(data).hexdigest()
-        outcome.body.discard()
-        assert not outcome.body.path.exists()
-        assert peak < 4_000_000
-
-    fetching_from(work)
+    url = origin.does("/", sends_in_pieces)
+    tracemalloc.start()
+    outcome = await timed(client, FetchRequest(url, limits=replace(LIMITS, max_body_bytes=len(data))))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(outcome, Fetched), outcome
+    assert outcome.body.data is None
+    assert outcome.body.path is not None
+    assert outcome.body.path.read_bytes() == data
+    assert outcome.body.digest == hashlib.sha256(data).hexdigest()
+    outcome.body.discard()
+    assert not outcome.body.path.exists()
+    assert peak < 4_000_000
 
 
 @pytest.mark.parametrize(("extra", "in_file"), [(0, False), (1, True)])
-@with_origin
 async def test_the_threshold_is_the_limits(origin: Origin, client: FetchClient, extra: int, in_file: bool) -> None:
     url = origin.does("/", answer(body=b"x" * (LIMITS.spool_bytes + extra)))
     outcome = await timed(client, FetchRequest(url, limits=LIMITS))
@@ -229,7 +223,6 @@ def test_a_file_of_a_body_that_failed_is_removed(behaviour: Behaviour) -> None:
     assert isinstance(visit(behaviour), FetchFailed)  # the client's directory must be empty after that
 
 
-@with_origin
 async def test_a_fetch_that_is_cancelled_leaves_no_file(origin: Origin, client: FetchClient) -> None:
     sent = asyncio.Event()
 
@@ -306,7 +299,6 @@ async def drops(head: Head) -> bool:
     return head.etag == '"had"'
 
 
-@with_origin
 async def test_a_body_that_the_caller_has_is_dropped_unread(origin: Origin, client: FetchClient) -> None:
     gone = asyncio.Event()
 
@@ -323,7 +315,6 @@ async def test_a_body_that_the_caller_has_is_dropped_unread(origin: Origin, clie
     await asyncio.wait_for(gone.wait(), 1)
 
 
-@with_origin
 async def test_a_body_that_the_asker_wants_is_read(origin: Origin, client: FetchClient) -> None:
     url = origin.does("/", answer("200 OK", 'ETag: "new"', body=b"new"))
     assert isinstance(await timed(client, FetchRequest(url, limits=LIMITS), drops), Fetched)

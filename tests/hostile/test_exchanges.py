@@ -13,10 +13,11 @@ from resources.fetch.http.messages import Failure, Fetched, FetchFailed, FetchRe
 from ..support import clock
 from ..unit.resources.fetch.http.test_freshness import NONSENSE
 from .origin import Origin, Peer, answer, head, raw, redirect
-from .visits import LIMITS, UNREACHED, USER_AGENT, failure, timed, visit, with_origin
+from .visits import LIMITS, UNREACHED, USER_AGENT, failure, timed, visit
+
+pytestmark = pytest.mark.anyio
 
 
-@with_origin
 async def test_a_request_says_who_asks_and_nothing_else(origin: Origin, client: FetchClient) -> None:
     await timed(client, FetchRequest(origin.does("/", answer("200 OK", "Set-Cookie: a=b")), limits=LIMITS))
     await timed(client, FetchRequest(origin.url("/"), limits=LIMITS))
@@ -33,7 +34,6 @@ async def test_a_request_says_who_asks_and_nothing_else(origin: Origin, client: 
 @pytest.mark.parametrize(
     "target", ["/b/../c", "/%7e%2F", "/x?b=2&a=%31", "/x?X-Amz-Signature=a%2Fb&x=1+2", "/a|b~(c)'!*", "//x//y", "/x?&&"]
 )
-@with_origin
 async def test_an_address_arrives_as_it_was_given(origin: Origin, client: FetchClient, target: str) -> None:
     await timed(
         client,
@@ -42,7 +42,6 @@ async def test_an_address_arrives_as_it_was_given(origin: Origin, client: FetchC
     assert origin.targets[0].rstrip("?") == target
 
 
-@with_origin
 async def test_validators_are_sent_as_they_were_received(origin: Origin, client: FetchClient) -> None:
     odd = 'W/"a\\b, c"; x="é"'
     url = origin.does("/", answer("304 Not Modified", "Cache-Control: max-age=60"))
@@ -63,7 +62,6 @@ def test_a_validator_that_cannot_be_sent_back_is_none(etag: str, expected: str |
     assert outcome.head.etag == expected
 
 
-@with_origin
 async def test_headers_of_the_asker_replace_ours(origin: Origin, client: FetchClient) -> None:
     await timed(
         client, FetchRequest(origin.does("/", answer()), headers={"user-agent": "Other", "X-Y": "z"}, limits=LIMITS)
@@ -72,7 +70,6 @@ async def test_headers_of_the_asker_replace_ours(origin: Origin, client: FetchCl
 
 
 @pytest.mark.parametrize("given", [{}, {"Content-Type": "text/x"}])
-@with_origin
 async def test_a_body_has_the_type_that_its_asker_says_or_none(
     origin: Origin, client: FetchClient, given: dict[str, str]
 ) -> None:
@@ -136,7 +133,6 @@ def test_a_malformed_retry_after_is_none(values: list[str]) -> None:
     assert outcome.retry_after_seconds is None
 
 
-@with_origin
 async def test_what_has_expired_is_not_asked_for(origin: Origin, client: FetchClient) -> None:
     query = f"?Expires={int(time.time()) - 1}&Signature=x"
     outcome = await timed(client, FetchRequest(origin.does("/", answer()) + query, limits=LIMITS))
@@ -144,7 +140,6 @@ async def test_what_has_expired_is_not_asked_for(origin: Origin, client: FetchCl
     assert not origin.asked
 
 
-@with_origin
 async def test_what_has_expired_is_not_asked_for_behind_a_redirect_either(origin: Origin, client: FetchClient) -> None:
     expired = origin.does("/there", answer()) + f"?Expires={int(time.time()) - 1}&Signature=x"
     outcome = await timed(client, FetchRequest(origin.does("/", redirect(expired)), limits=LIMITS))
@@ -167,7 +162,6 @@ def full_port() -> Iterator[int]:
         each.close()
 
 
-@with_origin
 async def test_a_server_that_does_not_accept_has_no_connection_in_time(
     origin: Origin, client: FetchClient, full_port: int
 ) -> None:
@@ -175,14 +169,12 @@ async def test_a_server_that_does_not_accept_has_no_connection_in_time(
     assert failure(await clock.within(0.9, fetched)) is Failure.TRANSIENT
 
 
-@with_origin
 async def test_a_port_where_nobody_listens_may_have_somebody_the_next_time(origin: Origin, client: FetchClient) -> None:
     async with Origin() as gone:
         pass
     assert failure(await timed(client, FetchRequest(gone.url("/"), limits=LIMITS))) is Failure.TRANSIENT
 
 
-@with_origin
 async def test_a_connection_is_used_again(origin: Origin, client: FetchClient) -> None:
     origin.does("/missing", answer("404 Not Found", body=b"x" * 5000))
     for path in ("/", "/missing", "/"):
@@ -192,7 +184,6 @@ async def test_a_connection_is_used_again(origin: Origin, client: FetchClient) -
     assert (len(origin.asked), origin.connections) == (3, 1)
 
 
-@with_origin
 async def test_a_connection_that_was_closed_meanwhile_is_replaced(origin: Origin, client: FetchClient) -> None:
     async def reads_and_leaves(peer: Peer) -> None:
         peer.writer.close()
@@ -208,7 +199,6 @@ async def test_a_connection_that_was_closed_meanwhile_is_replaced(origin: Origin
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-@with_origin
 async def test_a_request_that_broke_on_its_own_connection_is_not_sent_twice(
     origin: Origin, client: FetchClient, method: str
 ) -> None:
@@ -220,7 +210,6 @@ async def test_a_request_that_broke_on_its_own_connection_is_not_sent_twice(
     assert len(origin.asked) == 1
 
 
-@with_origin
 async def test_a_post_is_never_sent_twice(origin: Origin, client: FetchClient) -> None:
     async def resets(peer: Peer) -> None:
         peer.reset()
@@ -231,7 +220,6 @@ async def test_a_post_is_never_sent_twice(origin: Origin, client: FetchClient) -
     assert origin.targets == ["/", "/post"]
 
 
-@with_origin
 async def test_a_second_answer_that_nobody_asked_for_is_nobodys(origin: Origin, client: FetchClient) -> None:
     good, evil = (head("200 OK", "Content-Length: 4") + body for body in (b"good", b"evil"))
     url = origin.does("/", raw(good + evil))
@@ -242,7 +230,6 @@ async def test_a_second_answer_that_nobody_asked_for_is_nobodys(origin: Origin, 
         assert outcome.body.read() == body
 
 
-@with_origin
 async def test_a_server_that_swallows_requests_slows_no_other_down(origin: Origin, client: FetchClient) -> None:
     async def hangs(peer: Peer) -> None:
         await peer.hang()
@@ -260,7 +247,6 @@ async def test_a_server_that_swallows_requests_slows_no_other_down(origin: Origi
     await asyncio.gather(*hanging, return_exceptions=True)
 
 
-@with_origin
 async def test_the_time_and_the_bytes_are_told(origin: Origin, client: FetchClient) -> None:
     async def takes_its_time(peer: Peer) -> None:
         await asyncio.sleep(0.1)

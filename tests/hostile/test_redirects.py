@@ -14,7 +14,9 @@ from resources.fetch.http.messages import Failure, Fetched, FetchFailed, FetchRe
 from .certificates import served, trusting
 from .names import Names
 from .origin import Origin, Peer, answer, head, raw, redirect
-from .visits import LIMITS, UNREACHED, failure, fetching_from, obstacle, timed, visit, with_origin
+from .visits import LIMITS, UNREACHED, failure, obstacle, timed, visit, visiting
+
+pytestmark = pytest.mark.anyio
 
 SECRETS = {"Authorization": "Bearer secret", "Cookie": "session=secret", "X-Token": "secret", "Referer": "https://me/"}
 
@@ -30,7 +32,6 @@ def chain(origin: Origin, length: int) -> str:
 @pytest.mark.parametrize(
     ("length", "expected"), [(0, None), (10, None), (11, Failure.PERMANENT), (50, Failure.PERMANENT)]
 )
-@with_origin
 async def test_redirects_are_followed_up_to_their_limit(
     origin: Origin, client: FetchClient, length: int, expected: Failure | None
 ) -> None:
@@ -45,7 +46,6 @@ async def test_redirects_are_followed_up_to_their_limit(
 
 
 @pytest.mark.parametrize("location", ["/", "", "/?", "//127.0.0.1:{port}/", "http://127.0.0.1:{port}/#x"])
-@with_origin
 async def test_a_circle_ends_when_it_closes(origin: Origin, client: FetchClient, location: str) -> None:
     url = origin.does("/", redirect("/elsewhere"))
     origin.does("/elsewhere", redirect(location.format(port=origin.port)))
@@ -91,7 +91,6 @@ def test_the_body_of_a_redirect_is_not_waited_for() -> None:
     assert isinstance(visit(redirects_and_drips), Fetched)
 
 
-@with_origin
 async def test_one_deadline_holds_for_all_redirects(origin: Origin, client: FetchClient) -> None:
     async def takes_its_time(peer: Peer) -> None:
         await asyncio.sleep(0.25)
@@ -106,50 +105,42 @@ async def test_one_deadline_holds_for_all_redirects(origin: Origin, client: Fetc
 @pytest.mark.parametrize(
     "private", ["127.0.0.2", "0.0.0.0", "[::1]", "[::ffff:127.0.0.2]", "[64:ff9b::7f00:2]", "127.2", "2130706434"]
 )
-@with_origin
 async def test_a_redirect_to_a_private_address_does_not_reach_it(
-    origin: Origin, client: FetchClient, private: str
+    victim: Origin, origin: Origin, client: FetchClient, private: str
 ) -> None:
-    async with Origin(address="127.0.0.2") as victim:
-        url = origin.does("/", redirect(f"http://{private}:{victim.port}/"))
-        outcome = await timed(client, FetchRequest(url, limits=LIMITS))
-        assert failure(outcome) is Failure.REFUSED
-        assert isinstance(outcome, FetchFailed)
-        assert [hop.url for hop in outcome.hops] == [url]
-        assert victim.connections == 0
+    url = origin.does("/", redirect(f"http://{private}:{victim.port}/"))
+    outcome = await timed(client, FetchRequest(url, limits=LIMITS))
+    assert failure(outcome) is Failure.REFUSED
+    assert isinstance(outcome, FetchFailed)
+    assert [hop.url for hop in outcome.hops] == [url]
+    assert victim.connections == 0
 
 
-@with_origin
-async def test_the_fourth_redirect_is_guarded_as_the_first(origin: Origin, client: FetchClient) -> None:
-    async with Origin(address="127.0.0.2") as victim:
-        url = chain(origin, 3)
-        origin.does("/3", redirect(victim.url("/")))
-        assert failure(await timed(client, FetchRequest(url, limits=LIMITS))) is Failure.REFUSED
-        assert victim.connections == 0
+async def test_the_fourth_redirect_is_guarded_as_the_first(victim: Origin, origin: Origin, client: FetchClient) -> None:
+    url = chain(origin, 3)
+    origin.does("/3", redirect(victim.url("/")))
+    assert failure(await timed(client, FetchRequest(url, limits=LIMITS))) is Failure.REFUSED
+    assert victim.connections == 0
 
 
-def test_nothing_of_the_askers_goes_to_another_origin_nor_back_from_there() -> None:
-    async def work(origin: Origin, client: FetchClient) -> None:
-        async with Origin(address="127.0.0.3") as other:
-            url = origin.does("/", redirect("/same"))
-            origin.does("/same", redirect(other.url("/there")))
-            other.does("/there", redirect("/on"))
-            other.does("/on", redirect(origin.url("/back")))
-            origin.does("/back", redirect("/around"))
-            origin.does("/around", answer())
-            fetch = FetchRequest(url, headers=SECRETS, etag='"1"', last_modified="yesterday", limits=LIMITS)
-            assert isinstance(await timed(client, fetch), Fetched)
-            home, same, back, around = (asked.fields for asked in origin.asked)
-            there, on = (asked.fields for asked in other.asked)
-            assert all(fields["authorization"] == "Bearer secret" for fields in (home, same))
-            for fields in (there, on, back, around):
-                assert "secret" not in str(fields)
-                assert not {"authorization", "cookie", "x-token", "referer", "if-none-match"} & set(fields)
-
-    fetching_from(work, allowed=("127.0.0.1", "127.0.0.3"))
+async def test_nothing_of_the_askers_goes_to_another_origin_nor_back_from_there() -> None:
+    async with visiting(allowed=("127.0.0.1", "127.0.0.3")) as (origin, client), Origin(address="127.0.0.3") as other:
+        url = origin.does("/", redirect("/same"))
+        origin.does("/same", redirect(other.url("/there")))
+        other.does("/there", redirect("/on"))
+        other.does("/on", redirect(origin.url("/back")))
+        origin.does("/back", redirect("/around"))
+        origin.does("/around", answer())
+        fetch = FetchRequest(url, headers=SECRETS, etag='"1"', last_modified="yesterday", limits=LIMITS)
+        assert isinstance(await timed(client, fetch), Fetched)
+        home, same, back, around = (asked.fields for asked in origin.asked)
+        there, on = (asked.fields for asked in other.asked)
+        assert all(fields["authorization"] == "Bearer secret" for fields in (home, same))
+        for fields in (there, on, back, around):
+            assert "secret" not in str(fields)
+            assert not {"authorization", "cookie", "x-token", "referer", "if-none-match"} & set(fields)
 
 
-@with_origin
 async def test_another_port_is_another_origin(origin: Origin, client: FetchClient) -> None:
     async with Origin() as other:
         url = origin.does("/", redirect(other.does("/", answer())))
@@ -157,7 +148,6 @@ async def test_another_port_is_another_origin(origin: Origin, client: FetchClien
         assert "secret" not in str(other.asked)
 
 
-@with_origin
 async def test_a_user_in_the_address_is_never_sent(origin: Origin, client: FetchClient) -> None:
     location = origin.does("/there", answer()).replace("http://", "http://user:secret@")
     url = origin.does("/", redirect(location)).replace("http://", "http://user:secret@")
@@ -165,16 +155,13 @@ async def test_a_user_in_the_address_is_never_sent(origin: Origin, client: Fetch
     assert "authorization" not in str(origin.asked)
 
 
-def test_validators_go_to_the_origin_that_gave_them() -> None:
-    async def work(origin: Origin, client: FetchClient) -> None:
-        async with Origin(address="127.0.0.3") as files:
-            url = origin.does("/", redirect(files.does("/new", answer("304 Not Modified"))))
-            fetch = FetchRequest(url, etag='W/"a b"', validated_url=files.url("/old"), limits=LIMITS)
-            assert isinstance(await timed(client, fetch), NotModified)
-            assert "if-none-match" not in origin.asked[0].fields
-            assert files.asked[0].fields["if-none-match"] == 'W/"a b"'
-
-    fetching_from(work, allowed=("127.0.0.1", "127.0.0.3"))
+async def test_validators_go_to_the_origin_that_gave_them() -> None:
+    async with visiting(allowed=("127.0.0.1", "127.0.0.3")) as (origin, client), Origin(address="127.0.0.3") as files:
+        url = origin.does("/", redirect(files.does("/new", answer("304 Not Modified"))))
+        fetch = FetchRequest(url, etag='W/"a b"', validated_url=files.url("/old"), limits=LIMITS)
+        assert isinstance(await timed(client, fetch), NotModified)
+        assert "if-none-match" not in origin.asked[0].fields
+        assert files.asked[0].fields["if-none-match"] == 'W/"a b"'
 
 
 @pytest.mark.parametrize(
@@ -187,7 +174,6 @@ def test_validators_go_to_the_origin_that_gave_them() -> None:
         ("308 Permanent", "POST", b"a=b"),
     ],
 )
-@with_origin
 async def test_a_post_stays_one_only_where_the_status_says_so(
     origin: Origin, client: FetchClient, status: str, method: str, body: bytes
 ) -> None:
@@ -202,7 +188,6 @@ async def test_a_post_stays_one_only_where_the_status_says_so(
     ("statuses", "moved"),
     [("301 308", "/2"), ("301 302", "/1"), ("302 301", None), ("308 307 301", "/1"), ("303", None)],
 )
-@with_origin
 async def test_an_address_has_moved_as_far_as_permanent_redirects_led(
     origin: Origin, client: FetchClient, statuses: str, moved: str | None
 ) -> None:
@@ -215,50 +200,48 @@ async def test_an_address_has_moved_as_far_as_permanent_redirects_led(
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_a_redirect_from_https_to_http_is_followed_only_where_it_is_allowed(certificate: Path, allowed: bool) -> None:
-    async def work(origin: Origin, client: FetchClient) -> None:
-        async with Origin(tls=served(certificate)) as secure:
-            origin.does("/", answer())
-            secure.does("/", redirect(origin.url("/")))
-            outcome = await timed(client, FetchRequest(f"https://secure.example:{secure.port}/", limits=LIMITS))
-            assert isinstance(outcome, Fetched) is allowed
-            assert len(origin.asked) == allowed
-            if not allowed:
-                assert failure(outcome) is Failure.REFUSED
-
+async def test_a_redirect_from_https_to_http_is_followed_only_where_it_is_allowed(
+    certificate: Path, allowed: bool
+) -> None:
     names = Names(secure_example=[["127.0.0.1"]])
-    fetching_from(work, lookup=names, tls=trusting(certificate), allow_downgrade=allowed)
+    async with (
+        visiting(lookup=names, tls=trusting(certificate), allow_downgrade=allowed) as (origin, client),
+        Origin(tls=served(certificate)) as secure,
+    ):
+        origin.does("/", answer())
+        secure.does("/", redirect(origin.url("/")))
+        outcome = await timed(client, FetchRequest(f"https://secure.example:{secure.port}/", limits=LIMITS))
+        assert isinstance(outcome, Fetched) is allowed
+        assert len(origin.asked) == allowed
+        if not allowed:
+            assert failure(outcome) is Failure.REFUSED
 
 
 @pytest.mark.parametrize("status", ["307 Temporary Redirect", "308 Permanent Redirect"])
-def test_a_body_that_went_out_over_tls_goes_on_without_in_no_case(certificate: Path, status: str) -> None:
-    async def work(origin: Origin, client: FetchClient) -> None:
-        async with Origin(tls=served(certificate)) as secure:
-            secure.does("/", redirect(origin.does("/", answer()), status))
-            url = f"https://secure.example:{secure.port}/"
-            outcome = await timed(client, FetchRequest(url, method="POST", body=b"hub.secret=s", limits=LIMITS))
-            assert failure(outcome) is Failure.REFUSED
-            assert origin.asked == []
-
+async def test_a_body_that_went_out_over_tls_goes_on_without_in_no_case(certificate: Path, status: str) -> None:
     names = Names(secure_example=[["127.0.0.1"]])
-    fetching_from(work, lookup=names, tls=trusting(certificate), allow_downgrade=True)
+    async with (
+        visiting(lookup=names, tls=trusting(certificate), allow_downgrade=True) as (origin, client),
+        Origin(tls=served(certificate)) as secure,
+    ):
+        secure.does("/", redirect(origin.does("/", answer()), status))
+        url = f"https://secure.example:{secure.port}/"
+        outcome = await timed(client, FetchRequest(url, method="POST", body=b"hub.secret=s", limits=LIMITS))
+        assert failure(outcome) is Failure.REFUSED
+        assert origin.asked == []
 
 
 @pytest.mark.parametrize("host", ["secure.example", "other.example"])
-def test_a_certificate_must_be_trusted_and_name_the_host(certificate: Path, host: str) -> None:
-    async def work(_: Origin, client: FetchClient) -> None:
-        async with Origin(tls=served(certificate)) as secure:
-            outcome = await timed(client, FetchRequest(f"https://{host}:{secure.port}/", limits=LIMITS))
-            assert failure(outcome) is Failure.PERMANENT
-            assert obstacle(outcome) is Obstacle.TLS
-            assert not secure.asked
-
+async def test_a_certificate_must_be_trusted_and_name_the_host(certificate: Path, host: str) -> None:
     names = Names(secure_example=[["127.0.0.1"]], other_example=[["127.0.0.1"]])
     tls = trusting(certificate) if host == "other.example" else ssl.create_default_context()
-    fetching_from(work, lookup=names, tls=tls)
+    async with visiting(lookup=names, tls=tls) as (_, client), Origin(tls=served(certificate)) as secure:
+        outcome = await timed(client, FetchRequest(f"https://{host}:{secure.port}/", limits=LIMITS))
+        assert failure(outcome) is Failure.PERMANENT
+        assert obstacle(outcome) is Obstacle.TLS
+        assert not secure.asked
 
 
-@with_origin
 async def test_plain_http_on_a_port_for_https_is_no_tls(origin: Origin, client: FetchClient) -> None:
     url = origin.does("/", answer()).replace("http:", "https:")
     assert failure(await timed(client, FetchRequest(url, limits=UNREACHED))) is Failure.TRANSIENT

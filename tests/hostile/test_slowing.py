@@ -11,7 +11,9 @@ from resources.fetch.http.messages import BodyDropped, Failure, Fetched, FetchLi
 
 from .origin import Behaviour, Origin, Peer, answer, head
 from .test_bodies import packed
-from .visits import LIMITS, assert_alive, client, failure, run, timed, visit
+from .visits import LIMITS, assert_alive, client, failure, timed, visit
+
+pytestmark = pytest.mark.anyio
 
 SIZE = 300_000
 FAST = replace(LIMITS, slow_after_seconds=8, max_body_bytes=SIZE // 2)
@@ -43,8 +45,7 @@ def slowing(
                 outcome.body.discard()
             return outcome, tellings, len(origin.asked)
 
-    found: tuple[Outcome, int, int] = run(work())
-    return found
+    return asyncio.run(work())
 
 
 def whole(_: asyncio.Event) -> Behaviour:
@@ -189,34 +190,28 @@ def test_a_head_that_does_not_come_is_no_slow_body() -> None:
     assert (failure(outcome), tellings) == (Failure.TOO_SLOW, 0)
 
 
-def test_a_large_body_that_is_not_wanted_is_dropped_and_nobody_is_told() -> None:
-    async def work() -> None:
-        async with Origin() as origin, client() as fetching:
-            tellings: list[None] = []
+async def test_a_large_body_that_is_not_wanted_is_dropped_and_nobody_is_told() -> None:
+    async with Origin() as origin, client() as fetching:
+        tellings: list[None] = []
 
-            async def drops(_: Head) -> bool:
-                return True
+        async def drops(_: Head) -> bool:
+            return True
 
-            fetch = FetchRequest(origin.does("/", answer(body=b"x" * SIZE)), limits=FAST, slow_limits=SLOW)
-            outcome = await timed(fetching, fetch, drops, slows=lambda: tellings.append(None))
-            assert isinstance(outcome, BodyDropped)
-            assert not tellings
-
-    run(work())
+        fetch = FetchRequest(origin.does("/", answer(body=b"x" * SIZE)), limits=FAST, slow_limits=SLOW)
+        outcome = await timed(fetching, fetch, drops, slows=lambda: tellings.append(None))
+        assert isinstance(outcome, BodyDropped)
+        assert not tellings
 
 
-def test_who_raises_on_being_told_ends_no_other_fetch() -> None:
+async def test_who_raises_on_being_told_ends_no_other_fetch() -> None:
     def raises() -> None:
         raise RuntimeError("on being told")
 
-    async def work() -> None:
-        async with Origin() as origin, client() as fetching:
-            asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-            slow = replace(SLOW, deadline_seconds=2, min_bytes_per_second=0)
-            url = origin.does("/", hanging(asyncio.Event()))
-            fetches = [FetchRequest(url, limits=SOON, slow_limits=slow) for _ in range(3)]
-            found = await asyncio.gather(*(timed(fetching, fetch, slows=raises) for fetch in fetches))
-            assert [failure(each) for each in found] == [Failure.TOO_SLOW] * 3
-            await assert_alive(fetching, origin)
-
-    run(work())
+    async with Origin() as origin, client() as fetching:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        slow = replace(SLOW, deadline_seconds=2, min_bytes_per_second=0)
+        url = origin.does("/", hanging(asyncio.Event()))
+        fetches = [FetchRequest(url, limits=SOON, slow_limits=slow) for _ in range(3)]
+        found = await asyncio.gather(*(timed(fetching, fetch, slows=raises) for fetch in fetches))
+        assert [failure(each) for each in found] == [Failure.TOO_SLOW] * 3
+        await assert_alive(fetching, origin)

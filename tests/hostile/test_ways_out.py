@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,25 +14,22 @@ from resources.fetch.http.messages import Failure, Fetched, FetchRequest
 from .certificates import served, trusting
 from .names import Names
 from .origin import Behaviour, Origin, Peer, answer, redirect
-from .visits import HOME, LIMITS, UNREACHED, client, failure, run, timed
+from .visits import HOME, LIMITS, UNREACHED, client, failure, timed
+
+pytestmark = pytest.mark.anyio
 
 PUBLIC = "93.184.216.34"
 USER, PASSWORD = "tarry", "a:b c"
 CREDENTIALS = "Basic dGFycnk6YTpiIGM="
 
 
-def through_proxy(
-    work: Callable[[Origin, FetchClient], Awaitable[None]], names: Names | None = None, **given: object
-) -> None:
-    """Runs a test with a proxy and a client that has no other way out. The proxy's asked targets are whole URLs."""
-
-    async def whole() -> None:
-        async with Origin() as proxy:
-            url = f"http://{USER}:a%3Ab%20c@{HOME}:{proxy.port}"
-            async with client(proxy=url, lookup=names or Names(), **given) as fetching:  # type: ignore[arg-type]
-                await work(proxy, fetching)
-
-    run(whole())
+@asynccontextmanager
+async def through_proxy(names: Names | None = None, **given: object) -> AsyncIterator[tuple[Origin, FetchClient]]:
+    """A proxy, and a client that has no other egress. The proxy's requested targets are whole URLs."""
+    async with Origin() as proxy:
+        url = f"http://{USER}:a%3Ab%20c@{HOME}:{proxy.port}"
+        async with client(proxy=url, lookup=names or Names(), **given) as fetching:
+            yield proxy, fetching
 
 
 def tunnel(to: Origin) -> Behaviour:
@@ -54,33 +52,25 @@ async def _pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-def test_requests_come_from_the_source_address() -> None:
-    async def work() -> None:
-        peers: list[str] = []
+async def test_requests_come_from_the_source_address() -> None:
+    peers: list[str] = []
 
-        async def looks(peer: Peer) -> None:
-            peers.append(peer.writer.get_extra_info("peername")[0])
-            await answer()(peer)
+    async def looks(peer: Peer) -> None:
+        peers.append(peer.writer.get_extra_info("peername")[0])
+        await answer()(peer)
 
-        async with Origin() as origin, client(source_address="127.0.0.3") as fetching:
-            assert isinstance(await timed(fetching, FetchRequest(origin.does("/", looks), limits=LIMITS)), Fetched)
-            assert peers == ["127.0.0.3"]
-
-    run(work())
+    async with Origin() as origin, client(source_address="127.0.0.3") as fetching:
+        assert isinstance(await timed(fetching, FetchRequest(origin.does("/", looks), limits=LIMITS)), Fetched)
+        assert peers == ["127.0.0.3"]
 
 
-def test_a_source_address_that_this_machine_has_not_is_our_failure() -> None:
-    async def work() -> None:
-        async with Origin() as origin, client(source_address="203.0.113.7") as fetching:
-            assert (
-                failure(await timed(fetching, FetchRequest(origin.does("/", answer()), limits=LIMITS))) is Failure.OURS
-            )
-
-    run(work())
+async def test_a_source_address_that_this_machine_has_not_is_our_failure() -> None:
+    async with Origin() as origin, client(source_address="203.0.113.7") as fetching:
+        assert failure(await timed(fetching, FetchRequest(origin.does("/", answer()), limits=LIMITS))) is Failure.OURS
 
 
-def test_a_proxy_is_asked_for_the_whole_address_and_knows_the_user_every_time() -> None:
-    async def work(proxy: Origin, fetching: FetchClient) -> None:
+async def test_a_proxy_is_asked_for_the_whole_address_and_knows_the_user_every_time() -> None:
+    async with through_proxy(Names(a_example=[[PUBLIC]])) as (proxy, fetching):
         url = "http://a.example/x?b=%2f&a=|"
         proxy.paths["http://a.example/x"] = answer(body=b"there")
         for _ in range(2):
@@ -92,34 +82,32 @@ def test_a_proxy_is_asked_for_the_whole_address_and_knows_the_user_every_time() 
         assert [asked.fields["host"] for asked in proxy.asked] == ["a.example"] * 2
         assert proxy.connections == 1
 
-    through_proxy(work, Names(a_example=[[PUBLIC]]))
+
+async def test_https_goes_through_a_tunnel_and_its_origin_does_not_see_the_user(certificate: Path) -> None:
+    async with (
+        through_proxy(Names(secure_example=[[PUBLIC]]), tls=trusting(certificate)) as (proxy, fetching),
+        Origin(tls=served(certificate)) as secure,
+    ):
+        secure.does("/x", answer(body=b"there"))
+        proxy.paths["secure.example:443"] = tunnel(secure)
+        outcome = await timed(fetching, FetchRequest("https://secure.example/x", limits=LIMITS))
+        assert isinstance(outcome, Fetched), outcome
+        assert outcome.body.read() == b"there"
+        assert [(asked.method, asked.target) for asked in proxy.asked] == [("CONNECT", "secure.example:443")]
+        assert proxy.asked[0].fields["proxy-authorization"] == CREDENTIALS
+        assert "proxy-authorization" not in secure.asked[0].fields
+        assert secure.targets == ["/x"]
 
 
-def test_https_goes_through_a_tunnel_and_its_origin_does_not_see_the_user(certificate: Path) -> None:
-    async def work(proxy: Origin, fetching: FetchClient) -> None:
-        async with Origin(tls=served(certificate)) as secure:
-            secure.does("/x", answer(body=b"there"))
-            proxy.paths["secure.example:443"] = tunnel(secure)
-            outcome = await timed(fetching, FetchRequest("https://secure.example/x", limits=LIMITS))
-            assert isinstance(outcome, Fetched), outcome
-            assert outcome.body.read() == b"there"
-            assert [(asked.method, asked.target) for asked in proxy.asked] == [("CONNECT", "secure.example:443")]
-            assert proxy.asked[0].fields["proxy-authorization"] == CREDENTIALS
-            assert "proxy-authorization" not in secure.asked[0].fields
-            assert secure.targets == ["/x"]
-
-    through_proxy(work, Names(secure_example=[[PUBLIC]]), tls=trusting(certificate))
-
-
-def test_a_certificate_at_the_end_of_a_tunnel_must_be_trusted(certificate: Path) -> None:
-    async def work(proxy: Origin, fetching: FetchClient) -> None:
-        async with Origin(tls=served(certificate)) as secure:
-            proxy.paths["secure.example:443"] = tunnel(secure)
-            outcome = await timed(fetching, FetchRequest("https://secure.example/", limits=LIMITS))
-            assert failure(outcome) is Failure.PERMANENT
-            assert not secure.asked
-
-    through_proxy(work, Names(secure_example=[[PUBLIC]]))
+async def test_a_certificate_at_the_end_of_a_tunnel_must_be_trusted(certificate: Path) -> None:
+    async with (
+        through_proxy(Names(secure_example=[[PUBLIC]])) as (proxy, fetching),
+        Origin(tls=served(certificate)) as secure,
+    ):
+        proxy.paths["secure.example:443"] = tunnel(secure)
+        outcome = await timed(fetching, FetchRequest("https://secure.example/", limits=LIMITS))
+        assert failure(outcome) is Failure.PERMANENT
+        assert not secure.asked
 
 
 REFUSED = {
@@ -134,44 +122,35 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("url", REFUSED.values(), ids=REFUSED)
-def test_a_proxy_is_not_asked_for_what_the_guard_refuses(url: str) -> None:
+async def test_a_proxy_is_not_asked_for_what_the_guard_refuses(url: str) -> None:
     names = Names(private_example=[["10.0.0.1"]], mixed_example=[[PUBLIC, "10.0.0.1"]], a_example=[[PUBLIC]])
-
-    async def work(proxy: Origin, fetching: FetchClient) -> None:
+    async with through_proxy(names, allowed=()) as (proxy, fetching):
         outcome = await timed(fetching, FetchRequest(url.format(port=proxy.port), limits=LIMITS))
         assert failure(outcome) is Failure.REFUSED
         assert proxy.connections == 0
 
-    through_proxy(work, names, allowed=())
 
-
-def test_a_redirect_through_a_proxy_is_judged_too() -> None:
-    async def work(proxy: Origin, fetching: FetchClient) -> None:
+async def test_a_redirect_through_a_proxy_is_judged_too() -> None:
+    async with through_proxy(Names(a_example=[[PUBLIC]], private_example=[["192.168.0.1"]])) as (proxy, fetching):
         proxy.paths["http://a.example/"] = redirect("http://private.example/")
         assert failure(await timed(fetching, FetchRequest("http://a.example/", limits=LIMITS))) is Failure.REFUSED
         assert proxy.targets == ["http://a.example/"]
 
-    through_proxy(work, Names(a_example=[[PUBLIC]], private_example=[["192.168.0.1"]]))
 
-
-def test_an_exception_of_the_operator_holds_through_a_proxy() -> None:
-    async def work(proxy: Origin, fetching: FetchClient) -> None:
+async def test_an_exception_of_the_operator_holds_through_a_proxy() -> None:
+    async with through_proxy(allowed=("10.1.0.0/16:9000",)) as (proxy, fetching):
         proxy.paths["http://10.1.2.3:9000/"] = answer()
         assert isinstance(await timed(fetching, FetchRequest("http://10.1.2.3:9000/", limits=LIMITS)), Fetched)
 
-    through_proxy(work, allowed=("10.1.0.0/16:9000",))
 
-
-def test_a_name_that_does_not_exist_is_not_the_proxys_fault() -> None:
-    async def work(proxy: Origin, fetching: FetchClient) -> None:
+async def test_a_name_that_does_not_exist_is_not_the_proxys_fault() -> None:
+    async with through_proxy(Names(silent_example=[])) as (proxy, fetching):
         assert failure(await timed(fetching, FetchRequest("http://gone.example/", limits=LIMITS))) is Failure.PERMANENT
         assert (
             failure(await timed(fetching, FetchRequest("http://silent.example/", limits=UNREACHED)))
             is Failure.TRANSIENT
         )
         assert proxy.connections == 0
-
-    through_proxy(work, Names(silent_example=[]))
 
 
 ANSWERS = {
@@ -183,57 +162,47 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize(("status", "plain", "tunnelled"), ANSWERS.values(), ids=ANSWERS)
-def test_what_a_proxy_answers_itself_tells_whose_failure_it_is(status: str, plain: Failure, tunnelled: Failure) -> None:
-    async def work(proxy: Origin, fetching: FetchClient) -> None:
+async def test_what_a_proxy_answers_itself_tells_whose_failure_it_is(
+    status: str, plain: Failure, tunnelled: Failure
+) -> None:
+    async with through_proxy(Names(a_example=[[PUBLIC]])) as (proxy, fetching):
         proxy.paths["http://a.example/"] = proxy.paths["a.example:443"] = answer(status)
         assert failure(await timed(fetching, FetchRequest("http://a.example/", limits=LIMITS))) is plain
         assert failure(await timed(fetching, FetchRequest("https://a.example/", limits=LIMITS))) is tunnelled
         assert len(proxy.asked) == 2
 
-    through_proxy(work, Names(a_example=[[PUBLIC]]))
-
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("host", [HOME, "proxy.example"])
-def test_a_proxy_that_is_not_there_is_our_failure(scheme: str, host: str) -> None:
-    async def work() -> None:
-        async with Origin() as gone:
-            pass
-        names = Names(a_example=[[PUBLIC]])
-        async with client(proxy=f"http://{host}:{gone.port}", lookup=names) as fetching:
-            outcome = await timed(fetching, FetchRequest(f"{scheme}://a.example/", limits=LIMITS))
-            assert failure(outcome) is Failure.OURS
-
-    run(work())
+async def test_a_proxy_that_is_not_there_is_our_failure(scheme: str, host: str) -> None:
+    async with Origin() as gone:
+        pass
+    names = Names(a_example=[[PUBLIC]])
+    async with client(proxy=f"http://{host}:{gone.port}", lookup=names) as fetching:
+        outcome = await timed(fetching, FetchRequest(f"{scheme}://a.example/", limits=LIMITS))
+        assert failure(outcome) is Failure.OURS
 
 
-def test_a_proxy_that_does_not_accept_is_our_failure() -> None:
-    async def work() -> None:
-        with socket.socket() as listening:
-            listening.bind((HOME, 0))
-            listening.listen(0)
-            port = listening.getsockname()[1]
-            waiting = [socket.socket() for _ in range(4)]
-            for each in waiting:
-                each.setblocking(False)
-                each.connect_ex((HOME, port))
-            async with client(proxy=f"http://{HOME}:{port}", lookup=Names(a_example=[[PUBLIC]])) as fetching:
-                assert (
-                    failure(await timed(fetching, FetchRequest("http://a.example/", limits=UNREACHED))) is Failure.OURS
-                )
-            for each in waiting:
-                each.close()
-
-    run(work())
+async def test_a_proxy_that_does_not_accept_is_our_failure() -> None:
+    with socket.socket() as listening:
+        listening.bind((HOME, 0))
+        listening.listen(0)
+        port = listening.getsockname()[1]
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex((HOME, port))
+        async with client(proxy=f"http://{HOME}:{port}", lookup=Names(a_example=[[PUBLIC]])) as fetching:
+            assert failure(await timed(fetching, FetchRequest("http://a.example/", limits=UNREACHED))) is Failure.OURS
+        for each in waiting:
+            each.close()
 
 
-def test_a_proxy_that_hangs_up_is_asked_once_for_a_tunnel() -> None:
+async def test_a_proxy_that_hangs_up_is_asked_once_for_a_tunnel() -> None:
     async def resets(peer: Peer) -> None:
         peer.reset()
 
-    async def work(proxy: Origin, fetching: FetchClient) -> None:
+    async with through_proxy(Names(a_example=[[PUBLIC]])) as (proxy, fetching):
         proxy.paths["a.example:443"] = resets
         assert failure(await timed(fetching, FetchRequest("https://a.example/", limits=LIMITS))) is Failure.TRANSIENT
         assert len(proxy.asked) == 1
-
-    through_proxy(work, Names(a_example=[[PUBLIC]]))

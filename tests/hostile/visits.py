@@ -2,13 +2,11 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import wraps
-from inspect import signature
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 
 from resources.fetch.http.allowed_ips import build_guard
 from resources.fetch.http.client import DecideOnHead, FetchClient, OnSlowBody
@@ -37,17 +35,7 @@ UNREACHED = replace(LIMITS, connect_seconds=0.6)
 GRACE_SECONDS = 1.0
 """What a busy machine may take on top of a deadline."""
 HOME = "127.0.0.1"
-Fixtures = ParamSpec("Fixtures")
 USER_AGENT = "Tarry (+https://tarry.example/contact)"
-
-
-def run(work: Awaitable[Any]) -> Any:
-    """Runs a test's coroutine."""
-
-    async def whole() -> Any:
-        return await work
-
-    return asyncio.run(whole())
 
 
 @asynccontextmanager
@@ -80,7 +68,7 @@ def visit(behaviour: Behaviour, limits: FetchLimits = LIMITS, **wanted: Any) -> 
     """
 
     async def work() -> Outcome:
-        async with Origin() as origin, client() as fetching:
+        async with visiting() as (origin, fetching):
             origin.does("/decent", answer(body=b"decent"))
             outcome = await timed(fetching, FetchRequest(origin.does("/", behaviour), limits=limits, **wanted))
             if isinstance(outcome, Fetched):
@@ -88,8 +76,7 @@ def visit(behaviour: Behaviour, limits: FetchLimits = LIMITS, **wanted: Any) -> 
             await assert_alive(fetching, origin)
             return outcome
 
-    found: Outcome = run(work())
-    return found
+    return asyncio.run(work())
 
 
 async def timed(
@@ -118,25 +105,8 @@ def obstacle(outcome: Outcome) -> Obstacle | None:
     return outcome.obstacle
 
 
-def fetching_from(work: Callable[[Origin, FetchClient], Awaitable[None]], **given: Any) -> None:
-    """Runs a test with an origin and a client."""
-
-    async def whole() -> None:
-        async with Origin() as origin, client(**given) as fetching:
-            await work(origin, fetching)
-
-    run(whole())
-
-
-def with_origin(
-    test: Callable[Concatenate[Origin, FetchClient, Fixtures], Awaitable[None]],
-) -> Callable[Fixtures, None]:
-    """Gives an async test an origin and a client first. Its other arguments are pytest's."""
-
-    @wraps(test)
-    def run_test(*args: Fixtures.args, **kwargs: Fixtures.kwargs) -> None:
-        fetching_from(lambda origin, client: test(origin, client, *args, **kwargs))
-
-    whole = signature(test)
-    run_test.__signature__ = whole.replace(parameters=[*whole.parameters.values()][2:])  # type: ignore[attr-defined]
-    return run_test
+@asynccontextmanager
+async def visiting(**given: Any) -> AsyncIterator[tuple[Origin, FetchClient]]:
+    """An origin, and a client as `client` makes it."""
+    async with Origin() as origin, client(**given) as fetching:
+        yield origin, fetching

@@ -1,9 +1,9 @@
 """Fetchers against a real origin, as the engine's tests run them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from retry import claim_state
+from retry.work import Work
 
 from ..conftest import RedisServers
 from ..hostile.origin import Behaviour, Origin, Peer, answer
@@ -11,12 +11,11 @@ from .fetcher_threads import ended, fetching, want
 from .origin import page_work
 
 
-def run(test: Callable[[Origin], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        async with Origin() as origin:
-            await test(origin)
-
-    asyncio.run(whole())
+async def fetch(work: Work) -> claim_state.ClaimState:
+    """The end of the work, which a fetcher of its own does."""
+    async with fetching():
+        await want(work)
+        return await ended(work)
 
 
 def in_turn(*behaviours: Behaviour) -> Behaviour:

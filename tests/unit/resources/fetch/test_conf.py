@@ -30,6 +30,7 @@ BAD: dict[str, dict[str, Any]] = {
     "fetching.E004": {"FETCH_CONNECT_SECONDS": 30.0},
     "fetching.E005": {"FETCH_HEAD_SECONDS": 31.0},
     "fetching.E006": {"FETCH_SLOW_DEADLINE_SECONDS": 29.0},
+    "fetching.E007": {"FETCH_TIMINGS_DAYS": 10**17},
     "fetching.E009": {"FETCH_EGRESS": ["a=somewhere"]},
     "fetching.E008": {"FETCH_SLOW_AFTER_SECONDS": 31.0},
     "fetching.E010": {"FETCH_TASKS": {"a": "no.such.TASK"}},

@@ -1,17 +1,23 @@
-"""Admins' limits: in the database for good, in force in Redis at once."""
+"""The settings of hosts: limits in the database and in force in Redis, sealed values, headers."""
 
-from collections.abc import Callable
+import logging
+import os
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
-from pytest_django import DjangoAssertNumQueries
+from django.conf import settings as site
+from django.db import OperationalError
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from resources import tasks
 from resources.fetch import host_settings
 from resources.fetch.frontier import queue
 from resources.fetch.frontier.jobs import ClaimedJob, DomainLimits, LimitsInForce
 from resources.fetch.http.limit_scopes import scope_via
-from resources.fetch.models import FetchDomain
+from resources.fetch.http.messages import UnreadableSealError
+from resources.fetch.models import FetchDomain, FetchHeader
 from retry import stores
 from retry.errors import StoreUnavailable
 from tests.conftest import RedisServers
@@ -157,3 +163,145 @@ def test_the_task_waits_for_redis_to_come_back(servers: RedisServers) -> None:
     stores.BREAKERS["state"].succeeded()
     tasks.apply_fetch_limits()
     assert in_force().limits.paused
+
+
+TILE_HOST = "a.example.com:8080"
+
+
+@pytest.fixture(autouse=True)
+def _forgetful(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(host_settings, "HEADERS_SNAPSHOT_SECONDS", 0)
+    monkeypatch.setattr(host_settings, "_logged_missing", set())
+    host_settings.headers_snapshot.forget()
+    yield
+    host_settings.headers_snapshot.forget()
+
+
+def header(
+    name: str = "Referer", value: str = "https://example.org/", host: str = TILE_HOST, **given: str
+) -> FetchHeader:
+    sealed = "" if "variable" in given else host_settings.seal_value(value)
+    return FetchHeader.objects.create(host=host, name=name, **{"sealed": sealed, **given})
+
+
+def test_a_host_has_its_own_headers_and_no_others() -> None:
+    header()
+    header("Authorization", "Bearer x")
+    header(host="b.example.com", value="other")
+    assert host_settings.headers_for_host(TILE_HOST) == {"Referer": "https://example.org/", "Authorization": "Bearer x"}
+    assert host_settings.headers_for_host("a.example.com") == {}
+
+
+def test_a_value_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    header(variable="FETCH_HEADER_TILES")
+    assert host_settings.headers_for_host(TILE_HOST) == {}
+    monkeypatch.setenv("FETCH_HEADER_TILES", "secret")
+    assert host_settings.headers_for_host(TILE_HOST) == {"Referer": "secret"}
+
+
+@pytest.mark.parametrize("value", ["a\nb", "a\0b", "x" * 4001])
+def test_a_value_that_cannot_be_sent_is_left_out(
+    value: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(os, "environ", {"FETCH_HEADER_TILES": value})
+    header(variable="FETCH_HEADER_TILES")
+    header("X-Other", "sent")
+    with caplog.at_level(logging.ERROR, "tarry.headers"):
+        assert host_settings.headers_for_host(TILE_HOST) == {"X-Other": "sent"}
+        assert host_settings.headers_for_host(TILE_HOST) == {"X-Other": "sent"}
+    assert len(caplog.records) == 1
+    assert value not in caplog.text
+
+
+def test_a_value_whose_key_is_gone_is_left_out_until_it_is_set_again() -> None:
+    kept = header(sealed="gAAAAA")
+    assert host_settings.headers_for_host(TILE_HOST) == {}
+    FetchHeader.objects.filter(pk=kept.pk).update(sealed=host_settings.seal_value("new"))
+    assert host_settings.headers_for_host(TILE_HOST) == {"Referer": "new"}
+
+
+def test_a_database_that_is_away_leaves_the_last_ones_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    header()
+    known = host_settings.headers_for_host(TILE_HOST)
+
+    def away() -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(FetchHeader.objects, "all", away)
+    assert host_settings.headers_for_host(TILE_HOST) == known != {}
+
+
+def test_nobody_can_change_what_all_share() -> None:
+    header()
+    with pytest.raises(TypeError):
+        host_settings.headers_for_host(TILE_HOST)["X"] = "y"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "can_be_sent"),
+    [
+        ("Authorization", "Bearer x", True),
+        ("User-Agent", "tiles (+ops@example.org)", True),
+        ("Host", "other.example.com", False),
+        ("content-length", "3", False),
+        ("A B", "x", False),
+        ("", "x", False),
+        ("X", "a\r\nEvil: 1", False),
+    ],
+)
+def test_what_a_fetch_would_refuse_is_a_problem(name: str, value: str, can_be_sent: bool) -> None:
+    assert bool(host_settings.find_header_problem(name, value)) is not can_be_sent
+
+
+def test_what_was_sealed_can_be_opened_and_not_be_read() -> None:
+    sealed = host_settings.seal_value("Bearer ☃")
+    assert host_settings.unseal_value(sealed) == "Bearer ☃"
+    assert "Bearer" not in sealed
+    assert host_settings.seal_value("Bearer ☃") != sealed
+
+
+def test_keys_rotate(settings: Settings) -> None:
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "old", []
+    sealed = host_settings.seal_value("x")
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", ["old"]
+    assert host_settings.unseal_value(sealed) == "x"
+    again = host_settings.reseal_value(sealed)
+    assert host_settings.reseal_value(again) == again
+    settings.SECRET_KEY_FALLBACKS = []
+    assert host_settings.unseal_value(again) == "x"
+    with pytest.raises(UnreadableSealError):
+        host_settings.unseal_value(sealed)
+
+
+@pytest.mark.parametrize("text", ["", "x", "gAAAAA==", "☃"])
+def test_what_was_never_sealed_cannot_be_opened(text: str) -> None:
+    with pytest.raises(UnreadableSealError):
+        host_settings.unseal_value(text)
+
+
+def test_the_key_is_of_its_own_purpose(settings: Settings) -> None:
+    settings.SECRET_KEY = "a"
+    sealed = host_settings.seal_value("x")
+    settings.SECRET_KEY = "b"
+    with pytest.raises(UnreadableSealError):
+        host_settings.unseal_value(sealed)
+
+
+def test_headers_outlive_the_key_that_sealed_them(settings: Settings) -> None:
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "old", []
+    kept = FetchHeader.objects.create(host="a.example.com", name="X", sealed=host_settings.seal_value("x"))
+    FetchHeader.objects.create(host="a.example.com", name="Y", sealed="lost")
+    FetchHeader.objects.create(host="a.example.com", name="Z", variable="FETCH_HEADER_Z")
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", ["old"]
+    tasks.reseal_fetch_headers()
+    settings.SECRET_KEY_FALLBACKS = []
+    kept.refresh_from_db()
+    assert host_settings.unseal_value(kept.sealed) == "x"
+    assert FetchHeader.objects.get(name="Y").sealed == "lost"
+
+
+def test_the_tasks_have_their_times() -> None:
+    known = {tasks.apply_fetch_limits.name, tasks.prune_fetch_timings.name, tasks.reseal_fetch_headers.name}
+    scheduled: dict[str, Any] = {entry["task"]: entry for entry in site.CELERY_BEAT_SCHEDULE.values()}
+    assert known <= set(scheduled)
+    assert {scheduled[name]["options"]["queue"] for name in known} == {"work"}

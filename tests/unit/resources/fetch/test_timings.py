@@ -1,33 +1,80 @@
-"""Records of fetches: written in batches, kept while the database is away, removed when they are old."""
+"""Records of fetches: their fields, their way into the database in batches, outages, and the removal of old ones."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 
 import pytest
 from django.db import OperationalError
+from pytest_django import Settings
 
+from resources import tasks
 from resources.fetch import timings
+from resources.fetch.http.messages import Body, BodyDropped, Failure, Fetched, FetchFailed, FetchRequest, NotModified
 from resources.fetch.models import FetchDomain, FetchTiming
-from resources.fetch.timings import FetchRecord, TimingRecorder
-from tests.support.fetch_outcomes import NOON, record
+from resources.fetch.timings import FetchRecord, TimingRecorder, digest_url
+from tests.support.fetch_outcomes import NOON, TIMING, head, outcomes, record
 
-pytestmark = pytest.mark.django_db(transaction=True)
+URL = "https://A.example.com:8443/x?sig=secret"
+
+
+def test_a_record_has_all_but_the_address() -> None:
+    came = Fetched(head(203), Body(0, "", data=b""), TIMING)
+    found = FetchRecord.of(FetchRequest(URL, kind="tile"), came, scope="example.com", lane="slow", egress="192.0.2.7")
+    assert found == FetchRecord(
+        started_at=NOON,
+        url_digest=sha256(URL.encode()).hexdigest(),
+        host="a.example.com:8443",
+        scope="example.com",
+        kind="tile",
+        lane="slow",
+        head_seconds=0.25,
+        seconds=1.5,
+        wire_bytes=4000,
+        outcome="fetched",
+        status=203,
+        egress="192.0.2.7",
+    )
+
+
+@pytest.mark.parametrize(("came", "word", "status"), outcomes())
+def test_every_outcome_has_its_word(came: NotModified | BodyDropped | FetchFailed, word: str, status: int) -> None:
+    found = FetchRecord.of(FetchRequest(URL), came, scope="s", lane="fast")
+    assert (found.outcome, found.status) == (word, status)
+
+
+def test_the_admin_can_filter_by_every_outcome() -> None:
+    assert {word for word, _ in FetchTiming.OUTCOMES} == {"fetched"} | {word for _, word, _ in outcomes()}
+
+
+@pytest.mark.parametrize("url", ["https:///x", "http://[::1", "\ud800", "mailto:x@example.com"])
+def test_an_address_that_cannot_be_fetched_is_recorded_without_a_host(url: str) -> None:
+    found = FetchRecord.of(FetchRequest(url), FetchFailed(Failure.PERMANENT, "no", TIMING), scope="", lane="fast")
+    assert (found.host, found.status, found.url_digest) == ("", None, digest_url(url))
+
+
+def test_texts_are_as_the_database_takes_them() -> None:
+    found = FetchRecord.of(
+        FetchRequest(URL), BodyDropped(head(), TIMING), scope="a\0" + "b" * 500, lane="fast", egress="\ud800" * 300
+    )
+    assert found.scope == "a?" + "b" * 398
+    assert found.egress == "?" * 100
 
 
 class Database:
-    """In the place of timings.write: notes the batches, and can be away."""
+    """In the place of timings.write_records: notes the batches, and can be away."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.batches: list[list[FetchRecord]] = []
         self.is_away = False
-        self.asked = 0
-        monkeypatch.setattr(timings, "write_records", self.write)
+        self.calls = 0
 
     def write(self, records: Iterable[FetchRecord]) -> None:
-        self.asked += 1
+        self.calls += 1
         if self.is_away:
             raise OperationalError("away")
         self.batches.append(list(records))
@@ -39,7 +86,9 @@ class Database:
 
 @pytest.fixture
 def database(monkeypatch: pytest.MonkeyPatch) -> Database:
-    return Database(monkeypatch)
+    database = Database()
+    monkeypatch.setattr(timings, "write_records", database.write)
+    return database
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -48,7 +97,13 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def ended(running: "asyncio.Task[None]") -> None:
+@asynccontextmanager
+async def recording(every_seconds: float = 0.001, **given: int) -> AsyncIterator[TimingRecorder]:
+    """A recorder that writes until it is cancelled at the end."""
+    recorder = TimingRecorder(every_seconds=every_seconds, **given)
+    running = asyncio.create_task(recorder.run())
+    await asyncio.sleep(0)  # a task that is cancelled before it began does nothing
+    yield recorder
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -58,95 +113,73 @@ def numbered(count: int) -> list[FetchRecord]:
     return [replace(record(), wire_bytes=number) for number in range(count)]
 
 
+@pytest.mark.django_db(transaction=True)
 def test_records_stand_in_the_table_with_a_row_for_each_domain() -> None:
     FetchDomain.objects.create(scope="b.example.com", note="known before", paused=True)
 
     async def scenario() -> None:
-        recorder = TimingRecorder(every_seconds=0.001)
-        running = asyncio.create_task(recorder.run())
-        for scope in ("a.example.com", "b.example.com", "a.example.com", ""):
-            recorder.add(record(scope))
-        await asyncio.sleep(0)  # a task that is cancelled before it began does nothing
-        await ended(running)
+        async with recording() as recorder:
+            for scope in ("a.example.com", "b.example.com", "a.example.com", ""):
+                recorder.add(record(scope))
 
     asyncio.run(scenario())
     assert FetchTiming.objects.count() == 4
     found = FetchTiming.objects.first()
     assert found is not None
     assert (found.started_at, found.seconds, found.head_seconds, found.egress) == (NOON, 0.5, 0.25, "192.0.2.7")
-    assert dict(FetchDomain.objects.values_list("scope", "note")) == {
-        "a.example.com": "",
-        "b.example.com": "known before",
-    }
-    assert FetchDomain.objects.get(scope="b.example.com").paused
+    assert list(FetchDomain.objects.values_list("scope", "note", "paused")) == [
+        ("a.example.com", "", False),
+        ("b.example.com", "known before", True),
+    ]
 
 
-def test_records_that_come_together_are_written_together(database: Database) -> None:
-    async def scenario() -> None:
-        recorder = TimingRecorder(every_seconds=0.05)
-        running = asyncio.create_task(recorder.run())
+@pytest.mark.anyio
+async def test_records_that_come_together_are_written_together(database: Database) -> None:
+    async with recording(0.05) as recorder:
         for one in numbered(30):
             recorder.add(one)
             await asyncio.sleep(0)
         await until(lambda: bool(database.batches))
-        await ended(running)
-
-    asyncio.run(scenario())
     assert [len(batch) for batch in database.batches] == [30]
 
 
-def test_a_full_batch_does_not_wait_for_the_second_to_pass(database: Database) -> None:
-    async def scenario() -> None:
-        recorder = TimingRecorder(every_seconds=3600)
-        running = asyncio.create_task(recorder.run())
-        for one in numbered(timings.WRITE_BATCH_RECORDS + 1):
+@pytest.mark.anyio
+async def test_a_full_batch_does_not_wait_for_the_second_to_pass(database: Database) -> None:
+    size = timings.WRITE_BATCH_RECORDS
+    async with recording(3600) as recorder:
+        for one in numbered(size + 1):
             recorder.add(one)
-        await until(lambda: len(database.records) == timings.WRITE_BATCH_RECORDS + 1)
-        await ended(running)
-
-    asyncio.run(scenario())
-    assert [len(batch) for batch in database.batches] == [timings.WRITE_BATCH_RECORDS, 1]
+        await until(lambda: len(database.records) == size + 1)
+    assert [len(batch) for batch in database.batches] == [size, 1]
 
 
-def test_nothing_is_asked_of_the_database_while_nothing_is_fetched(database: Database) -> None:
-    async def scenario() -> None:
-        recorder = TimingRecorder(every_seconds=0.001)
-        running = asyncio.create_task(recorder.run())
+@pytest.mark.anyio
+async def test_the_database_is_not_called_while_nothing_is_fetched(database: Database) -> None:
+    async with recording():
         await asyncio.sleep(0.02)
-        await ended(running)
-
-    asyncio.run(scenario())
-    assert database.asked == 0
+    assert database.calls == 0
 
 
-def test_what_comes_last_is_written_before_the_end(database: Database) -> None:
-    async def scenario() -> None:
-        recorder = TimingRecorder(every_seconds=3600)
-        running = asyncio.create_task(recorder.run())
-        await asyncio.sleep(0)
+@pytest.mark.anyio
+async def test_the_last_records_are_written_before_the_end(database: Database) -> None:
+    async with recording(3600) as recorder:
         recorder.add(record())
-        await ended(running)
-
-    asyncio.run(scenario())
     assert len(database.records) == 1
 
 
-def test_an_outage_costs_nothing_and_changes_no_order(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.anyio
+async def test_an_outage_costs_no_record_and_changes_no_order(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
     records = numbered(1200)
-
-    async def scenario() -> None:
-        recorder = TimingRecorder(every_seconds=0.001)
-        database.is_away = True
-        running = asyncio.create_task(recorder.run())
-        for one in records:
-            recorder.add(one)
-        await until(lambda: database.asked > 3)  # without another record it is tried again
-        database.is_away = False
-        await until(lambda: len(database.records) == len(records))
-        await ended(running)
-
+    database.is_away = True
     with caplog.at_level(logging.WARNING, "tarry.timings"):
-        asyncio.run(scenario())
+        async with recording() as recorder:
+            for one in records:
+                recorder.add(one)
+            await until(lambda: database.calls > 3)  # without another record it is tried again
+            database.is_away = False
+            await until(lambda: len(database.records) == len(records))
     assert database.records == records
     assert [one.message for one in caplog.records] == [
         "records of fetches cannot be written",
@@ -154,49 +187,51 @@ def test_an_outage_costs_nothing_and_changes_no_order(database: Database, caplog
     ]
 
 
-def test_in_a_long_outage_the_oldest_are_dropped_and_counted(
+@pytest.mark.anyio
+async def test_in_a_long_outage_the_oldest_records_are_dropped_and_counted(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     records = numbered(30)
-
-    async def scenario() -> None:
-        recorder = TimingRecorder(every_seconds=0.001, most_kept=10)
-        database.is_away = True
-        running = asyncio.create_task(recorder.run())
-        for one in records:
-            recorder.add(one)
-            await asyncio.sleep(0.001)
-        database.is_away = False
-        await until(lambda: bool(database.records))
-        await ended(running)
-
+    database.is_away = True
     with caplog.at_level(logging.WARNING, "tarry.timings"):
-        asyncio.run(scenario())
+        async with recording(most_kept=10) as recorder:
+            for one in records:
+                recorder.add(one)
+                await asyncio.sleep(0.001)
+            database.is_away = False
+            await until(lambda: bool(database.records))
     assert database.records == records[-10:]
-    assert [one.message for one in caplog.records].count(
-        "records of fetches are dropped: the database does not take them"
-    ) == 1
+    dropping = "records of fetches are dropped: the database does not take them"
+    assert [one.message for one in caplog.records].count(dropping) == 1
     assert vars(caplog.records[-1])["dropped"] == 20
 
 
-def test_what_no_database_would_take_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_a_record_that_no_database_takes_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        recorder = TimingRecorder(every_seconds=0.001)
-        running = asyncio.create_task(recorder.run())
-        recorder.add(replace(record(), status=-1))
-        await until(lambda: "records of fetches were refused" in caplog.text)
-        recorder.add(record())
-        await ended(running)
+        async with recording() as recorder:
+            recorder.add(replace(record(), status=-1))
+            await until(lambda: "records of fetches were refused" in caplog.text)
+            recorder.add(record())
 
     asyncio.run(scenario())
     assert FetchTiming.objects.count() == 1
 
 
+@pytest.mark.django_db
 def test_old_timings_are_removed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timings, "PRUNE_SLICE_ROWS", 10)
     timings.write_records([record(at=NOON - timedelta(hours=hours)) for hours in range(48)])
     assert timings.prune_timings(NOON - timedelta(hours=23.5), seconds=0) == 10  # a slice, when there is no time
     assert timings.prune_timings(NOON - timedelta(hours=23.5), seconds=60) == 14
-    assert timings.prune_timings(NOON - timedelta(hours=23.5), seconds=60) == 0
     assert FetchTiming.objects.count() == 24
     assert FetchTiming.objects.order_by("started_at")[0].started_at == NOON - timedelta(hours=23)
+
+
+@pytest.mark.django_db
+def test_timings_live_for_so_many_days(settings: Settings) -> None:
+    settings.FETCH_TIMINGS_DAYS = 2
+    now = datetime.now(UTC)
+    timings.write_records([record(at=now - timedelta(days=days)) for days in (1, 3)])
+    tasks.prune_fetch_timings()
+    assert [round((now - one.started_at).total_seconds()) for one in FetchTiming.objects.all()] == [86_400]

@@ -35,6 +35,8 @@ from tests.support.frontier import (
 from tests.support.frontier_clock import Clock
 
 run = stores.run_steps
+
+
 AWAY = RequestReport(RateVerdict.AWAY)
 HOSTS = [f"{name}.example.com" for name in "abcdef"]
 
@@ -156,9 +158,6 @@ def test_published_work_goes_out_by_the_way_of_its_domain(clock: Clock, settings
     ways = {held.host: held.egress for held in (claimed(), claimed(), claimed())}
     assert ways["a.site.org"] == ways["b.site.org"]
     assert set(ways.values()) <= {"one", "two"}
-
-
-run = stores.run_steps
 
 
 def test_many_hosts_that_cannot_be_reached_at_once_are_our_networks_fault(clock: Clock) -> None:

@@ -93,7 +93,6 @@ def test_a_url_signed_anew_takes_the_place_of_the_one_that_expires(clock: Clock)
     assert claimed().url == new.url
 
 
-run = stores.run_steps
 HOUR = 3600
 
 

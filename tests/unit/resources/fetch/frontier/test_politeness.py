@@ -43,6 +43,9 @@ from tests.support.frontier import (
 )
 from tests.support.frontier_clock import Clock
 
+run = stores.run_steps
+
+
 URL, ELSEWHERE = f"https://{HOST}/1", "https://b.example.com/2"
 TIMING = OutcomeTiming(0, 1)
 HOPS = (Hop(URL, 302),)
@@ -81,9 +84,6 @@ def test_each_failure_counts_against_whom_it_concerns(
 def test_only_the_jobs_own_failures_are_attempts(failure: Failure) -> None:
     is_nobodys = failure in {Failure.THROTTLED, Failure.POSTPONED, Failure.OURS}
     assert politeness.counts_as_attempt(FetchFailed(failure, "no", TIMING)) is not is_nobodys
-
-
-run = stores.run_steps
 
 
 def gap_ms() -> float:
@@ -301,9 +301,6 @@ def test_refusals_by_two_hosts_of_one_domain_are_kept_as_evidence(clock: Clock) 
     assert found[0].at == pytest.approx(clock.unix, abs=1)
 
 
-run = stores.run_steps
-
-
 def fail_until_it_opens(clock: Clock) -> None:
     for _ in range(5):
         report(next_claimed(clock), FAILED)
@@ -444,9 +441,6 @@ def test_a_refusal_says_nothing_of_durations(clock: Clock) -> None:
     stores.run_steps(queue.set_limits(HOST, DomainLimits(delay_seconds=0.1)))
     report(claimed(), THROTTLED)
     assert "took" not in record()
-
-
-run = stores.run_steps
 
 
 def take(clock: Clock) -> TurnGranted:

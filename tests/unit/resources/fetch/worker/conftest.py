@@ -1,10 +1,19 @@
 """Fixtures of the tests of fetchers."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 from pytest_django import Settings
 
 from resources.fetch import host_settings
 from tests.conftest import RedisServers
+from tests.hostile.origin import Origin
+
+
+@pytest.fixture
+async def other() -> AsyncIterator[Origin]:
+    async with Origin("127.0.0.2") as origin:
+        yield origin
 
 
 @pytest.fixture

@@ -1,179 +1,286 @@
-"""The engine with a real Redis and a real origin: claims, hostile answers, full slots, outages, rest, and its end."""
+"""The engine with a real Redis and a real origin: slots, sleep, full lanes, outages, and its end."""
 
 import asyncio
+import time
 import tracemalloc
+from collections import deque
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from threading import main_thread
-from typing import Any
 
 import pytest
 from pytest_django import Settings
 
-from resources.caches import Snapshot
-from resources.fetch import host_settings
 from resources.fetch.frontier import queue
-from resources.fetch.frontier.jobs import DomainLimits, FetchJob, Waiter
-from resources.fetch.task import TaskCall
-from resources.fetch.worker import attempt
-from resources.fetch.worker.job_run import JobRun
-from retry import claim_state, stores
+from resources.fetch.frontier.jobs import ClaimedJob, DomainLimits, FetchLane, NothingDue
+from resources.fetch.worker.engine import RECENT_PEAK_SECONDS, Slot, SlotPool, WakeListener
+from retry import claim_state, claims, stores, worker
 from retry.errors import StoreUnavailable
 from retry.scripts import ScriptCall, Server
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, Peer, answer
 from tests.hostile.test_answers import BIG, BROKEN, SLOW
 from tests.hostile.test_bodies import BOMBS
-from tests.support.claim_calls import begun, failed_with, queued
-from tests.support.engine_runs import in_turn, leftovers, one_joins_late, run
-from tests.support.fetch_queue import claimed, jobs
+from tests.support import fetch_queue
+from tests.support.claim_calls import failed_with
+from tests.support.engine_runs import fetch, in_turn
 from tests.support.fetcher_threads import WAIT_SECONDS, at_rest, content, ended, fetching, stands, want
-from tests.support.frontier import enqueue, job
-from tests.support.origin import QUICK, TASK, page_work
+from tests.support.frontier import HOST, backlog, claim, claimed, enqueue, idle, job, report
+from tests.support.origin import page_work
 
-pytestmark = pytest.mark.usefixtures("pages")
-
-
-def test_a_fetcher_that_is_told_to_end_finishes_what_is_in_flight() -> None:
-    async def test(origin: Origin) -> None:
-        arrived, go = asyncio.Event(), asyncio.Event()
-
-        async def held(peer: Peer) -> None:
-            arrived.set()
-            await go.wait()
-            await answer(body=b"page")(peer)
-
-        work = page_work(origin.does("/a", held))
-        async with fetching() as fetcher:
-            await want(work)
-            await arrived.wait()
-            ending = asyncio.create_task(fetcher.end())
-            go.set()
-            await ending
-        assert isinstance(await stands(work), claim_state.WorkDone)
-
-    run(test)
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("pages")]
+run = stores.run_steps
 
 
-def test_what_a_fetcher_cannot_finish_it_gives_back(monkeypatch: pytest.MonkeyPatch, servers: RedisServers) -> None:
-    monkeypatch.setattr("resources.fetch.worker.engine.FETCHER_LEAVE_SECONDS", 0.05)
+class Now:
+    """A clock that tests move by hand."""
 
-    async def test(origin: Origin) -> None:
-        arrived = asyncio.Event()
+    seconds = 0.0
 
-        async def hang(peer: Peer) -> None:
-            arrived.set()
-            await peer.hang()
-
-        work = page_work(origin.does("/a", in_turn(hang, answer(body=b"page"))))
-        async with fetching():
-            await want(work)
-            await arrived.wait()
-        assert isinstance(await stands(work), claim_state.ClaimTaken)
-        async with fetching():
-            assert isinstance(await ended(work), claim_state.WorkDone)
-        assert origin.targets == ["/a", "/a"]
-
-    run(test)
+    def __call__(self) -> float:
+        return self.seconds
 
 
-def test_there_are_never_more_in_flight_than_slots(settings: Settings) -> None:
-    settings.FETCH_DELAY_SECONDS = 0.001
-
-    async def test(_: Origin) -> None:
-        most = now = 0
-        full = asyncio.Event()
-
-        async def count(peer: Peer) -> None:
-            nonlocal most, now
-            now += 1
-            most = max(most, now)
-            if now == 3:
-                full.set()
-            await asyncio.wait_for(full.wait(), 5)
-            now -= 1
-            await answer(body=b"page")(peer)
-
-        async with AsyncExitStack() as stack:
-            origins = [await stack.enter_async_context(Origin(f"127.0.0.{last}")) for last in range(1, 8)]
-            addresses = [origin.does("/a", count) for origin in origins]
-            works = [page_work(url, str(number)) for number, url in enumerate(addresses)]
-            for work in works:
-                await want(work)
-            async with fetching(slots=3):
-                for work in works:
-                    assert isinstance(await ended(work), claim_state.WorkDone)
-        assert most == 3
-
-    run(test)
+def fill(slots: SlotPool, lane: FetchLane) -> Sequence[Slot]:
+    """Takes a slot that is open for that lane."""
+    taken = []
+    while lane in slots.rooms:
+        taken.append(slots.take(lane))
+    return taken
 
 
-def test_a_place_is_free_while_the_end_of_its_job_is_reported(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+def test_there_is_room_for_as_many_as_each_open_lane_can_take() -> None:
+    slots = SlotPool(5, Now())
+    assert slots.rooms == {"fast": 5, "slow": 4}
+    fill(slots, "slow")
+    assert slots.rooms == {"fast": 1}
+    slots.take("fast")
+    assert slots.rooms == {}
+
+
+def test_the_lanes_share_what_is_left() -> None:
+    slots = SlotPool(10, Now())
+    slow = [slots.take("slow") for _ in range(3)]
+    for _ in range(6):
+        slots.take("fast")
+    assert slots.rooms == {"fast": 1, "slow": 1}
+    slow[0].leave()
+    assert slots.rooms == {"fast": 2, "slow": 2}
+
+
+def test_a_fifth_of_the_places_is_kept_for_what_is_fast() -> None:
+    assert [len(fill(SlotPool(total, Now()), "slow")) for total in (2, 3, 20, 100)] == [1, 2, 16, 80]
+    assert [len(fill(SlotPool(total, Now()), "fast")) for total in (2, 3, 20, 100)] == [2, 3, 20, 100]
+
+
+def test_what_the_fast_lane_needed_of_late_is_kept_for_it() -> None:
+    now = Now()
+    slots = SlotPool(20, now)
+    for place in [slots.take("fast") for _ in range(6)]:
+        place.leave()
+    now.seconds += RECENT_PEAK_SECONDS - 1
+    assert slots.rooms == {"slow": 14, "fast": 20}
+    now.seconds += 2 * RECENT_PEAK_SECONDS
+    assert slots.rooms == {"slow": 16, "fast": 20}
+
+
+def test_free_places_go_to_what_is_slow_first_until_it_has_half_of_them() -> None:
+    slots = SlotPool(20, Now())
+    waiting = deque(fill(slots, "fast"))
+    for _ in range(40):  # neither lane ever runs out of jobs
+        waiting.popleft().leave()
+        first = next(iter(slots.rooms))
+        place = slots.take(first)
+        if first == "fast":
+            waiting.append(place)
+    assert (slots.taken["slow"], slots.taken["fast"]) == (10, 10)
+
+
+def test_a_lane_that_holds_more_than_its_places_is_not_open() -> None:
+    slots = SlotPool(3, Now())
+    slots.take("slow")
+    slots.take("fast").move("slow")
+    assert slots.rooms == {"fast": 1}
+
+
+def test_what_has_moved_leaves_the_fast_lane_its_fifth() -> None:
+    slots = SlotPool(10, Now())
+    for _ in range(20):
+        slots.take("fast").move("slow")
+    assert slots.rooms == {"fast": 2}
+
+
+def test_a_place_is_left_once() -> None:
+    slots = SlotPool(5, Now())
+    first, _ = slots.take("fast"), slots.take("fast")
+    first.leave()
+    first.leave()
+    assert slots.taken["fast"] == 1
+
+
+async def slept(asleep_seconds: float, *acts: object) -> float:
+    """The sleep of a fetcher that claimed in vain, when this was done once it listened."""
+    waking = WakeListener()
+    listening = asyncio.create_task(waking.listen_forever())
+    try:
+        await waking.sleep(20)  # it looks once more as soon as it listens
+        waking.expect()
+        began = time.monotonic()
+        sleeping = asyncio.create_task(waking.sleep(asleep_seconds))
+        await asyncio.sleep(0.05)
+        for act in acts:
+            await asyncio.to_thread(act)  # type: ignore[arg-type]
+        await sleeping
+        return time.monotonic() - began
+    finally:
+        listening.cancel()
+        with suppress(asyncio.CancelledError):
+            await listening
+
+
+async def test_a_new_job_wakes_who_sleeps() -> None:
+    found = claim()
+    assert isinstance(found, NothingDue)
+    assert await slept(20, lambda: enqueue(job("1"))) < 10
+    assert isinstance(claim(), ClaimedJob)
+
+
+async def test_what_an_admin_changes_wakes_who_sleeps() -> None:
+    backlog()
+    run(queue.set_limits(HOST, DomainLimits(paused=True)))
+    idle()
+    assert await slept(20, lambda: run(queue.set_limits(HOST, DomainLimits()))) < 10
+
+
+async def test_a_request_that_ends_wakes_who_sleeps_when_its_host_was_full() -> None:
+    run(queue.set_limits(HOST, DomainLimits(in_flight=1, delay_seconds=0.01)))
+    backlog()
+    held = claimed()
+    idle()
+    assert await slept(20, lambda: report(held)) < 10
+
+
+async def test_what_is_due_no_earlier_wakes_nobody() -> None:
+    idle()
+    late = job("1", not_before_seconds=60)
+    assert await slept(0.4, lambda: enqueue(late)) >= 0.4
+
+
+def test_nothing_is_published_when_nobody_sleeps(servers: RedisServers) -> None:
+    with servers.state.client.pubsub() as subscription:  # type: ignore[no-untyped-call]
+        subscription.subscribe(queue.WAKE_CHANNEL)
+        assert subscription.get_message(timeout=2) is not None
+        enqueue(job("1"))
+        assert subscription.get_message(timeout=0.1) is None
+        report(claimed())
+        idle()
+        enqueue(job("1", "b.example.com"))
+        assert (subscription.get_message(timeout=2) or {}).get("data") == b"0"
+
+
+def test_a_claim_says_when_something_is_due_on_redis_own_clock() -> None:
+    enqueue(job("1"), job("2"))
+    claimed()
+    time.sleep(idle() + 0.002)
+    claimed()
+
+
+async def test_a_fetcher_that_is_told_to_end_finishes_what_is_in_flight(origin: Origin) -> None:
+    arrived, go = asyncio.Event(), asyncio.Event()
+
+    async def held(peer: Peer) -> None:
+        arrived.set()
+        await go.wait()
+        await answer(body=b"page")(peer)
+
+    work = page_work(origin.does("/a", held))
+    async with fetching() as fetcher:
+        await want(work)
+        await arrived.wait()
+        ending = asyncio.create_task(fetcher.end())
+        go.set()
+        await ending
+    assert isinstance(await stands(work), claim_state.WorkDone)
+
+
+async def test_what_a_fetcher_cannot_finish_it_gives_back(
+    origin: Origin, monkeypatch: pytest.MonkeyPatch, servers: RedisServers
 ) -> None:
-    settings.FETCH_IN_FLIGHT = 8
+    monkeypatch.setattr("resources.fetch.worker.engine.FETCHER_LEAVE_SECONDS", 0.05)
+    arrived = asyncio.Event()
 
-    async def test(origin: Origin) -> None:
-        last_came = asyncio.Event()
-        real = JobRun._report
+    async def hang(peer: Peer) -> None:
+        arrived.set()
+        await peer.hang()
 
-        async def report(self: JobRun, *given: Any) -> object:
-            await asyncio.wait_for(last_came.wait(), 10)
-            return await real(self, *given)
+    work = page_work(origin.does("/a", in_turn(hang, answer(body=b"page"))))
+    async with fetching():
+        await want(work)
+        await arrived.wait()
+    assert isinstance(await stands(work), claim_state.ClaimTaken)
+    async with fetching():
+        assert isinstance(await ended(work), claim_state.WorkDone)
+    assert origin.targets == ["/a", "/a"]
 
-        async def last(peer: Peer) -> None:
-            last_came.set()
-            await answer(body=b"page")(peer)
 
-        monkeypatch.setattr(JobRun, "_report", report)
-        addresses = [origin.does(path, answer(body=b"page")) for path in ("/a", "/b")] + [origin.does("/c", last)]
+async def test_there_are_never_more_in_flight_than_slots(settings: Settings) -> None:
+    settings.FETCH_DELAY_SECONDS = 0.001
+    most = now = 0
+    full = asyncio.Event()
+
+    async def count(peer: Peer) -> None:
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        if now == 3:
+            full.set()
+        await asyncio.wait_for(full.wait(), 5)
+        now -= 1
+        await answer(body=b"page")(peer)
+
+    async with AsyncExitStack() as stack:
+        origins = [await stack.enter_async_context(Origin(f"127.0.0.{last}")) for last in range(1, 8)]
+        addresses = [origin.does("/a", count) for origin in origins]
         works = [page_work(url, str(number)) for number, url in enumerate(addresses)]
-        async with fetching(slots=2) as fetcher:
-            for work in works:
-                await want(work)
+        for work in works:
+            await want(work)
+        async with fetching(slots=3):
             for work in works:
                 assert isinstance(await ended(work), claim_state.WorkDone)
-            await at_rest()
-        assert fetcher.slots.taken["fast"] == 0
-
-    run(test)
+    assert most == 3
 
 
-def test_a_lane_that_opens_with_time_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lane_that_opens_with_time_is_asked_for(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resources.fetch.worker.engine.RECENT_PEAK_SECONDS", 1.0)
-
-    async def test(origin: Origin) -> None:
-        work = replace(page_work(origin.does("/a", answer(body=b"page"))), lane="fetch.large")
-        async with fetching(4) as fetcher:
-            for place in [fetcher.slots.take("fast"), fetcher.slots.take("fast")]:
-                place.leave()
-            held = [fetcher.slots.take("slow"), fetcher.slots.take("slow")]
-            assert fetcher.slots.rooms.keys() == {"fast"}
-            await want(work)
-            assert isinstance(await ended(work), claim_state.WorkDone)
-            for place in held:
-                place.leave()
-
-    run(test)
+    work = replace(page_work(origin.does("/a", answer(body=b"page"))), lane="fetch.large")
+    async with fetching(4) as fetcher:
+        for place in [fetcher.slots.take("fast"), fetcher.slots.take("fast")]:
+            place.leave()
+        held = [fetcher.slots.take("slow"), fetcher.slots.take("slow")]
+        assert fetcher.slots.rooms.keys() == {"fast"}
+        await want(work)
+        assert isinstance(await ended(work), claim_state.WorkDone)
+        for place in held:
+            place.leave()
 
 
-def test_a_fetcher_survives_a_redis_that_is_away_for_a_while(servers: RedisServers) -> None:
-    async def test(origin: Origin) -> None:
-        work = page_work(origin.does("/a", answer(body=b"page")))
-        async with fetching():
-            servers.state.stop()
-            await asyncio.sleep(0.2)
-            servers.state.start()  # by this thread: it dies with its starter
-            stores.BREAKERS["state"].succeeded()
-            await want(work)
-            assert isinstance(await ended(work), claim_state.WorkDone)
-
-    run(test)
+async def test_a_fetcher_survives_a_redis_that_is_away_for_a_while(origin: Origin, servers: RedisServers) -> None:
+    work = page_work(origin.does("/a", answer(body=b"page")))
+    async with fetching():
+        servers.state.stop()
+        await asyncio.sleep(0.2)
+        servers.state.start()  # by this thread: it dies with its starter
+        stores.BREAKERS["state"].succeeded()
+        await want(work)
+        assert isinstance(await ended(work), claim_state.WorkDone)
 
 
-def test_claims_whose_replies_are_lost_are_no_lapses(
-    servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_claims_whose_replies_are_lost_are_no_lapses(
+    origin: Origin,
+    servers: RedisServers,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings.FETCH_LEASE_SECONDS = 3600
     monkeypatch.setattr("resources.fetch.worker.engine.CLAIM_PAUSE_SECONDS", 0.01)
@@ -188,348 +295,51 @@ def test_claims_whose_replies_are_lost_are_no_lapses(
         return replies
 
     monkeypatch.setattr(stores, "execute_all", losing)
-
-    async def test(origin: Origin) -> None:
-        work = page_work(origin.does("/a", answer(body=b"page")))
-        async with fetching():
-            await want(work)
-            assert isinstance(await ended(work), claim_state.WorkDone)
-
-    run(test)
+    work = page_work(origin.does("/a", answer(body=b"page")))
+    assert isinstance(await fetch(work), claim_state.WorkDone)
     assert len(lost) >= 3
     said = [record.message for record in caplog.records if record.name == "tarry.fetching"]
     assert said == ["nothing can be claimed", "claims are answered again"]
 
 
-@pytest.fixture
-def lost_report(monkeypatch: pytest.MonkeyPatch) -> list[ScriptCall]:
-    """The first report, once it is made: its reply does not come."""
-    monkeypatch.setattr("resources.fetch.worker.held_claims.INSIST_PAUSE_SECONDS", 0.01)
-    execute_all, lost = stores.execute_all, list[ScriptCall]()
-
-    async def losing(client: object, server: Server, calls: Sequence[ScriptCall]) -> object:
-        replies = await execute_all(client, server, calls)  # type: ignore[arg-type]
-        reports = [call for call in calls if call.script == "fetch.report"]
-        if reports and not lost:
-            lost.extend(reports)
-            raise StoreUnavailable("the connection is gone")
-        return replies
-
-    monkeypatch.setattr(stores, "execute_all", losing)
-    return lost
-
-
-def test_a_retry_whose_queueing_was_not_heard_of_is_no_failure(lost_report: list[ScriptCall]) -> None:
-    async def test(origin: Origin) -> None:
-        work = page_work(origin.does("/a", in_turn(answer("500 Internal Server Error"), answer(body=b"page"))))
-        async with fetching():
-            await want(work)
-            assert isinstance(await ended(work), claim_state.WorkDone)
-        assert origin.targets == ["/a", "/a"]
-
-    run(test)
-    assert lost_report
-
-
-def test_who_joined_late_is_told_though_the_report_was_not_heard_of(lost_report: list[ScriptCall]) -> None:
-    run(one_joins_late)
-    assert lost_report
-
-
-def test_jobs_are_kept_while_they_are_in_flight(settings: Settings, servers: RedisServers) -> None:
-    settings.FETCH_LEASE_SECONDS = settings.RETRY_LEASE_SECONDS = 3
-
-    async def test(origin: Origin) -> None:
-        go = asyncio.Event()
-
-        async def held(peer: Peer) -> None:
-            await go.wait()
-            await answer(body=b"page")(peer)
-
-        work = page_work(origin.does("/a", held))
-        async with fetching():
-            token = await want(work)
-            while not origin.targets:
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(6)  # two leases
-            assert servers.state.client.zcard("fetch:leases") == 1
-            go.set()
-            assert isinstance(await ended(work), claim_state.WorkDone)
-        assert token
-        assert origin.targets == ["/a"]
-
-    run(test)
-
-
-def test_a_download_that_was_slow_is_asked_for_in_the_slow_lane_until_it_is_quick(
-    servers: RedisServers, settings: Settings
+async def test_jobs_are_kept_while_they_are_in_flight(
+    origin: Origin, settings: Settings, servers: RedisServers
 ) -> None:
-    settings.FETCH_SLOW_AFTER_SECONDS = 0.1
+    settings.FETCH_LEASE_SECONDS = settings.RETRY_LEASE_SECONDS = 3
+    go = asyncio.Event()
 
-    async def test(origin: Origin) -> None:
-        halfway, go = asyncio.Event(), asyncio.Event()
+    async def held(peer: Peer) -> None:
+        await go.wait()
+        await answer(body=b"page")(peer)
 
-        async def slow(peer: Peer) -> None:
-            await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npa")
-            halfway.set()
-            await go.wait()
-            await peer.send(b"ge")
-
-        url = origin.does("/a", in_turn(slow, answer(body=b"page")))
-        first, again = page_work(url, "first"), page_work(url, "again")
-        async with fetching() as fetcher:
-            await want(first)
-            await halfway.wait()
-            while not fetcher.slots.taken["slow"]:
-                await asyncio.sleep(0.01)
-            assert fetcher.slots.taken["fast"] == 0
-            go.set()
-            assert isinstance(await ended(first), claim_state.WorkDone)
-            assert servers.state.client.keys("fetch:slow:*")
-            settings.FETCH_SLOW_AFTER_SECONDS = 60
-            await want(again)
-            assert isinstance(await ended(again), claim_state.WorkDone)
-        assert servers.state.client.keys("fetch:slow:*") == []
-
-    run(test)
+    work = page_work(origin.does("/a", held))
+    async with fetching():
+        token = await want(work)
+        while not origin.targets:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(6)  # two leases
+        assert servers.state.client.zcard("fetch:leases") == 1
+        go.set()
+        assert isinstance(await ended(work), claim_state.WorkDone)
+    assert token
+    assert origin.targets == ["/a"]
 
 
-def test_a_job_that_fails_as_nobody_foresaw_is_logged_without_its_address(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_a_job_that_fails_as_nobody_foresaw_is_logged_without_its_address(
+    origin: Origin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def broken(*_: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr("resources.fetch.worker.job_run.JobRun.carry_out", broken)
-
-    async def test(origin: Origin) -> None:
-        async with fetching():
-            await want(page_work(origin.does("/a?token=secret", answer(body=b"page"))))
-            async with asyncio.timeout(WAIT_SECONDS):
-                while "a job failed" not in caplog.text:
-                    await asyncio.sleep(0.01)
-
-    run(test)
+    async with fetching():
+        await want(page_work(origin.does("/a?token=secret", answer(body=b"page"))))
+        async with asyncio.timeout(WAIT_SECONDS):
+            while "a job failed" not in caplog.text:
+                await asyncio.sleep(0.01)
     [record] = [record for record in caplog.records if record.message == "a job failed"]
     assert vars(record)["host"].startswith("127.0.0.1:")
     assert "secret" not in str(vars(record))
-
-
-@pytest.mark.parametrize("path", ["/a", "/promised"])
-def test_what_is_wanted_is_fetched_once_and_becomes_content(path: str, servers: RedisServers) -> None:
-    async def test(origin: Origin) -> None:
-        work = page_work(origin.does(path, answer(body=b"page")))
-        async with fetching():
-            await want(work)
-            found = await ended(work)
-        assert isinstance(found, claim_state.WorkDone)
-        assert found.outcome == "stored"
-        stored = await content("content:page")
-        assert stored
-        assert stored.body == b"page"
-        [asked] = origin.asked
-        assert asked.fields["x-host"] == "127.0.0.1"
-
-    run(test)
-    assert leftovers(servers) == []
-
-
-@pytest.mark.parametrize("path", ["/a", "/unprepared"])
-def test_a_body_in_a_file_is_removed_afterwards(path: str, settings: Settings) -> None:
-    settings.FETCH_SPOOL_BYTES = 10
-
-    async def test(origin: Origin) -> None:
-        work = page_work(origin.does(path, answer(body=b"page" * 100)))
-        async with fetching():  # which looks for files at its end
-            await want(work)
-            await ended(work)
-
-    run(test)
-
-
-@pytest.mark.parametrize(("spool_bytes", "threads"), [(1000, [False, False]), (10, [False, True])])
-def test_a_task_that_is_at_once_needs_no_thread_but_for_a_body_in_a_file(
-    spool_bytes: int, threads: list[bool], settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.FETCH_SPOOL_BYTES = spool_bytes
-    monkeypatch.setattr(host_settings, "headers_snapshot", Snapshot("headers", dict, lambda: 3600))
-    host_settings.headers_snapshot.get()
-    QUICK.called_by.clear()
-
-    async def test(origin: Origin) -> None:
-        work = replace(page_work(origin.does("/a", answer(body=b"page" * 100))), task="tests.quick")
-        async with fetching():
-            await want(work)
-            assert isinstance(await ended(work), claim_state.WorkDone)
-
-    run(test)
-    assert [thread is not main_thread() for thread in QUICK.called_by] == threads
-
-
-def test_nothing_is_planned_at_once_while_somebody_would_have_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_settings, "headers_snapshot", Snapshot("headers", dict, lambda: 3600))
-    call = TaskCall("tests.quick", "work", 1, ("https://a.example.com/1", "content"))
-    assert attempt.plan_request_at_once([call]) is None
-    host_settings.headers_snapshot.get()
-    plan = attempt.plan_request_at_once([call])
-    assert plan
-    assert plan.fetch
-    assert plan.fetch.url == "https://a.example.com/1"
-
-
-def test_what_several_want_is_one_request_and_all_get_it(servers: RedisServers) -> None:
-    async def test(origin: Origin) -> None:
-        url = origin.does("/a", answer(body=b"page"))
-        works = [page_work(url, name) for name in ("one", "two", "three")]
-        for work in works:
-            await want(work)
-        async with fetching():
-            for work in works:
-                assert isinstance(await ended(work), claim_state.WorkDone)
-        assert origin.targets == ["/a"]
-        for name in ("one", "two", "three"):
-            assert await content(f"content:{name}")
-
-    run(test)
-    assert leftovers(servers) == []
-
-
-def test_who_joins_while_it_is_in_flight_gets_it_too() -> None:
-    run(one_joins_late)
-
-
-def test_what_fails_for_a_while_is_tried_again_while_clients_wait() -> None:
-    async def test(origin: Origin) -> None:
-        broken = answer("500 Internal Server Error")
-        work = page_work(origin.does("/a", in_turn(broken, broken, answer(body=b"page"))))
-        async with fetching():
-            await want(work)
-            found = await ended(work)
-        assert isinstance(found, claim_state.WorkDone)
-        assert len(origin.targets) == 3
-
-    run(test)
-
-
-@pytest.mark.parametrize(("tries_again", "times"), [(True, 2), (False, 1)])
-def test_what_is_too_slow_is_tried_once_more_unless_its_task_does_not_want_that(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, *, tries_again: bool, times: int
-) -> None:
-    settings.FETCH_HEAD_SECONDS = 0.2
-    settings.FETCH_BACKOFF_BASE_SECONDS = 0.01
-    monkeypatch.setattr(TASK, "settles_waits", not tries_again, raising=False)
-
-    async def test(origin: Origin) -> None:
-        work = page_work(origin.does("/a", Peer.hang))
-        async with fetching():
-            await want(work)
-            found = await ended(work)
-        assert isinstance(found, claim_state.WorkFailed)
-        assert found.status == 504
-        assert origin.targets == ["/a"] * times
-
-    run(test)
-
-
-def test_what_fails_for_good_is_a_failure_at_once() -> None:
-    async def test(origin: Origin) -> None:
-        work = page_work(origin.does("/a", answer("404 Not Found")))
-        async with fetching():
-            await want(work)
-            found = await ended(work)
-        assert isinstance(found, claim_state.WorkFailed)
-        assert (found.status, found.detail) == (502, "answered 404")
-        assert origin.targets == ["/a"]
-
-    run(test)
-
-
-def test_clients_do_not_wait_for_longer_than_they_do_for_a_server_that_asks_for_time(servers: RedisServers) -> None:
-    async def test(origin: Origin) -> None:
-        work = page_work(origin.does("/a", answer("429 Too Many Requests", "Retry-After: 300")))
-        async with fetching():
-            await want(work)
-            found = await ended(work)
-        assert isinstance(found, claim_state.WorkFailed)
-        assert found.status == 503
-        assert 299 <= found.wait_seconds <= 301
-        assert origin.targets == ["/a"]
-
-    run(test)
-    assert leftovers(servers) == []
-
-
-def test_a_short_refusal_is_waited_for() -> None:
-    async def test(origin: Origin) -> None:
-        refused = answer("429 Too Many Requests", "Retry-After: 1")
-        work = page_work(origin.does("/a", in_turn(refused, answer(body=b"page"))))
-        async with fetching():
-            await want(work)
-            assert isinstance(await ended(work), claim_state.WorkDone)
-        assert len(origin.targets) == 2
-
-    run(test)
-
-
-@pytest.mark.parametrize(
-    ("path", "status"), [("/unplanned", 404), ("/unprepared", 502), ("/unstorable", 502), ("/promised/unprepared", 502)]
-)
-def test_a_task_that_fails_is_a_failure(path: str, status: int, servers: RedisServers) -> None:
-    async def test(origin: Origin) -> None:
-        work = page_work(origin.does(path, answer(body=b"page")))
-        async with fetching():
-            await want(work)
-            found = await ended(work)
-        assert isinstance(found, claim_state.WorkFailed)
-        assert found.status == status
-
-    run(test)
-    assert leftovers(servers) == []
-
-
-def test_work_that_nobody_holds_a_claim_to_is_not_fetched(servers: RedisServers) -> None:
-    async def test(origin: Origin) -> None:
-        url = origin.does("/a", answer(body=b"page"))
-        gone, wanted = page_work(url, "gone"), page_work(origin.does("/b", answer(body=b"page")), "wanted")
-        await want(gone)
-        await asyncio.to_thread(servers.state.client.delete, f"retry:claim:{gone.key}")
-        await want(wanted)
-        async with fetching():
-            assert isinstance(await ended(wanted), claim_state.WorkDone)
-        assert origin.targets == ["/b"]
-
-    run(test)
-
-
-def test_work_that_this_version_cannot_read_waits_for_another(servers: RedisServers) -> None:
-    async def test(origin: Origin) -> None:
-        work = page_work(origin.does("/a", answer(body=b"page")))
-        token = (await asyncio.to_thread(begun, work)).token
-        url = str(work.arguments[0])
-        job = FetchJob(url, url, Waiter(work.key, '{"of": "another version"}', token))
-        await asyncio.to_thread(stores.run_steps, queue.enqueue_job(job))
-        async with fetching(), asyncio.timeout(WAIT_SECONDS):
-            while jobs(servers):
-                await asyncio.sleep(0.01)
-        assert queued(servers, "fetch.fast") == {work.key}
-        assert origin.asked == []
-
-    run(test)
-
-
-def test_the_robots_of_an_origin_are_asked_first_and_kept_to(servers: RedisServers) -> None:
-    async def test(origin: Origin) -> None:
-        origin.does("/robots.txt", answer(body=b"User-agent: *\nCrawl-delay: 1\n"))
-        url = origin.does("/a", answer(body=b"page"))
-        work = replace(page_work(url), task="tests.obedient")
-        async with fetching():
-            await want(work)
-            assert isinstance(await ended(work), claim_state.WorkDone)
-        assert origin.targets == ["/robots.txt", "/a"]
-        kept = stores.run_steps(queue.read_domain_record(url.split("/")[2]))[1]
-        assert float(kept["crawl"]) == 1000
-
-    run(test)
 
 
 HOSTILE = SLOW | BIG | BROKEN | BOMBS
@@ -560,7 +370,7 @@ def test_a_fetcher_outlives_all_hostile_answers_in_little_memory(servers: RedisS
                 tracemalloc.start()
                 await asyncio.gather(*map(want, works.values()))
                 async with asyncio.timeout(WAIT_SECONDS):
-                    while await asyncio.to_thread(claimed, servers):
+                    while await asyncio.to_thread(fetch_queue.claimed, servers):
                         await asyncio.sleep(0.05)
                 assert tracemalloc.get_traced_memory()[1] < SLOTS * MEMORY_BYTES
                 statuses = {name: failed_with(servers, work) for name, work in works.items()}
@@ -591,44 +401,73 @@ async def set_limits(scope: str, limits: DomainLimits) -> None:
     await asyncio.to_thread(stores.run_steps, queue.set_limits(scope, limits))
 
 
-def test_a_fetcher_to_which_nothing_is_due_does_not_ask_again_and_again(servers: RedisServers) -> None:
-    async def test(origin: Origin) -> None:
-        work = page_work(origin.does("/a", answer(body=b"page")))
-        async with fetching():
-            await want(work)
-            await ended(work)
-            await set_limits("paused.example", DomainLimits(paused=True))
-            await asyncio.to_thread(enqueue, job("1", "paused.example"), job("2", not_before_seconds=60))
-            await at_rest()
-            before = await asyncio.to_thread(scripts_run, servers)
-            await asyncio.sleep(1)
-            assert await asyncio.to_thread(scripts_run, servers) - before <= 3  # it may show that it is there
+async def test_a_fetcher_to_which_nothing_is_due_does_not_ask_again_and_again(
+    origin: Origin, servers: RedisServers
+) -> None:
+    work = page_work(origin.does("/a", answer(body=b"page")))
+    async with fetching():
+        await want(work)
+        await ended(work)
+        await set_limits("paused.example", DomainLimits(paused=True))
+        await asyncio.to_thread(enqueue, job("1", "paused.example"), job("2", not_before_seconds=60))
+        await at_rest()
+        before = await asyncio.to_thread(scripts_run, servers)
+        await asyncio.sleep(1)
+        assert await asyncio.to_thread(scripts_run, servers) - before <= 3  # it may show that it is there
 
-    run(test)
+
+async def test_a_pause_holds_at_once_and_so_does_its_end(origin: Origin, settings: Settings) -> None:
+    came = asyncio.Event()
+
+    async def behave(peer: Peer) -> None:
+        came.set()
+        await answer(body=b"page")(peer)
+
+    url = origin.does("/a", behave)
+    works = [page_work(f"{url}?{number}", str(number)) for number in range(60)]
+    async with fetching(), asyncio.timeout(WAIT_SECONDS):
+        await asyncio.gather(*map(want, works))
+        await came.wait()
+        scope = f"{origin.address}:{origin.port}"
+        await set_limits(scope, DomainLimits(paused=True))
+        before = len(origin.asked)
+        await asyncio.sleep(0.5)  # 25 would have come
+        assert len(origin.asked) - before <= settings.FETCH_IN_FLIGHT
+        assert len(origin.asked) < len(works)
+        came.clear()
+        await set_limits(scope, DomainLimits())
+        await asyncio.wait_for(came.wait(), 1)
+        await asyncio.gather(*map(ended, works))
 
 
-def test_a_pause_holds_at_once_and_so_does_its_end(settings: Settings) -> None:
-    async def test(origin: Origin) -> None:
-        came = asyncio.Event()
+async def test_what_a_killed_fetcher_had_is_asked_for_again_when_its_claim_has_lapsed(
+    origin: Origin, servers: RedisServers
+) -> None:
+    work = page_work(origin.does("/a", answer(body=b"page")))
+    token = await want(work)
+    held = await asyncio.to_thread(claim, worker="dead")
+    assert isinstance(held, ClaimedJob)
+    await asyncio.to_thread(stores.execute_call, claims.start_call(work.key, token, "dead"))
+    servers.state.client.zadd("fetch:leases", {held.key: 1})  # the job's lease lapses before the claim's
+    async with fetching():
+        while servers.state.client.zcard("fetch:later") == 0:
+            await asyncio.sleep(0.01)
+        assert isinstance(await stands(work), claim_state.ClaimTaken)
+        servers.state.client.zadd("retry:leases", {work.key: 1})
+        await asyncio.to_thread(worker.sweep_claims)
+        servers.state.client.zadd("fetch:later", {held.key: 1})  # in a moment
+        assert isinstance(await ended(work), claim_state.WorkDone)
+    assert origin.targets == ["/a"]
 
-        async def behave(peer: Peer) -> None:
-            came.set()
-            await answer(body=b"page")(peer)
 
-        url = origin.does("/a", behave)
-        works = [page_work(f"{url}?{number}", str(number)) for number in range(60)]
-        async with fetching(), asyncio.timeout(WAIT_SECONDS):
-            await asyncio.gather(*map(want, works))
-            await came.wait()
-            scope = f"{origin.address}:{origin.port}"
-            await set_limits(scope, DomainLimits(paused=True))
-            before = len(origin.asked)
-            await asyncio.sleep(0.5)  # 25 would have come
-            assert len(origin.asked) - before <= settings.FETCH_IN_FLIGHT
-            assert len(origin.asked) < len(works)
-            came.clear()
-            await set_limits(scope, DomainLimits())
-            await asyncio.wait_for(came.wait(), 1)
-            await asyncio.gather(*map(ended, works))
+async def test_a_fetcher_of_which_a_part_fails_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> object:
+        raise ZeroDivisionError
 
-    run(test)
+    with pytest.raises(ZeroDivisionError):  # noqa: PT012  told to end, it says why it has ended already
+        async with fetching() as fetcher:
+            await asyncio.sleep(0.1)
+            monkeypatch.setattr(queue, "claim_jobs", fail)
+            fetcher.engine._waking.due_in(0)
+            await asyncio.wait({fetcher.task}, timeout=10)
+            assert isinstance(fetcher.task.exception(), ZeroDivisionError)

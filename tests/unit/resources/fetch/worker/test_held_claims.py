@@ -1,19 +1,23 @@
-"""Claims that a fetcher holds: renewed as long as they are in hand, and no longer."""
+"""Claims that a fetcher holds, and trips to Redis that many calls share."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
 
 import pytest
 
 from resources.fetch.task import TaskCall
-from resources.fetch.worker.held_claims import HeldClaims, RedisTrips
-from retry import stores
+from resources.fetch.worker import held_claims
+from resources.fetch.worker.held_claims import HeldClaims, RedisTrips, single_step
+from retry import scripts, stores
 from retry.contents import Prepared
-from retry.errors import PreparationError
+from retry.errors import PreparationError, StoreUnavailable
+from retry.scripts import Reply, ScriptCall, Server
+from retry.stores import Steps
 from tests.support.fetcher_threads import want
 from tests.support.origin import page_work
 
-pytestmark = pytest.mark.usefixtures("pages")
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("pages")]
 
 PREPARED = {"content:page": Prepared(b"page", "text/plain", 60, 600)}
 ENDS: dict[str, Callable[[HeldClaims, TaskCall], Awaitable[None]]] = {
@@ -24,18 +28,84 @@ ENDS: dict[str, Callable[[HeldClaims, TaskCall], Awaitable[None]]] = {
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_what_is_not_in_hand_any_more_is_not_renewed(how: str) -> None:
-    async def test() -> None:
-        clients: stores.AsyncClients = stores.async_clients()
-        try:
-            claims, work = HeldClaims(RedisTrips(clients), 1), page_work("https://a.example.com/1")
-            call = TaskCall(work.task, work.key, await want(work), work.arguments)
-            assert await claims.start(call)
-            assert claims.held
-            await ENDS[how](claims, call)
-            assert not claims.held
-        finally:
-            for each in clients.values():
-                await each.aclose()
+async def test_what_is_not_in_hand_any_more_is_not_renewed(how: str) -> None:
+    clients: stores.AsyncClients = stores.async_clients()
+    try:
+        claims, work = HeldClaims(RedisTrips(clients), 1), page_work("https://a.example.com/1")
+        call = TaskCall(work.task, work.key, await want(work), work.arguments)
+        assert await claims.start(call)
+        assert claims.held
+        await ENDS[how](claims, call)
+        assert not claims.held
+    finally:
+        for each in clients.values():
+            await each.aclose()
 
-    asyncio.run(test())
+
+@pytest.fixture(autouse=True)
+def _scripts(tmp_path: Path) -> None:
+    (tmp_path / "echo.lua").write_text("return ARGV[1]\n")
+    (tmp_path / "refuse.lua").write_text("return redis.error_reply('no room')\n")
+    scripts.register_scripts(tmp_path, "trips")
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of calls of each trip."""
+    execute_all, found = stores.execute_all, list[int]()
+
+    async def counting(client: object, server: Server, calls: Sequence[ScriptCall]) -> object:
+        found.append(len(calls))
+        return await execute_all(client, server, calls)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stores, "execute_all", counting)
+    return found
+
+
+@pytest.fixture
+async def trips() -> AsyncIterator[RedisTrips]:
+    clients: stores.AsyncClients = stores.async_clients(patient=True)
+    yield RedisTrips(clients)
+    for each in clients.values():
+        await each.aclose()
+
+
+def echo(text: str, server: Server = "state") -> ScriptCall:
+    return ScriptCall(server, "trips.echo", [], [text])
+
+
+def both(text: str) -> Steps[list[Reply]]:
+    first = yield echo(text, "cache")
+    return [first, (yield echo(f"{text} again"))]
+
+
+@pytest.mark.parametrize("most", [1, 2])
+async def test_who_asks_as_a_trip_ends_is_not_left_behind(
+    trips: RedisTrips, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_claims, "MAX_TRIPS_UNDER_WAY", most)
+
+    async def ask(name: str) -> None:
+        for number in range(20):
+            assert await trips.run(single_step(echo(f"{name}{number}"))) == f"{name}{number}".encode()
+
+    await asyncio.gather(*map(ask, "abc"))
+
+
+async def test_what_is_asked_together_shares_a_trip(trips: RedisTrips, shared: list[int]) -> None:
+    found = await asyncio.gather(*(trips.run(single_step(echo(str(number)))) for number in range(50)))
+    assert found == [str(number).encode() for number in range(50)]
+    assert shared == [50]
+
+
+async def test_steps_go_on_at_their_own_pace_from_server_to_server(trips: RedisTrips, shared: list[int]) -> None:
+    found = await asyncio.gather(trips.run(both("a")), trips.run(both("b")))
+    assert list(found) == [[b"a", b"a again"], [b"b", b"b again"]]
+    assert sum(shared) == 4
+
+
+async def test_one_that_is_refused_takes_no_other_along(trips: RedisTrips) -> None:
+    refused = trips.run(single_step(ScriptCall("state", "trips.refuse", [])))
+    found = await asyncio.gather(refused, trips.run(single_step(echo("a"))), return_exceptions=True)
+    assert isinstance(found[0], StoreUnavailable)
+    assert found[1] == b"a"
