@@ -1,6 +1,7 @@
 """Answers that are too slow, too large, broken or lies: each ends in its class, within its deadline."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -13,174 +14,70 @@ OK = "200 OK"
 CHUNKED = "Transfer-Encoding: chunked"
 
 
-async def says_nothing(peer: Peer) -> None:
-    await peer.hang()
+SHORTLY = 0.05
+"""Seconds after which the rest of an answer comes: not with its head."""
+
+Step = bytes | float | Callable[[Peer], Awaitable[None] | None]
 
 
-async def drips_its_head(peer: Peer) -> None:
-    await peer.drip(head(OK, "X: " + "x" * 500), 0.05)
+def steps(*given: Step) -> Behaviour:
+    """Sends bytes, waits so many seconds, or does something else, in this order."""
+
+    async def behave(peer: Peer) -> None:
+        for step in given:
+            if isinstance(step, bytes):
+                await peer.send(step)
+            elif isinstance(step, float):
+                await asyncio.sleep(step)
+            elif (doing := step(peer)) is not None:
+                await doing
+
+    return behave
 
 
-async def drips_its_body(peer: Peer) -> None:
-    await peer.send(head(OK, "Content-Length: 500000"))
-    await peer.drip(b"x" * 1000, 0.01)
+def flood(data: bytes) -> Step:
+    return lambda peer: peer.flood(data)
 
 
-async def drips_its_chunks(peer: Peer) -> None:
-    await peer.send(head(OK, CHUNKED))
-    for _ in range(1000):
-        await peer.drip(b"1\r\nx\r\n", 0.01)
+def drip(data: bytes, seconds: float) -> Step:
+    return lambda peer: peer.drip(data, seconds)
 
 
-async def stops_in_its_body(peer: Peer) -> None:
-    await peer.send(head(OK, "Content-Length: 500000") + b"x" * 100_000)
-    await peer.hang()
-
-
-async def never_ends_a_body_without_length(peer: Peer) -> None:
-    await peer.send(head(OK) + b"x" * 100)
-    await peer.hang()
-
-
-async def is_fast_enough_but_never_done(peer: Peer) -> None:
-    await peer.send(head(OK, CHUNKED))
-    for _ in range(1000):
-        await peer.send(b"3e8\r\n" + b"x" * 1000 + b"\r\n")
-        await asyncio.sleep(0.05)
-
-
-async def continues_for_ever(peer: Peer) -> None:
-    for _ in range(1000):
-        await peer.send(head("100 Continue"))
-        await asyncio.sleep(0.01)
-
-
-async def floods_with_continue(peer: Peer) -> None:
-    await peer.flood(head("100 Continue") * 100)
-
-
-async def floods_with_fields(peer: Peer) -> None:
-    await peer.send(b"HTTP/1.1 200 OK\r\n")
-    await peer.flood(b"X: x\r\n" * 1000)
-
-
-async def floods_with_one_field(peer: Peer) -> None:
-    await peer.send(b"HTTP/1.1 200 OK\r\nX: ")
-    await peer.flood(b"x" * 65_536)
-
-
-async def floods_with_a_status_line(peer: Peer) -> None:
-    await peer.send(b"HTTP/1.1 200 ")
-    await peer.flood(b"x" * 65_536)
-
-
-async def floods_with_trailers(peer: Peer) -> None:
-    await peer.send(head(OK, CHUNKED) + b"1\r\nx\r\n0\r\n")
-    await peer.flood(b"X: x\r\n" * 1000)
-
-
-async def floods_with_one_trailer(peer: Peer) -> None:
-    await peer.send(head(OK, CHUNKED) + b"1\r\nx\r\n0\r\nX: ")
-    await peer.flood(b"x" * 65_536)
-
-
-async def floods_with_trailers_later(peer: Peer) -> None:
-    await peer.send(head(OK, CHUNKED) + b"1\r\nx\r\n")
-    await asyncio.sleep(0.05)
-    await peer.send(b"0\r\n")
-    await peer.flood(b"X: x\r\n" * 1000)
-
-
-async def floods_with_one_trailer_later(peer: Peer) -> None:
-    await peer.send(head(OK, CHUNKED) + b"1\r\nx\r\n")
-    await asyncio.sleep(0.05)
-    await peer.send(b"0\r\nX: ")
-    await peer.flood(b"x" * 65_536)
-
-
-async def sends_nonsense_for_chunks_later(peer: Peer) -> None:
-    await peer.send(head(OK, CHUNKED) + b"1\r\nx\r\n")
-    await asyncio.sleep(0.05)
-    await peer.send(b"xyz\r\n")
-    await peer.hang()
-
-
-async def sends_more_than_it_promised_later(peer: Peer) -> None:
-    await peer.send(head(OK, "Content-Length: 3") + b"all")
-    await asyncio.sleep(0.05)
-    await peer.send(b" and more")
-    peer.writer.close()
-
-
-async def floods_with_a_chunk_extension(peer: Peer) -> None:
-    await peer.send(head(OK, CHUNKED) + b"1;")
-    await peer.flood(b"x" * 65_536)
-
-
-async def floods_with_a_body(peer: Peer) -> None:
-    await peer.send(head(OK))
-    await peer.flood(b"x" * 65_536)
-
-
-async def floods_with_chunks(peer: Peer) -> None:
-    await peer.send(head(OK, CHUNKED))
-    await peer.flood(b"10000\r\n" + b"x" * 65_536 + b"\r\n")
-
-
-async def resets_at_once(peer: Peer) -> None:
-    peer.reset()
-
-
-async def resets_in_its_head(peer: Peer) -> None:
-    await peer.send(b"HTTP/1.1 200 OK\r\nContent-")
-    peer.reset()
-
-
-async def resets_in_its_body(peer: Peer) -> None:
-    await peer.send(head(OK, "Content-Length: 500000") + b"x" * 1000)
-    await asyncio.sleep(0.05)
-    peer.reset()
-
-
-async def half_closes_at_once(peer: Peer) -> None:
+def half_close(peer: Peer) -> None:
     peer.writer.write_eof()
-    await peer.hang()
 
 
-async def half_closes_in_its_body(peer: Peer) -> None:
-    await peer.send(head(OK, "Content-Length: 500") + b"x" * 100)
-    peer.writer.write_eof()
-    await peer.hang()
-
-
+LONG = head(OK, "Content-Length: 500000")
+CHUNKS = head(OK, CHUNKED)
+FIELDS, TEXT = b"X: x\r\n" * 1000, b"x" * 65_536
 SLOW: dict[str, Behaviour] = {
-    "silence": says_nothing,
-    "a head that drips": drips_its_head,
-    "a body that drips": drips_its_body,
-    "chunks that drip": drips_its_chunks,
-    "a body that stops": stops_in_its_body,
-    "a body without length or end": never_ends_a_body_without_length,
-    "a body that is fast enough, but for ever": is_fast_enough_but_never_done,
-    "100 Continue for ever": continues_for_ever,
-    "an endless chunk extension": floods_with_a_chunk_extension,
-    "a flood of 100 Continue": floods_with_continue,
+    "silence": Peer.hang,
+    "a head that drips": steps(drip(head(OK, "X: " + "x" * 500), 0.05)),
+    "a body that drips": steps(LONG, drip(b"x" * 1000, 0.01)),
+    "chunks that drip": steps(CHUNKS, drip(b"1\r\nx\r\n" * 1000, 0.01)),
+    "a body that stops": steps(LONG + b"x" * 100_000, Peer.hang),
+    "a body without length or end": steps(head(OK) + b"x" * 100, Peer.hang),
+    "a body that is fast enough, but for ever": steps(CHUNKS, *(b"3e8\r\n" + b"x" * 1000 + b"\r\n", 0.05) * 1000),
+    "100 Continue for ever": steps(*(head("100 Continue"), 0.01) * 1000),
+    "an endless chunk extension": steps(CHUNKS + b"1;", flood(TEXT)),
+    "a flood of 100 Continue": steps(flood(head("100 Continue") * 100)),
 }
 BIG: dict[str, Behaviour] = {
-    "endless fields": floods_with_fields,
-    "one endless field": floods_with_one_field,
-    "an endless status line": floods_with_a_status_line,
-    "endless trailers": floods_with_trailers,
-    "one endless trailer": floods_with_one_trailer,
+    "endless fields": steps(b"HTTP/1.1 200 OK\r\n", flood(FIELDS)),
+    "one endless field": steps(b"HTTP/1.1 200 OK\r\nX: ", flood(TEXT)),
+    "an endless status line": steps(b"HTTP/1.1 200 ", flood(TEXT)),
+    "endless trailers": steps(CHUNKS + b"1\r\nx\r\n0\r\n", flood(FIELDS)),
+    "one endless trailer": steps(CHUNKS + b"1\r\nx\r\n0\r\nX: ", flood(TEXT)),
     "a head larger than the limit in decent fields": answer(OK, *(f"X-{n}: {'x' * 8000}" for n in range(9))),
-    "an endless body": floods_with_a_body,
-    "endless chunks": floods_with_chunks,
+    "an endless body": steps(head(OK), flood(TEXT)),
+    "endless chunks": steps(CHUNKS, flood(b"10000\r\n" + TEXT + b"\r\n")),
     "a huge Content-Length": raw(head(OK, "Content-Length: 1000000000000000000") + b"x"),
     "a Content-Length just above the limit": raw(head(OK, "Content-Length: 1000001")),
 }
 BROKEN: dict[str, Behaviour] = {
-    "endless trailers that come later": floods_with_trailers_later,
-    "one endless trailer that comes later": floods_with_one_trailer_later,
-    "chunks that are none, later": sends_nonsense_for_chunks_later,
+    "endless trailers that come later": steps(CHUNKS + b"1\r\nx\r\n", SHORTLY, b"0\r\n", flood(FIELDS)),
+    "one endless trailer that comes later": steps(CHUNKS + b"1\r\nx\r\n", SHORTLY, b"0\r\nX: ", flood(TEXT)),
+    "chunks that are none, later": steps(CHUNKS + b"1\r\nx\r\n", SHORTLY, b"xyz\r\n", Peer.hang),
     "less promised than sent": raw(head(OK, "Content-Length: 3") + b"all and more"),
     "two lengths in one field": raw(head(OK, "Content-Length: 3, 3") + b"all"),
     "two lengths that agree": raw(head(OK, "Content-Length: 3", "Content-Length: 3") + b"all"),
@@ -205,11 +102,11 @@ BROKEN: dict[str, Behaviour] = {
     "a field without a name": raw(b"HTTP/1.1 200 OK\r\n: x\r\n\r\n", close=True),
     "a zero byte in a field": raw(b"HTTP/1.1 200 OK\r\nX: \0\r\nContent-Length: 0\r\n\r\n"),
     "half a head": raw(b"HTTP/1.1 200 OK\r\nContent-", close=True),
-    "a reset in place of an answer": resets_at_once,
-    "a reset in the head": resets_in_its_head,
-    "a reset in the body": resets_in_its_body,
-    "half closed in place of an answer": half_closes_at_once,
-    "half closed in the body": half_closes_in_its_body,
+    "a reset in place of an answer": steps(Peer.reset),
+    "a reset in the head": steps(b"HTTP/1.1 200 OK\r\nContent-", Peer.reset),
+    "a reset in the body": steps(LONG + b"x" * 1000, SHORTLY, Peer.reset),
+    "half closed in place of an answer": steps(half_close, Peer.hang),
+    "half closed in the body": steps(head(OK, "Content-Length: 500") + b"x" * 100, half_close, Peer.hang),
     "304 without a condition": raw(head("304 Not Modified")),
     "a part that nobody asked for": answer("206 Partial Content", "Content-Range: bytes 0-0/9", body=b"x"),
 }
@@ -243,7 +140,10 @@ READ: dict[str, tuple[Behaviour, bytes]] = {
     "hints first": (raw(head("103 Early Hints", "Link: </x>") + head(OK, "Content-Length: 3") + b"all"), b"all"),
     "no reason": (raw(b"HTTP/1.1 200\r\nContent-Length: 3\r\n\r\nall"), b"all"),
     "bytes that are no UTF-8 in a field": (raw(head(OK, "X: \xe9\xff", "Content-Length: 3") + b"all"), b"all"),
-    "less promised than sent, and the rest later": (sends_more_than_it_promised_later, b"all"),
+    "less promised than sent, and the rest later": (
+        steps(head(OK, "Content-Length: 3") + b"all", SHORTLY, b" and more", lambda peer: peer.writer.close()),
+        b"all",
+    ),
     "204": (raw(head("204 No Content")), b""),
 }
 

@@ -55,15 +55,8 @@ async def test_a_circle_ends_when_it_closes(origin: Origin, client: FetchClient,
 
 NOWHERE = {
     "no Location": (answer("302 Found"), Failure.PERMANENT),
-    "an empty Location": (redirect(""), Failure.PERMANENT),
-    "a Location of spaces": (redirect("   "), Failure.PERMANENT),
-    "half a host": (redirect("http://[::1/"), Failure.PERMANENT),
-    "no host": (redirect("http:///x"), Failure.PERMANENT),
-    "a port of words": (redirect("http://127.0.0.1:http/"), Failure.PERMANENT),
-    "a very long Location": (redirect("/" + "x" * 8100), Failure.PERMANENT),
+    "a Location that is no URL": (redirect("http://[::1/"), Failure.PERMANENT),
     "a file": (redirect("file:///etc/passwd"), Failure.REFUSED),
-    "a script": (redirect("javascript:alert(1)"), Failure.REFUSED),
-    "another scheme": (redirect("gopher://127.0.0.1/_x"), Failure.REFUSED),
     "a choice": (answer("300 Multiple Choices", "Location: /decent"), Failure.PERMANENT),
     "a proxy": (answer("305 Use Proxy", "Location: http://127.0.0.1/"), Failure.PERMANENT),
     "another protocol": (
@@ -76,11 +69,6 @@ NOWHERE = {
 @pytest.mark.parametrize(("behaviour", "expected"), NOWHERE.values(), ids=NOWHERE)
 def test_a_redirect_to_nowhere_ends_there(behaviour: Callable[[Peer], Awaitable[None]], expected: Failure) -> None:
     assert failure(visit(behaviour)) is expected
-
-
-@pytest.mark.parametrize("location", ["/decent?x=\xf6", "decent", "../decent", " /decent ", "./x/../decent"])
-def test_a_sloppy_location_is_followed(location: str) -> None:
-    assert isinstance(visit(redirect(location)), Fetched)
 
 
 def test_the_body_of_a_redirect_is_not_waited_for() -> None:

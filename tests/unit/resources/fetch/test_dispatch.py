@@ -50,28 +50,6 @@ def test_work_of_such_a_lane_becomes_a_job_that_holds_the_call(clock: Clock) -> 
     assert call == {"task": WORK.task, "work": WORK.key, "token": token, "arguments": [URL, "layer", 1]}
 
 
-@pytest.mark.parametrize(
-    ("lane", "place"),
-    [
-        ("fetch.fast", ("fast", JobPriority.INTERACTIVE)),
-        ("fetch.slow", ("slow", JobPriority.INTERACTIVE)),
-        ("fetch.refresh", ("fast", JobPriority.ORDINARY)),
-        ("fetch.ingest", ("fast", JobPriority.ORDINARY)),
-        ("fetch.large", ("slow", JobPriority.ORDINARY)),
-        ("fetch.calls", ("fast", JobPriority.ORDINARY)),
-        ("fetch.feeds", ("fast", JobPriority.ORDINARY)),
-        ("fetch.warm", ("slow", JobPriority.ORDINARY)),
-    ],
-)
-@pytest.mark.usefixtures("clock")
-def test_what_is_large_or_slow_keeps_nobody_waiting_who_is_waited_for(
-    lane: str, place: tuple[str, JobPriority]
-) -> None:
-    publish(WORK, begun(WORK).token, lane)
-    held = claimed()
-    assert (held.lane, held.priority) == place
-
-
 def test_promoted_work_moves_forward_and_is_not_doubled(clock: Clock) -> None:
     token = begun(WORK, refresh=True).token
     publish(WORK, token, WORK.refresh_lane)
@@ -99,14 +77,6 @@ def test_swept_work_whose_job_was_lost_is_queued_again(clock: Clock, servers: Re
     make_due(servers, WORK)
     worker.sweep_claims()
     assert claimed().url == URL
-
-
-def test_two_works_for_one_url_are_one_request(clock: Clock) -> None:
-    other = replace(WORK, key="mirror:1", kind="mirror")
-    for work in (WORK, other):
-        publish(work, begun(work).token, work.lane)
-    assert {waiter.id for waiter in claimed().waiters} == {WORK.key, other.key}
-    idle()
 
 
 def test_a_full_backlog_takes_no_work(clock: Clock, settings: Settings) -> None:

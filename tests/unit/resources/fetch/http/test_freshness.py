@@ -1,7 +1,7 @@
 """The freshness of answers, Retry-After in right and wrong forms, and dates in header fields."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
@@ -99,7 +99,8 @@ def test_it_is_served_within_the_bounds_of_who_serves_it(fields: list[tuple[str,
     assert read(*fields).fresh_seconds(NOW, **BOUNDS) == pytest.approx(expected)
 
 
-@given(st.text(max_size=200), st.text(max_size=40), st.text(max_size=20))
+@settings(max_examples=50)
+@given(st.text(max_size=100), st.text(max_size=40), st.text(max_size=20))
 def test_no_field_raises_or_makes_a_lifetime_negative(control: str, expires: str, age: str) -> None:
     found = read(("Cache-Control", control), ("Expires", expires), ("Age", age))
     assert found.lifetime_seconds is None or 0 <= found.lifetime_seconds <= TEN_YEARS
@@ -132,36 +133,12 @@ WAITS = {
     "a line of nonsense beside one that is right": (["soon", "60"], 60.0),
     "two lines, a date and seconds": (["Sat, 21 Nov 2026 12:01:00 GMT", "10"], 60.0),
 }
-NONSENSE = {
-    "no line": [],
-    "empty": [""],
-    "negative": ["-1"],
-    "negative, large": ["-86400"],
-    "a sign": ["+60"],
-    "an exponent": ["1e3"],
-    "Arabic digits": ["٦٠"],
-    "wide digits": ["６０"],
-    "superscript digits": ["⁶⁰"],
-    "underscores": ["1_000"],
-    "hexadecimals": ["0x3c"],
-    "infinity": ["inf"],
-    "not a number": ["nan"],
-    "a unit": ["60s"],
-    "words": ["in a minute"],
-    "quotes": ['"60"'],
-    "a parameter": ["60; x=1"],
-    "nothing before a comma": [",60"],
-    "half a list": ["60, soon"],
-    "a decimal comma would be a list, this is none": ["60,"],
-    "a point alone": ["."],
-    "no digit before the point": [".5"],
-    "another zone": ["Sat, 21 Nov 2026 12:01:00 PST"],
-    "ISO 8601": ["2026-11-21T12:01:00Z"],
-    "no such day": ["Sat, 31 Feb 2026 12:01:00 GMT"],
-    "500 digits": ["9" * 500],
-    "a line's end": ["60\n"],
-    "zero bytes": ["60\0"],
-}
+NONSENSE: list[list[str]] = [
+    *([], [""], ["-1"], ["-86400"], ["+60"], ["1e3"], ["٦٠"], ["６０"], ["⁶⁰"], ["1_000"], ["0x3c"], ["inf"]),
+    *(["nan"], ["60s"], ["in a minute"], ['"60"'], ["60; x=1"], [",60"], ["60, soon"], ["60,"], ["."], [".5"]),
+    *(["Sat, 21 Nov 2026 12:01:00 PST"], ["2026-11-21T12:01:00Z"], ["Sat, 31 Feb 2026 12:01:00 GMT"]),
+    *(["9" * 500], ["60\n"], ["60\0"]),
+]
 
 
 @pytest.mark.parametrize(("values", "expected"), WAITS.values(), ids=WAITS)
@@ -169,7 +146,7 @@ def test_a_wait_is_read_and_capped(values: list[str], expected: float) -> None:
     assert freshness.parse_retry_after(values, NOW) == expected
 
 
-@pytest.mark.parametrize("values", NONSENSE.values(), ids=NONSENSE)
+@pytest.mark.parametrize("values", NONSENSE, ids=str)
 def test_nonsense_is_as_good_as_nothing_said(values: list[str]) -> None:
     assert freshness.parse_retry_after(values, NOW) is None
 
@@ -187,39 +164,26 @@ def test_whatever_is_said_the_wait_is_none_or_within_a_day(values: list[str]) ->
 
 MOMENT = 784_111_777.0
 
-SAME_MOMENT = {
-    "preferred": "Sun, 06 Nov 1994 08:49:37 GMT",
-    "RFC 850": "Sunday, 06-Nov-94 08:49:37 GMT",
-    "asctime": "Sun Nov  6 08:49:37 1994",
-    "no zone": "Sun, 06 Nov 1994 08:49:37",
-    "UTC": "Sun, 06 Nov 1994 08:49:37 UTC",
-    "an offset of nothing": "Sun, 06 Nov 1994 08:49:37 +0000",
-    "the wrong day of the week": "Mon, 06 Nov 1994 08:49:37 GMT",
-}
-NO_DATES = {
-    "empty": "",
-    "a number": "784111777",
-    "another zone": "Sun, 06 Nov 1994 08:49:37 PST",
-    "an offset": "Sun, 06 Nov 1994 08:49:37 +0100",
-    "small letters": "sun, 06 nov 1994 08:49:37 gmt",
-    "ISO 8601": "1994-11-06T08:49:37Z",
-    "one digit": "Sun, 6 Nov 1994 08:49:37 GMT",
-    "Arabic digits": "Sun, ٠٦ Nov 1994 08:49:37 GMT",
-    "no such day": "Sun, 31 Feb 1994 08:49:37 GMT",
-    "no such hour": "Sun, 06 Nov 1994 24:49:37 GMT",
-    "year 0": "Sun, 06 Nov 0000 08:49:37 GMT",
-    "something behind it": "Sun, 06 Nov 1994 08:49:37 GMT; x",
-    "a line's end": "Sun, 06 Nov 1994 08:49:37 GMT\n",
-    "two": "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
-}
+SAME_MOMENT = [
+    *("Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"),
+    *("Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 1994 08:49:37 +0000"),
+    "Mon, 06 Nov 1994 08:49:37 GMT",
+]
+NO_DATES = [
+    *("", "784111777", "Sun, 06 Nov 1994 08:49:37 PST", "Sun, 06 Nov 1994 08:49:37 +0100"),
+    *("sun, 06 nov 1994 08:49:37 gmt", "1994-11-06T08:49:37Z", "Sun, 6 Nov 1994 08:49:37 GMT"),
+    *("Sun, ٠٦ Nov 1994 08:49:37 GMT", "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT"),
+    *("Sun, 06 Nov 0000 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT; x", "Sun, 06 Nov 1994 08:49:37 GMT\n"),
+    "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
+]
 
 
-@pytest.mark.parametrize("text", SAME_MOMENT.values(), ids=SAME_MOMENT)
+@pytest.mark.parametrize("text", SAME_MOMENT)
 def test_a_date_is_read_in_every_form_that_servers_send(text: str) -> None:
     assert freshness.parse_http_date(text, NOW) == MOMENT
 
 
-@pytest.mark.parametrize("text", NO_DATES.values(), ids=NO_DATES)
+@pytest.mark.parametrize("text", NO_DATES)
 def test_what_is_no_date_is_none(text: str) -> None:
     assert freshness.parse_http_date(text, NOW) is None
 

@@ -155,30 +155,18 @@ def test_addresses_and_proxies_are_read() -> None:
     )
 
 
-BAD = {
-    "no name": ["192.0.2.1"],
-    "a name with a space": ["a b=192.0.2.1"],
-    "a long name": [f"{'a' * 33}=192.0.2.1"],
-    "nothing behind it": ["a="],
-    "a name for an address": ["a=host.example"],
-    "an impossible address": ["a=192.0.2.256"],
-    "an IPv6 address without brackets": ["a=2001:db8::1"],
-    "an IPv4 address in brackets": ["a=[192.0.2.1]"],
-    "the same name twice": ["a=192.0.2.1", "a=192.0.2.2"],
-    "a proxy by TLS": ["a=https://proxy:secret@proxy.example:3128"],
-    "SOCKS": ["a=socks5://u:secret@proxy.example:1080"],
-    "a proxy without a port": ["a=http://u:secret@proxy.example"],
-    "a proxy without a host": ["a=http://u:secret@:3128"],
-    "a proxy with an impossible port": ["a=http://u:secret@proxy.example:99999"],
-    "a proxy with a path": ["a=http://u:secret@proxy.example:3128/x"],
-    "a proxy with a query": ["a=http://u:secret@proxy.example:3128?x"],
-    "a proxy with a space": ["a=http://u:secret @proxy.example:3128"],
-    "a user with a colon": ["a=http://u%3Av:secret@proxy.example:3128"],
-}
+BAD = [
+    *("192.0.2.1", "a b=192.0.2.1", f"{'a' * 33}=192.0.2.1", "a=", "a=host.example", "a=192.0.2.256"),
+    *("a=2001:db8::1", "a=[192.0.2.1]", "a=https://proxy:secret@proxy.example:3128"),
+    *("a=socks5://u:secret@proxy.example:1080", "a=http://u:secret@proxy.example", "a=http://u:secret@:3128"),
+    *("a=http://u:secret@proxy.example:99999", "a=http://u:secret@proxy.example:3128/x"),
+    *("a=http://u:secret@proxy.example:3128?x", "a=http://u:secret @proxy.example:3128"),
+    "a=http://u%3Av:secret@proxy.example:3128",
+]
 
 
-@pytest.mark.parametrize("entries", BAD.values(), ids=BAD)
-def test_what_is_no_way_out_is_an_error_that_tells_no_password(entries: list[str]) -> None:
+@pytest.mark.parametrize("entries", [*([entry] for entry in BAD), ["a=192.0.2.1", "a=192.0.2.2"]], ids=str)
+def test_a_malformed_egress_is_an_error_that_tells_no_password(entries: list[str]) -> None:
     with pytest.raises(MalformedEgressError) as error:
         limit_scopes.parse_egresses(entries)
     assert "secret" not in str(error.value)

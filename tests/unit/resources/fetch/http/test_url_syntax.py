@@ -40,49 +40,19 @@ SENT_AS = {
     "underscores in a host": ("http://a_b.example/", "http://a_b.example/"),
     "digits in the last label, with letters": ("http://a.1b/", "http://a.1b/"),
 }
-REFUSED = {
-    "a file": "file:///etc/passwd",
-    "gopher": "gopher://a.example/",
-    "ftp": "ftp://a.example/",
-    "a short IPv4 address": "http://127.1/",
-    "IPv4 as one number": "http://2130706433/",
-    "IPv4 in hexadecimals": "http://0x7f.1/",
-    "IPv4 in one hexadecimal": "http://0x7f000001/",
-    "IPv4 in octals": "http://0177.0.0.1/",
-    "nothing but 0": "http://0/",
-    "five numbers": "http://1.2.3.4.5/",
-    "too large a number": "http://1.2.3.256/",
-    "a name that ends in a number": "http://a.example.1/",
-    "digits in circles": "http://①②⑦.①/",
-    "a zone": "http://[fe80::1%25eth0]/",
-}
-MALFORMED = {
-    "nothing": "",
-    "no scheme": "a.example/x",
-    "a path": "/x",
-    "no slashes": "http:a.example",
-    "no host": "http:///x",
-    "a port alone": "http://:80/",
-    "port 0": "http://a.example:0/",
-    "a port too large": "http://a.example:65536/",
-    "a port of words": "http://a.example:http/",
-    "Arabic digits in a port": "http://a.example:٨٠/",
-    "two colons": "http://a.example:80:80/",
-    "a backslash in front of the host": "http://good.example\\@a.example/",
-    "a line's end": "http://a.example/\r\nX: y",
-    "a tab": "http://a.exa\tmple/",
-    "a zero byte": "http://a.example/\0",
-    "half a surrogate": "http://a.example/\ud800",
-    "a space in the host": "http://a .example/",
-    "an escape in the host": "http://a%2eexample/",
-    "an empty label": "http://a..example/",
-    "a long label": f"http://{'a' * 64}.example/",
-    "a long host": f"http://{'a.' * 130}example/",
-    "brackets without IPv6": "http://[a.example]/",
-    "half a bracket": "http://[::1/",
-    "more than 2,000 bytes": "http://a.example/" + "x" * 2000,
-    "more than 2,000 bytes in fewer letters": "http://a.example/" + "ö" * 1000,
-}
+REFUSED = [
+    *("file:///etc/passwd", "gopher://a.example/", "ftp://a.example/", "http://127.1/", "http://2130706433/"),
+    *("http://0x7f.1/", "http://0x7f000001/", "http://0177.0.0.1/", "http://0/", "http://1.2.3.4.5/"),
+    *("http://1.2.3.256/", "http://a.example.1/", "http://①②⑦.①/", "http://[fe80::1%25eth0]/"),
+]
+MALFORMED = [
+    *("", "a.example/x", "/x", "http:a.example", "http:///x", "http://:80/", "http://a.example:0/"),
+    *("http://a.example:65536/", "http://a.example:http/", "http://a.example:٨٠/", "http://a.example:80:80/"),
+    *("http://good.example\\@a.example/", "http://a.example/\r\nX: y", "http://a.exa\tmple/"),
+    *("http://a.example/\0", "http://a.example/\ud800", "http://a .example/", "http://a%2eexample/"),
+    *("http://a..example/", f"http://{'a' * 64}.example/", f"http://{'a.' * 130}example/", "http://[a.example]/"),
+    *("http://[::1/", "http://a.example/" + "x" * 2000, "http://a.example/" + "ö" * 1000),
+]
 
 
 @pytest.mark.parametrize(("url", "sent"), SENT_AS.values(), ids=SENT_AS)
@@ -90,7 +60,7 @@ def test_an_address_is_sent_as_it_is_but_for_what_no_url_may_hold(url: str, sent
     assert url_syntax.parse_target(url).url == sent
 
 
-@pytest.mark.parametrize("url", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("url", REFUSED)
 def test_what_is_not_fetched_is_refused(url: str) -> None:
     with pytest.raises(FetchError) as refusal:
         url_syntax.parse_target(url)
@@ -101,7 +71,7 @@ def test_digits_in_circles_that_make_an_address_are_that_address() -> None:
     assert url_syntax.parse_target("http://①②⑦.⓪.⓪.①/").host == "127.0.0.1"
 
 
-@pytest.mark.parametrize("url", MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize("url", MALFORMED)
 def test_a_malformed_address_will_never_work(url: str) -> None:
     with pytest.raises(FetchError) as refusal:
         url_syntax.parse_target(url)
@@ -109,52 +79,22 @@ def test_a_malformed_address_will_never_work(url: str) -> None:
 
 
 # RFC 3986, 5.4; fragments are not sent, and a query of another scheme is not fetched.
-REFERENCES = {
-    "g": "http://a/b/c/g",
-    "./g": "http://a/b/c/g",
-    "g/": "http://a/b/c/g/",
-    "/g": "http://a/g",
-    "//g": "http://g/",
-    "?y": "http://a/b/c/d;p?y",
-    "g?y": "http://a/b/c/g?y",
-    "#s": "http://a/b/c/d;p?q",
-    "g#s": "http://a/b/c/g",
-    "g?y#s": "http://a/b/c/g?y",
-    ";x": "http://a/b/c/;x",
-    "g;x?y#s": "http://a/b/c/g;x?y",
-    ".": "http://a/b/c/",
-    "./": "http://a/b/c/",
-    "..": "http://a/b/",
-    "../": "http://a/b/",
-    "../g": "http://a/b/g",
-    "../..": "http://a/",
-    "../../": "http://a/",
-    "../../g": "http://a/g",
-    "../../../g": "http://a/g",
-    "../../../../g": "http://a/g",
-    "/./g": "http://a/g",
-    "/../g": "http://a/g",
-    "g.": "http://a/b/c/g.",
-    ".g": "http://a/b/c/.g",
-    "g..": "http://a/b/c/g..",
-    "..g": "http://a/b/c/..g",
-    "./../g": "http://a/b/g",
-    "./g/.": "http://a/b/c/g/",
-    "g/./h": "http://a/b/c/g/h",
-    "g/../h": "http://a/b/c/h",
-    "g;x=1/./y": "http://a/b/c/g;x=1/y",
-    "g;x=1/../y": "http://a/b/c/y",
-    "g?y/./x": "http://a/b/c/g?y/./x",
-    "g?y/../x": "http://a/b/c/g?y/../x",
-    "https://g/./x": "https://g/x",
-    "?": "http://a/b/c/d;p?",
-    " g\t": "http://a/b/c/g",
-    "/ö": "http://a/%C3%B6",
-    "//user:secret@g/x": "http://g/x",
-}
+REFERENCES = [
+    *(("g", "b/c/g"), ("./g", "b/c/g"), ("g/", "b/c/g/"), ("/g", "g"), ("?y", "b/c/d;p?y"), ("g?y", "b/c/g?y")),
+    *(("#s", "b/c/d;p?q"), ("g#s", "b/c/g"), ("g?y#s", "b/c/g?y"), (";x", "b/c/;x"), ("g;x?y#s", "b/c/g;x?y")),
+    *((".", "b/c/"), ("./", "b/c/"), ("..", "b/"), ("../", "b/"), ("../g", "b/g"), ("../..", ""), ("../../", "")),
+    *(("../../g", "g"), ("../../../g", "g"), ("../../../../g", "g"), ("/./g", "g"), ("/../g", "g")),
+    *(("g.", "b/c/g."), (".g", "b/c/.g"), ("g..", "b/c/g.."), ("..g", "b/c/..g"), ("./../g", "b/g")),
+    *(("./g/.", "b/c/g/"), ("g/./h", "b/c/g/h"), ("g/../h", "b/c/h"), ("g;x=1/./y", "b/c/g;x=1/y")),
+    *(("g;x=1/../y", "b/c/y"), ("g?y/./x", "b/c/g?y/./x"), ("g?y/../x", "b/c/g?y/../x"), ("?", "b/c/d;p?")),
+    *((" g\t", "b/c/g"), ("/ö", "%C3%B6")),
+]
+ELSEWHERE = [("//g", "http://g/"), ("https://g/./x", "https://g/x"), ("//user:secret@g/x", "http://g/x")]
 
 
-@pytest.mark.parametrize(("reference", "expected"), REFERENCES.items())
+@pytest.mark.parametrize(
+    ("reference", "expected"), [*((reference, f"http://a/{path}") for reference, path in REFERENCES), *ELSEWHERE]
+)
 def test_a_relative_location_is_resolved_as_rfc_3986_has_it(reference: str, expected: str) -> None:
     assert url_syntax.resolve_reference(BASE, reference).url == expected
 
@@ -219,19 +159,16 @@ SIGNED = {
     "Discord": "https://c.example/x?ex=6b0187c0&is=6b003dc0&hm=ab",
     "the soonest of two": "https://x.example/x?Expires=1795262400&Signature=ab&se=2027-01-01&sig=cd",
 }
-UNSIGNED = {
-    "no query": "https://a.example/x",
-    "no signature": "https://a.example/x?Expires=1795262400",
-    "no signature beside se": "https://a.example/x?se=2026-11-21T12:00:00Z",
-    "no oh": "https://a.example/x?oe=6B0187C0",
-    "S3 without its date": "https://a.example/x?X-Amz-Expires=3600&X-Amz-Signature=ab",
-    "a date of no calendar": "https://a.example/x?X-Amz-Date=20261341T110000Z&X-Amz-Expires=60&X-Amz-Signature=a",
-    "words": "https://a.example/x?Expires=never&Signature=ab",
-    "Arabic digits": "https://a.example/x?Expires=١٧٩٥٢٦٢٤٠٠&Signature=ab",
-    "a date in Expires": "https://a.example/x?Expires=Sat,+21+Nov+2026&Signature=ab",
-    "in the fragment": "https://a.example/x#?Expires=1795262400&Signature=ab",
-    "too many fields": "https://a.example/x?Expires=1795262400&Signature=ab" + "&a=1" * 300,
-}
+UNSIGNED = [
+    *("https://a.example/x", "https://a.example/x?Expires=1795262400"),
+    *("https://a.example/x?se=2026-11-21T12:00:00Z", "https://a.example/x?oe=6B0187C0"),
+    "https://a.example/x?X-Amz-Expires=3600&X-Amz-Signature=ab",
+    "https://a.example/x?X-Amz-Date=20261341T110000Z&X-Amz-Expires=60&X-Amz-Signature=a",
+    *("https://a.example/x?Expires=never&Signature=ab", "https://a.example/x?Expires=١٧٩٥٢٦٢٤٠٠&Signature=ab"),
+    "https://a.example/x?Expires=Sat,+21+Nov+2026&Signature=ab",
+    "https://a.example/x#?Expires=1795262400&Signature=ab",
+    "https://a.example/x?Expires=1795262400&Signature=ab" + "&a=1" * 300,
+]
 
 
 @pytest.mark.parametrize("url", SIGNED.values(), ids=SIGNED)
@@ -239,7 +176,7 @@ def test_the_end_of_a_signature_is_read(url: str) -> None:
     assert find_url_expiry(url) == NOON
 
 
-@pytest.mark.parametrize("url", UNSIGNED.values(), ids=UNSIGNED)
+@pytest.mark.parametrize("url", UNSIGNED)
 def test_what_is_no_signature_has_no_end(url: str) -> None:
     assert find_url_expiry(url) is None
 
