@@ -1,7 +1,8 @@
 """Fixtures of the tests of hostile origins."""
 
+import socket
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,21 @@ async def victim() -> AsyncIterator[Origin]:
 async def client() -> AsyncIterator[FetchClient]:
     async with visits.client() as client:
         yield client
+
+
+@pytest.fixture
+def full_port() -> Iterator[int]:
+    """A port with a full backlog: no process accepts, and further connections wait."""
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    listening.listen(0)
+    waiting = [socket.socket() for _ in range(4)]
+    for each in waiting:
+        each.setblocking(False)
+        each.connect_ex(listening.getsockname())
+    yield listening.getsockname()[1]
+    for each in (*waiting, listening):
+        each.close()
 
 
 @pytest.fixture(scope="session")

@@ -79,6 +79,36 @@ def raw(data: bytes, *, close: bool = False) -> Behaviour:
     return behave
 
 
+Step = bytes | float | Callable[[Peer], Awaitable[None] | None]
+
+
+def steps(*given: Step) -> Behaviour:
+    """Sends bytes, waits so many seconds, or does something else, in this order."""
+
+    async def behave(peer: Peer) -> None:
+        for step in given:
+            if isinstance(step, bytes):
+                await peer.send(step)
+            elif isinstance(step, float):
+                await asyncio.sleep(step)
+            elif (doing := step(peer)) is not None:
+                await doing
+
+    return behave
+
+
+def flood(data: bytes) -> Step:
+    return lambda peer: peer.flood(data)
+
+
+def drip(data: bytes, seconds: float) -> Step:
+    return lambda peer: peer.drip(data, seconds)
+
+
+def half_close(peer: Peer) -> None:
+    peer.writer.write_eof()
+
+
 def head(status: str, *fields: str) -> bytes:
     return "\r\n".join([f"HTTP/1.1 {status}", *fields, "", ""]).encode("latin-1")
 

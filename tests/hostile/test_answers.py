@@ -1,13 +1,10 @@
 """Answers that are too slow, too large, broken or lies: each ends in its class, within its deadline."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from resources.fetch.http.messages import Failure, Fetched, FetchFailed
 
-from .origin import Behaviour, Peer, answer, head, raw
+from .origin import Behaviour, Peer, answer, drip, flood, half_close, head, raw, steps
 from .visits import IMPATIENT, LIMITS, failure, visit
 
 OK = "200 OK"
@@ -16,36 +13,6 @@ CHUNKED = "Transfer-Encoding: chunked"
 
 SHORTLY = 0.05
 """Seconds after which the rest of an answer comes: not with its head."""
-
-Step = bytes | float | Callable[[Peer], Awaitable[None] | None]
-
-
-def steps(*given: Step) -> Behaviour:
-    """Sends bytes, waits so many seconds, or does something else, in this order."""
-
-    async def behave(peer: Peer) -> None:
-        for step in given:
-            if isinstance(step, bytes):
-                await peer.send(step)
-            elif isinstance(step, float):
-                await asyncio.sleep(step)
-            elif (doing := step(peer)) is not None:
-                await doing
-
-    return behave
-
-
-def flood(data: bytes) -> Step:
-    return lambda peer: peer.flood(data)
-
-
-def drip(data: bytes, seconds: float) -> Step:
-    return lambda peer: peer.drip(data, seconds)
-
-
-def half_close(peer: Peer) -> None:
-    peer.writer.write_eof()
-
 
 LONG = head(OK, "Content-Length: 500000")
 CHUNKS = head(OK, CHUNKED)

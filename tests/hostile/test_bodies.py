@@ -21,7 +21,7 @@ from resources.fetch.http import bodies, deadlines
 from resources.fetch.http.client import FetchClient
 from resources.fetch.http.messages import BodyDropped, Failure, Fetched, FetchFailed, FetchRequest, Head
 
-from .origin import Behaviour, Origin, Peer, answer, head, raw
+from .origin import Behaviour, Origin, Peer, answer, flood, head, raw, steps
 from .visits import LIMITS, failure, timed, visit, visiting
 
 if sys.version_info >= (3, 14):
@@ -156,11 +156,6 @@ def test_a_zstd_window_beyond_what_servers_may_ask_for_is_refused() -> None:
     assert failure(visit(packed("zstd", body))) is Failure.TRANSIENT
 
 
-async def _floods(peer: Peer, start: bytes, rest: bytes) -> None:
-    await peer.send(start)
-    await peer.flood(rest)
-
-
 FLOODS = {
     "fields": (b"HTTP/1.1 200 OK\r\n", b"X: x\r\n" * 10_000),
     "one field": (b"HTTP/1.1 200 OK\r\nX: ", b"x" * 65_536),
@@ -172,7 +167,7 @@ FLOODS = {
 
 @pytest.mark.parametrize(("start", "rest"), FLOODS.values(), ids=FLOODS)
 async def test_a_flood_takes_little_memory(start: bytes, rest: bytes) -> None:
-    outcome, peak = await peak_bytes(lambda peer: _floods(peer, start, rest), max_body_bytes=100_000)
+    outcome, peak = await peak_bytes(steps(start, flood(rest)), max_body_bytes=100_000)
     assert outcome.failure is Failure.TOO_BIG
     assert peak < 8_000_000
 
@@ -182,12 +177,8 @@ async def test_a_body_above_the_threshold_goes_to_a_file_and_little_of_it_is_in_
 ) -> None:
     data = os.urandom(20_000_000)
 
-    async def sends_in_pieces(peer: Peer) -> None:
-        await peer.send(head("200 OK", f"Content-Length: {len(data)}"))
-        for start in range(0, len(data), 65_536):
-            await peer.send(data[start : start + 65_536])
-
-    url = origin.does("/", sends_in_pieces)
+    pieces = (data[start : start + 65_536] for start in range(0, len(data), 65_536))
+    url = origin.does("/", steps(head("200 OK", f"Content-Length: {len(data)}"), *pieces))
     tracemalloc.start()
     outcome = await timed(client, FetchRequest(url, limits=replace(LIMITS, max_body_bytes=len(data))))
     peak = tracemalloc.get_traced_memory()[1]

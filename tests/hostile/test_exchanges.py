@@ -1,9 +1,7 @@
 """Requests as they arrive, statuses, Retry-After, connections that cannot be made or are used again."""
 
 import asyncio
-import socket
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,7 +9,7 @@ from resources.fetch.http.client import FetchClient
 from resources.fetch.http.messages import Failure, Fetched, FetchFailed, FetchRequest, NotModified
 
 from ..support import clock
-from .origin import Origin, Peer, answer, head, raw, redirect
+from .origin import Origin, Peer, answer, head, raw, redirect, steps
 from .visits import LIMITS, UNREACHED, USER_AGENT, failure, timed, visit
 
 pytestmark = pytest.mark.anyio
@@ -128,32 +126,11 @@ async def test_what_has_expired_is_not_asked_for_behind_a_redirect_either(origin
     assert origin.targets == ["/"]
 
 
-@pytest.fixture
-def full_port() -> Iterator[int]:
-    """A port with a full backlog: no process accepts, and further connections wait."""
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    listening.listen(0)
-    waiting = [socket.socket() for _ in range(4)]
-    for each in waiting:
-        each.setblocking(False)
-        each.connect_ex(listening.getsockname())
-    yield listening.getsockname()[1]
-    for each in (*waiting, listening):
-        each.close()
-
-
 async def test_a_server_that_does_not_accept_has_no_connection_in_time(
     origin: Origin, client: FetchClient, full_port: int
 ) -> None:
     fetched = client.fetch(FetchRequest(f"http://127.0.0.1:{full_port}/", limits=UNREACHED))
     assert failure(await clock.within(0.9, fetched)) is Failure.TRANSIENT
-
-
-async def test_a_port_where_nobody_listens_may_have_somebody_the_next_time(origin: Origin, client: FetchClient) -> None:
-    async with Origin() as gone:
-        pass
-    assert failure(await timed(client, FetchRequest(gone.url("/"), limits=LIMITS))) is Failure.TRANSIENT
 
 
 async def test_a_connection_is_used_again(origin: Origin, client: FetchClient) -> None:
@@ -183,20 +160,16 @@ async def test_a_connection_that_was_closed_meanwhile_is_replaced(origin: Origin
 async def test_a_request_that_broke_on_its_own_connection_is_not_sent_twice(
     origin: Origin, client: FetchClient, method: str
 ) -> None:
-    async def resets(peer: Peer) -> None:
-        peer.reset()
-
-    outcome = await timed(client, FetchRequest(origin.does("/", resets), method=method, limits=LIMITS))
+    outcome = await timed(client, FetchRequest(origin.does("/", steps(Peer.reset)), method=method, limits=LIMITS))
     assert failure(outcome) is Failure.TRANSIENT
     assert len(origin.asked) == 1
 
 
 async def test_a_post_is_never_sent_twice(origin: Origin, client: FetchClient) -> None:
-    async def resets(peer: Peer) -> None:
-        peer.reset()
-
     await timed(client, FetchRequest(origin.does("/", answer()), limits=LIMITS))
-    outcome = await timed(client, FetchRequest(origin.does("/post", resets), method="POST", body=b"x", limits=LIMITS))
+    outcome = await timed(
+        client, FetchRequest(origin.does("/post", steps(Peer.reset)), method="POST", body=b"x", limits=LIMITS)
+    )
     assert failure(outcome) is Failure.TRANSIENT
     assert origin.targets == ["/", "/post"]
 
@@ -212,10 +185,7 @@ async def test_a_second_answer_that_nobody_asked_for_is_nobodys(origin: Origin, 
 
 
 async def test_a_server_that_swallows_requests_slows_no_other_down(origin: Origin, client: FetchClient) -> None:
-    async def hangs(peer: Peer) -> None:
-        await peer.hang()
-
-    fetch = FetchRequest(origin.does("/hangs", hangs), limits=LIMITS)
+    fetch = FetchRequest(origin.does("/hangs", Peer.hang), limits=LIMITS)
     hanging = [asyncio.create_task(client.fetch(fetch)) for _ in range(100)]
     while len(origin.asked) < 100:
         await asyncio.sleep(0.01)
@@ -229,13 +199,8 @@ async def test_a_server_that_swallows_requests_slows_no_other_down(origin: Origi
 
 
 async def test_the_time_and_the_bytes_are_told(origin: Origin, client: FetchClient) -> None:
-    async def takes_its_time(peer: Peer) -> None:
-        await asyncio.sleep(0.1)
-        await peer.send(head("200 OK", "Content-Length: 10"))
-        await asyncio.sleep(0.4)
-        await peer.send(b"x" * 10)
-
-    outcome = await timed(client, FetchRequest(origin.does("/", takes_its_time), limits=LIMITS))
+    slow = steps(0.1, head("200 OK", "Content-Length: 10"), 0.4, b"x" * 10)
+    outcome = await timed(client, FetchRequest(origin.does("/", slow), limits=LIMITS))
     timing = outcome.timing
     assert timing.head_seconds is not None
     assert 0.1 <= timing.head_seconds <= timing.seconds - 0.2

@@ -13,7 +13,7 @@ from resources.fetch.http.messages import Failure, Fetched, FetchFailed, FetchRe
 
 from .certificates import served, trusting
 from .names import Names
-from .origin import Origin, Peer, answer, head, raw, redirect
+from .origin import Origin, Peer, answer, drip, head, raw, redirect, steps
 from .visits import LIMITS, UNREACHED, failure, obstacle, timed, visit, visiting
 
 pytestmark = pytest.mark.anyio
@@ -72,11 +72,9 @@ def test_a_redirect_to_nowhere_ends_there(behaviour: Callable[[Peer], Awaitable[
 
 
 def test_the_body_of_a_redirect_is_not_waited_for() -> None:
-    async def redirects_and_drips(peer: Peer) -> None:  # for longer than the deadline
-        await peer.send(head("302 Found", "Location: /decent", "Content-Length: 200"))
-        await peer.drip(b"x" * 200, 0.1)
-
-    assert isinstance(visit(redirects_and_drips), Fetched)
+    redirect_head = head("302 Found", "Location: /decent", "Content-Length: 200")
+    dripping = steps(redirect_head, drip(b"x" * 200, 0.1))  # for longer than the deadline
+    assert isinstance(visit(dripping), Fetched)
 
 
 async def test_one_deadline_holds_for_all_redirects(origin: Origin, client: FetchClient) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from resources.fetch.http.messages import BodyDropped, Failure, Fetched, FetchLimits, FetchRequest, Head, Outcome
 
-from .origin import Behaviour, Origin, Peer, answer, head
+from .origin import Behaviour, Origin, Peer, answer, head, raw, steps
 from .test_bodies import packed
 from .visits import LIMITS, assert_alive, client, failure, timed, visit
 
@@ -53,11 +53,7 @@ def whole(_: asyncio.Event) -> Behaviour:
 
 
 def unannounced(_: asyncio.Event) -> Behaviour:
-    async def behave(peer: Peer) -> None:
-        await peer.send(head("200 OK", "Connection: close") + b"x" * SIZE)
-        peer.writer.close()
-
-    return behave
+    return raw(head("200 OK", "Connection: close") + b"x" * SIZE, close=True)
 
 
 def unpacking(_: asyncio.Event) -> Behaviour:
@@ -67,12 +63,8 @@ def unpacking(_: asyncio.Event) -> Behaviour:
 def late(told: asyncio.Event) -> Behaviour:
     """A body of 1,000 bytes whose second half comes when the fetch has been found to be slow."""
 
-    async def behave(peer: Peer) -> None:
-        await peer.send(head("200 OK", "Content-Length: 1000") + b"x" * 500)
-        await told.wait()
-        await peer.send(b"x" * 500)
-
-    return behave
+    half = b"x" * 500
+    return steps(head("200 OK", "Content-Length: 1000") + half, lambda _: told.wait(), half)
 
 
 TURNS = {
@@ -131,11 +123,7 @@ def test_a_slow_body_that_grows_beyond_its_limit_is_too_big() -> None:
 
 
 def hanging(_: asyncio.Event) -> Behaviour:
-    async def behave(peer: Peer) -> None:
-        await peer.send(head("200 OK", "Content-Length: 1000") + b"x" * 500)
-        await peer.hang()
-
-    return behave
+    return steps(head("200 OK", "Content-Length: 1000") + b"x" * 500, Peer.hang)
 
 
 def test_the_deadline_of_a_slow_body_counts_from_the_start_of_the_fetch() -> None:
@@ -146,11 +134,7 @@ def test_the_deadline_of_a_slow_body_counts_from_the_start_of_the_fetch() -> Non
 
 
 def outgrowing(_: asyncio.Event) -> Behaviour:
-    async def behave(peer: Peer) -> None:
-        await peer.send(head("200 OK", "Connection: close") + b"x" * (SIZE - 1))
-        await peer.hang()
-
-    return behave
+    return steps(head("200 OK", "Connection: close") + b"x" * (SIZE - 1), Peer.hang)
 
 
 STOPPING = {
@@ -170,23 +154,12 @@ def test_a_slow_body_has_a_minimum_rate_too(behaviour: Callable[[asyncio.Event],
 
 def test_without_a_minimum_rate_a_body_may_pause() -> None:
     limits = replace(LIMITS, min_bytes_per_second=0, window_seconds=0.5)
-
-    async def pausing(peer: Peer) -> None:
-        await peer.send(head("200 OK", "Content-Length: 2") + b"x")
-        await asyncio.sleep(2 * limits.window_seconds)
-        await peer.send(b"x")
-
+    pausing = steps(head("200 OK", "Content-Length: 2") + b"x", 2 * limits.window_seconds, b"x")
     assert isinstance(visit(pausing, limits), Fetched)
 
 
 def test_a_head_that_does_not_come_is_no_slow_body() -> None:
-    def silent(_: asyncio.Event) -> Behaviour:
-        async def behave(peer: Peer) -> None:
-            await peer.hang()
-
-        return behave
-
-    outcome, tellings, _ = slowing(silent, replace(SOON, head_seconds=0.4))
+    outcome, tellings, _ = slowing(lambda _: Peer.hang, replace(SOON, head_seconds=0.4))
     assert (failure(outcome), tellings) == (Failure.TOO_SLOW, 0)
 
 

@@ -1,7 +1,6 @@
 """Other ways out: an address of this machine, and proxies, which see only requests that the guard allows."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from resources.fetch.http.messages import Failure, Fetched, FetchRequest
 
 from .certificates import served, trusting
 from .names import Names
-from .origin import Behaviour, Origin, Peer, answer, redirect
+from .origin import Behaviour, Origin, Peer, answer, redirect, steps
 from .visits import HOME, LIMITS, UNREACHED, client, failure, timed
 
 pytestmark = pytest.mark.anyio
@@ -183,26 +182,13 @@ async def test_a_proxy_that_is_not_there_is_our_failure(scheme: str, host: str) 
         assert failure(outcome) is Failure.OURS
 
 
-async def test_a_proxy_that_does_not_accept_is_our_failure() -> None:
-    with socket.socket() as listening:
-        listening.bind((HOME, 0))
-        listening.listen(0)
-        port = listening.getsockname()[1]
-        waiting = [socket.socket() for _ in range(4)]
-        for each in waiting:
-            each.setblocking(False)
-            each.connect_ex((HOME, port))
-        async with client(proxy=f"http://{HOME}:{port}", lookup=Names(a_example=[[PUBLIC]])) as fetching:
-            assert failure(await timed(fetching, FetchRequest("http://a.example/", limits=UNREACHED))) is Failure.OURS
-        for each in waiting:
-            each.close()
+async def test_a_proxy_that_does_not_accept_is_our_failure(full_port: int) -> None:
+    async with client(proxy=f"http://{HOME}:{full_port}", lookup=Names(a_example=[[PUBLIC]])) as fetching:
+        assert failure(await timed(fetching, FetchRequest("http://a.example/", limits=UNREACHED))) is Failure.OURS
 
 
 async def test_a_proxy_that_hangs_up_is_asked_once_for_a_tunnel() -> None:
-    async def resets(peer: Peer) -> None:
-        peer.reset()
-
     async with through_proxy(Names(a_example=[[PUBLIC]])) as (proxy, fetching):
-        proxy.paths["a.example:443"] = resets
+        proxy.paths["a.example:443"] = steps(Peer.reset)
         assert failure(await timed(fetching, FetchRequest("https://a.example/", limits=LIMITS))) is Failure.TRANSIENT
         assert len(proxy.asked) == 1

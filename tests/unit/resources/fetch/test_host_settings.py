@@ -237,22 +237,6 @@ def test_nobody_can_change_what_all_share() -> None:
         host_settings.headers_for_host(TILE_HOST)["X"] = "y"  # type: ignore[index]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "can_be_sent"),
-    [
-        ("Authorization", "Bearer x", True),
-        ("User-Agent", "tiles (+ops@example.org)", True),
-        ("Host", "other.example.com", False),
-        ("content-length", "3", False),
-        ("A B", "x", False),
-        ("", "x", False),
-        ("X", "a\r\nEvil: 1", False),
-    ],
-)
-def test_what_a_fetch_would_refuse_is_a_problem(name: str, value: str, can_be_sent: bool) -> None:
-    assert bool(host_settings.find_header_problem(name, value)) is not can_be_sent
-
-
 def test_what_was_sealed_can_be_opened_and_not_be_read() -> None:
     sealed = host_settings.seal_value("Bearer ☃")
     assert host_settings.unseal_value(sealed) == "Bearer ☃"

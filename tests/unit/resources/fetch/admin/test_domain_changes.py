@@ -45,18 +45,10 @@ def test_saved_limits_are_in_force_at_once(row: FetchDomain, admin_client: Clien
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("delay_seconds", "-1"),
-        ("delay_seconds", "nan"),
-        ("delay_seconds", "inf"),
-        ("delay_seconds", "86401"),
-        ("delay_seconds", "1,5"),
-        ("in_flight", "0"),
-        ("in_flight", "1001"),
-        ("in_flight", "1.5"),
-        ("bytes_per_second", "-1"),
-        ("bytes_per_second", "1" + "0" * 13),
-        ("counting", "moon"),
-        ("address", "192.0.2"),
+        *(("delay_seconds", value) for value in ("-1", "nan", "inf", "86401", "1,5")),
+        *(("in_flight", value) for value in ("0", "1001", "1.5")),
+        *(("bytes_per_second", value) for value in ("-1", "1" + "0" * 13)),
+        *(("counting", "moon"), ("address", "192.0.2")),
     ],
 )
 def test_what_makes_no_sense_is_refused(row: FetchDomain, admin_client: Client, field: str, value: str) -> None:

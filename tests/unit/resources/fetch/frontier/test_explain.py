@@ -88,6 +88,8 @@ def test_a_domain_whose_robots_is_asked_for_waits_for_it(clock: Clock) -> None:
     held = claimed()
     expected = "robots.txt is being fetched: other requests wait for it."
     assert told(clock)[0] == expected
+    _, fields = run(queue.read_domain_record(HOST))
+    assert summarise_domain(parse_domain(HOST, clock.ms, fields, Politeness())) == "fetching robots.txt"
     backlog()
     assert told(clock)[0] == expected
     run(queue.set_crawl_delay(HOST, 0, 86_400))
@@ -120,13 +122,6 @@ def test_an_admins_gap_is_told_to_hold_instead_of_that_of_robots(clock: Clock) -
     lines = told(clock)
     assert lines[0].startswith("Requests are 2 s apart: ")
     assert "robots.txt asks for 10 s between requests: the gap set by an admin applies instead." in lines
-
-
-def test_a_word_tells_that_robots_is_asked_for(clock: Clock) -> None:
-    enqueue(job("1", obeys_robots=True))
-    claimed()
-    _, fields = run(queue.read_domain_record(HOST))
-    assert summarise_domain(parse_domain(HOST, clock.ms, fields, Politeness())) == "fetching robots.txt"
 
 
 def test_bytes_are_told(clock: Clock) -> None:

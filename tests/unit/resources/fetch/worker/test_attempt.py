@@ -24,6 +24,7 @@ from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
 from tests.support.engine_runs import fetch, leftovers
 from tests.support.fetcher_threads import WAIT_SECONDS, ended, fetching, want
+from tests.support.frontier import record
 from tests.support.origin import page_work
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("pages")]
@@ -169,7 +170,7 @@ async def test_a_redirect_waits_for_its_turn_at_the_host_that_it_leads_to(other:
     assert learnt["ok"] == "1"
 
 
-async def test_a_redirect_does_not_ask_a_host_that_is_left_alone(
+async def test_a_redirect_sends_no_request_to_a_host_that_is_left_alone_and_neither_domain_is_blamed(
     other: Origin, origin: Origin, servers: RedisServers
 ) -> None:
     work = page_work(origin.does("/a", redirect(other.does("/b", answer(body=b"page")))))
@@ -179,6 +180,9 @@ async def test_a_redirect_does_not_ask_a_host_that_is_left_alone(
     assert 290 < found.wait_seconds <= 300
     assert other.targets == []
     assert leftovers(servers) == []
+    sender, alone = record(f"127.0.0.1:{origin.port}"), record(f"127.0.0.2:{other.port}")
+    assert float(sender.get("block_until", 0)) == 0
+    assert float(sender.get("throttled", 0)) == float(alone.get("throttled", 0)) == 0
 
 
 async def test_a_redirect_to_a_host_that_rests_for_a_while_is_no_attempt(
@@ -246,16 +250,3 @@ async def test_a_refusal_behind_a_redirect_is_that_hosts_own(
     sender = stores.run_steps(queue.read_domain_record(f"127.0.0.1:{origin.port}"))
     assert float(sender[1].get("throttled", 0)) == 0
     assert float(sender[1].get("block_until", 0)) <= sender[0]
-
-
-def record(host: str) -> dict[str, str]:
-    return dict(stores.run_steps(queue.read_domain_record(host))[1])
-
-
-async def test_who_redirects_to_a_host_that_is_left_alone_is_not_blamed(other: Origin, origin: Origin) -> None:
-    work = page_work(origin.does("/a", redirect(other.does("/b", answer(body=b"page")))))
-    await asyncio.to_thread(stores.run_steps, queue.block_domain(f"127.0.0.2:{other.port}", 300))
-    assert isinstance(await fetch(work), claim_state.WorkFailed)
-    sender, alone = record(f"127.0.0.1:{origin.port}"), record(f"127.0.0.2:{other.port}")
-    assert float(sender.get("block_until", 0)) == 0
-    assert float(sender.get("throttled", 0)) == float(alone.get("throttled", 0)) == 0

@@ -23,6 +23,7 @@ from tests.support.claim_calls import begun, queued
 from tests.support.engine_runs import fetch, in_turn, leftovers, one_joins_late
 from tests.support.fetch_queue import jobs
 from tests.support.fetcher_threads import WAIT_SECONDS, at_rest, content, ended, fetching, want
+from tests.support.frontier import record
 from tests.support.origin import QUICK, TASK, page_work
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("pages")]
@@ -212,13 +213,6 @@ async def test_clients_do_not_wait_for_longer_than_they_do_for_a_server_that_ask
     assert leftovers(servers) == []
 
 
-async def test_a_short_refusal_is_waited_for(origin: Origin) -> None:
-    refused = answer("429 Too Many Requests", "Retry-After: 1")
-    work = page_work(origin.does("/a", in_turn(refused, answer(body=b"page"))))
-    assert isinstance(await fetch(work), claim_state.WorkDone)
-    assert len(origin.targets) == 2
-
-
 @pytest.mark.parametrize(
     ("path", "status"), [("/unplanned", 404), ("/unprepared", 502), ("/unstorable", 502), ("/promised/unprepared", 502)]
 )
@@ -264,10 +258,6 @@ async def test_the_robots_of_an_origin_are_asked_first_and_kept_to(origin: Origi
     assert float(kept["crawl"]) == 1000
 
 
-def record(host: str) -> dict[str, str]:
-    return dict(stores.run_steps(queue.read_domain_record(host))[1])
-
-
 async def test_contents_that_cannot_be_stored_take_no_other_job_along(origin: Origin) -> None:
     bad = [page_work(origin.does(f"/unstorable{number}", answer(body=b"page")), f"bad{number}") for number in range(3)]
     good = page_work(origin.does("/a", answer(body=b"page")), "good")
@@ -277,16 +267,6 @@ async def test_contents_that_cannot_be_stored_take_no_other_job_along(origin: Or
         *failed, stored = await asyncio.gather(*(ended(work) for work in [*bad, good]))
         assert isinstance(stored, claim_state.WorkDone)
         assert all(isinstance(each, claim_state.WorkFailed) for each in failed)
-
-
-@pytest.mark.parametrize("status", ["407 Proxy Authentication Required", "511 Network Authentication Required"])
-async def test_an_origin_cannot_say_that_our_network_is_away(
-    origin: Origin, status: str, servers: RedisServers, settings: Settings
-) -> None:
-    settings.FETCH_ATTEMPTS = 1
-    work = page_work(origin.does("/a", answer(status)))
-    assert isinstance(await fetch(work), claim_state.WorkFailed)
-    assert servers.state.client.keys("fetch:network:*") == []
 
 
 async def test_an_address_that_cannot_be_sent_says_nothing_of_its_host(origin: Origin) -> None:

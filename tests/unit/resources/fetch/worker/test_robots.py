@@ -26,8 +26,6 @@ from tests.support.frontier import (
     HOST,
     OK,
     THROTTLED,
-    UNSENT,
-    claim,
     claimed,
     enqueue,
     idle,
@@ -227,10 +225,3 @@ def test_what_is_put_back_costs_no_retry(clock: Clock, monkeypatch: pytest.Monke
     for _ in range(30):
         assert report(next_claimed(clock), OK, PutJobBack()) == JobRequeued(0)
     assert report(next_claimed(clock), RequestReport(RateVerdict.FAILED), RetryJob(1)) == JobRequeued(1)
-
-
-def test_a_turn_that_was_not_used_is_given_back(clock: Clock) -> None:
-    enqueue(job("1"))
-    report(claimed(), UNSENT, PutJobBack())
-    held = claim()
-    assert getattr(held, "attempts", None) == 0
