@@ -79,7 +79,7 @@ def raw(data: bytes, *, close: bool = False) -> Behaviour:
     return behave
 
 
-Step = bytes | float | Callable[[Peer], Awaitable[None] | None]
+Step = bytes | float | Callable[[Peer], Awaitable[object] | None]
 
 
 def steps(*given: Step) -> Behaviour:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ CREDENTIALS = "Basic dGFycnk6YTpiIGM="
 
 
 @asynccontextmanager
-async def through_proxy(names: Names | None = None, **given: object) -> AsyncIterator[tuple[Origin, FetchClient]]:
+async def through_proxy(names: Names | None = None, **given: Any) -> AsyncIterator[tuple[Origin, FetchClient]]:
     """A proxy, and a client that has no other egress. The proxy's requested targets are whole URLs."""
     async with Origin() as proxy:
         url = f"http://{USER}:a%3Ab%20c@{HOME}:{proxy.port}"

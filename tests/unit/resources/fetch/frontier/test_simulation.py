@@ -4,14 +4,7 @@ import pytest
 
 from retry import stores
 from tests.support.frontier_clock import Clock
-from tests.support.frontier_simulation import (
-    Arrival,
-    Fetcher,
-    Simulation,
-    merged,
-    poisson,
-    waits_by_recursion,
-)
+from tests.support.frontier_simulation import Arrival, Fetcher, Simulation, merged, poisson, waits_by_recursion
 from tests.support.simulated_origin import Origin
 
 run = stores.run_steps
@@ -23,9 +16,7 @@ def secret(**origins: Origin) -> dict[str, Origin]:
 
 def test_secret_rates_are_found_and_kept(clock: Clock) -> None:
     origins = secret(
-        a=Origin(rate=5),
-        b=Origin(rate=8, latency=0.4, burst=3),
-        c=Origin(rate=4, latency=0.05, retry_after=2),
+        a=Origin(rate=5), b=Origin(rate=8, latency=0.4, burst=3), c=Origin(rate=4, latency=0.05, retry_after=2)
     )
     Simulation(clock, origins).run_until(120)
     served = {name: origin.served_between(50, 120) / 70 / origin.rate for name, origin in origins.items()}

@@ -3,12 +3,7 @@
 import pytest
 
 from resources.fetch.http.messages import Failure
-from resources.fetch.http.retry_policy import (
-    RetryPatience,
-    choose_retry_seconds,
-    failure_of_status,
-    longest_pause,
-)
+from resources.fetch.http.retry_policy import RetryPatience, choose_retry_seconds, failure_of_status, longest_pause
 
 PATIENCE = RetryPatience(attempts=5, slow_attempts=2, base_seconds=2, max_seconds=600, stall_seconds=86_400)
 STATUSES = {

@@ -219,8 +219,7 @@ async def test_a_request_that_is_late_is_not_sent_where_its_host_has_asked_for_t
 
 
 async def test_robots_that_could_not_be_asked_for_in_time_are_asked_for_after_the_pause(
-    origin: Origin,
-    monkeypatch: pytest.MonkeyPatch,
+    origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempt, "LATE_REQUEST_SECONDS", 0)
     build_request, blocked = robots.robots_request, list[str]()
