@@ -20,7 +20,7 @@ CARELESS = {
     "jpeg": "text/html",
     "txt": "text/html",
 }
-"""What the makers of the files would have their origins say."""
+"""The content types by which the makers of the files would serve them."""
 COOKIE = "session=secret"
 
 TRY = """async (addresses) => {

@@ -182,7 +182,7 @@ RUNNING = {
     "page in a PNG.png": png(40, 30, png_chunk(b"tEXt", b"Comment\0" + HTML.encode()), rows=30),
     "document.pdf": b"%PDF-1.4\n1 0 obj<</OpenAction<</S/JavaScript/JS(app.alert(1))>>>>endobj\n%%EOF",
 }
-"""What some browser would run, were it served as its origin would have it."""
+"""Files that some browser would run under the content type of their origin."""
 
 BOMBS = {
     "large header.png": png(50_000, 50_000),
@@ -195,6 +195,6 @@ BOMBS = {
     "profile.png": profile_bomb(),
     "tile.tiff": tiff_tile(),
 }
-"""What takes much memory or time of whoever reads it carelessly."""
+"""Files that cost a careless reader much memory or time."""
 
 CUT_SHORT = {f"cut short.{name[2:]}": body[: len(body) * 2 // 3] for name, body in PICTURES.items()}

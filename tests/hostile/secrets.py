@@ -18,7 +18,7 @@ from ..support.simulated_origin import Origin
 
 NETWORK = "127.1.0."
 TOLERANCE_SECONDS = 0.1
-"""What may be on its way already when an origin asks for time."""
+"""Age of a request that may be on its way already when an origin asks for time."""
 
 
 class Secrets:

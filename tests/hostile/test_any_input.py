@@ -43,7 +43,7 @@ from ..support import feed_corpus
 from ..support.processor_time import within
 from . import files
 
-EXAMPLES = 40
+EXAMPLES = 25
 LONGEST_SECONDS = 2
 """Of processor time, for an example."""
 

@@ -27,13 +27,13 @@ LIMITS = FetchLimits(
     max_redirects=10,
     spool_bytes=50_000,
 )
-"""What ends for another reason ends before any of these, however busy the machine is."""
+"""A fetch that ends for another reason ends before any of these, however busy the machine is."""
 IMPATIENT = replace(LIMITS, deadline_seconds=3, head_seconds=1, window_seconds=0.5)
-"""For what never ends by itself."""
+"""For an answer that never ends by itself."""
 UNREACHED = replace(LIMITS, connect_seconds=0.6)
-"""For where there is never a connection."""
+"""For an address without a connection."""
 GRACE_SECONDS = 1.0
-"""What a busy machine may take on top of a deadline."""
+"""Time that a busy machine may take on top of a deadline."""
 HOME = "127.0.0.1"
 USER_AGENT = "Tarry (+https://tarry.example/contact)"
 

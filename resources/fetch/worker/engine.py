@@ -313,7 +313,7 @@ class FetchEngine:
         if self._runs:
             lost = await self._trips.run(queue.renew_job_leases([run.job for run in self._runs]))
             for key in lost.intersection(run.job.key for run in self._runs):  # others have ended in the same trip
-                _log.warning("a job is somebody else's by now", extra={"key": key})
+                _log.warning("another fetcher has the job by now", extra={"key": key})
 
     async def _renew_claims_forever(self) -> None:
         """Renews the leases of the claims that the runs hold, every third of a lease."""

@@ -50,6 +50,16 @@ def test_work_of_such_a_lane_becomes_a_job_that_holds_the_call(clock: Clock) -> 
     assert call == {"task": WORK.task, "work": WORK.key, "token": token, "arguments": [URL, "layer", 1]}
 
 
+@pytest.mark.parametrize("lane", dispatch.LANE_MAPPINGS)
+@pytest.mark.usefixtures("clock")
+def test_large_and_slow_work_waits_in_a_lane_of_its_own_and_work_with_clients_comes_first(lane: str) -> None:
+    publish(WORK, begun(WORK).token, lane)
+    held = claimed()
+    assert (held.lane == "slow") is (lane in {"fetch.slow", "fetch.large", "fetch.warm"})
+    assert (held.priority is JobPriority.INTERACTIVE) is (lane in {"fetch.fast", "fetch.slow"})
+    assert held.priority is not JobPriority.FLAGGED
+
+
 def test_promoted_work_moves_forward_and_is_not_doubled(clock: Clock) -> None:
     token = begun(WORK, refresh=True).token
     publish(WORK, token, WORK.refresh_lane)

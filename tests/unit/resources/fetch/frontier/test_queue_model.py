@@ -361,6 +361,6 @@ def test_the_frontier_keeps_its_promises_in_any_order(
     run_state_machine_as_test(
         Frontier,
         settings=settings(
-            max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

@@ -3,7 +3,7 @@
 import ipaddress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.fetch.http.allowed_ips import AddressGuard, ExemptNetwork, build_guard, why_not_global
@@ -93,6 +93,7 @@ def test_what_a_socket_never_says_is_refused(text: str) -> None:
     assert STRICT.refusal(text, 80)
 
 
+@settings(max_examples=50)
 @given(st.ip_addresses(v=4).filter(lambda address: why_not_global(address) is not None))
 def test_no_disguise_makes_an_ipv4_address_pass(address: ipaddress.IPv4Address) -> None:
     number = int(address)

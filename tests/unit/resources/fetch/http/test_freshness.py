@@ -100,6 +100,7 @@ def test_it_is_served_within_the_bounds_of_who_serves_it(fields: list[tuple[str,
 
 
 @settings(max_examples=50)
+@settings(max_examples=50)
 @given(st.text(max_size=100), st.text(max_size=40), st.text(max_size=20))
 def test_no_field_raises_or_makes_a_lifetime_negative(control: str, expires: str, age: str) -> None:
     found = read(("Cache-Control", control), ("Expires", expires), ("Age", age))
@@ -156,6 +157,7 @@ def test_a_date_is_compared_with_the_servers_own_clock() -> None:
     assert freshness.parse_retry_after(["Sat, 21 Nov 2026 11:01:00 GMT"], NOW, date=slow_clock) == 60.0
 
 
+@settings(max_examples=50)
 @given(st.lists(st.text(max_size=60), max_size=3))
 def test_whatever_is_said_the_wait_is_none_or_within_a_day(values: list[str]) -> None:
     wait = freshness.parse_retry_after(values, NOW)
@@ -199,6 +201,7 @@ def test_a_leap_second_is_the_next_one() -> None:
     assert leap == freshness.parse_http_date("Sun, 01 Jan 2017 00:00:00 GMT", NOW)
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=40))
 def test_no_text_raises(text: str) -> None:
     freshness.parse_http_date(text, NOW)

@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.fetch.http import url_syntax
@@ -127,6 +127,7 @@ def test_an_address_in_a_redirect_may_be_longer_than_one_that_is_asked_for() -> 
         url_syntax.next_redirect_target(BASE, "/" + "x" * 8000, allow_downgrade=False)
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=60))
 def test_any_text_is_a_target_or_refused(text: str) -> None:
     for url in (text, f"http://{text}", f"http://a.example/{text}"):
@@ -138,6 +139,7 @@ def test_any_text_is_a_target_or_refused(text: str) -> None:
         assert url_syntax.parse_target(target.url, max_bytes=9000) == target
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=60))
 def test_any_location_is_a_target_or_refused(text: str) -> None:
     with contextlib.suppress(FetchError):
@@ -185,6 +187,7 @@ def test_a_day_of_azures_begins_at_midnight() -> None:
     assert find_url_expiry("https://a.example/x?se=2026-11-21&sig=ab") == NOON - 43_200
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=80))
 def test_no_query_raises(query: str) -> None:
     find_url_expiry(f"https://a.example/x?{query}&Signature=a&sig=b&oh=c&hm=d")
