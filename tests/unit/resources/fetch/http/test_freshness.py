@@ -100,7 +100,6 @@ def test_it_is_served_within_the_bounds_of_who_serves_it(fields: list[tuple[str,
 
 
 @settings(max_examples=50)
-@settings(max_examples=50)
 @given(st.text(max_size=100), st.text(max_size=40), st.text(max_size=20))
 def test_no_field_raises_or_makes_a_lifetime_negative(control: str, expires: str, age: str) -> None:
     found = read(("Cache-Control", control), ("Expires", expires), ("Age", age))
