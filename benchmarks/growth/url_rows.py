@@ -19,7 +19,7 @@ from django.core.management import call_command  # noqa: E402
 
 from resources.mirror import lookup  # noqa: E402
 from resources.mirror.ingest import writer  # noqa: E402
-from resources.mirror.ingest.url_outcome import FoundContent, SourceUrl, StoredBytes  # noqa: E402
+from resources.mirror.ingest.url_outcome import FoundContent, SourceUrl  # noqa: E402
 from resources.mirror.models import Blob, DedupeStep, Resource, UrlState  # noqa: E402
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -93,7 +93,7 @@ def _source(number: int) -> SourceUrl:
 
 def _found(number: int) -> FoundContent:
     digest = sha256(f"content {number}".encode()).hexdigest()
-    contents = StoredBytes(digest, 1, "image/jpeg", None, None, f"mirror/{digest[:2]}/{digest}")
+    contents = Blob(digest=digest, size=1, media_type="image/jpeg", name=f"mirror/{digest[:2]}/{digest}")
     return FoundContent(_source(number), digest, NOW, contents, status=200)
 
 

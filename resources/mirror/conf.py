@@ -24,19 +24,9 @@ def retry_pause(attempt: int) -> timedelta:
     return timedelta(seconds=min(settings.MIRROR_RETRY_SECONDS * 2 ** (attempt - 1), DAY_SECONDS))
 
 
-def known_seconds() -> float:
-    """Returns how long a process trusts its own memory of URLs and hosts."""
-    return float(settings.MIRROR_KNOWN_SECONDS)
-
-
-def rules_seconds() -> float:
-    """Returns how long a process keeps the URL rules that it has read."""
-    return float(settings.MIRROR_RULES_SECONDS)
-
-
 def settle_seconds() -> float:
     """Returns the time after which all processes surely use changed rules."""
-    return 2 * rules_seconds() + 10
+    return 2 * float(settings.MIRROR_RULES_SECONDS) + 10
 
 
 def retention_limits() -> RetentionLimits:

@@ -10,7 +10,7 @@ Clients get errors for URLs that have failed for good, and wait for those that a
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -135,7 +135,7 @@ def deliver_blob(request: HttpRequest, blob: Blob, caching: CachePolicy) -> Http
         case InStorage(name):
             return _storage_answer(request, blob, name, known)
         case OnOtherMachine(holder):
-            return _wait_for_upload(request, blob, caching, holder)
+            return wait_for_upload(request, blob.digest, holder, lambda row: deliver_blob(request, row, caching))
         case MissingBytes():
             _log.error("a blob is not where its row says", extra={"digest": blob.digest})
             return responses.not_now_response("The file is missing from the storage.")
@@ -176,7 +176,9 @@ def _storage_answer(request: HttpRequest, blob: Blob, name: str, known: Mapping[
     """Answers from the storage: by a link to it, which nginx or the client follows, else by a stream."""
     link = blobs.bucket_link(name, known["Content-Type"], known["Content-Disposition"])
     if link and settings.MIRROR_DELIVERY != "proxy":
-        return _redirect_to_bucket(link)
+        # No cache keeps the answer: the link ends, and so may the file.
+        uncached = headers.uncached_headers("Tarry; fwd=bypass; detail=bucket")
+        return HttpResponse(status=302, headers={**uncached, "Location": link})
     if link and _is_behind_nginx(request):
         return _hand_to_nginx(f"{BUCKET_LOCATION}{blob.digest}", {**known, LINK_FIELD: link})
     wanted = _requested_range(request, blob, known)
@@ -190,22 +192,17 @@ def _storage_answer(request: HttpRequest, blob: Blob, name: str, known: Mapping[
     return _range_answer(body, wanted, known)
 
 
-def _redirect_to_bucket(link: str) -> HttpResponse:
-    """Redirects (302) to the bucket. No cache keeps the answer: the link ends, and so may the file."""
-    return HttpResponse(
-        status=302, headers={**headers.uncached_headers("Tarry; fwd=bypass; detail=bucket"), "Location": link}
-    )
+def wait_for_upload(
+    request: HttpRequest, digest: str, holder: str, answer: Callable[[Blob], HttpResponseBase]
+) -> HttpResponseBase:
+    """Makes the client wait until another machine has uploaded the blob, then gives it that answer."""
 
+    def uploaded(_: HttpRequest, __: Content) -> HttpResponseBase:
+        row = Blob.objects.filter(digest=digest).exclude(uploaded_at=None).first()
+        return answer(row) if row else responses.not_now_response("The file is being moved.")
 
-def _wait_for_upload(request: HttpRequest, blob: Blob, caching: CachePolicy, holder: str) -> HttpResponseBase:
-    """Makes the client wait until another machine has uploaded the blob."""
-
-    def uploaded(request: HttpRequest, _: Content) -> HttpResponseBase:
-        row = Blob.objects.filter(digest=blob.digest).exclude(uploaded_at=None).first()
-        return deliver_blob(request, row, caching) if row else responses.not_now_response("The file is being moved.")
-
-    work = uploads.upload_work(blob.digest, holder)
-    return deferral.deliver_or_defer(request, uploads.upload_content_key(blob.digest), work, uploaded)
+    work = uploads.upload_work(digest, holder)
+    return deferral.deliver_or_defer(request, uploads.upload_content_key(digest), work, uploaded)
 
 
 def _hand_to_nginx(address: str, known: Mapping[str, str]) -> HttpResponse:

@@ -1,7 +1,4 @@
-"""The errors of mirrored files.
-
-PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
-"""
+"""The errors of mirrored files. PURE."""
 
 
 class MirrorError(Exception):

@@ -21,10 +21,7 @@ def encode_base64url(data: bytes) -> str:
 
 
 def decode_url(encoded: str) -> str:
-    """Returns the URL. Accepts one spelling of it: others would be entries of their own in caches.
-
-    Raises MirrorAddressError.
-    """
+    """Returns the URL, from its one spelling: others would have cache entries. Raises MirrorAddressError."""
     if len(encoded) > MAX_URL_BYTES * 4 // 3 + 3:
         raise MirrorAddressError(f"URLs have at most {MAX_URL_BYTES:,} bytes.")
     try:

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.db.models import Exists, F, OuterRef
 
 from .. import database
@@ -21,7 +22,7 @@ from ..fetch.frontier import queue
 from ..fetch.http import limit_scopes
 from ..fetch.http.limit_scopes import scope_via, url_scopes
 from ..fetch.models import FetchTiming
-from . import conf, lookup
+from . import lookup
 from .models import DedupeStep, MirroredHost, Resource, UrlLane, UrlState, Validator
 
 FADING_PER_BODY = 0.99
@@ -49,8 +50,6 @@ class HostRecord:
 
 @dataclass(frozen=True, slots=True)
 class HostEvidence:
-    """Evidence about a host from some of its answers."""
-
     asked: int = 0
     spared: int = 0
     confirmed: int = 0
@@ -98,7 +97,7 @@ def read_host(host: str) -> HostRecord:
 
 def recall_host(host: str) -> HostRecord:
     """Returns the host's record, at most MIRROR_KNOWN_SECONDS old. Raises DatabaseError."""
-    return _known_hosts.recall(host, read_host, conf.known_seconds())
+    return _known_hosts.recall(host, read_host, settings.MIRROR_KNOWN_SECONDS)
 
 
 def forget_hosts_here() -> None:
@@ -176,11 +175,6 @@ def _doubtful_urls(host: str) -> Iterator[list[str]]:
         yield from database.key_portions(vouched_for.filter(blob_digest__in=contents))
 
 
-def find_liars(hosts: Iterable[str]) -> set[str]:
-    """Returns the hosts that have ever lied, by the present rows. Raises DatabaseError."""
-    return set(MirroredHost.objects.filter(pk__in=set(hosts), lies__gt=0).values_list("pk", flat=True))
-
-
 _LARGE_SUFFIXES_TEXT = """
     3gp 7z apk avi bin bz2 deb dmg exe flac flv gz img iso m2ts m4v mkv mov mp4 mpeg mpg mts ogv rar rpm tar tgz ts vob
     wav webm wmv xz zip zst
@@ -239,26 +233,16 @@ BLOCKED_FAILURE = "blocked"
 BLOCKED_DETAIL = "The host is blocked by an admin."
 
 
-@dataclass(slots=True)
-class _BlockedHosts:
-    """The blocked hosts in this process's memory, and the end of their validity (monotonic)."""
-
-    hosts: frozenset[str] = frozenset()
-    until: float = 0.0
-
-
-_blocked = _BlockedHosts()
-_blocked_lock = Lock()
+_blocked_hosts = FactMemory[frozenset[str]]()
 
 
 def find_blocked_hosts() -> frozenset[str]:
     """Returns all blocked hosts, at most MIRROR_KNOWN_SECONDS old. Raises DatabaseError."""
-    with _blocked_lock:
-        if time.monotonic() >= _blocked.until:
-            rows = MirroredHost.objects.filter(blocked=True).values_list("host", flat=True)
-            _blocked.hosts = frozenset(rows)
-            _blocked.until = time.monotonic() + conf.known_seconds()
-        return _blocked.hosts
+    return _blocked_hosts.recall("all", _read_blocked_hosts, settings.MIRROR_KNOWN_SECONDS)
+
+
+def _read_blocked_hosts(_: str) -> frozenset[str]:
+    return frozenset(MirroredHost.objects.filter(blocked=True).values_list("host", flat=True))
 
 
 def is_host_blocked(host: str, blocked: frozenset[str] | None = None) -> bool:
@@ -270,10 +254,9 @@ def is_host_blocked(host: str, blocked: frozenset[str] | None = None) -> bool:
     return any(".".join(labels[start:]) in blocked for start in range(len(labels)))
 
 
-def block_host(host: str, note: str = "", *, now: datetime) -> int:
+def block_host(host: str, *, now: datetime) -> int:
     """Blocks the host, and fails the waiting URLs there and below; returns their number. Raises DatabaseError."""
-    fields = {"blocked": True, **({"note": note} if note else {})}
-    MirroredHost.objects.update_or_create(host=host, defaults=fields)
+    MirroredHost.objects.update_or_create(host=host, defaults={"blocked": True})
     forget_blocked_hosts()
     return fail_waiting_urls(host, now=now)
 
@@ -301,8 +284,7 @@ def fail_waiting_urls(host: str, *, now: datetime) -> int:
 
 def forget_blocked_hosts() -> None:
     """Makes this process read the blocked hosts again."""
-    with _blocked_lock:
-        _blocked.until = 0.0
+    _blocked_hosts.clear()
 
 
 def _fail_urls(digests: Sequence[str], now: datetime) -> int:

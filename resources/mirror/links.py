@@ -3,16 +3,11 @@
 `/resources/<signature>/<URL>`: both in base64url without padding (RFC 4648, 5), exactly one spelling for each
 URL. The signature is the first 128 bits of an HMAC-SHA256 over the URL, as it was given. Keys rotate: SECRET_KEY
 signs, SECRET_KEY_FALLBACKS are accepted.
-
-Also reads addresses back for the counts of traffic.
 """
-
-from collections.abc import Iterator
 
 from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from ..fetch.http.url_syntax import MAX_URL_BYTES
 from . import file_paths
 from .canonical.urls import canonicalise_url
 from .errors import ForgedError, MirrorAddressError, UrlError
@@ -24,11 +19,6 @@ SIGNATURE_BYTES = 16
 SIGNATURE_CHARACTERS = 22
 
 
-def blob_address(digest: str) -> str:
-    """Returns the address of the bytes themselves."""
-    return f"{ADDRESS_PREFIX}{digest}"
-
-
 def sign_url(url: str) -> str:
     """Returns the path under which this site mirrors the URL. Raises UrlError for a URL that it does not fetch."""
     canonicalise_url(url, current_rules())
@@ -36,8 +26,6 @@ def sign_url(url: str) -> str:
         data = url.encode()
     except UnicodeEncodeError as error:
         raise UrlError("The URL is not UTF-8.") from error
-    if len(data) > MAX_URL_BYTES:
-        raise UrlError(f"URLs have at most {MAX_URL_BYTES:,} bytes.")
     return f"{ADDRESS_PREFIX}{_sign_with(url, settings.SECRET_KEY)}/{file_paths.encode_base64url(data)}"
 
 
@@ -46,17 +34,12 @@ def verify_address(signature: str, encoded: str) -> str:
     url = file_paths.decode_url(encoded)
     if len(signature) != SIGNATURE_CHARACTERS:
         raise MirrorAddressError("The signature is malformed.")
-    if not any(constant_time_compare(signature, _sign_with(url, key)) for key in _signing_keys()):
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    if not any(constant_time_compare(signature, _sign_with(url, key)) for key in keys):
         raise ForgedError("This URL was not signed by this site.")
     return url
 
 
-def _signing_keys() -> Iterator[str]:
-    yield settings.SECRET_KEY
-    yield from settings.SECRET_KEY_FALLBACKS
-
-
 def _sign_with(url: str, key: str) -> str:
-    return file_paths.encode_base64url(
-        salted_hmac(SIGNATURE_SALT, url, secret=key, algorithm="sha256").digest()[:SIGNATURE_BYTES]
-    )
+    digest = salted_hmac(SIGNATURE_SALT, url, secret=key, algorithm="sha256").digest()
+    return file_paths.encode_base64url(digest[:SIGNATURE_BYTES])

@@ -21,9 +21,9 @@ from retry import scripts, stores
 from retry.errors import StoreUnavailable
 from retry.scripts import ScriptCall
 
+from .. import database
 from ..caches import CacheFormat, cached_batch
-from . import conf
-from .models import Blob, Resource, UrlState
+from .models import Resource, UrlState
 
 CONTINUATION_SECONDS = 86_400
 """Writes keep the cached status correct; this bounds the errors after an outage of Redis during a write."""
@@ -76,12 +76,13 @@ class UrlStatus:
         write=UrlStatus.write,
         read=UrlStatus.read,
         seconds=lambda seen: WANTED_STATUS_SECONDS if seen.state is UrlState.WANTED else CONTINUATION_SECONDS,
-        memory_seconds=conf.known_seconds,
+        memory_seconds=lambda: settings.MIRROR_KNOWN_SECONDS,
     ),
     lambda: str(settings.SEEN_URL),
     at_once=MAX_QUERY_ROWS,
 )
-def _url_statuses(url_digests: Sequence[str]) -> Mapping[str, UrlStatus]:
+def look_up_urls(url_digests: Sequence[str]) -> Mapping[str, UrlStatus]:
+    """Returns the status of these URLs by digest, without unknown ones. Raises DatabaseError."""
     fields = ("state", "blob_digest", "failure", "detail", "status")
     rows = Resource.objects.filter(pk__in=url_digests).values_list("pk", *fields)
     return {
@@ -90,49 +91,19 @@ def _url_statuses(url_digests: Sequence[str]) -> Mapping[str, UrlStatus]:
     }
 
 
-def look_up_urls(url_digests: Iterable[str]) -> dict[str, UrlStatus]:
-    """Returns the status of these URLs by digest, without unknown ones. Raises DatabaseError."""
-    return _url_statuses(url_digests)
-
-
-def note_statuses(rows: Mapping[str, UrlStatus]) -> None:
-    """Caches statuses that have been written to the database. Call it after the write. Never fails."""
-    _url_statuses.note(rows)
-
-
-def note_new_statuses(rows: Mapping[str, UrlStatus]) -> None:
-    """Caches statuses that yield to newer ones cached already. Never fails."""
-    _url_statuses.note_new(rows)
-
-
-def forget_statuses(url_digests: Iterable[str]) -> None:
-    """Drops statuses that may be outdated. Other processes believe them for MIRROR_KNOWN_SECONDS."""
-    _url_statuses.forget(url_digests)
+note_statuses = look_up_urls.note
+note_new_statuses = look_up_urls.note_new
+forget_statuses = look_up_urls.forget
+"""Drops statuses that may be outdated. Other processes believe them for MIRROR_KNOWN_SECONDS."""
+forget_statuses_here = look_up_urls.forget_all_here
 
 
 @contextmanager
 def forget_around_change(url_digests: Sequence[str]) -> Iterator[None]:
-    """Drops the statuses before and after a change of their rows. A process killed in between leaves none that is
-    wrong.
-    """
+    """Drops the statuses before and after a change of their rows: a process killed in between leaves no wrong one."""
     forget_statuses(url_digests)
     yield
     forget_statuses(url_digests)
-
-
-def forget_statuses_here() -> None:
-    """Clears the memory of this process, for tests."""
-    _url_statuses.forget_all_here()
-
-
-def find_resource(url_digest: str) -> Resource | None:
-    """Returns the row of a URL, or None. Raises DatabaseError."""
-    return Resource.objects.filter(pk=url_digest).first()
-
-
-def is_blob_taken_down(digest: str) -> bool:
-    """Tells whether there is such a blob, and it was taken down. Raises DatabaseError."""
-    return Blob.objects.filter(pk=digest, taken_down_at__isnull=False).exists()
 
 
 RESUMED_NAMES_KEY = "mirror:unsettled"
@@ -146,9 +117,7 @@ _log = logging.getLogger("tarry.mirroring")
 
 
 def leave_continuation(url_digests: Iterable[str], name: str) -> None:
-    """Has `name` resumed when one of these URLs settles. Check the rows once more after this: one may just have
-    settled.
-    """
+    """Has `name` resumed when one of these URLs settles. Check the rows after this: one may just have settled."""
     try:
         with stores.fast_client("state").pipeline(transaction=False) as pipeline:
             for digest in url_digests:
@@ -161,12 +130,9 @@ def leave_continuation(url_digests: Iterable[str], name: str) -> None:
 
 def resume_continuations(url_digests: Iterable[str]) -> None:
     """Resumes the continuations of these URLs, whose rows say that they have settled."""
-    keys = [_waiting_names_key(digest) for digest in url_digests]
-    slices = [keys[start : start + URLS_PER_CALL] for start in range(0, len(keys), URLS_PER_CALL)]
-    if not slices:
-        return
+    portions = database.split_portions(map(_waiting_names_key, url_digests), URLS_PER_CALL)
+    calls = [ScriptCall("state", "mirror.resume", [RESUMED_NAMES_KEY, *some]) for some in portions]
     try:
-        calls = [ScriptCall("state", "mirror.resume", [RESUMED_NAMES_KEY, *some]) for some in slices]
         stores.execute_all_patiently("state", calls)
     except StoreUnavailable as error:
         _log.warning("continuations do not go on", extra={"error": str(error)})

@@ -16,8 +16,6 @@ DIGEST_CHARACTERS = 64
 
 
 class UrlState(models.TextChoices):
-    """The state of a URL."""
-
     WANTED = "wanted", "wanted"
     STORED = "stored", "stored"
     FAILED = "failed", "failed"

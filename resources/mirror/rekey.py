@@ -9,7 +9,7 @@ and looked at later.
 
 import time
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -165,5 +165,5 @@ def _read_progress() -> _RekeyProgress | None:
 
 
 def _write_progress(place: _RekeyProgress) -> None:
-    values: dict[Any, str | float] = dict(zip(_PROGRESS_FIELDS, astuple(place), strict=True))
+    values: dict[Any, str | float] = asdict(place)
     stores.patient_client("state").hset(PROGRESS_KEY, mapping=values)

@@ -11,7 +11,7 @@ from retry.errors import PreparationError
 from ..sandbox import ChildAllowance
 from .errors import StorageError, UnreadableImageError
 from .media.pictures import ThumbnailBox
-from .media.thumbnail_process import PaintedTooLongError, PainterLostError, PaintOrder, ThumbnailPainter
+from .media.thumbnail_process import PaintedTooLongError, PainterLostError, ThumbnailPainter
 from .media.thumbnails import Thumbnail
 from .models import Blob
 from .storage import blobs, uploads
@@ -43,7 +43,7 @@ def _paint_image(blob: Blob, thumbnail: Thumbnail) -> bytes:
     allowance = ChildAllowance(settings.THUMBNAIL_MEMORY_BYTES, settings.THUMBNAIL_SECONDS)
     try:
         with blobs.open_blob(blob) as image:
-            return PAINTER.paint(PaintOrder(box, settings.THUMBNAIL_MAX_PIXELS, blob.size), image, allowance)
+            return PAINTER.paint(box, image, blob.size, settings.THUMBNAIL_MAX_PIXELS, allowance)
     except FileNotFoundError as error:
         raise PreparationError(_explain_missing(blob), status=503, retry_seconds=UPLOAD_RETRY_SECONDS) from error
     except StorageError as error:

@@ -96,10 +96,9 @@ def learn_rules(rules: UrlRules, seconds: float, now: datetime) -> int:
     """
     begun = time.monotonic()
     undecided = Q(decision=Rule.Decision.PROPOSED) & ~Q(evidence__has_key=WITHDRAWN_KEY)
-    there = Rule.objects.filter(Q(decision=Rule.Decision.APPROVED) | undecided).order_by("decision", "?")[
-        :MAX_RULES_PER_PASS
-    ]
-    examined = (_examine_rule(rule, rules, now) for rule in there)
+    there = Rule.objects.filter(Q(decision=Rule.Decision.APPROVED) | undecided).order_by("decision", "?")
+    renew = {Rule.Decision.APPROVED: _withdraw_rule, Rule.Decision.PROPOSED: _renew_evidence}
+    examined = (renew[Rule.Decision(rule.decision)](rule, rules, now) for rule in there[:MAX_RULES_PER_PASS])
     proposed = (_save_proposal(proposal, rules, now) for proposal in _find_proposals(rules))
     return _run_until(begun + seconds / 2, examined) + _run_until(begun + seconds, proposed)
 
@@ -117,16 +116,14 @@ def _run_until(end: float, steps: Iterator[int]) -> int:
 def _find_proposals(rules: UrlRules) -> Iterator[RuleProposal]:
     """Yields proposals from the rows that gave known content last, and all others with the same content."""
     stored = Resource.objects.filter(state=UrlState.STORED)
-    recent = list(
-        stored.filter(step=DedupeStep.CONTENT).order_by("-fetched_at").values_list(*_ROW_FIELDS)[:MAX_EXAMINED_ROWS]
-    )
+    last = stored.filter(step=DedupeStep.CONTENT).order_by("-fetched_at")
+    recent = list(last.values_list(*_ROW_FIELDS)[:MAX_EXAMINED_ROWS])
     digests = sorted({digest for _, digest, _ in recent})
     rows = [*recent, *islice(_companion_rows(digests), MAX_EXAMINED_ROWS)]
     existing = list(Rule.objects.all())
     found = rule_learner.propose_rules(_to_observations(rows, rules))
-    yield from [proposal for proposal in found if not any(_covers_proposal(rule, proposal) for rule in existing)][
-        :MAX_RULES_PER_PASS
-    ]
+    new = (proposal for proposal in found if not any(_covers_proposal(rule, proposal) for rule in existing))
+    yield from islice(new, MAX_RULES_PER_PASS)
 
 
 def _companion_rows(digests: Sequence[str]) -> Iterator[_UrlRow]:
@@ -154,34 +151,18 @@ def _covers_proposal(rule: Rule, proposal: RuleProposal) -> bool:
 
 def _save_proposal(proposal: RuleProposal, rules: UrlRules, now: datetime) -> int:
     """Saves a proposal unless other content of its hosts speaks against it."""
-    rows = _rows_of_hosts(proposal.kind, proposal.host, rules)
-    whole = rule_learner.examine_rule(proposal.kind, proposal.host, proposal.name, _to_observations(rows, rules))
+    rule = Rule(kind=proposal.kind, host=proposal.host, name=proposal.name, proposed_at=now)
+    whole = _examine_hosts(rule, rules)
     if whole.against:
         return 0
-    evidence = max(whole, proposal.evidence, key=lambda one: one.contents)
-    rule = Rule(
-        kind=proposal.kind,
-        host=proposal.host,
-        name=proposal.name,
-        evidence=evidence_json(evidence, now),
-        proposed_at=now,
-    )
+    rule.evidence = evidence_json(max(whole, proposal.evidence, key=lambda one: one.contents), now)
     Rule.objects.bulk_create([rule], ignore_conflicts=True)  # another process may have proposed it
     return 1
 
 
-def _examine_rule(rule: Rule, rules: UrlRules, now: datetime) -> int:
-    return (
-        _withdraw_rule(rule, rules, now)
-        if rule.decision == Rule.Decision.APPROVED
-        else _renew_evidence(rule, rules, now)
-    )
-
-
 def _renew_evidence(rule: Rule, rules: UrlRules, now: datetime) -> int:
     """Updates the evidence of an undecided rule: evidence against it keeps it from being approved."""
-    rows = _rows_of_hosts(rule.kind, rule.host, rules)
-    found = rule_learner.examine_rule(rule.kind, rule.host, rule.name, _to_observations(rows, rules))
+    found = _examine_hosts(rule, rules)
     if not found.against and found.contents <= rule.evidence.get("contents", 0):
         return 0
     return Rule.objects.filter(pk=rule.pk, decision=Rule.Decision.PROPOSED).update(evidence=evidence_json(found, now))
@@ -189,10 +170,7 @@ def _renew_evidence(rule: Rule, rules: UrlRules, now: datetime) -> int:
 
 def _withdraw_rule(rule: Rule, rules: UrlRules, now: datetime) -> int:
     """Takes an approved rule out of force if content fetched since the approval contradicts it."""
-    rows = _rows_of_hosts(rule.kind, rule.host, rules)
-    since = [row for row in rows if rule.decided_at and row[2] and row[2] > rule.decided_at]
-    recent = {observation.url for observation in _to_observations(since, rules)}
-    found = rule_learner.examine_rule(rule.kind, rule.host, rule.name, _to_observations(rows, rules), recent)
+    found = _examine_hosts(rule, rules, rule.decided_at)
     if not found.against:
         return 0
     same = Rule.objects.filter(pk=rule.pk, decision=Rule.Decision.APPROVED, decided_at=rule.decided_at)
@@ -204,17 +182,19 @@ def _withdraw_rule(rule: Rule, rules: UrlRules, now: datetime) -> int:
     return taken
 
 
-def _rows_of_hosts(kind: str, host: str, rules: UrlRules) -> list[_UrlRow]:
-    """Returns the last rows of a rule's hosts."""
-    before, labels, after = rule_learner.split_pattern(host)
-    named = {f"{before}{label}{after}" for label in labels} if kind == Rule.Kind.LABEL else {host}
+def _examine_hosts(rule: Rule, rules: UrlRules, since: datetime | None = None) -> RuleEvidence:
+    """Examines a rule by the last rows of its hosts; with `since`, by pairs with a URL that was fetched later."""
+    before, labels, after = rule_learner.split_pattern(rule.host)
+    named = {f"{before}{label}{after}" for label in labels} if rule.kind == Rule.Kind.LABEL else {rule.host}
     hosts = named | {shard for shard, one in rules.shards.hosts.items() if one in named}
-    rows = Resource.objects.filter(state=UrlState.STORED, host__in=sorted(hosts)).order_by("-fetched_at")
-    return list(rows.values_list(*_ROW_FIELDS)[:MAX_EXAMINED_ROWS])
+    stored = Resource.objects.filter(state=UrlState.STORED, host__in=sorted(hosts)).order_by("-fetched_at")
+    rows = list(stored.values_list(*_ROW_FIELDS)[:MAX_EXAMINED_ROWS])
+    late = [row for row in rows if since and row[2] and row[2] > since]
+    recent = {observation.url for observation in _to_observations(late, rules)} if since else None
+    return rule_learner.examine_rule(rule.kind, rule.host, rule.name, _to_observations(rows, rules), recent)
 
 
 def evidence_json(evidence: RuleEvidence, now: datetime) -> dict[str, Any]:
-    """Returns the evidence as a rule stores it."""
     return {**asdict(evidence), "seen_at": now.isoformat()}
 
 

@@ -19,10 +19,8 @@ from .delivery import deliver_blob
 from .errors import ForgedError, MirrorError, ThumbnailError
 from .file_headers import BY_DIGEST, BY_URL, SAFE_HEADERS
 from .ingest.work import mirror_work, url_content_key
-from .lookup import UrlStatus
 from .media.thumbnails import Thumbnail, check_thumbnail_size
 from .models import Blob, UrlState
-from .storage import uploads
 from .storage.uploads import OnOtherMachine, locate_blob
 from .url_rules import current_rules
 
@@ -44,14 +42,14 @@ def serve_by_url(request: HttpRequest, signature: str, encoded: str) -> HttpResp
     try:
         url = links.verify_address(signature, encoded)
         digests = candidate_digests(url, current_rules())
-    except ForgedError as error:
-        return responses.problem_response(403, str(error), cache_status="Tarry; fwd=bypass")
     except MirrorError as error:
-        return responses.problem_response(400, str(error), cache_status="Tarry; fwd=bypass")
+        return _refusal_response(403 if isinstance(error, ForgedError) else 400, str(error))
     found = lookup.look_up_urls(digests)
     digest = find_surest_digest(digests, found, lambda one: one.state is UrlState.STORED)
     known = found.get(digest)
-    if blob := _stored_blob(known):
+    # Also while the URL is fetched again, or if the blob was taken down.
+    blob = Blob.objects.filter(digest=known.blob_digest).first() if known and known.blob_digest else None
+    if blob:
         return deliver_blob(request, blob, BY_URL)
     if known and (refusal := delivery.failure_response(known)):
         return refusal
@@ -61,11 +59,9 @@ def serve_by_url(request: HttpRequest, signature: str, encoded: str) -> HttpResp
 def _deliver_fetched(request: HttpRequest, content: Content) -> HttpResponseBase:
     """Delivers a file fetched a moment ago: the content is its digest."""
     blob = Blob.objects.filter(digest=content.body.decode(errors="replace")).first()
-    return (
-        deliver_blob(request, blob, BY_URL)
-        if blob
-        else responses.not_now_response("The file was removed after it was stored.")
-    )
+    if blob is None:
+        return responses.not_now_response("The file was removed after it was stored.")
+    return deliver_blob(request, blob, BY_URL)
 
 
 def answer_missing(request: HttpRequest, address: str) -> HttpResponse:
@@ -73,16 +69,9 @@ def answer_missing(request: HttpRequest, address: str) -> HttpResponse:
     return responses.not_found_response(NO_SUCH_FILE)
 
 
-def _stored_blob(known: UrlStatus | None) -> Blob | None:
-    """Returns the blob stored for a URL, also while the URL is fetched again, or if the blob was taken down."""
-    if known is None or not known.blob_digest:
-        return None
-    return Blob.objects.filter(digest=known.blob_digest).first()
-
-
 @responses.read_only
 @database.answer_outages
-def serve_thumbnail(request: HttpRequest, digest: str, name: str) -> HttpResponse:
+def serve_thumbnail(request: HttpRequest, digest: str, name: str) -> HttpResponseBase:
     """Serves `/resources/<digest>/<w>x<h>.<webp|png|jpeg>?fit=contain|crop`.
 
     Looks the row up for each request that nginx does not answer: a file that was taken down is gone at once.
@@ -91,21 +80,24 @@ def serve_thumbnail(request: HttpRequest, digest: str, name: str) -> HttpRespons
         wanted = Thumbnail.read(digest, name, dict(request.GET.lists()), settings.THUMBNAIL_MAX_SIDE)
         check_thumbnail_size(wanted, settings.THUMBNAIL_SIZES)
     except ThumbnailError as error:
-        return responses.problem_response(400, str(error), cache_status="Tarry; fwd=bypass")
+        return _refusal_response(400, str(error))
     return _answer_thumbnail(request, wanted)
 
 
-def _answer_thumbnail(request: HttpRequest, wanted: Thumbnail) -> HttpResponse:
+def _answer_thumbnail(request: HttpRequest, wanted: Thumbnail) -> HttpResponseBase:
     blob = Blob.objects.filter(digest=wanted.digest).first()
     if blob is None:
-        return responses.not_found_response("There is no such file.")
+        return responses.not_found_response(NO_SUCH_FILE)
     if blob.taken_down_at is not None:
         return delivery.gone_response()
     if refusal := _refuse_thumbnail(blob):
         return refusal
     place = locate_blob(blob)
     if isinstance(place, OnOtherMachine) and not _is_painted(wanted):
-        return _wait_for_upload(request, wanted, place.holder)
+        # Painters are on any machine.
+        return delivery.wait_for_upload(
+            request, wanted.digest, place.holder, lambda _: _answer_thumbnail(request, wanted)
+        )
     response = deferral.serve_or_defer(request, wanted.content_key, thumbnail_work(wanted, blob))
     if response.status_code in (200, 304):
         for field, value in SAFE_HEADERS.items():
@@ -121,21 +113,7 @@ def _is_painted(wanted: Thumbnail) -> bool:
         return True  # serve_or_defer then answers for the outage
 
 
-def _wait_for_upload(request: HttpRequest, wanted: Thumbnail, holder: str) -> HttpResponse:
-    """Makes the client wait until the holder has uploaded the file: painters are on any machine."""
-
-    def paint(request: HttpRequest, _: Content) -> HttpResponse:
-        is_there = Blob.objects.filter(digest=wanted.digest).exclude(uploaded_at=None).exists()
-        return (
-            _answer_thumbnail(request, wanted) if is_there else responses.not_now_response("The file is being moved.")
-        )
-
-    key, work = uploads.upload_content_key(wanted.digest), uploads.upload_work(wanted.digest, holder)
-    return deferral.deliver_or_defer(request, key, work, paint)
-
-
 def thumbnail_work(wanted: Thumbnail, blob: Blob) -> Work:
-    """Returns the work of painting a thumbnail."""
     pixels = (blob.width or 0) * (blob.height or 0)
     return Work(
         key=wanted.content_key,
@@ -150,13 +128,11 @@ def thumbnail_work(wanted: Thumbnail, blob: Blob) -> Work:
 def _refuse_thumbnail(blob: Blob) -> HttpResponse | None:
     """Returns the reason for no thumbnail, as far as the row tells it."""
     if blob.width is None or blob.height is None:
-        return _refusal_response(
-            415, f"There are thumbnails of images. This file is {blob.media_type}, or a broken image."
-        )
+        detail = f"There are thumbnails of images. This file is {blob.media_type}, or a broken image."
+        return _refusal_response(415, detail)
     if blob.width * blob.height > settings.THUMBNAIL_MAX_PIXELS:
-        return _refusal_response(
-            422, f"The image has {blob.width:,} × {blob.height:,} pixels: too many for a thumbnail."
-        )
+        detail = f"The image has {blob.width:,} × {blob.height:,} pixels: too many for a thumbnail."
+        return _refusal_response(422, detail)
     if blob.size > settings.THUMBNAIL_MAX_BYTES:
         return _refusal_response(422, f"The image has {blob.size:,} bytes: too many for a thumbnail.")
     return None

@@ -7,39 +7,31 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from resources import charts, database, humanize
-from resources.changelists import MirroredAdmin
 from resources.charts import Chart, IngestRow
 
 from ..models import Batch, BatchItem, DedupeStep, Tally
 from ..reports import batches
+from .mirrored_files import ChoiceFilter, ExactSearchAdmin
 
 ITEMS_PER_PAGE = 100
 
 
-class FinishedFilter(admin.SimpleListFilter):
+class FinishedFilter(ChoiceFilter):
     title, parameter_name = "finished", "finished"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("yes", "finished"), ("no", "open"), ("untold", "webhook not delivered")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Batch]) -> QuerySet[Batch]:
-        match self.value():
-            case "yes":
-                return queryset.exclude(finished_at=None)
-            case "no":
-                return queryset.filter(finished_at=None)
-            case "untold":
-                return queryset.filter(told_at=None).exclude(webhook="").exclude(finished_at=None)
-        return queryset
+    choices_by_value = {
+        "yes": ("finished", Q(finished_at__isnull=False)),
+        "no": ("open", Q(finished_at=None)),
+        "untold": ("webhook not delivered", Q(finished_at__isnull=False, told_at=None) & ~Q(webhook="")),
+    }
 
 
 @admin.register(Batch)
-class BatchAdmin(MirroredAdmin):
+class BatchAdmin(ExactSearchAdmin):
     list_display = ("short_id", "sender", "created", "total", "settled", "finished", "webhook_stands")
     list_filter = (FinishedFilter,)
     search_fields = ("sender",)
@@ -72,19 +64,11 @@ class BatchAdmin(MirroredAdmin):
     def webhook_stands(self, batch: Batch) -> str:
         return batches.describe_webhook(batch, datetime.now(UTC)) or "–"
 
-    def get_sortable_by(self, request: HttpRequest) -> tuple[str, ...]:
-        return ()
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Batch], search_term: str
-    ) -> tuple[QuerySet[Batch], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
+    def find_exactly(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         try:
-            return queryset.filter(pk=UUID(term)), False
+            return queryset.filter(pk=UUID(term))
         except ValueError:
-            return queryset.filter(sender=term), False
+            return queryset.filter(sender=term)
 
     @admin.action(description="Call webhook again", permissions=["change"])
     def call_again(self, request: HttpRequest, queryset: QuerySet[Batch]) -> None:
@@ -160,7 +144,6 @@ class TallyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
 
 
 def load_ingest_chart(days: int, now: datetime) -> Chart[IngestRow]:
-    """Returns the chart of so many days until now."""
     span = charts.INGEST_SPANS[days]
     since, until = charts.chart_period(now, timedelta(days=days), span)
     hours: dict[datetime, dict[str, int]] = {}

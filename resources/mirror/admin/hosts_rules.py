@@ -68,10 +68,7 @@ class HostAdmin(FewChosenAdmin):
     show_facets = admin.ShowFacets.NEVER
     actions = ("block", "unblock", "forgive")
     readonly_fields = ("stands", "confirmed", "confirmed_opaque", "lies", "lied_at", "spares", "heads")
-    fieldsets = (
-        (None, {"fields": ("host", "note", "blocked")}),
-        ("Learnt", {"fields": readonly_fields}),
-    )
+    fieldsets = ((None, {"fields": ("host", "note", "blocked")}), ("Learnt", {"fields": readonly_fields}))
 
     @admin.display(description="state")
     def stands(self, row: MirroredHost) -> str:
@@ -128,20 +125,16 @@ class HostAdmin(FewChosenAdmin):
             self.log_change(request, row, "Trust in validators reset.")
         if left:
             self.message_user(request, NOT_YET_MESSAGE.format(", ".join(left)), messages.WARNING)
-        self.message_user(
-            request, f"Trust in validators reset: {', '.join(row.host for row in rows) or 'none needed it'}."
-        )
+        reset = ", ".join(row.host for row in rows) or "none needed it"
+        self.message_user(request, f"Trust in validators reset: {reset}.")
 
     def _set(self, request: HttpRequest, host: str, *, blocked: bool) -> None:
         if blocked:
             failed = hosts.block_host(host, now=datetime.now(UTC))
             self.message_user(request, f"{host}: blocked. Waiting URLs that failed: {failed:,}.")
-        else:
-            dropped = hosts.unblock_host(host)
-            if dropped:
-                self.message_user(
-                    request, f"{host}: unblocked. URLs to be fetched again at the next report: {dropped:,}."
-                )
+        elif dropped := hosts.unblock_host(host):
+            said = f"{host}: unblocked. URLs to be fetched again at the next report: {dropped:,}."
+            self.message_user(request, said)
 
 
 @admin.register(Rule)

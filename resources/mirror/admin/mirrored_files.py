@@ -4,7 +4,7 @@ Files are taken down after a page that asks for confirmation: it cannot be undon
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from resources import database, humanize
-from resources.changelists import DIGEST_PATTERN, MirroredAdmin
+from resources.changelists import MirroredAdmin
 
 from ..errors import StorageError
 from ..models import Blob, Resource
@@ -28,6 +28,35 @@ TAKEN_DOWN_MESSAGE = "Taken down: {}. They are no longer served and will not be 
 STILL_SERVED_MESSAGE = (
     "Links to these files could not be removed, so they may still be served: {}. Take them down again."
 )
+
+
+class ChoiceFilter(admin.SimpleListFilter):
+    """A filter with a label and a condition for each value."""
+
+    choices_by_value: Mapping[str, tuple[str, Q]]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(value, label) for value, (label, _) in self.choices_by_value.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        _, condition = self.choices_by_value.get(str(self.value()), ("", Q()))
+        return queryset.filter(condition)
+
+
+class ExactSearchAdmin(MirroredAdmin):
+    """The admin of a large table: never sorted as a whole, and searched by columns that have an index."""
+
+    def get_sortable_by(self, request: HttpRequest) -> tuple[str, ...]:
+        return ()
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        return self.find_exactly(request, queryset, term) if term else queryset, False
+
+    def find_exactly(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        raise NotImplementedError
 
 
 def ask_or_take_down(
@@ -67,16 +96,12 @@ def _take_down_blobs(digests: Sequence[str]) -> tuple[list[str], list[str]]:
     served: list[str] = []
     for digest in digests:
         try:
-            if takedown.take_down_blob(digest, _seconds_for_next(until)):
+            seconds = max(0.0, min(until - time.monotonic(), takedown.IMMEDIATE_SECONDS))
+            if takedown.take_down_blob(digest, seconds):
                 done.append(digest)
         except StorageError:
             served.append(digest)
     return done, served
-
-
-def _seconds_for_next(until: float) -> float:
-    """Returns the seconds that the next file's URLs may take."""
-    return max(0.0, min(until - time.monotonic(), takedown.IMMEDIATE_SECONDS))
 
 
 PREVIEW_ADDRESS = "/resources/{}/320x240.webp"
@@ -84,37 +109,24 @@ MAX_URLS_SHOWN = 50
 MEDIA_KINDS = ("image", "video", "audio", "text", "application")
 
 
-class KindFilter(admin.SimpleListFilter):
+class KindFilter(ChoiceFilter):
     """Filters by the first half of the type, whose values need no query."""
 
     title, parameter_name = "type", "kind"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        return [(kind, kind) for kind in MEDIA_KINDS]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Blob]) -> QuerySet[Blob]:
-        return queryset.filter(media_type__startswith=f"{self.value()}/") if self.value() in MEDIA_KINDS else queryset
+    choices_by_value = {kind: (kind, Q(media_type__startswith=f"{kind}/")) for kind in MEDIA_KINDS}
 
 
-class PlaceFilter(admin.SimpleListFilter):
-    """Filters by the place of the bytes."""
-
+class PlaceFilter(ChoiceFilter):
     title, parameter_name = "place", "place"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        return [("storage", "in the storage"), ("machine", "one machine"), ("down", "taken down")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Blob]) -> QuerySet[Blob]:
-        chosen = {
-            "storage": Q(uploaded_at__isnull=False, taken_down_at=None),
-            "machine": Q(uploaded_at=None, taken_down_at=None),
-            "down": Q(taken_down_at__isnull=False),
-        }
-        return queryset.filter(chosen.get(str(self.value()), Q()))
+    choices_by_value = {
+        "storage": ("in the storage", Q(uploaded_at__isnull=False, taken_down_at=None)),
+        "machine": ("one machine", Q(uploaded_at=None, taken_down_at=None)),
+        "down": ("taken down", Q(taken_down_at__isnull=False)),
+    }
 
 
 @admin.register(Blob)
-class BlobAdmin(MirroredAdmin):
+class BlobAdmin(ExactSearchAdmin):
     list_display = ("preview", "short_digest", "kind", "listed_size", "stored", "place", "pinned")
     list_display_links = ("preview", "short_digest")
     list_filter = (KindFilter, PlaceFilter, "pinned")
@@ -165,16 +177,8 @@ class BlobAdmin(MirroredAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Blob | None = None) -> list[str]:
         return [name for name in self.fields if name != "pinned" or (obj is not None and obj.taken_down_at)]
 
-    def get_sortable_by(self, request: HttpRequest) -> tuple[str, ...]:
-        return ()
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Blob], search_term: str
-    ) -> tuple[QuerySet[Blob], bool]:
-        term = search_term.strip().lower()
-        if not term:
-            return queryset, False
-        return (queryset.filter(digest=term) if DIGEST_PATTERN.fullmatch(term) else queryset.none()), False
+    def find_exactly(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
+        return queryset.filter(digest=term.lower())
 
     def save_model(self, request: HttpRequest, obj: Blob, form: Any, change: bool) -> None:
         """Saves only the field that can be changed here: the others may have changed meanwhile."""
@@ -182,9 +186,8 @@ class BlobAdmin(MirroredAdmin):
 
     @admin.action(description="Pin (never prune)", permissions=["change"])
     def pin(self, request: HttpRequest, queryset: QuerySet[Blob]) -> None:
-        self.message_user(
-            request, f"Pinned: {database.update_in_order(queryset.filter(taken_down_at=None), pinned=True)}."
-        )
+        number = database.update_in_order(queryset.filter(taken_down_at=None), pinned=True)
+        self.message_user(request, f"Pinned: {number}.")
 
     @admin.action(description="Unpin", permissions=["change"])
     def unpin(self, request: HttpRequest, queryset: QuerySet[Blob]) -> None:

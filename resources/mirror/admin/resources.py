@@ -16,15 +16,14 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_POST
 
 from resources import humanize
-from resources.changelists import DIGEST_PATTERN, MirroredAdmin
-from resources.humanize import format_ago
+from resources.changelists import DIGEST_PATTERN
 
 from ..canonical.urls import candidate_digests
 from ..errors import UrlError
 from ..ingest import wanted_urls
 from ..models import Blob, Resource
 from ..url_rules import current_rules
-from .mirrored_files import ask_or_take_down
+from .mirrored_files import ExactSearchAdmin, ask_or_take_down
 
 _FAILURE_SENTENCES = {
     "permanent": "Permanent failure: not fetched again.",
@@ -50,28 +49,23 @@ _STEP_SENTENCES = {
 }
 
 
-def explain_url(
-    *, state: str, step: str, failure: str, attempts: int, due_at: datetime | None, detail: str, now: datetime
-) -> list[str]:
+def explain_url(row: Resource, now: datetime) -> list[str]:
     """Returns sentences about the state of a URL, the most important first."""
-    if state == "failed":
-        said = [_FAILURE_SENTENCES.get(failure, "Not fetched.")]
-    elif state == "stored":
-        said = [_STEP_SENTENCES.get(step, "Stored.")]
-    else:
-        said = [_explain_wait(due_at, now)]
-        if attempts:
-            said.append(f"{attempts:,} {'attempt' if attempts == 1 else 'attempts'} so far.")
-    if detail and state != "stored" and _as_sentence(detail) not in said:
-        said.append(_as_sentence(detail))
+    if row.state == "stored":
+        return [_STEP_SENTENCES.get(row.step, "Stored.")]
+    said = [_FAILURE_SENTENCES.get(row.failure, "Not fetched.") if row.state == "failed" else _explain_wait(row, now)]
+    if row.state == "wanted" and row.attempts:
+        said.append(f"{row.attempts:,} {'attempt' if row.attempts == 1 else 'attempts'} so far.")
+    if row.detail and _as_sentence(row.detail) not in said:
+        said.append(_as_sentence(row.detail))
     return said
 
 
-def _explain_wait(due_at: datetime | None, now: datetime) -> str:
-    if due_at is None:
+def _explain_wait(row: Resource, now: datetime) -> str:
+    if row.due_at is None:
         return "Waiting, without a time."
-    if due_at > now:
-        return f"Retried {format_ago(due_at, now)}."
+    if row.due_at > now:
+        return f"Retried {humanize.format_ago(row.due_at, now)}."
     return "Queued or being fetched."
 
 
@@ -84,7 +78,7 @@ LABELS = {"url_digest": "URL digest", "due_at": "Next fetch", "etag": "ETag", "d
 
 
 @admin.register(Resource)
-class ResourceAdmin(MirroredAdmin):
+class ResourceAdmin(ExactSearchAdmin):
     list_display = ("short_url", "stands", "listed_file", "fetched")
     list_filter = ("state", "step", "lane")
     search_fields = ("url_digest",)
@@ -128,32 +122,16 @@ class ResourceAdmin(MirroredAdmin):
     def get_form(self, request: HttpRequest, obj: Resource | None = None, change: bool = False, **options: Any) -> Any:
         return super().get_form(request, obj, change, **{**options, "labels": LABELS, "help_texts": {"due_at": ""}})
 
-    def get_sortable_by(self, request: HttpRequest) -> tuple[str, ...]:
-        """Allows no sorting: it would sort the whole table."""
-        return ()
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Resource]:
-        return Resource.objects.all()
-
-    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        return ("-wanted_at",)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Resource], search_term: str
-    ) -> tuple[QuerySet[Resource], bool]:
-        """Searches by the columns that have an index."""
-        term = search_term.strip()
-        if not term:
-            return queryset, False
+    def find_exactly(self, request: HttpRequest, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         if DIGEST_PATTERN.fullmatch(term.lower()):
-            return queryset.filter(Q(url_digest=term.lower()) | Q(blob_digest=term.lower())), False
+            return queryset.filter(Q(url_digest=term.lower()) | Q(blob_digest=term.lower()))
         if "://" not in term:
-            return queryset.filter(host=term.lower()), False
+            return queryset.filter(host=term.lower())
         try:
-            return queryset.filter(url_digest__in=candidate_digests(term, current_rules())), False
+            return queryset.filter(url_digest__in=candidate_digests(term, current_rules()))
         except (UrlError, UnicodeEncodeError) as error:
             self.message_user(request, str(error), messages.WARNING)
-            return queryset.none(), False
+            return queryset.none()
 
     @admin.action(description="Fetch again", permissions=["change"])
     def refetch(self, request: HttpRequest, queryset: QuerySet[Resource]) -> None:
@@ -189,18 +167,9 @@ class ResourceAdmin(MirroredAdmin):
         """Adds the state in words, and the file."""
         row: Resource | None = options.get("obj")
         if row is not None:
-            now = datetime.now(UTC)
             blob = Blob.objects.filter(pk=row.blob_digest).first() if row.blob_digest else None
             context |= {
-                "sentences": explain_url(
-                    state=row.state,
-                    step=row.step,
-                    failure=row.failure,
-                    attempts=row.attempts,
-                    due_at=row.due_at,
-                    detail=row.detail,
-                    now=now,
-                ),
+                "sentences": explain_url(row, datetime.now(UTC)),
                 "blob": blob,
                 "size": humanize.format_size(blob.size) if blob else "",
                 "show_save": False,

@@ -161,9 +161,8 @@ class RulesFileReader:
 
     def _expression(self, name: str, kind: str, text: object) -> Any:
         if not isinstance(text, str) or not 0 < len(text) <= MAX_EXPRESSION_CHARACTERS:
-            self.problems.append(
-                f"{name}: {kind} has what is no expression of 1 to {MAX_EXPRESSION_CHARACTERS:,} characters"
-            )
+            limit = f"{MAX_EXPRESSION_CHARACTERS:,} characters"
+            self.problems.append(f"{name}: {kind} has an entry that is no expression of 1 to {limit}")
             return None
         try:
             return re2.compile(text, _re2_options(_EXPRESSION_BYTES))
@@ -185,7 +184,8 @@ def parse_rules_file(text: str) -> tuple[RulesFile, list[str]]:
     index = _build_index([pattern for pattern, _ in found])
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     rules = RulesFile(tuple(provider for _, provider in found), index, digest)
-    return rules, _shorten_problems(reading.problems)
+    more = len(reading.problems) - MAX_PROBLEMS
+    return rules, [*reading.problems[:MAX_PROBLEMS], *([f"and {more:,} more like these"] if more > 0 else [])]
 
 
 def _build_index(patterns: Sequence[str]) -> Any:
@@ -231,18 +231,11 @@ def _apply_provider(provider: RulesProvider, target: Target, text: str, text_of:
 
 
 def _removes_parameter(provider: RulesProvider, name: str) -> bool:
-    return (
-        _removes_short_parameter(provider, name)
-        if len(name) <= LONGEST_REMEMBERED_NAME
-        else _matches_name(provider, name)
-    )
+    matches = _matches_name if len(name) <= LONGEST_REMEMBERED_NAME else _matches_name.__wrapped__
+    return matches(provider, name)
 
 
 @lru_cache(maxsize=REMEMBERED_NAMES)
-def _removes_short_parameter(provider: RulesProvider, name: str) -> bool:
-    return _matches_name(provider, name)
-
-
 def _matches_name(provider: RulesProvider, name: str) -> bool:
     return any(expression.fullmatch(name) for expression in provider.names)
 
@@ -272,8 +265,3 @@ def _re2_options(most_bytes: int) -> Any:
 def _error_text(error: Exception) -> str:
     said = error.args[0] if error.args else ""
     return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-
-
-def _shorten_problems(problems: list[str]) -> list[str]:
-    more = len(problems) - MAX_PROBLEMS
-    return problems if more <= 0 else [*problems[:MAX_PROBLEMS], f"and {more:,} more like these"]

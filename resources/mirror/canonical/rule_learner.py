@@ -5,7 +5,7 @@ same content, and against it if they gave different ones; one pair against a rul
 a host gives for many things (an empty picture, a sign-in page) proves nothing about any of them.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
@@ -158,7 +158,7 @@ _DIFFERENCE_FINDERS = {"parameter": _parameter_differences, "label": _label_diff
 
 def _compare_values(places: _Places, recent: Container[str] | None = None) -> dict[tuple[str, str], _ValuePair]:
     """Compares the values that occur at the same place, two by two. Contents of several places are ignored."""
-    common = _find_shared_contents(places)
+    counts = Counter(chain.from_iterable({one.blob_digest for one in values.values()} for values in places.values()))
     found: dict[tuple[str, str], _ValuePair] = defaultdict(_ValuePair)
     for values in places.values():
         for pair in combinations(sorted(values)[:MAX_VALUES], 2):
@@ -166,20 +166,10 @@ def _compare_values(places: _Places, recent: Container[str] | None = None) -> di
             if first.blob_digest != second.blob_digest:
                 if recent is None or first.url in recent or second.url in recent:
                     found[pair].against.append((first.url, second.url))
-            elif first.blob_digest not in common:
+            elif counts[first.blob_digest] == 1:
                 found[pair].contents.add(first.blob_digest)
                 found[pair].examples.append((first.url, second.url))
     return found
-
-
-def _find_shared_contents(places: _Places) -> set[str]:
-    seen: set[str] = set()
-    common: set[str] = set()
-    for values in places.values():
-        here = {observation.blob_digest for observation in values.values()}
-        common |= here & seen
-        seen |= here
-    return common
 
 
 def _sum_evidence(pairs: _ValuePairs) -> RuleEvidence:

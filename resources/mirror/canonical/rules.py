@@ -14,7 +14,7 @@ from typing import NamedTuple
 from resources.fetch.http import limit_scopes
 
 from ..errors import RulesError
-from .clearurls import ParameterNames, RulesFile, parse_tracking_names
+from .clearurls import ParameterNames, RulesFile
 
 MAX_SHARD_HOSTS = 1000
 
@@ -171,19 +171,12 @@ class UrlRules:
 
 
 def build_learnt_rules(labels: Iterable[str], parameters: Iterable[tuple[str, str]]) -> tuple[LearntRules, list[str]]:
-    """Builds rules from patterns of hosts (see `parse_shards`) and pairs of host and parameter. Returns the problems
-    too.
-    """
+    """Builds rules from patterns of hosts (see `parse_shards`), and pairs of host and parameter; also the problems."""
     by_host: dict[str, frozenset[str]] = {}
     for host, name in parameters:
         by_host[host] = by_host.get(host, frozenset()) | {name}
     found, problems = parse_shards(labels)
     return LearntRules(found, by_host), problems
-
-
-def built_in_rules(file: RulesFile | None = None) -> UrlRules:
-    """Returns the rules without any settings, for tests and tools."""
-    return UrlRules(parse_tracking_names(())[0], choose_shards(())[0], file or RulesFile())
 
 
 def _list_shards(found: Shards) -> tuple[object, ...]:

@@ -44,7 +44,6 @@ def respell_path(text: str) -> str:
 
 
 def respell_query(text: str) -> str:
-    """Respells the query, or a piece of it."""
     return _respell_text(text).replace(_DOT, ".")
 
 
@@ -152,27 +151,25 @@ def _has_signature(signature: UrlSignature, found: Sequence[str], values: Mappin
 
 
 WATCHED_ONE_IN = 100
-"""Learnt rules spare one URL in so many, chosen by its digest. It is fetched, and shows whether the rule still holds.
-"""
+"""Learnt rules spare one URL in so many, chosen by its digest. Its fetch shows whether the rule still holds."""
 
 KnownValue = TypeVar("KnownValue")
 
 
 @dataclass(frozen=True, slots=True)
 class CanonicalUrl:
-    """A URL's key: `text` and its SHA-256 in hexadecimals. `host` and `origin` are those that requests are sent to."""
+    """A URL's key: `text` and its SHA-256 in hexadecimals. `host` is the one that requests are sent to."""
 
     text: str
     digest: str
     host: str
-    origin: str
 
 
 def canonicalise_url(url: str, rules: UrlRules) -> CanonicalUrl:
     """Returns the key under which the URL is stored. Raises UrlError with the reason if it cannot be mirrored."""
     target = _parse_target(url)
     text = _canonical_texts(target, rules)[-1]
-    return CanonicalUrl(text, _text_digest(text), target.host, f"{target.scheme}://{target.authority}")
+    return CanonicalUrl(text, _text_digest(text), target.host)
 
 
 def candidate_digests(url: str, rules: UrlRules) -> tuple[str, ...]:

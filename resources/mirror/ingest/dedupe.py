@@ -1,12 +1,10 @@
-"""Decides without a download whether a content is known: by the validators in the head of an answer.
+"""Decides without a download whether a content is known: by the validators in the head of an answer. PURE.
 
 Validators are strong ETags and checksums (RFC 9110, RFC 9530). Each is a claim of that origin alone, so the key
 includes its name, and the announced size and coding. Weak ETags prove too little, and so do those made of times and
 sizes, which different files can share.
 
 Also says what the work of fetching one URL is, whether a HEAD goes first, and what a failure means.
-
-PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
 
 import re
@@ -37,8 +35,6 @@ _DIGEST_ALGORITHMS = frozenset({"md5", "sha", "sha-1", "sha1", "sha-224", "sha-2
 
 
 class ValidatorStrength(Enum):
-    """The degree of trust in a validator."""
-
     DIGEST = "digest"
     """It looks like a digest of the content."""
     OPAQUE = "opaque"
@@ -59,7 +55,6 @@ def url_authority(url: str) -> str:
 
 
 def read_validators(head: Head) -> tuple[HeadValidator, ...]:
-    """Returns all validators of the head, each once."""
     origin = url_syntax.parse_target(head.url, max_bytes=url_syntax.MAX_REDIRECT_URL_BYTES).origin
     coding = head.headers.get("Content-Encoding", "").strip().lower()
     found = {
@@ -186,7 +181,6 @@ def _has_led_to_expired(failed: FetchFailed) -> bool:
 
 
 def failure_status(failed: FetchFailed) -> int:
-    """Returns the HTTP status for clients."""
     if failed.failure is Failure.TOO_SLOW:
         return 504
     return 404 if failed.status in {404, 410} else 502

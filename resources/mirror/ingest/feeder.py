@@ -14,21 +14,13 @@ from django.conf import settings
 
 from resources import locks
 from resources.fetch import dispatch
-from resources.fetch.dispatch import (
-    EnqueueOutcome,
-    OriginBusy,
-    QueuedWork,
-    UrlRefused,
-    WorkEnqueued,
-    WorkInHand,
-)
+from resources.fetch.dispatch import EnqueueOutcome, OriginBusy, QueuedWork, UrlRefused, WorkEnqueued, WorkInHand
 from resources.fetch.http.messages import Failure
 from retry.claim_state import LaneFull, WorkDone, WorkFailed
 
-from ..models import DedupeStep, UrlLane, UrlState
+from ..models import DedupeStep, Resource, UrlLane, UrlState
 from . import wanted_urls, writer
 from .url_outcome import NothingFound, SourceUrl
-from .wanted_urls import DueUrl
 from .work import INGEST_LANE, LARGE_LANE, LaneName, mirror_work
 
 ROWS_PER_TRIP = 200
@@ -53,8 +45,6 @@ BUSY_STATUS = 503
 
 @dataclass(slots=True)
 class _HandoverResult:
-    """The results of handing over some due rows."""
-
     handed_over: int = 0
     in_hand: list[str] = field(default_factory=list)
     postponed: dict[str, datetime] = field(default_factory=dict)
@@ -96,7 +86,7 @@ def _feed_lane(lane: UrlLane, now: datetime, until: float) -> int:
     return fed
 
 
-def _hand_over(rows: Sequence[DueUrl], lane: UrlLane, now: datetime) -> _HandoverResult:
+def _hand_over(rows: Sequence[Resource], lane: UrlLane, now: datetime) -> _HandoverResult:
     """Claims and enqueues rows, each in one trip."""
     by_digest = {row.url_digest: row for row in rows}
     size: LaneName = "large" if lane is UrlLane.LARGE else "fast"
@@ -107,7 +97,7 @@ def _hand_over(rows: Sequence[DueUrl], lane: UrlLane, now: datetime) -> _Handove
     return result
 
 
-def _note_outcome(result: _HandoverResult, row: DueUrl, outcome: EnqueueOutcome, now: datetime) -> None:
+def _note_outcome(result: _HandoverResult, row: Resource, outcome: EnqueueOutcome, now: datetime) -> None:
     match outcome:
         case WorkEnqueued(wait_seconds):
             result.handed_over += 1
@@ -153,7 +143,7 @@ def _fail_expired(now: datetime) -> None:
         writer.flush_outcomes([_nothing_found(row, Failure.EXPIRED.value, detail, now) for row in rows], now)
 
 
-def _nothing_found(row: DueUrl, failure: str, detail: str, now: datetime) -> NothingFound:
+def _nothing_found(row: Resource, failure: str, detail: str, now: datetime) -> NothingFound:
     source = SourceUrl(row.url_digest, row.url, row.host)
     if row.blob_digest:  # the stored content stays
         return NothingFound(source, UrlState.STORED, now, failure, detail, blob_digest=row.blob_digest, step=row.step)

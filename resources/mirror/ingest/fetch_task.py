@@ -34,16 +34,7 @@ from ..hosts import HostRecord
 from ..models import Resource, UrlState
 from ..storage import retention
 from . import dedupe, settlement, url_outcome, writer
-from .settlement import (
-    REPEAT_SECONDS,
-    FetchTarget,
-    digest_at_url,
-    digest_by_head,
-    has_blob,
-    has_blob_at_hand,
-    host_trust,
-    unreadable_error,
-)
+from .settlement import REPEAT_SECONDS, FetchTarget
 from .url_outcome import FoundContent, NothingFound, UrlOutcome
 from .work import url_content_key
 
@@ -89,11 +80,7 @@ class MirrorTask:
         self._asked = InFlight()
 
     def fetch(self, *arguments: Argument) -> FetchRequest | Mapping[str, Prepared]:
-        """Returns the request, with the validators of the stored content, or the end of work that was settled
-        meanwhile.
-
-        Raises PreparationError.
-        """
+        """Returns the request with the stored content's validators, or settled content. Raises PreparationError."""
         wanted = _read_target(arguments)
         row = wanted.row
         if row is not None and row.state == UrlState.STORED:  # by a redirect of another URL, say
@@ -104,9 +91,9 @@ class MirrorTask:
         try:
             host = hosts.recall_host(dedupe.url_authority(wanted.source.url))
             blocked = hosts.is_host_blocked(wanted.source.host)
-            stored = row if row and has_blob_at_hand(row.blob_digest) else None
+            stored = row if row and settlement.has_blob_at_hand(row.blob_digest) else None
         except DatabaseError as error:
-            raise unreadable_error() from error
+            raise settlement.unreadable_error() from error
         except FetchError as error:
             _write_outcome(settlement.give_up_url(wanted, error.failure.value, error.detail))
             said = _sentence(url_outcome.describe_failure(error.failure.value, error.detail))
@@ -127,7 +114,7 @@ class MirrorTask:
         try:
             settled = settlement.settle_fetch(wanted, outcome)
         except DatabaseError as error:
-            raise unreadable_error() from error
+            raise settlement.unreadable_error() from error
         ended: Future[Mapping[str, Prepared]] = Future()
         ended.set_running_or_notify_cancel()  # it cannot be cancelled
 
@@ -141,16 +128,13 @@ class MirrorTask:
         return ended
 
     def may_know(self, head: Head) -> bool:
-        """Tells whether the head has any validators."""
         return bool(dedupe.read_validators(head))
 
     def is_known(self, head: Head, *arguments: Argument) -> bool:
-        """Tells whether the body can be spared: believed validators say that its content is here, and it is not
-        sampled.
-        """
+        """Tells whether the body can be spared: believed validators name a content here, and it is not sampled."""
         wanted = FetchTarget.read(arguments)
-        trust = host_trust(hosts.read_host(dedupe.url_authority(head.url)))
-        found = digest_by_head(head, trust)
+        trust = settlement.host_trust(hosts.read_host(dedupe.url_authority(head.url)))
+        found = settlement.digest_by_head(head, trust)
         if found is None or found == wanted.stored_digest:
             return found is not None
         first, every = settings.MIRROR_SAMPLED_FIRST, settings.MIRROR_SAMPLED_EVERY
@@ -158,7 +142,7 @@ class MirrorTask:
 
     def stops_before(self, url: str, *arguments: Argument) -> bool:
         """Tells whether a redirect leads to a blocked host, or to a URL whose content is here."""
-        return settlement.is_url_blocked(url) or digest_at_url(url, str(arguments[1])) is not None
+        return settlement.is_url_blocked(url) or settlement.digest_at_url(url, str(arguments[1])) is not None
 
     def refuses_head(self, url: str) -> None:
         """Records that the host of this URL does not answer HEAD as it answers GET."""
@@ -172,11 +156,11 @@ def _read_target(arguments: tuple[Argument, ...]) -> FetchTarget:
     """Reads the URL's row; wants the URL again if its blob is missing. Raises PreparationError."""
     wanted = FetchTarget.read(arguments)
     try:
-        if wanted.row is None or wanted.row.state != UrlState.STORED or has_blob(wanted.row.blob_digest):
+        if wanted.row is None or wanted.row.state != UrlState.STORED or settlement.has_blob(wanted.row.blob_digest):
             return wanted
         retention.want_urls_again([wanted.row.pk], datetime.now(UTC))
     except DatabaseError as error:
-        raise unreadable_error() from error
+        raise settlement.unreadable_error() from error
     return FetchTarget.read(arguments)
 
 

@@ -4,7 +4,7 @@ Stores bytes and reads rows, but writes no rows.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
@@ -17,7 +17,7 @@ from resources.fetch.http.url_syntax import REDIRECT_STATUSES
 from retry.errors import PreparationError
 from retry.work import Argument
 
-from .. import conf, hosts, lookup
+from .. import conf, hosts
 from ..canonical.urls import candidate_digests, canonicalise_url, find_surest
 from ..errors import MirrorError, UrlError
 from ..hosts import HostRecord
@@ -28,7 +28,7 @@ from ..storage.uploads import InStorage, MissingBytes, OnThisMachine, locate_blo
 from ..url_rules import current_rules
 from . import dedupe, url_outcome
 from .dedupe import ValidatorStrength, ValidatorTrust
-from .url_outcome import FoundContent, NothingFound, SourceUrl, StoredBytes, UrlOutcome, VouchedContent
+from .url_outcome import FoundContent, NothingFound, SourceUrl, UrlOutcome, VouchedContent
 from .work import LaneName
 
 REPEAT_SECONDS = 5.0
@@ -47,7 +47,7 @@ class FetchTarget:
         """Reads the row for the arguments of a fetch task. Raises PreparationError."""
         url, url_digest = str(arguments[0]), str(arguments[1])
         try:
-            row = lookup.find_resource(url_digest)
+            row = Resource.objects.filter(pk=url_digest).first()
             host = row.host if row else canonicalise_url(url, current_rules()).host
         except DatabaseError as error:
             raise unreadable_error() from error
@@ -153,7 +153,7 @@ def settle_fetch(wanted: FetchTarget, outcome: Fetched | NotModified | BodyDropp
 def _settle_fetched(wanted: FetchTarget, outcome: Fetched) -> UrlOutcome:
     """Stores the body, unless its content was taken down."""
     body, head = outcome.body, outcome.head
-    if lookup.is_blob_taken_down(body.digest):
+    if takedown.find_taken_down([body.digest]):
         return url_outcome.taken_down_outcome(wanted.source, body.digest, _now())
     source = body.path if body.path is not None else body.read()
     try:
@@ -162,7 +162,7 @@ def _settle_fetched(wanted: FetchTarget, outcome: Fetched) -> UrlOutcome:
     except (MirrorError, OSError) as error:
         said = "What was fetched could not be stored."
         raise PreparationError(said, status=503, retry_seconds=REPEAT_SECONDS) from error
-    contents = StoredBytes(body.digest, body.size, kind.media_type, kind.width, kind.height, name)
+    contents = Blob(digest=body.digest, size=body.size, name=name, **asdict(kind))
     return _build_found(wanted, head, body.digest, DedupeStep.NEW, contents)
 
 
@@ -172,12 +172,10 @@ def _settle_dropped(wanted: FetchTarget, outcome: BodyDropped) -> UrlOutcome:
     if head.status in REDIRECT_STATUSES:
         digest, step = digest_at_url(outcome.onward, wanted.source.url_digest), DedupeStep.REDIRECT
     else:
-        digest, step = (
-            digest_by_head(head, host_trust(hosts.read_host(dedupe.url_authority(head.url)))),
-            DedupeStep.VALIDATORS,
-        )
+        trust = host_trust(hosts.read_host(dedupe.url_authority(head.url)))
+        digest, step = digest_by_head(head, trust), DedupeStep.VALIDATORS
     if digest is None:  # the content was removed just now, or the host was caught lying
-        raise PreparationError("Its content is not known any more.", status=503, retry_seconds=1)
+        raise PreparationError("Its content is no longer known.", status=503, retry_seconds=1)
     if step is DedupeStep.REDIRECT:
         aliases = tuple(_urls_on_the_way(wanted, head))
         return FoundContent(
@@ -187,7 +185,7 @@ def _settle_dropped(wanted: FetchTarget, outcome: BodyDropped) -> UrlOutcome:
 
 
 def _build_found(
-    wanted: FetchTarget, head: Head, digest: str, step: DedupeStep, contents: StoredBytes | None = None
+    wanted: FetchTarget, head: Head, digest: str, step: DedupeStep, contents: Blob | None = None
 ) -> FoundContent:
     row = wanted.row
     kept = row if row is not None and step is DedupeStep.UNCHANGED else None  # a 304 need not repeat them
@@ -246,18 +244,9 @@ def _settle_failed(wanted: FetchTarget, outcome: FetchFailed) -> NothingFound:
     failure, detail = dedupe.recorded_failure(outcome, is_signed=is_signed).value, outcome.detail
     if dedupe.is_final_failure(outcome, attempts, settings.MIRROR_ATTEMPTS):
         return give_up_url(wanted, failure, detail, outcome.status)
-    pause = max(conf.retry_pause(attempts), timedelta(seconds=outcome.retry_after_seconds or 0))
-    return NothingFound(
-        wanted.source,
-        UrlState.WANTED,
-        _now(),
-        failure,
-        detail,
-        outcome.status,
-        attempts,
-        due_at=_now() + pause,
-        blob_digest=wanted.stored_digest,
-    )
+    due_at = _now() + max(conf.retry_pause(attempts), timedelta(seconds=outcome.retry_after_seconds or 0))
+    source, stored = wanted.source, wanted.stored_digest
+    return NothingFound(source, UrlState.WANTED, _now(), failure, detail, outcome.status, attempts, due_at, stored)
 
 
 def give_up_url(wanted: FetchTarget, failure: str, detail: str, status: int | None = None) -> NothingFound:

@@ -30,18 +30,6 @@ class SourceUrl:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredBytes:
-    """Stored bytes, with their name in the storage."""
-
-    digest: str
-    size: int
-    media_type: str
-    width: int | None
-    height: int | None
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class VouchedContent:
     """The keys of the validators by which an origin names a content: digest-like ones and opaque ones.
 
@@ -62,14 +50,14 @@ class VouchedContent:
 class FoundContent:
     """The URL has this content.
 
-    With `contents`, its bytes were downloaded: then the writer determines the step. Without, the blob of that digest is
-    known, and `step` says how; `vouched_by` is the host whose word is the only evidence.
+    With `contents`, its bytes were downloaded: then the writer completes that row, and determines the step. Without,
+    the blob of that digest is known, and `step` says how; `vouched_by` is the host whose word is the only evidence.
     """
 
     source: SourceUrl
     blob_digest: str
     at: datetime
-    contents: StoredBytes | None = None
+    contents: Blob | None = None
     step: DedupeStep = DedupeStep.CONTENT
     status: int | None = None
     moved_to: str = ""
@@ -100,7 +88,6 @@ UrlOutcome = FoundContent | NothingFound
 
 
 def taken_down_outcome(source: SourceUrl, blob_digest: str, at: datetime, status: int | None = None) -> NothingFound:
-    """Returns the outcome of a URL whose content was taken down."""
     failure, detail = takedown.TAKEN_DOWN_FAILURE, "its content was taken down"
     return NothingFound(
         source, UrlState.FAILED, at, failure, detail, status, blob_digest=blob_digest, step=DedupeStep.FAILED
@@ -120,23 +107,8 @@ def describe_failure(failure: str, detail: str) -> str:
     return PUBLIC_REASONS.get(failure, detail)
 
 
-FOUND_FIELDS = (
-    "state",
-    "blob_digest",
-    "step",
-    "vouched_by",
-    "moved_to",
-    "etag",
-    "last_modified",
-    "fetched_at",
-    "due_at",
-    "attempts",
-    "failure",
-    "status",
-    "detail",
-    "lane",
-)
 LOST_FIELDS = ("state", "step", "fetched_at", "due_at", "attempts", "failure", "status", "detail")
+FOUND_FIELDS = (*LOST_FIELDS, "blob_digest", "vouched_by", "moved_to", "etag", "last_modified", "lane")
 
 
 def upsert_found(outcomes: Sequence[FoundContent], blobs: Mapping[str, Blob]) -> None:

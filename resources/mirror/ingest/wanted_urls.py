@@ -22,11 +22,11 @@ from .. import hosts, lookup
 from ..hosts import choose_lanes
 from ..lookup import UrlStatus
 from ..models import Blob, Resource, UrlLane, UrlState
-from ..storage import retention, takedown
+from ..storage import takedown
 
 FEED_TASK = "resources.feed_mirror"
 FEED_QUEUE = "work"
-DUE_FIELDS = ("pk", "url", "host", "attempts", "blob_digest", "step")
+DUE_FIELDS = ("url", "host", "attempts", "blob_digest", "step")
 
 _log = logging.getLogger("tarry.mirroring")
 
@@ -40,18 +40,6 @@ class WantedUrl:
     host: str
     referer: str
     wanted_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class DueUrl:
-    """A row that is due."""
-
-    url_digest: str
-    url: str
-    host: str
-    attempts: int
-    blob_digest: str
-    step: str
 
 
 def want_urls(reports: Sequence[WantedUrl]) -> None:
@@ -120,11 +108,11 @@ def repair_future_rows(now: datetime) -> None:
 
 def due_urls(
     lane: UrlLane, now: datetime, most: int, but_hosts: Iterable[str] = (), *, expiring: bool = False
-) -> list[DueUrl]:
+) -> list[Resource]:
     """Returns the rows to fetch now: those whose signature expires soonest, or the oldest. Raises DatabaseError."""
     rows = Resource.objects.filter(state=UrlState.WANTED, lane=lane, due_at__lte=now).exclude(host__in=list(but_hosts))
     rows = rows.filter(expires_at__gt=now).order_by("expires_at") if expiring else rows.order_by("due_at")
-    return [DueUrl(*row) for row in rows.values_list(*DUE_FIELDS)[:most]]
+    return list(rows.only(*DUE_FIELDS)[:most])
 
 
 def ended_urls(url_digests: Sequence[str]) -> list[str]:
@@ -157,11 +145,10 @@ def _change_wanted(url_digests: Sequence[str], **values: Any) -> None:
         database.update_in_order(Resource.objects.filter(pk__in=some, state=UrlState.WANTED), **values)
 
 
-def expired_urls(now: datetime, most: int) -> list[DueUrl]:
-    """Rows whose signature expired before they were fetched, up to `most` of each lane. Raises DatabaseError."""
+def expired_urls(now: datetime, most: int) -> list[Resource]:
+    """Returns rows whose signature expired before the fetch, up to `most` of each lane. Raises DatabaseError."""
     over = Resource.objects.filter(state=UrlState.WANTED, due_at__lte=now, expires_at__lte=now).order_by("expires_at")
-    rows = [row for lane in UrlLane for row in over.filter(lane=lane).values_list(*DUE_FIELDS)[:most]]
-    return [DueUrl(*row) for row in rows]
+    return [row for lane in UrlLane for row in over.filter(lane=lane).only(*DUE_FIELDS)[:most]]
 
 
 def _expiry_moment(seconds: float | None) -> datetime | None:
@@ -192,5 +179,6 @@ def refetch_held_by(machine: str, now: datetime) -> tuple[int, int]:
     """
     held = Blob.objects.filter(holder=machine, uploaded_at=None, taken_down_at=None).order_by("stored_at")
     digests = list(held.values_list("digest", flat=True))
-    urls = (url for some in database.split_portions(digests) for url in retention.list_url_digests(some))
+    gave = Resource.objects.values_list("url_digest", flat=True)
+    urls = (url for some in database.split_portions(digests) for url in gave.filter(blob_digest__in=some))
     return len(digests), sum(refetch_urls(some, now) for some in database.split_portions(urls))

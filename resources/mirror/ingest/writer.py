@@ -30,7 +30,7 @@ from .. import hosts, lookup, stats
 from ..errors import WriteError
 from ..hosts import HostEvidence
 from ..lookup import UrlStatus
-from ..models import Blob, DedupeStep, Resource, UrlState, Validator
+from ..models import Blob, DedupeStep, MirroredHost, Resource, UrlState, Validator
 from ..storage import takedown
 from ..storage.blobs import is_storage_remote
 from . import url_outcome
@@ -81,10 +81,8 @@ def _write_blobs(found: Sequence[FoundContent]) -> dict[str, Blob]:
         update_fields=["accessed_at"],
     )
     if is_storage_remote():  # their former holder may be gone for good, with all bytes not uploaded
-        held = Blob.objects.filter(digest__in=rows, uploaded_at=None, taken_down_at=None).exclude(
-            holder=settings.MACHINE
-        )
-        database.update_in_order(held, holder=settings.MACHINE)
+        held = Blob.objects.filter(digest__in=rows, uploaded_at=None, taken_down_at=None)
+        database.update_in_order(held.exclude(holder=settings.MACHINE), holder=settings.MACHINE)
     spared = sorted({one.blob_digest for one in found if not one.contents} - rows.keys())
     if spared:
         database.update_in_order(Blob.objects.filter(digest__in=spared), accessed_at=max(one.at for one in found))
@@ -93,20 +91,11 @@ def _write_blobs(found: Sequence[FoundContent]) -> dict[str, Blob]:
 
 
 def _blob_row(found: FoundContent) -> Blob:
-    contents = found.contents
-    assert contents is not None
-    return Blob(
-        digest=contents.digest,
-        size=contents.size,
-        media_type=contents.media_type,
-        width=contents.width,
-        height=contents.height,
-        name=contents.name,
-        holder=settings.MACHINE,
-        stored_at=found.at,
-        uploaded_at=None if is_storage_remote() else found.at,
-        accessed_at=found.at,
-    )
+    blob = found.contents
+    assert blob is not None
+    blob.holder, blob.stored_at, blob.accessed_at = settings.MACHINE, found.at, found.at
+    blob.uploaded_at = None if is_storage_remote() else found.at
+    return blob
 
 
 def _assign_steps(batch: Sequence[UrlOutcome], blobs: Mapping[str, Blob]) -> list[UrlOutcome]:
@@ -155,17 +144,10 @@ def _alias_outcomes(found: Iterable[FoundContent]) -> list[FoundContent]:
 
 
 def _alias_outcome(source: SourceUrl, one: FoundContent) -> FoundContent:
-    moved_to = one.moved_to if one.moved_to != source.url else ""
-    etag, last_modified = ("", "") if moved_to else (one.etag, one.last_modified)
-    return replace(
-        one,
-        source=source,
-        contents=None,
-        step=DedupeStep.REDIRECT,
-        moved_to=moved_to,
-        etag=etag,
-        last_modified=last_modified,
-    )
+    known = replace(one, source=source, contents=None, step=DedupeStep.REDIRECT)
+    if one.moved_to in {"", source.url}:  # the last on the way: the validators are its own
+        return replace(known, moved_to="")
+    return replace(known, etag="", last_modified="")
 
 
 def _write_validators(found: Sequence[FoundContent], now: datetime) -> None:
@@ -173,7 +155,8 @@ def _write_validators(found: Sequence[FoundContent], now: datetime) -> None:
     vouching = [(one, one.vouched) for one in found if one.vouched and one.vouched.keys]
     if not vouching:
         return
-    liars = hosts.find_liars(vouched.host for _, vouched in vouching)
+    vouching_hosts = {vouched.host for _, vouched in vouching}
+    liars = set(MirroredHost.objects.filter(pk__in=vouching_hosts, lies__gt=0).values_list("pk", flat=True))
     for host in sorted({vouched.host for one, vouched in vouching if vouched.host in liars and not one.contents}):
         hosts.distrust_host(host, now, hosts.DISTRUST_SECONDS)  # this process believed the host until just now
     vouching = [(one, vouched) for one, vouched in vouching if vouched.host not in liars]
@@ -210,7 +193,7 @@ def _add_evidence(
 def _announce_outcomes(outcomes: Sequence[UrlOutcome], now: datetime) -> None:
     lookup.note_statuses({one.source.url_digest: _outcome_status(one) for one in outcomes})
     steps = Counter(str(one.step) for one in outcomes if one.step)
-    steps["body"] = sum(isinstance(one, FoundContent) and one.contents is not None for one in outcomes)
+    steps[stats.BODY_STEP] = sum(isinstance(one, FoundContent) and one.contents is not None for one in outcomes)
     for step, number in sorted(steps.items()):
         stats.count_urls(step, number, now)
     lookup.resume_continuations([one.source.url_digest for one in outcomes if not _is_still_wanted(one)])
@@ -259,12 +242,8 @@ class OutcomeWriter:
         self._lock = Lock()
         self._thread: Thread | None = None
 
-    def write(self, outcome: UrlOutcome) -> UrlOutcome:
-        """Blocks until the outcome is in the database. Returns it with the step that settled it. Raises WriteError."""
-        return self.hand_in(outcome).result()
-
     def hand_in(self, outcome: UrlOutcome) -> "Future[UrlOutcome]":
-        """The same without waiting: the future has the result of `write`, or its error."""
+        """Returns a future of the outcome as it was written, with the step that settled it, or of a WriteError."""
         order = _QueuedOutcome(outcome)
         with self._lock:
             self._orders.put(order)
@@ -272,11 +251,6 @@ class OutcomeWriter:
                 self._thread = Thread(target=self._run, daemon=True, name="writer")
                 self._thread.start()
         return order.written
-
-    @property
-    def waiting(self) -> int:
-        """The number of outcomes not yet in a batch."""
-        return self._orders.qsize()
 
     def join(self) -> None:
         """Returns when its thread has ended for lack of work."""
@@ -313,20 +287,16 @@ class OutcomeWriter:
         try:
             written = self._insist([order.outcome for order in batch])
         except REFUSED_ERRORS as error:
-            self._write_apart(batch, error)
+            if len(batch) == 1:
+                _fail_batch(batch, error)
+                return
+            for order in batch:  # one by one: the database refuses one of them
+                self._write([order])
         except Exception as error:  # noqa: BLE001  the edge of a thread: passed on to all callers
             _fail_batch(batch, error)
         else:
             for order, outcome in zip(batch, written, strict=True):
                 order.written.set_result(outcome)
-
-    def _write_apart(self, batch: Sequence[_QueuedOutcome], error: Exception) -> None:
-        """Writes the outcomes one by one: the database refuses one of them."""
-        if len(batch) == 1:
-            _fail_batch(batch, error)
-            return
-        for order in batch:
-            self._write([order])
 
     def _insist(self, outcomes: list[UrlOutcome]) -> list[UrlOutcome]:
         until = time.monotonic() + PATIENCE_SECONDS

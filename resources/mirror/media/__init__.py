@@ -1,7 +1,5 @@
-"""The content of mirrored files: its type, and thumbnails.
+"""The content of mirrored files: its type, and thumbnails. PURE.
 
 Public: `thumbnails`; within `resources.mirror` also `sniff` (recognise_content), `pictures`, `thumbnail_process`, the
 child process that paints.
-
-PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """

@@ -6,9 +6,9 @@ A thumbnail shows the first frame, turned as its metadata says, in sRGB, without
 import io
 import math
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, cast
 
-from PIL import Image, ImageCms, ImageFile
+from PIL import Image, ImageCms, ImageFile, ImageOps
 
 from ...image_formats import THUMBNAIL_FORMATS
 from ..errors import UnreadableImageError
@@ -27,16 +27,8 @@ LARGE_PIXELS = 8_000_000
 
 _SRGB = ImageCms.createProfile("sRGB")
 _ORIENTATION = 0x0112
-_TURNS = {  # by the orientation's value (Exif 2.32, 4.6.4)
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 _ON_ITS_SIDE = frozenset({5, 6, 7, 8})
+"""Values of the orientation (Exif 2.32, 4.6.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +62,9 @@ def render_thumbnail(file: IO[bytes], box: ThumbnailBox, most_pixels: int) -> by
         orientation = _read_orientation(image)
         size = (box.height, box.width) if orientation in _ON_ITS_SIDE else (box.width, box.height)
         small = _convert_to_srgb(_scale_picture(image, *size, box.fit), image.info.get("icc_profile"))
-        turn = _TURNS.get(orientation)
-        return _encode_picture(small.transpose(turn) if turn is not None else small, box.format)
+        small.getexif()[_ORIENTATION] = orientation
+        ImageOps.exif_transpose(small, in_place=True)
+        return _encode_picture(small, box.format)
 
 
 def _check_pixels(size: tuple[int, int], most_pixels: int) -> None:
@@ -134,19 +127,13 @@ def _make_scalable(strip: Image.Image, image: Image.Image) -> Image.Image:
     if strip.mode.startswith("I;16"):
         return strip.convert("I").point(lambda value: value * (1 / 256)).convert("L")
     if strip.mode in ("I", "F"):
-        return _level_grey(strip, *_read_levels(image))
+        low, high = cast("tuple[float, float]", image.getextrema())
+        return _level_grey(strip, low, high)
     if image.has_transparency_data:
         return strip.convert("LA" if strip.mode in ("L", "LA", "La") else "RGBA")
     if strip.mode in ("L", "RGB", "CMYK"):
         return strip
     return strip.convert("L" if strip.mode == "1" else "RGB")
-
-
-def _read_levels(image: Image.Image) -> tuple[float, float]:
-    low, high = image.getextrema()
-    assert isinstance(low, (int, float))
-    assert isinstance(high, (int, float))
-    return low, high
 
 
 def _level_grey(strip: Image.Image, low: float, high: float) -> Image.Image:

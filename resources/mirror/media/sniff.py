@@ -107,11 +107,7 @@ def _frame_bytes(header: bytes) -> int:
     return per_frame * _BITRATES[version == 3][bitrate] // _SAMPLE_RATES[version][rate] + (header[2] >> 1 & 1)
 
 
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16le"),
-    (codecs.BOM_UTF16_BE, "utf-16be"),
-)
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16le"), (codecs.BOM_UTF16_BE, "utf-16be"))
 _CONTROLS = frozenset(range(0x20)) - {9, 10, 12, 13, 27} | {0x7F}
 _CONTROL_BYTES = bytes(_CONTROLS)
 _CONTROL_CHARACTERS = re.compile("[" + "".join(map(re.escape, map(chr, sorted(_CONTROLS)))) + "\ufffe\uffff]")
@@ -213,11 +209,6 @@ class MediaKind:
     media_type: str
     width: int | None = None
     height: int | None = None
-
-    @property
-    def is_image(self) -> bool:
-        """True if there may be thumbnails of it."""
-        return self.width is not None
 
 
 def recognise_content(source: bytes | Path) -> MediaKind:

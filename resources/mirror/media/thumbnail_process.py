@@ -6,7 +6,7 @@ side.
 
 import io
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import IO, Any
 
 from PIL import AvifImagePlugin
@@ -19,15 +19,6 @@ from . import pictures
 from .pictures import ThumbnailBox
 
 DECODER_FAILED, PAINTED_TOO_LONG = "cannot be painted: its decoder failed.", "takes too long to paint."
-
-
-@dataclass(frozen=True, slots=True)
-class PaintOrder:
-    """An order for a thumbnail of an image of `size` bytes, which follow, and at most `most_pixels` pixels."""
-
-    box: ThumbnailBox
-    most_pixels: int
-    size: int
 
 
 class PainterLostError(UnreadableImageError):
@@ -44,15 +35,17 @@ class ThumbnailPainter:
     def __init__(self, idle_seconds: float = sandbox.CHILD_IDLE_SECONDS) -> None:
         self._child = ChildProcess("resources.mirror.media.thumbnail_process", idle_seconds)
 
-    def paint(self, order: PaintOrder, image: IO[bytes], allowance: ChildAllowance) -> bytes:
-        """Returns the thumbnail's file. Paints one at a time.
+    def paint(
+        self, box: ThumbnailBox, image: IO[bytes], size: int, most_pixels: int, allowance: ChildAllowance
+    ) -> bytes:
+        """Returns the thumbnail's file, of an image of `size` bytes and at most so many pixels. Paints one at a time.
 
         Raises UnreadableImageError, and the errors of reading the image.
         If the child dies of the image, the next image gets a new child.
         """
-        said = {"box": asdict(order.box), "most_pixels": order.most_pixels}
+        said = {"box": asdict(box), "most_pixels": most_pixels}
         try:
-            painted = self._child.ask(said, image, order.size, allowance)
+            painted = self._child.ask(said, image, size, allowance)
         except sandbox.ChildTimeoutError as error:
             raise PaintedTooLongError(PAINTED_TOO_LONG) from error
         except sandbox.ChildDiedError as error:
@@ -73,9 +66,8 @@ class ThumbnailPainter:
 def _answer_order(order: ChildMessage) -> ChildMessage:
     said: dict[str, Any] = dict(order.said)
     try:
-        return ChildMessage(
-            {}, pictures.render_thumbnail(io.BytesIO(order.body), ThumbnailBox(**said["box"]), said["most_pixels"])
-        )
+        box = ThumbnailBox(**said["box"])
+        return ChildMessage({}, pictures.render_thumbnail(io.BytesIO(order.body), box, said["most_pixels"]))
     except UnreadableImageError as error:
         return ChildMessage({"refused": str(error)})
     except MemoryError:

@@ -235,7 +235,6 @@ MAX_NAMES_AT_ONCE = 500
 
 
 def take_batch_names() -> list[str]:
-    """Takes the names of batches that were left."""
     try:
         found = cast(list[bytes], stores.fast_client("state").spop(NAMES, MAX_NAMES_AT_ONCE))
     except RedisError:

@@ -1,8 +1,6 @@
-"""Decides on each URL of a list: known, accepted, failed or refused.
+"""Decides on each URL of a list: known, accepted, failed or refused. PURE.
 
 The name of a URL is the digest of its canonical form. The caller looks up the known states in between.
-
-PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ..canonical.rules import UrlRules
-from ..canonical.urls import CanonicalUrl, candidate_digests, canonicalise_url, find_surest_digest
+from ..canonical.urls import candidate_digests, canonicalise_url, find_surest_digest
 from ..errors import UrlError
 
 ReportStatus = Literal["known", "accepted", "failed", "refused"]
@@ -49,7 +47,7 @@ class NamedUrl:
 
     position: int
     url: str
-    canonical: CanonicalUrl
+    host: str
     digests: tuple[str, ...]
 
 
@@ -80,16 +78,19 @@ def name_urls(
     refused: list[UrlDecision] = []
     for position, url in enumerate(urls):
         try:
-            found = _canonical_url(url, rules)
+            url.encode()
+            found = canonicalise_url(url, rules)
+        except UnicodeEncodeError:
+            refused.append(_refuse_url(position, url, NO_TEXT_DETAIL))
+            continue
         except UrlError as error:
             refused.append(_refuse_url(position, url, str(error)))
             continue
         if is_blocked(found.host):
             refused.append(_refuse_url(position, url, BLOCKED_DETAIL))
         else:
-            named.append(
-                NamedUrl(position, url, found, candidate_digests(url, rules) if rules.learnt else (found.digest,))
-            )
+            digests = candidate_digests(url, rules) if rules.learnt else (found.digest,)
+            named.append(NamedUrl(position, url, found.host, digests))
     return named, refused
 
 
@@ -110,14 +111,6 @@ def storable_text(url: str, most_characters: int) -> str:
     return text if len(text) <= most_characters else f"{text[: most_characters - 1]}…"
 
 
-def _canonical_url(url: str, rules: UrlRules) -> CanonicalUrl:
-    try:
-        url.encode()
-    except UnicodeEncodeError as error:
-        raise UrlError(NO_TEXT_DETAIL) from error
-    return canonicalise_url(url, rules)
-
-
 def _has_file(seen: UrlKnowledge) -> bool:
     """True if a file is known, also while the URL is fetched again."""
     return bool(seen.blob_digest) and seen.state != "failed"
@@ -133,7 +126,7 @@ def _decide_url(one: NamedUrl, digest: str, seen: UrlKnowledge | None, *, is_fir
         status=status,
         step=step,
         url_digest=digest,
-        host=one.canonical.host,
+        host=one.host,
         blob_digest=blob,
         detail=JOINED_DETAIL if joins else detail,
         asks=is_open and is_first,

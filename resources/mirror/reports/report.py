@@ -27,10 +27,7 @@ from .classify import JOINED_DETAIL, ReportStatus, UrlDecision, decide_urls, nam
 
 
 def verify_known_urls(known: Mapping[str, UrlStatus], now: datetime) -> dict[str, UrlStatus]:
-    """Returns the states by URL digest as they are now, in public words. URLs whose file is nowhere are wanted.
-
-    Raises DatabaseError.
-    """
+    """Returns the present states in public words. Wants URLs whose file is nowhere. Raises DatabaseError."""
     found = _compare_with_files(known)
     wanted = [url for url, one in known.items() if one.state is UrlState.WANTED]
     changed = (known.keys() - found.keys()) | set(wanted_urls.ended_urls(wanted))
@@ -56,7 +53,8 @@ def _compare_with_files(known: Mapping[str, UrlStatus]) -> dict[str, UrlStatus]:
     }
     there = _takedown_times(set(having.values()))
     found = {url: one for url, one in known.items() if url not in having or having[url] in there}
-    down = {url: takedown.taken_down_state(digest) for url, digest in having.items() if there.get(digest)}
+    why = (takedown.TAKEN_DOWN_FAILURE, takedown.TAKEN_DOWN_DETAIL)
+    down = {url: UrlStatus(UrlState.FAILED, digest, *why) for url, digest in having.items() if there.get(digest)}
     return found | down
 
 
@@ -130,9 +128,8 @@ def _want_open_urls(batch: Batch, decisions: Sequence[UrlDecision], now: datetim
         wanted_urls.want_urls(
             [WantedUrl(one.url_digest, one.url, one.host, batch.referer, now) for one in open_ones if one.asks]
         )
-        lookup.resume_continuations(
-            wanted_urls.ended_urls(waited_for)
-        )  # ended before the name was left: no other process resumes them
+        # Those that ended before the name was left: no other process resumes them.
+        lookup.resume_continuations(wanted_urls.ended_urls(waited_for))
     else:
         batches.finish_batch(batch.pk, now)
         batch.refresh_from_db()
@@ -156,22 +153,18 @@ def _repeat_result(sent: SentList, batch: Batch) -> ReportResult:
     return ReportResult(batch, [_decision_of_item(item) for item in items], is_new=False)
 
 
+_STATUS_BY_STEP: Mapping[str, ReportStatus] = {
+    batches.OPEN_STEP: "accepted",
+    DedupeStep.FAILED: "failed",
+    DedupeStep.REFUSED: "refused",
+}
+
+
 def _decision_of_item(item: BatchItem) -> UrlDecision:
-    """Returns the decision on an item by its row."""
-    status: ReportStatus
-    match item.step:
-        case "":
-            status = "accepted"
-        case DedupeStep.FAILED:
-            status = "failed"
-        case DedupeStep.REFUSED:
-            status = "refused"
-        case _:
-            status = "known"
     return UrlDecision(
         position=item.position,
         url=item.url,
-        status=status,
+        status=_STATUS_BY_STEP.get(item.step, "known"),
         step=item.step,
         url_digest=item.url_digest,
         blob_digest=item.blob_digest,

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -38,27 +38,30 @@ SIGNATURE_HEADER = "Tarry-Signature"
 _PURPOSE = b"tarry: webhooks\x00"
 
 
-def derive_secret(key: str, token_digest: str) -> str:
-    """Returns a token's secret under a key of the site, as hexadecimal text: its characters are the HMAC's key."""
-    return hmac.new(key.encode(), _PURPOSE + token_digest.encode(), hashlib.sha256).hexdigest()
+def webhook_secrets(token_digest: str) -> list[str]:
+    """Returns a token's secrets under the keys of the site, the current one first.
 
-
-def sign_body(secrets: Iterable[str], body: bytes) -> str:
-    """Returns the header's value: one signature for each secret in force while keys rotate. One valid one is enough.
-
-    `sha256=6b5f…, sha256=90ce…`
+    They are hexadecimal texts, whose characters are the HMAC's key.
     """
-    return ", ".join(f"sha256={hmac.new(one.encode(), body, hashlib.sha256).hexdigest()}" for one in secrets)
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return [_hmac_sha256(key, _PURPOSE + token_digest.encode()) for key in keys]
+
+
+def _hmac_sha256(key: str, message: bytes) -> str:
+    return hmac.new(key.encode(), message, hashlib.sha256).hexdigest()
 
 
 def sign_call(secrets: Sequence[str], call_id: str, at: datetime, body: bytes) -> dict[str, str]:
-    """Returns the fields that sign a call: with one signature for each secret in force, as in sign_body."""
+    """Returns the fields that sign a call: with one signature for each secret in force. One valid one is enough.
+
+    `Tarry-Signature: sha256=6b5f…, sha256=90ce…`
+    """
     signatures = [Webhook(one).sign(call_id, at, body.decode()) for one in secrets]
     return {
         "webhook-id": call_id,
         "webhook-timestamp": str(int(at.timestamp())),
         "webhook-signature": " ".join(signatures),
-        SIGNATURE_HEADER: sign_body(secrets, body),
+        SIGNATURE_HEADER: ", ".join(f"sha256={_hmac_sha256(one, body)}" for one in secrets),
     }
 
 
@@ -92,7 +95,7 @@ class CallWebhook:
         """Returns the signed call. Raises PreparationError for a batch that is gone or told."""
         batch = _load_batch(arguments)
         if batch is None or batch.told_at:
-            raise PreparationError("There is nobody to be told any more.", status=404)
+            raise PreparationError("The batch is gone, or its webhook was told.", status=404)
         body = webhook_body(batch)
         limits = replace(conf.fast_limits(), max_body_bytes=MAX_ANSWER_BYTES)
         return FetchRequest(
@@ -165,7 +168,6 @@ def webhook_work(batch: Batch) -> Work:
 
 
 def webhook_body(batch: Batch) -> bytes:
-    """Returns the body of the call: the batch and its steps, as JSON."""
     told = {
         "event": "batch.finished",
         "batch": str(batch.pk),
@@ -176,12 +178,6 @@ def webhook_body(batch: Batch) -> bytes:
         "steps": batches.count_settled_items(batch.pk),
     }
     return json.dumps(told).encode()
-
-
-def webhook_secrets(token_digest: str) -> list[str]:
-    """Returns a token's secrets under the keys of the site, the current one first."""
-    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    return [derive_secret(key, token_digest) for key in keys]
 
 
 def pause_after_calls(calls: int) -> timedelta:
@@ -202,13 +198,11 @@ def _signature_fields(batch: Batch, body: bytes) -> dict[str, str]:
 
 
 def _call_trouble(outcome: Fetched | NotModified | FetchFailed) -> str | None:
-    """Returns, for the sender of the list, why the webhook does not count as told. None if it does: it answered 2xx,
-    with any body.
-    """
+    """Returns, for the sender of the list, why the webhook does not count as told; None after a 2xx with any body."""
     hops: tuple[Hop, ...] = outcome.hops if isinstance(outcome, FetchFailed) else outcome.head.hops
     if lost := [hop.status for hop in hops if hop.status in _REDIRECTS_WITHOUT_BODY]:
         return f"it redirects by {lost[0]}, which leaves the body behind"
-    status = outcome.status if isinstance(outcome, FetchFailed) else outcome.head.status
+    status = _answer_status(outcome)
     if status is not None and 200 <= status < 300:
         return None
     assert isinstance(outcome, FetchFailed)

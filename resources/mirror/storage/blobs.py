@@ -47,8 +47,7 @@ def bucket_link(name: str, content_type: str, disposition: str) -> str | None:
     if not hasattr(default_storage, "signed_link"):
         return None
     with translate_storage_errors():
-        link: str = default_storage.signed_link(name, content_type, disposition, LINK_SECONDS)
-    return link
+        return str(default_storage.signed_link(name, content_type, disposition, LINK_SECONDS))
 
 
 def stream_object(name: str, start: int, end: int) -> Iterator[bytes]:
@@ -136,10 +135,7 @@ class ServedLink:
 
 
 def offer_link(blob: Blob, file: Path) -> None:
-    """Lets nginx serve this file of a row that was just read. Raises DatabaseError.
-
-    Does nothing where there can be no link.
-    """
+    """Lets nginx serve this file of a row that was just read, where there can be a link. Raises DatabaseError."""
     link = _link_path(blob)
     if link is None or not _make_link(link, file):
         return
@@ -271,9 +267,8 @@ def remove_local_blob(digest: str, *, kept_before: float | None = None) -> bool:
 def _remove_local_file(digest: str, kept_before: float | None) -> bool:
     """Puts the file aside before reading its age: a process that then keeps the same bytes writes them again."""
     target = local_path(digest)
-    aside = target.with_name(
-        f"{digest}.{uuid4().hex}{ASIDE_SUFFIX}"
-    )  # unique: other processes may remove it at the same time
+    # A unique name: other processes may remove the file at the same time.
+    aside = target.with_name(f"{digest}.{uuid4().hex}{ASIDE_SUFFIX}")
     before = time.time() if kept_before is None else kept_before
     with translate_storage_errors():
         try:

@@ -51,11 +51,6 @@ def note_urls(urls: Collection[str], now: datetime) -> None:
         _remember_noted(some, now)
 
 
-def forget_noted_accesses() -> None:
-    """Empties the memory of this process: for tests."""
-    _noted_accesses.clear()
-
-
 def _not_noted_yet(names: Iterable[str], now: datetime) -> Iterator[list[str]]:
     """Yields, in batches, the names that were not noted within a day."""
     left = (name for name in names if name not in _noted_accesses or _noted_accesses[name] <= now - ACCESS_NOTED_EVERY)
@@ -104,11 +99,6 @@ def forget_validators(digests: Collection[str], until: float | None = None) -> b
     return database.delete_all_in_order(Validator.objects.filter(blob_digest__in=digests), until)
 
 
-def list_url_digests(digests: Collection[str]) -> list[str]:
-    """Returns the digests of the URLs that gave this content."""
-    return list(Resource.objects.filter(blob_digest__in=digests).values_list("url_digest", flat=True))
-
-
 def _lose_batch(digests: Collection[str], now: datetime) -> int:
     lost = list(Blob.objects.filter(digest__in=digests, taken_down_at=None).values_list("digest", flat=True))
     number = 0
@@ -130,18 +120,16 @@ _log = logging.getLogger("tarry.mirroring")
 
 @dataclass(frozen=True, slots=True)
 class PruneCandidate:
-    """A blob that would go, and why."""
-
     blob: Blob
     why: str
 
 
-def prune_candidates(retention: RetentionLimits, now: datetime) -> Iterator[PruneCandidate]:
-    """Yields the blobs that are to go, the longest without requests first. Removes none. Raises DatabaseError."""
-    return _candidates_beyond(retention, _surplus_bytes(retention), now)
+def prune_candidates(retention: RetentionLimits, now: datetime, surplus: int | None = None) -> Iterator[PruneCandidate]:
+    """Yields the blobs that are to go, the longest without requests first. Removes none. Raises DatabaseError.
 
-
-def _candidates_beyond(retention: RetentionLimits, surplus: int, now: datetime) -> Iterator[PruneCandidate]:
+    `surplus`: the bytes beyond the limit, counted if they are unknown.
+    """
+    surplus = _surplus_bytes(retention) if surplus is None else surplus
     oldest = now - retention.keep if retention.keep is not None else None
     for blob in _removable_blobs().order_by("accessed_at").iterator(PRUNE_BATCH_ROWS):
         if oldest and blob.accessed_at < oldest:
@@ -154,14 +142,11 @@ def _candidates_beyond(retention: RetentionLimits, surplus: int, now: datetime) 
 
 
 def prune_blobs(retention: RetentionLimits, now: datetime, *, seconds: float | None = None) -> tuple[int, int]:
-    """Removes the blobs that are to go, for at most `seconds`; returns how many blobs and bytes went.
-
-    Raises DatabaseError.
-    """
+    """Removes blobs that are to go, for at most `seconds`; returns how many blobs and bytes. Raises DatabaseError."""
     until = None if seconds is None else time.monotonic() + seconds
     number = size = 0
     surplus = _surplus_bytes(retention)
-    while some := list(islice(_candidates_beyond(retention, surplus - size, now), PRUNE_BATCH_ROWS)):
+    while some := list(islice(prune_candidates(retention, now, surplus - size), PRUNE_BATCH_ROWS)):
         gone = _remove_candidates([one.blob for one in some], until)
         number, size = number + len(gone), size + sum(blob.size for blob in gone)
         if not gone or (until is not None and time.monotonic() > until):

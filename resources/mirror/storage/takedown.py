@@ -22,7 +22,6 @@ from retry.contents import content_name
 
 from .. import lookup
 from ..errors import StorageError
-from ..lookup import UrlStatus
 from ..media.thumbnails import thumbnail_key_pattern
 from ..models import Blob, Resource, UrlState
 from . import blobs, retention
@@ -33,14 +32,6 @@ KEYS_PER_SCAN = 1000
 """Keys in one step: some tenths of a millisecond, in which Redis answers no other client."""
 
 _log = logging.getLogger("tarry.mirroring")
-
-
-def enqueue_thumbnail_removal(digest: str) -> None:
-    """Has a worker remove the thumbnails of a file. Never fails."""
-    try:
-        current_app.send_task(FORGET_THUMBNAILS_TASK, [digest], queue=THUMBNAILS_QUEUE, retry=False, ignore_result=True)
-    except (OperationalError, OSError) as error:
-        _log.warning("thumbnails stay in the cache", extra={"digest": digest, "error": str(error)})
 
 
 def remove_thumbnails(digest: str) -> int:
@@ -74,12 +65,12 @@ def take_down_blob(digest: str, seconds: float | None = None) -> bool:
     if blob is None:
         return False
     if not _fail_and_forget(digest, IMMEDIATE_SECONDS if seconds is None else seconds):
-        _enqueue_rest(digest)
+        _enqueue_task(CONTINUE_TAKEDOWN_TASK, digest, "URLs are refused later")
     try:
         blobs.remove_blob(blob)
     except StorageError as error:  # it is no longer served; the sweeper removes it later
         _log.warning("taken down, but not removed yet", extra={"digest": digest, "error": str(error)})
-    enqueue_thumbnail_removal(digest)
+    _enqueue_task(FORGET_THUMBNAILS_TASK, digest, "thumbnails stay in the cache")
     _log.warning("a file was taken down", extra={"digest": digest})
     if not is_withdrawn and not _withdraw_link(digest):
         raise StorageError(STILL_SERVED_DETAIL)
@@ -110,7 +101,7 @@ def fail_urls_of_blob(digest: str, seconds: float) -> bool:
 def continue_takedown(digest: str, seconds: float) -> None:
     """Goes on with a takedown. Leaves the rest to another task, at the end of the lane. Raises DatabaseError."""
     if not _fail_and_forget(digest, seconds):
-        _enqueue_rest(digest)
+        _enqueue_task(CONTINUE_TAKEDOWN_TASK, digest, "URLs are refused later")
 
 
 def _fail_and_forget(digest: str, seconds: float) -> bool:
@@ -128,20 +119,16 @@ def fail_urls(digest: str, urls: Sequence[str]) -> None:
         )
 
 
-def taken_down_state(digest: str) -> UrlStatus:
-    """Returns the state of a URL that gave this content."""
-    return UrlStatus(UrlState.FAILED, digest, TAKEN_DOWN_FAILURE, TAKEN_DOWN_DETAIL)
-
-
 def _rows_not_failed(digest: str) -> QuerySet[Resource]:
     return Resource.objects.filter(blob_digest=digest).exclude(state=UrlState.FAILED, failure=TAKEN_DOWN_FAILURE)
 
 
-def _enqueue_rest(digest: str) -> None:
+def _enqueue_task(name: str, digest: str, if_lost: str) -> None:
+    """Has a worker run a task for a file; logs `if_lost` if the queue is away. Never fails."""
     try:
-        current_app.send_task(CONTINUE_TAKEDOWN_TASK, [digest], queue=THUMBNAILS_QUEUE, retry=False, ignore_result=True)
+        current_app.send_task(name, [digest], queue=THUMBNAILS_QUEUE, retry=False, ignore_result=True)
     except (OperationalError, OSError) as error:
-        _log.warning("URLs are refused later", extra={"digest": digest, "error": str(error)})
+        _log.warning(if_lost, extra={"digest": digest, "error": str(error)})
 
 
 def find_taken_down(digests: Collection[str]) -> set[str]:

@@ -112,7 +112,6 @@ def upload_content_key(digest: str) -> str:
 
 
 def upload_work(digest: str, holder: str) -> Work:
-    """Returns the work of uploading a blob that only its holder has."""
     return Work(
         key=_upload_work_key(digest),
         kind="upload",
@@ -136,10 +135,7 @@ def publish_upload(task: str, work_key: str, token: int, arguments: Sequence[Arg
 
 
 def take_upload_requests(machine: str, most: int, wait_seconds: float) -> list[UploadRequest]:
-    """Takes the upload requests of this machine, the oldest first; waits so long for a first one.
-
-    Raises StoreUnavailable.
-    """
+    """Takes this machine's upload requests, oldest first; waits so long for a first. Raises StoreUnavailable."""
     client, name = stores.patient_client("state"), _request_list_key(machine)
     with stores.translate_errors("state"):
         found = cast(list[tuple[bytes, float]], client.zpopmin(name, most))
@@ -191,9 +187,7 @@ class UploadFailures:
     _failed: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def resting(self, now: float) -> list[str]:
-        """Returns the digests that are not due yet. Forgets those that were due long ago: they were removed, or another
-        uploader has uploaded them.
-        """
+        """Returns the digests not due yet. Forgets those due long ago: they were removed, or uploaded elsewhere."""
         since = now - MAX_RETRY_SECONDS
         self._failed = {digest: one for digest, one in self._failed.items() if one[1] > since}
         return [digest for digest, (_, due) in self._failed.items() if due > now]
@@ -229,7 +223,7 @@ class Uploader:
             wanted = take_upload_requests(settings.MACHINE, UPLOAD_BATCH_ROWS, wait_seconds)
             rows = self._rows(wanted)
         uploaded = self._upload(rows) if rows else []
-        self._tell(wanted, rows)
+        self._tell(wanted)
         return len(uploaded)
 
     def _rows(self, wanted: Sequence[UploadRequest]) -> list[Blob]:
@@ -263,7 +257,7 @@ class Uploader:
         self._troubles.ended(row.digest)
         return True
 
-    def _tell(self, wanted: Sequence[UploadRequest], tried: Sequence[Blob]) -> None:
+    def _tell(self, wanted: Sequence[UploadRequest]) -> None:
         """Ends the claims of the upload requests."""
         if not wanted:
             return
@@ -301,8 +295,6 @@ UPKEEP_END_SECONDS = 5.0
 
 @dataclass(slots=True)
 class PeriodicAction:
-    """An action that is repeated after a fixed time."""
-
     every_seconds: float
     do: Callable[[], object]
     due: float = field(default_factory=time.monotonic)

@@ -37,7 +37,7 @@ def _held_here(settings: Any, tmp_path: Path) -> Iterator[None]:
     settings.MIRROR_HELD_DIRECTORY = tmp_path / "held"
     settings.MACHINE = "here"
     lookup.forget_statuses_here()
-    retention.forget_noted_accesses()
+    retention._noted_accesses.clear()
     yield
     lookup.forget_statuses_here()
 

@@ -3,15 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
+from django.conf import settings as site
+from pytest_django import Settings
 
-from resources.mirror import lookup, rekey
+from resources import tasks
+from resources.mirror import conf, lookup, rekey, url_rules
 from resources.mirror.canonical import clearurls
 from resources.mirror.canonical.rules import UrlRules
 from resources.mirror.canonical.urls import candidate_digests, canonicalise_url, find_surest
-from resources.mirror.models import Batch, BatchItem, DedupeStep, Resource, UrlState
-from resources.mirror.rekey import PROGRESS_KEY, SLICE_ROWS, RekeyResult, rekey_rows
+from resources.mirror.models import Batch, BatchItem, DedupeStep, Resource, Rule, UrlState
+from resources.mirror.rekey import PROGRESS_KEY, RekeyResult, rekey_rows
+from retry import stores
 from tests.conftest import RedisServers
 from tests.support.url_outcomes import NONE_LEARNT, NOON, blob_of, learnt_parameter, store
 
@@ -91,14 +96,6 @@ def test_two_of_one_key_become_one_row() -> None:
     assert keys() == [canonicalise_url(url(0), TRACKED).digest]
 
 
-def test_what_is_stored_goes_before_what_failed() -> None:
-    store(url(1), "one")
-    store("https://a.example.com/x", state=UrlState.FAILED)
-    settled(TRACKED)
-    assert known(url(2), TRACKED) == blob_of("one")
-    assert Resource.objects.count() == 1
-
-
 def test_what_failed_is_not_taken_along() -> None:
     store(url(1), state=UrlState.FAILED)
     settled(LEARNT)
@@ -107,18 +104,9 @@ def test_what_failed_is_not_taken_along() -> None:
     assert keys() == []
 
 
-def test_what_was_taken_down_stays_so_under_its_new_key() -> None:
-    row = store(url(1))
-    Resource.objects.update(state=UrlState.FAILED, failure="taken down", step=DedupeStep.FAILED)
-    settled(TRACKED)
-    [found] = Resource.objects.all()
-    assert found.pk == canonicalise_url(url(1), TRACKED).digest != row.pk
-    assert (found.state, found.failure, found.step) == (UrlState.FAILED, "taken down", DedupeStep.FAILED)
-
-
 @pytest.mark.parametrize("rules", [TRACKED, LEARNT], ids=["settings", "learnt"])
 @pytest.mark.parametrize("refused", [1, 2])
-@pytest.mark.parametrize("at_once", [1, SLICE_ROWS])
+@pytest.mark.parametrize("at_once", [1, 500])
 def test_what_was_taken_down_counts_for_all_that_become_one_with_it(
     rules: UrlRules, refused: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,18 +190,17 @@ def test_look_ups_do_not_go_on_with_what_they_remember() -> None:
     }
 
 
-def test_a_walk_that_is_stopped_goes_on_where_it_was() -> None:
-    for number in range(SLICE_ROWS + 10):
+def test_a_walk_that_is_stopped_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rekey, "SLICE_ROWS", 20)
+    for number in range(30):
         store(f"https://a.example.com/{number}?v=1", number)
     assert not settled(LEARNT, seconds=0).is_complete
-    assert Resource.objects.count() == 2 * SLICE_ROWS + 10 - _watched(SLICE_ROWS)
+    assert Resource.objects.count() == 50 - _watched(20)
     later = NOON + timedelta(minutes=1)
     while not (done := rekey_rows(LEARNT, SETTLE, 0, later)).is_complete:
         pass
     assert done.left == 0
-    assert all(
-        known(f"https://a.example.com/{number}?v=2", LEARNT) for number in range(SLICE_ROWS + 10) if _applies(number)
-    )
+    assert all(known(f"https://a.example.com/{number}?v=2", LEARNT) for number in range(30) if _applies(number))
 
 
 def _applies(number: int) -> bool:
@@ -250,3 +237,33 @@ def test_a_url_that_the_rules_refuse_today_is_left_alone() -> None:
     Resource.objects.filter(pk=row.pk).update(url="ftp://a.example.com/x")
     assert settled(TRACKED).gone == []
     assert keys() == [row.pk]
+
+
+def test_rules_are_learnt_approved_and_give_what_is_stored_its_new_key(
+    redis_servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url_rules.forget_url_rules()
+    settings.MIRROR_RULES_SECONDS = 0
+    monkeypatch.setattr(conf, "settle_seconds", lambda: 0.0)
+    for place in range(5):
+        for version in range(2):
+            store(f"https://a.example.com/{place}?v={version}", place, at=NOON - timedelta(days=1))
+    tasks.learn_url_rules()
+    assert Rule.objects.update(decision=Rule.Decision.APPROVED, decided_at=NOON) == 1
+    tasks.rekey_urls()
+    assert Resource.objects.count() > 10
+
+
+def test_without_redis_keys_wait(redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "patient_client", stores.fast_client)
+    store("https://a.example.com/", 1)
+    redis_servers.state.stop()
+    tasks.rekey_urls()
+    assert Resource.objects.count() == 1
+
+
+def test_the_tasks_have_their_times() -> None:
+    known = {tasks.learn_url_rules.name, tasks.rekey_urls.name}
+    scheduled: dict[str, Any] = {entry["task"]: entry for entry in site.CELERY_BEAT_SCHEDULE.values()}
+    assert known <= set(scheduled)
+    assert {scheduled[name]["options"]["queue"] for name in known} == {"work"}

@@ -40,12 +40,6 @@ def test_counts_add_up_by_hour(gathering: None) -> None:
     assert counted()["10", "new"] == 5
 
 
-def test_nothing_is_counted_for_nothing(gathering: None) -> None:
-    stats.count_urls("new", 0, NOW)
-    stats.flush_tallies()
-    assert counted() == {}
-
-
 def test_what_the_database_does_not_take_is_written_later(gathering: None) -> None:
     def refuse(*_: Any) -> Any:
         raise OperationalError("database is locked")

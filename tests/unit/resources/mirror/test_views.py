@@ -1,55 +1,303 @@
-"""Thumbnails as they are asked for, and as a worker prepares them."""
+"""Mirrored files by digest and by signed URL, and their thumbnails, with nginx before main and without."""
 
 import io
 import json
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, cast
 
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from django.test import Client
+from django.db import OperationalError
 from PIL import Image
 from prometheus_client import REGISTRY
 
 from resources import tasks
-from resources.mirror import thumbnail_painter
+from resources.mirror import links, lookup, thumbnail_painter
 from resources.mirror.file_headers import SAFE_HEADERS
+from resources.mirror.ingest import wanted_urls
+from resources.mirror.lookup import UrlStatus
 from resources.mirror.media.sniff import recognise_content
 from resources.mirror.media.thumbnails import Thumbnail
-from resources.mirror.models import Blob
+from resources.mirror.models import Blob, UrlState
 from resources.mirror.storage import blobs, uploads
+from resources.mirror.storage.takedown import take_down_blob
 from resources.mirror.storage.uploads import UploadRequest
-from retry import contents, stores
+from retry import claims, contents, stores
 from retry.contents import Prepared
 from retry.errors import PreparationError
+from retry.headers import http_date
 from tests.conftest import RedisServers
 from tests.hostile import files
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-UNKNOWN = "0" * 64
+from .conftest import NOW, URL, Give, Keep, Reader
+
+BODY = b"0123456789"
+FRONT = {"X-Front": "asked"}
+UNKNOWN = "ab" * 32
+
+pytestmark = pytest.mark.django_db
 
 
-class Keep(Protocol):
-    def __call__(self, body: bytes, **fields: Any) -> Blob: ...
+def test_a_blob_is_served_for_good_by_its_digest(client: Reader, keep: Keep) -> None:
+    blob = keep(BODY)
+    response = client.get(f"/resources/{blob.digest}")
+    assert (response.status_code, response.body) == (200, BODY)
+    assert response["ETag"] == f'"{blob.digest}"'
+    assert response["Cache-Control"].startswith("public, max-age=31536000, s-maxage=2, ")
+    assert response["Cache-Control"].endswith(", immutable")
+    assert response["Content-Type"] == "image/png"
+    assert response["Content-Length"] == "10"
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert response["Content-Security-Policy"].startswith("sandbox;")
+    assert response["Access-Control-Allow-Origin"] == "*"
+
+
+def test_what_is_not_plainly_a_medium_is_a_download_of_its_own_type(client: Reader, keep: Keep) -> None:
+    response = client.get(f"/resources/{keep(BODY, media_type='text/html').digest}")
+    assert response["Content-Type"] == "text/html"
+    assert response["Content-Disposition"].startswith("attachment")
+    assert response.body == BODY
+
+
+@pytest.mark.parametrize("known", ['"{}"', 'W/"{}"', "*"])
+def test_who_has_it_is_told_so(client: Reader, keep: Keep, known: str) -> None:
+    blob = keep(BODY)
+    response = client.get(f"/resources/{blob.digest}", headers={"If-None-Match": known.format(blob.digest)})
+    assert (response.status_code, response.content) == (304, b"")
+    assert response["ETag"] == f'"{blob.digest}"'
+    assert "s-maxage=2" in response["Cache-Control"]
+
+
+def test_without_nginx_parts_are_cut_here(client: Reader, keep: Keep) -> None:
+    address = f"/resources/{keep(BODY).digest}"
+    part = client.get(address, headers={"Range": "bytes=2-4"})
+    assert (part.status_code, part.body, part["Content-Range"]) == (206, b"234", "bytes 2-4/10")
+    beyond = client.get(address, headers={"Range": "bytes=10-"})
+    assert (beyond.status_code, beyond["Content-Range"]) == (416, "bytes */10")
+
+
+def test_nginx_gets_small_blobs_whole_and_cuts_parts_itself(client: Reader, keep: Keep) -> None:
+    response = client.get(f"/resources/{keep(BODY).digest}", headers={**FRONT, "Range": "bytes=2-4"})
+    assert (response.status_code, response.body) == (200, BODY)
+    assert response["Accept-Ranges"] == "bytes"
+
+
+def test_nginx_reads_large_blobs_by_itself(client: Reader, keep: Keep, settings: Any) -> None:
+    settings.MIRROR_HOT_BYTES = 9
+    blob = keep(BODY)
+    response = client.get(f"/resources/{blob.digest}", headers=FRONT)
+    digest = blob.digest
+    assert response["X-Accel-Redirect"] == f"/delivered/here/{digest[:2]}/{digest[2:4]}/{digest}"
+    assert response.content == b""
+    assert not response.has_header("Cache-Control")
+    assert response["X-Delivered-Cache-Control"].endswith("immutable")
+    assert response["ETag"] == f'"{digest}"'
+
+
+def is_linked(blob: Blob) -> bool:
+    return Path(default_storage.path(f"served/{blob.digest[:2]}/{blob.digest}.png")).exists()
+
+
+@pytest.mark.parametrize("known", ["", '"{}"'])
+def test_nginx_is_offered_files_whatever_the_client_has(client: Reader, keep: Keep, known: str) -> None:
+    blob = keep(BODY)
+    client.get(f"/resources/{blob.digest}", headers={**FRONT, "If-None-Match": known.format(blob.digest)})
+    assert is_linked(blob)
+
+
+def test_only_nginx_is_offered_files_and_none_that_are_gone(client: Reader, keep: Keep, give: Give) -> None:
+    blob, gone = keep(BODY), keep(b"gone", taken_down_at=NOW)
+    give(blob)
+    client.get(f"/resources/{blob.digest}")
+    client.get(links.sign_url(URL), headers=FRONT)
+    client.get(f"/resources/{gone.digest}", headers=FRONT)
+    assert not is_linked(blob)
+    assert not is_linked(gone)
+
+
+def test_a_file_is_as_old_as_nginx_believes_and_what_is_held_as_old_as_its_row(
+    client: Reader, keep: Keep, settings: Any
+) -> None:
+    blob = keep(BODY)
+    os.utime(blobs.local_path(blob.digest), (0, 86_400.9))
+    assert client.get(f"/resources/{blob.digest}")["Last-Modified"] == "Fri, 02 Jan 1970 00:00:00 GMT"
+    settings.STORAGES = {**settings.STORAGES, "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"}}
+    blob = keep(b"held")
+    assert client.get(f"/resources/{blob.digest}")["Last-Modified"] == http_date(blob.stored_at)
+
+
+@pytest.mark.parametrize("address", [UNKNOWN, UNKNOWN.upper(), "", "x", f"{UNKNOWN}x", f"{UNKNOWN}/", "a/b/c"])
+def test_what_there_is_not_is_not_found(client: Reader, address: str) -> None:
+    response = client.get(f"/resources/{address}")
+    assert response.status_code in {404, 400}
+    assert response["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("method", ["post", "put", "delete", "patch"])
+def test_nothing_is_changed_here(client: Reader, keep: Keep, method: str) -> None:
+    assert getattr(client, method)(f"/resources/{keep(BODY).digest}").status_code == 405
+
+
+def test_what_was_taken_down_is_gone_and_displaces_what_caches_hold(client: Reader, keep: Keep, give: Give) -> None:
+    blob = keep(BODY)
+    give(blob)
+    signed = links.sign_url(URL)
+    assert client.get(signed).status_code == 200
+    take_down_blob(blob.digest)
+    for address in (f"/resources/{blob.digest}", signed):
+        response = client.get(address)
+        assert (response.status_code, response["Cache-Control"]) == (410, "public, max-age=1")
+
+
+def test_bytes_that_are_not_where_their_row_says_are_no_error_of_the_clients(client: Reader, keep: Keep) -> None:
+    blob = keep(BODY)
+    blobs.remove_blob(blob)
+    assert client.get(f"/resources/{blob.digest}").status_code == 503
+
+
+def test_what_another_machine_holds_is_waited_for_and_asked_of_it(
+    client: Reader, keep: Keep, bucket_of_any_kind: None, redis_servers: RedisServers
+) -> None:
+    blob = keep(BODY, holder="there")
+    blobs.remove_local_blob(blob.digest)
+    response = client.get(f"/resources/{blob.digest}")
+    assert response.status_code == 302
+    [member] = cast(list[bytes], redis_servers.state.client.zrange("mirror:upload:there", 0, -1))
+    assert member.decode().startswith(f"{blob.digest} ")
+
+
+def test_what_is_held_here_is_served_before_it_is_uploaded(
+    client: Reader, keep: Keep, bucket_of_any_kind: None
+) -> None:
+    blob = keep(BODY)
+    assert client.get(f"/resources/{blob.digest}").body == BODY
+
+
+def test_without_a_bucket_that_signs_links_the_storage_is_streamed(
+    client: Reader, keep: Keep, bucket_of_any_kind: None
+) -> None:
+    blob = keep(BODY, uploaded_at=NOW)
+    blobs.remove_local_blob(blob.digest)
+    assert client.get(f"/resources/{blob.digest}").status_code == 503
+    default_storage.save(blob.name, ContentFile(BODY))
+    assert client.get(f"/resources/{blob.digest}").body == BODY
+    assert client.get(f"/resources/{blob.digest}", headers={"Range": "bytes=-3"}).body == b"789"
+
+
+def test_the_database_that_is_away_is_told(client: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OperationalError("away")
+
+    monkeypatch.setattr(Blob.objects, "filter", fail)
+    assert client.get(f"/resources/{UNKNOWN}").status_code == 503
+
+
+def test_a_signed_url_is_answered_from_the_store_and_kept_no_longer_than_the_hot_window(
+    client: Reader, keep: Keep, give: Give
+) -> None:
+    blob = keep(BODY)
+    give(blob)
+    response = client.get(links.sign_url(f"{URL}?utm_source=x"))
+    assert (response.status_code, response.body) == (200, BODY)
+    assert response["Cache-Control"].startswith("public, max-age=2, s-maxage=2, ")
+    assert response["Content-Location"] == f"/resources/{blob.digest}"
+
+
+def test_an_unknown_url_is_fetched_while_the_client_waits(client: Reader, published: list[Any]) -> None:
+    response = client.get(links.sign_url(URL))
+    assert response.status_code == 302
+    [(task, work_key, _, arguments, lane)] = published
+    assert (task, lane, arguments[0]) == ("resources.mirror", "fetch.fast", URL)
+    assert work_key == f"mirror:{arguments[1]}"
+
+
+def test_the_longest_url_can_be_waited_for(client: Reader, published: list[Any], redis_servers: RedisServers) -> None:
+    assert client.get(links.sign_url(URL.ljust(2000, "x"))).status_code == 302
+
+
+def test_forged_and_malformed_addresses_are_refused_in_words(client: Reader) -> None:
+    signed = links.sign_url(URL)
+    signature, encoded = signed.split("/")[2:]
+    statuses = {
+        f"/resources/{signature[::-1]}/{encoded}": 403,
+        f"/resources/{signature}/{encoded}A": 400,
+        f"/resources/{signature}x/{encoded}": 400,
+        f"/resources/{signature}/": 400,
+    }
+    for address, status in statuses.items():
+        response = client.get(address)
+        assert (response.status_code, json.loads(response.content)["status"]) == (status, status), address
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "told"),
+    [
+        ("permanent", 404, 404),
+        ("permanent", 403, 502),
+        ("expired", None, 404),
+        ("refused", None, 502),
+        ("too slow", None, 504),
+        ("taken down", 200, 410),
+    ],
+)
+def test_what_failed_for_good_is_told(client: Reader, give: Give, failure: str, status: int | None, told: int) -> None:
+    give(Blob(digest=""), state=UrlState.FAILED, failure=failure, status=status, detail="404 Not Found")
+    response = client.get(links.sign_url(URL))
+    assert response.status_code == told
+    assert response.has_header("Retry-After") == (told != 410)
+
+
+@pytest.mark.parametrize("failure", ["ours", "refused", "blocked"])
+def test_addresses_are_not_told(client: Reader, give: Give, failure: str) -> None:
+    give(Blob(digest=""), state=UrlState.FAILED, failure=failure, detail="10.0.0.1 is private")
+    response = client.get(links.sign_url(URL))
+    assert response.status_code == 502
+    assert b"10.0.0.1" not in response.content
+
+
+def test_what_failed_for_now_is_told_until_its_pause_is_over(client: Reader, give: Give, published: list[Any]) -> None:
+    give(Blob(digest=""), state=UrlState.WANTED, failure="transient", status=500, due_at=NOW)
+    address = links.sign_url(URL)
+    assert client.get(address).status_code == 302
+    [(_, work_key, token, _, _)] = published
+    stores.execute_call(claims.start_call(work_key, token, "x"))
+    error = PreparationError("The origin: 500.", status=504, retry_seconds=60)
+    stores.execute_call(claims.finish_failed_call(work_key, token, error, luck=0.5))
+    response = client.get(address)
+    assert response.status_code == 504
+    assert int(response["Retry-After"]) > 1
+
+
+def test_a_url_whose_blob_has_gone_is_fetched_again(client: Reader, published: list[Any], give: Give) -> None:
+    give(Blob(digest=UNKNOWN))
+    assert client.get(links.sign_url(URL)).status_code == 302
+
+
+def test_seen_is_what_says_how_a_url_stands(client: Reader, keep: Keep, give: Give) -> None:
+    blob = keep(BODY)
+    row = give(blob, state=UrlState.WANTED, blob_digest="")
+    lookup.note_statuses({row.url_digest: UrlStatus(UrlState.STORED, blob.digest)})
+    assert client.get(links.sign_url(URL)).status_code == 200
+
+
+def test_what_is_stored_is_served_while_its_url_is_fetched_again(client: Reader, keep: Keep, give: Give) -> None:
+    row = give(keep(BODY))
+    assert wanted_urls.refetch_urls([row.url_digest], NOW) == 1
+    assert client.get(links.sign_url(URL)).body == BODY
 
 
 @pytest.fixture
-def keep(db: None) -> Keep:
-    """Keeps bytes and their row."""
+def keep_picture(keep: Keep) -> Keep:
+    """Keeps a file as a fetch does: with the type and the size that its bytes have."""
 
     def kept(body: bytes, **fields: Any) -> Blob:
-        digest, kind = sha256(body).hexdigest(), recognise_content(body)
-        given = {
-            **{"size": len(body), "media_type": kind.media_type, "width": kind.width, "height": kind.height},
-            **{"stored_at": NOW, "accessed_at": NOW, "uploaded_at": NOW, **fields},
-        }
-        return Blob.objects.create(digest=digest, name=blobs.keep_blob(body, digest), **given)
+        return keep(body, **{**asdict(recognise_content(body)), "uploaded_at": NOW, **fields})
 
     return kept
 
@@ -64,8 +312,8 @@ def detail(response: Any) -> str:
     return str(json.loads(response.content)["detail"])
 
 
-def test_a_thumbnail_is_deferred_painted_and_served(client: Client, keep: Keep, published: list[Any]) -> None:
-    blob = keep(files.PICTURES["a.jpeg"])
+def test_a_thumbnail_is_deferred_painted_and_served(client: Reader, keep_picture: Keep, published: list[Any]) -> None:
+    blob = keep_picture(files.PICTURES["a.jpeg"])
     address = f"/resources/{blob.digest}/20x20.webp"
     assert client.get(address).status_code == 302
     [(task, work_key, token, arguments, lane)] = published
@@ -83,8 +331,10 @@ def test_a_thumbnail_is_deferred_painted_and_served(client: Client, keep: Keep, 
     assert len(published) == 1
 
 
-def test_what_was_taken_down_has_no_thumbnails_any_more(client: Client, keep: Keep, published: list[Any]) -> None:
-    blob = keep(files.PICTURES["a.jpeg"])
+def test_what_was_taken_down_has_no_thumbnails_any_more(
+    client: Reader, keep_picture: Keep, published: list[Any]
+) -> None:
+    blob = keep_picture(files.PICTURES["a.jpeg"])
     address = f"/resources/{blob.digest}/20x20.webp"
     client.get(address)
     [(_, work_key, token, arguments, _)] = published
@@ -98,24 +348,18 @@ def test_what_was_taken_down_has_no_thumbnails_any_more(client: Client, keep: Ke
     assert failure(blob.digest).status == 404
 
 
-@pytest.mark.parametrize("address", [f"/resources/{UNKNOWN}/20x20.webp", f"/resources/{UNKNOWN}/20x20.webp?fit=crop"])
-def test_there_are_none_of_unknown_files(client: Client, db: None, published: list[Any], address: str) -> None:
-    assert client.get(address).status_code == 404
-    assert not published
-
-
 @pytest.mark.parametrize(
     "name",
     ["20x20.gif", "20x20", "20x", "0x20.png", "9999x20.png", "20x20.png?fit=fill", "20x20.png?x=1", "a/b.png", ""],
 )
-def test_what_names_no_thumbnail_is_refused_at_once(client: Client, db: None, published: list[Any], name: str) -> None:
+def test_what_names_no_thumbnail_is_refused_at_once(client: Reader, db: None, published: list[Any], name: str) -> None:
     response = client.get(f"/resources/{UNKNOWN}/{name}")
 
     assert (response.status_code, response["Content-Type"]) == (400, "application/problem+json")
     assert detail(response)
 
 
-def test_sizes_that_are_not_listed_are_refused(client: Client, db: None, published: list[Any], settings: Any) -> None:
+def test_sizes_that_are_not_listed_are_refused(client: Reader, db: None, published: list[Any], settings: Any) -> None:
     settings.THUMBNAIL_SIZES = ["64x64"]
 
     assert client.get(f"/resources/{UNKNOWN}/20x20.png").status_code == 400
@@ -130,9 +374,9 @@ def test_sizes_that_are_not_listed_are_refused(client: Client, db: None, publish
     ],
 )
 def test_what_no_thumbnail_is_made_of_is_refused_before_any_work(
-    client: Client, keep: Keep, published: list[Any], name: str, status: int
+    client: Reader, keep_picture: Keep, published: list[Any], name: str, status: int
 ) -> None:
-    blob = keep({**files.RUNNING, **files.BOMBS}[name])
+    blob = keep_picture({**files.RUNNING, **files.BOMBS}[name])
     response = client.get(f"/resources/{blob.digest}/20x20.png")
 
     assert response.status_code == status
@@ -140,15 +384,17 @@ def test_what_no_thumbnail_is_made_of_is_refused_before_any_work(
     assert not published
 
 
-def test_a_file_of_too_many_bytes_is_refused(client: Client, keep: Keep, published: list[Any], settings: Any) -> None:
+def test_a_file_of_too_many_bytes_is_refused(
+    client: Reader, keep_picture: Keep, published: list[Any], settings: Any
+) -> None:
     settings.THUMBNAIL_MAX_BYTES = 100
-    blob = keep(files.PICTURES["a.jpeg"])
+    blob = keep_picture(files.PICTURES["a.jpeg"])
 
     assert client.get(f"/resources/{blob.digest}/20x20.png").status_code == 422
 
 
-def test_only_get_and_head_are_answered(client: Client, keep: Keep, published: list[Any]) -> None:
-    blob = keep(files.PICTURES["a.jpeg"])
+def test_only_get_and_head_are_answered(client: Reader, keep_picture: Keep, published: list[Any]) -> None:
+    blob = keep_picture(files.PICTURES["a.jpeg"])
 
     assert client.post(f"/resources/{blob.digest}/20x20.png").status_code == 405
     assert client.head(f"/resources/{blob.digest}/20x20.png").status_code == 302
@@ -160,19 +406,19 @@ def failure(digest: str) -> PreparationError:
     return raised.value
 
 
-def test_a_broken_image_is_a_failure_that_lasts(keep: Keep) -> None:
-    found = failure(keep(files.CUT_SHORT["cut short.png"]).digest)
+def test_a_broken_image_is_a_failure_that_lasts(keep_picture: Keep) -> None:
+    found = failure(keep_picture(files.CUT_SHORT["cut short.png"]).digest)
 
     assert (found.status, found.retry_seconds) == (502, 3600)
     assert found.detail == "The image is broken, or too much for its decoder."
 
 
-def test_an_image_that_takes_too_long_is_a_failure_too(keep: Keep, settings: Any) -> None:
+def test_an_image_that_takes_too_long_is_a_failure_too(keep_picture: Keep, settings: Any) -> None:
     thumbnail_painter.PAINTER.close()
     settings.THUMBNAIL_SECONDS = 0.001  # less than it takes to start a process
     before = lost("too long")
 
-    assert failure(keep(files.PICTURES["a.png"]).digest).status == 504
+    assert failure(keep_picture(files.PICTURES["a.png"]).digest).status == 504
     assert lost("too long") - before == 1
 
 
@@ -185,9 +431,9 @@ class Deadly(io.BytesIO):
         return super().read(size)
 
 
-def test_a_painters_child_that_dies_of_an_image_is_counted(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_painters_child_that_dies_of_an_image_is_counted(keep_picture: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
     body = files.PICTURES["a.png"]
-    blob, before = keep(body), lost("died")
+    blob, before = keep_picture(body), lost("died")
     monkeypatch.setattr(blobs, "open_blob", lambda _: Deadly(body))
 
     assert failure(blob.digest).status == 502
@@ -199,10 +445,9 @@ def lost(reason: str) -> float:
 
 
 @pytest.fixture
-def held_elsewhere(keep: Keep, settings: Any, tmp_path: Path) -> Blob:
+def held_elsewhere(bucket_of_any_kind: None, keep_picture: Keep) -> Blob:
     """A picture that another machine has, and has not uploaded."""
-    settings.STORAGES = {**settings.STORAGES, "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"}}
-    blob = keep(files.PICTURES["a.png"], holder="there", uploaded_at=None)
+    blob = keep_picture(files.PICTURES["a.png"], holder="there", uploaded_at=None)
     blobs.local_path(blob.digest).unlink()
     return blob
 
@@ -215,7 +460,7 @@ def upload(blob: Blob, work_key: str, token: int) -> None:
 
 
 def test_a_file_of_another_machine_is_uploaded_while_the_client_waits_and_painted_then(
-    client: Client, held_elsewhere: Blob, published: list[Any]
+    client: Reader, held_elsewhere: Blob, published: list[Any]
 ) -> None:
     address = f"/resources/{held_elsewhere.digest}/20x20.png"
     assert client.get(address).status_code == 302
@@ -230,7 +475,7 @@ def test_a_file_of_another_machine_is_uploaded_while_the_client_waits_and_painte
     assert client.get(address).status_code == 200
 
 
-def test_what_was_painted_needs_no_file(client: Client, held_elsewhere: Blob, published: list[Any]) -> None:
+def test_what_was_painted_needs_no_file(client: Reader, held_elsewhere: Blob, published: list[Any]) -> None:
     wanted = Thumbnail(held_elsewhere.digest, 20, 20, "png")
     painted = Prepared(b"picture", "image/png", 60, 0)
     stores.execute_call(contents.store_call(wanted.content_key, painted, 1, datetime.now(UTC), 0))
@@ -246,15 +491,15 @@ def test_a_painter_that_finds_the_file_on_another_machine_has_it_uploaded(
     assert [call[0] for call in published] == ["resources.upload"]
 
 
-def test_bytes_that_are_nowhere_are_no_reason_to_ask_another_machine(keep: Keep, published: list[Any]) -> None:
-    blob = keep(files.PICTURES["a.png"])
+def test_bytes_that_are_nowhere_are_no_reason_to_ask_another_machine(keep_picture: Keep, published: list[Any]) -> None:
+    blob = keep_picture(files.PICTURES["a.png"])
     blobs.local_path(blob.digest).unlink()
     assert failure(blob.digest).detail == "The file is missing from the storage."
     assert not published
 
 
-def test_thumbnails_of_what_was_taken_down_go_from_the_cache(keep: Keep, redis_servers: RedisServers) -> None:
-    down, other = keep(files.PICTURES["a.png"]), keep(files.PICTURES["a.jpeg"])
+def test_thumbnails_of_what_was_taken_down_go_from_the_cache(keep_picture: Keep, redis_servers: RedisServers) -> None:
+    down, other = keep_picture(files.PICTURES["a.png"]), keep_picture(files.PICTURES["a.jpeg"])
     keys = [Thumbnail(blob.digest, side, side, "png").content_key for blob in (down, other) for side in (20, 30)]
     for key in keys:
         painted = Prepared(b"picture", "image/png", 60, 0)

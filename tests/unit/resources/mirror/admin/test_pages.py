@@ -65,12 +65,19 @@ def test_a_search_for_what_is_no_url_says_so(admin_client: Client) -> None:
     assert "cannot be mirrored" in text(admin_client.get(URLS, {"q": "ftp://x.example/"}))
 
 
-@pytest.mark.parametrize("page", [URLS, FILES, HOSTS, LISTS, TALLIES])
 @pytest.mark.parametrize(
-    "query", ["", "p=2", "p=x", "q=x", "state=failed", "kind=image", "place=down", "finished=no", "days=1", "days=x"]
+    ("page", "own"),
+    [
+        (URLS, "state=failed"),
+        (FILES, "kind=image&place=down"),
+        (HOSTS, ""),
+        (LISTS, "finished=no"),
+        (TALLIES, "days=x"),
+    ],
 )
-def test_lists_answer_whatever_is_asked(admin_client: Client, stored: str, page: str, query: str) -> None:
-    assert admin_client.get(f"{page}?{query}", follow=True).status_code == 200
+def test_lists_answer_whatever_is_asked(admin_client: Client, stored: str, page: str, own: str) -> None:
+    for query in (own, "p=2", "p=x", "q=x"):
+        assert admin_client.get(f"{page}?{query}", follow=True).status_code == 200
 
 
 def test_lists_of_large_tables_are_not_counted(
@@ -92,12 +99,6 @@ def test_the_page_of_a_url_says_how_it_stands(admin_client: Client, stored: str)
     page = text(admin_client.get(f"{URLS}{digest_of(url('f'))}/change/"))
     assert "The server answered 404." in page
     assert "320x240" not in page
-
-
-def test_what_stands_in_a_url_is_no_markup(admin_client: Client) -> None:
-    row = resource("x", url="https://images.example.org/?<script>alert(1)</script>")
-    for page in (URLS, f"{URLS}{row.pk}/change/"):
-        assert "<script>alert(1)" not in admin_client.get(page).content.decode()
 
 
 def test_a_url_is_fetched_again_and_its_file_stays(admin_client: Client, stored: str) -> None:

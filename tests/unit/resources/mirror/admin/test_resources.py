@@ -4,12 +4,13 @@ from typing import Any
 import pytest
 
 from resources.mirror.admin import resources
+from resources.mirror.models import Resource
 from tests.support.mirror_rows import NOW
 
 
 def why(**fields: Any) -> list[str]:
     given = {"state": "wanted", "step": "", "failure": "", "attempts": 0, "due_at": NOW, "detail": "", **fields}
-    return resources.explain_url(**given, now=NOW)
+    return resources.explain_url(Resource(**given), NOW)
 
 
 def test_it_is_said_why_there_is_nothing() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.mirror.canonical.rule_learner import MIN_CONTENTS, UrlObservation, examine_rule, propose_rules
@@ -119,6 +119,7 @@ def test_a_rule_of_hosts_is_examined_by_its_own_hosts() -> None:
     assert examine_rule("label", "{a|z}.example.com", "", machines(["a", "b"]) + others).against != ()
 
 
+@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(

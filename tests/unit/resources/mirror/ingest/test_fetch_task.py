@@ -1,8 +1,210 @@
-"""A fetcher's memory of requested URLs."""
+"""From a reported URL to a stored file, with a real Redis, a fetcher and a real origin."""
 
-from resources.mirror.ingest.fetch_task import InFlight
+import json
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from resources.fetch.http.messages import FetchRequest
+from resources.mirror import hosts, lookup
+from resources.mirror.canonical.urls import canonicalise_url
+from resources.mirror.ingest import settlement, wanted_urls, writer
+from resources.mirror.ingest.fetch_task import InFlight, MirrorTask
 from resources.mirror.ingest.settlement import FetchTarget
-from resources.mirror.ingest.url_outcome import SourceUrl
+from resources.mirror.ingest.url_outcome import FoundContent, SourceUrl
+from resources.mirror.models import Blob, Resource, UrlState
+from resources.mirror.storage import blobs, takedown
+from resources.mirror.url_rules import current_rules
+from resources.tokens import auth
+from resources.tokens.models import ApiToken
+from retry.errors import PreparationError
+from tests.conftest import RedisServers
+from tests.hostile.origin import Origin, answer, redirect
+from tests.support.engine_runs import in_turn, leftovers
+from tests.support.mirror_runs import digest_of, fed_until, in_a_thread, mirror, mirrored_from, report, row
+
+pytestmark = pytest.mark.usefixtures("mirroring")
+
+
+def marks(servers: RedisServers) -> list[bytes]:
+    """The keys of work left in `state`, without the queue of the workers, which no worker takes from here."""
+    return [key for key in leftovers(servers) if not key.startswith((b"_kombu", b"work"))]
+
+
+def test_a_reported_url_becomes_a_blob_and_leaves_no_mark(mirroring: RedisServers) -> None:
+    async def test(origin: Origin) -> None:
+        await mirror(origin.does("/a.txt", answer(body=b"text")))
+        assert origin.targets == ["/a.txt"]
+
+    mirrored_from(test)
+    [blob] = Blob.objects.all()
+    assert (blob.size, blob.media_type.partition(";")[0]) == (4, "text/plain")
+    [found] = Resource.objects.all()
+    assert (found.state, found.step, found.blob_digest) == ("stored", "new", blob.digest)
+    assert lookup.look_up_urls([found.pk])[found.pk].blob_digest == blob.digest
+    assert marks(mirroring) == []
+
+
+def test_a_url_is_asked_for_as_it_was_reported_and_not_again_in_another_spelling() -> None:
+    async def test(origin: Origin) -> None:
+        url = f"{origin.does('/a', answer(body=b'text'))}?b=2&a=1"
+        await mirror(f"{url}&utm_source=news", referer="https://example.org/page")
+        await mirror(url, f"{url}&utm_source=news")
+        [asked] = origin.asked
+        assert asked.target == "/a?b=2&a=1&utm_source=news"
+        assert asked.fields["referer"] == "https://example.org/page"
+
+    mirrored_from(test)
+    assert Resource.objects.count() == 1
+
+
+def test_urls_that_were_met_on_the_way_are_known_from_then_on() -> None:
+    async def test(origin: Origin) -> None:
+        final = origin.does("/c", answer(body=b"text"))
+        origin.does("/b", redirect("/c"))
+        first = origin.does("/a", redirect("/b", "301 Moved Permanently"))
+        await mirror(first)
+        await mirror(origin.url("/b"), final)
+        assert origin.targets == ["/a", "/b", "/c"]
+        assert (await in_a_thread(row)(first)).moved_to == final
+
+    mirrored_from(test)
+    assert set(Resource.objects.values_list("state", flat=True)) == {"stored"}
+    assert Resource.objects.count() == 3
+
+
+def test_a_redirect_to_a_known_url_is_not_followed() -> None:
+    async def test(origin: Origin) -> None:
+        final = origin.does("/b", answer(body=b"text"))
+        await mirror(final)
+        await mirror(origin.does("/a", redirect("/b")))
+        assert origin.targets == ["/b", "/a"]
+        found = await in_a_thread(row)(origin.url("/a"))
+        assert (found.state, found.step, found.moved_to) == ("stored", "redirect", final)
+
+    mirrored_from(test)
+
+
+def test_who_waits_is_told_of_no_address_of_a_private_network() -> None:
+    url = "https://images.example.org/a.png"
+    digest = canonicalise_url(url, current_rules()).digest
+    why = {"state": UrlState.FAILED, "failure": "refused", "detail": "10.1.2.3 is in a private network"}
+    Resource.objects.create(url_digest=digest, url=url, host="images.example.org", wanted_at=datetime.now(UTC), **why)
+    with pytest.raises(PreparationError, match="does not fetch from"):
+        MirrorTask().fetch(url, digest)
+
+
+def test_what_fails_for_a_while_is_tried_again_when_it_is_due(settings: Settings) -> None:
+    settings.MIRROR_RETRY_SECONDS = 1
+
+    async def test(origin: Origin) -> None:
+        url = origin.does("/a", in_turn(answer("500 Internal Server Error"), answer(body=b"text")))
+        await mirror(url)
+        await fed_until(lambda: row(url).state == "stored")
+        assert origin.targets == ["/a", "/a"]
+
+    mirrored_from(test)
+
+
+def test_a_blocked_host_is_asked_for_nothing_whoever_leads_there() -> None:
+    async def test(origin: Origin) -> None:
+        async with Origin("127.0.0.2") as other:
+            await in_a_thread(hosts.block_host)("127.0.0.2", now=datetime.now(UTC))
+            await mirror(origin.does("/a", redirect(other.does("/b", answer(body=b"text")))), other.url("/c"))
+            assert origin.targets == ["/a"]
+            assert other.targets == []
+
+    mirrored_from(test)
+    assert set(Resource.objects.values_list("state", "failure")) == {("failed", "blocked")}
+    assert not Blob.objects.exists()
+
+
+def test_a_url_whose_file_was_taken_down_is_reported_in_vain_and_not_asked_for_again() -> None:
+    token = auth.issue_token(ApiToken(name="reporter", may_mirror=True, may_take_down=True)).text
+    fields = {"Authorization": f"Bearer {token}"}
+
+    async def test(origin: Origin) -> None:
+        url = origin.does("/a", answer(body=b"text"))
+        await mirror(url)
+        digest = (await in_a_thread(row)(url)).blob_digest
+        taken = await in_a_thread(Client().delete)(f"/api/resources/{digest}", headers=fields)
+        assert taken.status_code == 200
+        for spelling in (url, f"{url}?utm_source=news"):
+            body = json.dumps([spelling])
+            told = await in_a_thread(Client().post)("/api/resources", body, "application/json", headers=fields)
+            assert [one["status"] for one in told.json()["urls"]] == ["failed"]
+            assert "taken down" in told.json()["urls"][0]["reason"]
+        await mirror(origin.does("/b", answer(body=b"other")))
+        assert origin.targets == ["/a", "/b"]
+
+    mirrored_from(test)
+    assert not blobs.local_path(sha256(b"text").hexdigest()).exists()
+
+
+def test_what_was_taken_down_does_not_come_back_by_a_redirect_or_another_url() -> None:
+    async def test(origin: Origin) -> None:
+        url = origin.does("/v", in_turn(answer(body=b"text"), answer(body=b"text, packed otherwise")))
+        await mirror(url)
+        await in_a_thread(takedown.take_down_blob)((await in_a_thread(row)(url)).blob_digest)
+        await mirror(origin.does("/a", redirect("/v")), origin.does("/b", answer(body=b"text")))
+        assert origin.targets == ["/v", "/a", "/b"]
+        for path in ("/v", "/a", "/b"):
+            found = await in_a_thread(row)(origin.url(path))
+            assert (found.state, found.failure) == ("failed", "taken down")
+
+    mirrored_from(test)
+
+
+def test_what_is_stored_is_fetched_again_by_its_own_validators() -> None:
+    async def test(origin: Origin) -> None:
+        first = answer("200 OK", 'ETag: "one"', body=b"text")
+        url = origin.does("/a", in_turn(first, answer("304 Not Modified")))
+        await mirror(url)
+        await in_a_thread(wanted_urls.refetch_urls)([await in_a_thread(digest_of)(url)], datetime.now(UTC))
+        await mirror(url)
+        assert origin.asked[1].fields["if-none-match"] == '"one"'
+        found = await in_a_thread(row)(url)
+        assert (found.state, found.step, found.etag) == ("stored", "unchanged", '"one"')
+
+    mirrored_from(test)
+
+
+def test_a_file_that_is_nowhere_is_sent_again_when_it_is_fetched_again() -> None:
+    async def test(origin: Origin) -> None:
+        url = origin.does("/a", answer("200 OK", 'ETag: "one"', body=b"text"))
+        await mirror(url)
+        path = blobs.local_path((await in_a_thread(row)(url)).blob_digest)
+        path.unlink()
+        await in_a_thread(wanted_urls.refetch_urls)([await in_a_thread(digest_of)(url)], datetime.now(UTC))
+        await mirror(url)
+        assert "if-none-match" not in origin.asked[1].fields
+        assert path.read_bytes() == b"text"
+
+    mirrored_from(test)
+
+
+def test_a_url_whose_row_points_at_nothing_is_asked_for_by_whoever_wants_it_next() -> None:
+    [digest] = report("https://example.org/a")
+    Resource.objects.update(state=UrlState.STORED, blob_digest="ab" * 32, etag='"one"')
+    asked = MirrorTask().fetch("https://example.org/a", digest)
+    assert isinstance(asked, FetchRequest)
+    assert (asked.url, asked.etag) == ("https://example.org/a", None)
+    [found] = Resource.objects.all()
+    assert (found.state, found.blob_digest) == (UrlState.WANTED, "")
+
+
+def test_a_redirect_to_another_spelling_of_the_url_itself_says_nothing_of_its_content() -> None:
+    [digest] = report("https://example.org/a")
+    source = SourceUrl(digest, "https://example.org/a", "example.org")
+    contents = Blob(digest="ab" * 32, size=4, media_type="text/plain")
+    now = datetime.now(UTC)
+    writer.flush_outcomes([FoundContent(source, contents.digest, now, contents=contents)], now)
+    blobs.keep_blob(b"text", contents.digest)
+    assert settlement.digest_at_url("https://example.org/a?utm_source=x", "cd" * 32) == contents.digest
+    assert settlement.digest_at_url("https://example.org/a?utm_source=x", digest) is None
 
 
 def wanted(name: str) -> FetchTarget:

@@ -1,9 +1,10 @@
-"""The writer: batches of many threads, and a database that is away or refuses."""
+"""The writer: batches of many threads, a database that is away or refuses, and rows that others write meanwhile."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from threading import Barrier, Event
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,21 +13,19 @@ from pytest_django import Settings
 
 from resources.mirror import lookup
 from resources.mirror.errors import WriteError
-from resources.mirror.ingest import wanted_urls
-from resources.mirror.ingest import writer as ingest_writer
+from resources.mirror.ingest import url_outcome, wanted_urls, writer
 from resources.mirror.ingest.url_outcome import (
     FoundContent,
     NothingFound,
     SourceUrl,
-    StoredBytes,
     UrlOutcome,
-    VouchedContent,
 )
 from resources.mirror.ingest.writer import OutcomeWriter
 from resources.mirror.models import Blob, DedupeStep, Resource, UrlState
+from resources.mirror.storage.takedown import TAKEN_DOWN_FAILURE, take_down_blob
 from tests.conftest import RedisServers
 
-pytestmark = pytest.mark.usefixtures("mirroring")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -36,14 +35,19 @@ def digest(number: int) -> str:
 
 
 def found(url: int, blob: int, **given: Any) -> FoundContent:
-    contents = StoredBytes(digest(blob), 4, "text/plain", None, None, f"mirror/{digest(blob)}")
-    source = SourceUrl(digest(1000 + url), f"https://example.org/{url}", "example.org")
-    return FoundContent(source, digest(blob), datetime.now(UTC), contents=contents, **given)
+    return FoundContent(source(url), digest(blob), datetime.now(UTC), contents=bytes_of(digest(blob)), **given)
+
+
+def bytes_of(blob: str) -> Blob:
+    return Blob(digest=blob, size=4, media_type="text/plain", name=f"mirror/{blob}")
+
+
+def source(url: int) -> SourceUrl:
+    return SourceUrl(digest(1000 + url), f"https://example.org/{url}", "example.org")
 
 
 def lost(url: int, state: UrlState = UrlState.FAILED) -> NothingFound:
-    source = SourceUrl(digest(1000 + url), f"https://example.org/{url}", "example.org")
-    return NothingFound(source, state, NOW, "permanent", "answered 404", 404, 1, step=DedupeStep.FAILED)
+    return NothingFound(source(url), state, NOW, "permanent", "answered 404", 404, 1, step=DedupeStep.FAILED)
 
 
 def test_what_comes_meanwhile_is_written_together() -> None:
@@ -56,33 +60,29 @@ def test_what_comes_meanwhile_is_written_together() -> None:
         go.wait(10)
         return list(batch)
 
-    writer = OutcomeWriter(held)
-    with ThreadPoolExecutor(21) as threads:
-        first = threads.submit(writer.write, lost(0))
-        assert writing_one.wait(10)
-        others = [threads.submit(writer.write, lost(number)) for number in range(1, 21)]
-        while writer.waiting < 20:
-            pass
-        go.set()
-        assert [one.result(10) for one in (first, *others)] == [lost(number) for number in range(21)]
+    one_writer = OutcomeWriter(held)
+    first = one_writer.hand_in(lost(0))
+    assert writing_one.wait(10)
+    others = [one_writer.hand_in(lost(number)) for number in range(1, 21)]
+    go.set()
+    assert [one.result(10) for one in (first, *others)] == [lost(number) for number in range(21)]
     assert batches == [1, 20]
-    writer.join()
+    one_writer.join()
 
 
+@pytest.mark.usefixtures("mirroring")
 def test_a_database_that_comes_back_loses_nothing() -> None:
     failures = [OperationalError("away"), OperationalError("still away")]
 
     def at_first_away(batch: Sequence[UrlOutcome], now: datetime) -> list[UrlOutcome]:
         if failures:
             raise failures.pop()
-        return ingest_writer.flush_outcomes(batch, now)
+        return writer.flush_outcomes(batch, now)
 
-    writer = OutcomeWriter(at_first_away)
-    written = writer.write(found(1, 1))
-    assert isinstance(written, FoundContent)
-    assert written.step is DedupeStep.NEW
+    one_writer = OutcomeWriter(at_first_away)
+    assert one_writer.hand_in(found(1, 1)).result(10).step is DedupeStep.NEW
     assert Resource.objects.get().blob_digest == digest(1)
-    writer.join()
+    one_writer.join()
 
 
 def test_a_database_that_stays_away_is_told_to_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,34 +91,27 @@ def test_a_database_that_stays_away_is_told_to_who_waits(monkeypatch: pytest.Mon
     def away(batch: Sequence[UrlOutcome], now: datetime) -> list[UrlOutcome]:
         raise OperationalError("away")
 
-    writer = OutcomeWriter(away)
+    one_writer = OutcomeWriter(away)
     with pytest.raises(WriteError):
-        writer.write(found(1, 1))
-    writer.join()
+        one_writer.hand_in(found(1, 1)).result(10)
+    one_writer.join()
 
 
+@pytest.mark.usefixtures("mirroring")
 def test_one_that_the_database_refuses_takes_no_other_along() -> None:
     def refusing(batch: Sequence[UrlOutcome], now: datetime) -> list[UrlOutcome]:
         if any(one.source.url.endswith("/2") for one in batch):
             raise DataError("too long")
-        return ingest_writer.flush_outcomes(batch, now)
+        return writer.flush_outcomes(batch, now)
 
-    writer, start = OutcomeWriter(refusing), Barrier(3)
-
-    def write(number: int) -> object:
-        start.wait(10)
-        try:
-            return writer.write(found(number, number))
-        except WriteError as error:
-            return error
-
-    with ThreadPoolExecutor(3) as threads:
-        ended = list(threads.map(write, (1, 2, 3)))
-    assert [isinstance(one, WriteError) for one in ended] == [False, True, False]
+    one_writer = OutcomeWriter(refusing)
+    ended = [one_writer.hand_in(found(number, number)) for number in (1, 2, 3)]
+    assert [isinstance(one.exception(10), WriteError) for one in ended] == [False, True, False]
     assert Resource.objects.count() == 2
-    writer.join()
+    one_writer.join()
 
 
+@pytest.mark.usefixtures("mirroring")
 def test_two_who_store_the_same_at_once_store_it_once() -> None:
     start = Barrier(4)
 
@@ -126,7 +119,7 @@ def test_two_who_store_the_same_at_once_store_it_once() -> None:
         try:
             start.wait(10)
             batch: list[UrlOutcome] = [found(url, url % 20) for url in range(number * 10, number * 10 + 40)]
-            return [one.step for one in ingest_writer.flush_outcomes(batch, NOW)]
+            return [one.step for one in writer.flush_outcomes(batch, NOW)]
         finally:
             connections.close_all()
 
@@ -137,9 +130,10 @@ def test_two_who_store_the_same_at_once_store_it_once() -> None:
     assert set(Resource.objects.values_list("state", flat=True)) == {"stored"}
 
 
+@pytest.mark.usefixtures("mirroring")
 def test_who_feeds_and_who_writes_the_same_rows_wait_for_each_other_and_not_in_a_circle() -> None:
-    numbers = list(range(60))
-    ingest_writer.flush_outcomes([lost(number, UrlState.WANTED) for number in numbers], NOW)
+    numbers = list(range(30))
+    writer.flush_outcomes([lost(number, UrlState.WANTED) for number in numbers], NOW)
     digests = [digest(1000 + number) for number in numbers]
     start = Barrier(4)
 
@@ -150,58 +144,42 @@ def test_who_feeds_and_who_writes_the_same_rows_wait_for_each_other_and_not_in_a
                 if place % 2:
                     wanted_urls.check_again_at(digests[turn:] + digests[:turn], NOW)
                 else:
-                    ingest_writer.flush_outcomes([lost(number, UrlState.WANTED) for number in numbers[::-1]], NOW)
+                    writer.flush_outcomes([lost(number, UrlState.WANTED) for number in numbers[::-1]], NOW)
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(work, range(4)))  # raises the error of one of them
-    assert Resource.objects.count() == 60
+    assert Resource.objects.count() == 30
 
 
 def test_written_twice_it_is_the_same() -> None:
     batch: list[UrlOutcome] = [found(1, 1), found(2, 1), lost(3)]
-    first = ingest_writer.flush_outcomes(batch, NOW)
+    first = writer.flush_outcomes(batch, NOW)
     rows = list(Resource.objects.order_by("pk").values())
-    assert (
-        [one.step for one in ingest_writer.flush_outcomes(batch, NOW)]
-        == [one.step for one in first]
-        == ["new", "content", "failed"]
-    )
+    again = writer.flush_outcomes(batch, NOW)
+    assert [one.step for one in again] == [one.step for one in first] == ["new", "content", "failed"]
     assert list(Resource.objects.order_by("pk").values()) == rows
 
 
 def test_rows_keep_what_was_reported() -> None:
     one = found(1, 1)
-    Resource.objects.create(
-        url_digest=one.source.url_digest,
-        url="https://example.org/1?x",
-        host="example.org",
-        referer="https://r/",
-        wanted_at=NOW,
-    )
-    ingest_writer.flush_outcomes([one], NOW)
+    fields = {"url": "https://example.org/1?x", "host": "example.org", "referer": "https://r/", "wanted_at": NOW}
+    Resource.objects.create(url_digest=one.source.url_digest, **fields)
+    writer.flush_outcomes([one], NOW)
     row = Resource.objects.get()
     assert (row.url, row.referer, row.wanted_at) == ("https://example.org/1?x", "https://r/", NOW)
 
 
 def test_a_url_met_on_the_way_keeps_what_it_has_itself() -> None:
-    ingest_writer.flush_outcomes([found(1, 1)], NOW)
-    other = SourceUrl(digest(1001), "https://example.org/1", "example.org")
-    ingest_writer.flush_outcomes([found(2, 2, aliases=(other,), moved_to="https://example.org/1")], NOW)
+    writer.flush_outcomes([found(1, 1)], NOW)
+    writer.flush_outcomes([found(2, 2, aliases=(source(1),), moved_to="https://example.org/1")], NOW)
     assert Resource.objects.get(pk=digest(1001)).blob_digest == digest(1)
 
 
 def test_a_blob_that_was_removed_meanwhile_is_wanted_again() -> None:
-    [written] = ingest_writer.flush_outcomes(
-        [found(1, 1, step=DedupeStep.VALIDATORS, vouched=VouchedContent("example.org", ("k",)))], NOW
-    )
-    assert isinstance(written, FoundContent)
-    Blob.objects.all().delete()
-    known = FoundContent(
-        SourceUrl(digest(1002), "https://example.org/2", "example.org"), digest(1), NOW, step=DedupeStep.VALIDATORS
-    )
-    [written] = ingest_writer.flush_outcomes([known], NOW)
+    known = FoundContent(source(2), digest(1), NOW, step=DedupeStep.VALIDATORS)
+    [written] = writer.flush_outcomes([known], NOW)
     assert isinstance(written, NothingFound)
     assert Resource.objects.get(pk=digest(1002)).state == "wanted"
 
@@ -209,7 +187,7 @@ def test_a_blob_that_was_removed_meanwhile_is_wanted_again() -> None:
 def test_the_end_of_a_url_is_told_to_whoever_left_a_name(mirroring: RedisServers) -> None:
     lookup.leave_continuation([digest(1001), digest(1002), digest(1003)], "batch:1")
     lookup.leave_continuation([digest(1001)], "batch:2")
-    ingest_writer.flush_outcomes([found(1, 1), lost(2, UrlState.WANTED)], NOW)
+    writer.flush_outcomes([found(1, 1), lost(2, UrlState.WANTED)], NOW)
     client = mirroring.state.client
     assert client.smembers(lookup.RESUMED_NAMES_KEY) == {b"batch:1", b"batch:2"}
     assert 0 < client.ttl(f"mirror:after:{digest(1003)}") <= lookup.CONTINUATION_SECONDS
@@ -218,7 +196,7 @@ def test_the_end_of_a_url_is_told_to_whoever_left_a_name(mirroring: RedisServers
 
 def test_what_is_written_is_known_at_once_without_asking_the_database(django_assert_num_queries: Any) -> None:
     assert lookup.look_up_urls([digest(1001), digest(1002)]) == {}
-    ingest_writer.flush_outcomes([found(1, 1), lost(2)], NOW)
+    writer.flush_outcomes([found(1, 1), lost(2)], NOW)
     with django_assert_num_queries(0):
         known = lookup.look_up_urls([digest(1001), digest(1002)])
     assert (known[digest(1001)].state, known[digest(1001)].blob_digest) == ("stored", digest(1))
@@ -228,18 +206,120 @@ def test_what_is_written_is_known_at_once_without_asking_the_database(django_ass
 def test_who_has_the_bytes_uploads_them_whoever_had_them_before(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest_writer, "is_storage_remote", lambda: True)
+    monkeypatch.setattr(writer, "is_storage_remote", lambda: True)
     settings.MACHINE = "gone"
-    ingest_writer.flush_outcomes([found(1, 1), found(2, 2)], NOW)
+    writer.flush_outcomes([found(1, 1), found(2, 2)], NOW)
     Blob.objects.filter(digest=digest(2)).update(uploaded_at=NOW)
     settings.MACHINE = "here"
-    again = ingest_writer.flush_outcomes([found(3, 1), found(4, 2)], NOW)
+    again = writer.flush_outcomes([found(3, 1), found(4, 2)], NOW)
     assert dict(Blob.objects.values_list("digest", "holder")) == {digest(1): "here", digest(2): "gone"}
     assert [one.step for one in again] == ["content", "content"]
 
 
 def test_a_whole_list_is_one_query(django_assert_num_queries: Any) -> None:
-    ingest_writer.flush_outcomes([found(1, 1)], NOW)
+    writer.flush_outcomes([found(1, 1)], NOW)
     lookup.forget_statuses([digest(1001)])
     with django_assert_num_queries(1):
         assert list(lookup.look_up_urls([digest(number) for number in range(1000, 11_000)])) == [digest(1001)]
+
+
+BLOB, URL, ALIAS = "ab" * 32, "cd" * 32, "ef" * 32
+SOURCE = SourceUrl(URL, "https://example.org/c", "example.org")
+
+
+def write_row(**fields: Any) -> None:
+    Resource.objects.create(url_digest=URL, url=SOURCE.url, host=SOURCE.host, wanted_at=NOW, **fields)
+
+
+def flush_lost(*arguments: Any, **fields: Any) -> UrlOutcome:
+    [told] = writer.flush_outcomes([NothingFound(SOURCE, *arguments, **fields)], NOW)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("module", "step"),
+    [
+        (writer, "_write_blobs"),
+        (writer, "_assign_steps"),
+        (url_outcome, "upsert_found"),
+        (writer, "_write_validators"),
+        (writer, "_announce_outcomes"),
+    ],
+)
+def test_a_file_that_is_taken_down_while_its_urls_are_written_leaves_none_of_them_stored(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str
+) -> None:
+    write = getattr(module, step)
+
+    def taken_down_then(*arguments: Any) -> Any:
+        written = write(*arguments)
+        take_down_blob(BLOB)
+        return written
+
+    monkeypatch.setattr(module, step, taken_down_then)
+    alias = SourceUrl(ALIAS, "https://example.org/b", "example.org")
+    writer.flush_outcomes([FoundContent(SOURCE, BLOB, NOW, contents=bytes_of(BLOB), aliases=(alias,))], NOW)
+
+    assert Blob.objects.get().taken_down_at is not None
+    rows = Resource.objects.values_list("pk", "state", "failure", "due_at")
+    assert set(rows) <= {(one, UrlState.FAILED, TAKEN_DOWN_FAILURE, None) for one in (URL, ALIAS)}
+    lookup.forget_statuses_here()
+    known = lookup.look_up_urls([URL, ALIAS])
+    assert known[URL].failure == TAKEN_DOWN_FAILURE
+    assert {one.state for one in known.values()} == {UrlState.FAILED}
+
+
+@pytest.mark.parametrize("late", [UrlState.WANTED, UrlState.FAILED], ids=["to be tried again", "for good"])
+@pytest.mark.parametrize("at_once", [False, True], ids=["later", "in one batch"])
+def test_what_a_redirect_has_stored_meanwhile_is_not_lost(late: UrlState, at_once: bool) -> None:
+    alias = SourceUrl(ALIAS, "https://example.org/e", "example.org")
+    Resource.objects.create(url_digest=ALIAS, url=alias.url, host=alias.host, wanted_at=NOW, due_at=NOW)
+    stored = FoundContent(SOURCE, BLOB, NOW, contents=bytes_of(BLOB), aliases=(alias,))
+    lost = NothingFound(alias, late, NOW, "transient", "reset", attempts=1, due_at=NOW, step=DedupeStep.FAILED)
+    if at_once:
+        *_, told = writer.flush_outcomes([stored, lost], NOW)
+    else:
+        writer.flush_outcomes([stored], NOW)
+        [told] = writer.flush_outcomes([lost], NOW)
+
+    row = Resource.objects.get(pk=ALIAS)
+    assert (row.state, row.blob_digest, row.failure, row.due_at) == (UrlState.STORED, BLOB, "", None)
+    assert lookup.look_up_urls([ALIAS])[ALIAS].state is UrlState.STORED
+    assert isinstance(told, FoundContent)
+    assert told.blob_digest == BLOB
+
+
+def test_what_is_fetched_again_in_vain_does_not_bring_back_what_a_redirect_has_replaced() -> None:
+    write_row(state=UrlState.STORED, blob_digest=BLOB)
+    told = flush_lost(UrlState.STORED, NOW, "permanent", "404", blob_digest=ALIAS)
+    assert isinstance(told, FoundContent)
+    assert told.blob_digest == BLOB == Resource.objects.get().blob_digest
+
+
+def test_what_is_fetched_again_in_vain_when_its_file_is_gone_has_failed_and_points_at_nothing() -> None:
+    write_row(blob_digest=BLOB)
+    told = flush_lost(UrlState.STORED, NOW, "permanent", "404", 404, blob_digest=BLOB)
+    row = Resource.objects.get()
+    assert (row.state, row.step, row.failure, row.blob_digest) == (UrlState.FAILED, DedupeStep.FAILED, "permanent", "")
+    assert isinstance(told, NothingFound)
+    assert (told.state, lookup.look_up_urls([URL])[URL].state) == (UrlState.FAILED, UrlState.FAILED)
+
+
+def test_what_is_fetched_again_and_gives_what_was_taken_down_no_longer_has_what_it_gave_before() -> None:
+    write_row(blob_digest=BLOB)
+    flush_lost(UrlState.WANTED, NOW, "transient", "reset", attempts=1, due_at=NOW)
+    assert Resource.objects.get().blob_digest == BLOB
+
+    flush_lost(UrlState.FAILED, NOW, TAKEN_DOWN_FAILURE, "its content was taken down", blob_digest=ALIAS)
+    row = Resource.objects.get()
+    assert (row.state, row.failure, row.blob_digest) == (UrlState.FAILED, TAKEN_DOWN_FAILURE, ALIAS)
+
+
+def test_what_was_taken_down_meanwhile_is_not_tried_again() -> None:
+    taken_down = {"state": UrlState.FAILED, "failure": TAKEN_DOWN_FAILURE, "blob_digest": BLOB}
+    write_row(**taken_down)
+    flush_lost(UrlState.WANTED, NOW, "transient", "reset", attempts=1, due_at=NOW)
+    row = Resource.objects.get()
+    assert (row.state, row.failure, row.due_at) == (UrlState.FAILED, TAKEN_DOWN_FAILURE, None)
+    lookup.forget_statuses_here()
+    assert lookup.look_up_urls([URL])[URL].failure == TAKEN_DOWN_FAILURE

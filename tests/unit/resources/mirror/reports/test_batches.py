@@ -103,14 +103,6 @@ def test_old_lists_are_removed_and_unfinished_ones_stay() -> None:
     assert not BatchItem.objects.filter(batch=old.pk).exists()
 
 
-def test_progress_is_told_by_step() -> None:
-    batch = report("a", "b").batch
-    store("a")
-    batches.settle_batch(batch.pk, NOW)
-    assert batches.count_settled_items(batch.pk) == {"new": 1}
-    assert batches.count_items(batch.pk) == {"": 1, "new": 1}
-
-
 def test_a_url_that_ends_while_it_is_reported_is_not_missed_and_leaves_no_mark(
     redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

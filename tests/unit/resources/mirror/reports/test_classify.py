@@ -2,7 +2,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from resources.mirror.canonical.rules import UrlRules, build_learnt_rules, built_in_rules
+from resources.mirror.canonical.rules import UrlRules, build_learnt_rules
 from resources.mirror.canonical.urls import candidate_digests
 from resources.mirror.reports.classify import (
     BLOCKED_DETAIL,
@@ -14,8 +14,7 @@ from resources.mirror.reports.classify import (
     storable_text,
 )
 from tests.support.mirror_rows import digest_of, url
-
-RULES = built_in_rules()
+from tests.support.url_outcomes import NONE_LEARNT as RULES
 
 
 @dataclass(frozen=True)

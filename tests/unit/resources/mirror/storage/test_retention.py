@@ -1,4 +1,4 @@
-"""Files without requests are removed, the longest unasked first, and pinned ones stay."""
+"""Accesses are noted once a day; files without requests are removed, the longest unasked first."""
 
 import io
 import os
@@ -8,16 +8,19 @@ from datetime import timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from resources import database
-from resources.mirror import conf, lookup
+from resources.mirror import conf, links, lookup
 from resources.mirror.conf import RetentionLimits
 from resources.mirror.ingest import writer
 from resources.mirror.ingest.url_outcome import FoundContent, SourceUrl
 from resources.mirror.models import Blob, DedupeStep, Resource, Validator
 from resources.mirror.storage import blobs, retention
+from resources.traffic import counter
 
-from ..conftest import NOW, Give, Keep, vouch_for
+from ..conftest import LONG_AGO, NOW, URL, Give, Keep, vouch_for
 
 DAY = timedelta(days=1)
 
@@ -103,21 +106,6 @@ def test_very_many_validators_go_a_portion_at_a_time(rows: list[Blob], monkeypat
     assert not Validator.objects.exists()
 
 
-def test_a_blob_that_is_asked_for_or_stored_in_this_moment_stays(
-    rows: list[Blob], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forget = retention.forget_validators
-
-    def asked_meanwhile(digests: list[str], until: float | None) -> bool:
-        Blob.objects.filter(digest=rows[2].digest).update(accessed_at=NOW)
-        return forget(digests, until)
-
-    monkeypatch.setattr(retention, "forget_validators", asked_meanwhile)
-    assert retention.prune_blobs(RetentionLimits(keep=1.5 * DAY), NOW) == (1, 100)
-    assert rows[2].digest in left()
-    assert blobs.local_path(rows[2].digest).exists()
-
-
 def test_bytes_that_are_kept_again_meanwhile_stay(rows: list[Blob], monkeypatch: pytest.MonkeyPatch) -> None:
     remove = blobs.remove_blob
 
@@ -179,3 +167,54 @@ def test_settings_are_limits_where_they_are_not_0(settings: pytest.FixtureReques
     assert not conf.retention_limits()
     settings.MIRROR_KEEP_DAYS = 2  # type: ignore[attr-defined]
     assert conf.retention_limits() == RetentionLimits(None, 2 * DAY)
+
+
+def line(address: str, status: int = 200) -> bytes:
+    return f"{NOW.timestamp():.3f} {status} HIT 10 0.000 GET {address}".encode()
+
+
+def tell(*lines: bytes) -> None:
+    tally = counter.tally_lines(b"\n".join(lines), NOW.timestamp(), 3600, counter.name_address)
+    counter.note_wanted(tally.noted, NOW)
+
+
+def test_what_nginx_answers_counts(keep: Keep) -> None:
+    asked, thumbnail, other, missing = (keep(bytes([number])) for number in range(4))
+    tell(
+        line(f"/resources/{asked.digest}"),
+        line(f"/resources/{thumbnail.digest}/10x10.webp"),
+        line(f"/resources/{missing.digest}", 410),
+    )
+    for blob, moment in ((asked, NOW), (thumbnail, NOW), (other, LONG_AGO), (missing, LONG_AGO)):
+        blob.refresh_from_db()
+        assert blob.accessed_at == moment
+
+
+def test_a_signed_url_counts_for_what_it_gave(keep: Keep, give: Give) -> None:
+    blob = keep()
+    give(blob)
+    tell(line(links.sign_url(URL)))
+    blob.refresh_from_db()
+    assert blob.accessed_at == NOW
+
+
+def test_it_is_noted_once_a_day(keep: Keep) -> None:
+    blob = keep()
+    retention.note_blobs([blob.digest], NOW)
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        retention.note_blobs([blob.digest], NOW + timedelta(hours=23))
+    assert not queries
+    retention.note_blobs([blob.digest], NOW + timedelta(hours=25))
+    blob.refresh_from_db()
+    assert blob.accessed_at == NOW + timedelta(hours=25)
+
+
+def test_what_cannot_be_noted_stops_no_count(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("away")
+
+    monkeypatch.setattr(counter, "load_noters", lambda _: {"blob": fail})
+    tell(line("/resources/" + "ab" * 32))
+    assert "could not note" in caplog.text

@@ -42,8 +42,8 @@ def sweep(digest: str = DIGEST) -> None:
 
 def test_bytes_without_a_row_are_removed_after_an_hour() -> None:
     old, young = put(age=HOUR + timedelta(seconds=1)), put(b"young", age=HOUR / 2)
-    for number in range(sweeper.SHELF_COUNT):
-        sweeper.sweep_shelf(f"{number:02x}", NOW)
+    for path in (old, young):
+        sweep(path.name)
     assert not old.exists()
     assert young.exists()
 
@@ -144,13 +144,6 @@ def test_all_urls_of_a_shelf_whose_blobs_have_no_row_are_fetched_again(
     assert [getattr(record, "urls", None) for record in caplog.records] == [10]
 
 
-def test_what_is_lost_is_told_in_urls(keep: Keep, give: Give) -> None:
-    blob = keep()
-    give(blob)
-    give(blob, "http://origin.example/b")
-    assert retention.lose_blobs([blob.digest], NOW) == 2
-
-
 def test_what_is_fetched_again_when_its_bytes_are_lost_points_at_them_no_more_and_keeps_its_turn(
     keep: Keep, give: Give
 ) -> None:
@@ -214,10 +207,3 @@ def test_held_files_go_when_they_were_uploaded_a_while_ago(keep: Keep, bucket_of
     there = {name for name, blob in uploaded.items() if blobs.local_path(blob.digest).exists()}
     assert there == {"just now", "not yet"}
     assert not orphan.exists()
-
-
-def test_each_url_is_looked_at_on_one_shelf(give: Give) -> None:
-    rows = [give(Blob(digest="ab" * 32), f"http://origin.example/{number}") for number in range(40)]
-    for number in range(sweeper.SHELF_COUNT):
-        sweeper.sweep_shelf(f"{number:02x}", NOW)
-    assert Resource.objects.filter(state=UrlState.WANTED).count() == len(rows)

@@ -1,17 +1,27 @@
-"""Bodies that are spared because an origin says which content they have, and origins that lie."""
+"""Settlements: bodies spared by validators, origins that lie, and the end of each failure."""
 
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+import asyncio
+import socket
+from datetime import UTC, datetime, timedelta
 from hashlib import md5, sha256
 
 import pytest
 from pytest_django import Settings
 
 from resources import tasks
+from resources.fetch.http.guard import SystemLookup
+from resources.fetch.http.messages import Failure, FetchFailed, OutcomeTiming
 from resources.mirror import hosts
+from resources.mirror.ingest import dedupe, settlement
+from resources.mirror.ingest.settlement import FetchTarget
+from resources.mirror.ingest.url_outcome import NothingFound
 from resources.mirror.models import Blob, MirroredHost, Resource, Validator
+from tests.conftest import RedisServers
 from tests.hostile.origin import Behaviour, Origin, Peer, answer, head, redirect
-from tests.support.mirror_runs import fed_until, in_a_thread, mirror, mirrored_from, open_rows
+from tests.support.engine_runs import in_turn
+from tests.support.mirror_runs import fed_until, in_a_thread, mirror, mirrored_from, open_rows, report
+
+from .test_fetch_task import marks
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -40,10 +50,6 @@ def is_distrusted() -> bool:
     return not Validator.objects.exists() and not open_rows()
 
 
-def run(test: Callable[[Origin], Awaitable[None]]) -> None:
-    mirrored_from(test)
-
-
 def test_a_body_that_is_known_by_its_etag_is_not_taken() -> None:
     async def test(origin: Origin) -> None:
         gone = 0
@@ -59,18 +65,9 @@ def test_a_body_that_is_known_by_its_etag_is_not_taken() -> None:
         await mirror(origin.does("/b", endless))
         assert gone == 1
 
-    run(test)
+    mirrored_from(test)
     assert steps() == {"/a": "new", "/b": "validators"}
     assert len(set(Resource.objects.values_list("blob_digest", flat=True))) == 1
-
-
-def test_times_and_sizes_of_nginx_never_merge_two_files() -> None:
-    async def test(origin: Origin) -> None:
-        await mirror(origin.does("/a", vouched(b"one", "5f3a1b2c-3")))
-        await mirror(origin.does("/b", vouched(b"two", "5f3a1b2c-3")))
-
-    run(test)
-    assert steps() == {"/a": "new", "/b": "new"}
 
 
 def test_a_host_is_believed_once_it_was_right_so_often(settings: Settings) -> None:
@@ -80,7 +77,7 @@ def test_a_host_is_believed_once_it_was_right_so_often(settings: Settings) -> No
         for path in ("/a", "/b", "/c", "/d"):
             await mirror(origin.does(path, vouched(b"text")))
 
-    run(test)
+    mirrored_from(test)
     assert steps() == {"/a": "new", "/b": "content", "/c": "content", "/d": "validators"}
     host = MirroredHost.objects.get()
     assert (host.confirmed, host.lies) == (2, 0)
@@ -100,7 +97,7 @@ def test_a_liar_is_not_believed_any_more_and_what_it_vouched_for_is_fetched(sett
         settings.MIRROR_SAMPLED_EVERY = 10**9
         await mirror(origin.does("/d", vouched(b"ten", said)))
 
-    run(test)
+    mirrored_from(test)
     assert steps() == {"/a": "new", "/b": "new", "/c": "new", "/d": "new"}
     assert Blob.objects.count() == 4
     assert MirroredHost.objects.get().lies == 1
@@ -126,7 +123,7 @@ def test_what_was_concluded_from_a_lie_is_fetched_too(settings: Settings) -> Non
         await mirror(origin.does("/c", vouched(b"six", said)))
         await fed_until(is_distrusted)
 
-    run(test)
+    mirrored_from(test)
     blobs = dict(Resource.objects.values_list("url", "blob_digest"))
     found = {f"/{url.rpartition('/')[2]}": digest for url, digest in blobs.items()}
     one, two, six = (sha256(body).hexdigest() for body in (b"one", b"two", b"six"))
@@ -152,24 +149,29 @@ def test_a_distrust_that_a_killed_process_has_begun_is_finished(monkeypatch: pyt
         await in_a_thread(tasks.sweep_blobs)()
         await fed_until(lambda: not open_rows())
 
-    run(test)
+    mirrored_from(test)
     assert steps() == {"/a": "new", "/b": "new"}
     assert not Validator.objects.exists()
     assert hosts.find_distrusted() == []
 
 
-def test_opaque_validators_of_a_host_that_is_only_right_about_digests_do_not_count() -> None:
+def test_opaque_validators_of_a_host_that_is_only_right_about_digests_do_not_count(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MIRROR_SAMPLED_FIRST = 3
+    monkeypatch.setattr(dedupe, "MIN_CONFIRMED_OPAQUE", 2)
     opaque = "release-of-november-2026"
 
     async def test(origin: Origin) -> None:
-        for number in range(12):
+        for number in range(4):
             await mirror(origin.does(f"/{number}", vouched(b"text")))
         await mirror(origin.does("/a", vouched(b"one", opaque)))
         await mirror(origin.does("/b", vouched(b"two", opaque)))
 
-    run(test)
+    mirrored_from(test)
     found = steps()
     assert (found["/a"], found["/b"]) == ("new", "new")
+    assert MirroredHost.objects.get().confirmed == 3
 
 
 def test_what_was_taken_down_is_known_by_its_validators_too() -> None:
@@ -178,7 +180,7 @@ def test_what_was_taken_down_is_known_by_its_validators_too() -> None:
         await in_a_thread(Blob.objects.update)(taken_down_at="2026-01-01T00:00:00Z")
         await mirror(origin.does("/b", vouched(b"text")))
 
-    run(test)
+    mirrored_from(test)
     assert Resource.objects.get(url__endswith="/b").failure == "taken down"
 
 
@@ -195,7 +197,7 @@ def test_a_head_comes_first_where_it_pays_and_the_body_only_if_it_is_new() -> No
         await mirror(origin.does("/c", by_method(vouched(b"other"))))
         assert [(one.method, one.target) for one in origin.asked[1:]] == [("HEAD", "/b"), ("HEAD", "/c"), ("GET", "/c")]
 
-    run(test)
+    mirrored_from(test)
     assert steps() == {"/a": "new", "/b": "validators", "/c": "new"}
 
 
@@ -206,7 +208,7 @@ def test_a_host_that_refuses_heads_is_not_asked_for_them_again() -> None:
             await mirror(origin.does(path, by_method(vouched(path.encode()), on_head=answer("405 Not Allowed"))))
         assert [one.method for one in origin.asked[1:]] == ["HEAD", "GET", "GET"]
 
-    run(test)
+    mirrored_from(test)
     assert steps() == {"/a": "new", "/b": "new", "/c": "new"}
 
 
@@ -232,3 +234,85 @@ async def without_body(behaviour: Behaviour, peer: Peer) -> None:
             await peer.send(data.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
 
     await behaviour(Cut())  # type: ignore[arg-type]
+
+
+async def hangs(peer: Peer) -> None:
+    await peer.hang()
+
+
+async def resets(peer: Peer) -> None:
+    peer.reset()
+
+
+async def half(peer: Peer) -> None:
+    await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+    peer.writer.close()
+
+
+async def speaks_no_tls(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"220 mail.example ESMTP\r\n")
+    writer.close()
+
+
+FAILURES: dict[str, tuple[Behaviour, tuple[str, str, int | None]]] = {
+    "/never answers": (hangs, ("wanted", "too slow", None)),
+    "/resets": (resets, ("wanted", "transient", None)),
+    "/sends half": (half, ("wanted", "transient", 200)),
+    "/breaks down": (answer("500 Internal Server Error"), ("wanted", "transient", 500)),
+    "/not found": (answer("404 Not Found"), ("failed", "permanent", 404)),
+    "/gone": (answer("410 Gone"), ("failed", "permanent", 410)),
+    "/loop": (redirect("/loop"), ("failed", "permanent", 302)),
+    "/elsewhere": (redirect("ftp://origin.example/"), ("failed", "refused", 302)),
+    "/to what has expired": (redirect("/b?Expires=1000000000&Signature=x"), ("wanted", "transient", 302)),
+}
+
+
+def test_each_failure_is_final_or_tried_again(
+    mirroring: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FETCH_HEAD_SECONDS = 0.3
+    settings.FETCH_DEADLINE_SECONDS = 2
+
+    async def unknown(*_: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(SystemLookup, "resolve", unknown)
+    expected = {"http://nobody.example/a": ("failed", "permanent", None)}
+
+    async def test(origin: Origin) -> None:
+        for path, (behaviour, outcome) in FAILURES.items():
+            expected[origin.does(path.replace(" ", "-"), behaviour)] = outcome
+        async with await asyncio.start_server(speaks_no_tls, "127.0.0.1", 0) as server:
+            expected[f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/a"] = ("wanted", "transient", None)
+            await mirror(*expected)
+
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # no other job gets the port, and no process listens
+        expected[f"http://127.0.0.1:{closed.getsockname()[1]}/a"] = ("wanted", "transient", None)
+        mirrored_from(test)
+    rows = Resource.objects.all()
+    assert {row.url: (row.state, row.failure, row.status) for row in rows} == expected
+    assert {(row.attempts, row.due_at is not None) for row in rows if row.state == "wanted"} == {(1, True)}
+    assert {(row.attempts, row.due_at) for row in rows if row.state == "failed"} == {(1, None)}
+    assert [key for key in marks(mirroring) if b"claim" in key or b"lease" in key] == []
+
+
+def test_a_host_that_asks_to_be_left_alone_is_and_no_attempt_has_failed() -> None:
+    async def test(origin: Origin) -> None:
+        throttling = answer("429 Too Many Requests", "Retry-After: 1")
+        await in_a_thread(report)(origin.does("/a", in_turn(throttling, answer(body=b"text"))))
+        await fed_until(lambda: Resource.objects.filter(state="stored").exists())
+        assert len(origin.asked) == 2
+
+    mirrored_from(test)
+    assert Resource.objects.get().attempts == 0
+
+
+def test_what_an_origin_asks_for_is_the_least_until_the_next_attempt() -> None:
+    url = "https://origin.example/a"
+    [digest] = report(url)
+    asked = FetchFailed(Failure.THROTTLED, "answered 429", OutcomeTiming(0, 0), 429, retry_after_seconds=86_400)
+    found = settlement.settle_fetch(FetchTarget.read((url, digest)), asked)
+    assert isinstance(found, NothingFound)
+    assert found.due_at
+    assert found.due_at - found.at >= timedelta(days=1) - timedelta(seconds=1)
