@@ -51,6 +51,12 @@ def store(name: object, *, step: DedupeStep = DedupeStep.NEW) -> str:
     return content(name)
 
 
+def stored_resource(name: object) -> None:
+    """A row of `url(name)` with its file."""
+    resource(name)
+    store(name)
+
+
 def fail(name: object, detail: str = "404 Not Found") -> None:
     Resource.objects.filter(pk=digest_of(url(name))).update(
         state=UrlState.FAILED, step=DedupeStep.FAILED, failure="permanent", detail=detail, fetched_at=NOW, due_at=None

@@ -78,6 +78,15 @@ def give(db: None) -> Give:
     return given
 
 
+def raising(error: BaseException) -> Callable[..., Any]:
+    """Returns a function to stand for one that fails."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    return fail
+
+
 def vouch_for(blob: Blob, times: int) -> None:
     """Writes so many validators of a blob."""
     Validator.objects.bulk_create(

@@ -24,10 +24,6 @@ def parts(address: str) -> tuple[str, str]:
     return signature, encoded
 
 
-def test_what_was_signed_is_read_again() -> None:
-    assert links.verify_address(*parts(links.sign_url(URL))) == URL
-
-
 @settings(max_examples=50)
 @given(st.text(min_size=1, max_size=400))
 def test_any_text_is_written_in_one_way(text: str) -> None:
@@ -64,6 +60,7 @@ def test_another_url_or_signature_is_forged() -> None:
 
 def test_keys_rotate(settings: Any) -> None:
     signed = parts(links.sign_url(URL))
+    assert links.verify_address(*signed) == URL
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", [settings.SECRET_KEY]
     assert links.verify_address(*signed) == URL
     settings.SECRET_KEY_FALLBACKS = []
@@ -76,11 +73,6 @@ def test_keys_rotate(settings: Any) -> None:
 def test_what_cannot_be_mirrored_is_not_signed(url: str) -> None:
     with pytest.raises(UrlError):
         links.sign_url(url)
-
-
-def test_the_longest_url_has_an_address_that_a_ticket_can_hold() -> None:
-    url = "http://origin.example/".ljust(2000, "x")
-    assert len(links.sign_url(url)) < 2800
 
 
 def test_the_command_signs_what_it_can_and_names_the_rest(settings: Any) -> None:

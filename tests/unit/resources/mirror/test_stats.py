@@ -64,11 +64,6 @@ def test_many_who_count_at_once_lose_nothing(gathering: None) -> None:
     assert counted() == {("10", "new"): 2000}
 
 
-def test_without_a_pause_each_is_written_at_once() -> None:
-    stats.count_urls("new", 2, NOW)
-    assert counted() == {("10", "new"): 2}
-
-
 @pytest.mark.django_db(transaction=True)
 def test_the_process_writes_by_itself(settings: Any) -> None:
     settings.MIRROR_TALLY_SECONDS = 0.01

@@ -35,7 +35,7 @@ from retry.headers import http_date
 from tests.conftest import RedisServers
 from tests.hostile import files
 
-from .conftest import NOW, URL, Give, Keep, Reader
+from .conftest import NOW, URL, Give, Keep, Reader, raising
 
 BODY = b"0123456789"
 FRONT = {"X-Front": "asked"}
@@ -191,10 +191,7 @@ def test_without_a_bucket_that_signs_links_the_storage_is_streamed(
 
 
 def test_the_database_that_is_away_is_told(client: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise OperationalError("away")
-
-    monkeypatch.setattr(Blob.objects, "filter", fail)
+    monkeypatch.setattr(Blob.objects, "filter", raising(OperationalError("away")))
     assert client.get(f"/resources/{UNKNOWN}").status_code == 503
 
 

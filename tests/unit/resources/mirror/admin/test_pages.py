@@ -18,7 +18,9 @@ from resources.mirror.reports.batches import SentList
 from resources.mirror.storage import takedown
 from resources.tokens import auth
 from resources.tokens.models import ApiToken
-from tests.support.mirror_rows import NOW, blob, content, digest_of, fail, resource, store, url
+from tests.support.mirror_rows import NOW, blob, content, digest_of, fail, resource, store, stored_resource, url
+
+from ..conftest import raising
 
 pytestmark = pytest.mark.django_db
 
@@ -45,8 +47,7 @@ def choose(client: Client, page: str, action: str, *keys: object, **more: str) -
 def stored(admin_client: Client) -> str:
     """The page of a URL that is stored."""
     blob("a")
-    resource("a")
-    store("a")
+    stored_resource("a")
     return f"{URLS}{digest_of(url('a'))}/change/"
 
 
@@ -147,10 +148,7 @@ def test_a_file_is_taken_down_when_that_is_meant(admin_client: Client, stored: s
 def test_an_admin_is_told_what_nginx_may_still_serve(
     admin_client: Client, stored: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> bool:
-        raise StorageError("away")
-
-    monkeypatch.setattr(takedown, "take_down_blob", fail)
+    monkeypatch.setattr(takedown, "take_down_blob", raising(StorageError("away")))
     _, told = said(choose(admin_client, FILES, "take_down", content("a"), sure="yes"))
     assert told.endswith(f"{content('a')}. Take them down again.")
 
@@ -239,8 +237,7 @@ def test_a_list_shows_its_progress_and_its_items(admin_client: Client) -> None:
 
 
 def test_a_webhook_is_called_again(admin_client: Client) -> None:
-    resource("a")
-    store("a")
+    stored_resource("a")
     token = auth.issue_token(ApiToken(name="t", may_mirror=True)).row
     batch = report.report_urls(SentList([url("a")], "t", webhook="https://x.example/", token=token), NOW).batch
     Batch.objects.update(told_at=NOW, call_at=None, answer="given up: x", calls=9)

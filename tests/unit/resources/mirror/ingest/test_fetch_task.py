@@ -150,7 +150,7 @@ def test_what_was_taken_down_does_not_come_back_by_a_redirect_or_another_url() -
         await mirror(url)
         await in_a_thread(takedown.take_down_blob)((await in_a_thread(row)(url)).blob_digest)
         await mirror(origin.does("/a", redirect("/v")), origin.does("/b", answer(body=b"text")))
-        assert origin.targets == ["/v", "/a", "/b"]
+        assert sorted(origin.targets) == ["/a", "/b", "/v"]
         for path in ("/v", "/a", "/b"):
             found = await in_a_thread(row)(origin.url(path))
             assert (found.state, found.failure) == ("failed", "taken down")

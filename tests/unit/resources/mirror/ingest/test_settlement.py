@@ -21,6 +21,7 @@ from tests.hostile.origin import Behaviour, Origin, Peer, answer, head, redirect
 from tests.support.engine_runs import in_turn
 from tests.support.mirror_runs import fed_until, in_a_thread, mirror, mirrored_from, open_rows, report
 
+from ..conftest import raising
 from .test_fetch_task import marks
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -133,14 +134,11 @@ def test_what_was_concluded_from_a_lie_is_fetched_too(settings: Settings) -> Non
 def test_a_distrust_that_a_killed_process_has_begun_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     said = md5(b"one").hexdigest()
 
-    def killed(host: str, now: datetime, seconds: float) -> int:
-        raise RuntimeError("killed")
-
     async def test(origin: Origin) -> None:
         await mirror(origin.does("/a", vouched(b"one", said)))
         await mirror(origin.does("/b", vouched(b"two", said)))
         with monkeypatch.context() as patched:
-            patched.setattr(hosts, "distrust_host", killed)
+            patched.setattr(hosts, "distrust_host", raising(RuntimeError("killed")))
             with pytest.raises(RuntimeError):
                 await in_a_thread(hosts.record_evidence)(
                     {(await in_a_thread(MirroredHost.objects.get)()).host: hosts.HostEvidence(lies=1)}, NOW

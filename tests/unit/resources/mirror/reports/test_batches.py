@@ -10,7 +10,7 @@ from resources.mirror.models import Batch, BatchItem, DedupeStep, Resource
 from resources.mirror.reports import batches
 from resources.tasks import heal_batches, look_after_batches
 from tests.conftest import RedisServers
-from tests.support.mirror_rows import HOUR, NOW, digest_of, fail, resource, store, url
+from tests.support.mirror_rows import HOUR, NOW, digest_of, fail, resource, store, stored_resource, url
 from tests.support.url_lists import report, steps
 
 pytestmark = pytest.mark.django_db
@@ -94,8 +94,7 @@ def test_a_list_is_settled_soon_after_one_of_its_urls_has_ended() -> None:
 
 
 def test_old_lists_are_removed_and_unfinished_ones_stay() -> None:
-    resource("a")
-    store("a")
+    stored_resource("a")
     old, unfinished = report("a").batch, report("b").batch
     assert batches.prune_batches(NOW, 5) == 0
     assert batches.prune_batches(NOW + HOUR, 5) == 1

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -14,9 +13,11 @@ from django.test.utils import CaptureQueriesContext
 
 from resources.management.cli import INTERRUPTED_EXIT_CODE
 from resources.mirror.models import Batch, BatchItem, Resource
-from resources.mirror.reports import batches, bulk, report
+from resources.mirror.reports import batches, bulk
 from resources.mirror.reports.batches import SentList
-from tests.support.mirror_rows import NOW, fail, resource, store, url
+from tests.support.mirror_rows import NOW, fail, store, stored_resource, url
+
+from ..conftest import raising
 
 pytestmark = pytest.mark.django_db
 
@@ -97,17 +98,13 @@ def test_how_much_is_looked_at_does_not_grow_with_the_lists(monkeypatch: pytest.
 
 
 def test_without_waiting_it_says_what_is_not_ended(file: Path) -> None:
-    resource("a")
-    store("a")
+    stored_resource("a")
     out, _ = run(file, "--no-wait")
     assert "3 URLs: 1 stored, 0 failed, 0 refused, 2 not settled yet." in out
 
 
 def test_stopped_it_says_how_to_go_on_and_goes_on(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    meanwhile(monkeypatch, interrupted)
+    meanwhile(monkeypatch, raising(KeyboardInterrupt))
     with pytest.raises(CommandError, match=r"again") as error:
         run(file)
     assert error.value.returncode == INTERRUPTED_EXIT_CODE
@@ -117,24 +114,6 @@ def test_stopped_it_says_how_to_go_on_and_goes_on(file: Path, monkeypatch: pytes
     out, _ = run(file)
     assert "3 stored" in out
     assert (Resource.objects.count(), Batch.objects.count(), BatchItem.objects.count()) == asked
-
-
-def test_stopped_between_two_lists_it_goes_on_with_the_second(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    take, taken = report.report_urls, []
-
-    def once(*arguments: Any) -> Any:
-        taken.append(1)
-        if len(taken) == 2:
-            raise KeyboardInterrupt
-        return take(*arguments)
-
-    monkeypatch.setattr(report, "report_urls", once)
-    with pytest.raises(CommandError):
-        run(file)
-    assert Batch.objects.count() == 1
-    run(file, "--no-wait")
-    assert Batch.objects.count() == 2
-    assert Resource.objects.count() == 3
 
 
 def test_the_same_file_again_asks_nothing_twice(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,30 +156,27 @@ def test_it_says_when_nothing_moves(file: Path, monkeypatch: pytest.MonkeyPatch)
     assert "No URL was settled for a minute" in err
 
 
-def read(data: bytes) -> list[str]:
-    return list(bulk.read_urls(io.BytesIO(data)))
-
-
-def test_blank_lines_and_comments_are_skipped() -> None:
-    assert read(b"\n# a list\nhttps://a.example/1 \r\n\n  #x\nhttps://a.example/#y\n") == [
-        "https://a.example/1",
-        "https://a.example/#y",
-    ]
-
-
-def test_a_mark_of_the_encoding_belongs_to_no_url() -> None:
-    assert read(b"\xef\xbb\xbfhttps://a.example/") == ["https://a.example/"]
-
-
-def test_bytes_that_are_no_text_are_kept_to_be_refused() -> None:
-    assert read(b"https://a.example/\xff\n") == ["https://a.example/\udcff"]
-
-
-def test_a_line_of_any_length_is_one_line() -> None:
-    found = read(b"https://a.example/" + b"x" * 100_000 + b"\nhttps://b.example/\n")
-    assert [len(one) for one in found] == [bulk.MAX_LINE_BYTES, 18]
-
-
 def test_the_same_lines_make_the_same_lists() -> None:
     data = b"".join(b"https://a.example/%d\n" % number for number in range(bulk.URLS_PER_LIST + 1))
     assert [len(chunk) for chunk in bulk.read_url_lists(io.BytesIO(data))] == [bulk.URLS_PER_LIST, 1]
+
+
+@pytest.mark.parametrize(
+    ("data", "urls"),
+    [
+        pytest.param(
+            b"\n# a list\nhttps://a.example/1 \r\n\n  #x\nhttps://a.example/#y\n",
+            ["https://a.example/1", "https://a.example/#y"],
+            id="blank lines and comments",
+        ),
+        pytest.param(b"\xef\xbb\xbfhttps://a.example/", ["https://a.example/"], id="a mark of the encoding"),
+        pytest.param(b"https://a.example/\xff\n", ["https://a.example/\udcff"], id="no text, to be refused"),
+        pytest.param(
+            b"x" * 100_000 + b"\nhttps://b.example/\n",
+            ["x" * bulk.MAX_LINE_BYTES, "https://b.example/"],
+            id="a line of any length",
+        ),
+    ],
+)
+def test_each_line_is_a_url(data: bytes, urls: list[str]) -> None:
+    assert list(bulk.read_urls(io.BytesIO(data))) == urls

@@ -1,8 +1,8 @@
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
-from resources.mirror.canonical.rules import UrlRules, build_learnt_rules
+from resources.mirror.canonical.rules import UrlRules
 from resources.mirror.canonical.urls import candidate_digests
 from resources.mirror.reports.classify import (
     BLOCKED_DETAIL,
@@ -15,6 +15,7 @@ from resources.mirror.reports.classify import (
 )
 from tests.support.mirror_rows import digest_of, url
 from tests.support.url_outcomes import NONE_LEARNT as RULES
+from tests.support.url_outcomes import learnt_parameter
 
 
 @dataclass(frozen=True)
@@ -31,60 +32,50 @@ def decided(*urls: str, rules: UrlRules = RULES, **seen: Known) -> list[UrlDecis
     return decide_urls(named, {digest_of(url(name)): one for name, one in seen.items()})
 
 
-def test_a_stored_url_is_known_by_its_content() -> None:
-    [found] = decided(url("a"), a=Known("stored", "f00"))
-    assert (found.status, found.step, found.blob_digest, found.asks) == ("known", "known", "f00", False)
-
-
 def test_an_unknown_url_is_asked_for_once_in_a_list() -> None:
     first, second = decided(url("a"), url("a"))
     assert (first.status, first.asks, first.detail) == ("accepted", True, "")
     assert (second.status, second.asks, second.detail) == ("accepted", False, JOINED_DETAIL)
 
 
-def test_a_url_that_somebody_has_asked_for_is_not_asked_for_again() -> None:
-    [found] = decided(url("a"), a=Known("wanted"))
-    assert (found.status, found.asks, found.detail) == ("accepted", True, JOINED_DETAIL)
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(Known("stored", "f00"), ("known", "known", "f00", "", False), id="stored"),
+        pytest.param(Known("wanted"), ("accepted", "", "", JOINED_DETAIL, True), id="asked for by another list"),
+        pytest.param(Known("wanted", "f00"), ("known", "known", "f00", "", False), id="fetched again"),
+        pytest.param(Known("failed", "", "late", "expired"), ("accepted", "", "", "", True), id="a signature ran out"),
+        pytest.param(Known("failed", "", "404"), ("failed", "failed", "", "404", False), id="failed"),
+    ],
+)
+def test_a_url_is_decided_by_its_known_state(seen: Known, expected: tuple[object, ...]) -> None:
+    [found] = decided(url("a"), a=seen)
+    assert (found.status, found.step, found.blob_digest, found.detail, found.asks) == expected
 
 
-def test_a_signature_that_ran_out_is_tried_anew() -> None:
-    [found] = decided(url("a"), a=Known("failed", "", "expired", "expired"))
-    assert (found.status, found.asks, found.detail) == ("accepted", True, "")
+DOWN = Known("failed", "f00", "The file was taken down.", "taken down")
 
 
-def test_what_was_stored_before_a_rule_was_learnt_is_known_by_its_old_name() -> None:
-    found_rules, _ = build_learnt_rules([], [("images.example.org", "size")])
-    rules = replace(RULES, learnt=found_rules)
-    named, _ = name_urls([f"{url('a')}?size=1"], rules, lambda host: False)
-    before, after = candidate_digests(named[0].url, rules)
-    [found] = decide_urls(named, {before: Known("stored", "f00"), after: Known("stored", "f11")})
-    assert found.blob_digest == "f00"
-    [found] = decide_urls(named, {before: Known("failed"), after: Known("stored", "f11")})
-    assert (found.blob_digest, found.url_digest) == ("f11", after)
-
-
-def test_what_was_begun_before_a_rule_was_learnt_is_joined_and_what_failed_is_told() -> None:
-    found_rules, _ = build_learnt_rules([], [("images.example.org", "size")])
-    rules = replace(RULES, learnt=found_rules)
+@pytest.mark.parametrize(
+    ("before", "after", "digest", "blob", "detail"),
+    [
+        pytest.param(Known("stored", "f00"), Known("stored", "f11"), "before", "f00", "", id="stored under both"),
+        pytest.param(Known("failed"), Known("stored", "f11"), "after", "f11", "", id="stored by the rule alone"),
+        pytest.param(Known("wanted"), None, "before", "", JOINED_DETAIL, id="begun before"),
+        pytest.param(DOWN, None, "before", "", DOWN.detail, id="taken down before"),
+        pytest.param(None, None, "after", "", "", id="unknown"),
+    ],
+)
+def test_a_learnt_rule_keeps_what_was_known_before_it(
+    before: Known | None, after: Known | None, digest: str, blob: str, detail: str
+) -> None:
+    rules = learnt_parameter("images.example.org", "size")
     named, _ = name_urls([f"{url('a')}?size=1"] * 2, rules, lambda host: False)
-    before, after = candidate_digests(named[0].url, rules)
-    [found, again] = decide_urls(named, {before: Known("wanted")})
-    assert (found.status, found.url_digest, found.detail) == ("accepted", before, JOINED_DETAIL)
-    assert (again.url_digest, again.asks) == (before, False)
-    [found, _] = decide_urls(named, {before: Known("failed", "f00", "The file was taken down.", "taken down")})
-    assert (found.status, found.detail) == ("failed", "The file was taken down.")
-    [found, _] = decide_urls(named, {})
-    assert (found.url_digest, found.asks) == (after, True)
-
-
-def test_what_is_fetched_again_is_known_meanwhile() -> None:
-    [found] = decided(url("a"), a=Known("wanted", "f00"))
-    assert (found.status, found.blob_digest) == ("known", "f00")
-
-
-def test_a_failure_is_told_with_its_reason() -> None:
-    [found] = decided(url("a"), a=Known("failed", "", "404 Not Found"))
-    assert (found.status, found.step, found.detail) == ("failed", "failed", "404 Not Found")
+    keys = dict(zip(("before", "after"), candidate_digests(named[0].url, rules), strict=True))
+    seen = {keys["before"]: before, keys["after"]: after}
+    first, second = decide_urls(named, {key: one for key, one in seen.items() if one})
+    assert (first.url_digest, first.blob_digest, first.detail) == (keys[digest], blob, detail)
+    assert (second.url_digest, second.asks) == (keys[digest], False)
 
 
 @pytest.mark.parametrize(
@@ -97,11 +88,7 @@ def test_what_cannot_be_mirrored_is_refused_alone(bad: str) -> None:
     [found] = refused
     assert (found.position, found.url, found.status, found.step) == (1, bad, "refused", "refused")
     assert found.detail.endswith(".")
-
-
-def test_half_a_character_is_no_text() -> None:
-    _, [refused] = name_urls(["https://a.example/\ud800"], RULES, lambda host: False)
-    assert refused.detail == NO_TEXT_DETAIL
+    assert (found.detail == NO_TEXT_DETAIL) == ("\ud800" in bad)
 
 
 def test_blocked_hosts_are_refused() -> None:

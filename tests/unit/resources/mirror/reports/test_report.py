@@ -1,5 +1,6 @@
 """The results of a report: a list, rows of wanted URLs, and the same list for the same report."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +15,13 @@ from resources.mirror.models import Batch, BatchItem, Blob, Resource, Tally, Url
 from resources.mirror.reports import batches
 from resources.mirror.reports import report as reports_report
 from resources.mirror.reports.batches import SentList
+from resources.mirror.reports.classify import JOINED_DETAIL
 from resources.mirror.reports.report import DifferentReportError, ReportError, UnmadeReportError
 from tests.conftest import RedisServers
-from tests.support.mirror_rows import HOUR, NOW, content, digest_of, fail, resource, store, url
+from tests.support.mirror_rows import HOUR, NOW, content, digest_of, fail, resource, store, stored_resource, url
 from tests.support.url_lists import report, sent
+
+from ..conftest import raising
 
 pytestmark = pytest.mark.django_db
 
@@ -34,8 +38,7 @@ def test_what_is_not_known_is_wanted_with_its_referer() -> None:
 
 
 def test_a_list_of_which_all_is_known_is_finished_at_once() -> None:
-    resource("a")
-    store("a")
+    stored_resource("a")
     found = report("a", "a")
     assert found.batch.finished_at == NOW
     assert [one.blob_digest for one in found.decisions] == [content("a")] * 2
@@ -95,10 +98,7 @@ def test_of_two_who_send_the_same_at_once_one_makes_the_list(monkeypatch: pytest
 def test_a_list_that_nobody_has_and_the_database_does_not_take_is_refused_in_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise IntegrityError("its token was deleted")
-
-    monkeypatch.setattr(batches, "_insert_items", refuse)
+    monkeypatch.setattr(batches, "_insert_items", raising(IntegrityError("its token was deleted")))
     with pytest.raises(UnmadeReportError, match="Send it again"):
         report("a")
     assert not Batch.objects.exists()
@@ -140,8 +140,7 @@ def test_a_report_is_taken_while_redis_is_away(redis_servers: RedisServers) -> N
 
 
 def test_a_report_costs_a_look_up_and_few_statements(django_assert_max_num_queries: Any) -> None:
-    resource("a")
-    store("a")
+    stored_resource("a")
     with django_assert_max_num_queries(20):
         report(*["a"] * 100, *range(50))
 
@@ -165,8 +164,7 @@ def test_a_list_that_cannot_be_written_leaves_nothing_behind() -> None:
 
 
 def test_urls_are_counted_by_what_settled_them() -> None:
-    resource("a")
-    store("a")
+    stored_resource("a")
     resource("f")
     fail("f")
     reports_report.report_urls(SentList([url("a"), url("a"), url("b"), url("b"), url("f"), "x"], "tests"), NOW)
@@ -179,19 +177,6 @@ def test_urls_are_counted_by_what_settled_them() -> None:
     }
 
 
-def remembered(name: str) -> None:
-    """A URL as it is remembered after it was stored."""
-    lookup.note_statuses({digest_of(url(name)): UrlStatus(UrlState.STORED, content(name))})
-
-
-def test_what_was_pruned_by_somebody_who_did_not_say_so_is_wanted() -> None:
-    remembered("a")
-    [decision] = report("a").decisions
-    assert (decision.status, decision.blob_digest) == ("accepted", "")
-    assert Resource.objects.get().state == UrlState.WANTED
-    assert lookup.look_up_urls([digest_of(url("a"))])[digest_of(url("a"))].state is UrlState.WANTED
-
-
 def test_whether_a_whole_list_is_still_wanted_is_one_query() -> None:
     resource("a")
     resource("b", state=UrlState.FAILED)
@@ -201,47 +186,61 @@ def test_whether_a_whole_list_is_still_wanted_is_one_query() -> None:
     assert len(queries) == 1
 
 
-def test_a_row_whose_file_is_gone_is_wanted_again() -> None:
-    resource("a")
-    store("a")
-    Blob.objects.all().delete()
-    [decision] = report("a").decisions
-    assert decision.status == "accepted"
-    row = Resource.objects.get()
-    assert (row.state, row.blob_digest) == (UrlState.WANTED, "")
-
-
-def test_what_was_taken_down_by_somebody_who_was_killed_over_it_has_failed() -> None:
-    resource("a")
-    store("a")
-    Blob.objects.update(taken_down_at=NOW)
-    [decision] = report("a").decisions
-    assert (decision.status, decision.blob_digest, decision.detail) == ("failed", "", "The file was taken down.")
-
-
-def test_what_has_another_file_by_now_is_told_of_that() -> None:
-    remembered("a")
-    resource("a")
-    store("a")
-    Resource.objects.update(blob_digest=content("b"))
-    Blob.objects.update(digest=content("b"))
-    [decision] = report("a").decisions
-    assert (decision.status, decision.blob_digest) == ("known", content("b"))
-
-
-def test_what_was_stored_by_somebody_who_did_not_say_so_is_known() -> None:
-    resource("a")
-    lookup.note_statuses({digest_of(url("a")): UrlStatus(UrlState.WANTED)})
-    store("a")
-    [decision] = report("a").decisions
-    assert (decision.status, decision.blob_digest) == ("known", content("a"))
-
-
 def test_what_is_there_is_compared_by_one_query_for_all() -> None:
     for number in range(50):
-        resource(number)
-        store(number)
+        stored_resource(number)
     with CaptureQueriesContext(connection) as asked:
         found = report(*range(50))
     assert {one.status for one in found.decisions} == {"known"}
     assert len([query for query in asked if "resources_blob" in query["sql"]]) == 1
+
+
+def remember(status: UrlStatus) -> None:
+    """Has the status of the URL `a` remembered as a process leaves it that is killed before or after its write."""
+    lookup.note_statuses({digest_of(url("a")): status})
+
+
+def pruned() -> None:
+    remember(UrlStatus(UrlState.STORED, content("a")))
+
+
+def without_a_file() -> None:
+    stored_resource("a")
+    Blob.objects.all().delete()
+
+
+def taken_down() -> None:
+    stored_resource("a")
+    Blob.objects.update(taken_down_at=NOW)
+
+
+def changed() -> None:
+    pruned()
+    stored_resource("a")
+    Resource.objects.update(blob_digest=content("b"))
+    Blob.objects.update(digest=content("b"))
+
+
+def stored() -> None:
+    stored_resource("a")
+    remember(UrlStatus(UrlState.WANTED))
+
+
+@pytest.mark.parametrize(
+    ("happened", "status", "blob", "detail"),
+    [
+        (pruned, "accepted", "", ""),
+        (without_a_file, "accepted", "", JOINED_DETAIL),
+        (taken_down, "failed", "", "The file was taken down."),
+        (changed, "known", content("b"), ""),
+        (stored, "known", content("a"), ""),
+    ],
+)
+def test_an_answer_is_as_the_rows_are_now(happened: Callable[[], None], status: str, blob: str, detail: str) -> None:
+    happened()
+    [decision] = report("a").decisions
+    assert (decision.status, decision.blob_digest, decision.detail) == (status, blob, detail)
+    row, known = Resource.objects.get(), lookup.look_up_urls([digest_of(url("a"))])
+    if status == "accepted":
+        assert (row.state, row.blob_digest) == (UrlState.WANTED, "")
+        assert known[row.pk].state is UrlState.WANTED

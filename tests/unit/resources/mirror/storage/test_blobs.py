@@ -23,7 +23,7 @@ from resources.mirror.storage import blobs, retention, sweeper, takedown
 from resources.tokens import auth
 from resources.tokens.models import ApiToken
 
-from ..conftest import LONG_AGO, NOW, Keep
+from ..conftest import LONG_AGO, NOW, Keep, raising
 
 BODY = b"some bytes"
 DIGEST = sha256(BODY).hexdigest()
@@ -41,10 +41,15 @@ def read(blob: Blob) -> bytes:
         return file.read()
 
 
-def test_bytes_are_kept_under_their_digest() -> None:
+def test_bytes_are_kept_under_their_digest_until_they_are_removed() -> None:
     name = blobs.keep_blob(BODY, DIGEST)
     assert name == f"mirror/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}"
-    assert read(Blob(digest=DIGEST, name=name)) == BODY
+    blob = Blob(digest=DIGEST, name=name)
+    assert read(blob) == BODY
+    for _ in range(2):  # once more does no harm
+        blobs.remove_blob(blob)
+        with pytest.raises(FileNotFoundError):
+            blobs.open_blob(blob)
 
 
 def test_a_file_is_kept_and_stays_its_owners(spooled: Path) -> None:
@@ -54,10 +59,7 @@ def test_a_file_is_kept_and_stays_its_owners(spooled: Path) -> None:
 
 
 def test_a_file_of_another_file_system_is_copied(spooled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EXDEV, "another file system")
-
-    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "link", raising(OSError(errno.EXDEV, "another file system")))
     blobs.keep_blob(spooled, DIGEST)
     assert blobs.local_path(DIGEST).read_bytes() == BODY
     assert [path.name for path in blobs.local_path(DIGEST).parent.iterdir()] == [DIGEST]
@@ -99,22 +101,11 @@ def test_many_keep_the_same_at_once(spooled: Path) -> None:
 
 
 def test_a_full_disk_is_an_error_of_the_storage_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", refuse)
+    monkeypatch.setattr(os, "fsync", raising(OSError(errno.ENOSPC, "No space left on device")))
     blobs.local_path(DIGEST).parent.mkdir(parents=True)
     with pytest.raises(StorageError, match="No space left"):
         blobs.keep_blob(BODY, DIGEST)
     assert list(blobs.local_path(DIGEST).parent.iterdir()) == []
-
-
-def test_removed_bytes_are_gone() -> None:
-    blob = Blob(digest=DIGEST, name=blobs.keep_blob(BODY, DIGEST))
-    blobs.remove_blob(blob)
-    with pytest.raises(FileNotFoundError):
-        blobs.open_blob(blob)
-    blobs.remove_blob(blob)  # once more does no harm
 
 
 @pytest.mark.parametrize("again", ["the same file", "a new file"])
@@ -136,13 +127,10 @@ def test_two_who_remove_at_once_take_nothing_of_each_other(monkeypatch: pytest.M
     def the_other_then_unlinked(path: Path) -> None:
         blobs.keep_blob(BODY, DIGEST)
         with monkeypatch.context() as patched:
-            patched.setattr(Path, "stat", killed)
+            patched.setattr(Path, "stat", raising(RuntimeError("killed")))
             with pytest.raises(RuntimeError):
                 blobs.remove_local_blob(DIGEST, kept_before=began)
         unlink(path)
-
-    def killed(*_: object, **__: object) -> None:
-        raise RuntimeError("killed")
 
     monkeypatch.setattr(Path, "unlink", the_other_then_unlinked)
     blobs.remove_local_blob(DIGEST, kept_before=began)
@@ -219,10 +207,7 @@ def test_nothing_in_a_bucket_has_one(bucket_of_any_kind: None, keep: Keep) -> No
 
 
 def test_where_there_can_be_no_link_all_stays_as_it_is(blob: Blob, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise PermissionError("a file system without links")
-
-    monkeypatch.setattr(os, "link", fail)
+    monkeypatch.setattr(os, "link", raising(PermissionError("a file system without links")))
     offer(blob)
     assert linked() == []
 
@@ -244,12 +229,9 @@ def test_taken_down_it_has_none_before_its_urls_are_looked_for(
 def test_who_takes_down_what_keeps_its_link_is_told_to_do_it_again(
     blob: Blob, link: Path, monkeypatch: pytest.MonkeyPatch, client: Client
 ) -> None:
-    def fail(_: str) -> None:
-        raise StorageError("away")
-
     token = auth.issue_token(ApiToken(name="lawyer", may_take_down=True)).text
     with monkeypatch.context() as away:
-        away.setattr(blobs, "withdraw_links", fail)
+        away.setattr(blobs, "withdraw_links", raising(StorageError("away")))
         away.setattr(blobs, "remove_blob", lambda _: None)
         answer = client.delete(f"/api/resources/{blob.digest}", headers={"Authorization": f"Bearer {token}"})
     assert (answer.status_code, "Send this again" in answer.json()["detail"]) == (503, True)
@@ -278,32 +260,28 @@ def test_whoever_is_killed_once_the_row_says_that_it_is_taken_down_leaves_none(
     assert linked() == []
 
 
-def test_what_was_taken_down_while_it_was_linked_has_none(blob: Blob, monkeypatch: pytest.MonkeyPatch) -> None:
-    def take_down() -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda row: row.update(taken_down_at=NOW), id="taken down"),
+        pytest.param(lambda row: row.delete(), id="removed"),
+        pytest.param(lambda row: row.update(media_type="image/gif"), id="of another type"),
+    ],
+)
+def test_what_changes_while_it_is_linked_has_none(
+    blob: Blob, monkeypatch: pytest.MonkeyPatch, change: Callable[[QuerySet[Blob]], object]
+) -> None:
+    def happen() -> None:
         assert linked() != []
-        Blob.objects.filter(digest=blob.digest).update(taken_down_at=NOW)
+        change(Blob.objects.filter(digest=blob.digest))
 
-    meanwhile(monkeypatch, take_down)
+    meanwhile(monkeypatch, happen)
     offer(blob)
     assert linked() == []
 
 
-def test_what_was_removed_or_got_another_type_while_it_was_linked_has_none(
-    keep: Keep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    removed, other = keep(b"a"), keep(b"b")
-    meanwhile(monkeypatch, removed.delete)
-    offer(Blob.objects.get(digest=removed.digest))
-    meanwhile(monkeypatch, lambda: Blob.objects.filter(digest=other.digest).update(media_type="image/gif"))
-    offer(other)
-    assert linked() == []
-
-
 def test_where_the_row_cannot_be_read_once_more_there_is_none(blob: Blob, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
-        raise OperationalError("away")
-
-    meanwhile(monkeypatch, fail)
+    meanwhile(monkeypatch, raising(OperationalError("away")))
     with pytest.raises(OperationalError):
         offer(blob)
     assert linked() == []
@@ -323,10 +301,7 @@ def test_what_is_pruned_has_none(blob: Blob, link: Path) -> None:
 def test_its_link_goes_even_if_the_file_cannot_be_removed(
     blob: Blob, link: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise PermissionError("not now")
-
-    monkeypatch.setattr(Path, "rename", fail)
+    monkeypatch.setattr(Path, "rename", raising(PermissionError("not now")))
     with pytest.raises(StorageError):
         blobs.remove_local_blob(blob.digest)
     assert linked() == []
@@ -369,12 +344,9 @@ def test_the_sweeper_leaves_those_that_are_true_and_nothing_that_is_no_link(blob
 def test_a_file_or_a_link_that_cannot_be_removed_keeps_no_other_link(
     blob: Blob, link: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise StorageError("it cannot be removed")
-
     (link.parent / "a broken link").mkdir()
     make_false(blob, "taken down")
-    monkeypatch.setattr(blobs, "remove_blob", fail)
+    monkeypatch.setattr(blobs, "remove_blob", raising(StorageError("it cannot be removed")))
     with pytest.raises(StorageError):
         sweeper.sweep_shelf(blob.digest[:2], NOW)
     assert linked() == []

@@ -48,25 +48,19 @@ def left() -> set[str]:
     return set(Blob.objects.values_list("digest", flat=True))
 
 
-def test_by_age(rows: list[Blob]) -> None:
-    assert retention.prune_blobs(RetentionLimits(keep=1.5 * DAY), NOW) == (2, 200)
-    assert left() == {rows[0].digest, rows[3].digest}
-    assert [blobs.local_path(row.digest).exists() for row in rows] == [True, False, False, True]
-
-
-def test_by_size_the_longest_unasked_goes_first(rows: list[Blob]) -> None:
-    assert retention.prune_blobs(RetentionLimits(max_bytes=350), NOW) == (1, 100)
-    assert left() == {rows[0].digest, rows[1].digest, rows[3].digest}
-
-
-def test_what_fits_stays(rows: list[Blob]) -> None:
-    assert retention.prune_blobs(RetentionLimits(max_bytes=400, keep=9 * DAY), NOW) == (0, 0)
-    assert len(left()) == 4
-
-
-def test_pinned_blobs_stay_whatever_they_take(rows: list[Blob]) -> None:
-    assert retention.prune_blobs(RetentionLimits(max_bytes=0), NOW)[0] == 3
-    assert left() == {rows[3].digest}
+@pytest.mark.parametrize(
+    ("limits", "gone"),
+    [
+        pytest.param(RetentionLimits(keep=1.5 * DAY), [1, 2], id="by age"),
+        pytest.param(RetentionLimits(max_bytes=350), [2], id="by size, the longest without requests first"),
+        pytest.param(RetentionLimits(max_bytes=400, keep=9 * DAY), [], id="all fit"),
+        pytest.param(RetentionLimits(max_bytes=0), [0, 1, 2], id="pinned ones stay"),
+    ],
+)
+def test_limits_decide_which_go(rows: list[Blob], limits: RetentionLimits, gone: list[int]) -> None:
+    assert retention.prune_blobs(limits, NOW) == (len(gone), 100 * len(gone))
+    assert left() == {row.digest for place, row in enumerate(rows) if place not in gone}
+    assert [not blobs.local_path(row.digest).exists() for row in rows] == [place in gone for place in range(4)]
 
 
 def test_their_urls_are_as_if_they_had_never_been_seen(rows: list[Blob], give: Give) -> None:

@@ -111,13 +111,6 @@ def test_when_much_is_gone_nothing_is_done_about_it(
     assert "not there" in caplog.text
 
 
-def test_urls_whose_blob_has_no_row_are_fetched_again(give: Give) -> None:
-    row = give(Blob(digest="ab" * 32))
-    sweep(row.url_digest)
-    row.refresh_from_db()
-    assert row.state == UrlState.WANTED
-
-
 def test_urls_that_are_fetched_again_and_gave_what_was_taken_down_or_is_gone_do_not_keep_it(
     keep: Keep, give: Give
 ) -> None:

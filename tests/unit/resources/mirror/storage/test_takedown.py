@@ -11,15 +11,27 @@ from resources.mirror.storage import blobs, sweeper, takedown
 from resources.mirror.storage.takedown import find_taken_down, take_down_blob
 from tests.conftest import RedisServers
 
-from ..conftest import NOW, Give, Keep, vouch_for
+from ..conftest import NOW, Give, Keep, raising, vouch_for
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+
+
+Sent = list[tuple[str, list[str]]]
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
+    """The tasks given to workers."""
+    tasks: Sent = []
+    monkeypatch.setattr(current_app, "send_task", lambda name, arguments, **_: tasks.append((name, arguments)))
+    return tasks
 
 
 def test_its_row_says_so_its_urls_have_failed_and_its_bytes_are_gone(keep: Keep, give: Give) -> None:
     blob = keep()
     row = give(blob)
     Validator.objects.create(key="k", host="h", blob_digest=blob.digest, seen_at=NOW)
+    assert lookup.look_up_urls([row.pk])[row.pk].state is UrlState.STORED
     assert take_down_blob(blob.digest)
     blob.refresh_from_db()
     row.refresh_from_db()
@@ -28,23 +40,15 @@ def test_its_row_says_so_its_urls_have_failed_and_its_bytes_are_gone(keep: Keep,
     assert not blobs.local_path(blob.digest).exists()
     assert not Validator.objects.exists()
     assert find_taken_down([blob.digest, "ab" * 32]) == {blob.digest}
+    lookup.forget_statuses_here()
+    known = lookup.look_up_urls([row.pk])[row.pk]
+    assert (known.state, known.blob_digest, known.failure) == (UrlState.FAILED, blob.digest, "taken down")
 
 
-def test_a_worker_is_to_remove_its_thumbnails(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr(current_app, "send_task", lambda name, arguments, **_: sent.append((name, arguments)))
+def test_a_worker_is_to_remove_its_thumbnails(keep: Keep, sent: Sent) -> None:
     blob = keep()
     take_down_blob(blob.digest)
     assert sent == [("resources.forget_thumbnails", [blob.digest])]
-
-
-def test_what_processes_know_of_its_urls_is_put_right(keep: Keep, give: Give) -> None:
-    row = give(blob := keep())
-    assert lookup.look_up_urls([row.url_digest])[row.url_digest].state is UrlState.STORED
-    take_down_blob(blob.digest)
-    lookup.forget_statuses_here()
-    known = lookup.look_up_urls([row.url_digest])[row.url_digest]
-    assert (known.state, known.blob_digest, known.failure) == (UrlState.FAILED, blob.digest, "taken down")
 
 
 def test_a_url_that_has_another_content_by_now_stands_as_it_did(keep: Keep, give: Give) -> None:
@@ -72,26 +76,20 @@ def test_what_there_is_not_cannot_be_taken_down() -> None:
 def test_a_storage_that_is_away_holds_nothing_up(
     keep: Keep, bucket_of_any_kind: None, monkeypatch: pytest.MonkeyPatch, redis_servers: RedisServers
 ) -> None:
-    def fail(_: str) -> None:
-        raise StorageError("away")
-
-    monkeypatch.setattr(blobs, "delete_object", fail)
+    monkeypatch.setattr(blobs, "delete_object", raising(StorageError("away")))
     blob = keep(uploaded_at=NOW)
     assert take_down_blob(blob.digest)
     assert find_taken_down([blob.digest])
 
 
-def many(give: Give, blob: Blob, number: int) -> None:
-    for each in range(number):
-        give(blob, f"http://origin.example/{each}.png")
-
-
-def test_of_very_many_urls_a_worker_refuses_the_rest(keep: Keep, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr(current_app, "send_task", lambda name, arguments, **_: sent.append((name, arguments)))
+def test_of_very_many_urls_a_worker_refuses_the_rest(
+    keep: Keep, give: Give, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 2)
     monkeypatch.setattr(takedown, "IMMEDIATE_SECONDS", 0)
-    many(give, blob := keep(), 5)
+    blob = keep()
+    for number in range(5):
+        give(blob, f"http://origin.example/{number}.png")
     take_down_blob(blob.digest)
     left = Resource.objects.exclude(failure=takedown.TAKEN_DOWN_FAILURE)
     assert left.count() == 3
@@ -104,9 +102,9 @@ def test_of_very_many_urls_a_worker_refuses_the_rest(keep: Keep, give: Give, mon
     assert (left.count(), sent) == (0, [])
 
 
-def test_of_very_many_validators_a_worker_forgets_the_rest(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr(current_app, "send_task", lambda name, arguments, **_: sent.append((name, arguments)))
+def test_of_very_many_validators_a_worker_forgets_the_rest(
+    keep: Keep, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 2)
     vouch_for(blob := keep(), 5)
     take_down_blob(blob.digest, 0)
@@ -122,7 +120,7 @@ def test_a_process_that_is_killed_over_it_leaves_the_urls_to_the_sweeper(
 ) -> None:
     row = give(blob := keep())
     with monkeypatch.context() as patched:
-        patched.setattr(takedown, "fail_urls_of_blob", _killed)
+        patched.setattr(takedown, "fail_urls_of_blob", raising(RuntimeError("killed")))
         with pytest.raises(RuntimeError):
             take_down_blob(blob.digest)
     sweeper.sweep_shelf(row.url_digest[:2], NOW)
@@ -132,7 +130,3 @@ def test_a_process_that_is_killed_over_it_leaves_the_urls_to_the_sweeper(
     assert not blobs.local_path(blob.digest).exists()
     lookup.forget_statuses_here()
     assert lookup.look_up_urls([row.url_digest])[row.url_digest].failure == takedown.TAKEN_DOWN_FAILURE
-
-
-def _killed(*_: object) -> None:
-    raise RuntimeError("killed")

@@ -42,7 +42,7 @@ from tests.support.claim_calls import begun, look
 from tests.support.moto_bucket import MotoBucket
 from tests.support.stack import free_port
 
-from ..conftest import NOW, Give, Keep
+from ..conftest import NOW, Give, Keep, raising
 
 BODY = b"some bytes"
 
@@ -90,20 +90,13 @@ def test_what_fails_again_and_again_is_tried_less_often() -> None:
         troubles.failed("a", 0)
     assert troubles.resting(299) == ["a"]
     assert troubles.resting(301) == []
+    assert troubles.resting(601) == []  # forgotten: it was due long ago
+    troubles.failed("a", 602)  # for the first time again
+    assert troubles.resting(603.5) == []
+    troubles.failed("a", 604)
     troubles.ended("a")
-    troubles.failed("a", 0)
-    assert troubles.resting(1) == []
-
-
-def test_what_failed_and_was_removed_since_is_forgotten() -> None:
-    troubles = UploadFailures()
-    troubles.failed("a", 0)
-    troubles.failed("b", 0)
-    troubles.failed("b", 2)
-    assert troubles.resting(301.5) == []
-    troubles.failed("a", 302)  # for the first time again
-    troubles.failed("b", 302)
-    assert troubles.resting(303.5) == ["b"]
+    troubles.failed("a", 605)
+    assert troubles.resting(606) == []
 
 
 def test_who_waits_at_another_machine_is_sent_back_when_it_is_uploaded(
@@ -128,10 +121,7 @@ def test_who_waits_at_another_machine_is_sent_back_when_it_is_uploaded(
 def test_a_request_wakes_the_uploader_and_fails_with_the_upload(
     bucket: MotoBucket, keep: Keep, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise StorageError("away")
-
-    monkeypatch.setattr(blobs, "upload_object", fail)
+    monkeypatch.setattr(blobs, "upload_object", raising(StorageError("away")))
     work = storage_uploads.upload_work(keep(BODY).digest, "here")
     storage_uploads.publish_upload(work.task, work.key, begun(work).token, work.arguments, storage_uploads.UPLOAD_LANE)
     uploader.run_once(5)
@@ -149,42 +139,6 @@ def test_bytes_that_are_gone_before_they_were_uploaded_are_fetched_again(
     row.refresh_from_db()
     assert row.state == UrlState.WANTED
     assert not Blob.objects.exists()
-
-
-def test_what_another_uploader_had_in_the_storage_before_it_was_swept_is_not_lost(
-    bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row, upload = give(keep(BODY)), blobs.upload_object
-
-    def comes_too_late(path: Path, name: str, media_type: str) -> None:
-        upload(path, name, media_type)
-        with usable_connections():
-            Blob.objects.update(uploaded_at=NOW)
-        path.unlink()
-        upload(path, name, media_type)
-
-    monkeypatch.setattr(blobs, "upload_object", comes_too_late)
-    uploader.run_once(0)
-    row.refresh_from_db()
-    assert row.state == UrlState.STORED
-    assert Blob.objects.get().uploaded_at == NOW
-
-
-def test_what_is_taken_down_while_it_is_uploaded_is_removed_there(
-    bucket: MotoBucket, keep: Keep, uploader: Uploader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    blob, upload = keep(BODY), blobs.upload_object
-
-    def taken_down_meanwhile(path: Path, name: str, media_type: str) -> None:
-        upload(path, name, media_type)
-        with usable_connections():
-            Blob.objects.update(taken_down_at=NOW)
-
-    monkeypatch.setattr(blobs, "upload_object", taken_down_meanwhile)
-    uploader.run_once(0)
-    assert bucket.names() == set()
-    blob.refresh_from_db()
-    assert blob.uploaded_at is None
 
 
 def test_a_blob_that_came_again_while_it_was_pruned_is_uploaded_again(
@@ -265,10 +219,7 @@ def test_it_goes_on_after_whatever_failed(
 
 @pytest.mark.usefixtures("bucket_of_any_kind")
 def test_what_fails_in_a_turn_keeps_no_upload_from_being_done(tend: Tend, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> None:
-        raise StorageError("the folder cannot be read")
-
-    monkeypatch.setattr(storage_uploads, "_sweep_held_blobs", broken)
+    monkeypatch.setattr(storage_uploads, "_sweep_held_blobs", raising(StorageError("the folder cannot be read")))
     uploads = Uploads()
     tend(uploads)
     assert uploads.went_on.wait(PATIENCE_SECONDS)
@@ -335,7 +286,9 @@ def test_a_turn_is_taken_at_once_and_then_as_often_as_it_says(monkeypatch: pytes
     assert taken == [100.0, 160.0, 900.0]
 
 
-def test_bytes_are_here_then_here_and_there_then_there(bucket: MotoBucket, keep: Keep, uploader: Uploader) -> None:
+def test_bytes_are_here_then_here_and_there_then_there_and_gone_when_they_are_taken_down(
+    bucket: MotoBucket, keep: Keep, uploader: Uploader
+) -> None:
     blob = keep(BODY)
     uploader.run_once(0)
     blob.refresh_from_db()
@@ -345,25 +298,63 @@ def test_bytes_are_here_then_here_and_there_then_there(bucket: MotoBucket, keep:
     assert locate_blob(blob) == InStorage(blob.name)
     with blobs.open_blob(blob) as file:
         assert file.read() == BODY
-
-
-def test_another_machine_leaves_it_to_its_holder(bucket: MotoBucket, keep: Keep, settings: Any) -> None:
-    blob = keep(BODY)
-    settings.MACHINE, settings.MIRROR_HELD_DIRECTORY = "there", settings.MIRROR_HELD_DIRECTORY / "of another"
-    other = Uploader()
-    assert other.run_once(0) == 0
-    other.close()
-    assert locate_blob(blob) == OnOtherMachine("here")
-
-
-def test_taken_down_it_is_gone_from_here_and_from_the_bucket(
-    bucket: MotoBucket, keep: Keep, uploader: Uploader
-) -> None:
-    blob = keep(BODY)
-    uploader.run_once(0)
+    link = blobs.bucket_link(blob.name, "text/plain", 'attachment; filename="a"')
+    assert link is not None
+    answer = requests.get(link, headers={"Range": "bytes=2-4"}, timeout=5)
+    assert (answer.status_code, answer.content) == (206, BODY[2:5])
+    assert answer.headers["Content-Type"] == "text/plain"
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="a"'
+    assert b"".join(blobs.stream_object(blob.name, 2, 5)) == BODY[2:5]
     take_down_blob(blob.digest)
     assert bucket.names() == set()
-    assert not blobs.local_path(blob.digest).exists()
+
+
+@pytest.mark.usefixtures("bucket_of_any_kind")
+def test_another_machine_leaves_bytes_to_their_holder_which_may_have_lost_them(
+    keep: Keep, uploader: Uploader, settings: Any
+) -> None:
+    blob, held = keep(BODY), settings.MIRROR_HELD_DIRECTORY
+    settings.MACHINE, settings.MIRROR_HELD_DIRECTORY = "there", held / "of another"
+    assert uploader.run_once(0) == 0
+    assert locate_blob(blob) == OnOtherMachine("here")
+    settings.MACHINE, settings.MIRROR_HELD_DIRECTORY = "here", held
+    blobs.remove_local_blob(blob.digest)
+    assert locate_blob(blob) == MissingBytes()
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "stays"),
+    [
+        pytest.param({"uploaded_at": NOW}, True, id="another uploader had it there before it was swept here"),
+        pytest.param({"taken_down_at": NOW}, False, id="it was taken down"),
+    ],
+)
+def test_what_changes_while_it_is_uploaded_is_as_the_other_process_says(
+    bucket: MotoBucket,
+    keep: Keep,
+    give: Give,
+    uploader: Uploader,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    meanwhile: Any,
+    stays: bool,
+) -> None:
+    row, upload = give(keep(BODY)), blobs.upload_object
+
+    def changed(path: Path, name: str, media_type: str) -> None:
+        upload(path, name, media_type)
+        with usable_connections():
+            Blob.objects.update(**meanwhile)
+        if stays:  # and once more, after the sweep
+            path.unlink()
+            upload(path, name, media_type)
+
+    monkeypatch.setattr(blobs, "upload_object", changed)
+    uploader.run_once(0)
+    row.refresh_from_db()
+    assert row.state == UrlState.STORED
+    blob = Blob.objects.get()
+    assert (bucket.names(), blob.uploaded_at) == (({blob.name}, NOW) if stays else (set(), None))
 
 
 def test_objects_without_a_row_are_removed_and_rows_without_an_object_are_fetched_again(
@@ -383,18 +374,6 @@ def test_objects_without_a_row_are_removed_and_rows_without_an_object_are_fetche
     assert row.state == UrlState.WANTED
 
 
-def test_links_give_the_bytes_with_fields_of_ours(bucket: MotoBucket, keep: Keep, uploader: Uploader) -> None:
-    blob = keep(BODY)
-    uploader.run_once(0)
-    link = blobs.bucket_link(blob.name, "text/plain", 'attachment; filename="a"')
-    assert link is not None
-    answer = requests.get(link, headers={"Range": "bytes=2-4"}, timeout=5)
-    assert (answer.status_code, answer.content) == (206, BODY[2:5])
-    assert answer.headers["Content-Type"] == "text/plain"
-    assert answer.headers["Content-Disposition"] == 'attachment; filename="a"'
-    assert b"".join(blobs.stream_object(blob.name, 2, 5)) == BODY[2:5]
-
-
 @pytest.mark.parametrize("delivery", ["proxy", "redirect"])
 @pytest.mark.usefixtures("bucket")
 def test_main_hands_what_is_in_the_bucket_over(
@@ -411,9 +390,3 @@ def test_main_hands_what_is_in_the_bucket_over(
     else:
         assert response["X-Accel-Redirect"] == f"/delivered/bucket/{blob.digest}"
         assert requests.get(response[mirror_delivery.LINK_FIELD], timeout=5).content == BODY
-
-
-def test_what_is_lost_is_told_apart(bucket: MotoBucket, keep: Keep) -> None:
-    blob = keep(BODY)
-    blobs.remove_local_blob(blob.digest)
-    assert locate_blob(blob) == MissingBytes()
