@@ -128,24 +128,24 @@ def test_a_url_that_was_stored_before_a_rule_is_known_by_the_key_of_then() -> No
     assert candidate_digests(f"{HOST}/x.jpg", VERSIONS) == (canonicalise_url(f"{HOST}/x.jpg", RULES).digest,)
 
 
-def test_what_a_url_has_given_itself_goes_before_what_a_rule_concludes() -> None:
-    own, concluded = candidate_digests(OLD, VERSIONS)
-    assert find_surest((own, concluded), {own: "s1", concluded: "s2"}, is_stored) == "s1"
-    assert find_surest((own, concluded), {own: "f1", concluded: "s2"}, is_stored) == "s2"
-    assert find_surest((own, concluded), {own: "f1", concluded: "f2"}, is_stored) == "f2"
-    assert find_surest((own, concluded), {own: "f1"}, is_stored) == "f1"
-    assert find_surest((own, concluded), {}, is_stored) is None
-
-
-def test_a_fetch_that_was_begun_before_a_rule_is_joined() -> None:
-    own, concluded = candidate_digests(OLD, VERSIONS)
-    assert find_surest_digest((own, concluded), {own: "wanted"}, is_stored) == own
-    assert find_surest_digest((own, concluded), {own: "wanted", concluded: "s2"}, is_stored) == concluded
-    assert find_surest_digest((own, concluded), {}, is_stored) == concluded
-
-
-def is_stored(found: str) -> bool:
-    return found.startswith("s")
+@pytest.mark.parametrize(
+    ("own", "concluded", "surest"),
+    [
+        ("s1", "s2", "own"),
+        ("f1", "s2", "concluded"),
+        ("f1", "f2", "concluded"),
+        ("f1", None, "own"),  # a fetch that began before a rule goes on
+        (None, None, "concluded"),
+    ],
+)
+def test_what_a_url_has_given_itself_goes_before_what_a_rule_concludes(
+    own: str | None, concluded: str | None, surest: str
+) -> None:
+    digests = candidate_digests(OLD, VERSIONS)
+    found = {digest: one for digest, one in zip(digests, (own, concluded), strict=True) if one}
+    digest = digests[0] if surest == "own" else digests[1]
+    assert find_surest_digest(digests, found, lambda one: one.startswith("s")) == digest
+    assert find_surest(digests, found, lambda one: one.startswith("s")) == found.get(digest)
 
 
 def test_learnt_rules_leave_one_url_in_a_hundred_alone_so_that_they_are_watched() -> None:

@@ -24,7 +24,7 @@ from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
 from tests.support.engine_runs import in_turn, leftovers
-from tests.support.mirror_runs import digest_of, fed_until, in_a_thread, mirror, mirrored_from, report, row
+from tests.support.mirror_runs import digest_of, fed_until, in_a_thread, mirror, mirrored_from, open_rows, report, row
 
 pytestmark = pytest.mark.usefixtures("mirroring")
 
@@ -158,30 +158,24 @@ def test_what_was_taken_down_does_not_come_back_by_a_redirect_or_another_url() -
     mirrored_from(test)
 
 
-def test_what_is_stored_is_fetched_again_by_its_own_validators() -> None:
+def test_a_url_is_fetched_again_by_its_own_validators_unless_its_file_is_nowhere() -> None:
     async def test(origin: Origin) -> None:
         first = answer("200 OK", 'ETag: "one"', body=b"text")
-        url = origin.does("/a", in_turn(first, answer("304 Not Modified")))
-        await mirror(url)
-        await in_a_thread(wanted_urls.refetch_urls)([await in_a_thread(digest_of)(url)], datetime.now(UTC))
-        await mirror(url)
-        assert origin.asked[1].fields["if-none-match"] == '"one"'
-        found = await in_a_thread(row)(url)
-        assert (found.state, found.step, found.etag) == ("stored", "unchanged", '"one"')
-
-    mirrored_from(test)
-
-
-def test_a_file_that_is_nowhere_is_sent_again_when_it_is_fetched_again() -> None:
-    async def test(origin: Origin) -> None:
-        url = origin.does("/a", answer("200 OK", 'ETag: "one"', body=b"text"))
-        await mirror(url)
-        path = blobs.local_path((await in_a_thread(row)(url)).blob_digest)
+        there, nowhere = (
+            origin.does("/a", in_turn(first, answer("304 Not Modified"))),
+            origin.does("/b", answer(body=b"b")),
+        )
+        await mirror(there, nowhere)
+        path = blobs.local_path((await in_a_thread(row)(nowhere)).blob_digest)
         path.unlink()
-        await in_a_thread(wanted_urls.refetch_urls)([await in_a_thread(digest_of)(url)], datetime.now(UTC))
-        await mirror(url)
-        assert "if-none-match" not in origin.asked[1].fields
-        assert path.read_bytes() == b"text"
+        digests = [await in_a_thread(digest_of)(url) for url in (there, nowhere)]
+        await in_a_thread(wanted_urls.refetch_urls)(digests, datetime.now(UTC))
+        await fed_until(lambda: not open_rows())
+        again = {one.target: one.fields.get("if-none-match") for one in origin.asked[2:]}
+        assert again == {"/a": '"one"', "/b": None}
+        found = await in_a_thread(row)(there)
+        assert (found.state, found.step, found.etag) == ("stored", "unchanged", '"one"')
+        assert path.read_bytes() == b"b"
 
     mirrored_from(test)
 
@@ -209,13 +203,6 @@ def test_a_redirect_to_another_spelling_of_the_url_itself_says_nothing_of_its_co
 
 def wanted(name: str) -> FetchTarget:
     return FetchTarget(SourceUrl(name, f"http://a.example/{name}", "a.example"), None)
-
-
-def test_what_was_noted_is_taken_once() -> None:
-    asked = InFlight()
-    asked.note(("url", "a"), wanted("a"))
-    assert asked.take(("url", "a")) == wanted("a")
-    assert asked.take(("url", "a")) is None
 
 
 def test_the_oldest_makes_room() -> None:

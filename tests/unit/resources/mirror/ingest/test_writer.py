@@ -227,15 +227,6 @@ BLOB, URL, ALIAS = "ab" * 32, "cd" * 32, "ef" * 32
 SOURCE = SourceUrl(URL, "https://example.org/c", "example.org")
 
 
-def write_row(**fields: Any) -> None:
-    Resource.objects.create(url_digest=URL, url=SOURCE.url, host=SOURCE.host, wanted_at=NOW, **fields)
-
-
-def flush_lost(*arguments: Any, **fields: Any) -> UrlOutcome:
-    [told] = writer.flush_outcomes([NothingFound(SOURCE, *arguments, **fields)], NOW)
-    return told
-
-
 @pytest.mark.parametrize(
     ("module", "step"),
     [
@@ -289,37 +280,40 @@ def test_what_a_redirect_has_stored_meanwhile_is_not_lost(late: UrlState, at_onc
     assert told.blob_digest == BLOB
 
 
-def test_what_is_fetched_again_in_vain_does_not_bring_back_what_a_redirect_has_replaced() -> None:
-    write_row(state=UrlState.STORED, blob_digest=BLOB)
-    told = flush_lost(UrlState.STORED, NOW, "permanent", "404", blob_digest=ALIAS)
-    assert isinstance(told, FoundContent)
-    assert told.blob_digest == BLOB == Resource.objects.get().blob_digest
+TRIED = (UrlState.WANTED, NOW, "transient", "reset")
+IN_VAIN = (UrlState.STORED, NOW, "permanent", "404", 404)
+DOWN = (UrlState.FAILED, NOW, TAKEN_DOWN_FAILURE, "its content was taken down")
+WAS_TAKEN_DOWN = {"state": UrlState.FAILED, "failure": TAKEN_DOWN_FAILURE, "blob_digest": BLOB}
 
 
-def test_what_is_fetched_again_in_vain_when_its_file_is_gone_has_failed_and_points_at_nothing() -> None:
-    write_row(blob_digest=BLOB)
-    told = flush_lost(UrlState.STORED, NOW, "permanent", "404", 404, blob_digest=BLOB)
-    row = Resource.objects.get()
-    assert (row.state, row.step, row.failure, row.blob_digest) == (UrlState.FAILED, DedupeStep.FAILED, "permanent", "")
-    assert isinstance(told, NothingFound)
-    assert (told.state, lookup.look_up_urls([URL])[URL].state) == (UrlState.FAILED, UrlState.FAILED)
-
-
-def test_what_is_fetched_again_and_gives_what_was_taken_down_no_longer_has_what_it_gave_before() -> None:
-    write_row(blob_digest=BLOB)
-    flush_lost(UrlState.WANTED, NOW, "transient", "reset", attempts=1, due_at=NOW)
-    assert Resource.objects.get().blob_digest == BLOB
-
-    flush_lost(UrlState.FAILED, NOW, TAKEN_DOWN_FAILURE, "its content was taken down", blob_digest=ALIAS)
-    row = Resource.objects.get()
-    assert (row.state, row.failure, row.blob_digest) == (UrlState.FAILED, TAKEN_DOWN_FAILURE, ALIAS)
-
-
-def test_what_was_taken_down_meanwhile_is_not_tried_again() -> None:
-    taken_down = {"state": UrlState.FAILED, "failure": TAKEN_DOWN_FAILURE, "blob_digest": BLOB}
-    write_row(**taken_down)
-    flush_lost(UrlState.WANTED, NOW, "transient", "reset", attempts=1, due_at=NOW)
-    row = Resource.objects.get()
-    assert (row.state, row.failure, row.due_at) == (UrlState.FAILED, TAKEN_DOWN_FAILURE, None)
+@pytest.mark.parametrize(
+    ("row", "outcome", "gave", "expected"),
+    [
+        pytest.param(
+            {"state": UrlState.STORED, "blob_digest": BLOB},
+            IN_VAIN,
+            ALIAS,
+            ("stored", "", BLOB),
+            id="a redirect stored it",
+        ),
+        pytest.param({"blob_digest": BLOB}, IN_VAIN, BLOB, ("failed", "permanent", ""), id="its file is gone"),
+        pytest.param({"blob_digest": BLOB}, TRIED, "", ("wanted", "transient", BLOB), id="it is tried again"),
+        pytest.param(
+            {"blob_digest": BLOB}, DOWN, ALIAS, ("failed", TAKEN_DOWN_FAILURE, ALIAS), id="it gave what is down"
+        ),
+        pytest.param(WAS_TAKEN_DOWN, TRIED, "", ("failed", TAKEN_DOWN_FAILURE, BLOB), id="it was taken down meanwhile"),
+    ],
+)
+def test_an_outcome_without_content_leaves_what_others_decided_meanwhile(
+    row: dict[str, Any], outcome: tuple[Any, ...], gave: str, expected: tuple[str, str, str]
+) -> None:
+    Resource.objects.create(url_digest=URL, url=SOURCE.url, host=SOURCE.host, wanted_at=NOW, **row)
+    due_at = NOW if outcome is TRIED else None
+    lost = NothingFound(SOURCE, *outcome, due_at=due_at, blob_digest=gave, step=DedupeStep.FAILED)
+    [told] = writer.flush_outcomes([lost], NOW)
+    found = Resource.objects.get()
+    assert (found.state, found.failure, found.blob_digest) == expected
+    assert (found.due_at is not None) == (found.state == "wanted")
+    assert isinstance(told, FoundContent) == (found.state == "stored")
     lookup.forget_statuses_here()
-    assert lookup.look_up_urls([URL])[URL].failure == TAKEN_DOWN_FAILURE
+    assert lookup.look_up_urls([URL])[URL].state == found.state

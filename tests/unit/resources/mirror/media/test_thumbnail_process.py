@@ -24,10 +24,16 @@ PIXELS = 50_000_000
 WAYS = [ThumbnailBox(320, 240, "contain", "webp"), ThumbnailBox(2048, 2048, "crop", "png")]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def painter() -> Iterator[ThumbnailPainter]:
-    made = ThumbnailPainter()
-    yield made
+    yield (made := ThumbnailPainter())
+    made.close()
+
+
+@pytest.fixture
+def fresh() -> Iterator[ThumbnailPainter]:
+    """A painter whose child has had nothing else in its memory."""
+    yield (made := ThumbnailPainter())
     made.close()
 
 
@@ -72,20 +78,20 @@ def test_no_bomb_takes_more_memory_than_there_is_for_an_image(painter: Thumbnail
     ids=["progressive JPEG for printers", "PNG with transparency"],
 )
 def test_the_largest_images_are_painted_within_their_memory(
-    painter: ThumbnailPainter, image_format: str, mode: str, options: dict[str, object]
+    fresh: ThumbnailPainter, image_format: str, mode: str, options: dict[str, object]
 ) -> None:
     body = large(image_format, mode, **options)
 
-    assert max(paint(painter, body, WAYS[1]).size) == 2048
-    assert peak_bytes(painter) < MEMORY_BYTES
+    assert max(paint(fresh, body, WAYS[1]).size) == 2048
+    assert peak_bytes(fresh) < MEMORY_BYTES
 
 
-def test_what_takes_more_memory_than_that_is_refused_and_harms_no_other(painter: ThumbnailPainter) -> None:
+def test_what_takes_more_memory_than_that_is_refused_and_harms_no_other(fresh: ThumbnailPainter) -> None:
     with pytest.raises(UnreadableImageError, match="memory"):
-        paint(painter, large("WEBP", method=0))
+        paint(fresh, large("WEBP", method=0))
 
-    assert peak_bytes(painter) < MEMORY_BYTES
-    assert paint(painter, files.PICTURES["a.webp"]).size == (40, 30)
+    assert peak_bytes(fresh) < MEMORY_BYTES
+    assert paint(fresh, files.PICTURES["a.webp"]).size == (40, 30)
 
 
 def test_what_takes_too_long_is_ended_and_the_next_is_painted(painter: ThumbnailPainter) -> None:
@@ -133,12 +139,12 @@ def test_a_child_that_nobody_needs_ends() -> None:
     assert gone
 
 
-def test_the_child_knows_nothing_of_the_site(painter: ThumbnailPainter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_child_knows_nothing_of_the_site(fresh: ThumbnailPainter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_KEY", "secret")
-    paint(painter, files.PICTURES["a.png"])
+    paint(fresh, files.PICTURES["a.png"])
 
-    assert b"secret" not in Path(f"/proc/{painter.pid}/environ").read_bytes()
-    assert "django" not in Path(f"/proc/{painter.pid}/maps").read_text()
+    assert b"secret" not in Path(f"/proc/{fresh.pid}/environ").read_bytes()
+    assert "django" not in Path(f"/proc/{fresh.pid}/maps").read_text()
 
 
 class Dying:
