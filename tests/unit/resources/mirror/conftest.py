@@ -28,18 +28,13 @@ Give = Callable[..., Resource]
 
 
 @pytest.fixture(autouse=True)
-def _nothing_known(redis_servers: RedisServers) -> None:
-    hosts.forget_blocked_hosts()
-
-
-@pytest.fixture(autouse=True)
-def _held_here(settings: Any, tmp_path: Path) -> Iterator[None]:
+def _as_a_new_process_of_this_machine(redis_servers: RedisServers, settings: Any, tmp_path: Path) -> Iterator[None]:
     settings.MIRROR_HELD_DIRECTORY = tmp_path / "held"
     settings.MACHINE = "here"
-    lookup.forget_statuses_here()
     retention._noted_accesses.clear()
+    forget()
     yield
-    lookup.forget_statuses_here()
+    forget()
 
 
 @pytest.fixture
@@ -54,12 +49,8 @@ def keep(db: None) -> Keep:
 
     def kept(body: bytes = b"some bytes", **fields: Any) -> Blob:
         digest = sha256(body).hexdigest()
-        given = {
-            "media_type": "image/png",
-            "holder": settings.MACHINE,
-            "stored_at": LONG_AGO,
-            "accessed_at": LONG_AGO,
-        }
+        times = {"stored_at": LONG_AGO, "accessed_at": LONG_AGO}
+        given = {"media_type": "image/png", "holder": settings.MACHINE, **times}
         name = blobs.keep_blob(body, digest)
         return Blob.objects.create(digest=digest, size=len(body), name=name, **{**given, **fields})
 
@@ -106,10 +97,8 @@ def mirroring(
     settings.MIRROR_KNOWN_SECONDS = 0
     monkeypatch.setattr(writer, "IDLE_SECONDS", 0.05)
     monkeypatch.setattr(writer, "RETRY_PAUSE_SECONDS", 0.05)
-    forget()
     yield redis_servers
     writer.process_writer().join()
-    forget()
 
 
 def forget() -> None:

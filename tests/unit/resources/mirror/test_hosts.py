@@ -141,11 +141,6 @@ def test_what_was_written_after_a_distrust_had_ended_is_found() -> None:
     assert Resource.objects.get().state == UrlState.WANTED
 
 
-@pytest.fixture(autouse=True)
-def _knows_nothing() -> None:
-    hosts.forget_hosts_here()
-
-
 def sent(scope: str, *sizes: int, kind: str = "file", outcome: str = "fetched") -> None:
     """The oldest first."""
     fields = {"scope": scope, "kind": kind, "lane": "fast", "seconds": 1, "outcome": outcome}

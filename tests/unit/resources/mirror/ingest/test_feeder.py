@@ -54,25 +54,20 @@ def test_large_files_wait_in_a_lane_of_their_own(mirroring: RedisServers) -> Non
     assert client.zcard(claims.queued_key("fetch.large")) == 1
 
 
-def test_a_lane_takes_what_it_has_room_for_and_the_rest_stays_wanted(
-    mirroring: RedisServers, settings: Settings
+@pytest.mark.parametrize(("limit", "due"), [("lane", 2), ("domain", 0)])
+def test_a_lane_or_a_domain_takes_what_it_has_room_for_and_the_rest_stays_wanted(
+    mirroring: RedisServers, settings: Settings, limit: str, due: int
 ) -> None:
-    lanes(settings, 3)
+    if limit == "lane":
+        lanes(settings, 3)
+    else:
+        settings.FETCH_DOMAIN_BACKLOG = 3
     report(*urls(5))
     assert feed() == 3
     assert feed() == 0
     assert len(jobs(mirroring)) == claimed(mirroring) == 3
-    assert Resource.objects.filter(due_at__lte=datetime.now(UTC)).count() == 2
-
-
-def test_what_a_domain_does_not_take_is_wanted_later_and_not_claimed(
-    mirroring: RedisServers, settings: Settings
-) -> None:
-    settings.FETCH_DOMAIN_BACKLOG = 4
-    report(*urls(5))
-    assert feed() == 4
-    assert len(jobs(mirroring)) == claimed(mirroring) == 4
-    assert feed() == 0
+    rows = Resource.objects.filter(state="wanted")
+    assert (rows.count(), rows.filter(due_at__lte=datetime.now(UTC)).count()) == (5, due)
 
 
 def test_nothing_is_handed_over_for_a_domain_that_is_left_alone(mirroring: RedisServers) -> None:

@@ -25,7 +25,7 @@ from resources.mirror.models import Blob, DedupeStep, Resource, UrlState
 from resources.mirror.storage.takedown import TAKEN_DOWN_FAILURE, take_down_blob
 from tests.conftest import RedisServers
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+pytestmark = pytest.mark.django_db
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -44,7 +44,7 @@ def test_a_list_of_which_all_is_known_is_finished_at_once() -> None:
     assert [one.blob_digest for one in found.decisions] == [content("a")] * 2
 
 
-def test_the_same_within_a_day_is_the_same_list() -> None:
+def test_the_same_within_a_day_is_the_same_list_and_later_a_new_one() -> None:
     first = report("a", "b")
     store("a")
     batches.settle_batch(first.batch.pk, NOW)
@@ -53,6 +53,9 @@ def test_the_same_within_a_day_is_the_same_list() -> None:
     assert not again.is_new
     assert [one.status for one in again.decisions] == ["known", "accepted"]
     assert BatchItem.objects.count() == 2
+    later = reports_report.report_urls(sent("a", "b"), NOW + 24 * HOUR)
+    assert later.batch.pk != first.batch.pk
+    assert reports_report.report_urls(sent("a", "b"), NOW + 25 * HOUR).batch.pk == later.batch.pk
 
 
 @pytest.mark.parametrize(
@@ -67,13 +70,6 @@ def test_the_same_within_a_day_is_the_same_list() -> None:
 def test_anything_else_is_another_list(other: SentList) -> None:
     first = report("a", "b")
     assert reports_report.report_urls(other, NOW).batch.pk != first.batch.pk
-
-
-def test_the_same_a_day_later_is_a_new_list() -> None:
-    first = report("a")
-    again = reports_report.report_urls(sent("a"), NOW + 24 * HOUR)
-    assert again.batch.pk != first.batch.pk
-    assert reports_report.report_urls(sent("a"), NOW + 25 * HOUR).batch.pk == again.batch.pk
 
 
 def test_a_key_that_comes_with_another_list_is_refused() -> None:

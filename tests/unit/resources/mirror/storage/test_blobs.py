@@ -147,7 +147,7 @@ def test_with_a_bucket_bytes_are_held_on_this_machine_first(bucket_of_any_kind: 
         blobs.open_blob(Blob(digest=DIGEST, name=name))
 
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+pytestmark = pytest.mark.django_db
 
 
 def offer(blob: Blob) -> None:
@@ -307,30 +307,22 @@ def test_its_link_goes_even_if_the_file_cannot_be_removed(
     assert linked() == []
 
 
-def make_false(blob: Blob, how: str) -> None:
-    """The leftovers of a killed process beside a true link."""
-    row = Blob.objects.filter(digest=blob.digest)
-    match how:
-        case "taken down":
-            row.update(taken_down_at=NOW)
-        case "pruned":
-            row.delete()
-        case "another type":
-            row.update(media_type="image/gif")
-        case "a type that has none":
-            row.update(media_type="text/html")
-        case "no file":
-            blobs.local_path(blob.digest).unlink()
-        case "another file":
-            blobs.local_path(blob.digest).unlink()
-            blobs.keep_blob(b"some bytes", blob.digest)
+FALSE: dict[str, Callable[[QuerySet[Blob], Path], object]] = {
+    "taken down": lambda row, _: row.update(taken_down_at=NOW),
+    "pruned": lambda row, _: row.delete(),
+    "another type": lambda row, _: row.update(media_type="image/gif"),
+    "a type that has none": lambda row, _: row.update(media_type="text/html"),
+    "no file": lambda _, path: path.unlink(),
+    "another file": lambda _, path: (path.unlink(), blobs.keep_blob(b"some bytes", path.name)),
+}
+"""The leftovers of a killed process beside a link."""
 
 
-@pytest.mark.parametrize(
-    "how", ["taken down", "pruned", "another type", "a type that has none", "no file", "another file"]
-)
-def test_the_sweeper_removes_links_that_are_not_true(blob: Blob, link: Path, how: str) -> None:
-    make_false(blob, how)
+@pytest.mark.parametrize("leave", FALSE.values(), ids=FALSE)
+def test_the_sweeper_removes_links_that_are_not_true(
+    blob: Blob, link: Path, leave: Callable[[QuerySet[Blob], Path], object]
+) -> None:
+    leave(Blob.objects.filter(digest=blob.digest), blobs.local_path(blob.digest))
     sweeper.sweep_shelf(blob.digest[:2], NOW)
     assert linked() == []
 
@@ -345,7 +337,7 @@ def test_a_file_or_a_link_that_cannot_be_removed_keeps_no_other_link(
     blob: Blob, link: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (link.parent / "a broken link").mkdir()
-    make_false(blob, "taken down")
+    Blob.objects.update(taken_down_at=NOW)
     monkeypatch.setattr(blobs, "remove_blob", raising(StorageError("it cannot be removed")))
     with pytest.raises(StorageError):
         sweeper.sweep_shelf(blob.digest[:2], NOW)

@@ -24,7 +24,7 @@ from ..conftest import LONG_AGO, NOW, URL, Give, Keep, vouch_for
 
 DAY = timedelta(days=1)
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+pytestmark = pytest.mark.django_db
 
 Rows = Callable[[], list[Blob]]
 

@@ -20,7 +20,7 @@ HOUR = timedelta(hours=1)
 BODY = b"orphan"
 DIGEST = sha256(BODY).hexdigest()
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+pytestmark = pytest.mark.django_db
 
 
 def put(body: bytes = BODY, *, age: timedelta = 2 * HOUR) -> Path:

@@ -13,7 +13,7 @@ from tests.conftest import RedisServers
 
 from ..conftest import NOW, Give, Keep, raising, vouch_for
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_servers")]
+pytestmark = pytest.mark.django_db
 
 
 Sent = list[tuple[str, list[str]]]
