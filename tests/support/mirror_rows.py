@@ -1,11 +1,14 @@
-"""Rows of mirrored files, as tests want them."""
+"""Rows of mirrored files, and reported lists of URLs, as tests want them."""
 
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
 from resources.mirror.canonical.urls import canonicalise_url
-from resources.mirror.models import Blob, DedupeStep, Resource, UrlState
+from resources.mirror.models import Batch, BatchItem, Blob, DedupeStep, Resource, UrlState
+from resources.mirror.reports import report as reports_report
+from resources.mirror.reports.batches import SentList
+from resources.mirror.reports.report import ReportResult
 
 from .url_outcomes import NONE_LEARNT
 
@@ -61,3 +64,15 @@ def fail(name: object, detail: str = "404 Not Found") -> None:
     Resource.objects.filter(pk=digest_of(url(name))).update(
         state=UrlState.FAILED, step=DedupeStep.FAILED, failure="permanent", detail=detail, fetched_at=NOW, due_at=None
     )
+
+
+def sent(*names: object, **fields: Any) -> SentList:
+    return SentList([url(name) for name in names], "tests", **fields)
+
+
+def report(*names: object, **fields: Any) -> ReportResult:
+    return reports_report.report_urls(sent(*names, **fields), NOW)
+
+
+def steps(batch: Batch) -> list[str]:
+    return list(BatchItem.objects.filter(batch=batch).order_by("position").values_list("step", flat=True))

@@ -167,13 +167,6 @@ def test_what_another_machine_holds_is_waited_for_and_asked_of_it(
     assert member.decode().startswith(f"{blob.digest} ")
 
 
-def test_what_is_held_here_is_served_before_it_is_uploaded(
-    client: Reader, keep: Keep, bucket_of_any_kind: None
-) -> None:
-    blob = keep(BODY)
-    assert client.get(f"/resources/{blob.digest}").body == BODY
-
-
 def test_without_a_bucket_that_signs_links_the_storage_is_streamed(
     client: Reader, keep: Keep, bucket_of_any_kind: None
 ) -> None:
@@ -389,13 +382,18 @@ def test_a_broken_image_is_a_failure_that_lasts(keep_picture: Keep) -> None:
     assert found.detail == "The image is broken, or too much for its decoder."
 
 
-def test_an_image_that_takes_too_long_is_a_failure_too(keep_picture: Keep, settings: Any) -> None:
+def test_an_image_that_takes_too_long_is_a_failure_too_and_the_next_is_painted(
+    keep_picture: Keep, settings: Any
+) -> None:
     thumbnail_painter.PAINTER.close()
     settings.THUMBNAIL_SECONDS = 0.001  # less than it takes to start a process
     before = lost("too long")
 
-    assert failure(keep_picture(files.PICTURES["a.png"]).digest).status == 504
+    blob = keep_picture(files.PICTURES["a.png"])
+    assert failure(blob.digest).status == 504
     assert lost("too long") - before == 1
+    settings.THUMBNAIL_SECONDS = 60
+    assert thumbnail_painter.paint_thumbnail(Thumbnail(blob.digest, 20, 20, "png"))
 
 
 class Deadly(io.BytesIO):
@@ -407,13 +405,16 @@ class Deadly(io.BytesIO):
         return super().read(size)
 
 
-def test_a_painters_child_that_dies_of_an_image_is_counted(keep_picture: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_painters_child_that_dies_of_an_image_is_counted_and_costs_that_image_alone(
+    keep_picture: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body = files.PICTURES["a.png"]
     blob, before = keep_picture(body), lost("died")
-    monkeypatch.setattr(blobs, "open_blob", lambda _: Deadly(body))
-
-    assert failure(blob.digest).status == 502
+    with monkeypatch.context() as patched:
+        patched.setattr(blobs, "open_blob", lambda _: Deadly(body))
+        assert failure(blob.digest).status == 502
     assert lost("died") - before == 1
+    assert thumbnail_painter.paint_thumbnail(Thumbnail(blob.digest, 20, 20, "png"))
 
 
 def lost(reason: str) -> float:

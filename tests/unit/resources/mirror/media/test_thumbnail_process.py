@@ -1,12 +1,9 @@
 """Thumbnails painted in a child process: the bounds of images, and the results of images that exceed them."""
 
 import io
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, cast
 
 import psutil
 import pytest
@@ -14,7 +11,7 @@ from PIL import Image
 
 from resources.mirror.errors import UnreadableImageError
 from resources.mirror.media.pictures import ThumbnailBox
-from resources.mirror.media.thumbnail_process import PaintedTooLongError, ThumbnailPainter
+from resources.mirror.media.thumbnail_process import ThumbnailPainter
 from resources.sandbox import ChildAllowance
 from tests.hostile import files
 
@@ -94,26 +91,6 @@ def test_what_takes_more_memory_than_that_is_refused_and_harms_no_other(fresh: T
     assert paint(fresh, files.PICTURES["a.webp"]).size == (40, 30)
 
 
-def test_what_takes_too_long_is_ended_and_the_next_is_painted(painter: ThumbnailPainter) -> None:
-    paint(painter, files.PICTURES["a.png"])
-    assert painter.pid
-    os.kill(painter.pid, signal.SIGSTOP)
-
-    with pytest.raises(PaintedTooLongError):
-        paint(painter, files.PICTURES["a.png"], seconds=0.1)
-    assert paint(painter, files.PICTURES["a.png"]).size == (40, 30)
-
-
-def test_a_child_that_dies_of_an_image_costs_that_image_alone(painter: ThumbnailPainter) -> None:
-    paint(painter, files.PICTURES["a.png"])
-    assert painter.pid
-    dying = Dying(painter.pid)
-
-    with pytest.raises(UnreadableImageError, match="decoder failed"):
-        painter.paint(WAYS[0], cast("IO[bytes]", dying), 2 * MEBIBYTE, PIXELS, ChildAllowance(MEMORY_BYTES, 60))
-    assert paint(painter, files.PICTURES["a.png"]).size == (40, 30)
-
-
 def test_a_child_that_was_killed_meanwhile_costs_nothing(painter: ThumbnailPainter) -> None:
     paint(painter, files.PICTURES["a.png"])
     child = psutil.Process(painter.pid)
@@ -145,17 +122,3 @@ def test_the_child_knows_nothing_of_the_site(fresh: ThumbnailPainter, monkeypatc
 
     assert b"secret" not in Path(f"/proc/{fresh.pid}/environ").read_bytes()
     assert "django" not in Path(f"/proc/{fresh.pid}/maps").read_text()
-
-
-class Dying:
-    """A file whose reader is killed half-way."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._left = 2
-
-    def read(self, size: int) -> bytes:
-        self._left -= 1
-        if not self._left:
-            os.kill(self._pid, signal.SIGKILL)
-        return bytes(min(size, MEBIBYTE))

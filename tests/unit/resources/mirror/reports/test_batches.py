@@ -10,8 +10,7 @@ from resources.mirror.models import Batch, BatchItem, DedupeStep, Resource
 from resources.mirror.reports import batches
 from resources.tasks import heal_batches, look_after_batches
 from tests.conftest import RedisServers
-from tests.support.mirror_rows import HOUR, NOW, digest_of, fail, resource, store, stored_resource, url
-from tests.support.url_lists import report, steps
+from tests.support.mirror_rows import HOUR, NOW, digest_of, fail, report, resource, steps, store, stored_resource, url
 
 pytestmark = pytest.mark.django_db
 

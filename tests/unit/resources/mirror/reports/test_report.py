@@ -18,8 +18,19 @@ from resources.mirror.reports.batches import SentList
 from resources.mirror.reports.classify import JOINED_DETAIL
 from resources.mirror.reports.report import DifferentReportError, ReportError, UnmadeReportError
 from tests.conftest import RedisServers
-from tests.support.mirror_rows import HOUR, NOW, content, digest_of, fail, resource, store, stored_resource, url
-from tests.support.url_lists import report, sent
+from tests.support.mirror_rows import (
+    HOUR,
+    NOW,
+    content,
+    digest_of,
+    fail,
+    report,
+    resource,
+    sent,
+    store,
+    stored_resource,
+    url,
+)
 
 from ..conftest import raising
 
