@@ -69,7 +69,7 @@ def give(db: None) -> Give:
     return given
 
 
-def raising(error: BaseException) -> Callable[..., Any]:
+def raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
     """Returns a function to stand for one that fails."""
 
     def fail(*_: object, **__: object) -> None:

@@ -161,6 +161,10 @@ def test_what_has_no_file_cannot_be_taken_down(admin_client: Client) -> None:
 def test_files_are_pinned(admin_client: Client, stored: str) -> None:
     choose(admin_client, FILES, "pin", content("a"))
     assert Blob.objects.get().pinned
+    found = [
+        content("a") in text(admin_client.get(FILES, {"place": place})) for place in ("machine", "storage", "down")
+    ]
+    assert found == [True, False, False]
     page = f"{FILES}{content('a')}/change/"
     assert url("a") in text(admin_client.get(page))
     Blob.objects.update(size=99)

@@ -26,6 +26,8 @@ from tests.hostile.origin import Origin, answer, redirect
 from tests.support.engine_runs import in_turn, leftovers
 from tests.support.mirror_runs import digest_of, fed_until, in_a_thread, mirror, mirrored_from, open_rows, report, row
 
+from ..conftest import Give, Keep
+
 pytestmark = pytest.mark.usefixtures("mirroring")
 
 
@@ -163,7 +165,7 @@ def test_a_url_is_fetched_again_by_its_own_validators_unless_its_file_is_nowhere
         first = answer("200 OK", 'ETag: "one"', body=b"text")
         there, nowhere = (
             origin.does("/a", in_turn(first, answer("304 Not Modified"))),
-            origin.does("/b", answer(body=b"b")),
+            origin.does("/b", answer("200 OK", 'ETag: "two"', body=b"b")),
         )
         await mirror(there, nowhere)
         path = blobs.local_path((await in_a_thread(row)(nowhere)).blob_digest)
@@ -178,6 +180,13 @@ def test_a_url_is_fetched_again_by_its_own_validators_unless_its_file_is_nowhere
         assert path.read_bytes() == b"b"
 
     mirrored_from(test)
+
+
+def test_a_url_that_was_stored_meanwhile_is_not_requested(keep: Keep, give: Give) -> None:
+    row = give(keep(b"text"), "https://example.org/a")
+    ended = MirrorTask().fetch(row.url, row.pk)
+    assert isinstance(ended, dict)
+    assert [content.body.decode() for content in ended.values()] == [row.blob_digest]
 
 
 def test_a_url_whose_row_points_at_nothing_is_asked_for_by_whoever_wants_it_next() -> None:

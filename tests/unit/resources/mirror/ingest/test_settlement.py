@@ -249,7 +249,7 @@ def test_each_failure_is_final_or_tried_again(
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(SystemLookup, "resolve", unknown)
-    expected = {"http://nobody.example/a": ("failed", "permanent", None)}
+    expected: dict[str, tuple[str, str, int | None]] = {"http://nobody.example/a": ("failed", "permanent", None)}
 
     async def test(origin: Origin) -> None:
         for path, (behaviour, outcome) in FAILURES.items():

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Barrier, Event
 from types import ModuleType
@@ -309,7 +310,7 @@ def test_an_outcome_without_content_leaves_what_others_decided_meanwhile(
 ) -> None:
     Resource.objects.create(url_digest=URL, url=SOURCE.url, host=SOURCE.host, wanted_at=NOW, **row)
     due_at = NOW if outcome is TRIED else None
-    lost = NothingFound(SOURCE, *outcome, due_at=due_at, blob_digest=gave, step=DedupeStep.FAILED)
+    lost = replace(NothingFound(SOURCE, *outcome), due_at=due_at, blob_digest=gave, step=DedupeStep.FAILED)
     [told] = writer.flush_outcomes([lost], NOW)
     found = Resource.objects.get()
     assert (found.state, found.failure, found.blob_digest) == expected
