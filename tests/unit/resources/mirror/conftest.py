@@ -28,9 +28,13 @@ Give = Callable[..., Resource]
 
 
 @pytest.fixture(autouse=True)
-def _as_a_new_process_of_this_machine(redis_servers: RedisServers, settings: Any, tmp_path: Path) -> Iterator[None]:
+def _as_a_new_process_of_this_machine(
+    redis_servers: RedisServers, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     settings.MIRROR_HELD_DIRECTORY = tmp_path / "held"
     settings.MACHINE = "here"
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(writer, "RETRY_PAUSE_SECONDS", 0.05)
     retention._noted_accesses.clear()
     forget()
     yield
@@ -87,16 +91,12 @@ def vouch_for(blob: Blob, times: int) -> None:
 
 
 @pytest.fixture
-def mirroring(
-    transactional_db: None, redis_servers: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[RedisServers]:
+def mirroring(transactional_db: None, redis_servers: RedisServers, settings: Settings) -> Iterator[RedisServers]:
     """A real Redis, a fast fetcher, rows, and threads that end with the test."""
     settings.FETCH_DELAY_SECONDS = 0.001
     settings.FETCH_ALLOW_PRIVATE = ["127.0.0.1"]
     settings.FETCH_ATTEMPTS = 1
     settings.MIRROR_KNOWN_SECONDS = 0
-    monkeypatch.setattr(writer, "IDLE_SECONDS", 0.05)
-    monkeypatch.setattr(writer, "RETRY_PAUSE_SECONDS", 0.05)
     yield redis_servers
     writer.process_writer().join()
 
