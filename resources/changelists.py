@@ -92,7 +92,6 @@ class MirroredAdmin(FewChosenAdmin, UncountedAdmin):
 
 
 def _count_chosen(request: HttpRequest, queryset: QuerySet[Model], most: int) -> int:
-    """Counts the chosen rows, up to one more than the limit."""
     if request.POST.get("select_across", "0") in {"", "0"}:
         return len(request.POST.getlist(ACTION_CHECKBOX_NAME))
     return queryset.order_by()[: most + 1].count()

@@ -5,6 +5,7 @@ Gives shapes and tables; `resources/plot.html` draws a plot of them.
 PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -109,7 +110,6 @@ def axis_top(most: float) -> float:
 
 
 def format_reach(top: float) -> str:
-    """Returns the end of an axis as text."""
     return f"{top:,.10g}"
 
 
@@ -232,10 +232,9 @@ def gather_ingest_rows(
     rows = []
     for index in range(round((until - since) / span)):
         at = since + index * span
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         for hour in range(round(span / timedelta(hours=1))):
-            for step, number in hours.get(at + timedelta(hours=hour), {}).items():
-                counts[step] = counts.get(step, 0) + number
+            counts.update(hours.get(at + timedelta(hours=hour), {}))
         rows.append(IngestRow(at, counts, ingest_efficiency(counts)))
     return rows
 
@@ -266,11 +265,10 @@ def settled_steps(rows: Sequence[IngestRow]) -> list[tuple[str, int]]:
     return [(step, total[step]) for step in INGEST_STEPS if total.get(step)]
 
 
-def _sum_steps(rows: Sequence[IngestRow]) -> dict[str, int]:
-    total: dict[str, int] = {}
+def _sum_steps(rows: Sequence[IngestRow]) -> Counter[str]:
+    total: Counter[str] = Counter()
     for row in rows:
-        for step, number in row.counts.items():
-            total[step] = total.get(step, 0) + number
+        total.update(row.counts)
     return total
 
 

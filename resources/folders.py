@@ -32,7 +32,6 @@ def hold_folder(directory: Path) -> Iterator[Path]:
 
 
 def remove_orphaned_folders(directory: Path) -> None:
-    """Removes the folders there whose process has ended."""
     for path in directory.glob(f"{HELD_PREFIX}*"):
         with (
             suppress(FileNotFoundError),

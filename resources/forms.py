@@ -2,8 +2,10 @@
 
 import json
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.forms.fields import InvalidJSONInput
 
 from .tiles import compile_process, conf, layer_files, publication, styles
-from .tiles.data import geojson
+from .tiles.data import compiler, geojson
 from .tiles.data.compiler import CompiledLayer, CompiledSpeeds
 from .tiles.errors import LayerError, SpeedsError
 from .tiles.metatiles import MetatileSizing
@@ -132,13 +134,8 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
 
     def describe_speeds(self) -> str:
         """Describes the result for the uploaded rows, or for the former speeds; empty without either."""
-        match self.compiled:
-            case CompiledLayer(speeds=speeds):
-                return publication.describe_speeds(speeds)
-            case CompiledSpeeds() as speeds:
-                return publication.describe_speeds(speeds)
-            case None:
-                return ""
+        speeds = self.compiled.speeds if isinstance(self.compiled, CompiledLayer) else self.compiled
+        return publication.describe_speeds(speeds) if speeds else ""
 
     def _take_files(self, cleaned: dict[str, Any]) -> None:
         if cleaned["kind"] == Layer.Kind.UPSTREAM:
@@ -180,7 +177,6 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
         return not self.instance.geometry_name or kind != self.initial.get("kind", kind)
 
     def _weight_changed(self, cleaned: dict[str, Any]) -> bool:
-        """Tells whether the points get another weight property than when they were loaded."""
         weights = [styles.style_weight(style) for style in (self.initial.get("style"), cleaned["style"])]
         return cleaned["kind"] == Layer.Kind.POINTS and weights[0] != weights[1]
 
@@ -213,14 +209,10 @@ class LayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes 
             return None
         match self.compiled:
             case CompiledLayer() as compiled:
-                return publication.find_layer_change(
-                    self.instance.slug, compiled, {}, publication.find_data_change_in_child
-                )
+                return publication.find_layer_change(self.instance.slug, compiled, {}, in_child=True)
             case CompiledSpeeds() as compiled:
                 geometry = layer_files.read_file(self.instance.geometry_name)
-                return publication.find_replacement_change(
-                    self.instance, compiled, geometry, publication.find_speeds_change_in_child
-                )
+                return publication.find_replacement_change(self.instance, compiled, geometry, in_child=True)
             case None:
                 return None
 
@@ -232,7 +224,7 @@ def _metatile_sizing(cleaned: dict[str, Any]) -> MetatileSizing:
 def _measure_metatiles(layer: Layer, sizing: MetatileSizing) -> dict[str, Any]:
     """Measures the sides of the layer's metatiles anew and returns their field; none on failure, so that they stay."""
     try:
-        job = compile_process.MeasureMetatilesJob(publication.read_layer(layer), sizing)
+        job = partial(sizing.size, publication.read_layer(layer), time.process_time)
         return layer_files.metatile_fields(compile_process.run_in_child(job, publication.compile_allowance()))
     except (LayerError, OSError) as error:
         _log.warning("could not measure a layer's blocks", extra={"layer": layer.slug, "error": str(error)})
@@ -244,8 +236,9 @@ def _compile_uploaded_speeds(layer: Layer, speeds: Path) -> CompiledSpeeds:
         geometry = layer_files.read_file(layer.geometry_name)
     except FileNotFoundError as error:
         raise SpeedsError("The layer's geometry is lost. Load its GeoJSON again.") from error
-    job = compile_process.CompileSpeedsJob(geometry, speeds, conf.layer_limits())
-    return compile_process.compile_speeds_in_child(job, publication.compile_allowance())
+    limits = conf.layer_limits()
+    read = partial(compiler.compile_speeds, geometry, limits=limits)
+    return compile_process.read_speeds_in_child(read, speeds, limits, publication.compile_allowance())
 
 
 @contextmanager

@@ -71,7 +71,6 @@ _BYPASS = "Tarry; fwd=bypass"
 
 
 def add_problem_handlers(api: NinjaAPI) -> None:
-    """Makes the API answer every exception with a problem."""
 
     def answer(_: HttpRequest, error: Any) -> HttpResponse:
         return problem_of_error(error).response()
@@ -82,7 +81,6 @@ def add_problem_handlers(api: NinjaAPI) -> None:
 
 
 def problem_of_error(error: Exception) -> Problem:
-    """Returns the problem that an exception means to the client."""
     match error:
         case Problem():
             return error
@@ -124,7 +122,6 @@ def _problem_of_layers(error: Exception) -> Problem:
 
 
 def _error_sentence(error: dict[str, Any]) -> str:
-    """Returns a sentence about an error of a parameter or a member of the body."""
     place = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path", "part"))
     message = str(error["msg"]).removeprefix("Value error, ").rstrip(".")
     return f"{place}: {message}." if place else f"{message}."

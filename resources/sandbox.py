@@ -123,7 +123,6 @@ class ChildProcess:
                 self._rest(self._idle_seconds)
 
     def close(self) -> None:
-        """Kills the child, if there is one."""
         with self._lock:
             self._rest(None)
             self._end()

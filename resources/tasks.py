@@ -1,6 +1,8 @@
 """Celery tasks of the app: each loads, calls and logs, and leaves the work to other modules."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -46,6 +48,15 @@ REFUSE_SECONDS = 5.0
 _log = logging.getLogger("tarry.tasks")
 
 
+@contextmanager
+def _log_outage(message: str, *errors: type[Exception], **extra: str) -> Iterator[None]:
+    """Logs these errors: the next run makes up for it."""
+    try:
+        yield
+    except errors as error:
+        _log.warning(message, extra={**extra, "error": str(error)})
+
+
 @shared_task(name="resources.read_traffic", ignore_result=True)
 def read_traffic() -> None:
     """Counts the requests that the front has logged on this machine since the last time."""
@@ -55,13 +66,9 @@ def read_traffic() -> None:
 @shared_task(name="resources.apply_fetch_limits", ignore_result=True)
 def apply_fetch_limits() -> None:
     """Restores limits of domains that the frontier has lost. Waits for the next pass while Redis is away."""
-    try:
-        changed = host_settings.restore_limits(datetime.now(UTC))
-    except StoreUnavailable as error:
-        _log.warning("limits of domains could not be compared", extra={"error": str(error)})
-        return
-    if changed:
-        _log.warning("limits of domains were set again", extra={"domains": changed})
+    with _log_outage("limits of domains could not be compared", StoreUnavailable):
+        if changed := host_settings.restore_limits(datetime.now(UTC)):
+            _log.warning("limits of domains were set again", extra={"domains": changed})
 
 
 @shared_task(name="resources.prune_fetch_timings", ignore_result=True)
@@ -79,37 +86,29 @@ def reseal_fetch_headers() -> None:
 @shared_task(name="resources.vary_demo", ignore_result=True)
 def vary_demo() -> None:
     """Gives the demo's lines the speeds of this moment. Does nothing if an admin has deleted them."""
-    try:
+    with _log_outage("the demo waits", DatabaseError, OSError, LayerError):
         load.vary_speeds()
-    except (DatabaseError, OSError, LayerError) as error:
-        _log.warning("the demo waits", extra={"error": str(error)})
 
 
 @shared_task(name=work.REFRESH_TASK, ignore_result=True)
 def refresh_popular(slug: str, version: int) -> None:
     """Has popular tiles repainted that changes since a version have touched. Requests repaint the others."""
-    try:
+    with _log_outage("popular tiles wait to be asked for", StoreUnavailable, DatabaseError, layer=slug):
         work.refresh_popular_tiles(slug, version)
-    except (StoreUnavailable, DatabaseError) as error:
-        _log.warning("popular tiles wait to be asked for", extra={"layer": slug, "error": str(error)})
 
 
 @shared_task(name="resources.prewarm", ignore_result=True)
 def prewarm() -> None:
     """Has the most worthwhile popular content prepared, as much as can be painted until the next run."""
-    try:
+    with _log_outage("popular content is not prepared before it is asked for", StoreUnavailable, DatabaseError):
         plan.hand_over_popular(settings.PREWARM_POPULAR, settings.PREWARM_SECONDS)
-    except (StoreUnavailable, DatabaseError) as error:
-        _log.warning("popular content is not prepared before it is asked for", extra={"error": str(error)})
 
 
 @shared_task(name="resources.feed_mirror", ignore_result=True)
 def feed_mirror() -> None:
     """Hands wanted URLs over to the fetchers. Waits for the next pass while Redis or the database is away."""
-    try:
+    with _log_outage("wanted URLs are not handed over", StoreUnavailable, DatabaseError):
         feeder.feed_fetchers(datetime.now(UTC))
-    except (StoreUnavailable, DatabaseError) as error:
-        _log.warning("wanted URLs are not handed over", extra={"error": str(error)})
 
 
 @shared_task(name="resources.look_after_batches", ignore_result=True)
@@ -137,10 +136,8 @@ def learn_url_rules() -> None:
 @shared_task(name="resources.rekey_urls", ignore_result=True)
 def rekey_urls() -> None:
     """Moves stored URLs to their keys under the rules of today. Waits for the next pass in an outage."""
-    try:
+    with _log_outage("URLs could not get their new keys", RedisError):
         rekey.rekey_rows(current_rules(), conf.settle_seconds(), REKEY_SECONDS, datetime.now(UTC))
-    except RedisError as error:
-        _log.warning("URLs could not get their new keys", extra={"error": str(error)})
 
 
 @shared_task(name="resources.sweep_blobs", ignore_result=True)
@@ -150,39 +147,31 @@ def sweep_blobs() -> None:
     First finishes distrusting the hosts that were caught lying, if that was interrupted.
     """
     now = datetime.now(UTC)
-    try:
+    with _log_outage("blobs could not be swept", StorageError, DatabaseError):
         hosts.finish_distrusting(now, DISTRUST_SECONDS)
         sweeper.sweep_shelf(sweeper.shelf_at(now), now)
-    except (StorageError, DatabaseError) as error:
-        _log.warning("blobs could not be swept", extra={"error": str(error)})
 
 
 @shared_task(name=takedown.FORGET_THUMBNAILS_TASK, ignore_result=True)
 def forget_thumbnails(digest: str) -> None:
     """Removes the thumbnails of a taken-down file from the cache."""
-    try:
+    with _log_outage("thumbnails stay in the cache", RedisError, digest=digest):
         takedown.remove_thumbnails(digest)
-    except RedisError as error:
-        _log.warning("thumbnails stay in the cache", extra={"digest": digest, "error": str(error)})
 
 
 @shared_task(name=takedown.CONTINUE_TAKEDOWN_TASK, ignore_result=True)
 def go_on_taking_down(digest: str) -> None:
     """Refuses more of the very many URLs of a taken-down file. After an outage the sweeper does the rest."""
-    try:
+    with _log_outage("URLs are refused later", DatabaseError, digest=digest):
         takedown.continue_takedown(digest, REFUSE_SECONDS)
-    except DatabaseError as error:
-        _log.warning("URLs are refused later", extra={"digest": digest, "error": str(error)})
 
 
 @shared_task(name="resources.prune_blobs", ignore_result=True)
 def prune_blobs() -> None:
     """Removes blobs by MIRROR_MAX_BYTES and MIRROR_KEEP_DAYS, for some seconds at most."""
-    try:
+    with _log_outage("blobs could not be pruned", DatabaseError):
         if retention := conf.retention_limits():
             storage_retention.prune_blobs(retention, datetime.now(UTC), seconds=PRUNE_BLOBS_SECONDS)
-    except DatabaseError as error:
-        _log.warning("blobs could not be pruned", extra={"error": str(error)})
 
 
 @shared_task(name="resources.paint_block", ignore_result=True)

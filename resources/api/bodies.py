@@ -144,7 +144,6 @@ def read_url_list(request: HttpRequest, token: ApiToken, form: type[BodyForm]) -
 
 
 def describe_list_body(form: type[ToSign], example: Any) -> dict[str, Any]:
-    """Returns the OpenAPI description of the body."""
     schema = {"anyOf": [form.json_schema(), TypeAdapter(Urls).json_schema()]}
     content = {"application/json": {"schema": schema, "example": example}}
     text = f"May be compressed: `Content-Encoding: gzip`. At most {MAX_URLS_PER_LIST:,} URLs."

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from retry import deferral, headers
 
 from .. import problems
-from ..tiles import layers, publication, speed_updates, work
+from ..tiles import layers, speed_updates, work
 from ..tiles.errors import UnknownLayerError
 from ..tiles.layers import LayerView
 from ..tiles.speed_updates import SpeedsUpdate
@@ -191,7 +191,7 @@ def send_speeds(
     form = bodies.speed_form(request)
     with bodies.body_on_disk(request) as path:
         read = partial(speed_updates.read_upload, path, form)
-        update = speed_updates.update_speeds(slug, read, replace=replace, mark=publication.find_speeds_change_in_child)
+        update = speed_updates.update_speeds(slug, read, replace=replace, in_child=True)
     taken = _speeds_taken(update)
     _log.info("speeds", extra={"token": token.name, "layer": slug, "rows": taken.rows, "changed": taken.changed})
     return taken

@@ -14,6 +14,9 @@ NATURAL_EARTH = "Natural Earth"
 OPENSTREETMAP = "© OpenStreetMap contributors, https://www.openstreetmap.org/copyright"
 CROWN = "Contains National Statistics and Ordnance Survey data © Crown copyright and database right 2015"
 USGS = "Earthquakes: U.S. Geological Survey, https://earthquake.usgs.gov"
+STILL = {"fresh_seconds": 86_400, "client_seconds": 300}
+"""The freshness of layers that do not change."""
+
 GENERATED_NOTE = "The lines are real, as of 2018. The speeds are generated: nobody measured them."
 
 
@@ -38,8 +41,7 @@ DEMO_LAYERS = (
             "order": 0,
             "style": {"colours": {"fill": "#f5f2ea", "outline": "#f5f2ea00"}},
             "attribution": NATURAL_EARTH,
-            "fresh_seconds": 86_400,
-            "client_seconds": 300,
+            **STILL,
         },
     ),
     DemoLayer(
@@ -53,8 +55,7 @@ DEMO_LAYERS = (
             "min_zoom": 7,
             "style": {"colours": {"fill": "#e6e2d7", "outline": "#faf8f3"}, "widths": {"8": 0.5, "12": 1.5, "16": 3}},
             "attribution": CROWN,
-            "fresh_seconds": 86_400,
-            "client_seconds": 300,
+            **STILL,
         },
     ),
     DemoLayer(
@@ -67,8 +68,7 @@ DEMO_LAYERS = (
             "order": 20,
             "style": {"colours": {"grey": "#aaa290"}, "widths": {"2": 0.7, "6": 1.2, "12": 2}},
             "attribution": NATURAL_EARTH,
-            "fresh_seconds": 86_400,
-            "client_seconds": 300,
+            **STILL,
         },
     ),
     DemoLayer(
@@ -81,8 +81,7 @@ DEMO_LAYERS = (
             "style": {"mode": "clusters", "weight": "mag"},
             "attribution": USGS,
             "note": "One week, 31 January to 7 February 2018.",
-            "fresh_seconds": 86_400,
-            "client_seconds": 300,
+            **STILL,
         },
     ),
     DemoLayer(

@@ -35,10 +35,6 @@ _SIMPLIFY_TOLERANCE = 1e-7
 """The tolerance to which an area is simplified, as a share of the map's width: four metres."""
 
 
-def whole_map_area() -> BaseGeometry:
-    return _WHOLE_MAP
-
-
 def area_of_bounds(bounds: grid.Bounds) -> BaseGeometry:
     """Returns the area of bounds, in two parts if they cross the antimeridian."""
     return shapely.union_all([shapely.box(*box) for box in bounds.boxes()])

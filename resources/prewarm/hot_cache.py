@@ -68,7 +68,6 @@ class HotCacheFiller:
                 _log.error("the hot cache was not filled to the end", exc_info=ended)
 
     def want(self, addresses: Iterable[str]) -> None:
-        """Queues the addresses, unless too many wait."""
         if self._asking:
             with suppress(asyncio.QueueFull):
                 for address in addresses:

@@ -69,8 +69,8 @@ def cold_probability(
     cold = _expected_meetings(horizon_seconds - cold_from, requests_per_second, cost_seconds)
     stale = _expected_meetings(cold_from - stale_from, requests_per_second, cost_seconds) * STALE_WEIGHT
     # A request that meets it stale has it refreshed: no later one meets it cold then.
-    nobody_before = math.exp(-requests_per_second * (cold_from - stale_from))
-    return min(1.0, (stale + cold * nobody_before) / expected)
+    none_before = math.exp(-requests_per_second * (cold_from - stale_from))
+    return min(1.0, (stale + cold * none_before) / expected)
 
 
 def expected_benefit(candidate: PieceCandidate, half_life_seconds: float, horizon_seconds: float) -> float:

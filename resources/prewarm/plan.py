@@ -35,7 +35,6 @@ from .area import TileCoverage
 from .pieces import (
     COLD_STATE,
     UNKNOWN_WORK_SECONDS,
-    CacheState,
     Piece,
     PieceCandidate,
     PrewarmRule,
@@ -91,12 +90,8 @@ def _content_keys(found: Sequence[Piece]) -> Iterator[str]:
 
 def _make_candidate(piece: Piece, known: Mapping[str, Content | None], seconds: Mapping[str, float]) -> PieceCandidate:
     standings = (pieces.state_of_content(known[each.content_key], each.version) for each in piece.wanted)
-    worst = min(standings, key=_state_order, default=COLD_STATE)
+    worst = min(standings, key=lambda state: (state.kept_seconds, state.fresh_seconds), default=COLD_STATE)
     return PieceCandidate(piece.requests, worst, seconds.get(piece.work.kind, UNKNOWN_WORK_SECONDS))
-
-
-def _state_order(cache_state: CacheState) -> tuple[float, float]:
-    return cache_state.kept_seconds, cache_state.fresh_seconds
 
 
 DEFAULT_POPULAR = 1000

@@ -30,7 +30,6 @@ class RunProgress:
                 del self._moments[0]
 
     def tiles_per_second(self, now: float) -> float:
-        """Returns the recent rate."""
         then, _, tiles = self._since()
         return (self.tiles - tiles) / max(now - then, 0.001)
 

@@ -14,17 +14,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from .. import folders, sandbox
 from ..sandbox import ChildAllowance, ChildTimeoutError
-from .data import compiler, geojson, speeds
-from .data.compiler import CompiledLayer, CompiledSpeeds, SpeedsPatch
-from .diff import changes
+from .data import compiler, geojson
+from .data.compiler import CompiledLayer
 from .errors import LayerBusyError, LayerError, SpeedsError
 from .metatiles import MetatileSizing
-from .staleness import TouchedTiles
 
 CHILD_FAILED = "The file could not be read, by a fault of this site: its log has the reason."
 TOO_LARGE = "The file is too large for this machine: reading it takes more memory than there is for it."
@@ -77,13 +76,7 @@ class CompileAllowance:
     uploads: Path
 
 
-Result_co = TypeVar("Result_co", covariant=True)
-
-
-class ChildJob(Protocol[Result_co]):
-    """Work for a child process. Pickled: it carries its data, or names files."""
-
-    def run(self) -> Result_co: ...
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,86 +99,24 @@ class CompileLayerJob:
         return self.sizing.size(compiled, time.process_time) if self.sizing else compiled
 
 
-@dataclass(frozen=True, slots=True)
-class CompileSpeedsJob:
-    """Compiles speeds for a compiled geometry."""
-
-    compiled_geometry: bytes
-    speeds: Path
-    limits: geojson.LayerLimits
-
-    def run(self) -> CompiledSpeeds:
-        return compiler.compile_speeds(self.compiled_geometry, self.speeds.read_bytes(), self.limits)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPatchJob:
-    """Compiles speeds of some segments for a compiled geometry."""
-
-    compiled_geometry: bytes
-    speeds: Path
-    form: compiler.SpeedsFormat
-    limits: geojson.LayerLimits
-
-    def run(self) -> SpeedsPatch:
-        return compiler.read_patch(self.compiled_geometry, self.speeds.read_bytes(), self.form, self.limits)
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureMetatilesJob:
-    """Measures the metatiles of a compiled layer."""
-
-    compiled: CompiledLayer
-    sizing: MetatileSizing
-
-    def run(self) -> CompiledLayer:
-        return self.sizing.size(self.compiled, time.process_time)
-
-
-@dataclass(frozen=True, slots=True)
-class SpeedsDiffJob:
-    """Finds the tiles that look different with the speeds after than with those before."""
-
-    compiled_geometry: bytes
-    before: speeds.SegmentSpeeds | None
-    after: speeds.SegmentSpeeds
-    look: changes.LayerLook
-
-    def run(self) -> TouchedTiles | None:
-        return changes.tiles_changed_by_speeds(self.compiled_geometry, self.before, self.after, self.look)
-
-
-@dataclass(frozen=True, slots=True)
-class DataDiffJob:
-    """Finds the same for a layer's data before and after."""
-
-    kind: geojson.LayerKind
-    before: changes.LayerData
-    after: changes.LayerData
-    look: changes.LayerLook
-
-    def run(self) -> TouchedTiles | None:
-        return changes.tiles_changed_by_data(self.kind, self.before, self.after, self.look)
-
-
 def compile_layer_in_child(job: CompileLayerJob, allowance: CompileAllowance) -> CompiledLayer:
     """Compiles the layer in a child process. Raises LayerError, also when that takes too long."""
     check_file(job.geometry, job.limits)
     if job.speeds:
         check_file(job.speeds, job.limits, SpeedsError)
-    return run_in_child(job, allowance)
+    return run_in_child(job.run, allowance)
 
 
-def compile_speeds_in_child(job: CompileSpeedsJob, allowance: CompileAllowance) -> CompiledSpeeds:
-    """Compiles the speeds in a child process. Raises SpeedsError."""
-    check_file(job.speeds, job.limits, SpeedsError)
-    return run_in_child(job, allowance)
+def read_speeds_in_child(
+    read: Callable[[bytes], Result], path: Path, limits: geojson.LayerLimits, allowance: CompileAllowance
+) -> Result:
+    """Reads a file of speeds in a child process. Raises SpeedsError, and LayerError when that takes too long."""
+    check_file(path, limits, SpeedsError)
+    return run_in_child(partial(_read_file, read, path), allowance)
 
 
-def read_patch_in_child(job: ReadPatchJob, allowance: CompileAllowance) -> SpeedsPatch:
-    """Reads the new speeds in a child process. Raises SpeedsError, and LayerError when that takes too long."""
-    check_file(job.speeds, job.limits, SpeedsError)
-    return run_in_child(job, allowance)
+def _read_file(read: Callable[[bytes], Result], path: Path) -> Result:
+    return read(path.read_bytes())
 
 
 def check_file(path: Path, limits: geojson.LayerLimits, error: Callable[[str], LayerError] = LayerError) -> None:
@@ -200,8 +131,11 @@ def check_file(path: Path, limits: geojson.LayerLimits, error: Callable[[str], L
         raise error(str(reason)) from reason
 
 
-def run_in_child(job: ChildJob[Result_co], allowance: CompileAllowance) -> Result_co:
-    """Runs the job in a child process. Returns its result. Raises LayerError; LayerBusyError if no place is free."""
+def run_in_child(job: Callable[[], Result], allowance: CompileAllowance) -> Result:
+    """Calls the job in a child process. It is pickled: it carries its data, or names files.
+
+    Returns its result. Raises LayerError; LayerBusyError if no place is free.
+    """
     with (
         take_upload_turn(allowance.uploads, allowance.at_once, TURN_WAIT_SECONDS),
         upload_folder(allowance.uploads) as folder,
@@ -214,7 +148,7 @@ def run_in_child(job: ChildJob[Result_co], allowance: CompileAllowance) -> Resul
             raise LayerError(f"The data took longer than {allowance.seconds:.0f} seconds to read.") from error
         if status != 0:
             raise LayerError(TOO_LARGE if status < 0 else CHILD_FAILED)
-        outcome: Result_co | LayerError = pickle.loads((folder / "outcome").read_bytes())  # noqa: S301  # our own child wrote it
+        outcome: Result | LayerError = pickle.loads((folder / "outcome").read_bytes())  # noqa: S301  # our own child wrote it
     if isinstance(outcome, LayerError):
         raise outcome
     return outcome
@@ -222,8 +156,8 @@ def run_in_child(job: ChildJob[Result_co], allowance: CompileAllowance) -> Resul
 
 def _main(folder: Path) -> None:
     try:
-        job: ChildJob[object] = pickle.loads((folder / "job").read_bytes())  # noqa: S301  # our parent wrote it
-        outcome = pickle.dumps(job.run())
+        job: Callable[[], object] = pickle.loads((folder / "job").read_bytes())  # noqa: S301  # our parent wrote it
+        outcome = pickle.dumps(job())
     except LayerError as error:
         outcome = pickle.dumps(error)
     except MemoryError:

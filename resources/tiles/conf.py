@@ -15,7 +15,6 @@ MAX_CLOCK_SKEW = timedelta(minutes=5)
 
 
 def layer_limits() -> geojson.LayerLimits:
-    """Limits of a layer's file that is read now."""
     return geojson.LayerLimits(
         max_bytes=settings.LAYER_MAX_BYTES,
         max_positions_per_line=settings.LAYER_MAX_POSITIONS_PER_LINE,
@@ -24,7 +23,6 @@ def layer_limits() -> geojson.LayerLimits:
 
 
 def uploads_folder() -> Path:
-    """Folder of uploaded files until they are stored."""
     return Path(settings.UPLOADS_DIRECTORY)
 
 
@@ -34,7 +32,6 @@ def snapshot_seconds() -> float:
 
 
 def max_scenes() -> int:
-    """Number of layers that a painter's process keeps in memory."""
     return int(settings.LAYER_SCENES_KEPT)
 
 
@@ -49,5 +46,4 @@ def upstream_guard() -> AddressGuard:
 
 
 def max_upstream_tile_bytes() -> int:
-    """Returns the size limit of a tile's file."""
     return int(settings.FETCH_TILE_MAX_BYTES)

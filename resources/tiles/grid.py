@@ -175,7 +175,6 @@ def project_positions(positions: Floats, max_latitude: float = MAX_LATITUDE) -> 
 
 
 def unproject_coordinates(coordinates: Floats) -> Floats:
-    """Returns (longitude, latitude) rows of unit-mercator coordinates."""
     positions = np.empty((len(coordinates), 2))
     positions[:, 0] = coordinates[:, 0] * 360.0 - 180.0
     positions[:, 1] = np.degrees(np.arctan(np.sinh((0.5 - coordinates[:, 1]) * 2 * math.pi)))
@@ -207,7 +206,6 @@ def boxes_touch(boxes: Iterable[UnitBox], z: int, x: int, y: int, padding: float
 
 
 def tile_bounds(z: int, x: int, y: int) -> Bounds:
-    """Returns the bounds of a tile."""
     corners = unproject_coordinates(np.array([[x, y + 1], [x + 1, y]]) / 2**z)
     return Bounds(*corners.ravel().tolist())
 

@@ -20,7 +20,6 @@ class LayerFact:
 
 
 def data_facts(kind_label: str, features: int, positions: int) -> Iterator[LayerFact]:
-    """Yields the layer's kind and size."""
     yield LayerFact("Kind", kind_label)
     yield LayerFact("Features", f"{features:,}", f"with {positions:,} positions")
 
@@ -62,7 +61,6 @@ def map_facts(
 def freshness_facts(
     fresh_seconds: float, stale_seconds: float, client_seconds: float | None, hot_seconds: float
 ) -> Iterator[LayerFact]:
-    """Yields how old painted tiles may be."""
     yield LayerFact("Fresh for", spell_duration(fresh_seconds), "or until the layer changes")
     yield LayerFact("Then stale for", spell_duration(stale_seconds), "served at once while they are refreshed")
     if client_seconds is None:
@@ -74,7 +72,6 @@ def freshness_facts(
 def upstream_freshness_facts(
     least_seconds: float, most_seconds: float, stale_seconds: float, client_seconds: float | None
 ) -> Iterator[LayerFact]:
-    """Yields how old tiles of another server may be."""
     if least_seconds < most_seconds:
         span = f"{spell_duration(least_seconds)} to {spell_duration(most_seconds)}"
         yield LayerFact("Fresh for", span, "as their server says")

@@ -7,7 +7,7 @@ geometry: painters do.
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Self
 
@@ -62,33 +62,17 @@ class LayerView:
     @classmethod
     def of(cls, layer: Layer, marks: TileMarks | None = None) -> Self:
         """Makes the view of a row. Painters need no marks: they do not check the freshness of tiles."""
-        return cls(
-            slug=layer.slug,
-            title=layer.title or layer.slug,
-            kind=layer.kind,
-            version=layer.version,
-            min_zoom=layer.min_zoom,
-            max_zoom=layer.max_zoom,
-            bounds=grid.Bounds.parse(layer.bounds),
-            fresh_seconds=layer.fresh_seconds,
-            stale_seconds=layer.stale_seconds,
-            client_seconds=layer.client_seconds,
-            attribution=layer.attribution,
-            note=layer.note,
-            style=layer.style,
-            padding=styles.style_padding(layer.kind, layer.style),
-            data_version=layer.data_version,
-            expirations=tuple(map(Expiration.parse, layer.expirations)),
-            marks=marks or TileMarks(),
-            segments=layer.segments,
-            speeds_known=layer.speeds_known,
-            measured_at=layer.measured_at,
-            metatiles=read_metatile_sides(layer.metatiles),
-            upstream=templates.parse_template(layer.upstream) if layer.kind == Layer.Kind.UPSTREAM else None,
-            most_fresh_seconds=layer.most_fresh_seconds,
-            base=layer.base,
-            order=layer.order,
-        )
+        made = {
+            "title": layer.title or layer.slug,
+            "bounds": grid.Bounds.parse(layer.bounds),
+            "padding": styles.style_padding(layer.kind, layer.style),
+            "expirations": tuple(map(Expiration.parse, layer.expirations)),
+            "marks": marks or TileMarks(),
+            "metatiles": read_metatile_sides(layer.metatiles),
+            "upstream": templates.parse_template(layer.upstream) if layer.kind == Layer.Kind.UPSTREAM else None,
+        }
+        same = {each.name: getattr(layer, each.name) for each in fields(cls) if each.name not in made}
+        return cls(**same, **made)
 
     def has_zoom(self, zoom: int) -> bool:
         return self.min_zoom <= zoom <= self.max_zoom
@@ -110,7 +94,6 @@ class LayerView:
         return metatile_side(self.metatiles, zoom, scale)
 
     def metatile_sides(self) -> dict[int, int]:
-        """Returns the widths by zoom, for scale 1."""
         return {zoom: self.metatile_side(zoom, 1) for zoom in range(self.min_zoom, self.max_zoom + 1)}
 
 

@@ -69,14 +69,6 @@ MAX_MEASURING_SECONDS_PER_POSITION = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class LayerExtent:
-    """The bounds of a layer and its padding, in tiles."""
-
-    bounds: grid.Bounds
-    padding: float
-
-
-@dataclass(frozen=True, slots=True)
 class MetatileCost:
     """The cost of a metatile: seconds to paint all of it, and the number of its tiles that show something."""
 
@@ -105,7 +97,7 @@ def choose_side(costs: Mapping[int, MetatileCost], bound_seconds: float) -> int:
 
 
 def measure_sides(
-    scene: AnyScene, extent: LayerExtent, zooms: Sequence[int], bound_seconds: float, clock: Clock
+    scene: AnyScene, bounds: grid.Bounds, padding: float, zooms: Sequence[int], *, bound_seconds: float, clock: Clock
 ) -> dict[int, int]:
     """Returns the sides of the metatiles by zoom, each measured where the layer is densest.
 
@@ -117,7 +109,7 @@ def measure_sides(
     for densest in densest_tiles(positions, zooms):
         tile = Tile("measured", densest.zoom, densest.x, densest.y)
         around = [Metatile.around(tile, side) for side in METATILE_SIDES]
-        blocks = [block.tiles(extent.bounds, extent.padding) or [tile] for block in around]
+        blocks = [block.tiles(bounds, padding) or [tile] for block in around]
         if densest.share > ALONE_SHARE or len(blocks[-1]) == 1:
             sides[tile.z] = 1
             continue
@@ -194,10 +186,11 @@ class MetatileSizing:
             return compiled
         sides = measure_sides(
             build_layer_scene(compiled, self.style),
-            LayerExtent(compiled.bounds, style_padding(compiled.kind, self.style)),
+            compiled.bounds,
+            style_padding(compiled.kind, self.style),
             range(self.min_zoom, self.max_zoom + 1),
-            self.bound_seconds,
-            clock,
+            bound_seconds=self.bound_seconds,
+            clock=clock,
         )
         return replace(compiled, metatiles=sides)
 

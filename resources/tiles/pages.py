@@ -116,13 +116,11 @@ def layer_page(request: HttpRequest, slug: str) -> HttpResponse:
 
 @responses.read_only
 def missing_layer_page(request: HttpRequest, address: str = "") -> HttpResponse:
-    """404 for a layer that does not exist or is switched off."""
     return _render_page(request, "resources/layer_missing.html", {}, status=404)
 
 
 @responses.read_only
 def redirect_to_slash(request: HttpRequest, slug: str) -> HttpResponse:
-    """Redirects `/layers/<slug>` to the page, even if there is none."""
     return redirect("layer", slug=slug, permanent=True)
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 from zipfile import BadZipFile
 
 from django.conf import settings
@@ -19,7 +19,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from . import compile_process, conf, layer_files, work
-from .compile_process import CompileAllowance, DataDiffJob, SpeedsDiffJob
+from .compile_process import CompileAllowance
 from .data import arrays, compiler, speeds
 from .data.compiler import CompiledLayer, CompiledSpeeds
 from .data.geojson import LayerKind
@@ -63,48 +63,31 @@ class LayerChange:
         return self.touched if self.of == _layer_state(layer) else None
 
 
-FindDataChange: TypeAlias = Callable[[Layer, LayerData, LayerData], LayerChange]
-"""Finds the tiles that other data touch."""
-
-FindSpeedsChange: TypeAlias = Callable[[Layer, bytes, SegmentSpeeds | None, SegmentSpeeds], LayerChange]
-"""Finds the tiles that new speeds touch, by the layer's compiled geometry."""
-
-
 def find_speeds_change(
-    layer: Layer, geometry: bytes, before: SegmentSpeeds | None, after: SegmentSpeeds
+    layer: Layer, geometry: bytes, before: SegmentSpeeds | None, after: SegmentSpeeds, *, in_child: bool = False
 ) -> LayerChange:
-    """Finds the tiles that new speeds touch, in this process."""
-    touched = changes.tiles_changed_by_speeds(geometry, before, after, _layer_look(layer))
-    return LayerChange(touched, _layer_state(layer))
+    """Finds the tiles that new speeds touch. With `in_child`, as in a web process, long work is done in a child."""
+    is_long = in_child and (
+        before is None
+        or len(geometry) >= MAX_GEOMETRY_BYTES
+        or compiler.count_changed(before, after) > MAX_CHANGED_IN_PROCESS
+    )
+    find = partial(changes.tiles_changed_by_speeds, geometry, before, after, _layer_look(layer))
+    return _find_change(layer, find, in_child=is_long)
 
 
-def find_data_change(layer: Layer, before: LayerData, after: LayerData) -> LayerChange:
-    """Finds the tiles that other data of the same kind touch, in this process."""
-    touched = changes.tiles_changed_by_data(cast(LayerKind, layer.kind), before, after, _layer_look(layer))
-    return LayerChange(touched, _layer_state(layer))
+def find_data_change(layer: Layer, before: LayerData, after: LayerData, *, in_child: bool) -> LayerChange:
+    """Finds the tiles that other data of the same kind touch."""
+    find = partial(changes.tiles_changed_by_data, cast(LayerKind, layer.kind), before, after, _layer_look(layer))
+    return _find_change(layer, find, in_child=in_child)
 
 
-def find_data_change_in_child(layer: Layer, before: LayerData, after: LayerData) -> LayerChange:
-    """Does the same in a child process, for a web process; all tiles if no child can be started."""
-    return _run_diff(layer, DataDiffJob(cast(LayerKind, layer.kind), before, after, _layer_look(layer)))
-
-
-def find_speeds_change_in_child(
-    layer: Layer, geometry: bytes, before: SegmentSpeeds | None, after: SegmentSpeeds
-) -> LayerChange:
-    """Finds the tiles that new speeds touch, for a web process: long work is done in a child process, as above."""
-    if (
-        before is not None
-        and len(geometry) < MAX_GEOMETRY_BYTES
-        and compiler.count_changed(before, after) <= MAX_CHANGED_IN_PROCESS
-    ):
-        return find_speeds_change(layer, geometry, before, after)
-    return _run_diff(layer, SpeedsDiffJob(geometry, before, after, _layer_look(layer)))
-
-
-def _run_diff(layer: Layer, job: DataDiffJob | SpeedsDiffJob) -> LayerChange:
+def _find_change(layer: Layer, find: Callable[[], TouchedTiles | None], *, in_child: bool) -> LayerChange:
+    """Finds them here or in a child process; all tiles if no child can be started."""
+    if not in_child:
+        return LayerChange(find(), _layer_state(layer))
     try:
-        return LayerChange(compile_process.run_in_child(job, compile_allowance()), _layer_state(layer))
+        return LayerChange(compile_process.run_in_child(find, compile_allowance()), _layer_state(layer))
     except LayerError as error:
         _log.warning("marked all tiles of a layer", extra={"layer": layer.slug, "error": str(error)})
         return LayerChange(None, _layer_state(layer))
@@ -158,7 +141,7 @@ def store_layer(slug: str, compiled: CompiledLayer, fields: Mapping[str, Any]) -
 
 
 def find_layer_change(
-    slug: str, compiled: CompiledLayer, fields: Mapping[str, Any], mark: FindDataChange = find_data_change
+    slug: str, compiled: CompiledLayer, fields: Mapping[str, Any], *, in_child: bool = False
 ) -> LayerChange | None:
     """Finds the change that new data make in a layer whose fields stay the same; None for all of the layer."""
     layer = Layer.objects.filter(slug=slug).exclude(geometry_name="").first()
@@ -166,7 +149,7 @@ def find_layer_change(
         return None
     try:
         before = LayerData(layer_files.read_file(layer.geometry_name), layer_files.read_file(layer.speeds_name))
-        return mark(layer, before, LayerData(compiled.geometry, compiled.speeds.data))
+        return find_data_change(layer, before, LayerData(compiled.geometry, compiled.speeds.data), in_child=in_child)
     except (FileNotFoundError, BadZipFile, ValueError, KeyError) as error:  # lost files are mended by replacing them
         _log.warning("a layer's files cannot be compared", extra={"layer": slug, "error": str(error)})
         return None
@@ -200,9 +183,13 @@ def _described_fields(compiled: CompiledLayer, fields: Mapping[str, Any]) -> dic
 def _layer_with_fields(layers: QuerySet[Layer], slug: str, fields: Mapping[str, Any]) -> Layer:
     """Returns the layer of that name, or a new one, with some fields set and nothing saved."""
     layer = layers.filter(slug=slug).first() or Layer(slug=slug)
+    _set_fields(layer, fields)
+    return layer
+
+
+def _set_fields(layer: Layer, fields: Mapping[str, Any]) -> None:
     for name, value in fields.items():
         setattr(layer, name, value)
-    return layer
 
 
 def publish_layer(
@@ -230,8 +217,7 @@ def publish_layer(
         if over is not None and (current is None or current.speeds_name != over):
             raise SupersededError("Other speeds arrived in the meantime.")
         touched = change.touched_in(current) if change and current else None
-        for name, value in written.items():
-            setattr(layer, name, value)
+        _set_fields(layer, written)
         layer.version = max(layer.version, current.version if current else 0)
         if touched is None or current is None:
             layer.save(update_fields=None if changed is None else {*changed, *written})
@@ -250,11 +236,13 @@ def replace_speeds(layer: Layer, compiled: CompiledSpeeds, geometry: bytes) -> L
 
 
 def find_replacement_change(
-    layer: Layer, compiled: CompiledSpeeds, geometry: bytes, mark: FindSpeedsChange = find_speeds_change
+    layer: Layer, compiled: CompiledSpeeds, geometry: bytes, *, in_child: bool = False
 ) -> LayerChange | None:
     """Finds the change made by speeds that replace those in service; None for all of the layer."""
     before = read_speeds_in_service(layer)
-    return mark(layer, geometry, before, speeds.read_speeds(compiled.data)) if before else None
+    if before is None:
+        return None
+    return find_speeds_change(layer, geometry, before, speeds.read_speeds(compiled.data), in_child=in_child)
 
 
 def read_speeds_in_service(layer: Layer, *, needed: bool = False) -> SegmentSpeeds | None:
@@ -312,11 +300,10 @@ def store_upstream_layer(slug: str, template: str, fields: Mapping[str, Any]) ->
     The layer's former data go, with their files, style and bounds.
     """
     with transaction.atomic():
-        layer = Layer.objects.select_for_update().filter(slug=slug).first() or Layer(slug=slug)
+        layer = _layer_with_fields(Layer.objects.select_for_update(), slug, {})
         if layer.kind != Layer.Kind.UPSTREAM:
             layer.style, layer.bounds = {}, whole_world()
-        for name, value in {**fields, "kind": Layer.Kind.UPSTREAM, "upstream": template}.items():
-            setattr(layer, name, value)
+        _set_fields(layer, {**fields, "kind": Layer.Kind.UPSTREAM, "upstream": template})
         if "most_fresh_seconds" not in fields:
             layer.most_fresh_seconds = max(layer.most_fresh_seconds, layer.fresh_seconds)
         layer.full_clean()

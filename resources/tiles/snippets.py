@@ -100,7 +100,6 @@ SNIPPET_TEMPLATES = (
 
 
 def fill_snippets(subject: SnippetSubject) -> list[Snippet]:
-    """Returns every snippet, filled in."""
     values = _template_values(subject)
     return [form.fill(values, dense=subject.dense) for form in SNIPPET_TEMPLATES]
 

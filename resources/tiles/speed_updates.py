@@ -16,13 +16,12 @@ from pathlib import Path
 from threading import Lock
 
 from . import compile_process, conf, layer_files, publication
-from .compile_process import ReadPatchJob
 from .data import compiler, speeds
 from .data.compiler import CompiledSpeeds, SpeedsFormat, SpeedsPatch
-from .data.speeds import SegmentSpeeds, SpeedsReport
+from .data.speeds import SpeedsReport
 from .errors import LayerStorageError, NoSpeedsError, SupersededError
 from .models import Layer
-from .publication import MAX_GEOMETRY_BYTES, FindSpeedsChange, LayerChange
+from .publication import MAX_GEOMETRY_BYTES
 
 PATIENCE_SECONDS = 20
 """Time for which an update gives way to others before it gives up."""
@@ -48,9 +47,7 @@ class SpeedsUpdate:
     changed: int
 
 
-def update_speeds(
-    slug: str, read: ReadPatch, *, replace: bool = False, mark: FindSpeedsChange = publication.find_speeds_change
-) -> SpeedsUpdate:
+def update_speeds(slug: str, read: ReadPatch, *, replace: bool = False, in_child: bool = False) -> SpeedsUpdate:
     """Applies the speeds that `read` makes of the compiled geometry to those in service, or replaces them.
 
     Without a change nothing is stored, and the version stays. Raises UnknownLayerError, SpeedsError,
@@ -67,7 +64,7 @@ def update_speeds(
                 patch = read(geometry)
             with _layer_turn(slug, until):
                 layer = _find_unchanged(layer)
-                return _apply_patch(layer, patch, partial(mark, layer, geometry), replace=replace)
+                return _apply_patch(layer, geometry, patch, replace=replace, in_child=in_child)
         except SupersededError as error:  # losing is normal when several clients send speeds
             if time.monotonic() > until:
                 raise SupersededError("Other requests keep changing the layer's speeds. Send these again.") from error
@@ -100,7 +97,6 @@ def _find_unchanged(layer: Layer) -> Layer:
 
 
 def describe_update(update: SpeedsUpdate) -> str:
-    """Describes the result for the rows in one line."""
     said = speeds.describe_report(update.report)
     if not update.changed:
         return f"{said} Nothing changed: the speeds are as they were."
@@ -112,8 +108,8 @@ def read_upload(path: Path, form: SpeedsFormat, geometry: bytes) -> SpeedsPatch:
     limits = conf.layer_limits()
     if path.stat().st_size < SMALL_UPLOAD_BYTES and len(geometry) < MAX_GEOMETRY_BYTES:
         return compiler.read_patch(geometry, path.read_bytes(), form, limits)
-    job = ReadPatchJob(geometry, path, form, limits)
-    return compile_process.read_patch_in_child(job, publication.compile_allowance())
+    read = partial(compiler.read_patch, geometry, form=form, limits=limits)
+    return compile_process.read_speeds_in_child(read, path, limits, publication.compile_allowance())
 
 
 def _find_lines(slug: str) -> Layer:
@@ -123,13 +119,7 @@ def _find_lines(slug: str) -> Layer:
     return layer
 
 
-def _apply_patch(
-    layer: Layer,
-    patch: SpeedsPatch,
-    mark: Callable[[SegmentSpeeds | None, SegmentSpeeds], LayerChange],
-    *,
-    replace: bool,
-) -> SpeedsUpdate:
+def _apply_patch(layer: Layer, geometry: bytes, patch: SpeedsPatch, *, replace: bool, in_child: bool) -> SpeedsUpdate:
     before = publication.read_speeds_in_service(layer, needed=not replace)
     after = patch.over(None if replace else before)
     changed = compiler.count_changed(before, after)
@@ -139,7 +129,9 @@ def _apply_patch(
             Layer.objects.filter(pk=layer.pk, speeds_name=layer.speeds_name).update(measured_at=measured_at)
             layer.measured_at = measured_at
         return SpeedsUpdate(layer, patch.report, 0)
-    change = mark(before, after) if before or not layer.speeds_name else None
+    change = None
+    if before or not layer.speeds_name:
+        change = publication.find_speeds_change(layer, geometry, before, after, in_child=in_child)
     compiled = CompiledSpeeds(speeds.write_speeds(after), after.known)
     over = layer.speeds_name
     written = {**layer_files.write_speeds_file(layer.slug, compiled), "measured_at": measured_at}

@@ -47,7 +47,6 @@ class TouchedTiles:
         return self.count > 0
 
     def includes(self, z: int, x: int, y: int) -> bool:
-        """Tells whether a tile is among them."""
         key = grid.tile_key(x, y)
         keys = self.zooms[z] if z <= self.deepest else self.below
         key >>= 2 * max(0, z - self.deepest)
@@ -104,7 +103,6 @@ class ZoomMarks:
         return int(self.versions[start:end].max()) if end > start else 0
 
     def above(self, version: int) -> Self:
-        """Returns the marks above a version."""
         kept = self.versions > version
         return type(self)(self.keys[kept], self.versions[kept])
 
@@ -269,7 +267,6 @@ class Expiration:
 
     @classmethod
     def parse(cls, kept: Mapping[str, Any]) -> Self:
-        """Reads an item of the field of a layer's row."""
         part = LayerPart(grid.Bounds.parse(kept["bounds"]), kept["min_zoom"], kept["max_zoom"])
         return cls(kept["version"], part)
 

@@ -232,7 +232,6 @@ def _check_weight(given: object) -> str | None:
 
 
 def _ramp_stops(count: int) -> list[int]:
-    """Returns the places of the named colours in the ramp."""
     return [_RAMP_START + (_RAMP_STEPS - 1 - _RAMP_START) * number // (count - 1) for number in range(count)]
 
 

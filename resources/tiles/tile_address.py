@@ -65,7 +65,6 @@ class Tile:
 
     @property
     def path(self) -> str:
-        """The path of its address on this site."""
         return f"{TILES_PATH}{self.layer}/{self.z}/{self.x}/{self.y}{self._density}.{self.format}"
 
     @property

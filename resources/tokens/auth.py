@@ -126,17 +126,18 @@ def require_layer(request: HttpRequest, slug: str) -> ApiToken:
 
 def require_mirroring(request: HttpRequest) -> ApiToken:
     """Returns the token of the request. Raises Problem if it may not mirror files."""
-    token = cast(ApiToken, request.auth)  # type: ignore[attr-defined]  # ninja sets it
-    if not token.may_mirror:
-        raise Problem(403, f"The token “{token}” may not mirror files. An admin can permit it.")
-    return token
+    return _require(request, "may_mirror", "mirror files")
 
 
 def require_taking_down(request: HttpRequest) -> ApiToken:
     """Returns the token of the request. Raises Problem if it may not take files down."""
+    return _require(request, "may_take_down", "take files down")
+
+
+def _require(request: HttpRequest, permission: str, what: str) -> ApiToken:
     token = cast(ApiToken, request.auth)  # type: ignore[attr-defined]  # ninja sets it
-    if not token.may_take_down:
-        raise Problem(403, f"The token “{token}” may not take files down. An admin can permit it.")
+    if not getattr(token, permission):
+        raise Problem(403, f"The token “{token}” may not {what}. An admin can permit it.")
     return token
 
 

@@ -69,7 +69,6 @@ def parse_lines(data: bytes) -> list[LineFields]:
 
 @lru_cache(maxsize=1024)  # few combinations occur; invented ones are evicted
 def front_answer(status: bytes, cache_status: bytes, method: bytes) -> FrontAnswer:
-    """The kind of an answer with that status, cache status and method."""
     asked = method in {b"GET", b"HEAD"}
     match int(status):
         case 200 | 206 | 304 if asked:

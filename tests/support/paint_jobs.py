@@ -12,14 +12,6 @@ from resources.tiles import compile_process
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
-    """Returns the names of the variables of its process' environment."""
-
-    def run(self) -> Any:
-        return list(os.environ)
-
-
-@dataclass(frozen=True, slots=True)
 class Sleeping:
     """Tells its process, and sleeps."""
 
@@ -44,5 +36,5 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     jobs = import_module("tests.support.paint_jobs")  # the other process would not find them in __main__
     compile_process.run_in_child(
-        jobs.Sleeping(folder / "told"), compile_process.CompileAllowance(60, 3_000_000_000, 2, folder / "uploads")
+        jobs.Sleeping(folder / "told").run, compile_process.CompileAllowance(60, 3_000_000_000, 2, folder / "uploads")
     )

@@ -67,7 +67,6 @@ class Command(BaseCommand):
                 self._show(bar, ingest.reported, f"{ingest.reported:,} reported")
 
     def _wait(self, ingest: BulkIngest) -> None:
-        """Waits until every batch is finished."""
         moved = time.monotonic()
         with self._bar("ended", ingest.reported) as bar:
             while True:

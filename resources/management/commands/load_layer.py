@@ -144,7 +144,6 @@ def _point_weight(slug: str, fields: dict[str, Any]) -> str | None:
 
 
 def _given_fields(options: dict[str, Any]) -> dict[str, Any]:
-    """Returns the layer's fields that were given on the command line."""
     fields = {field: options[name] for name, field in OPTION_FIELDS.items() if options[name] is not None}
     if "style" in fields:
         try:

@@ -6,10 +6,10 @@ import os
 import signal
 import time
 from argparse import ArgumentTypeError
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -40,9 +40,26 @@ PRINT_INTERVAL_SECONDS = 10.0
 NICE_LEVEL = 15
 """The command leaves the processors to the processes that serve and paint."""
 
-MAX_OPTION_SECONDS = 31_536_000
-MAX_TILES_PER_SECOND = 1_000_000
+Number = TypeVar("Number", int, float)
 GO_ON_HINT = "To go on, give the same options and --continue."
+
+
+def _number_up_to(read: Callable[[str], Number], most: float, wanted: str) -> Callable[[str], Number]:
+    """Returns a type of argument: a number above 0, at most `most`. argparse names the `wanted` value otherwise."""
+
+    def parse(text: str) -> Number:
+        with contextlib.suppress(ValueError):
+            number = read(text)
+            if 0 < number <= most:
+                return number
+        raise ArgumentTypeError(f"not {wanted}")
+
+    return parse
+
+
+_parse_count = _number_up_to(int, 1_000_000, "a whole number from 1 to a million")
+_parse_seconds = _number_up_to(float, 31_536_000, "seconds, more than 0 and at most those of a year")
+_parse_rate = _number_up_to(float, 1_000_000, "a number above 0")
 
 
 class Command(BaseCommand):
@@ -232,40 +249,5 @@ def _make_rule(options: dict[str, Any]) -> PrewarmRule:
 
 
 def _run_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Returns the options that two runs of the same name share."""
     names = ("layer", "zoom", "bbox", "geojson", "popular", "feeds", "variant", "expired", "older_than")
     return {name: options[name] for name in names}
-
-
-def _parse_count(text: str) -> int:
-    with _argument_errors("a whole number from 1 to a million"):
-        number = int(text)
-        if not 0 < number <= 1_000_000:
-            raise ValueError(text)
-    return number
-
-
-def _parse_seconds(text: str) -> float:
-    with _argument_errors("seconds, more than 0 and at most those of a year"):
-        return _parse_up_to(text, MAX_OPTION_SECONDS)
-
-
-def _parse_rate(text: str) -> float:
-    with _argument_errors("a number above 0"):
-        return _parse_up_to(text, MAX_TILES_PER_SECOND)
-
-
-def _parse_up_to(text: str, most: float) -> float:
-    number = float(text)
-    if not 0 < number <= most:
-        raise ValueError(text)
-    return number
-
-
-@contextlib.contextmanager
-def _argument_errors(wanted: str) -> Iterator[None]:
-    """Has argparse name the wanted value if a number cannot be read or is out of bounds."""
-    try:
-        yield
-    except ValueError as error:
-        raise ArgumentTypeError(f"not {wanted}") from error

@@ -161,7 +161,6 @@ def read_patch(
 
 
 def count_changed(before: SegmentSpeeds | None, after: SegmentSpeeds) -> int:
-    """Counts the segments whose speeds differ from before."""
     if before is None:
         return int(np.count_nonzero(~np.isnan(after.speed_kmh) | ~np.isnan(after.free_flow_kmh)))
     same = _same_speeds(before.speed_kmh, after.speed_kmh) & _same_speeds(before.free_flow_kmh, after.free_flow_kmh)

@@ -60,7 +60,6 @@ class SpeedsReport:
 
     @property
     def taken(self) -> int:
-        """Number of rows for segments of the layer that were not refused."""
         return self.rows - self.unknown - self.refused
 
 
@@ -118,12 +117,10 @@ def align_speeds(
 
 
 def drop_later_rows(rows: Sequence[SpeedRow], until: datetime | None) -> list[SpeedRow]:
-    """Returns the rows that were not measured after that moment."""
     return [row for row in rows if until is None or row.measured_at is None or row.measured_at <= until]
 
 
 def build_report(rows: Sequence[SpeedRow], known: Container[str], until: datetime | None) -> SpeedsReport:
-    """Builds the report on the rows for a layer of these segments."""
     taken = drop_later_rows(rows, until)
     refused = [row.segment_id for row in rows if until and row.measured_at and row.measured_at > until]
     unknown = [row.segment_id for row in taken if row.segment_id not in known]
@@ -138,7 +135,6 @@ def build_report(rows: Sequence[SpeedRow], known: Container[str], until: datetim
 
 
 def describe_report(report: SpeedsReport) -> str:
-    """Describes the result for the rows in one line."""
     rows = "1 row" if report.rows == 1 else f"{report.rows:,} rows"
     left_out = [
         _left_out(report.unknown, "for unknown segments", report.unknown_examples),
@@ -163,7 +159,6 @@ def speeds_to_rows(speeds: SegmentSpeeds, ids: Sequence[str]) -> list[SpeedRow]:
 
 
 def feature_speeds(features: Sequence[geojson.LayerFeature]) -> SegmentSpeeds:
-    """Returns the speeds of the features' own properties."""
     return SegmentSpeeds(
         np.array([feature.speed_kmh for feature in features], np.float32),  # None becomes NaN
         np.array([feature.free_flow_kmh for feature in features], np.float32),

@@ -127,7 +127,6 @@ AREA_TURNS = (0, 1, 2)
 
 
 def tiles_of_region(region: shapely.Geometry, zooms: range) -> TouchedTiles:
-    """Returns the tiles that meet a region in unit mercator."""
     if region.is_empty:
         return TouchedTiles.nothing(min(zooms[-1], DEEPEST_ZOOM))
     shapely.prepare(region)
@@ -141,7 +140,6 @@ def tiles_of_region(region: shapely.Geometry, zooms: range) -> TouchedTiles:
 
 
 def feature_polygons(geometry: Geometry, features: NDArray[np.bool_]) -> list[shapely.Geometry]:
-    """Returns the areas of the selected features, in unit mercator."""
     found = []
     for group in np.flatnonzero(features[geometry.features]).tolist():
         parts = range(int(geometry.groups[group]), int(geometry.groups[group + 1]))

@@ -86,7 +86,6 @@ class Canvas:
         np.maximum(rows, np.uint8(colour), out=rows, where=mask)
 
     def samples(self) -> ColourSamples:
-        """Returns the index colours of the window."""
         drawn: ColourSamples = np.asarray(self._image.crop(self.window.on_canvas_box))
         return np.asarray(np.maximum(self._shown, drawn))
 

@@ -205,7 +205,6 @@ def _draw_stamp(text: str, radius_pixels: float, colour: int, scale: int) -> Sta
 
 
 def disc_mask(radius: int, half: int) -> NDArray[np.bool_]:
-    """Returns the mask of a disc in the middle of a square of side 2 · half + 1."""
     squares = np.arange(-half, half + 1) ** 2
     return np.asarray(squares[:, None] + squares[None, :] <= radius * (radius + 1))
 

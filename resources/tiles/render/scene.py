@@ -120,7 +120,6 @@ def _without_detail(lines: LatticeLines) -> LatticeLines:
 
 
 def _replace_parts(lines: LatticeLines, parts: Indexes, coordinates: Floats, counts: Indexes) -> LatticeLines:
-    """Returns the lines with the rows of some parts replaced by fewer."""
     lengths = np.diff(lines.offsets)
     lengths[parts] = counts
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
@@ -182,7 +181,6 @@ class GeometryIndex:
 
 
 def group_boxes(geometry: Geometry) -> tuple[Floats, Floats]:
-    """Returns the corners (u0, v0) and (u1, v1) of each group's box."""
     first_rows = geometry.offsets[geometry.groups[:-1]]
     lows: Floats = np.minimum.reduceat(geometry.coordinates, first_rows, axis=0)
     highs: Floats = np.maximum.reduceat(geometry.coordinates, first_rows, axis=0)
@@ -199,7 +197,6 @@ class Scene:
     style: Style
 
     def positions(self) -> Floats:
-        """Returns all positions, as rows of unit mercator."""
         return self.index.geometry.coordinates
 
 

@@ -105,7 +105,6 @@ def is_whole_image(data: bytes, image_format: str) -> bool:
 
 
 def _png_end(data: bytes) -> int:
-    """Returns the place behind the chunk IEND."""
     place = 8
     while True:
         length, name = int.from_bytes(_take_bytes(data, place, 4), "big"), _take_bytes(data, place + 4, 4)
@@ -146,7 +145,6 @@ def _jpeg_scan_end(data: bytes, place: int) -> int:
 
 
 def _gif_end(data: bytes) -> int:
-    """Returns the place behind the trailer."""
     place = 13 + _gif_table_bytes(data[10])
     while True:
         match data[place]:

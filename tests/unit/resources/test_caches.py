@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from threading import Event, Thread
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from threading import Event
 
 import pytest
 from django.db import Error as DatabaseError
@@ -54,14 +56,14 @@ def made(redis_servers: RedisServers, source: Source) -> Iterator[Made]:
         redis_servers.cache.start()
 
 
-def test_what_is_not_known_is_asked_for_once_by_all(made: Made, source: Source) -> None:
+def test_unknown_keys_are_loaded_once_for_all_processes(made: Made, source: Source) -> None:
     source.rows = {"a": "1", "b": "2"}
     assert made()(["a", "b", "a"]) == {"a": "1", "b": "2"}
     assert made()(["a", "b"]) == {"a": "1", "b": "2"}
     assert source.asked == [["a", "b"]]
 
 
-def test_nothing_is_kept_of_what_is_not_there(made: Made, source: Source) -> None:
+def test_missing_keys_are_not_cached(made: Made, source: Source) -> None:
     look_up = made(memory_seconds=60)
     assert look_up(["a"]) == {}
     source.rows = {"a": "1"}
@@ -77,7 +79,7 @@ def test_a_process_remembers_for_a_while_and_only_so_much(made: Made, source: So
     assert look_up("abc") == {"b": "b", "c": "c"}
 
 
-def test_a_note_is_known_to_everybody_at_once(made: Made, source: Source) -> None:
+def test_all_processes_know_a_note_at_once(made: Made, source: Source) -> None:
     look_up = made()
     source.rows = {"a": "old"}
     look_up(["a"])
@@ -85,7 +87,7 @@ def test_a_note_is_known_to_everybody_at_once(made: Made, source: Source) -> Non
     assert look_up(["a"]) == {"a": "new"}
 
 
-def test_who_has_read_before_a_write_does_not_put_the_old_back(made: Made, source: Source) -> None:
+def test_a_reading_from_before_a_write_does_not_put_the_old_value_back(made: Made, source: Source) -> None:
     writer = made()
     source.rows = {"a": "old"}
 
@@ -99,7 +101,7 @@ def test_who_has_read_before_a_write_does_not_put_the_old_back(made: Made, sourc
     assert writer(["a"]) == {"a": "new"}
 
 
-def test_who_has_read_before_it_was_forgotten_does_not_put_it_back(made: Made, source: Source) -> None:
+def test_a_reading_from_before_a_removal_does_not_put_the_value_back(made: Made, source: Source) -> None:
     other = made()
     source.rows = {"a": "old"}
 
@@ -114,24 +116,30 @@ def test_who_has_read_before_it_was_forgotten_does_not_put_it_back(made: Made, s
     assert other(["a"]) == {}
 
 
-def test_what_is_noted_as_new_does_not_replace_what_is_known(made: Made) -> None:
+def test_a_note_of_new_values_replaces_no_known_value(made: Made) -> None:
     look_up = made()
     look_up.note({"a": "stored"})
     look_up.note_new({"a": "wanted", "b": "wanted"})
     assert look_up("ab") == {"a": "stored", "b": "wanted"}
 
 
-def test_many_keys_are_one_trip_and_questions_of_a_size_that_the_database_takes(
-    made: Made, source: Source, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trips: list[int] = []
+@pytest.fixture
+def trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of commands in each trip to Redis."""
+    found: list[int] = []
     piped = caches._run_pipeline
 
     def counted(client: object, commands: Sequence[tuple[object, ...]]) -> list[object]:
-        trips.append(len(commands))
+        found.append(len(commands))
         return piped(client, commands)  # type: ignore[arg-type]
 
     monkeypatch.setattr(caches, "_run_pipeline", counted)
+    return found
+
+
+def test_many_keys_are_one_trip_and_questions_of_a_size_that_the_database_takes(
+    made: Made, source: Source, trips: list[int]
+) -> None:
     keys = [f"k{number}" for number in range(10_000)]
     source.rows = dict.fromkeys(keys, "x")
     assert len(made()(keys)) == 10_000
@@ -142,17 +150,9 @@ def test_many_keys_are_one_trip_and_questions_of_a_size_that_the_database_takes(
 
 
 def test_more_than_a_list_can_hold_is_written_in_portions(
-    made: Made, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+    made: Made, trips: list[int], redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(caches, "MAX_PIPELINE_COMMANDS", 3)
-    trips: list[int] = []
-    piped = caches._run_pipeline
-
-    def counted(client: object, commands: Sequence[tuple[object, ...]]) -> list[object]:
-        trips.append(len(commands))
-        return piped(client, commands)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(caches, "_run_pipeline", counted)
     made().note({f"k{number}": "x" for number in range(10)})
     assert trips == [3, 3, 3, 1]
     assert redis_servers.cache.client.dbsize() == 10
@@ -165,17 +165,8 @@ def test_values_of_another_version_are_asked_for_again(made: Made, source: Sourc
 
 
 def test_a_server_that_is_away_is_asked_once_a_second_and_the_loader_answers(
-    made: Made, source: Source, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
+    made: Made, source: Source, trips: list[int], redis_servers: RedisServers
 ) -> None:
-    asked = 0
-    piped = caches._run_pipeline
-
-    def counted(client: object, commands: Sequence[tuple[object, ...]]) -> list[object]:
-        nonlocal asked
-        asked += 1
-        return piped(client, commands)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(caches, "_run_pipeline", counted)
     redis_servers.cache.stop()
     look_up = made()
     source.rows = {"a": "1"}
@@ -183,7 +174,7 @@ def test_a_server_that_is_away_is_asked_once_a_second_and_the_loader_answers(
         assert look_up(["a"]) == {"a": "1"}
         look_up.note({"a": "1"})
         look_up.forget(["a"])
-    assert asked == 1
+    assert len(trips) == 1
 
 
 @pytest.mark.parametrize("change", ["forget", "note"])
@@ -217,7 +208,7 @@ class Rows:
         return self.read
 
 
-def test_it_is_read_once_for_all_who_ask_in_time() -> None:
+def test_a_snapshot_is_read_once_while_it_is_new() -> None:
     rows = Rows()
     snapshot = Snapshot("rows", rows, lambda: 60)
     assert [snapshot.get(), snapshot.get()] == [1, 1]
@@ -225,12 +216,12 @@ def test_it_is_read_once_for_all_who_ask_in_time() -> None:
     assert snapshot.get() == 2
 
 
-def test_it_is_read_again_when_it_is_old() -> None:
+def test_a_snapshot_is_read_again_when_it_is_old() -> None:
     snapshot = Snapshot("rows", Rows(), lambda: 0)
     assert [snapshot.get(), snapshot.get()] == [1, 2]
 
 
-def test_what_is_current_is_told_without_reading() -> None:
+def test_current_rows_are_returned_without_reading() -> None:
     rows = Rows()
     lasting, passing = Snapshot("rows", rows, lambda: 60), Snapshot("rows", rows, lambda: 0)
     assert lasting.current() is None
@@ -239,41 +230,65 @@ def test_what_is_current_is_told_without_reading() -> None:
     assert rows.read == 2
 
 
-def test_a_database_that_is_away_leaves_what_was_known() -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_database_that_is_away_is_asked_no_more_often_than_one_that_answers(clock: list[float], known: bool) -> None:
     rows = Rows()
-    snapshot = Snapshot("rows", rows, lambda: 0)
-    assert snapshot.get() == 1
-    rows.is_away = True
-    assert [snapshot.get(), snapshot.get()] == [1, 1]
+    snapshot = Snapshot("rows", rows, lambda: 1)
+    assert not known or snapshot.get() == 1
+    rows.is_away, rows.read = True, 0
+    for _ in range(10):
+        clock[0] += 0.25
+        with nullcontext() if known else pytest.raises(DatabaseError, match="rows could not be read"):
+            assert snapshot.get() == 1
+    assert rows.read == (2 if known else 3)
     rows.is_away = False
-    assert snapshot.get() == 4
+    clock[0] += 1
+    assert snapshot.get() == rows.read
 
 
-def test_what_could_never_be_read_is_an_error() -> None:
-    rows = Rows()
-    rows.is_away = True
-    snapshot = Snapshot("rows", rows, lambda: 60)
-    for _ in range(2):
-        with pytest.raises(DatabaseError, match="rows could not be read"):
-            snapshot.get()
-    assert rows.read == 1  # it is not asked in vain again and again
+class BlockedRows(Rows):
+    """Lets no reading end but the first, until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.let = Event(), Event()
+
+    def __call__(self) -> int:
+        if self.read:
+            self.asked.set()
+            assert self.let.wait(5)
+        return super().__call__()
 
 
-def test_nobody_waits_for_another_ones_reading_who_has_something() -> None:
-    begun, go_on, is_slow = Event(), Event(), Event()
-
-    def read() -> int:
-        if is_slow.is_set():
-            begun.set()
-            go_on.wait(5)
-        return 1
-
-    snapshot = Snapshot("rows", read, lambda: 60 if begun.is_set() else 0)
+@pytest.mark.parametrize(
+    ("idle_seconds", "patience_seconds", "second"),
+    [
+        pytest.param(1.5, 2.0, 1, id="nearly new rows serve meanwhile"),
+        pytest.param(60.0, 2.0, 2, id="old rows do not"),
+        pytest.param(60.0, 0.01, 1, id="no reader is waited for without end"),
+    ],
+)
+def test_while_another_thread_reads(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch, idle_seconds: float, patience_seconds: float, second: int
+) -> None:
+    monkeypatch.setattr(caches, "SNAPSHOT_WAIT_SECONDS", patience_seconds)
+    rows = BlockedRows()
+    snapshot = Snapshot("rows", rows, lambda: 1)
     assert snapshot.get() == 1
-    is_slow.set()
-    thread = Thread(target=snapshot.get)
-    thread.start()
-    assert begun.wait(5)
-    assert snapshot.get() == 1
-    go_on.set()
-    thread.join()
+    clock[0] += idle_seconds
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(snapshot.get)
+        assert rows.asked.wait(5)
+        other = threads.submit(snapshot.get)
+        if second == 1:
+            assert other.result(5) == 1
+        rows.let.set()
+        assert (first.result(5), other.result(5)) == (2, second)
+    assert rows.read == 2

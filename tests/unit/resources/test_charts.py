@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resources import charts
 from resources.charts import (
     CHART_HEIGHT,
     CHART_WIDTH,
@@ -130,12 +129,6 @@ def test_nothing_is_a_chart_too() -> None:
     found = draw_ingest_chart(rows(), 1)
     assert found.summary == "No URLs settled in the last day."
     assert (found.plots[0].bars, found.plots[1].lines, found.busy_rows) == ((), (), [])
-
-
-def test_the_table_has_the_latest_first_and_no_empty_rows() -> None:
-    found = draw_ingest_chart(rows({"new": 1}, {}, {"new": 3}), 1)
-    assert [row.counts["new"] for row in found.busy_rows] == [3, 1]
-    assert charts.ingest_efficiency({}) is None
 
 
 CHARTS = [

@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,21 @@ import pytest
 from django.core.management import call_command
 from django.db import OperationalError
 from django.test import Client
-from pytest_django import Settings
 
 from resources import tasks
 from resources.demo import demo_layers, demo_speeds, load, topojson
-from resources.tiles import layer_files, pages, publication
-from resources.tiles.data import arrays
+from resources.tiles import layer_files, publication
+from resources.tiles.data import arrays, compiler
 from resources.tiles.models import Layer
+
+pytestmark = pytest.mark.django_db
+compile_once = cache(compiler.compile_layer)
 
 
 @pytest.fixture(autouse=True)
-def _blocks_unmeasured(settings: Settings) -> None:
-    settings.LAYER_BLOCK_SECONDS = 0  # measuring paints the layers: that takes most of the time that loading takes
+def _quickly_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiles each file once for all tests."""
+    monkeypatch.setattr(compiler, "compile_layer", compile_once)
 
 
 TOPOLOGY: dict[str, Any] = {
@@ -125,12 +129,6 @@ def test_committed_files_hold_unique_ids_and_coordinates_on_earth(name: str, kin
             assert all(abs(x) <= 180 and abs(y) <= 90 for x, y in line)
 
 
-def test_speeds_of_the_same_moment_are_the_same() -> None:
-    assert demo_speeds.speeds_at(1_795_000_000, load.read_segments()) == demo_speeds.speeds_at(
-        1_795_000_000, load.read_segments()
-    )
-
-
 def test_speeds_stay_between_standing_and_free_flow() -> None:
     segments = load.read_segments()
     for seconds in range(0, 3600, 240):
@@ -160,7 +158,6 @@ def test_a_line_without_data_has_no_speed() -> None:
     assert missing == {"Waterloo & City"}
 
 
-@pytest.mark.django_db
 def test_the_demo_loads_its_layers_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("demo")
     assert set(Layer.objects.values_list("slug", flat=True)) == {layer.slug for layer in demo_layers.DEMO_LAYERS}
@@ -169,7 +166,6 @@ def test_the_demo_loads_its_layers_and_says_so(capsys: pytest.CaptureFixture[str
         layer.full_clean()
 
 
-@pytest.mark.django_db
 def test_loading_the_demo_again_changes_nothing() -> None:
     call_command("demo")
     before = list(Layer.objects.order_by("slug").values_list("slug", "version"))
@@ -177,7 +173,6 @@ def test_loading_the_demo_again_changes_nothing() -> None:
     assert list(Layer.objects.order_by("slug").values_list("slug", "version")) == before
 
 
-@pytest.mark.django_db
 def test_the_demo_leaves_alone_what_an_admin_changed() -> None:
     call_command("demo")
     Layer.objects.filter(slug="land").update(title="Dry land")
@@ -187,7 +182,6 @@ def test_the_demo_leaves_alone_what_an_admin_changed() -> None:
     assert Layer.objects.filter(slug="london").exists()
 
 
-@pytest.mark.django_db
 def test_what_an_admin_deleted_is_not_loaded_again_when_the_site_starts(tmp_path: Path) -> None:
     memory = tmp_path / "demo_loaded"
     call_command("demo", once=memory)
@@ -197,7 +191,6 @@ def test_what_an_admin_deleted_is_not_loaded_again_when_the_site_starts(tmp_path
     assert not Layer.objects.filter(slug="london").exists()
 
 
-@pytest.mark.django_db
 def test_a_site_that_has_the_demo_gets_layers_that_are_new_to_it(tmp_path: Path) -> None:
     memory = tmp_path / "demo_loaded"
     memory.touch()
@@ -206,7 +199,6 @@ def test_a_site_that_has_the_demo_gets_layers_that_are_new_to_it(tmp_path: Path)
     assert set(memory.read_text().split()) == {layer.slug for layer in demo_layers.DEMO_LAYERS}
 
 
-@pytest.mark.django_db
 def test_earthquakes_are_points_weighed_by_their_magnitude(client: Client) -> None:
     call_command("demo")
     layer = Layer.objects.get(slug="earthquakes")
@@ -233,7 +225,6 @@ def test_explosions_and_magnitudes_below_nothing_are_no_earthquakes_of_the_demo(
     assert kept == topojson.make_feature("a", "Point", [1.2346, -2], {"mag": 0, "place": "somewhere"})
 
 
-@pytest.mark.django_db
 def test_the_undergrounds_layer_has_speeds_and_says_that_they_are_generated() -> None:
     call_command("demo")
     layer = Layer.objects.get(slug=demo_layers.JAMS_SLUG)
@@ -241,22 +232,12 @@ def test_the_undergrounds_layer_has_speeds_and_says_that_they_are_generated() ->
     assert "generated" in layer.note
 
 
-@pytest.mark.django_db
-def test_new_speeds_make_a_new_version() -> None:
-    call_command("demo")
-    before = Layer.objects.get(slug=demo_layers.JAMS_SLUG).version
-    load.store_demo_speeds(load.read_segments())
-    assert Layer.objects.get(slug=demo_layers.JAMS_SLUG).version > before
-
-
-@pytest.mark.django_db
 def test_every_generated_speed_belongs_to_a_segment() -> None:
     call_command("demo")
     values = demo_speeds.speeds_with_free_flow(0, load.read_segments())
     assert publication.store_speeds(demo_layers.JAMS_SLUG, values).unknown == 0
 
 
-@pytest.mark.django_db
 def test_before_the_demo_the_page_says_how_to_load_layers(client: Client) -> None:
     page = client.get("/").content.decode()
     assert "manage.py load_layer" in page
@@ -264,7 +245,6 @@ def test_before_the_demo_the_page_says_how_to_load_layers(client: Client) -> Non
     assert "map-data" not in page
 
 
-@pytest.mark.django_db
 def test_after_the_demo_the_page_switches_and_explains_its_layers(client: Client) -> None:
     call_command("demo")
     Layer.objects.filter(slug="land").update(enabled=False)
@@ -275,29 +255,6 @@ def test_after_the_demo_the_page_switches_and_explains_its_layers(client: Client
     assert page.index("Overlays") < page.index("Base map")
 
 
-@pytest.mark.django_db
-def test_a_layers_texts_cannot_become_markup(client: Client) -> None:
-    call_command("demo")
-    Layer.objects.update(title="</script><script>", attribution="<img>", note="<b>")
-    page = client.get("/").content.decode()
-    assert page.count("</script>") == 3
-    assert "<b>" not in page
-    assert "<img>" not in page
-
-
-@pytest.mark.django_db
-def test_the_pages_policy_allows_nothing_inline_and_no_other_host(client: Client) -> None:
-    policy = client.get("/").headers["Content-Security-Policy"]
-    assert "unsafe" not in policy
-    assert "//" not in policy
-
-
-def test_a_waiting_instance_elsewhere_is_allowed_by_the_pages_policy() -> None:
-    policy = pages.content_security_policy("https://wait.example:8443/retry_after")
-    assert "connect-src 'self' https://wait.example:8443;" in policy
-
-
-@pytest.mark.django_db
 def test_the_speeds_of_the_demo_vary() -> None:
     call_command("demo")
     before = Layer.objects.get(slug=demo_layers.JAMS_SLUG).version
@@ -305,14 +262,12 @@ def test_the_speeds_of_the_demo_vary() -> None:
     assert Layer.objects.get(slug=demo_layers.JAMS_SLUG).version > before
 
 
-@pytest.mark.django_db
-def test_speeds_of_a_layer_that_an_admin_deleted_are_nobodys_concern(caplog: pytest.LogCaptureFixture) -> None:
+def test_speeds_of_a_deleted_layer_are_left_out_quietly(caplog: pytest.LogCaptureFixture) -> None:
     tasks.vary_demo()
     assert not Layer.objects.exists()
     assert not caplog.records
 
 
-@pytest.mark.django_db
 def test_the_demo_waits_for_a_database_that_is_away(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,7 +5,6 @@ from contextlib import ExitStack
 import pytest
 
 from resources import locks
-from retry import stores
 from retry.errors import StoreUnavailable
 from tests.conftest import RedisServers
 
@@ -51,14 +50,7 @@ def test_an_error_of_the_work_releases_the_lock(redis_servers: RedisServers) -> 
     assert redis_servers.state.client.get(NAME) is None
 
 
-def test_a_lock_is_not_to_be_had_without_its_server(
-    redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stores, "PATIENT_RETRIES", 0)
-    stores._make_client.cache_clear()
+def test_a_lock_is_not_to_be_had_without_its_server(redis_servers: RedisServers, impatient: None) -> None:
     redis_servers.state.stop()
-    try:
-        with pytest.raises(StoreUnavailable):
-            locks.run_alone(NAME, 15, lambda: 7)
-    finally:
-        stores._make_client.cache_clear()
+    with pytest.raises(StoreUnavailable):
+        locks.run_alone(NAME, 15, lambda: 7)

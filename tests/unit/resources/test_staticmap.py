@@ -23,9 +23,9 @@ from resources.traffic.asked import Asked
 from retry.tickets import MAX_KEY_CHARACTERS
 from tests.conftest import RedisServers
 from tests.support import geojson
-
-from .conftest import AREAS as CONFTEST_AREAS
-from .conftest import Load
+from tests.support.geojson import pixels
+from tests.unit.resources.conftest import AREAS as CONFTEST_AREAS
+from tests.unit.resources.conftest import Load, LoadUpstream
 
 GIVEN = {"layers": "land,jams", "center": "51.5,-0.12", "zoom": "12", "size": "640x480"}
 
@@ -69,35 +69,22 @@ def test_another_picture_has_another_key(changed: dict[str, str]) -> None:
     ("name", "value"),
     [
         ("layers", ""),
-        ("layers", "jams,"),
         ("layers", "jams,jams"),
         ("layers", "Jams"),
-        ("layers", "../x"),
         ("layers", ",".join(f"l{number}" for number in range(9))),
         ("center", ""),
-        ("center", "51.5"),
         ("center", "nan,0"),
-        ("center", "inf,0"),
         ("center", "1e1,0"),
         ("center", "90.1,0"),
         ("center", "0,180.5"),
-        ("center", "0,0,0"),
         ("center", "٥١,٠"),
-        ("center", "9" * 400 + ",0"),
-        ("zoom", "-1"),
         ("zoom", "23"),
         ("zoom", "07"),
-        ("zoom", "1.5"),
         ("zoom", "³"),
-        ("size", "640"),
         ("size", "0x10"),
-        ("size", "10x0"),
         ("size", f"{MAX_SIDE_PIXELS + 1}x10"),
         ("size", "640X480"),
-        ("size", "99999999x1"),
         ("format", "gif"),
-        ("format", ""),
-        ("format", "PNG"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused_by_name(name: str, value: str) -> None:
@@ -127,7 +114,7 @@ def test_an_unknown_parameter_is_refused() -> None:
 
 
 @given(st.dictionaries(st.sampled_from([*GIVEN, "format"]), st.text(max_size=30)))
-def test_whatever_is_given_names_a_picture_or_is_refused(changed: dict[str, str]) -> None:
+def test_any_parameters_name_a_picture_or_are_refused(changed: dict[str, str]) -> None:
     try:
         picture = read(**changed)
     except StaticMapError:
@@ -146,15 +133,7 @@ ASKED = {"layers": "land,jams", "center": "51.5,0", "zoom": "10", "size": "300x2
 
 
 @pytest.fixture
-def published(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The works handed to workers: name of the task, work key, token, arguments, lane."""
-    calls: list[Any] = []
-    monkeypatch.setattr("retry.lanes.publish_work", lambda *call: calls.append(call))
-    return calls
-
-
-@pytest.fixture
-def both(load: Load) -> list[Layer]:
+def both(load: Load, redis_servers: RedisServers) -> list[Layer]:
     return [load("land", "areas", CONFTEST_AREAS), load("jams")]
 
 
@@ -165,7 +144,7 @@ def paint(call: tuple[Any, ...]) -> None:
 
 
 def test_a_cold_picture_is_deferred_painted_and_then_there(
-    client: Client, both: list[Layer], published: list[Any], redis_servers: RedisServers
+    client: Client, both: list[Layer], published: list[Any]
 ) -> None:
     deferred = client.get("/staticmap", ASKED)
     assert deferred.status_code == 302
@@ -175,16 +154,8 @@ def test_a_cold_picture_is_deferred_painted_and_then_there(
     assert Image.open(io.BytesIO(served.content)).size == (300, 200)
 
 
-def test_the_order_of_parameters_makes_no_other_picture(
-    client: Client, both: list[Layer], published: list[Any], redis_servers: RedisServers
-) -> None:
-    client.get("/staticmap", ASKED)
-    client.get("/staticmap", dict(reversed(ASKED.items())))
-    assert len(published) == 1
-
-
 def test_a_change_of_any_layer_makes_the_picture_stale_not_absent(
-    client: Client, both: list[Layer], published: list[Any], redis_servers: RedisServers
+    client: Client, both: list[Layer], published: list[Any]
 ) -> None:
     client.get("/staticmap", ASKED)
     paint(published[0])
@@ -195,9 +166,7 @@ def test_a_change_of_any_layer_makes_the_picture_stale_not_absent(
     assert len(published) == 2
 
 
-def test_a_layer_that_went_away_meanwhile_is_404(
-    client: Client, both: list[Layer], published: list[Any], redis_servers: RedisServers
-) -> None:
+def test_a_layer_that_went_away_meanwhile_is_404(client: Client, both: list[Layer], published: list[Any]) -> None:
     client.get("/staticmap", ASKED)
     publication.delete_layers([both[0]])
     paint(published[0])
@@ -208,14 +177,12 @@ def test_a_layer_that_went_away_meanwhile_is_404(
 @pytest.mark.parametrize(
     ("changed", "status", "word"),
     [
-        ({"size": "9999x1"}, 400, "size"),
-        ({"center": "nan,nan"}, 400, "center"),
         ({"colour": "red"}, 400, "colour"),
         ({"layers": "land,unknown"}, 404, "unknown"),
         ({"zoom": "20"}, 404, "zoom 20"),
     ],
 )
-def test_what_cannot_be_is_told_at_once(
+def test_an_impossible_picture_is_refused_at_once(
     client: Client, both: list[Layer], changed: dict[str, str], status: int, word: str
 ) -> None:
     answer = client.get("/staticmap", {**ASKED, **changed})
@@ -234,10 +201,6 @@ def test_a_query_of_thousands_of_parameters_is_refused(client: Client, query: st
 
 LINES = geojson.scene_of("lines", geojson.many_lines(300))
 AREAS = geojson.scene_of("areas", geojson.collection(geojson.area("island", geojson.square(-1, 51, 1, 52))))
-
-
-def pixels(file: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    return np.asarray(Image.open(io.BytesIO(file)).convert("RGBA"))
 
 
 def picture_of(tile: Tile, image_format: str = "png") -> StaticMap:
@@ -278,7 +241,7 @@ SHOWN = re.findall(r"```python\n# (resources/\S+\.py)\n(.*?)```", PAGE, re.DOTAL
 
 
 @pytest.mark.parametrize(("path", "code"), SHOWN, ids=[path for path, _ in SHOWN])
-def test_what_the_page_shows_stands_in_the_file(path: str, code: str) -> None:
+def test_code_on_the_page_stands_in_the_file(path: str, code: str) -> None:
     assert code in (BASE_DIR / path).read_text()
 
 
@@ -292,3 +255,12 @@ def test_the_page_shows_every_part() -> None:
 def test_static_maps_are_counted_and_what_only_begins_like_one_is_not() -> None:
     assert staticmap.classify_address("/staticmap") == Asked("staticmap")
     assert staticmap.classify_address("/staticmaps") is None
+
+
+def test_static_maps_say_that_they_show_painted_layers_only(client: Client, upstream: LoadUpstream, load: Load) -> None:
+    upstream()
+    load("jams")
+    asked = {"layers": "osm,jams", "center": "51.5,0", "zoom": "10", "size": "300x200"}
+    response = client.get("/staticmap", asked)
+    assert response.status_code == 400
+    assert "painted layers only" in response.json()["detail"]

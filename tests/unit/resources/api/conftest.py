@@ -82,19 +82,19 @@ def _counted(redis_servers: RedisServers) -> Iterator[None]:
 
 
 @pytest.fixture
-def layer(transactional_db: None) -> Layer:
+def layer(db: None) -> Layer:
     """Three lines around London, one without speeds."""
     return publication.store_layer("jams", compiler.compile_layer("lines", LINES), {"title": "Jams"})
 
 
 @pytest.fixture
-def caller(transactional_db: None) -> Caller:
+def caller(db: None) -> Caller:
     """A client that may change all layers."""
     return Caller(auth.issue_token(ApiToken(name="sensors")).text)
 
 
 @pytest.fixture
-def reporter(transactional_db: None) -> Caller:
+def reporter(db: None) -> Caller:
     """A client that may mirror files."""
     return Caller(auth.issue_token(ApiToken(name="mirror", may_mirror=True)).text)
 

@@ -45,7 +45,7 @@ def test_only_tokens_that_may_take_down_do(reporter: Caller, stranger: Caller) -
     assert Blob.objects.get().taken_down_at is None
 
 
-def test_who_may_take_down_need_not_mirror(transactional_db: None) -> None:
+def test_a_token_that_may_take_down_need_not_mirror(db: None) -> None:
     blob("a")
     lawyer = Caller(auth.issue_token(ApiToken(name="lawyer", may_take_down=True)).text)
     path = f"/api/resources/{content('a')}"
@@ -53,7 +53,7 @@ def test_who_may_take_down_need_not_mirror(transactional_db: None) -> None:
     problem(send(lawyer, [url("a")]), 403)
 
 
-def test_signatures_of_others_are_told_to_nobody(reporter: Caller) -> None:
+def test_signatures_of_others_are_told_to_no_client(reporter: Caller) -> None:
     signed = f"{url('a')}?X-Goog-Date=20261121T110000Z&X-Goog-Expires=3600&X-Goog-Signature=secret"
     row = resource("a", url=signed)
     Resource.objects.update(moved_to=signed.replace("images", "user:secret@other"))
@@ -102,7 +102,7 @@ def test_a_url_that_was_stored_before_a_rule_is_described_after_it(reporter: Cal
 
 
 @pytest.mark.parametrize("failure", ["refused", "ours"])
-def test_nobody_is_told_of_addresses_of_a_private_network(reporter: Caller, failure: str) -> None:
+def test_no_client_is_told_of_addresses_of_a_private_network(reporter: Caller, failure: str) -> None:
     send(reporter, [url("a"), url("b")])
     why = {"failure": failure, "detail": "10.1.2.3 is in a private network"}
     Resource.objects.update(state=UrlState.FAILED, step="failed", **why)

@@ -13,11 +13,12 @@ from resources.tiles import compile_process, conf, layer_files, publication, spe
 from resources.tiles.data import compiler, speeds
 from resources.tiles.errors import SupersededError
 from resources.tiles.models import Layer
-
-from ..conftest import LINES
-from .conftest import HEADER, Caller, problem
+from tests.unit.resources.api.conftest import HEADER, Caller, problem
+from tests.unit.resources.conftest import LINES, PLAIN, LoadUpstream
 
 PATH = "/api/layers/jams/speeds"
+COMMITTED = pytest.mark.django_db(transaction=True)
+"""Files of before are deleted when the change is committed."""
 
 
 def in_service() -> dict[str, tuple[float | None, float | None]]:
@@ -31,6 +32,7 @@ def stored() -> list[str]:
     return sorted(default_storage.listdir("layers/jams")[1])
 
 
+@COMMITTED
 def test_rows_replace_their_segments_speeds_and_all_others_stay(layer: Layer, caller: Caller) -> None:
     answer = caller.send("north,10,50", "nowhere,1,2")
     after = Layer.objects.get()
@@ -53,6 +55,7 @@ def test_replace_takes_the_speeds_of_the_others_away(layer: Layer, caller: Calle
     assert in_service() == {"west": (10, 50)}
 
 
+@COMMITTED
 @pytest.mark.parametrize("query", ["", "?replace=true"])
 def test_the_same_speeds_again_make_no_new_version(layer: Layer, caller: Caller, query: str) -> None:
     first = caller.send("north,10,50", "south,7,50", query=query).json()
@@ -106,23 +109,21 @@ def test_a_compressed_body_is_taken(layer: Layer, caller: Caller) -> None:
 def test_many_rows_are_read_in_a_process_of_their_own(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ran, run_in_child = [], compile_process.run_in_child
     monkeypatch.setattr(speed_updates, "SMALL_UPLOAD_BYTES", 10)
-    monkeypatch.setattr(compiler, "read_patch", None)
+    monkeypatch.setattr(compile_process, "run_in_child", lambda *given: (ran.append(given), run_in_child(*given))[1])
     assert caller.send("north,10,50").json()["changed"] == 1
     assert "Line 2" in problem(caller.send("north,x,50"), 422)
+    assert len(ran) == 2
 
 
 @pytest.mark.parametrize(
     ("body", "said"),
     [
         (HEADER.encode(), "no rows"),
-        (b"a,b\n1,2\n", "Line 1"),
         (f"{HEADER}north,1,50\nsouth,fast,50\n".encode(), "Line 3"),
-        (f"{HEADER}north,1,50\nnorth,1,50\n".encode(), "Line 3"),
-        (f"{HEADER}north,1,50\nsouth,1,0\n".encode(), "Line 3"),
         (f"{HEADER}nowhere,1,50\n".encode(), "None of the 1 segment_ids"),
         (b"\xff\xfe" * 20, "UTF-8"),
-        (b'{"segment_id": 1}', "Line 1"),
     ],
 )
 def test_a_bad_row_refuses_all_and_nothing_is_left(layer: Layer, caller: Caller, body: bytes, said: str) -> None:
@@ -180,11 +181,6 @@ def test_a_body_that_costs_more_than_it_says_is_refused(
     assert said in problem(caller.post(PATH, body, Content_Encoding="gzip"), 413)
 
 
-def test_a_body_in_a_few_parts_is_taken(layer: Layer, caller: Caller) -> None:
-    body = gzip.compress(HEADER.encode()) + gzip.compress(b"north,10,50\n") + gzip.compress(b"")
-    assert caller.post(PATH, body, Content_Encoding="gzip").json()["changed"] == 1
-
-
 def test_a_body_that_no_compression_makes_smaller_may_be_as_large_as_any_other(
     layer: Layer, caller: Caller, settings: Any
 ) -> None:
@@ -205,6 +201,7 @@ def test_a_layer_whose_first_speeds_come_by_the_api(layer: Layer, caller: Caller
     assert caller.send("north,1,50").json()["segments_with_speeds"] == 1
 
 
+@COMMITTED
 def test_an_update_that_others_overtook_is_done_again_over_theirs(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +246,7 @@ def test_large_files_are_refused_for_a_moment_while_others_are_read(
     assert list(folder.glob("held-*")) == []
 
 
+@COMMITTED
 def test_speeds_for_a_geometry_that_was_replaced_are_found_again_by_their_ids(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,7 +278,7 @@ def expire(caller: Caller, part: Any) -> Any:
     return caller.post(EXPIRE, json.dumps(part), "application/json")
 
 
-def test_layers_are_listed_for_everybody(layer: Layer, stranger: Caller) -> None:
+def test_layers_are_listed_without_a_token(layer: Layer, stranger: Caller) -> None:
     answer = stranger.get("/api/layers")
     assert (answer.status_code, answer["Access-Control-Allow-Origin"], answer["Cache-Control"]) == (
         200,
@@ -307,7 +305,7 @@ def test_head_is_answered_as_get(layer: Layer, stranger: Caller) -> None:
     assert (answer.status_code, answer.content) == (200, b"")
 
 
-@pytest.mark.parametrize("slug", ["nowhere", "JAMS", "%0a", "a" * 300, "jams%00"])
+@pytest.mark.parametrize("slug", ["nowhere", "jams%00"])
 def test_layers_that_are_not_there_are_404(layer: Layer, caller: Caller, slug: str) -> None:
     problem(caller.get(f"/api/layers/{slug}"), 404)
     problem(caller.post(f"/api/layers/{slug}/expire", b"", ""), 404)
@@ -340,28 +338,21 @@ def test_a_box_and_zooms_expire_as_a_part(layer: Layer, caller: Caller) -> None:
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ({"bbox": [1, 2, 3]}, "four numbers"),
         ({"bbox": [0, 0, 999, 1]}, "degrees"),
         ({"bbox": "0,0,1,1"}, "bbox"),
-        ({"bbox": [0, 0, float("nan"), 1]}, "degrees"),
         ({"min_zoom": 9, "max_zoom": 3}, "smallest first"),
-        ({"min_zoom": -1}, "0 to 22"),
-        ({"max_zoom": 10**30}, "0 to 22"),
         ({"zoom": 3}, "zoom"),
         ({"min_zoom": False}, "min_zoom"),
-        ({"max_zoom": "3"}, "max_zoom"),
-        ({"bounds": [0, 0, 1, 1]}, "bounds"),
         ([], "dictionary"),
-        ("jams", "dictionary"),
     ],
 )
-def test_what_is_no_part_expires_nothing(layer: Layer, caller: Caller, part: Any, said: str) -> None:
+def test_a_bad_part_expires_nothing(layer: Layer, caller: Caller, part: Any, said: str) -> None:
     assert said in problem(expire(caller, part), 422)
     assert Layer.objects.get().version == layer.version
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 100_000, b"1" * 5000, b"bbox=1"])
-def test_what_is_not_json_expires_nothing(layer: Layer, caller: Caller, body: bytes) -> None:
+def test_a_body_that_is_not_json_expires_nothing(layer: Layer, caller: Caller, body: bytes) -> None:
     assert "JSON" in problem(caller.post(EXPIRE, body, "application/json"), 400)
     assert Layer.objects.get().version == layer.version
 
@@ -389,3 +380,10 @@ def test_the_description_names_every_operation_and_its_problems(layer: Layer, cl
 @pytest.mark.parametrize("path", ["/api", "/api/"])
 def test_the_api_by_itself_leads_to_its_documentation(client: Client, path: str) -> None:
     assert client.get(path).headers["Location"] == "/api/docs"
+
+
+def test_a_layer_of_another_servers_tiles_is_listed_without_its_address(client: Client, upstream: LoadUpstream) -> None:
+    upstream(template=PLAIN)
+    text = client.get("/api/layers").content.decode()
+    assert json.loads(text)["layers"][0]["kind"] == "upstream"
+    assert "secret" not in text

@@ -75,7 +75,7 @@ def test_the_storage_failing_is_a_503_and_nothing_changes(
     assert Layer.objects.get().version == layer.version
 
 
-def test_what_nobody_thought_of_is_told_without_its_traceback(
+def test_an_unexpected_error_is_told_without_its_traceback(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(work, "expire_layer", Mock(side_effect=ZeroDivisionError("secret")))

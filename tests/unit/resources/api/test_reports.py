@@ -44,7 +44,7 @@ def test_a_list_of_which_all_is_known_is_answered_as_finished(reporter: Caller) 
     assert answer.json()["finished"]
 
 
-def test_what_goes_with_a_list_is_kept(reporter: Caller) -> None:
+def test_the_settings_of_a_list_are_kept(reporter: Caller) -> None:
     body = {"urls": [url("a")], "referer": "https://example.org/", "webhook": "https://example.org/told"}
     assert send(reporter, body).status_code == 202
     batch = Batch.objects.get()
@@ -76,15 +76,12 @@ def test_a_list_may_be_compressed(reporter: Caller) -> None:
     ("body", "status", "said"),
     [
         ("", 400, "JSON"),
-        ("{", 400, "JSON"),
         ("[" * 100_000, 400, "JSON"),
         ("[]", 422, "at least 1"),
         ("{}", 422, "urls"),
-        ("null", 422, ""),
         ('"https://a.example/"', 422, ""),
         ("[1]", 422, "0"),
         ('{"urls": "https://a.example/"}', 422, "urls"),
-        ('{"urls": []}', 422, "urls"),
         ('{"urls": ["https://a.example/"], "hook": ""}', 422, "hook"),
         ('{"urls": ["https://a.example/"], "webhook": "mailto:a@b"}', 422, "webhook"),
         ('{"urls": ["https://a.example/"], "referer": "x"}', 422, "Referer"),
@@ -173,7 +170,7 @@ def test_how_a_webhook_stands_is_told_in_words(reporter: Caller) -> None:
     assert stands(calls=2, answer="told: 200", told_at=now) == "Told: 200, after 2 calls."
 
 
-def test_a_token_for_mirroring_is_issued_on_the_command_line(transactional_db: None) -> None:
+def test_a_token_for_mirroring_is_issued_on_the_command_line(db: None) -> None:
     out = StringIO()
     call_command("create_token", "mirror", "--mirror", stdout=out)
     assert send(Caller(out.getvalue().strip()), [url("a")]).status_code == 202

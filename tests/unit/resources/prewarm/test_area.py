@@ -40,16 +40,16 @@ def test_blocks_are_those_that_have_a_tile_of_the_coverage(side: int) -> None:
 
 
 def test_a_small_zoom_is_one_block() -> None:
-    assert list(TileCoverage(area.whole_map_area(), range(3)).tiles(2, 8)) == [(0, 0)]
+    assert list(TileCoverage(area.area_of_bounds(grid.WORLD), range(3)).tiles(2, 8)) == [(0, 0)]
 
 
 def test_nothing_is_listed_in_advance() -> None:
-    world = TileCoverage(area.whole_map_area(), range(23))
+    world = TileCoverage(area.area_of_bounds(grid.WORLD), range(23))
     assert next(world.tiles(22)) == (0, 0)
     assert world.count(22) == 4**22
 
 
-def test_what_takes_too_long_to_count_is_told_from_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_area_that_takes_too_long_to_count_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
     triangle = polygon([[-0.5, 51.3], [0.3, 51.3], [0.3, 51.7], [-0.5, 51.3]])
     covered = TileCoverage(area.area_of_geojson(json.dumps(triangle)), range(15))
     exact = covered.count(14)
@@ -93,7 +93,7 @@ def test_a_box_as_geojson_covers_what_its_bounds_cover(
         "[" * 5000,
     ],
 )
-def test_what_is_no_area_is_told(text: str) -> None:
+def test_a_bad_area_is_told(text: str) -> None:
     with pytest.raises(LayerError, match="polygon"):
         area.area_of_geojson(text)
 

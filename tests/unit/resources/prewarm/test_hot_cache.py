@@ -38,63 +38,45 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     return found
 
 
-def test_it_is_asked_under_each_name_one_after_the_other(asked: Asked) -> None:
-    async def scene() -> None:
-        asked.answers.set()
-        async with HotCacheFiller("http://front", NAMES) as cache:
-            cache.want(["/a", "/bad"])
-            cache.want(["/b"])
-            await cache.settle(asyncio.Event())
-            assert cache.filled == 2
+def fill(*wanted: list[str], base: str = "http://front", names: list[str] = NAMES, stop: bool = False) -> int:
+    """Wants these addresses and settles. Returns the number of filled ones."""
 
-    asyncio.run(scene())
+    async def scene() -> int:
+        stopped = asyncio.Event()
+        async with asyncio.timeout(2), HotCacheFiller(base, names) as cache:
+            for addresses in wanted:
+                cache.want(addresses)
+            if stop:
+                asyncio.get_running_loop().call_later(0.01, stopped.set)
+            await cache.settle(stopped)
+            return cache.filled
+
+    return asyncio.run(scene())
+
+
+def test_it_is_asked_under_each_name_one_after_the_other(asked: Asked) -> None:
+    asked.answers.set()
+    assert fill(["/a", "/bad"], ["/b"]) == 2
     assert asked == [(name, address) for address in ("/a", "/bad", "/b") for name in NAMES]
     assert asked.most == 1
 
 
 def test_what_there_is_no_room_for_is_left_to_others(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hot_cache, "MAX_QUEUED_ADDRESSES", 2)
-
-    async def scene() -> None:
-        async with HotCacheFiller("http://front", NAMES[:1]) as cache:
-            cache.want(["/1", "/2", "/3"])
-            cache.want(["/4"])
-            asked.answers.set()
-            await cache.settle(asyncio.Event())
-
-    asyncio.run(scene())
+    asked.answers.set()
+    fill(["/1", "/2", "/3"], ["/4"], names=NAMES[:1])
     assert [address for _, address in asked] == ["/1", "/2"]
 
 
-def test_who_stops_does_not_wait_for_it(asked: Asked) -> None:
-    async def scene() -> None:
-        stopped = asyncio.Event()
-        async with asyncio.timeout(2), HotCacheFiller("http://front", NAMES) as cache:
-            cache.want(["/a"])
-            asyncio.get_running_loop().call_later(0.01, stopped.set)
-            await cache.settle(stopped)
-            assert cache.filled == 0
-
-    asyncio.run(scene())
+def test_a_run_that_is_stopped_does_not_wait_for_it(asked: Asked) -> None:
+    assert fill(["/a"], stop=True) == 0
 
 
 def test_a_front_that_does_not_answer_is_not_waited_for_for_ever(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hot_cache, "SETTLE_SECONDS", 0.05)
-
-    async def scene() -> None:
-        async with asyncio.timeout(2), HotCacheFiller("http://front", NAMES) as cache:
-            cache.want(["/a"])
-            await cache.settle(asyncio.Event())
-
-    asyncio.run(scene())
+    assert fill(["/a"]) == 0
     assert asked == [(NAMES[0], "/a")]
 
 
 def test_without_a_front_nothing_waits() -> None:
-    async def scene() -> None:
-        async with asyncio.timeout(2), HotCacheFiller("", NAMES) as cache:
-            cache.want(["/a"])
-            await cache.settle(asyncio.Event())
-            assert cache.filled == 0
-
-    asyncio.run(scene())
+    assert fill(["/a"], base="") == 0

@@ -7,7 +7,6 @@ import pytest
 from django.test import Client
 
 from resources.tiles import demand
-from resources.tiles.tile_address import Tile
 from retry import popularity, stores
 from retry.popularity import PeriodHits
 from tests.conftest import RedisServers
@@ -22,21 +21,6 @@ def count(answer: str, number: int, *, age: float = 0, now: float = NOW, **weigh
     hit = PeriodHits("tile", "jams", answer, True, popularity.period_number(now - age, now), number)
     keys = {key.replace("_", ":"): weight for key, weight in weights.items()}
     assert stores.execute_call(popularity.count_call("here", b"", b"", [hit], keys)) == 1
-
-
-@pytest.mark.parametrize("address", ["jams/12/2046/1361.png", "jams/1/0/0@2x.webp"])
-def test_a_content_key_leads_back_to_the_address(address: str) -> None:
-    tile = Tile.parse(address)
-    assert tile is not None
-    assert tile.path == f"/tiles/{address}"
-    assert Tile.of_key(tile.content_key) == tile
-
-
-@pytest.mark.parametrize(
-    "key", ["", "tile", "tile:jams:1:9:0:png", "prime:7", "tile:a b:1:0:0:png", "tile:a:1:0:0:png:x"]
-)
-def test_other_keys_lead_nowhere(key: str) -> None:
-    assert Tile.of_key(key) is None
 
 
 def test_requests_are_told_by_time_with_the_share_that_nginx_answered() -> None:
@@ -62,7 +46,7 @@ def test_the_most_popular_tiles_of_the_layer_come_first_and_are_summed_by_zoom()
     assert [(zoom.level, zoom.tiles, round(zoom.requests)) for zoom in found.zooms] == [(1, 1, 5), (2, 2, 7)]
 
 
-def test_a_layer_that_nobody_asked_for_has_no_share() -> None:
+def test_a_layer_without_requests_has_no_share() -> None:
     found = demand.load_demand("jams", NOW)
     assert [span.hot_percent for span in found.spans] == [None] * 3
     assert not found.tiles

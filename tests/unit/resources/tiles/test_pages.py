@@ -6,15 +6,14 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from resources.tiles import snippets
 from resources.tiles.models import Layer
-
-from ..conftest import AREAS, LINES, Load
+from tests.unit.resources.conftest import AREAS, HEAT, LINES, PLAIN, POINTS, TEMPLATE, Load, LoadUpstream
 
 
 def page(client: Client, slug: str = "jams") -> str:
@@ -98,7 +97,7 @@ def test_users_of_qgis_are_warned_of_redirects_that_it_does_not_follow(client: C
 @pytest.mark.parametrize(
     "settled", [{"RETRY_DELIVERY": "internal"}, {"RETRY_AFTER_SERVER": "http://testserver/retry_after"}]
 )
-def test_without_such_redirects_nobody_is_warned(
+def test_without_such_redirects_there_is_no_warning(
     client: Client, load: Load, settings: Settings, settled: dict[str, str]
 ) -> None:
     for name, value in settled.items():
@@ -168,7 +167,7 @@ def test_the_preview_shows_base_layers_below_what_is_previewed(client: Client, l
 
 
 @pytest.mark.parametrize("address", ["unknown/", "UPPER/", "jams/more/", "", "%00/", "a" * 300 + "/"])
-def test_what_is_no_layer_is_a_plain_404(client: Client, load: Load, address: str) -> None:
+def test_an_unknown_layer_is_a_plain_404(client: Client, load: Load, address: str) -> None:
     load()
     response = client.get(f"/layers/{address}")
     assert response.status_code == 404
@@ -195,7 +194,7 @@ def test_the_page_is_only_read(client: Client, load: Load) -> None:
 
 def test_nothing_inline_is_allowed_and_nothing_is_kept(client: Client, load: Load) -> None:
     load()
-    for address in ("/layers/jams/", "/layers/unknown/"):
+    for address in ("/", "/layers/jams/", "/layers/unknown/"):
         response = client.get(address)
         assert "unsafe" not in response["Content-Security-Policy"]
         assert "script-src 'self'" in response["Content-Security-Policy"]
@@ -217,13 +216,40 @@ def test_the_page_costs_one_query_beside_the_snapshot_and_opens_no_file(
     assert len(queries) == 1
 
 
-def test_a_database_that_fails_is_told_at_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Layer.objects, "filter", Mock(side_effect=DatabaseError))
-    response = client.get("/layers/jams/")
-    assert (response.status_code, response["Retry-After"]) == (503, "1")
-
-
 def test_the_map_and_the_admin_lead_to_the_page(client: Client, admin_client: Client, load: Load) -> None:
     layer = load(data=LINES)
     for response in (client.get("/"), admin_client.get(f"/admin/resources/layer/{layer.pk}/change/")):
         assert 'href="/layers/jams/"' in response.content.decode()
+
+
+def test_the_map_page_shows_heat_as_a_ramp_and_clusters_as_discs(client: Client, load: Load) -> None:
+    load("warm", "points", POINTS, style=HEAT)
+    load("many", "points", POINTS)
+    page = client.get("/").content.decode()
+    [ramp] = re.findall(r'<linearGradient id="ramp-warm">(.*?)</linearGradient>', page, re.DOTALL)
+    assert re.findall(r'offset="(.*?)"', ramp) == ["0%", "33%", "67%", "100%"]
+    assert 'fill="url(#ramp-warm)"' in page
+    assert re.findall(r'<circle .*? r="(.)"', page) == ["3", "5", "5", "5"]
+
+
+@pytest.mark.parametrize(("template", "dense"), [(TEMPLATE, True), (PLAIN, False)])
+def test_the_map_and_the_snippets_ask_for_dense_tiles_only_where_there_are_some(
+    client: Client, upstream: LoadUpstream, template: str, dense: bool
+) -> None:
+    upstream(template=template)
+    for address in ("/", "/layers/osm/"):
+        text = client.get(address).content.decode()
+        assert ("{y}{r}.png" in text) is dense
+        assert "secret" not in text
+    assert ("@2x" in text) is dense
+    assert ("twice the pixels" in text) is dense
+    assert ("devicePixelRatio" in text) is dense
+
+
+def test_the_page_of_another_servers_tiles_says_whose_tiles_they_are(client: Client, upstream: LoadUpstream) -> None:
+    upstream(fresh_seconds=60, most_fresh_seconds=3600)
+    text = page(client, "osm")
+    for said in ("Tiles of another server", "tiles.example.org", "1 minute to 1 hour", "© Somebody"):
+        assert said in text
+    for absent in ("Features", "Speeds", ">Style<", "painted"):
+        assert absent not in text

@@ -11,7 +11,7 @@ from django.db import DatabaseError
 
 from resources.tiles import compile_process, layer_files, layers, publication, speed_updates, work
 from resources.tiles.data import compiler, speeds
-from resources.tiles.errors import LayerBusyError, SpeedsError, UnknownLayerError
+from resources.tiles.errors import LayerBusyError, SpeedsError
 from resources.tiles.layers import LayerView
 from resources.tiles.models import Layer
 from resources.tiles.render import painter, scene
@@ -59,23 +59,19 @@ def test_changes_add_up(load: Load) -> None:
     assert stale(between) == {"south"}
 
 
-def test_other_speeds_of_the_same_class_make_nothing_stale(load: Load) -> None:
-    before = load()
-    assert update(b"south,6,50").changed == 1
-    assert stale(before) == set()
-    assert Layer.objects.get().version > before.version
-
-
 @pytest.mark.parametrize("saved", [{"style": {"widths": {"12": 8}}}, {"max_zoom": 12}])
-def test_all_is_stale_where_the_layer_was_changed_meanwhile(load: Load, saved: dict[str, Any]) -> None:
-    before = load()
+def test_all_is_stale_where_the_layer_was_changed_meanwhile(
+    load: Load, monkeypatch: pytest.MonkeyPatch, saved: dict[str, Any]
+) -> None:
+    before, find = load(), publication.find_speeds_change
 
     def meanwhile(layer: Layer, *given: Any, **named: Any) -> publication.LayerChange:
-        change = publication.find_speeds_change(layer, *given, **named)
+        change = find(layer, *given, **named)
         Layer.objects.filter(pk=layer.pk).update(**saved)
         return change
 
-    update(b"west,10,50", mark=meanwhile)
+    monkeypatch.setattr(publication, "find_speeds_change", meanwhile)
+    update(b"west,10,50")
     assert stale(before) == {"west", "south"}
 
 
@@ -86,7 +82,7 @@ def test_a_part_that_expired_stays_stale(load: Load) -> None:
     assert stale(before) == {"west", "south"}
 
 
-def test_what_is_saved_as_a_whole_needs_no_marks(load: Load) -> None:
+def test_a_layer_saved_as_a_whole_needs_no_marks(load: Load) -> None:
     load()
     update(b"west,10,50")
     assert TileMarks.unpack(bytes(Layer.objects.get().marks)).count
@@ -113,9 +109,9 @@ def test_a_web_process_has_much_found_out_apart_and_gets_the_same(load: Load, mo
     layer = load()
     shapes, before = (layer_files.read_file(name) for name in (layer.geometry_name, layer.speeds_name))
     after, _ = speeds.align_speeds([speeds.SpeedRow("west", 10, 50)], ["north", "south", "west"])
-    here = publication.find_speeds_change_in_child(layer, shapes, speeds.read_speeds(before), after)
+    here = publication.find_speeds_change(layer, shapes, speeds.read_speeds(before), after, in_child=True)
     monkeypatch.setattr(publication, "MAX_CHANGED_IN_PROCESS", 0)
-    there = publication.find_speeds_change_in_child(layer, shapes, speeds.read_speeds(before), after)
+    there = publication.find_speeds_change(layer, shapes, speeds.read_speeds(before), after, in_child=True)
     assert here.touched is not None
     assert there.touched is not None
     assert [there.touched.tiles(z) for z in range(15)] == [here.touched.tiles(z) for z in range(15)]
@@ -125,7 +121,7 @@ def test_all_is_stale_where_there_is_no_place_to_find_it_out(load: Load, monkeyp
     before = load()
     monkeypatch.setattr(compile_process, "run_in_child", Mock(side_effect=LayerBusyError("others")))
     monkeypatch.setattr(publication, "MAX_CHANGED_IN_PROCESS", 0)
-    update(b"west,10,50", mark=publication.find_speeds_change_in_child)
+    update(b"west,10,50", in_child=True)
     assert stale(before) == {"west", "south"}
 
 
@@ -166,17 +162,6 @@ def test_replaced_files_are_deleted_and_the_others_stay(load: Load) -> None:
     load(data=geojson.many_lines(5))
     assert len(stored()) == 2
     assert Path(layer.geometry_name).name not in stored()
-
-
-def test_new_speeds_leave_the_geometry_alone(load: Load) -> None:
-    before = load()
-    report = publication.store_speeds("jams", {"north": (7, 50), "nowhere": (1, 2)})
-    after = Layer.objects.get()
-    assert (report.rows, report.unknown, report.unknown_examples) == (2, 1, ("nowhere",))
-    assert after.geometry_name == before.geometry_name
-    assert after.speeds_name != before.speeds_name
-    assert after.version > before.version
-    assert after.speeds_known == 1
 
 
 def test_a_painter_builds_its_index_once_per_geometry(load: Load) -> None:
@@ -272,8 +257,3 @@ def test_no_file_is_left_when_the_second_cannot_be_written(load: Load, monkeypat
     with pytest.raises(OSError, match="No space"):
         load(data=geojson.many_lines(3))
     assert stored() == before
-
-
-def test_an_unknown_layer_has_no_speeds_to_replace(db: None) -> None:
-    with pytest.raises(UnknownLayerError):
-        publication.store_speeds("nowhere", {})

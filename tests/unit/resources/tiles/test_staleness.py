@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.tiles import grid, staleness, tile_address, work
-from resources.tiles.errors import LayerError, UnknownLayerError
+from resources.tiles.errors import LayerError
 from resources.tiles.layers import LayerView
 from resources.tiles.models import Layer
 from resources.tiles.staleness import Expiration, LayerPart, TileMarks, TouchedTiles, join_touched
@@ -37,11 +37,6 @@ def test_a_part_is_its_box_at_its_zooms(z: int, x: int, y: int, stale: bool) -> 
 @pytest.mark.parametrize(("x", "stale"), [(0, True), (15, True), (14, False), (1, False), (8, False)])
 def test_a_part_goes_on_beyond_the_antimeridian(x: int, stale: bool) -> None:
     assert lowest(Expiration(20, FIJI), at=(4, x, 8)) == (20 if stale else 10)
-
-
-def test_the_newest_part_that_a_tile_touches_counts() -> None:
-    rules = Expiration(20, LONDON), Expiration(30, FIJI), Expiration(25, LONDON), Expiration(5, LONDON)
-    assert lowest(*rules, at=(10, 511, 340)) == 25
 
 
 @given(st.integers(0, 12), st.data())
@@ -78,12 +73,12 @@ def test_a_tile_beside_the_part_that_its_strokes_reach_into_is_stale_too(
         (None, (0, 23)),
     ],
 )
-def test_what_is_no_part_is_refused(bounds: Any, zooms: tuple[int, ...]) -> None:
+def test_a_bad_part_is_refused(bounds: Any, zooms: tuple[int, ...]) -> None:
     with pytest.raises(LayerError):
         LayerPart.of(bounds, *zooms)
 
 
-def test_who_names_no_part_means_all() -> None:
+def test_no_named_part_means_all_of_the_layer() -> None:
     assert LayerPart.of() is None
     assert LayerPart.of(min_zoom=3) == LayerPart(grid.WORLD, 3, grid.MAX_ZOOM)
 
@@ -169,11 +164,6 @@ def test_nothing_else_is_saved_with_an_expiry(load: Load) -> None:
     assert Layer.objects.get().title == "Changed meanwhile"
 
 
-def test_a_layer_that_is_not_there_cannot_expire(db: None) -> None:
-    with pytest.raises(UnknownLayerError):
-        work.expire_layer("nowhere", LONDON)
-
-
 places = st.integers(0, 2**22 - 1)
 
 
@@ -246,7 +236,7 @@ def test_a_change_that_touches_nothing_leaves_all_marks_as_exact_as_they_were() 
     assert (kept.count, kept.deepest, all_before) == (TWO_CHANGES.count, 1, 0)
 
 
-def test_what_was_touched_long_ago_is_forgotten() -> None:
+def test_marks_of_long_ago_are_forgotten() -> None:
     kept, all_before = TWO_CHANGES.with_touched(touched({(0, 0)}, {(0, 1)}), 30, 15)
     assert all_before == 15
     assert [kept.version_of(1, *tile) for tile in ((0, 0), (1, 1), (0, 1))] == [0, 20, 30]

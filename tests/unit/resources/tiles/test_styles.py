@@ -13,24 +13,19 @@ from resources.tiles.errors import LayerError
 BAD: dict[str, tuple[str, Any, str]] = {
     "no object for points": ("points", [], "A style is a JSON object"),
     "another mode": ("points", {"mode": "hexagons"}, "“mode” is one of clusters, heat, dots"),
-    "a mode that is a list": ("points", {"mode": ["heat"]}, "“mode” is one of"),
     "widths of points": (
         "points",
         {"widths": {"8": 1}},
         "A style of points has no “widths”; it has colours, mode, radius",
     ),
     "a radius that is text": ("points", {"radius": "48"}, "“radius” of clusters is 20 to 200 pixels"),
-    "a radius that is a truth": ("points", {"radius": True}, "“radius” of clusters"),
     "a radius that is too small": ("points", {"mode": "heat", "radius": 3.9}, "“radius” of heat is 4 to 120 pixels."),
     "a radius that is endless": ("points", {"mode": "dots", "radius": float("inf")}, "or two of them"),
-    "two radii of clusters": ("points", {"radius": [20, 40]}, "“radius” of clusters"),
     "two radii that fall": (
         "points",
         {"mode": "dots", "radius": [9, 3]},
         "that of the least weight and that of the most",
     ),
-    "three radii": ("points", {"mode": "dots", "radius": [1, 2, 3]}, "“radius” of dots"),
-    "a weight that is a number": ("points", {"weight": 3}, "“weight” is the name of a property"),
     "a weight without a name": ("points", {"weight": " "}, "“weight” is the name of a property"),
     "a weight of a long name": ("points", {"weight": "x" * 101}, "1 to 100 characters"),
     "a colour of another mode": (
@@ -38,17 +33,14 @@ BAD: dict[str, tuple[str, Any, str]] = {
         {"mode": "heat", "colours": {"fill": "#000000"}},
         "There is no colour “fill” here",
     ),
-    "a colour by its name": ("points", {"colours": {"text": "white"}}, "Colour “text” is written #rrggbb or #rrggbbaa"),
     "not an object": ("lines", [], "JSON object"),
     "an unknown member": ("lines", {"color": "red"}, "has no “color”"),
     "thresholds of areas": ("areas", {"thresholds": [3, 2, 1]}, "has no “thresholds”"),
     "colours as a list": ("lines", {"colours": ["#ffffff"]}, "JSON object"),
     "an unknown colour": ("lines", {"colours": {"blue": "#0000ff"}}, "no colour “blue”"),
     "a colour's name": ("lines", {"colours": {"green": "green"}}, "#rrggbb"),
-    "a short colour": ("areas", {"colours": {"fill": "#fff"}}, "#rrggbb"),
     "a colour with a tail": ("areas", {"colours": {"fill": "#ffffff\n"}}, "#rrggbb"),
     "widths as a number": ("lines", {"widths": 3}, "from zoom to pixels"),
-    "a zoom that is none": ("lines", {"widths": {"far": 3}}, "not a zoom"),
     "a zoom too far": ("lines", {"widths": {"23": 3}}, "not a zoom"),
     "no width": ("lines", {"widths": {"3": 0}}, "above 0"),
     "a width that is not a number": ("lines", {"widths": {"3": float("nan")}}, "above 0"),
@@ -123,10 +115,6 @@ def test_traffic_is_classified_by_its_share_of_free_flow() -> None:
     free_flow = np.array([50] * 9 + [np.nan], np.float32)
     pairs = [each for each in (styles.GREEN, styles.YELLOW, styles.RED, styles.DARK_RED, styles.GREY) for _ in range(2)]
     assert styles.classify_speeds(speed, free_flow).tolist() == pairs
-
-
-def test_the_worst_class_is_drawn_last() -> None:
-    assert styles.GREY < styles.GREEN < styles.YELLOW < styles.RED < styles.DARK_RED
 
 
 def test_widths_are_interpolated_between_zooms() -> None:

@@ -7,11 +7,11 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from django.db import DatabaseError
+from django.http import HttpResponse
 from django.test import Client
 
 from resources import tasks
-from resources.tiles import grid, layers, publication, views
+from resources.tiles import grid, layers, publication, views, work
 from resources.tiles import work as tiles_work
 from resources.tiles.layers import LayerView
 from resources.tiles.models import Layer
@@ -19,10 +19,14 @@ from resources.tiles.render import painter
 from resources.tiles.staleness import LayerPart, TileMarks, TouchedTiles
 from resources.tiles.tile_address import Tile
 from retry import contents
+from retry.contents import Prepared
 from tests.conftest import RedisServers
+from tests.support.geojson import collection, point
+from tests.unit.resources.conftest import Load, LoadUpstream, Store, image
 
-from ..conftest import Load
+from ..conftest import PLAIN
 
+pytestmark = pytest.mark.usefixtures("redis_servers")
 LONDON = "10/511/340"
 LOST = Tile("nothing", 0, 0, 0)
 
@@ -36,20 +40,14 @@ def paint(published: tuple[Any, ...]) -> None:
     "address",
     [
         "unknown/1/0/0.png",
-        "jams/99/0/0.png",
         "jams/19/0/0.png",
-        "jams/1/2/0.png",
-        "jams/01/0/0.png",
         "jams/1/0/0.gif",
-        "jams/1/0/0",
-        "jams",
         "",
-        "jams/1/0/0.png%0A",
         "jams/" + "1" * 3000 + "/0/0.png",
         "%00/1/0/0.png",
     ],
 )
-def test_what_is_not_there_is_404_and_displaces_what_caches_hold(client: Client, load: Load, address: str) -> None:
+def test_missing_tiles_are_404_and_displace_cached_ones(client: Client, load: Load, address: str) -> None:
     load()
     response = client.get(f"/tiles/{address}")
     assert response.status_code == 404
@@ -60,7 +58,7 @@ def test_what_is_not_there_is_404_and_displaces_what_caches_hold(client: Client,
 @pytest.mark.parametrize(
     "address", [f"jams/{LONDON}.png", "jams/10/100/100.png", "unknown/1/0/0.png", "jams", "jams.json"]
 )
-def test_a_browser_of_another_origin_is_told_what_it_may_send_whatever_there_is(
+def test_a_browser_of_another_origin_learns_the_allowed_fields_at_any_address(
     client: Client, load: Load, address: str
 ) -> None:
     load()
@@ -89,9 +87,7 @@ def test_a_tile_outside_of_the_bounds_is_the_empty_one_without_any_look_up(clien
     assert client.get("/tiles/jams/10/100/100@2x.png", headers={"If-None-Match": response["ETag"]}).status_code == 304
 
 
-def test_a_cold_tile_is_deferred_painted_and_then_there(
-    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
-) -> None:
+def test_a_cold_tile_is_deferred_painted_and_then_there(client: Client, load: Load, published: list[Any]) -> None:
     layer = load()
     response = client.get(f"/tiles/jams/{LONDON}.png")
     assert response.status_code == 302
@@ -105,9 +101,7 @@ def test_a_cold_tile_is_deferred_painted_and_then_there(
     assert response.content == painter.paint_tile(tiles_work.load_scene("jams")[1], Tile("jams", 10, 511, 340))
 
 
-def test_all_tiles_of_a_block_come_from_one_claim(
-    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
-) -> None:
+def test_all_tiles_of_a_block_come_from_one_claim(client: Client, load: Load, published: list[Any]) -> None:
     layer = load(metatiles={"9": 4})
     neighbours = [f"/tiles/jams/12/{x}/{y}.png" for x in (2045, 2046) for y in (1361, 1362)]
     assert [client.get(address).status_code for address in neighbours] == [302] * 4
@@ -123,9 +117,7 @@ def test_all_tiles_of_a_block_come_from_one_claim(
     assert len(published) == 1
 
 
-def test_a_refresh_of_one_tile_refreshes_its_block(
-    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
-) -> None:
+def test_a_refresh_of_one_tile_refreshes_its_block(client: Client, load: Load, published: list[Any]) -> None:
     load(metatiles={"12": 4})
     one, other = "/tiles/jams/12/2045/1361.png", "/tiles/jams/12/2046/1362.png"
     client.get(one)
@@ -140,7 +132,7 @@ def test_a_refresh_of_one_tile_refreshes_its_block(
 
 
 def test_a_tile_that_was_painted_after_its_part_expired_is_not_painted_again(
-    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
+    client: Client, load: Load, published: list[Any]
 ) -> None:
     load()
     client.get(f"/tiles/jams/{LONDON}.png")
@@ -153,7 +145,7 @@ def test_a_tile_that_was_painted_after_its_part_expired_is_not_painted_again(
 
 
 def test_tiles_of_a_block_that_expire_apart_are_painted_by_one_claim(
-    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
+    client: Client, load: Load, published: list[Any], redis_servers: RedisServers
 ) -> None:
     load(metatiles={"12": 4})
     expired, gone = "/tiles/jams/12/2045/1361.png", "/tiles/jams/12/2047/1362.png"
@@ -167,9 +159,7 @@ def test_tiles_of_a_block_that_expire_apart_are_painted_by_one_claim(
     assert len(published) == 2
 
 
-def test_new_speeds_make_tiles_stale_not_absent(
-    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
-) -> None:
+def test_new_speeds_make_tiles_stale_not_absent(client: Client, load: Load, published: list[Any]) -> None:
     load()
     client.get(f"/tiles/jams/{LONDON}.png")
     paint(published[0])
@@ -182,21 +172,8 @@ def test_new_speeds_make_tiles_stale_not_absent(
     assert client.get(f"/tiles/jams/{LONDON}.png").content != before.content
 
 
-def test_new_speeds_leave_tiles_fresh_that_do_not_show_them(
-    client: Client, load: Load, redis_servers: RedisServers, published: list[Any]
-) -> None:
-    load()
-    shown, elsewhere = (f"/tiles/jams/12/{place}.png" for place in ("2046/1361", "2049/1361"))
-    for number, address in enumerate((shown, elsewhere)):
-        client.get(address)
-        paint(published[number])
-    publication.store_speeds("jams", {"north": (1.0, 50.0), "south": (5.0, 50.0)})
-    assert client.get(shown)["Server-Timing"].endswith("desc=stale")
-    assert client.get(elsewhere)["Server-Timing"].endswith("desc=hit")
-
-
 def test_a_layer_deleted_before_its_tile_is_painted_answers_404(
-    client: Client, load: Load, redis_servers: RedisServers, published: list[Any], monkeypatch: pytest.MonkeyPatch
+    client: Client, load: Load, published: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layer = load()
     client.get(f"/tiles/jams/{LONDON}.png")
@@ -205,14 +182,6 @@ def test_a_layer_deleted_before_its_tile_is_painted_answers_404(
     paint(published[0])
     monkeypatch.setattr(layers, "layer_snapshot", lambda slug: view)
     assert client.get(f"/tiles/jams/{LONDON}.png").status_code == 404
-
-
-def test_the_database_failing_before_anything_was_read_is_503(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layers.snapshot, "_read", Mock(side_effect=DatabaseError))
-    for address in (f"/tiles/jams/{LONDON}.png", "/tiles/jams.json"):
-        response = client.get(address)
-        assert response.status_code == 503
-        assert response["Retry-After"]
 
 
 def test_tilejson_describes_the_layer(client: Client, load: Load) -> None:
@@ -307,7 +276,7 @@ def test_a_change_is_told_with_its_tiles(load: Load) -> None:
     assert at(40) < found["since"] < at(7)
 
 
-def test_what_changed_long_ago_is_not_told_any_more(load: Load) -> None:
+def test_old_changes_are_no_longer_told(load: Load) -> None:
     found = told(load(), (40, tiles((2, 5))), (2, tiles((7, 7))))
     assert [change["version"] for change in found["changes"]] == [at(2)]
     assert found["since"] > at(40)
@@ -347,3 +316,72 @@ def test_the_front_may_keep_it_for_a_second_and_renew_it_without_a_crowd(client:
     [change] = answer.json()["layers"]["jams"]["changes"]
     assert change["version"] == answer.json()["layers"]["jams"]["version"]
     assert client.get("/changes.json", headers={"If-None-Match": answer["ETag"]}).status_code == 304
+
+
+@pytest.mark.parametrize(("radius", "painted"), [(20, False), (100, True)])
+def test_a_tile_beside_the_bounds_is_painted_when_heat_reaches_it(
+    client: Client, load: Load, monkeypatch: pytest.MonkeyPatch, radius: int, painted: bool
+) -> None:
+    load("warm", "points", collection(point(1, [0.2, 0.2])), style={"mode": "heat", "radius": radius})
+    tile = Tile("warm", 8, 127, 127)  # its edge is 37 pixels to the west
+    assert (painter.paint_tile(work.load_scene("warm")[1], tile) is not painter.encode_empty_tile(1, "png")) is painted
+    monkeypatch.setattr("retry.deferral.serve_or_defer", Mock(return_value=HttpResponse("deferred")))
+    assert (client.get("/tiles/warm/8/127/127.png").content == b"deferred") is painted
+
+
+UPSTREAM_TILE = "/tiles/osm/3/5/2"
+
+
+def test_a_cold_tile_of_another_server_is_deferred_into_the_fetchers_lane(
+    client: Client, upstream: LoadUpstream, published: list[Any]
+) -> None:
+    layer = upstream()
+    assert client.get(f"{UPSTREAM_TILE}@2x.webp").status_code == 302
+    [(task, work_key, _, arguments, lane)] = published
+    assert (task, lane) == ("resources.fetch_tile", "fetch.fast")
+    assert work_key == f"fetch:tile:osm:3:5:2@2x:webp:{layer.version}"
+    assert arguments == ("https://tiles.example.org/3/5/2@2x.png", "osm", 3, 5, 2, 2, "webp")
+
+
+def test_a_tile_of_which_a_part_expired_is_served_while_it_is_fetched_in_the_slower_lane(
+    client: Client, upstream: LoadUpstream, store: Store, published: list[Any]
+) -> None:
+    layer = upstream()
+    store(Prepared(image(image_format="JPEG"), "image/jpeg", 60, 600, version=layer.version))
+    assert client.get(f"{UPSTREAM_TILE}.png")["Content-Type"] == "image/jpeg"
+    work.expire_layer("osm", LayerPart.of(None, 4, 9))
+    assert client.get(f"{UPSTREAM_TILE}.png")["Server-Timing"].endswith("desc=hit")
+    assert not published
+    work.expire_layer("osm", LayerPart.of([45.0, 41.0, 90.0, 66.0], 3, 3))
+    assert client.get(f"{UPSTREAM_TILE}.png").status_code == 200
+    assert [call[-1] for call in published] == ["fetch.refresh"]
+
+
+def test_dense_tiles_are_404_where_the_server_has_none(
+    client: Client, upstream: LoadUpstream, published: list[Any]
+) -> None:
+    upstream(template=PLAIN)
+    assert client.get(f"{UPSTREAM_TILE}@2x.png").status_code == 404
+    assert client.get(f"{UPSTREAM_TILE}.png").status_code == 302
+
+
+def test_outside_of_bounds_and_zooms_no_server_is_asked(
+    client: Client, upstream: LoadUpstream, published: list[Any]
+) -> None:
+    upstream(bounds=[0.0, 50.0, 1.0, 51.0], min_zoom=2)
+    response = client.get("/tiles/osm/5/3/3.png")
+    assert (response.status_code, response.content) == (200, painter.encode_empty_tile(1, "png"))
+    assert client.get("/tiles/osm/1/0/0.png").status_code == 404
+    assert not published
+
+
+def test_tilejson_of_another_servers_tiles_has_no_legend_and_no_address_of_the_other_server(
+    client: Client, upstream: LoadUpstream
+) -> None:
+    upstream(template=PLAIN)
+    text = client.get("/tiles/osm.json").content.decode()
+    described = json.loads(text)
+    assert described["tiles"] == ["http://testserver/tiles/osm/{z}/{x}/{y}.png"]
+    assert (described["classes"], described["attribution"]) == ([], "© Somebody")
+    assert "secret" not in text
+    assert "example.org" not in text

@@ -7,10 +7,11 @@ import pytest
 from resources import tasks
 from resources.tiles import publication, work
 from resources.tiles.models import Layer
+from resources.tiles.tile_address import Metatile
 from retry import popularity, stores
 from tests.conftest import RedisServers
-
-from ..conftest import Load
+from tests.support import geojson
+from tests.unit.resources.conftest import POINTS, Load
 
 pytestmark = pytest.mark.usefixtures("redis_servers")
 SHOWN, HIDDEN, SELDOM = "tile:jams:12:2046:1361:png", "tile:jams:12:2049:1361:png", "tile:jams:12:2047:1361:png"
@@ -36,7 +37,7 @@ def test_only_popular_tiles_are_refreshed_and_only_those_that_were_touched(chang
     assert len(published) == 1
 
 
-def test_what_changed_before_is_left_to_whoever_asks(changed: int, published: list[Any]) -> None:
+def test_earlier_changes_are_left_to_requests(changed: int, published: list[Any]) -> None:
     assert work.refresh_popular_tiles("jams", changed + 1) == 0
     assert work.refresh_popular_tiles("unknown", changed) == 0
     assert published == []
@@ -64,9 +65,15 @@ def test_a_site_that_is_not_running_is_given_its_layers_quietly(
 
 
 def test_a_redis_server_that_is_away_fails_no_change(
-    redis_servers: RedisServers, caplog: pytest.LogCaptureFixture
+    redis_servers: RedisServers, impatient: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     redis_servers.state.stop()
     work.refresh_soon("jams", 1)
     tasks.refresh_popular("jams", 1)
     assert "popular tiles wait to be asked for" in caplog.messages
+
+
+def test_a_worker_paints_points(load: Load) -> None:
+    load("quakes", "points", POINTS, style={"mode": "dots"})
+    [prepared] = work.paint_metatile(Metatile("quakes", 5, 15, 10, 1)).values()
+    assert geojson.pixels(prepared.body)[..., 3].any()

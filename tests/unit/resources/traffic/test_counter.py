@@ -11,19 +11,24 @@ from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
 
 from resources.traffic import counter, log_files
+from resources.traffic.asked import Asked
+from resources.traffic.checks import check_traffic
+from resources.traffic.counter import FrontAnswer
 from retry import popularity, stores
 from retry.errors import StoreUnavailable
 from retry.scripts import Reply, ScriptCall
 from tests.conftest import RedisServers
 
-pytestmark = pytest.mark.usefixtures("redis_servers")
 _moments = count(time.time() - 3600, 0.001)
 
 
 @pytest.fixture
-def log(tmp_path: Path, settings: Any) -> Path:
+def log(tmp_path: Path, settings: Any, redis_servers: RedisServers) -> Path:
     settings.TRAFFIC_LOG = tmp_path / "traffic.log"
     settings.NGINX_PID_FILE = tmp_path / "nginx.pid"
     return tmp_path / "traffic.log"
@@ -126,12 +131,6 @@ def test_garbage_is_counted_as_such_and_stops_nothing(log: Path) -> None:
 def test_a_line_longer_than_a_slice_stops_nothing(log: Path) -> None:
     count_lines(log, line(), "x" * (2 * counter.SLICE_BYTES) + "\n", line())
     assert counted()["hot"] == 2
-
-
-def test_many_slices_are_counted_in_one_pass(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counter, "SLICE_BYTES", 500)
-    count_lines(log, *(line() for _ in range(200)))
-    assert counted() == {"hot": 200}
 
 
 def test_a_pass_is_bounded_and_the_next_one_goes_on(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,3 +279,225 @@ def test_a_file_that_was_counted_is_no_loss(log: Path, settings: Any, caplog: py
     assert len(list(log.parent.glob("traffic.log.1795*"))) == log_files.MAX_KEPT_LOGS
     assert counted() == {"hot": 200 * (log_files.MAX_KEPT_LOGS + 3)}
     assert caplog.records == []
+
+
+NOW = 1_795_262_400.0
+HALF_LIFE = 3600.0
+PERIOD = int(NOW // 600)
+HOT, MISSING = FrontAnswer("hot", wanted=True), FrontAnswer("missing", wanted=False)
+
+
+def packed_line(address: str = "/a/1", *, age: float = 0, status: int = 200) -> bytes:
+    return f"{NOW - age:.3f} {status} HIT 100 0.000 GET {address}".encode()
+
+
+def name(address: str) -> Asked | None:
+    """Addresses are /<group>[/<key>]."""
+    _, group, *key = address.split("/")
+    return None if group == "nothing" else Asked("tile", group, f"tile:{key[0]}" if key else "")
+
+
+def tally(*found: bytes) -> counter.TrafficTally:
+    return counter.tally_lines(b"\n".join(found), NOW, HALF_LIFE, name)
+
+
+def test_alike_requests_are_added_up() -> None:
+    whole = tally(packed_line("/a/1"), packed_line("/a/2"), packed_line("/b/1"), packed_line("/a/1", status=404))
+    assert whole.hits == {
+        (("tile", "a"), HOT, PERIOD): 2,
+        (("tile", "b"), HOT, PERIOD): 1,
+        (("tile", "a"), MISSING, PERIOD): 1,
+    }
+    assert whole.weights == {"tile:1": 2, "tile:2": 1}
+    assert whole.unreadable == 0
+
+
+def test_the_parts_of_a_group_are_counted_under_a_kind_of_their_own() -> None:
+    whole = counter.tally_lines(packed_line(), NOW, HALF_LIFE, lambda _: Asked("tile", "a", "tile:1", part="9"))
+    assert whole.hits == {(("tile", "a"), HOT, PERIOD): 1, (("tile/parts", "a/9"), HOT, PERIOD): 1}
+    assert whole.weights == {"tile:1": 1}
+
+
+def test_a_note_names_the_reader_where_there_is_one() -> None:
+    found = [packed_line().replace(b"GET", b"GET 000001"), packed_line().replace(b"GET", b"GET 000002"), packed_line()]
+    lines = b"\n".join([*found, *found])
+    whole = counter.tally_lines(lines, NOW, HALF_LIFE, lambda _: Asked("feed", noted="sea"))
+    assert whole.noted == {"feed": {"sea", "sea 000001", "sea 000002"}}
+
+
+def test_requests_weigh_less_the_older_they_are() -> None:
+    assert tally(packed_line(), packed_line(age=HALF_LIFE), packed_line(age=2 * HALF_LIFE)).weights == {"tile:1": 1.75}
+
+
+def test_a_request_of_the_future_counts_as_one_of_now() -> None:
+    whole = tally(packed_line(age=-1e6))
+    assert whole.weights == {"tile:1": 1}
+    assert list(whole.hits) == [(("tile", "a"), HOT, PERIOD)]
+
+
+def test_a_request_of_long_ago_is_counted_in_no_period() -> None:
+    assert list(tally(packed_line(age=100_000)).hits) == [(("tile", "a"), HOT, -1)]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "group"),
+    [(("/nothing/1", r"/a\xFF"), ("other", "")), (("/a",), ("tile", "a"))],
+    ids=["named by no function", "without a key"],
+)
+def test_requests_without_a_key_are_counted_and_not_popular(addresses: tuple[str, ...], group: tuple[str, str]) -> None:
+    whole = tally(*map(packed_line, addresses))
+    assert (whole.hits, whole.weights) == ({(group, HOT, PERIOD): len(addresses)}, {})
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (Asked("tile", "a b\nc", "tile:1"), Asked("tile", "a_b_c", "tile:1")),
+        (Asked("tile", "g" * 1000, "tile:1"), Asked("tile", "g" * 100, "tile:1")),
+        (Asked("tile", "a", "k" * 501), Asked("tile", "a")),
+        (Asked("two words", "a", "k"), counter.ASKED_OTHER),
+        (Asked("", "a", "k"), counter.ASKED_OTHER),
+    ],
+)
+def test_names_are_bounded_and_have_no_blanks(asked: Asked, expected: Asked) -> None:
+    assert counter.read_asked(b"/", lambda _: asked) == expected
+
+
+GOOD = b"1795262400.123 200 HIT 4312 0.000 GET /tiles/jams/1/0/0.png"
+
+GARBAGE = {
+    "empty": b"",
+    "half a line": GOOD[:30],
+    "another format": b'127.0.0.1 - - [21/Nov/2026:12:00:00 +0000] "GET /tiles/a HTTP/1.1" 200 1',
+    "zeros of a machine that failed": b"\0" * 200,
+    "two lines that a crash put together": GOOD[:40] + b"\0" + GOOD,
+    "no number": GOOD.replace(b"200", b"2o0"),
+    "no time": GOOD.replace(b"1795262400.123", b"-"),
+    "infinite time": GOOD.replace(b"1795262400.123", b"inf"),
+    "a great many digits": b"9" * 100_000 + GOOD,
+    "no address": GOOD.replace(b"/tiles/jams/1/0/0.png", b"-"),
+    "bytes that nginx escapes": GOOD + b"\xff",
+    "another line's end": GOOD + b"\r",
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        (GOOD.replace(b"HIT", b"-"), (b"-", b"GET", b"", b"/tiles/jams/1/0/0.png")),
+        (GOOD + b" 200 HIT", (b"HIT", b"GET", b"", b"/tiles/jams/1/0/0.png 200 HIT")),
+        (GOOD.replace(b"GET ", b"GET 012345 "), (b"HIT", b"GET", b"012345", b"/tiles/jams/1/0/0.png")),
+    ],
+    ids=["a dash stands for no cache", "blanks of an address belong to it", "a number stands for the reader"],
+)
+def test_a_line_is_read_with_its_peculiarities(line: bytes, fields: tuple[bytes, ...]) -> None:
+    [found] = counter.parse_lines(line)
+    assert found[2:] == fields
+
+
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
+def test_garbage_is_left_out_and_the_lines_around_it_are_not(garbage: bytes) -> None:
+    assert counter.parse_lines(garbage) == []
+    assert counter.parse_lines(b"\n".join([GOOD, garbage, GOOD])) == counter.parse_lines(GOOD) * 2
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_are_too_odd(data: bytes) -> None:
+    assert len(counter.parse_lines(data)) <= data.count(b"\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("status", "cache_status", "method", "name", "wanted"),
+    [
+        (b"200", b"HIT", b"GET", "hot", True),
+        (b"200", b"STALE", b"GET", "hot", True),
+        (b"200", b"HIT", b"HEAD", "hot", True),
+        (b"206", b"FILE", b"GET", "hot", True),
+        (b"200", b"MISS", b"GET", "passed", True),
+        (b"200", b"-", b"GET", "passed", True),
+        (b"302", b"MISS", b"GET", "waiting", True),
+        (b"202", b"-", b"GET", "waiting", True),
+        (b"404", b"HIT", b"GET", "missing", False),
+        (b"503", b"-", b"GET", "busy", False),
+        (b"502", b"-", b"GET", "failed", False),
+        (b"200", b"-", b"OPTIONS", "other", False),
+        (b"204", b"MISS", b"GET", "other", False),
+        (b"000", b"-", b"GET", "other", False),
+    ],
+)
+def test_answers_have_a_name_and_tell_whether_content_was_wanted(
+    status: bytes, cache_status: bytes, method: bytes, name: str, wanted: bool
+) -> None:
+    assert counter.front_answer(status, cache_status, method) == counter.FrontAnswer(name, wanted)
+
+
+@pytest.mark.parametrize(
+    ("escaped", "address"),
+    [
+        (b"/tiles/a", "/tiles/a"),
+        (rb"/prim\xC3\xA9/7", "/primé/7"),
+        (rb"/a\x22b\x5Cc", '/a"b\\c'),
+        (rb"/a\x0Ab", "/a\nb"),
+        (rb"/a\xFF", None),
+    ],
+)
+def test_addresses_are_those_that_were_asked_for(escaped: bytes, address: str | None) -> None:
+    assert counter.unescape_address(escaped) == address
+
+
+def primes(address: str) -> Asked:
+    return Asked("prime", "", f"prime:{int(address.removeprefix('/primes/'))}")
+
+
+def others(address: str) -> Asked:
+    return Asked("other-primes")
+
+
+@pytest.fixture
+def _primes(settings: Settings) -> None:
+    settings.TRAFFIC = {
+        **settings.TRAFFIC,
+        "/primes/": f"{__name__}.primes",
+        "/primes/twin/": f"{__name__}.others",
+    }
+
+
+@pytest.mark.usefixtures("_primes")
+@pytest.mark.parametrize(
+    ("address", "asked"),
+    [
+        ("/tiles/jams/12/2046/1361.png", Asked("tile", "jams", "tile:jams:12:2046:1361:png", part="12")),
+        ("/tiles/jams/12/2046/1361@2x.webp", Asked("tile", "jams", "tile:jams:12:2046:1361@2x:webp", part="12")),
+        ("/tiles/jams/1/2/0.png", None),
+        ("/tiles/jams.json", None),
+        ("/tiles/", None),
+        ("/primes/7", Asked("prime", "", "prime:7")),
+        ("/primes/twin/7", Asked("other-primes")),
+        ("/elsewhere", None),
+    ],
+)
+def test_an_address_names_content(address: str, asked: Asked | None) -> None:
+    assert counter.name_address(address) == asked
+
+
+@pytest.mark.usefixtures("_primes")
+def test_an_address_that_its_function_cannot_bear_names_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    assert counter.name_address("/primes/seven") is None
+    assert "could not name" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "identifier"),
+    [
+        ({"TRAFFIC": {"tiles": "resources.tiles.tile_address.asked_tile"}}, "resources.E001"),
+        ({"TRAFFIC": {'/a" 1; evil': "resources.tiles.tile_address.asked_tile"}}, "resources.E001"),
+        ({"TRAFFIC": {"/a/": "resources.tiles.tile_address.nothing"}}, "resources.E002"),
+        ({"TRAFFIC": {"/a/": "nowhere.at.all"}}, "resources.E002"),
+        ({"TRAFFIC_LOG_MAX_BYTES": 10}, "resources.E003"),
+    ],
+)
+def test_a_bad_setting_is_found_at_the_start(settings: Settings, changes: dict[str, object], identifier: str) -> None:
+    assert check_traffic(None) == []
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    assert [message.id for message in check_traffic(None)] == [identifier]

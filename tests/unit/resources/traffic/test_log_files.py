@@ -1,6 +1,7 @@
 """The log's files: known by their first lines, read in whole lines."""
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -90,15 +91,6 @@ def test_only_whole_lines_are_read(log: Path, text: str, start: int, most: int, 
     assert slices(log, start, most) == expected
 
 
-def test_a_line_that_is_longer_than_a_slice_is_passed_over(log: Path) -> None:
-    log.write_text("x" * 25 + "\nnext\n")
-    place, pieces = 0, []
-    while piece := slices(log, place, 10):
-        pieces.append(piece.data)
-        place = piece.end
-    assert pieces == [b"x" * 10, b"x" * 10, b"x" * 5, b"next"]
-
-
 def test_a_log_has_a_name_of_its_own_that_stays(log: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     kept = []
@@ -122,3 +114,75 @@ def test_one_pass_at_a_time_holds_a_log(log: Path) -> None:
         assert second is None
     with log_files.hold_log(log) as third:
         assert third == first
+
+
+NOW = 1_795_262_400.0
+
+
+@pytest.fixture
+def full_log(tmp_path: Path) -> Path:
+    path = tmp_path / "traffic.log"
+    path.write_text("a line\n" * 100)
+    return path
+
+
+def rotate(full_log: Path, pid: str) -> bool:
+    (full_log.parent / "nginx.pid").write_text(pid)
+    return log_files.rotate_log(full_log, 100, full_log.parent / "nginx.pid", NOW)
+
+
+@pytest.mark.parametrize("pid", ["", "garbage", "-1", "999999999"])
+def test_without_nginx_nothing_is_put_aside(full_log: Path, pid: str) -> None:
+    assert not rotate(full_log, pid)
+    assert full_log.exists()
+
+
+def test_another_process_of_that_number_is_not_signalled(full_log: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        assert not rotate(full_log, str(other.pid))
+        assert other.poll() is None
+        other.kill()
+    assert full_log.exists()
+
+
+def age(path: Path, seconds: float) -> Path:
+    os.utime(path, (NOW - seconds, NOW - seconds))
+    return path
+
+
+def test_a_file_put_aside_is_removed_when_it_has_been_quiet(full_log: Path) -> None:
+    aside = full_log.with_name("traffic.log.1795262400000")
+    aside.touch()
+    assert not log_files.remove_counted(age(aside, 10), full_log, NOW)
+    assert log_files.remove_counted(age(aside, 100), full_log, NOW)
+    assert not aside.exists()
+    assert not log_files.remove_counted(aside, full_log, NOW)
+
+
+def test_a_file_put_aside_stays_as_long_as_there_is_no_new_log(full_log: Path) -> None:
+    aside = full_log.rename(full_log.with_name("traffic.log.1795262400000"))
+    assert not log_files.remove_counted(age(aside, 100), full_log, NOW)
+
+
+def put_aside(full_log: Path, number: int, age_seconds: float) -> Path:
+    """A file of 1,000 bytes."""
+    path = full_log.with_name(f"{full_log.name}.{1_795_262_400_000 + number}")
+    path.write_text(f"{number:04}\n" * 200)
+    return age(path, age_seconds)
+
+
+def test_of_too_much_that_was_put_aside_the_oldest_is_dropped(full_log: Path) -> None:
+    files = [put_aside(full_log, number, 100 - number) for number in range(5)]
+    assert log_files.drop_oldest(full_log, 5000, {}) == 0
+    assert log_files.drop_oldest(full_log, 3999, {}) == 2000
+    assert [path.exists() for path in files] == [False, False, True, True, True]
+    assert full_log.exists()
+
+
+@pytest.mark.parametrize("name", ["traffic.log", "traffic.log.1", "traffic.log-20261121", "traffic.log.id"])
+def test_files_of_others_are_never_removed(full_log: Path, name: str) -> None:
+    path = full_log.with_name(name)
+    path.touch()
+    assert not log_files.remove_counted(age(path, 1e6), full_log, time.time())
+    assert log_files.drop_oldest(full_log, 0, {}) == 0
+    assert path.exists()

@@ -23,15 +23,11 @@ def several(identity: int, positions: Any, **properties: Any) -> dict[str, Any]:
 
 
 BAD: dict[str, tuple[bytes, str]] = {
-    "an empty file": (b"", "The file is empty"),
-    "an empty collection": (collection(), "FeatureCollection is empty"),
-    "not JSON": (b"<kml/>", "not JSON"),
     "lines among points": (
         collection(point(1, LONDON), line("x", [[0, 1], [1, 2]])),
         "Feature 1 (“x”): is a LineString; a layer of points cannot show it.",
     ),
     "areas": (collection(area(1, support_geojson.square(0, 0, 1, 1))), "is a Polygon; a layer of points"),
-    "duplicate ids": (collection(point("a", LONDON), point("a", LONDON)), "Features 0 and 1 have the same id “a”"),
     "no coordinates": (collection(point(1, [])), "its Point has no coordinates"),
     "a MultiPoint of none": (collection(several(1, [])), "its MultiPoint has no coordinates"),
     "one number": (collection(point(1, [5])), "is not a position"),
@@ -43,10 +39,6 @@ BAD: dict[str, tuple[bytes, str]] = {
     "a weight that is text": (collection(point(1, LONDON, weight="3")), "property weight is '3', not a weight"),
     "a weight that is a truth": (collection(point(1, LONDON, weight=True)), "property weight is True"),
     "an endless weight": (collection(point(1, LONDON)).replace(b"{}", b'{"weight": 1e999}'), "a finite number"),
-    "features without geometry only": (
-        collection({"type": "Feature", "geometry": None, "properties": {}}),
-        "no features with a geometry",
-    ),
 }
 
 
@@ -55,11 +47,6 @@ def test_bad_files_are_refused_with_a_reason(data: bytes, message: str) -> None:
     with pytest.raises(LayerError) as caught:
         compiler.compile_layer("points", data)
     assert message in str(caught.value)
-
-
-def test_points_are_no_lines() -> None:
-    with pytest.raises(LayerError, match="is a Point; a layer of lines cannot show it"):
-        geojson.read_features(collection(point(1, LONDON)), "lines")
 
 
 def test_points_have_no_speeds() -> None:
@@ -115,7 +102,7 @@ def test_points_at_the_poles_and_on_the_antimeridian_stand_on_the_map() -> None:
     assert set(placed.y.tolist()) == {0, arrays.GLOBE_UNITS - 1}
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_written_points_are_read_again() -> None:
     placed = support_geojson.points_of(support_geojson.many_points(100))
     again = arrays.read_points(arrays.write_points(placed))
     assert np.array_equal(again.x, placed.x)

@@ -2,7 +2,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.tiles.data import arrays
@@ -28,6 +28,7 @@ def rows(found: Clusters) -> list[tuple[int, ...]]:
     return list(zip(found.x.tolist(), found.y.tolist(), found.counts.tolist(), strict=True))
 
 
+@settings(max_examples=50)
 @given(some_points, st.integers(0, 22), st.sampled_from([20.0, 48.0, 133.0, 200.0]))
 def test_every_point_is_in_one_cluster_of_each_zoom(
     given_places: list[tuple[int, int]], zoom: int, radius: float
@@ -38,6 +39,7 @@ def test_every_point_is_in_one_cluster_of_each_zoom(
     assert ((found.x >= 0) & (found.x < GLOBE_UNITS) & (found.y >= 0) & (found.y < GLOBE_UNITS)).all()
 
 
+@settings(max_examples=50)
 @given(some_points, st.randoms(use_true_random=False), st.integers(0, 12))
 def test_the_order_of_the_points_makes_no_difference(
     given_places: list[tuple[int, int]], random: Random, zoom: int
@@ -61,14 +63,6 @@ def test_two_points_join_in_the_same_way_wherever_the_map_is_cut(
     assert counts(0) == counts(quarters * GLOBE_UNITS // 4)
 
 
-def test_cells_add_up_to_what_they_hold() -> None:
-    placed = geojson.points_of(geojson.many_points(5000))
-    for zoom in range(0, 20, 4):
-        found = clusters.gather_cells(placed.x, placed.y, np.ones(5000, np.int64), zoom, 10)
-        assert int(found.amounts.sum()) == 5000
-        assert (np.diff(found.keys) > 0).all()
-
-
 def test_points_far_from_each_other_stay_alone() -> None:
     placed = geojson.points_of(collection(*(point(None, [lon, 0]) for lon in (-120, 0, 120))))
     assert clusters.cluster_points(placed, 0, RADIUS).counts.tolist() == [1, 1, 1]
@@ -88,7 +82,7 @@ def test_points_at_one_place_are_one_cluster_at_every_zoom() -> None:
 
 
 def test_clusters_keep_apart_so_that_their_discs_do_not_hide_each_other() -> None:
-    placed = geojson.points_of(geojson.many_points(20_000))
+    placed = geojson.points_of(geojson.many_points(5_000))
     for zoom in (3, 7):
         found = clusters.cluster_points(placed, zoom, RADIUS)
         as_pixels = np.column_stack((found.x, found.y)) / (1 << (arrays.GLOBE_BITS - 8 - zoom))

@@ -26,7 +26,7 @@ def test_what_is_taken_alone_is_what_the_whole_level_holds() -> None:
 
 
 def test_ends_stay_and_lines_move_by_less_than_a_pixel() -> None:
-    angles = np.linspace(0, 3, 20_000)
+    angles = np.linspace(0, 3, 8_000)
     found = compiled(collection(line(1, np.column_stack((np.cos(angles), np.sin(angles))).tolist())))
     for level in (5, 8, 11):
         thinned = scene.simplify_lines(found.coordinates, found.offsets, level)

@@ -11,8 +11,7 @@ from PIL import Image, ImageFile
 from resources.image_formats import UPSTREAM_FORMATS
 from resources.tiles.errors import UpstreamImageError
 from resources.tiles.upstream import images
-
-from .conftest import image
+from tests.unit.resources.conftest import image
 
 FORMATS = {
     "PNG": image(),
@@ -64,7 +63,7 @@ def test_servers_with_twice_the_pixels_at_any_scale_are_taken_too(side: int, sca
     ],
     ids=lambda value: str(value)[:20] if isinstance(value, str) else "",
 )
-def test_what_is_no_tile_is_told(body: bytes, scale: int, said: str) -> None:
+def test_a_body_that_is_no_tile_is_told(body: bytes, scale: int, said: str) -> None:
     with pytest.raises(UpstreamImageError, match=said):
         images.read_tile_image(body, scale)
 

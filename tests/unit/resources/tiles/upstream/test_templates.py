@@ -68,36 +68,27 @@ def test_no_two_tiles_have_one_address(address: tuple[int, int, int]) -> None:
     [
         ("", "does not say which tile"),
         ("ftp://a.example/{z}/{x}/{y}", "begins with http"),
-        ("//a.example/{z}/{x}/{y}", "begins with http"),
-        ("a.example/{z}/{x}/{y}", "begins with http"),
         (f"{HOST}/{{z}}/{{x}}.png", "does not say which tile"),
-        (f"{HOST}/{{x}}/{{y}}.png", "does not say which tile"),
         (f"{HOST}/tile.png", "does not say which tile"),
         (f"{HOST}/{{z}}/{{x}}/{{y}}?k={{key}}", r"\{key\}, which means nothing here"),
         (f"{HOST}/{{z}}/{{x}}/{{y}}/{{a-c}}", r"\{a-c\}"),
-        (f"{HOST}/{{Z}}/{{x}}/{{y}}", r"\{Z\}"),
         (f"{HOST}/{{z}}/{{x}}/{{y}}/{{", "brace"),
-        (f"{HOST}/{{{{z}}}}/{{x}}/{{y}}", "brace"),
         ("https://user:secret@a.example/{z}/{x}/{y}", "user or password"),
-        ("https://{s}@a.example/{z}/{x}/{y}", "user or password"),
         ("https://{z}.example/{z}/{x}/{y}", "in its host"),
         ("https://{s:}.example/{z}/{x}/{y}", "After"),
         ("https://{s:a.b,c}.example/{z}/{x}/{y}", "After"),
-        ("https://{s:ab@}.example/{z}/{x}/{y}", "user or password"),
         ("https://{s}.{s:12}.example/{z}/{x}/{y}", "two different"),
         (f"{HOST}/{{z}}/{{x}}/{{y}}#{{r}}", "fragment"),
-        (f"{HOST}/{{z}} /{{x}}/{{y}}", "spaces"),
         (f"{HOST}/{{z}}\r\nHost: b/{{x}}/{{y}}", "spaces or control"),
         ("https://127.1/{z}/{x}/{y}", "cannot be fetched"),
         ("https://a..example/{z}/{x}/{y}", "cannot be fetched: a malformed host"),
         ("https://a.example:0/{z}/{x}/{y}", "impossible port"),
-        ("https:///{z}/{x}/{y}", "cannot be fetched"),
         (f"{HOST}/{{z}}/{{x}}/{{y}}?{'k' * 1960}", "more than 2,000 bytes"),
         (f"{HOST}/{{z}}/{{x}}/{{y}}?{'k' * 3000}", "more than 2,000 characters"),
         (f"{HOST}/{{z}}/{{x}}/{{y}}?{'é' * 1000}", "more than 2,000 bytes"),
     ],
 )
-def test_what_is_no_template_is_told_why(template: str, message: str) -> None:
+def test_a_bad_template_is_told_why(template: str, message: str) -> None:
     with pytest.raises(LayerError, match=message):
         TileUrlTemplate.parse(template)
 

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -12,14 +13,25 @@ from django.test import Client
 from resources.bucket import Bucket
 from resources.tiles import compile_process, grid, layer_files, layers, publication
 from resources.tiles.data import speeds
-from resources.tiles.errors import SpeedsError
+from resources.tiles.errors import LayerError, SpeedsError
 from resources.tiles.models import Layer
 from tests.support import geojson
-
-from ..conftest import AREAS, LINES, Load
+from tests.unit.resources.conftest import HEAT, LINES, POINTS, TEMPLATE, Load, LoadUpstream, weights_of
 
 ADD = "/admin/resources/layer/add/"
 SPEEDS = b"segment_id,speed_kmh,free_flow_kmh\nnorth,10,50\nnowhere,1,2\n"
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls jobs here, unless the test uses `child_processes`: a child takes half a second."""
+    if "child_processes" not in request.fixturenames:
+        monkeypatch.setattr(compile_process, "run_in_child", lambda job, _: job())
+
+
+@pytest.fixture
+def child_processes() -> None:
+    """Leaves jobs to child processes."""
 
 
 def form(**fields: Any) -> dict[str, Any]:
@@ -53,6 +65,7 @@ def errors_of(response: Any) -> dict[str, list[str]]:
     return errors
 
 
+@pytest.mark.usefixtures("child_processes")
 def test_an_upload_makes_a_layer(admin_client: Client) -> None:
     sent = form(geometry_file=upload(LINES), speeds_file=upload(SPEEDS, "speeds.csv"))
     assert admin_client.post(ADD, sent).status_code == 302
@@ -62,20 +75,12 @@ def test_an_upload_makes_a_layer(admin_client: Client) -> None:
     assert publication.segment_ids(layer) == ["north", "south", "west"]
 
 
-def test_areas_are_uploaded_too(admin_client: Client) -> None:
-    assert admin_client.post(ADD, form(kind="areas", geometry_file=upload(AREAS))).status_code == 302
-    assert Layer.objects.get().kind == "areas"
-
-
 @pytest.mark.parametrize(
     ("field", "data", "message"),
     [
-        ("geometry_file", b"<kml/>", "not JSON"),
-        ("geometry_file", geojson.collection(), "empty"),
         ("geometry_file", LINES.replace(b"51.6", b"510.6"), "not on Earth"),
-        ("geometry_file", LINES.replace(b'"south"', b'"north"'), "same id"),
-        ("speeds_file", SPEEDS + b"north,1,2\n", "Line 4"),
         ("speeds_file", SPEEDS.replace(b"10", b"NaN"), "Line 2"),
+        ("speeds_file", SPEEDS.replace(b"north", b"nobody"), "None of the 2 segment_ids (nobody, nowhere)"),
     ],
 )
 def test_a_bad_upload_is_told_at_its_field_and_the_old_data_stays(
@@ -97,17 +102,21 @@ def test_a_file_that_is_too_big_is_refused(admin_client: Client, load: Load, set
     assert "too big" in errors_of(response)["geometry_file"][0]
 
 
-def test_a_compilation_that_takes_too_long_is_ended(admin_client: Client, settings: Any) -> None:
-    settings.LAYER_COMPILE_SECONDS = 0.01
-    response = admin_client.post(ADD, form(geometry_file=upload(LINES)))
-    assert "took longer" in errors_of(response)["geometry_file"][0]
+@pytest.mark.usefixtures("child_processes")
+@pytest.mark.parametrize(
+    ("limit", "value", "said"),
+    [
+        ("LAYER_COMPILE_SECONDS", 0.01, "took longer"),
+        ("LAYER_COMPILE_BYTES", 10_000_000, "too large for this machine"),  # less than the process has already
+    ],
+)
+def test_a_file_that_takes_too_long_or_too_much_memory_is_refused(
+    admin_client: Client, settings: Any, limit: str, value: float, said: str
+) -> None:
+    setattr(settings, limit, value)
+    response = admin_client.post(ADD, form(geometry_file=upload(geojson.many_lines(5_000))))
+    assert said in errors_of(response)["geometry_file"][0]
     assert not Layer.objects.exists()
-
-
-def test_a_file_that_takes_too_much_memory_is_refused(admin_client: Client, settings: Any) -> None:
-    settings.LAYER_COMPILE_BYTES = 10_000_000  # less than the process has already
-    response = admin_client.post(ADD, form(geometry_file=upload(geojson.many_lines(30_000))))
-    assert "too large for this machine" in errors_of(response)["geometry_file"][0]
 
 
 @pytest.mark.parametrize(
@@ -148,21 +157,15 @@ def test_a_new_layer_needs_its_geometry_and_so_does_another_kind(admin_client: C
         ("bounds", "[1, 2]"),
         ("bounds", "[0, 0, NaN, 1]"),
         ("bounds", f"[0, 0, 1{'0' * 400}, 1]"),
-        ("bounds", f"[0, 0, 1{'0' * 5000}, 1]"),
-        ("bounds", "[" * 100_000),
         ("bounds", ""),
-        ("style", f'{{"thresholds": [1{"0" * 400}, 0.5, 0.2]}}'),
         ("style", f'{{"thresholds": [1{"0" * 5000}, 0.5, 0.2]}}'),
         ("style", "[" * 100_000),
         ("style", "[" * 5_000),
         ("style", '{"\\ud800": 1}'),
-        ("bounds", '["\\ud800"]'),
         ("slug", "Big Jams"),
         ("max_zoom", 30),
         ("fresh_seconds", "nan"),
-        ("stale_seconds", "inf"),
         ("fresh_seconds", -1),
-        ("client_seconds", "inf"),
     ],
 )
 def test_bad_settings_are_told_at_their_field(admin_client: Client, load: Load, field: str, value: Any) -> None:
@@ -259,7 +262,7 @@ def test_speeds_for_a_geometry_that_is_lost_are_told_at_their_field(admin_client
 
 
 @pytest.mark.parametrize("error", [SpeedsError("The layer was replaced."), DatabaseError("database is locked")])
-def test_what_was_not_saved_is_not_called_a_success(
+def test_a_failed_save_is_not_called_a_success(
     admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     layer = load()
@@ -281,12 +284,6 @@ def messages_of(response: Any) -> list[str]:
 def test_rows_for_unknown_segments_are_told(admin_client: Client, load: Load) -> None:
     response = admin_client.post(change(load()), form(speeds_file=upload(SPEEDS, "speeds.csv")), follow=True)
     assert "2 rows, 1 of them for unknown segments (nowhere)." in messages_of(response)
-
-
-def test_speeds_of_which_none_is_known_are_refused(admin_client: Client, load: Load) -> None:
-    sent = form(speeds_file=upload(SPEEDS.replace(b"north", b"nobody"), "speeds.csv"))
-    response = admin_client.post(change(load()), sent)
-    assert "None of the 2 segment_ids (nobody, nowhere)" in errors_of(response)["speeds_file"][0]
 
 
 def test_speeds_are_kept_when_the_geometry_is_replaced(admin_client: Client, load: Load) -> None:
@@ -321,3 +318,135 @@ def test_an_action_makes_a_new_version(
     now = Layer.objects.get()
     assert now.enabled is after
     assert now.version > layer.version
+
+
+def test_an_upload_is_measured_and_the_form_tells_its_blocks(admin_client: Client, settings: Any) -> None:
+    settings.LAYER_BLOCK_SECONDS = 0.5
+    admin_client.post(ADD, form(geometry_file=upload(LINES)))
+    layer = Layer.objects.get()
+    assert layer.metatiles
+    layer.metatiles = {"0": 1, "9": 8}
+    layer.save(update_fields=("metatiles",))
+    assert "8 × 8 tiles at zooms 9 to 18" in admin_client.get(change(layer)).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("changed", "measured"),
+    [
+        ({"max_zoom": 3}, True),
+        ({"style": '{"widths": {"0": 9}}'}, True),
+        ({"style": '{"colours": {"green": "#00ff00"}, "thresholds": [0.9, 0.5, 0.1]}'}, False),
+        ({"title": "Another"}, False),
+    ],
+)
+def test_blocks_are_measured_again_when_tiles_may_cost_otherwise(
+    admin_client: Client, load: Load, settings: Any, changed: dict[str, Any], measured: bool
+) -> None:
+    settings.LAYER_BLOCK_SECONDS = 0.5
+    layer = load()
+    Layer.objects.update(metatiles={"0": 1})
+    assert admin_client.post(change(layer), form(bounds=str(layer.bounds), **changed)).status_code == 302
+    after = Layer.objects.get().metatiles
+    assert (after != {"0": 1}) is measured
+    assert not measured or max(map(int, after)) <= changed.get("max_zoom", 18)
+
+
+def test_blocks_stay_as_they_are_when_measuring_fails(
+    admin_client: Client, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer = load()
+    Layer.objects.update(metatiles={"0": 1})
+    monkeypatch.setattr(compile_process, "run_in_child", Mock(side_effect=LayerError("took too long")))
+    assert admin_client.post(change(layer), form(bounds=str(layer.bounds), max_zoom=3)).status_code == 302
+    assert (Layer.objects.get().max_zoom, Layer.objects.get().metatiles) == (3, {"0": 1})
+
+
+def test_points_are_uploaded_and_weighed_in_the_admin(admin_client: Client) -> None:
+    sent = form(kind="points", style=json.dumps(HEAT), geometry_file=upload(POINTS))
+    assert admin_client.post(ADD, sent).status_code == 302
+    assert weights_of(Layer.objects.get()) == [1, 1, 3]
+
+
+def test_another_weight_needs_the_file_again(admin_client: Client, load: Load) -> None:
+    layer = load("jams", "points", POINTS)
+    sent = form(kind="points", style=json.dumps(HEAT))
+    assert "Choose the GeoJSON again" in errors_of(admin_client.post(change(layer), sent))["style"][0]
+    assert admin_client.post(change(layer), {**sent, "geometry_file": upload(POINTS)}).status_code == 302
+    assert weights_of(Layer.objects.get()) == [1, 1, 3]
+
+
+def test_another_mode_needs_no_file(admin_client: Client, load: Load) -> None:
+    layer = load("jams", "points", POINTS)
+    assert admin_client.post(change(layer), form(kind="points", style='{"mode": "dots"}')).status_code == 302
+    assert Layer.objects.get().style == {"mode": "dots"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "message"),
+    [
+        ({"kind": "lines", "geometry_file": POINTS}, "geometry_file", "is a Point; a layer of lines"),
+        ({"kind": "lines"}, "geometry_file", "A layer of this kind needs its GeoJSON"),
+        ({"kind": "points", "style": '{"radius": 1}'}, "style", "“radius” of clusters is 20 to 200 pixels"),
+        ({"kind": "points", "speeds_file": b"x"}, "speeds_file", "Only lines have speeds"),
+    ],
+)
+def test_the_admin_says_at_the_field_what_is_wrong_with_points(
+    admin_client: Client, load: Load, fields: dict[str, Any], field: str, message: str
+) -> None:
+    before = load("jams", "points", POINTS)
+    files = {name: upload(value) for name, value in fields.items() if isinstance(value, bytes)}
+    response = admin_client.post(change(before), form(**{**fields, **files}))
+    assert list(errors_of(response)) == [field]
+    assert message in errors_of(response)[field][0]
+    assert Layer.objects.get().version == before.version
+
+
+def upstream_form(**fields: Any) -> dict[str, Any]:
+    return {**form(slug="osm", kind="upstream", upstream=TEMPLATE, style=""), **fields}
+
+
+def test_a_layer_of_another_servers_tiles_is_made_without_a_file(admin_client: Client) -> None:
+    assert admin_client.post(ADD, upstream_form()).status_code == 302
+    layer = Layer.objects.get()
+    assert (layer.kind, layer.upstream, layer.most_fresh_seconds) == ("upstream", TEMPLATE, 604_800)
+    shown = admin_client.get(change(layer)).content.decode()
+    assert 'href="/tiles/osm/0/0/0@2x.png"' in shown
+    assert admin_client.get("/admin/resources/layer/").status_code == 200
+    assert admin_client.post(change(layer), upstream_form(title="Other")).status_code == 302
+    assert Layer.objects.get().version > layer.version
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"upstream": ""}, "upstream"),
+        ({"style": '{"widths": {"1": 1}}'}, "style"),
+        ({"most_fresh_seconds": 5}, "most_fresh_seconds"),
+        ({"kind": "lines"}, "upstream"),
+    ],
+)
+def test_mistakes_with_another_servers_tiles_are_told_at_their_field(
+    admin_client: Client, fields: dict[str, Any], field: str
+) -> None:
+    assert field in errors_of(admin_client.post(ADD, upstream_form(**fields)))
+    assert not Layer.objects.exists()
+
+
+def test_another_servers_tiles_take_no_files(admin_client: Client, upstream: LoadUpstream) -> None:
+    layer = upstream()
+    for name in ("geometry_file", "speeds_file"):
+        response = admin_client.post(change(layer), upstream_form(**{name: upload(LINES)}))
+        assert "has no data" in errors_of(response)[name][0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_kind_is_changed_there_and_back(admin_client: Client, load: Load, tmp_path: Path) -> None:
+    layer = load("osm", style={"widths": {"9": 3}})
+    assert admin_client.post(change(layer), upstream_form(style=json.dumps(layer.style))).status_code == 302
+    there = Layer.objects.get()
+    assert (there.kind, there.style, there.geometry_name, there.segments) == ("upstream", {}, "", 0)
+    assert not list(tmp_path.rglob("*.npz"))
+    assert "geometry_file" in errors_of(admin_client.post(change(layer), upstream_form(kind="lines")))
+    assert admin_client.post(change(layer), upstream_form(kind="lines", geometry_file=upload(LINES))).status_code == 302
+    after = Layer.objects.get()
+    assert (after.kind, after.upstream, after.segments) == ("lines", "", 3)
