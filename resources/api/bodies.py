@@ -98,6 +98,14 @@ def _read_chunks(body: BinaryIO, most_bytes: int, too_much: Problem) -> Iterator
         yield data
 
 
+Described = TypeVar("Described", bound=Schema)
+
+
+def describe(source: object, form: type[Described], **made: Any) -> Described:
+    """Returns an answer of that form: with these values, and the others from the attributes of those names."""
+    return form(**made, **{name: getattr(source, name) for name in form.model_fields if name not in made})
+
+
 EXAMPLE_URLS = ["https://images.example/a.jpg", "https://images.example/b.png?utm_source=x"]
 """URLs of a reserved domain (RFC 2606), because users try examples out."""
 

@@ -104,18 +104,10 @@ def describe_file(request: HttpRequest, digest: Digest) -> FileDescribed:
     if blob is None:
         raise Problem(404, "There is no such file.")
     rows = Resource.objects.filter(blob_digest=digest).order_by("-fetched_at")[:MOST_URLS_SHOWN]
-    return FileDescribed(
-        digest=digest,
+    return bodies.describe(
+        blob,
+        FileDescribed,
         address=None if blob.taken_down_at else _file_address(request, digest),
-        size=blob.size,
-        media_type=blob.media_type,
-        width=blob.width,
-        height=blob.height,
-        stored_at=blob.stored_at,
-        uploaded_at=blob.uploaded_at,
-        accessed_at=blob.accessed_at,
-        pinned=blob.pinned,
-        taken_down_at=blob.taken_down_at,
         urls=[FileUrl(url=strip_secrets(row.url), fetched_at=row.fetched_at, step=row.step) for row in rows],
     )
 
@@ -159,21 +151,16 @@ def describe_url(
     if row is None:
         raise Problem(404, "This URL was never reported.")
     is_served = Blob.objects.filter(pk=row.blob_digest, taken_down_at=None).exists()
-    return UrlDescribed(
+    return bodies.describe(
+        row,
+        UrlDescribed,
         url=strip_secrets(row.url),
         canonical=found.text,
-        url_digest=row.pk,
-        state=row.state,
         step=row.step or None,
         digest=row.blob_digest or None,
         address=_file_address(request, row.blob_digest) if is_served else None,
         moved_to=strip_secrets(row.moved_to) or None,
-        wanted_at=row.wanted_at,
-        due_at=row.due_at,
-        fetched_at=row.fetched_at,
-        attempts=row.attempts,
         failure=row.failure or None,
-        status=row.status,
         reason=url_outcome.describe_failure(row.failure, row.detail) or None,
     )
 

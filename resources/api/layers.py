@@ -114,17 +114,11 @@ def expire_layer(request: HttpRequest, slug: str, part: ToExpire | None = None) 
 
 
 def _describe_view(view: LayerView, request: HttpRequest) -> LayerDescribed:
-    return LayerDescribed(
-        slug=view.slug,
-        title=view.title,
-        kind=view.kind,
-        min_zoom=view.min_zoom,
-        max_zoom=view.max_zoom,
+    return bodies.describe(
+        view,
+        LayerDescribed,
         bounds=view.bounds.as_list(),
-        version=view.version,
-        segments=view.segments,
         segments_with_speeds=view.speeds_known,
-        measured_at=view.measured_at,
         tilejson=f"{deferral.public_url(request)}/tiles/{view.slug}.json",
     )
 

@@ -62,7 +62,7 @@ class LayerView:
     @classmethod
     def of(cls, layer: Layer, marks: TileMarks | None = None) -> Self:
         """Makes the view of a row. Painters need no marks: they do not check the freshness of tiles."""
-        made = {
+        made: dict[str, Any] = {
             "title": layer.title or layer.slug,
             "bounds": grid.Bounds.parse(layer.bounds),
             "padding": styles.style_padding(layer.kind, layer.style),

@@ -109,12 +109,12 @@ def test_a_compressed_body_is_taken(layer: Layer, caller: Caller) -> None:
 def test_many_rows_are_read_in_a_process_of_their_own(
     layer: Layer, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran, run_in_child = [], compile_process.run_in_child
+    in_child = Mock(side_effect=compile_process.run_in_child)
     monkeypatch.setattr(speed_updates, "SMALL_UPLOAD_BYTES", 10)
-    monkeypatch.setattr(compile_process, "run_in_child", lambda *given: (ran.append(given), run_in_child(*given))[1])
+    monkeypatch.setattr(compile_process, "run_in_child", in_child)
     assert caller.send("north,10,50").json()["changed"] == 1
     assert "Line 2" in problem(caller.send("north,x,50"), 422)
-    assert len(ran) == 2
+    assert in_child.call_count == 2
 
 
 @pytest.mark.parametrize(

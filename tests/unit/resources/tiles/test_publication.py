@@ -148,6 +148,13 @@ def test_all_is_stale_where_more_than_the_data_changed(load: Load) -> None:
     assert stale(before) == {"west", "south"}
 
 
+def test_all_is_stale_where_the_speeds_of_before_are_lost(load: Load) -> None:
+    before = load()
+    default_storage.delete(before.speeds_name)
+    publication.store_speeds("jams", {"west": (10, 50)})
+    assert stale(before) == {"west", "south"}
+
+
 def stored() -> list[str]:
     return sorted(default_storage.listdir("layers/jams")[1])
 

@@ -205,10 +205,10 @@ def test_a_picture_round_the_globe_repeats_it_and_shows_nothing_beyond_the_poles
 
 @pytest.fixture(scope="module")
 def wandering() -> Scene:
-    return geojson.scene_of("lines", geojson.many_lines(8_000))
+    return geojson.scene_of("lines", geojson.many_lines(20_000))
 
 
-@pytest.mark.parametrize("zoom", [4, 6, 8, 9, 10])
+@pytest.mark.parametrize("zoom", [4, 8, 10])
 def test_thinned_lines_cover_what_all_their_edges_cover(
     wandering: Scene, zoom: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
