@@ -236,9 +236,8 @@ def _compile_uploaded_speeds(layer: Layer, speeds: Path) -> CompiledSpeeds:
         geometry = layer_files.read_file(layer.geometry_name)
     except FileNotFoundError as error:
         raise SpeedsError("The layer's geometry is lost. Load its GeoJSON again.") from error
-    limits = conf.layer_limits()
-    read = partial(compiler.compile_speeds, geometry, limits=limits)
-    return compile_process.read_speeds_in_child(read, speeds, limits, publication.compile_allowance())
+    read = partial(compiler.compile_speeds, geometry, limits=conf.layer_limits())
+    return compile_process.read_speeds_in_child(read, speeds, publication.compile_allowance())
 
 
 @contextmanager

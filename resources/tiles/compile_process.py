@@ -107,11 +107,8 @@ def compile_layer_in_child(job: CompileLayerJob, allowance: CompileAllowance) ->
     return run_in_child(job.run, allowance)
 
 
-def read_speeds_in_child(
-    read: Callable[[bytes], Result], path: Path, limits: geojson.LayerLimits, allowance: CompileAllowance
-) -> Result:
+def read_speeds_in_child(read: Callable[[bytes], Result], path: Path, allowance: CompileAllowance) -> Result:
     """Reads a file of speeds in a child process. Raises SpeedsError, and LayerError when that takes too long."""
-    check_file(path, limits, SpeedsError)
     return run_in_child(partial(_read_file, read, path), allowance)
 
 

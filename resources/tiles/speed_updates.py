@@ -109,7 +109,7 @@ def read_upload(path: Path, form: SpeedsFormat, geometry: bytes) -> SpeedsPatch:
     if path.stat().st_size < SMALL_UPLOAD_BYTES and len(geometry) < MAX_GEOMETRY_BYTES:
         return compiler.read_patch(geometry, path.read_bytes(), form, limits)
     read = partial(compiler.read_patch, geometry, form=form, limits=limits)
-    return compile_process.read_speeds_in_child(read, path, limits, publication.compile_allowance())
+    return compile_process.read_speeds_in_child(read, path, publication.compile_allowance())
 
 
 def _find_lines(slug: str) -> Layer:

@@ -270,7 +270,7 @@ class BlockedRows(Rows):
 @pytest.mark.parametrize(
     ("idle_seconds", "patience_seconds", "second"),
     [
-        pytest.param(1.5, 2.0, 1, id="nearly new rows serve meanwhile"),
+        pytest.param(1.5, 60.0, 1, id="nearly new rows serve meanwhile"),
         pytest.param(60.0, 2.0, 2, id="old rows do not"),
         pytest.param(60.0, 0.01, 1, id="no reader is waited for without end"),
     ],

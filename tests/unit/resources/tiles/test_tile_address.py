@@ -188,7 +188,8 @@ def test_no_text_is_answered_with_an_exception(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["", "tile", "tile:jams:1:9:0:png", "prime:7", "tile:a b:1:0:0:png", "tile:a:1:0:0:png:x"]
+    "key",
+    ["", "tile", "tile:jams:1:9:0:png", "prime:7", "page:jams:1:0:0:png", "tile:a b:1:0:0:png", "tile:a:1:0:0:png:x"],
 )
 def test_other_keys_lead_nowhere(key: str) -> None:
     assert Tile.of_key(key) is None
