@@ -246,14 +246,11 @@ class LayerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classe
 
     def save_model(self, request: HttpRequest, obj: Layer, form: Any, change: bool) -> None:
         """Saves only the fields changed in the form: speeds may have come in since it was opened."""
-        changed = _changed_model_fields(form.changed_data) if change else None
+        fields = {field.name for field in Layer._meta.concrete_fields}
+        changed = fields & set(form.changed_data) if change else None
         publication.publish_layer(obj, form.written, changed, change=form.change)
         if said := form.describe_speeds():
             self.message_user(request, said)
-
-
-def _changed_model_fields(changed: list[str]) -> set[str]:
-    return {name for name in changed if name in {field.name for field in Layer._meta.concrete_fields}}
 
 
 def _layer_links(layer: Layer) -> SafeString:

@@ -23,7 +23,8 @@ def fail_clearly(after: str = "Nothing was changed.") -> Iterator[None]:
     except KeyboardInterrupt as error:
         raise CommandError(f"Stopped. {after}", returncode=INTERRUPTED_EXIT_CODE) from error
     except ValidationError as error:
-        raise CommandError(f"{' '.join(_error_sentences(error))} {after}") from error
+        said = (f"{name}: {' '.join(messages)}" for name, messages in error.message_dict.items())
+        raise CommandError(f"{' '.join(said)} {after}") from error
     except UnicodeEncodeError as error:
         raise CommandError(f"An argument is not UTF-8 text: {error.object!a:.80}. {after}") from error
     except DatabaseError as error:
@@ -39,10 +40,6 @@ def prefix_errors(name: object) -> Iterator[None]:
         yield
     except LayerError as error:
         raise type(error)(f"{name}: {error}") from error
-
-
-def _error_sentences(error: ValidationError) -> list[str]:
-    return [f"{name}: {' '.join(messages)}" for name, messages in error.message_dict.items()]
 
 
 _ZOOM_RANGE = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")

@@ -39,7 +39,10 @@ def make_tile_piece(layer: LayerView, tile: Tile, requests: float = 0.0) -> Piec
     lane = SLOWEST_LANES[work.lane.partition(".")[0]]
     return Piece(
         replace(work, lane=lane, refresh_lane=lane),
-        tuple(_wanted_tile(layer, each) for each in _piece_tiles(layer, tile)),
+        tuple(
+            WantedContent(each.content_key, each.path, layer.version_for(each.z, each.x, each.y))
+            for each in _piece_tiles(layer, tile)
+        ),
         layer.slug,
         tile.z,
         requests,
@@ -109,10 +112,6 @@ def _piece_tiles(layer: LayerView, tile: Tile) -> list[Tile]:
         return [tile]
     block = Metatile.around(tile, layer.metatile_side(tile.z, tile.scale))
     return block.tiles(layer.bounds, layer.padding)
-
-
-def _wanted_tile(layer: LayerView, tile: Tile) -> WantedContent:
-    return WantedContent(tile.content_key, tile.path, layer.version_for(tile.z, tile.x, tile.y))
 
 
 def _find_covered_tile(content_key: str, coverages: Mapping[str, TileCoverage]) -> tuple[LayerView, Tile] | None:

@@ -21,6 +21,7 @@ from resources.prewarm.area import TileCoverage, area_of_bounds
 from resources.prewarm.pieces import Piece
 from resources.prewarm.runner import PieceClaims
 from resources.tiles import layers, publication
+from resources.tiles.layers import LayerView
 from resources.tiles.models import Layer
 from resources.tiles.tile_address import Tile
 from resources.tiles.work import paint_work
@@ -105,8 +106,7 @@ def test_of_an_area_the_most_popular_of_it_are_meant(painters: Painters) -> None
 
 def test_a_layer_that_gets_other_blocks_meanwhile_is_painted_whole(painters: Painters) -> None:
     Layer.objects.update(metatiles={"12": 8})
-    layer = layers.layer_snapshot("jams")
-    assert layer
+    layer = snapshot()
     coverage = TileCoverage(area_of_bounds(layer.bounds), range(12, 13), layer.padding)
     found = tile_pieces.area_pieces("jams", coverage, [tile_pieces.TileVariant()])
     first = next(found)
@@ -179,6 +179,19 @@ def test_a_run_that_was_killed_goes_on_with_what_it_has_not_done_even_where_that
     assert "0 fresh already" in prewarm("--zoom", "0-4"), "without --continue all is expired"
 
 
+def snapshot() -> LayerView:
+    found = layers.layer_snapshot("jams")
+    assert found
+    return found
+
+
+def claim(work: Work) -> int:
+    """Claims the work as a client's request does. Returns its token."""
+    claimed = claim_state.read_claim_state(stores.execute_call(claims.begin_call(work, refresh=False)))
+    assert isinstance(claimed, ClaimBegun)
+    return claimed.token
+
+
 def forget_what_was_done() -> None:
     """The done marks, which are in force for ten seconds."""
     client = stores.fast_client("state")
@@ -189,11 +202,8 @@ def forget_what_was_done() -> None:
 def test_work_claimed_elsewhere_is_waited_for_and_not_done_again(
     painters: Painters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layer = layers.layer_snapshot("jams")
-    assert layer
-    work = replace(paint_work(layer, Tile("jams", 3, 3, 2)), lane="paint.warm")
-    claimed = claim_state.read_claim_state(stores.execute_call(claims.begin_call(work, refresh=False)))
-    assert isinstance(claimed, ClaimBegun)
+    work = replace(paint_work(snapshot(), Tile("jams", 3, 3, 2)), lane="paint.warm")
+    token = claim(work)
     waited_for, end = Event(), PieceClaims._end
 
     async def told_end(*given: Any) -> Any:
@@ -202,7 +212,7 @@ def test_work_claimed_elsewhere_is_waited_for_and_not_done_again(
 
     def paint_then() -> None:
         waited_for.wait(10)
-        painters.publish(work.task, work.key, claimed.token, work.arguments, work.lane)
+        painters.publish(work.task, work.key, token, work.arguments, work.lane)
 
     monkeypatch.setattr(PieceClaims, "_end", told_end)
     Thread(target=paint_then).start()
@@ -352,11 +362,8 @@ def test_an_interrupt_lets_end_what_is_in_hand_and_the_rest_can_be_continued(
 
 
 def test_nothing_is_begun_while_a_client_waits(painters: Painters, monkeypatch: pytest.MonkeyPatch) -> None:
-    layer = layers.layer_snapshot("jams")
-    assert layer
-    work = paint_work(layer, Tile("jams", 12, 2046, 1361))
-    waiting = claim_state.read_claim_state(stores.execute_call(claims.begin_call(work, refresh=False)))
-    assert isinstance(waiting, ClaimBegun)
+    work = paint_work(snapshot(), Tile("jams", 12, 2046, 1361))
+    token = claim(work)
     began: list[bool] = []
 
     def publish(*given: Any) -> None:
@@ -368,7 +375,7 @@ def test_nothing_is_begun_while_a_client_waits(painters: Painters, monkeypatch: 
     async def must_yield(*given: Any) -> bool:
         found = await asked(*given)
         if found:
-            painters.paint(work, waiting.token)
+            painters.paint(work, token)
         return found
 
     monkeypatch.setattr(lanes, "publish_work", publish)
