@@ -1,4 +1,4 @@
-"""The admin's view of a layer's traffic."""
+"""The demand for a layer, and its place on the layer's page in the admin."""
 
 import time
 from typing import Any

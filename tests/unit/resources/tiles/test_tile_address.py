@@ -1,4 +1,4 @@
-"""Blocks of tiles: their names, and that a tile painted in one is to the byte the tile painted alone."""
+"""Names of tiles and metatiles; a tile painted in a metatile is to the byte the tile painted alone."""
 
 from random import Random
 from typing import Any

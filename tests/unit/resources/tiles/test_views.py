@@ -1,4 +1,4 @@
-"""The change feed: small, exact for few changes, and honest about omissions."""
+"""Tiles, TileJSON and the change feed over HTTP, of painted layers and of another server's tiles."""
 
 import json
 import time

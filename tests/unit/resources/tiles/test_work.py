@@ -1,4 +1,4 @@
-"""Popular tiles that a change has touched are refreshed before the next request; all others are left alone."""
+"""Work of tiles: painting, and the refresh of popular tiles that a change has touched."""
 
 from typing import Any
 

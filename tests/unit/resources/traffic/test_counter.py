@@ -1,4 +1,4 @@
-"""Passes over real files into a real `state`: each line is counted once, under any interruption."""
+"""Lines of the log and their sums; passes over real files, each line counted once under any interruption."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The log's files: known by their first lines, read in whole lines."""
+"""The log's files: known by their first lines, read in whole lines, rotated and removed. With nginx: tests/nginx."""
 
 import os
 import subprocess
