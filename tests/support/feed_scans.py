@@ -1,19 +1,24 @@
 """Feeds of a local origin, gathered in a test: written, scanned, fetched, stored."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from feeds.models import Entry, Feed
 from feeds.scan import scanner
 from resources.fetch.http.limit_scopes import url_scopes
 from retry import stores
 
-from ..hostile.origin import Behaviour, Origin, Peer, answer
-from .fetcher_threads import WAIT_SECONDS, fetching
-from .mirror_runs import in_a_thread
+from ..hostile.origin import Behaviour, Peer, answer
+from .fetcher_threads import WAIT_SECONDS
+
+Entered = TypeVar("Entered")
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -65,12 +70,18 @@ def due_again(*feeds: Feed) -> None:
     Feed.objects.filter(pk__in=[one.pk for one in feeds]).update(next_check_at=EPOCH)
 
 
-async def gather(holds: Callable[[], bool] = lambda: not in_hand()) -> None:
+def gather(holds: Callable[[], object] = lambda: not in_hand()) -> None:
     """Scans once, and returns when all feeds that it handed over have come back."""
-    await in_a_thread(scan)()
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not await in_a_thread(holds)():
-            await asyncio.sleep(0.01)
+    scan()
+    wait_until(holds)
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    """Returns when something holds that other threads bring about."""
+    until = time.monotonic() + WAIT_SECONDS
+    while not holds():
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.01)
 
 
 def in_hand() -> bool:
@@ -79,11 +90,22 @@ def in_hand() -> bool:
     return is_handed_over or stores.fast_client("state").zcard("retry:claims") > 0
 
 
-def gathered_from(test: Callable[[Origin], Awaitable[None]]) -> None:
-    """Runs a test with an origin and a fetcher."""
+@contextmanager
+def in_a_loop(enter: Callable[[], AbstractAsyncContextManager[Entered]]) -> Iterator[Entered]:
+    """Holds a context open in a thread with an event loop of its own."""
+    ready: Future[tuple[Entered, Callable[[], object]]] = Future()
 
-    async def whole() -> None:
-        async with Origin() as origin, fetching():
-            await test(origin)
+    async def hold() -> None:
+        done = asyncio.Event()
+        async with enter() as entered:
+            ready.set_result((entered, partial(asyncio.get_running_loop().call_soon_threadsafe, done.set)))
+            await done.wait()
 
-    asyncio.run(whole())
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(asyncio.run, hold())
+        entered, end = ready.result(WAIT_SECONDS)
+        try:
+            yield entered
+        finally:
+            end()
+            held.result(WAIT_SECONDS)

@@ -10,6 +10,9 @@ from feeds import tasks, views
 from feeds.models import ALL_SLUG, Category
 from feeds.scan import store
 from tests.conftest import RedisServers
+from tests.hostile.origin import Origin
+from tests.support.feed_scans import in_a_loop
+from tests.support.fetcher_threads import fetching
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +30,13 @@ def gathering(transactional_db: None, redis_servers: RedisServers, settings: Set
     Category.objects.get_or_create(slug=ALL_SLUG, defaults={"title": "All feeds"})
     yield redis_servers
     store.READER_POOL.close()
+
+
+@pytest.fixture
+def origin(gathering: RedisServers) -> Iterator[Origin]:
+    """An origin, and a fetcher that may ask it, each in a thread."""
+    with in_a_loop(Origin) as origin, in_a_loop(fetching):
+        yield origin
 
 
 class Workers:

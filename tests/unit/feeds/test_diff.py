@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feeds.diff import EntryMarks, FeedUpdate, compare_entries, entry_happened_at, mark_entries
@@ -217,6 +217,7 @@ ANY = st.builds(
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(st.lists(ANY, max_size=6), min_size=1, max_size=4))
 def test_whatever_comes_nothing_is_kept_twice_and_the_same_again_is_nothing_new(documents: list[list[Entry]]) -> None:
     kept, _ = kept_after(*documents)

@@ -177,13 +177,17 @@ def test_what_is_no_list_is_refused_with_a_sentence(data: bytes, why: str) -> No
 
 
 def test_a_list_of_many_feeds_is_read_at_once() -> None:
-    data = opml("".join(feed(f"https://one.example/{number}") for number in range(5_000)))
+    data = opml("".join(feed(f"https://one.example/{number}") for number in range(2_000)))
     began = time.process_time()
-    assert len(parse_opml(data).subscriptions) == 5_000
-    assert time.process_time() - began < 5
+    assert len(parse_opml(data).subscriptions) == 2_000
+    assert time.process_time() - began < 2
 
 
-@given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode), st.text(max_size=99).map(opml)))
+MARKUP = st.text("aé漢🙂\0\x07 \n<>/&;=\"'!?-[]#x0", max_size=99)
+
+
+@settings(max_examples=50)
+@given(st.one_of(st.binary(max_size=300), MARKUP.map(str.encode), MARKUP.map(opml)))
 def test_whatever_comes_is_a_list_or_refused(data: bytes) -> None:
     try:
         assert isinstance(parse_opml(data), FeedList)
@@ -218,7 +222,7 @@ def sorted_out(subscriptions: Iterable[ListedFeed]) -> list[ListedFeed]:
     return sorted(alike, key=lambda each: each.address.url)
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(SUBSCRIPTIONS, TEXTS)
 def test_a_list_comes_back_as_it_was(subscriptions: list[ListedFeed], title: str) -> None:
     found = parse_opml(write_opml(subscriptions, title, CREATED))

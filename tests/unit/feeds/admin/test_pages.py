@@ -148,7 +148,7 @@ def test_the_list_is_sorted_by_expected_duration(admin_client: Client) -> None:
 def test_the_list_takes_few_queries_however_many_feeds(
     admin_client: Client, django_assert_max_num_queries: Any
 ) -> None:
-    for number in range(60):
+    for number in range(20):
         plain_feeds.feed(f"feed{number}")
     with django_assert_max_num_queries(15):
         text(admin_client.get(LIST))
@@ -468,10 +468,10 @@ def test_more_than_main_does_in_one_go_is_refused(
 
 
 def test_what_was_done_with_many_is_logged_at_once(admin_client: Client, django_assert_max_num_queries: Any) -> None:
-    feeds = [plain_feeds.feed(f"f{number}") for number in range(30)]
+    feeds = [plain_feeds.feed(f"f{number}") for number in range(25)]
     with django_assert_max_num_queries(40):  # the list that follows takes most of them
         choose(admin_client, "pause", *feeds)
-    assert LogEntry.objects.filter(change_message__contains="Paused").count() == 30
+    assert LogEntry.objects.filter(change_message__contains="Paused").count() == 25
 
 
 def test_a_feed_is_deleted_from_its_page(admin_client: Client) -> None:

@@ -12,8 +12,7 @@ from feeds.models import Entry, Feed
 from feeds.pages import render
 from feeds.parser import reader
 from tests.hostile.origin import Origin, answer
-from tests.support.feed_scans import gather, gathered_from
-from tests.support.mirror_runs import in_a_thread
+from tests.support.feed_scans import gather
 
 pytestmark = pytest.mark.django_db
 
@@ -44,18 +43,15 @@ def test_no_samples_come_where_nobody_serves_them() -> None:
 
 
 @pytest.mark.usefixtures("gathering", "_offline")
-def test_samples_are_read_and_served_where_there_is_no_way_out() -> None:
+def test_samples_are_read_and_served_where_there_is_no_way_out(origin: Origin) -> None:
     def load(address: str) -> None:
         demo_load.load_demo_feeds(print, datetime.now(UTC), address)
         Feed.objects.filter(is_sample=False).delete()  # no test asks these
 
-    async def test(origin: Origin) -> None:
-        for path in demo_load.SAMPLES_FOLDER.iterdir():
-            url = origin.does(f"/{path.name}", answer(body=path.read_bytes()))
-        await in_a_thread(load)(urlsplit(url).netloc)
-        await gather()
-
-    gathered_from(test)
+    for path in demo_load.SAMPLES_FOLDER.iterdir():
+        url = origin.does(f"/{path.name}", answer(body=path.read_bytes()))
+    load(urlsplit(url).netloc)
+    gather()
     page = next(iter(render.prepare_page("/feeds/category/samples/").values())).body.decode()
     assert all(title in page for title in demo_load.SAMPLE_TITLES.values())
     assert page.count("<article") == Entry.objects.count() > len(demo_load.SAMPLE_TITLES)

@@ -38,13 +38,13 @@ def test_every_entry_of_the_corpus_comes_back(name: str, source: str) -> None:
     assert back.notes == ()
 
 
-CHARACTERS = st.characters(codec="utf-8", exclude_categories=("Cc", "Cn", "Co", "Cs"))
+CHARACTERS = "aZ09 <>&\"'/;#=%@-_.,\u00a0\u00adßéИ漢\u0301\u200b\u202e\u2028\ufeff🎈"
 TEXTS = st.text(CHARACTERS, max_size=30).map(parser_markup.to_one_line)
 
 
 @FORMATS
 @given(title=TEXTS, term=TEXTS.filter(bool), author=TEXTS, markup=st.text("ab<>/&;p \n'\"", max_size=60))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30)
 def test_any_text_comes_back(name: str, title: str, term: str, author: str, markup: str) -> None:
     plain = parser_markup.html_to_text(author)
     entry = ParsedEntry(

@@ -46,7 +46,7 @@ def test_of_entries_without_dates_the_first_are_kept() -> None:
 
 
 def test_memory_goes_by_what_is_kept_and_not_by_what_came() -> None:
-    document = _many(1_000)
+    document = _many(500)
     tracemalloc.start()
     try:
         read(document, FeedLimits(entries=10))
@@ -133,5 +133,5 @@ def test_markup_takes_time_by_its_length(markup: str) -> None:
     ids=lambda document: document[35:60],
 )
 def test_nonsense_takes_time_by_its_length_and_is_refused_at_worst(document: str) -> None:
-    with within(5), suppress(ParseError):
-        read(document, FeedLimits(loose_characters=100_000))
+    with within(3), suppress(ParseError):
+        read(document, FeedLimits(loose_characters=20_000))

@@ -13,8 +13,7 @@ from retry import stores
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin
 from tests.support.feed_hubs import subscribed
-from tests.support.feed_scans import feed, gather, gathered_from, rss, scan, subscribe, titles
-from tests.support.mirror_runs import in_a_thread
+from tests.support.feed_scans import feed, gather, rss, scan, subscribe, titles
 
 pytestmark = pytest.mark.usefixtures("gathering")
 
@@ -31,85 +30,73 @@ def deliver(body: bytes, at: datetime | None = None) -> datetime:
     return at
 
 
-async def read_once(origin: Origin, body: bytes) -> None:
+def read_once(origin: Origin, body: bytes) -> None:
     """A feed that was read, is subscribed, and has been asked for once."""
-    await in_a_thread(subscribe)(origin.does("/f", feed(body, 'ETag: "v1"')), "a")
-    await gather()
-    await in_a_thread(lambda: subscribed(row(), datetime.now(UTC) - timedelta(days=1)))()
+    subscribe(origin.does("/f", feed(body, 'ETag: "v1"')), "a")
+    gather()
+    subscribed(row(), datetime.now(UTC) - timedelta(days=1))
     origin.asked.clear()
 
 
-def test_what_was_delivered_is_stored_and_the_origin_is_not_asked() -> None:
-    async def test(origin: Origin) -> None:
-        await read_once(origin, rss("one", "two"))
-        before = await in_a_thread(row)()
-        at = await in_a_thread(deliver)(rss("two edited", "three"))
-        await gather()
-        after = await in_a_thread(row)()
-        assert origin.asked == []
-        assert await in_a_thread(titles)() == ["one", "three", "two edited"]
-        assert after.version > before.version
-        assert (after.flagged_at, after.handed_over_at, after.fetch_began_at) == (None, None, at)
-        assert (after.etag, after.body_digest) == ("", "")
-        kept = ("validated_url", "next_check_at", "said", "fetched_at")
-        assert [getattr(after, name) for name in kept] == [getattr(before, name) for name in kept]
-        assert await in_a_thread(deliveries.waiting_deliveries)(after.pk) == []
-
-    gathered_from(test)
+def test_what_was_delivered_is_stored_and_the_origin_is_not_asked(origin: Origin) -> None:
+    read_once(origin, rss("one", "two"))
+    before = row()
+    at = deliver(rss("two edited", "three"))
+    gather()
+    after = row()
+    assert origin.asked == []
+    assert titles() == ["one", "three", "two edited"]
+    assert after.version > before.version
+    assert (after.flagged_at, after.handed_over_at, after.fetch_began_at) == (None, None, at)
+    assert (after.etag, after.body_digest) == ("", "")
+    kept = ("validated_url", "next_check_at", "said", "fetched_at")
+    assert [getattr(after, name) for name in kept] == [getattr(before, name) for name in kept]
+    assert deliveries.waiting_deliveries(after.pk) == []
     assert not Entry.objects.filter(left_at__isnull=False).exists()
     assert Subscription.objects.get().arrived == 1
 
 
-def test_several_are_read_in_their_order_and_the_origin_once_they_are_too_many() -> None:
-    async def test(origin: Origin) -> None:
-        await read_once(origin, rss("one"))
-        for text in ("one early", "one late"):
-            await in_a_thread(deliver)(rss(text))
-        await gather()
-        assert origin.asked == []
-        assert await in_a_thread(titles)() == ["one late"]
-        assert (await in_a_thread(row)()).delivered == 0
+def test_several_are_read_in_their_order_and_the_origin_once_they_are_too_many(origin: Origin) -> None:
+    read_once(origin, rss("one"))
+    for text in ("one early", "one late"):
+        deliver(rss(text))
+    gather()
+    assert origin.asked == []
+    assert titles() == ["one late"]
+    assert row().delivered == 0
 
-        for number in range(MAX_WAITING_DELIVERIES + 1):
-            await in_a_thread(deliver)(rss(f"one {number}"))
-        await gather()
-        assert len(origin.asked) == 1
-
-    gathered_from(test)
+    for number in range(MAX_WAITING_DELIVERIES + 1):
+        deliver(rss(f"one {number}"))
+    gather()
+    assert len(origin.asked) == 1
     assert titles() == ["one"]
 
 
-def test_those_that_come_at_once_and_are_kept_the_other_way_round_are_all_read() -> None:
-    async def test(origin: Origin) -> None:
-        await read_once(origin, rss("one"))
-        now = datetime.now(UTC)
-        for text, at in (("three", now), ("two", now - timedelta(milliseconds=5))):
-            await in_a_thread(deliver)(rss(text), at)
-        await gather()
-        assert origin.asked == []
-
-    gathered_from(test)
+def test_those_that_come_at_once_and_are_kept_the_other_way_round_are_all_read(origin: Origin) -> None:
+    read_once(origin, rss("one"))
+    now = datetime.now(UTC)
+    for text, at in (("three", now), ("two", now - timedelta(milliseconds=5))):
+        deliver(rss(text), at)
+    gather()
+    assert origin.asked == []
     assert titles() == ["one", "three", "two"]
 
 
-def test_one_that_is_kept_after_a_later_one_was_read_has_the_origin_asked() -> None:
-    async def test(origin: Origin) -> None:
-        await read_once(origin, rss("one"))
-        origin.does("/f", feed(rss("one", "two", "three", "four")))
-        first = datetime.now(UTC)
-        await in_a_thread(deliver)(rss("three"))
-        await gather()
-        assert origin.asked == []
-        await in_a_thread(deliver)(rss("two"), first)
-        await in_a_thread(deliver)(rss("four"))
-        await gather(lambda: "two" in titles())
-        assert len(origin.asked) == 1
-
-    gathered_from(test)
+def test_one_that_is_kept_after_a_later_one_was_read_has_the_origin_asked(origin: Origin) -> None:
+    read_once(origin, rss("one"))
+    origin.does("/f", feed(rss("one", "two", "three", "four")))
+    first = datetime.now(UTC)
+    deliver(rss("three"))
+    gather()
+    assert origin.asked == []
+    deliver(rss("two"), first)
+    deliver(rss("four"))
+    gather(lambda: "two" in titles())
+    assert len(origin.asked) == 1
     assert titles() == ["four", "one", "three", "two"]
 
 
-def test_one_that_was_kept_by_a_process_that_then_died_hides_no_loss() -> None:
+def test_one_that_was_kept_by_a_process_that_then_died_hides_no_loss(origin: Origin) -> None:
     """It is read when the hub has sent it again; a later loss has the origin asked."""
 
     def lose() -> None:
@@ -117,48 +104,41 @@ def test_one_that_was_kept_by_a_process_that_then_died_hides_no_loss() -> None:
         stores.fast_client("cache").flushall()
         deliver(rss("one", "late"))
 
-    async def test(origin: Origin) -> None:
-        await read_once(origin, rss("one"))
-        at = datetime.now(UTC)
-        await in_a_thread(deliveries.keep_delivery)((await in_a_thread(row)()).pk, Delivery(rss("two"), "", at))
-        await in_a_thread(deliver)(rss("two"))
-        await gather()
-        assert (origin.asked, (await in_a_thread(row)()).delivered) == ([], 0)
-        origin.does("/f", feed(rss("one", "two", "lost", "late")))
-        await in_a_thread(lose)()
-        await gather()
-        assert len(origin.asked) == 1
-
-    gathered_from(test)
+    read_once(origin, rss("one"))
+    at = datetime.now(UTC)
+    deliveries.keep_delivery(row().pk, Delivery(rss("two"), "", at))
+    deliver(rss("two"))
+    gather()
+    assert (origin.asked, row().delivered) == ([], 0)
+    origin.does("/f", feed(rss("one", "two", "lost", "late")))
+    lose()
+    gather()
+    assert len(origin.asked) == 1
     assert titles() == ["late", "lost", "one", "two"]
 
 
 @pytest.mark.parametrize("body", [b"<html><p>Not a feed", b""])
-def test_where_what_was_delivered_is_no_feed_the_origin_is_asked(body: bytes) -> None:
-    async def test(origin: Origin) -> None:
-        await read_once(origin, rss("one"))
-        origin.does("/f", feed(rss("one", "two")))
-        await in_a_thread(deliver)(body)
-        await gather()
-        assert await in_a_thread(titles)() == ["one", "two"]
-
-    gathered_from(test)
+def test_where_what_was_delivered_is_no_feed_the_origin_is_asked(body: bytes, origin: Origin) -> None:
+    read_once(origin, rss("one"))
+    origin.does("/f", feed(rss("one", "two")))
+    deliver(body)
+    gather()
+    assert titles() == ["one", "two"]
     assert row().failures == 0
 
 
-def test_what_was_evicted_is_asked_of_the_origin() -> None:
-    async def test(origin: Origin) -> None:
-        await read_once(origin, rss("one"))
-        await in_a_thread(deliver)(rss("one", "two"))
-        await in_a_thread(stores.fast_client("cache").flushall)()
-        await gather()
-        assert len(origin.asked) == 1
-
-    gathered_from(test)
+def test_what_was_evicted_is_asked_of_the_origin(origin: Origin) -> None:
+    read_once(origin, rss("one"))
+    deliver(rss("one", "two"))
+    stores.fast_client("cache").flushall()
+    gather()
+    assert len(origin.asked) == 1
 
 
 @pytest.mark.parametrize("how", ["evicted", "too many"])
-def test_what_comes_after_deliveries_that_are_lost_has_the_origin_asked_for_all_of_them(how: str) -> None:
+def test_what_comes_after_deliveries_that_are_lost_has_the_origin_asked_for_all_of_them(
+    how: str, origin: Origin
+) -> None:
     def lose() -> None:
         for number in range(1 if how == "evicted" else MAX_WAITING_DELIVERIES + 1):
             deliver(rss("one", f"lost {number}"))
@@ -166,27 +146,21 @@ def test_what_comes_after_deliveries_that_are_lost_has_the_origin_asked_for_all_
             stores.fast_client("cache").flushall()
         deliver(rss("one", "late"))
 
-    async def test(origin: Origin) -> None:
-        await read_once(origin, rss("one"))
-        origin.does("/f", feed(rss("one", "lost", "late")))
-        await in_a_thread(lose)()
-        await gather()
-        assert len(origin.asked) == 1
-
-    gathered_from(test)
+    read_once(origin, rss("one"))
+    origin.does("/f", feed(rss("one", "lost", "late")))
+    lose()
+    gather()
+    assert len(origin.asked) == 1
     assert titles() == ["late", "lost", "one"]
     assert row().delivered == 0
 
 
-def test_what_was_delivered_before_the_last_fetch_began_changes_nothing() -> None:
-    async def test(origin: Origin) -> None:
-        await read_once(origin, rss("one"))
-        long_ago = datetime.now(UTC) - timedelta(minutes=5)
-        await in_a_thread(deliver)(rss("one of yesterday", "two"), long_ago)
-        await in_a_thread(lambda: Feed.objects.update(flagged_at=datetime.now(UTC)))()
-        await gather()
-
-    gathered_from(test)
+def test_what_was_delivered_before_the_last_fetch_began_changes_nothing(origin: Origin) -> None:
+    read_once(origin, rss("one"))
+    long_ago = datetime.now(UTC) - timedelta(minutes=5)
+    deliver(rss("one of yesterday", "two"), long_ago)
+    Feed.objects.update(flagged_at=datetime.now(UTC))
+    gather()
     assert titles() == ["one"]
 
 
@@ -199,27 +173,21 @@ def test_what_was_delivered_is_read_also_while_the_publisher_is_left_alone(redis
     assert "on hold for 2 h" in Feed.objects.get(pk=one.pk).reason
 
 
-def test_a_feed_that_is_not_relied_on_any_more_when_its_delivery_is_read_is_polled_soon() -> None:
-    async def test(origin: Origin) -> None:
-        await read_once(origin, rss("one"))
-        later = datetime.now(UTC) + timedelta(days=1)
-        await in_a_thread(lambda: Feed.objects.update(is_pushed=True, next_check_at=later))()
-        await in_a_thread(deliver)(rss("one", "two"))
-        await gather()
-
-    gathered_from(test)
+def test_a_feed_that_is_not_relied_on_any_more_when_its_delivery_is_read_is_polled_soon(origin: Origin) -> None:
+    read_once(origin, rss("one"))
+    later = datetime.now(UTC) + timedelta(days=1)
+    Feed.objects.update(is_pushed=True, next_check_at=later)
+    deliver(rss("one", "two"))
+    gather()
     assert not row().is_pushed
     assert row().next_check_at < datetime.now(UTC) + timedelta(hours=1)
 
 
-def test_what_is_delivered_for_a_paused_feed_is_not_read() -> None:
-    async def test(origin: Origin) -> None:
-        await read_once(origin, rss("one"))
-        await in_a_thread(deliver)(rss("one", "two"))
-        await in_a_thread(lambda: Feed.objects.update(paused=True))()
-        await in_a_thread(scan)()
-
-    gathered_from(test)
+def test_what_is_delivered_for_a_paused_feed_is_not_read(origin: Origin) -> None:
+    read_once(origin, rss("one"))
+    deliver(rss("one", "two"))
+    Feed.objects.update(paused=True)
+    scan()
     assert titles() == ["one"]
 
 

@@ -1,6 +1,5 @@
 """This site's own hub: named in the output, and told of changes."""
 
-import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs
@@ -25,10 +24,8 @@ from tests.hostile.origin import Origin, answer
 from tests.support import feed_rows as support_feed_rows
 from tests.support.feed_pages import MEDIA_TYPES
 from tests.support.feed_rows import NOW, entry
-from tests.support.feed_scans import gathered_from
+from tests.support.feed_scans import wait_until
 from tests.support.fetch_queue import calls_of
-from tests.support.fetcher_threads import WAIT_SECONDS
-from tests.support.mirror_runs import in_a_thread
 
 from ..conftest import Workers
 
@@ -91,11 +88,9 @@ def rested() -> None:
         stores.fast_client("state").delete(name)
 
 
-async def told(origin: Origin, number: int) -> list[str]:
+def told(origin: Origin, number: int) -> list[str]:
     """The addresses that the hub has been told, once they are as many; sorted."""
-    async with asyncio.timeout(WAIT_SECONDS):
-        while len(origin.asked) < number:
-            await asyncio.sleep(0.01)
+    wait_until(lambda: len(origin.asked) >= number)
     return sorted(parse_qs(asked.body.decode())["hub.url"][0].removeprefix(SITE) for asked in origin.asked)
 
 
@@ -116,20 +111,19 @@ def earth() -> Feed:
 
 
 @pytest.mark.usefixtures("gathering")
-def test_the_hub_is_told_of_a_feed_that_changed_and_of_its_combinations_and_of_nothing_else(settings: Settings) -> None:
-    async def test(origin: Origin) -> None:
-        settings.FEEDS_HUB = origin.does("/hub", answer("202 Accepted"))
-        sea = await in_a_thread(earth)()
-        await in_a_thread(changed)(sea)
-        assert await in_a_thread(scan)() == 9
-        assert await told(origin, 9) == sorted(ALL + EARTH + SEA)
-        form = parse_qs(origin.asked[0].body.decode())
-        assert form["hub.mode"] == ["publish"]
-        assert form["hub.topic"] == form["hub.url"]
-        await in_a_thread(rested)()
-        assert await in_a_thread(scan)() == 0
-
-    gathered_from(test)
+def test_the_hub_is_told_of_a_feed_that_changed_and_of_its_combinations_and_of_nothing_else(
+    settings: Settings, origin: Origin
+) -> None:
+    settings.FEEDS_HUB = origin.does("/hub", answer("202 Accepted"))
+    sea = earth()
+    changed(sea)
+    assert scan() == 9
+    assert told(origin, 9) == sorted(ALL + EARTH + SEA)
+    form = parse_qs(origin.asked[0].body.decode())
+    assert form["hub.mode"] == ["publish"]
+    assert form["hub.topic"] == form["hub.url"]
+    rested()
+    assert scan() == 0
 
 
 def test_the_hub_is_not_told_while_it_would_be_shown_what_was_there_before(workers: Workers) -> None:
@@ -147,40 +141,33 @@ def test_the_hub_is_not_told_while_it_would_be_shown_what_was_there_before(worke
 
 
 @pytest.mark.usefixtures("gathering")
-def test_however_often_a_feed_changes_the_hub_is_told_once_in_a_while(settings: Settings) -> None:
-    async def test(origin: Origin) -> None:
-        settings.FEEDS_HUB = origin.does("/hub", answer("204 No Content"))
-        sea = await in_a_thread(earth)()
-        for _ in range(5):
-            await in_a_thread(changed)(sea)
-            await in_a_thread(scan)()
-        await told(origin, 9)
-        await in_a_thread(changed)(sea)
-        assert await in_a_thread(scan)() == 0
-        async with asyncio.timeout(WAIT_SECONDS):
-            while len(origin.asked) < 18:  # the last change is not forgotten
-                await in_a_thread(rested)()
-                await in_a_thread(scan)()
+def test_however_often_a_feed_changes_the_hub_is_told_once_in_a_while(settings: Settings, origin: Origin) -> None:
+    settings.FEEDS_HUB = origin.does("/hub", answer("204 No Content"))
+    sea = earth()
+    for _ in range(5):
+        changed(sea)
+        scan()
+    told(origin, 9)
+    changed(sea)
+    assert scan() == 0
 
-    gathered_from(test)
+    def is_told_again() -> bool:
+        rested()
+        scan()
+        return len(origin.asked) >= 18
+
+    wait_until(is_told_again)  # the last change is not forgotten
 
 
 @pytest.mark.usefixtures("gathering")
-def test_a_hub_that_did_not_take_it_is_told_again(settings: Settings) -> None:
-    def is_untold() -> bool:
-        return Feed.objects.get(slug="sea").announced_version == 0
+def test_a_hub_that_did_not_take_it_is_told_again(settings: Settings, origin: Origin) -> None:
 
-    async def test(origin: Origin) -> None:
-        settings.FEEDS_HUB = origin.does("/hub", answer("400 Bad Request"))
-        sea = await in_a_thread(earth)()
-        await in_a_thread(changed)(sea)
-        await in_a_thread(scan)()
-        await told(origin, 9)
-        async with asyncio.timeout(WAIT_SECONDS):
-            while not await in_a_thread(is_untold)():
-                await asyncio.sleep(0.01)
-
-    gathered_from(test)
+    settings.FEEDS_HUB = origin.does("/hub", answer("400 Bad Request"))
+    sea = earth()
+    changed(sea)
+    scan()
+    told(origin, 9)
+    wait_until(lambda: Feed.objects.get(slug="sea").announced_version == 0)
 
 
 def test_a_hub_that_refuses_one_format_is_not_told_of_the_others_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """From a hub or cloud in a feed to fresh entries: a real fetcher, real HTTP, a hub and a cloud of the tests' own."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,39 +16,38 @@ from feeds.subscriptions import fetch_task, renewals, views
 from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, Head, Hop, OutcomeTiming
 from tests.hostile.origin import Origin, answer
 from tests.support.cloud_server import Cloud, element, notify
-from tests.support.feed_scans import feed, gather, gathered_from, rss, subscribe, titles
-from tests.support.fetcher_threads import WAIT_SECONDS
+from tests.support.feed_scans import feed, gather, rss, subscribe, titles, wait_until
 from tests.support.hub_server import Hub
-from tests.support.mirror_runs import in_a_thread
 
 DAY = timedelta(days=1)
 
 
-async def announced(origin: Origin, hub: Hub, *, path: str = "/f", topic: str = "") -> str:
+def announced(origin: Origin, hub: Hub, *, path: str = "/f", topic: str = "") -> str:
     """The topic of a feed that names this hub in its Link fields, has a follower, and has just been read."""
     url = origin.url(path)
     origin.does(path, feed(rss("one"), hub.links(topic or url)))
-    await read(url)
+    read(url)
     return topic or url
 
 
-async def read(url: str) -> None:
-    await in_a_thread(subscribe)(url, "a", subscriber_count=1)
-    await gather()
-    await in_a_thread(lambda: Entry.objects.update(happened_at=datetime.now(UTC)))()
+def read(url: str) -> None:
+    subscribe(url, "a", subscriber_count=1)
+    gather()
+    Entry.objects.update(happened_at=datetime.now(UTC))
 
 
 def only() -> Subscription:
     return Subscription.objects.select_related("hub", "feed").get()
 
 
-async def scanned(holds: Callable[[], object]) -> None:
+def scanned(holds: Callable[[], object]) -> None:
     """Scans subscriptions until something has come of it."""
-    async with asyncio.timeout(WAIT_SECONDS):
-        await in_a_thread(renewals.scan_subscriptions)(datetime.now(UTC))
-        while not await in_a_thread(holds)():
-            await asyncio.sleep(0.02)
-            await in_a_thread(renewals.scan_subscriptions)(datetime.now(UTC))
+
+    def has_come() -> object:
+        renewals.scan_subscriptions(datetime.now(UTC))
+        return holds()
+
+    wait_until(has_come)
 
 
 def is_in(state: SubscriptionStatus) -> Callable[[], bool]:
@@ -59,41 +57,33 @@ def is_in(state: SubscriptionStatus) -> Callable[[], bool]:
 in_force, denied, ended = map(is_in, (SubscriptionStatus.VERIFIED, SubscriptionStatus.DENIED, SubscriptionStatus.ENDED))
 
 
-def test_what_a_hub_delivers_is_stored_and_the_publisher_is_not_asked(hub: Hub) -> None:
+def test_what_a_hub_delivers_is_stored_and_the_publisher_is_not_asked(hub: Hub, origin: Origin) -> None:
     hub.method = "sha512"
-
-    async def test(origin: Origin) -> None:
-        topic = await announced(origin, hub)
-        await scanned(in_force)
-        assert hub.only().topic == topic
-        assert 0 < len(hub.only().secret) < 200
-        origin.asked.clear()
-        assert await in_a_thread(hub.deliver)(topic, rss("one", "two")) == [200]
-        await gather()
-        assert origin.asked == []
-
-    gathered_from(test)
+    topic = announced(origin, hub)
+    scanned(in_force)
+    assert hub.only().topic == topic
+    assert 0 < len(hub.only().secret) < 200
+    origin.asked.clear()
+    assert hub.deliver(topic, rss("one", "two")) == [200]
+    gather()
+    assert origin.asked == []
     assert titles() == ["one", "two"]
     assert only().arrived == 1
 
 
-def test_a_hub_that_grants_less_is_asked_again_before_that_is_over(hub: Hub) -> None:
+def test_a_hub_that_grants_less_is_asked_again_before_that_is_over(hub: Hub, origin: Origin) -> None:
     hub.grants = 3600
-
-    async def test(origin: Origin) -> None:
-        await announced(origin, hub)
-        await scanned(in_force)
-        found = await in_a_thread(only)()
-        assert found.verified_at is not None
-        assert found.expires_at == found.verified_at + timedelta(hours=1)
-        assert found.due_at is not None
-        assert found.due_at < found.expires_at
-        secret, token = hub.only().secret, found.token
-        await in_a_thread(due_now)()
-        await scanned(lambda: len(hub.verified) == 2)
-        assert (hub.only().secret, (await in_a_thread(only)()).token) == (secret, token)
-
-    gathered_from(test)
+    announced(origin, hub)
+    scanned(in_force)
+    found = only()
+    assert found.verified_at is not None
+    assert found.expires_at == found.verified_at + timedelta(hours=1)
+    assert found.due_at is not None
+    assert found.due_at < found.expires_at
+    secret, token = hub.only().secret, found.token
+    due_now()
+    scanned(lambda: len(hub.verified) == 2)
+    assert (hub.only().secret, only().token) == (secret, token)
     assert [form["hub.lease_seconds"] for form in hub.asked] == ["864000", "864000"]
 
 
@@ -132,106 +122,85 @@ def test_what_a_hub_answers_is_understood(came: Fetched | FetchFailed, expected:
     assert fetch_task.read_hub_answer(Subscription(), came) == expected
 
 
-def test_a_hub_that_denies_is_asked_again_after_long_and_its_reason_is_kept(hub: Hub) -> None:
+def test_a_hub_that_denies_is_asked_again_after_long_and_its_reason_is_kept(hub: Hub, origin: Origin) -> None:
     hub.denies = "Not for you"
-
-    async def test(origin: Origin) -> None:
-        await announced(origin, hub)
-        await scanned(denied)
-
-    gathered_from(test)
+    announced(origin, hub)
+    scanned(denied)
     assert "Not for you." in only().reason
     assert only().due_at - datetime.now(UTC) > timedelta(hours=5)  # type: ignore[operator]
 
 
-def test_where_one_hub_says_no_the_next_is_asked(hub: Hub) -> None:
-    async def test(origin: Origin) -> None:
-        refusing = origin.does("/refusing", answer("403 Forbidden"))
-        links = f'Link: <{refusing}>; rel="hub", <{hub.url}>; rel="hub", <{origin.url("/f")}>; rel="self"'
-        await read(origin.does("/f", feed(rss("one"), links)))
-        await scanned(lambda: hub.known)
-        await scanned(
-            lambda: Subscription.objects.filter(hub__url=hub.url, state=SubscriptionStatus.VERIFIED.value).exists()
-        )
-
-    gathered_from(test)
+def test_where_one_hub_says_no_the_next_is_asked(hub: Hub, origin: Origin) -> None:
+    refusing = origin.does("/refusing", answer("403 Forbidden"))
+    links = f'Link: <{refusing}>; rel="hub", <{hub.url}>; rel="hub", <{origin.url("/f")}>; rel="self"'
+    read(origin.does("/f", feed(rss("one"), links)))
+    scanned(lambda: hub.known)
+    scanned(lambda: Subscription.objects.filter(hub__url=hub.url, state=SubscriptionStatus.VERIFIED.value).exists())
     assert Subscription.objects.get(hub__url__endswith="/refusing").state != SubscriptionStatus.VERIFIED.value
 
 
-def test_a_hub_that_takes_a_subscription_back_has_its_feed_polled_at_once(hub: Hub) -> None:
-    async def test(origin: Origin) -> None:
-        topic = await announced(origin, hub)
-        await scanned(in_force)
-        later = {"is_pushed": True, "next_check_at": datetime.now(UTC) + DAY}
-        await in_a_thread(lambda: Feed.objects.update(**later))()
-        hub.denies = "Closed"
-        await in_a_thread(hub.settle)({"hub.topic": topic, "hub.callback": hub.only().callback})
-        assert await in_a_thread(denied)()
-
-    gathered_from(test)
+def test_a_hub_that_takes_a_subscription_back_has_its_feed_polled_at_once(hub: Hub, origin: Origin) -> None:
+    topic = announced(origin, hub)
+    scanned(in_force)
+    later = {"is_pushed": True, "next_check_at": datetime.now(UTC) + DAY}
+    Feed.objects.update(**later)
+    hub.denies = "Closed"
+    hub.settle({"hub.topic": topic, "hub.callback": hub.only().callback})
+    assert denied()
     assert not Feed.objects.get().is_pushed
     assert Feed.objects.get().next_check_at < datetime.now(UTC) + DAY / 2
 
 
 @pytest.mark.parametrize("how", ["paused", "deleted"])
-def test_a_subscription_ends_with_its_feed_and_the_hub_is_told(hub: Hub, how: str) -> None:
+def test_a_subscription_ends_with_its_feed_and_the_hub_is_told(hub: Hub, how: str, origin: Origin) -> None:
     def end() -> None:
         now, feeds = datetime.now(UTC), [Feed.objects.get().pk]
         (lifecycle.pause_feeds if how == "paused" else lifecycle.remove_feeds)(feeds, now)
 
-    async def test(origin: Origin) -> None:
-        topic = await announced(origin, hub)
-        await scanned(in_force)
-        known = hub.only()
-        await in_a_thread(end)()
-        if how == "deleted":
-            assert await in_a_thread(hub.deliver)(topic, rss("two")) == [410]
-        hub.known[known.callback] = known
-        await scanned(ended)
-        assert [form["hub.mode"] for form in hub.asked] == ["subscribe", "unsubscribe"]
-        assert not hub.known
-        hub.known[known.callback] = known  # one that goes on all the same is told so
-        assert await in_a_thread(hub.deliver)(topic, rss("two")) == [410]
-
-    gathered_from(test)
+    topic = announced(origin, hub)
+    scanned(in_force)
+    known = hub.only()
+    end()
+    if how == "deleted":
+        assert hub.deliver(topic, rss("two")) == [410]
+    hub.known[known.callback] = known
+    scanned(ended)
+    assert [form["hub.mode"] for form in hub.asked] == ["subscribe", "unsubscribe"]
+    assert not hub.known
+    hub.known[known.callback] = known  # one that goes on all the same is told so
+    assert hub.deliver(topic, rss("two")) == [410]
     assert "two" not in titles()
 
 
-def test_a_hub_without_tls_gets_no_secret_for_a_feed_that_has_it(hub: Hub) -> None:
-    async def test(origin: Origin) -> None:
-        topic = await announced(origin, hub)
-        await in_a_thread(lambda: Feed.objects.update(url=topic.replace("http:", "https:")))()
-        await scanned(in_force)
-        assert hub.only().secret == ""
-        assert await in_a_thread(hub.deliver)(topic, rss("forged")) == [200]  # a ping: its body proves nothing
-
-    gathered_from(test)
+def test_a_hub_without_tls_gets_no_secret_for_a_feed_that_has_it(hub: Hub, origin: Origin) -> None:
+    topic = announced(origin, hub)
+    Feed.objects.update(url=topic.replace("http:", "https:"))
+    scanned(in_force)
+    assert hub.only().secret == ""
+    assert hub.deliver(topic, rss("forged")) == [200]  # a ping: its body proves nothing
     assert Feed.objects.get().flagged_at is not None
     assert titles() == ["one"]
 
 
-async def offered(origin: Origin, cloud: Cloud, protocol: str = "http-post") -> str:
+def offered(origin: Origin, cloud: Cloud, protocol: str = "http-post") -> str:
     """The URL of a feed with this cloud that has a follower, and has just been read."""
     url = origin.does("/f", feed(rss("one", more=element(cloud, protocol))))
-    await read(url)
+    read(url)
     return url
 
 
 @pytest.mark.parametrize("protocol", ["http-post", "xml-rpc"])
 def test_a_feed_with_a_cloud_is_subscribed_verified_and_fetched_when_the_cloud_pings(
-    cloud: Cloud, protocol: str
+    cloud: Cloud, protocol: str, origin: Origin
 ) -> None:
-    async def test(origin: Origin) -> None:
-        url = await offered(origin, cloud, protocol)
-        await scanned(in_force)
-        found = await in_a_thread(only)()
-        assert found.asked_at is not None
-        assert found.expires_at == found.asked_at + timedelta(hours=25)
-        origin.does("/f", feed(rss("one", "two", more=element(cloud, protocol))))
-        assert await in_a_thread(cloud.ping)(url) == [True]
-        await gather()
-
-    gathered_from(test)
+    url = offered(origin, cloud, protocol)
+    scanned(in_force)
+    found = only()
+    assert found.asked_at is not None
+    assert found.expires_at == found.asked_at + timedelta(hours=25)
+    origin.does("/f", feed(rss("one", "two", more=element(cloud, protocol))))
+    assert cloud.ping(url) == [True]
+    gather()
     assert titles() == ["one", "two"]
     assert Feed.objects.get().pushed_at is not None
 
@@ -241,27 +210,23 @@ def pass_by(time: timedelta) -> None:
 
 
 def test_pings_while_the_feed_cools_down_have_it_fetched_once_when_that_is_over(
-    cloud: Cloud, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    cloud: Cloud, settings: Settings, monkeypatch: pytest.MonkeyPatch, origin: Origin
 ) -> None:
     settings.FEEDS_PUSH_COOL_SECONDS = 15
     scans: list[str] = []
     monkeypatch.setattr(views.LATER_SCAN_CALL, "soon", lambda: scans.append("later"))
-
-    async def test(origin: Origin) -> None:
-        url = await offered(origin, cloud)
-        await scanned(in_force)
-        origin.does("/f", feed(rss("one", "two", more=element(cloud))))
-        origin.asked.clear()
-        await in_a_thread(lambda: Feed.objects.update(fetch_began_at=datetime.now(UTC)))()
-        assert [await in_a_thread(cloud.ping)(url) for _ in range(3)] == [[True]] * 3
-        await gather()
-        assert (origin.asked, scans) == ([], ["later"])
-        await in_a_thread(pass_by)(timedelta(seconds=15))
-        for _ in range(2):
-            await gather()
-        assert len(origin.asked) == 1
-
-    gathered_from(test)
+    url = offered(origin, cloud)
+    scanned(in_force)
+    origin.does("/f", feed(rss("one", "two", more=element(cloud))))
+    origin.asked.clear()
+    Feed.objects.update(fetch_began_at=datetime.now(UTC))
+    assert [cloud.ping(url) for _ in range(3)] == [[True]] * 3
+    gather()
+    assert (origin.asked, scans) == ([], ["later"])
+    pass_by(timedelta(seconds=15))
+    for _ in range(2):
+        gather()
+    assert len(origin.asked) == 1
     assert titles() == ["one", "two"]
     assert Feed.objects.get().flagged_at is None
 
@@ -270,47 +235,36 @@ def due_now() -> None:
     Subscription.objects.update(due_at=datetime.now(UTC))
 
 
-def test_a_refusal_in_an_answer_of_200_is_understood_and_asked_for_in_another_way(cloud: Cloud) -> None:
+def test_a_refusal_in_an_answer_of_200_is_understood_and_asked_for_in_another_way(cloud: Cloud, origin: Origin) -> None:
     cloud.wants_domain = False
-
-    async def test(origin: Origin) -> None:
-        await offered(origin, cloud)
-        await scanned(denied)
-        found = await in_a_thread(only)()
-        assert "calls back the address that asks" in found.reason
-        await in_a_thread(due_now)()
-        await scanned(in_force)
-
-    gathered_from(test)
+    offered(origin, cloud)
+    scanned(denied)
+    found = only()
+    assert "calls back the address that asks" in found.reason
+    due_now()
+    scanned(in_force)
     assert ["domain" in each for each in cloud.asked] == [True, False]
     assert len(cloud.registered) == 1
 
 
 @pytest.mark.parametrize("speaks_json", [False, True])
-def test_a_cloud_that_refuses_is_left_alone_for_hours(cloud: Cloud, speaks_json: bool) -> None:
+def test_a_cloud_that_refuses_is_left_alone_for_hours(cloud: Cloud, speaks_json: bool, origin: Origin) -> None:
     cloud.refuses, cloud.speaks_json = "The feed cannot be read.", speaks_json
-
-    async def test(origin: Origin) -> None:
-        await offered(origin, cloud)
-        await scanned(denied)
-        await in_a_thread(due_now)()
-        await scanned(lambda: only().failures == 2)
-
-    gathered_from(test)
+    offered(origin, cloud)
+    scanned(denied)
+    due_now()
+    scanned(lambda: only().failures == 2)
     found = only()
     assert found.due_at is not None
     assert found.due_at > datetime.now(UTC) + timedelta(hours=5)
     assert "The feed cannot be read." in found.reason
 
 
-def test_a_cloud_that_is_away_is_asked_again_and_nothing_is_in_force(cloud: Cloud) -> None:
-    async def test(origin: Origin) -> None:
-        cloud.url = origin.does("/gone", answer("500 Broken")).removesuffix("/gone")
-        origin.does("/pleaseNotify", answer("500 Broken"))
-        await offered(origin, cloud)
-        await scanned(lambda: only().failures == 1)
-
-    gathered_from(test)
+def test_a_cloud_that_is_away_is_asked_again_and_nothing_is_in_force(cloud: Cloud, origin: Origin) -> None:
+    cloud.url = origin.does("/gone", answer("500 Broken")).removesuffix("/gone")
+    origin.does("/pleaseNotify", answer("500 Broken"))
+    offered(origin, cloud)
+    scanned(lambda: only().failures == 1)
     found = only()
     assert (found.state, found.intent) == (SubscriptionStatus.WANTED.value, "")
     assert "500" in found.reason
@@ -318,41 +272,33 @@ def test_a_cloud_that_is_away_is_asked_again_and_nothing_is_in_force(cloud: Clou
     assert found.due_at > datetime.now(UTC) + timedelta(minutes=8)
 
 
-def test_what_expires_is_renewed_before_and_the_cloud_goes_on_telling(cloud: Cloud) -> None:
+def test_what_expires_is_renewed_before_and_the_cloud_goes_on_telling(cloud: Cloud, origin: Origin) -> None:
     clock = [datetime.now(UTC)]
     cloud.now = lambda: clock[0]
-
-    async def test(origin: Origin) -> None:
-        url = await offered(origin, cloud)
-        await scanned(in_force)
-        first = await in_a_thread(only)()
-        clock[0] += timedelta(hours=24)
-        assert len(cloud.subscribers(url)) == 1
-        await in_a_thread(due_now)()
-        await scanned(lambda: only().asked_at != first.asked_at and not only().intent)
-        clock[0] += timedelta(hours=24)
-        assert len(cloud.subscribers(url)) == 1, "it would have been forgotten after 25 hours"
-        clock[0] += timedelta(hours=2)
-        assert cloud.subscribers(url) == []
-
-    gathered_from(test)
+    url = offered(origin, cloud)
+    scanned(in_force)
+    first = only()
+    clock[0] += timedelta(hours=24)
+    assert len(cloud.subscribers(url)) == 1
+    due_now()
+    scanned(lambda: only().asked_at != first.asked_at and not only().intent)
+    clock[0] += timedelta(hours=24)
+    assert len(cloud.subscribers(url)) == 1, "it would have been forgotten after 25 hours"
+    clock[0] += timedelta(hours=2)
+    assert cloud.subscribers(url) == []
     assert only().token in next(iter(cloud.registered))[1].url
 
 
-def test_a_feed_that_is_told_to_be_another_is_not_believed(cloud: Cloud) -> None:
+def test_a_feed_that_is_told_to_be_another_is_not_believed(cloud: Cloud, origin: Origin) -> None:
     """A cloud, or a client that has learnt the address of one subscription, cannot have other feeds fetched."""
-
-    async def test(origin: Origin) -> None:
-        url = await offered(origin, cloud)
-        other = origin.does("/other", feed(rss("two")))
-        await in_a_thread(subscribe)(other, "b", subscriber_count=1, next_check_at=datetime(2100, 1, 1, tzinfo=UTC))
-        await scanned(in_force)
-        ((_, who),) = cloud.registered
-        asked_before = len(origin.asked)
-        assert not await in_a_thread(notify)(who, other)
-        assert not await in_a_thread(notify)(replace(who, url=f"{who.url}x"), url)
-        await gather()
-        assert len(origin.asked) == asked_before
-
-    gathered_from(test)
+    url = offered(origin, cloud)
+    other = origin.does("/other", feed(rss("two")))
+    subscribe(other, "b", subscriber_count=1, next_check_at=datetime(2100, 1, 1, tzinfo=UTC))
+    scanned(in_force)
+    ((_, who),) = cloud.registered
+    asked_before = len(origin.asked)
+    assert not notify(who, other)
+    assert not notify(replace(who, url=f"{who.url}x"), url)
+    gather()
+    assert len(origin.asked) == asked_before
     assert not Feed.objects.filter(flagged_at__isnull=False).exists()

@@ -7,9 +7,8 @@ import requests
 
 from feeds.models import Entry, Feed
 from tests.hostile.origin import Behaviour, Origin, answer, redirect
-from tests.support.feed_scans import feed, gather, gathered_from, in_hand, rss, subscribe, titles
+from tests.support.feed_scans import feed, gather, in_hand, rss, subscribe, titles
 from tests.support.hub_server import Hub, signature
-from tests.support.mirror_runs import in_a_thread
 
 from .test_fetch_task import announced, in_force, read, scanned
 
@@ -36,100 +35,85 @@ def known(hub: Hub) -> set[str]:
     return {one.topic for one in hub.known.values()}
 
 
-def test_100_102_103_104_hubs_are_found_in_link_fields_in_atom_and_in_rss_and_the_fields_go_first(hub: Hub) -> None:
-    async def test(origin: Origin) -> None:
-        at = origin.url
-        nowhere = "http://127.0.0.1:9/hub"
-        feeds = {
-            "/100": feed(rss("one"), hub.links(at("/100"))),
-            "/102": feed(atom(hub.url, at("/102"))),
-            "/103": feed(rss("one", more=hub.elements(at("/103")))),
-            "/104": feed(atom(nowhere, at("/wrong")), hub.links(at("/104"))),
-        }
-        for path, behaviour in feeds.items():
-            await in_a_thread(subscribe)(origin.does(path, behaviour), subscriber_count=1)
-        await gather()
-        await in_a_thread(lambda: Entry.objects.update(happened_at=datetime.now(UTC)))()
-        await scanned(lambda: known(hub) == {at(path) for path in feeds})
+def test_100_102_103_104_hubs_are_found_in_link_fields_in_atom_and_in_rss_and_the_fields_go_first(
+    hub: Hub, origin: Origin
+) -> None:
+    at = origin.url
+    nowhere = "http://127.0.0.1:9/hub"
+    feeds = {
+        "/100": feed(rss("one"), hub.links(at("/100"))),
+        "/102": feed(atom(hub.url, at("/102"))),
+        "/103": feed(rss("one", more=hub.elements(at("/103")))),
+        "/104": feed(atom(nowhere, at("/wrong")), hub.links(at("/104"))),
+    }
+    for path, behaviour in feeds.items():
+        subscribe(origin.does(path, behaviour), subscriber_count=1)
+    gather()
+    Entry.objects.update(happened_at=datetime.now(UTC))
+    scanned(lambda: known(hub) == {at(path) for path in feeds})
 
-    gathered_from(test)
 
-
-def test_101_the_hub_of_a_page_tells_of_the_feed_that_the_page_announces(hub: Hub) -> None:
-    async def test(origin: Origin) -> None:
-        itself = origin.url("/blog")
-        origin.does("/feed", feed(rss("one")))
-        await in_a_thread(subscribe)(origin.does("/blog", html(page(hub.url, itself))), "a", subscriber_count=1)
-        await gather(lambda: Feed.objects.filter(url=origin.url("/feed")).exists() and not in_hand())
-        await gather(lambda: Entry.objects.exists() and not in_hand())
-        await in_a_thread(lambda: Entry.objects.update(happened_at=datetime.now(UTC)))()
-        await scanned(lambda: known(hub) == {itself})
-        origin.does("/feed", feed(rss("one", "two")))
-        assert await in_a_thread(hub.deliver)(itself, page(hub.url, itself), "text/html") == [200]
-        await gather()
-
-    gathered_from(test)
+def test_101_the_hub_of_a_page_tells_of_the_feed_that_the_page_announces(hub: Hub, origin: Origin) -> None:
+    itself = origin.url("/blog")
+    origin.does("/feed", feed(rss("one")))
+    subscribe(origin.does("/blog", html(page(hub.url, itself))), "a", subscriber_count=1)
+    gather(lambda: Feed.objects.filter(url=origin.url("/feed")).exists() and not in_hand())
+    gather(lambda: Entry.objects.exists() and not in_hand())
+    Entry.objects.update(happened_at=datetime.now(UTC))
+    scanned(lambda: known(hub) == {itself})
+    origin.does("/feed", feed(rss("one", "two")))
+    assert hub.deliver(itself, page(hub.url, itself), "text/html") == [200]
+    gather()
     assert titles() == ["one", "two"]
 
 
-def test_200_the_topic_is_the_address_that_the_feed_gives_itself(hub: Hub) -> None:
-    async def test(origin: Origin) -> None:
-        topic = await announced(origin, hub, topic=origin.url("/itself"))
-        await scanned(lambda: known(hub) == {topic})
-        origin.asked.clear()
-        assert await in_a_thread(hub.deliver)(topic, rss("one", "two")) == [200]
-        await gather()
-        assert origin.asked == []
-
-    gathered_from(test)
+def test_200_the_topic_is_the_address_that_the_feed_gives_itself(hub: Hub, origin: Origin) -> None:
+    topic = announced(origin, hub, topic=origin.url("/itself"))
+    scanned(lambda: known(hub) == {topic})
+    origin.asked.clear()
+    assert hub.deliver(topic, rss("one", "two")) == [200]
+    gather()
+    assert origin.asked == []
     assert titles() == ["one", "two"]
 
 
 @pytest.mark.parametrize("status", ["302 Found", "301 Moved Permanently"], ids=["201", "202"])
 def test_201_202_a_topic_behind_a_redirect_is_subscribed_by_the_address_that_it_gives_itself(
-    hub: Hub, status: str
+    hub: Hub, status: str, origin: Origin
 ) -> None:
-    async def test(origin: Origin) -> None:
-        topic = origin.does("/moved", feed(rss("one"), hub.links(origin.url("/moved"))))
-        await read(origin.does("/old", redirect(topic, status)))
-        await scanned(lambda: known(hub) == {topic})
-        assert await in_a_thread(hub.deliver)(topic, rss("one", "two")) == [200]
-        await gather()
-
-    gathered_from(test)
+    topic = origin.does("/moved", feed(rss("one"), hub.links(origin.url("/moved"))))
+    read(origin.does("/old", redirect(topic, status)))
+    scanned(lambda: known(hub) == {topic})
+    assert hub.deliver(topic, rss("one", "two")) == [200]
+    gather()
     assert titles() == ["one", "two"]
 
 
 @pytest.mark.parametrize("status", [307, 308], ids=["203", "204"])
-def test_203_204_a_hub_that_redirects_is_followed_with_the_whole_request(hub: Hub, status: int) -> None:
+def test_203_204_a_hub_that_redirects_is_followed_with_the_whole_request(hub: Hub, status: int, origin: Origin) -> None:
     hub.redirects = status
-
-    async def test(origin: Origin) -> None:
-        topic = await announced(origin, hub)
-        await scanned(in_force)
-        assert (hub.only().topic, bool(hub.only().secret)) == (topic, True)
-
-    gathered_from(test)
+    topic = announced(origin, hub)
+    scanned(in_force)
+    assert (hub.only().topic, bool(hub.only().secret)) == (topic, True)
 
 
-def test_205_300_301_302_what_nobody_asked_for_and_what_is_not_signed_is_refused_and_the_rest_taken(hub: Hub) -> None:
-    async def test(origin: Origin) -> None:
-        await announced(origin, hub)
-        await scanned(in_force)
-        callback, secret = hub.only().callback, hub.only().secret
-        assert (await in_a_thread(hub.verify)(callback, "subscribe", origin.url("/other"))).status_code == 404  # 205
+def test_205_300_301_302_what_nobody_asked_for_and_what_is_not_signed_is_refused_and_the_rest_taken(
+    hub: Hub, origin: Origin
+) -> None:
+    announced(origin, hub)
+    scanned(in_force)
+    callback, secret = hub.only().callback, hub.only().secret
+    assert hub.verify(callback, "subscribe", origin.url("/other")).status_code == 404  # 205
 
-        forged = rss("forged")
-        wrong = {"X-Hub-Signature": signature(forged, "another", "sha256")}
-        for headers in (wrong, {}, {"X-Hub-Signature": "sha256=00"}):  # 301, 302
-            sent = await in_a_thread(requests.post)(callback, data=forged, headers=headers, timeout=5)
-            assert sent.status_code == 403
-        assert (await in_a_thread(Feed.objects.get)()).flagged_at is None
+    forged = rss("forged")
+    wrong = {"X-Hub-Signature": signature(forged, "another", "sha256")}
+    for headers in (wrong, {}, {"X-Hub-Signature": "sha256=00"}):  # 301, 302
+        sent = requests.post(callback, data=forged, headers=headers, timeout=5)
+        assert sent.status_code == 403
+    assert Feed.objects.get().flagged_at is None
 
-        right = {"X-Hub-Signature": signature(rss("two"), secret, "sha1"), "Content-Type": "application/rss+xml"}
-        sent = await in_a_thread(requests.post)(callback, data=rss("two"), headers=right, timeout=5)
-        assert sent.status_code // 100 == 2  # 300
-        await gather()
-
-    gathered_from(test)
+    right = {"X-Hub-Signature": signature(rss("two"), secret, "sha1"), "Content-Type": "application/rss+xml"}
+    sent = requests.post(callback, data=rss("two"), headers=right, timeout=5)
+    assert sent.status_code // 100 == 2  # 300
+    gather()
     assert titles() == ["one", "two"]

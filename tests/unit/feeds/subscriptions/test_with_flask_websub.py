@@ -1,7 +1,6 @@
 """A hub that others have written is told of a change, asks this site for it, and delivers it to its subscribers."""
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,9 +17,7 @@ from tests.hostile.origin import Origin
 from tests.support import feed_rows as support_feed_rows
 from tests.support import flask_hub
 from tests.support.feed_rows import entry
-from tests.support.feed_scans import gathered_from
-from tests.support.fetcher_threads import WAIT_SECONDS
-from tests.support.mirror_runs import in_a_thread
+from tests.support.feed_scans import wait_until
 from tests.support.server import Handler, serving
 
 from ..conftest import Workers
@@ -43,12 +40,6 @@ def subscriber() -> Iterator[tuple[str, list[bytes]]]:
         yield f"{url}/", delivered
 
 
-async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not await in_a_thread(holds)():
-            await asyncio.sleep(0.02)
-
-
 def change(workers: Workers) -> None:
     """Something new comes, and its pages are rendered."""
     sea = Feed.objects.get(slug="sea")
@@ -62,18 +53,15 @@ def change(workers: Workers) -> None:
 
 @pytest.mark.usefixtures("gathering")
 def test_what_changes_is_delivered_by_the_hub_to_its_subscribers(
-    live_server: LiveServer, settings: Settings, tmp_path: Path
+    live_server: LiveServer, settings: Settings, tmp_path: Path, origin: Origin
 ) -> None:
-    async def test(_: Origin) -> None:
-        topic = f"{live_server.url}/feeds/sea.atom"
-        await in_a_thread(lambda: support_feed_rows.feed("sea", entry(1)))()
-        with flask_hub.running(tmp_path) as hub, subscriber() as (callback, delivered):
-            settings.PUBLIC_URL, settings.FEEDS_HUB = live_server.url, hub.url
-            await in_a_thread(hub.ask)("subscribe", topic, callback=callback)
-            await until(lambda: hub.callbacks(topic))
-            await in_a_thread(change)(Workers())
-            await in_a_thread(own_hub.announce_changes)(datetime.now(UTC) + timedelta(seconds=5))
-            await until(lambda: delivered)
-            assert b"Entry 2" in delivered[0]
-
-    gathered_from(test)
+    topic = f"{live_server.url}/feeds/sea.atom"
+    support_feed_rows.feed("sea", entry(1))
+    with flask_hub.running(tmp_path) as hub, subscriber() as (callback, delivered):
+        settings.PUBLIC_URL, settings.FEEDS_HUB = live_server.url, hub.url
+        hub.ask("subscribe", topic, callback=callback)
+        wait_until(lambda: hub.callbacks(topic))
+        change(Workers())
+        own_hub.announce_changes(datetime.now(UTC) + timedelta(seconds=5))
+        wait_until(lambda: delivered)
+        assert b"Entry 2" in delivered[0]
