@@ -21,7 +21,7 @@ from . import credentials, slugs
 from .errors import PageQueryError, UnknownFeedError
 from .models import Category, Feed
 from .pages import page_entries, render
-from .pages.query import DEFAULT_PAGE_ENTRIES, PageQuery
+from .pages.query import PageQuery
 from .pages.render import GRACE_SCANS
 from .pages.work import FetchThenRender, MissingPage, PageState, RenderPage, decide_page, fetch_page_work, render_work
 
@@ -86,7 +86,6 @@ def _serve_or_explain(request: HttpRequest, asked: PageQuery, subject: Feed | Ca
 
 
 def decide_for_feed(feed: Feed) -> RenderPage | FetchThenRender | MissingPage:
-    """Decides how a page of the feed is prepared at this moment."""
     known = PageState(
         version=feed.version,
         paused=feed.paused,
@@ -178,6 +177,6 @@ def _counted_query(counted_key: str) -> PageQuery | None:
         case [kind, slug, ("atom" | "rss" | "json" | "html") as page_format, ""]:
             of_feed = kind != COMBINATION_KIND
             page = PageQuery.page_of_feed(slug) if of_feed else PageQuery.page_of_category(slug)
-            return replace(page, format=page_format, limit=DEFAULT_PAGE_ENTRIES[page_format])
+            return page.as_format(page_format)
         case _:
             return None

@@ -1,7 +1,4 @@
-"""The API's changes: adding, changing, fetching, removing and following feeds, with a token that may.
-
-API_ROUTERS names the router here, since importing this module adds all operations to it.
-"""
+"""The API's changes: adding, changing, fetching, removing and following feeds, with a token that may."""
 
 import logging
 from datetime import UTC, datetime

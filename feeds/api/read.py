@@ -23,12 +23,12 @@ from retry import deferral
 from .. import categories, health
 from .. import slugs as feeds_slugs
 from ..errors import PageQueryError
-from ..models import LONG_FIELDS, MAX_SLUG_CHARACTERS, Entry, Feed
+from ..models import LONG_FIELDS, MAX_SLUG_CHARACTERS, Category, Entry, Feed
 from ..opml import CategoryPath
 from ..output.output_page import FeedOrigin
 from ..pages import page_entries
 from ..pages.page_entries import SelectionBounds
-from ..pages.query import MAX_SEARCH_WORDS, PageQuery
+from ..pages.query import MAX_SEARCH_CHARACTERS, MAX_SEARCH_WORDS, PageQuery
 
 router = Router(tags=["feeds"])
 
@@ -46,7 +46,6 @@ OPEN_TO_ALL: dict[str, Any] = {
     "auth": optional_token,
     "openapi_extra": {**problems.describe_problems(401, 404, 422, 429, 503), "security": [{}, {"Token": []}]},
 }
-"""Options of operations that need no token, and may be called with one."""
 
 
 def find_feed(slug: str) -> Feed:
@@ -175,11 +174,21 @@ class Entries(Schema):
     next: str | None = Field(description="The address of the next page; null after the last.")
 
 
+_ENTRY_FIELDS = ("id", "link", "title", "published", "updated", "summary", "content")
+_CHECK_FIELDS = ("slug", "changed_at", "checked_at", "next_check_at")
+_HEALTH_FIELDS = (*_CHECK_FIELDS, "failures", "failing_since", "fetched_at", "expected_seconds")
+_TIMING_FIELDS = ("started_at", "seconds", "outcome", "status")
+
+
+def _copy_fields(row: object, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
+
+
 def feed_description(feed: Feed, categories: tuple[CategoryPath, ...], site: str, *, with_url: bool) -> FeedDescribed:
     """Describes a feed, with its addresses on this site (`site`)."""
     page = f"{site}/feeds/{feed.slug}"
     return FeedDescribed(
-        slug=feed.slug,
+        **_copy_fields(feed, _CHECK_FIELDS),
         title=feed.shown_title,
         site=feed.shown_site or None,
         url=feed.url if with_url else None,
@@ -187,9 +196,6 @@ def feed_description(feed: Feed, categories: tuple[CategoryPath, ...], site: str
         standing=health.health_word(feed),
         hidden=feed.is_hidden,
         subscribers=feed.subscriber_count,
-        changed_at=feed.changed_at,
-        checked_at=feed.checked_at,
-        next_check_at=feed.next_check_at,
         atom=f"{page}.atom",
         rss=f"{page}.rss",
         json_feed=f"{page}.json",
@@ -197,16 +203,9 @@ def feed_description(feed: Feed, categories: tuple[CategoryPath, ...], site: str
 
 
 def entry_description(row: Entry, origin: FeedOrigin) -> EntryDescribed:
-    """Describes an entry."""
     entry = page_entries.load_entry(row, origin)
     return EntryDescribed(
-        id=entry.id,
-        link=entry.link,
-        title=entry.title,
-        published=entry.published,
-        updated=entry.updated,
-        summary=entry.summary,
-        content=entry.content,
+        **_copy_fields(entry, _ENTRY_FIELDS),
         authors=[author.name or author.email or author.url for author in entry.authors],
         happened_at=row.happened_at,
         changed_at=row.changed_at,
@@ -234,11 +233,9 @@ def list_feeds(
     if not may_manage(request):
         rows = rows.filter(is_hidden=False)
     if category is not None:
-        ids = categories.ids_with_descendants(category)
-        if not ids:
+        if not Category.objects.filter(slug=category).exists():
             raise Problem(404, f"There is no category “{category}”.")
-        members = Feed.categories.through.objects.filter(category__in=ids)
-        rows = rows.filter(pk__in=members.values("feed"))
+        rows = rows.filter(categories.feeds_below(category))
     if standing is not None:
         rows = rows.filter(health.HEALTH_CHOICES[standing])
     found = list(rows[: limit + 1])
@@ -260,19 +257,12 @@ def feed_health(request: HttpRequest, slug: FeedSlug) -> Health:
     feed = find_readable_feed(request, slug)
     timings = FetchTiming.objects.filter(url_digest=digest_url(feed.url)).order_by("-started_at")
     return Health(
-        slug=feed.slug,
+        **_copy_fields(feed, _HEALTH_FIELDS),
         standing=health.health_word(feed),
         trouble=health.trouble_words(feed) or None,
-        failures=feed.failures,
-        failing_since=feed.failing_since,
         why=health.explain_schedule_publicly(feed, datetime.now(UTC)) if may_manage(request) else [],
-        next_check_at=feed.next_check_at,
-        checked_at=feed.checked_at,
-        fetched_at=feed.fetched_at,
-        changed_at=feed.changed_at,
-        expected_seconds=feed.expected_seconds,
         notes=feed.notes if may_manage(request) else [],
-        fetches=[_timing_description(row) for row in timings[:MAX_TIMINGS]],
+        fetches=[Timing(bytes=row.wire_bytes, **_copy_fields(row, _TIMING_FIELDS)) for row in timings[:MAX_TIMINGS]],
     )
 
 
@@ -281,7 +271,10 @@ def list_entries(  # noqa: PLR0917  # by ninja they are the call's parameters
     request: HttpRequest,
     slug: FeedSlug,
     q: Annotated[
-        str, Query(max_length=200, description=f"Words that an entry must have, at most {MAX_SEARCH_WORDS}.")
+        str,
+        Query(
+            max_length=MAX_SEARCH_CHARACTERS, description=f"Words that an entry must have, at most {MAX_SEARCH_WORDS}."
+        ),
     ] = "",
     since: Annotated[str, Query(max_length=40, description="The oldest, as RFC 3339 or a date.")] = "",
     before: Annotated[str, Query(max_length=40, description="Where the page begins, as `next` has it.")] = "",
@@ -317,9 +310,3 @@ def _descriptions_for(request: HttpRequest, feeds: list[Feed]) -> list[FeedDescr
 def _next_url(request: HttpRequest, given: Mapping[str, str | int | None]) -> str:
     query = urlencode({name: value for name, value in given.items() if value})
     return f"{deferral.public_url(request)}{request.path}?{query}"
-
-
-def _timing_description(row: FetchTiming) -> Timing:
-    return Timing(
-        started_at=row.started_at, seconds=row.seconds, bytes=row.wire_bytes, outcome=row.outcome, status=row.status
-    )

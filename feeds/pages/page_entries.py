@@ -96,12 +96,8 @@ def select_entries(asked: PageQuery, subject: Feed | Category, bounds: Selection
 
 
 def feeds_in_category(category: Category) -> QuerySet[Feed]:
-    """Returns the feeds whose entries are in a combination."""
     playing = Feed.objects.filter(paused=False, is_hidden=False)
-    if category.slug == ALL_SLUG:
-        return playing
-    members = Feed.categories.through.objects.filter(category__in=categories.ids_with_descendants(category.slug))
-    return playing.filter(pk__in=members.values("feed"))
+    return playing if category.slug == ALL_SLUG else playing.filter(categories.feeds_below(category.slug))
 
 
 def _candidate_entries(asked: PageQuery, subject: Feed | Category) -> QuerySet[Entry]:
@@ -116,7 +112,7 @@ def _candidate_entries(asked: PageQuery, subject: Feed | Category) -> QuerySet[E
 
 def _matching_entries(asked: PageQuery, ordered: QuerySet[Entry], bounds: SelectionBounds) -> Iterator[tuple[int, int]]:
     """Yields ids and sizes of entries with all the words, in the same order. Searches only as far as it is consumed."""
-    if not asked.words:
+    if not asked.is_search:
         yield from ordered.values_list("pk", "size")[: asked.limit + 1].iterator(chunk_size=_ROWS_PER_CHUNK)
         return
     searched = ordered.values_list("pk", flat=True)[: bounds.searched_entries].iterator(chunk_size=ENTRIES_PER_SEARCH)
@@ -164,7 +160,7 @@ def _take_within_bounds(
 
 def _end_of_search(asked: PageQuery, ordered: QuerySet[Entry], bounds: SelectionBounds) -> Cursor | None:
     """Returns the cursor at which the search stopped, None if it came to the end."""
-    if not asked.words:
+    if not asked.is_search:
         return None
     last = ordered.only("happened_at")[bounds.searched_entries - 1 : bounds.searched_entries].first()
     return _cursor_at(last) if last else None

@@ -8,12 +8,14 @@ PURE: imports neither Django, Celery, Redis nor the network; the time is an argu
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from typing import Literal, Self, cast
+from typing import Any, Literal, Self, cast
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+from resources import humanize
 
 from ..errors import PageQueryError
 from ..readings import fold_text
@@ -48,13 +50,10 @@ PageFormat = Literal["atom", "rss", "json", "html"]
 FEEDS_PATH = "/feeds/"
 ALL_SLUG = "all"
 MAX_PAGE_ENTRIES = 200
-"""Of one page."""
 DEFAULT_PAGE_ENTRIES: Mapping[PageFormat, int] = {"atom": 50, "rss": 50, "json": 50, "html": 20}
 MAX_SEARCH_CHARACTERS = 200
-"""Of the search text."""
 MAX_SEARCH_WORDS = 10
 """Different ones: each is one more condition for every text that is searched."""
-PAGE_PARAMETERS = ("q", "since", "limit", "before", "after")
 
 _MAX_KEY_CHARACTERS = 250
 _PATH = re.compile(
@@ -68,6 +67,52 @@ _TIME = re.compile(
 _LIMIT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 
 
+def _parse_words(name: str, text: str) -> str:
+    if len(text) > MAX_SEARCH_CHARACTERS:
+        raise PageQueryError(f"{name} has at most {MAX_SEARCH_CHARACTERS} characters.")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise PageQueryError(f"{name} is not UTF-8.")
+    words = dict.fromkeys(fold_text(text).split())
+    if len(words) > MAX_SEARCH_WORDS:
+        raise PageQueryError(f"{name} has at most {MAX_SEARCH_WORDS} words.")
+    return " ".join(words)
+
+
+def _parse_moment(name: str, text: str) -> datetime:
+    text = text.replace(" ", "+")  # as a plus sign that was not encoded arrives
+    if _DATE.fullmatch(text) or _TIME.fullmatch(text):
+        try:
+            moment = datetime.fromisoformat(text.upper())
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
+    raise PageQueryError(f"{name} is a date, or a time with its zone: 2026-11-01, 2026-11-01T12:00:00Z.")
+
+
+def _write_moment(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _parse_limit(name: str, text: str) -> int:
+    if not _LIMIT.fullmatch(text) or int(text) > MAX_PAGE_ENTRIES:
+        raise PageQueryError(f"{name} is a whole number from 1 to {MAX_PAGE_ENTRIES}.")
+    return int(text)
+
+
+def _parse_cursor(name: str, text: str) -> Cursor:
+    place = Cursor.read(text)
+    if place is None:
+        raise PageQueryError(f"{name} comes from the links to other pages: follow them.")
+    return place
+
+
+def _argument(
+    name: str, parse: Callable[[str, str], Any], write: Callable[[Any], str] = str, *, leaves_out: bool = False
+) -> dict[str, Any]:
+    """The argument of addresses that a field stands for. `leaves_out`: with it some entries are on no page."""
+    return {"name": name, "parse": parse, "write": write, "leaves_out": leaves_out}
+
+
 @dataclass(frozen=True, slots=True)
 class PageQuery:
     """A query for a page of one feed, or of a category's combination; ALL_SLUG is that of all feeds.
@@ -79,11 +124,17 @@ class PageQuery:
     is_combined: bool
     slug: str
     format: PageFormat
-    words: str = ""
-    since: datetime | None = None
-    limit: int = 0
-    before: Cursor | None = None
-    after: Cursor | None = None
+    words: str = field(default="", metadata=_argument("q", _parse_words, leaves_out=True))
+    since: datetime | None = field(
+        default=None, metadata=_argument("since", _parse_moment, _write_moment, leaves_out=True)
+    )
+    limit: int = field(default=0, metadata=_argument("limit", _parse_limit))
+    """The most entries of the page; 0 stands for the usual number in this format."""
+    before: Cursor | None = field(default=None, metadata=_argument("before", _parse_cursor))
+    after: Cursor | None = field(default=None, metadata=_argument("after", _parse_cursor))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", self.limit or DEFAULT_PAGE_ENTRIES[self.format])
 
     @classmethod
     def read(cls, path: str, given: Mapping[str, Sequence[str]]) -> Self | None:
@@ -103,22 +154,19 @@ class PageQuery:
         slug, in_category = match["slug"], bool(match["category"])
         if slug == "category" or (slug == ALL_SLUG and (in_category or found == "html")):  # all feeds have one address
             return None
-        return cls(
-            is_combined=in_category or slug == ALL_SLUG, slug=slug, format=found, limit=DEFAULT_PAGE_ENTRIES[found]
-        )
+        return cls(is_combined=in_category or slug == ALL_SLUG, slug=slug, format=found)
 
     @classmethod
     def page_of_feed(cls, slug: str) -> Self:
         """The page for people."""
-        return cls(is_combined=False, slug=slug, format="html", limit=DEFAULT_PAGE_ENTRIES["html"])
+        return cls(is_combined=False, slug=slug, format="html")
 
     @classmethod
     def page_of_category(cls, slug: str) -> Self:
-        return replace(cls.page_of_feed(slug), is_combined=True)
+        return cls(is_combined=True, slug=slug, format="html")
 
     @classmethod
     def read_address(cls, address: str) -> Self:
-        """Parses the result of `address`."""
         parts = urlsplit(address)
         asked = cls.read(parts.path, parse_qs(parts.query))
         if asked is None:
@@ -150,8 +198,26 @@ class PageQuery:
         return self.before is None and self.after is None
 
     @property
+    def is_search(self) -> bool:
+        return bool(self.words)
+
+    @property
     def is_filtered(self) -> bool:
-        return bool(self.words) or self.since is not None
+        return any(getattr(self, each.name) for each in _ARGUMENTS.values() if each.metadata["leaves_out"])
+
+    @property
+    def is_part(self) -> bool:
+        """True if there are entries that this page and its older ones do not have."""
+        return self.is_filtered or not self.is_first
+
+    @property
+    def entry_words(self) -> str:
+        """The entries on the page, in words."""
+        with_words = f" with “{self.words}”" if self.is_search else ""
+        return f"Entries{with_words}{f' since {humanize.format_moment(self.since)}' if self.since else ''}"
+
+    def page_title(self, title: str) -> str:
+        return f"{title}: {self.words}" if self.is_search else title
 
     def first(self) -> Self:
         return replace(self, before=None, after=None)
@@ -164,74 +230,35 @@ class PageQuery:
 
     def as_format(self, wanted: PageFormat) -> Self:
         """The first page of the same in another format."""
-        return replace(self.first(), format=wanted, limit=DEFAULT_PAGE_ENTRIES[wanted])
+        return replace(self.first(), format=wanted, limit=0)
 
     @property
     def _query(self) -> str:
-        given = {
-            "q": self.words,
-            "since": self.since.isoformat().replace("+00:00", "Z") if self.since else "",
-            "limit": "" if self.limit == DEFAULT_PAGE_ENTRIES[self.format] else str(self.limit),
-            "before": str(self.before or ""),
-            "after": str(self.after or ""),
-        }
-        return urlencode({name: value for name, value in given.items() if value}, quote_via=quote, safe="")
+        plain, given = PageQuery(self.is_combined, self.slug, self.format), {}
+        for name, each in _ARGUMENTS.items():
+            value = getattr(self, each.name)
+            if value != getattr(plain, each.name):
+                given[name] = each.metadata["write"](value)
+        return urlencode(given, quote_via=quote, safe="")
 
     def _with(self, given: Mapping[str, Sequence[str]]) -> Self:
-        text = _single_values(given)
-        before, after = (_parse_cursor(name, text[name]) if name in text else None for name in ("before", "after"))
-        if before and after:
+        values = {}
+        for name, text in _single_values(given).items():
+            values[_ARGUMENTS[name].name] = _ARGUMENTS[name].metadata["parse"](name, text)
+        found = replace(self, **values)
+        if found.before and found.after:
             raise PageQueryError("A page is before or after an entry, not both.")
-        return replace(
-            self,
-            words=_parse_words(text.get("q", "")),
-            since=_parse_since(text["since"]) if "since" in text else None,
-            limit=_parse_limit(text["limit"]) if "limit" in text else self.limit,
-            before=before,
-            after=after,
-        )
+        return found
+
+
+_ARGUMENTS: Mapping[str, Field[Any]] = {each.metadata["name"]: each for each in fields(PageQuery) if each.metadata}
 
 
 def _single_values(given: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Returns the parameters without empty ones: forms send all their fields."""
     for name, values in given.items():
-        if name not in PAGE_PARAMETERS:
-            raise PageQueryError(f"There is no parameter “{name[:40]}”; there are {', '.join(PAGE_PARAMETERS)}.")
+        if name not in _ARGUMENTS:
+            raise PageQueryError(f"There is no parameter “{name[:40]}”; there are {', '.join(_ARGUMENTS)}.")
         if len(values) != 1:
             raise PageQueryError(f"The parameter {name} is given more than once.")
     return {name: values[0] for name, values in given.items() if values[0]}
-
-
-def _parse_words(text: str) -> str:
-    if len(text) > MAX_SEARCH_CHARACTERS:
-        raise PageQueryError(f"q has at most {MAX_SEARCH_CHARACTERS} characters.")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise PageQueryError("q is not UTF-8.")
-    words = dict.fromkeys(fold_text(text).split())
-    if len(words) > MAX_SEARCH_WORDS:
-        raise PageQueryError(f"q has at most {MAX_SEARCH_WORDS} words.")
-    return " ".join(words)
-
-
-def _parse_since(text: str) -> datetime:
-    text = text.replace(" ", "+")  # as a plus sign that was not encoded arrives
-    if _DATE.fullmatch(text) or _TIME.fullmatch(text):
-        try:
-            moment = datetime.fromisoformat(text.upper())
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-        except (ValueError, OverflowError):
-            pass
-    raise PageQueryError("since is a date, or a time with its zone: 2026-11-01, 2026-11-01T12:00:00Z.")
-
-
-def _parse_limit(text: str) -> int:
-    if not _LIMIT.fullmatch(text) or int(text) > MAX_PAGE_ENTRIES:
-        raise PageQueryError(f"limit is a whole number from 1 to {MAX_PAGE_ENTRIES}.")
-    return int(text)
-
-
-def _parse_cursor(name: str, text: str) -> Cursor:
-    place = Cursor.read(text)
-    if place is None:
-        raise PageQueryError(f"{name} comes from the links to other pages: follow them.")
-    return place

@@ -22,7 +22,7 @@ from ..output.output_page import FeedOrigin, OutputPage
 from ..parser import documents, markup
 from . import page_entries
 from .page_entries import Selection, feeds_in_category, select_entries
-from .query import PageFormat, PageQuery
+from .query import MAX_SEARCH_CHARACTERS, PageFormat, PageQuery
 
 HTML_MEDIA_TYPE = "text/html; charset=utf-8"
 PAGE_FORMATS: tuple[tuple[PageFormat, str, str], ...] = (
@@ -32,9 +32,7 @@ PAGE_FORMATS: tuple[tuple[PageFormat, str, str], ...] = (
 )
 EXCERPT_CHARACTERS = 300
 SUBSTITUTE_TITLE_CHARACTERS = 80
-"""Of the substitute for an entry without a title."""
 MAX_NAMED_FEEDS = 200
-"""Feeds that the page of a combination names."""
 _VISIBLE_TAGS = ("<img", "<video", "<audio", "<table")
 _ENCLOSURE_KINDS = frozenset(("audio", "image", "video"))
 
@@ -79,21 +77,27 @@ class ShownEntry:
 
 
 def render_html(asked: PageQuery, subject: Feed | Category, selection: Selection) -> bytes:
-    """Returns the page, in UTF-8."""
     is_alone = isinstance(subject, Feed)
     by_feed = page_entries.find_origins(subject, selection.entries)
-    found = ((row, by_feed[row.feed_id]) for row in selection.entries if row.feed_id in by_feed)
+    about = _about_feed(subject, by_feed[subject.pk]) if isinstance(subject, Feed) else _about_combination(subject)
     context = {
+        **about,
         "asked": asked,
+        "page_title": asked.page_title(about["title"]),
+        "max_search_characters": MAX_SEARCH_CHARACTERS,
         "formats": [
             PageLink(asked.as_format(name).address, title, media_type) for name, title, media_type in PAGE_FORMATS
         ],
-        "entries": [show_entry(entry, origin, is_alone=is_alone) for entry, origin in found],
+        "entries": [show_entry(*each, is_alone=is_alone) for each in _with_origins(selection, by_feed)],
         "newer": asked.newer_than(selection.newer).address if selection.newer else "",
         "older": asked.older_than(selection.older).address if selection.older else "",
-        **(_about_feed(subject, by_feed[subject.pk]) if isinstance(subject, Feed) else _about_combination(subject)),
     }
     return render_to_string("feeds/page.html", context).encode()
+
+
+def _with_origins(selection: Selection, by_feed: Mapping[int, FeedOrigin]) -> list[tuple[Entry, FeedOrigin]]:
+    """Returns the entries with their origins, without those of feeds that were deleted meanwhile."""
+    return [(row, by_feed[row.feed_id]) for row in selection.entries if row.feed_id in by_feed]
 
 
 def _about_feed(feed: Feed, origin: FeedOrigin) -> dict[str, Any]:
@@ -173,12 +177,8 @@ def _cut_text(text: str, most: int) -> str:
     return f"{text[:most].rsplit(' ', 1)[0]}…"
 
 
-FRESH_FEED_SECONDS = 86_400
-"""A newer version makes a page stale at once; this is for feeds whose changes are no longer noticed."""
-
-FRESH_HTML_SECONDS = 600
-"""The same for pages for people: their look changes with this site."""
-
+FRESH_FEED_SECONDS, FRESH_HTML_SECONDS = 86_400, 600
+"""A newer version makes a page stale at once. Pages for people are short: their look changes with this site."""
 MIN_FRESH_SECONDS = 10
 GRACE_SCANS = 2
 """Scans that may pass after a feed's time before it counts as missed."""
@@ -193,7 +193,12 @@ def prepare_page(address: str) -> Mapping[str, Prepared]:
         subject = page_entries.find_subject(asked)
     except UnknownFeedError as error:
         raise PreparationError("The feed no longer exists.", status=404) from error
-    body, media_type = _render_subject(asked, subject)
+    selection = select_entries(asked, subject)
+    if asked.format == "html":
+        body, media_type = render_html(asked, subject, selection), HTML_MEDIA_TYPE
+    else:
+        renderer = _RENDERERS[asked.format]
+        body, media_type = renderer.render(_output_page(asked, subject, selection)), renderer.MEDIA_TYPE
     fresh_seconds, stale_seconds = _freshness(asked, subject, datetime.now(UTC))
     page = Prepared(body, media_type, fresh_seconds, stale_seconds, version=subject.version)
     return {page_entries.page_content_key(asked, subject): page}
@@ -212,15 +217,6 @@ def _freshness(asked: PageQuery, subject: Feed | Category, now: datetime) -> tup
     return min(max(left, MIN_FRESH_SECONDS), fresh), max(stale + min(left, 0), 0)
 
 
-def _render_subject(asked: PageQuery, subject: Feed | Category) -> tuple[bytes, str]:
-    """Returns the bytes and their media type."""
-    selection = select_entries(asked, subject)
-    if asked.format == "html":
-        return render_html(asked, subject, selection), HTML_MEDIA_TYPE
-    renderer = _RENDERERS[asked.format]
-    return renderer.render(_output_page(asked, subject, selection)), renderer.MEDIA_TYPE
-
-
 def page_hubs(asked: PageQuery) -> tuple[str, ...]:
     """The hub that hears of this page's changes: searches, later pages and pages for people have none."""
     is_told_of = asked.format != "html" and asked.address == asked.path
@@ -230,8 +226,7 @@ def page_hubs(asked: PageQuery) -> tuple[str, ...]:
 def _output_page(asked: PageQuery, subject: Feed | Category, selection: Selection) -> OutputPage:
     here, is_alone = page_entries.site_url(), isinstance(subject, Feed)
     by_feed = page_entries.find_origins(subject, selection.entries)
-    found = ((row, by_feed[row.feed_id]) for row in selection.entries if row.feed_id in by_feed)
-    said = ((page_entries.load_entry(row, origin), origin) for row, origin in found)
+    said = ((page_entries.load_entry(row, origin), origin) for row, origin in _with_origins(selection, by_feed))
     entries = [read if is_alone else output_page.credit_entry(read, origin) for read, origin in said]
     return OutputPage(
         feed=_page_head(asked, subject, by_feed),
@@ -250,5 +245,4 @@ def _page_head(asked: PageQuery, subject: Feed | Category, by_feed: Mapping[int,
     if isinstance(subject, Feed):
         return output_page.make_feed_head(by_feed[subject.pk])
     page = f"{page_entries.site_url()}{asked.as_format('html').address}"
-    title = f"{subject.title}: {asked.words}" if asked.words else subject.title
-    return documents.FeedHead(id=page, link=page, self_link=page, title=title)
+    return documents.FeedHead(id=page, link=page, self_link=page, title=asked.page_title(subject.title))

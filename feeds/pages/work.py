@@ -62,7 +62,6 @@ RENDER_TASK = "feeds.render"
 
 
 def render_work(asked: PageQuery, content_key: str, version: int) -> Work:
-    """The work of rendering a page from the entries stored at that version."""
     return Work(
         key=f"{content_key}:{version}",
         kind=f"{'feeds' if asked.is_combined else 'feed'}:{asked.format}",
