@@ -16,7 +16,6 @@ from urllib.parse import quote, unquote, unquote_plus, urlsplit
 
 from resources.fetch.http import url_syntax
 from resources.fetch.http.messages import FetchError
-from resources.fetch.http.url_syntax import Target
 
 from .errors import FeedAddressError
 
@@ -53,7 +52,6 @@ class FeedLocation:
 
     @property
     def key_digest(self) -> str:
-        """SHA-256 of the key."""
         return sha256(self.key.encode()).hexdigest()
 
 
@@ -62,7 +60,11 @@ def read_address(text: str) -> FeedLocation:
     written = _with_scheme(text.strip())
     userinfo = _USERINFO.match(written)
     user, _, password = (userinfo["userinfo"] if userinfo else "").partition(":")
-    return address_with_user(_parse_target(written).url, unquote(user), unquote(password))
+    try:
+        url = url_syntax.parse_target(written).url
+    except FetchError as error:
+        raise FeedAddressError(f"The address cannot be fetched: {error.detail}.") from error
+    return address_with_user(url, unquote(user), unquote(password))
 
 
 def address_with_user(url: str, user: str, password: str) -> FeedLocation:
@@ -91,13 +93,6 @@ def _with_scheme(text: str) -> str:
     if "." not in re.split(r"[/?#]", bare, maxsplit=1)[0]:
         raise FeedAddressError("The address has no host.")
     return f"https://{bare}"
-
-
-def _parse_target(url: str) -> Target:
-    try:
-        return url_syntax.parse_target(url)
-    except FetchError as error:
-        raise FeedAddressError(f"The address cannot be fetched: {error.detail}.") from error
 
 
 REDACTED = "…"

@@ -5,11 +5,12 @@ Only the fetch shows whether an address has a feed. Where a web page comes, its 
 
 import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass
 from datetime import datetime
 from itertools import islice
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 
 from resources.fetch.http.messages import FetchError, UnreadableSealError
@@ -31,10 +32,6 @@ MAX_FEED_TITLE_CHARACTERS = 500
 _NEW_FEED_FIELDS = {"state": FeedStatus.ACTIVE.value, "trouble": "", "failures": 0, "failing_since": None, "held_up": 0}
 """Failures of a page that was no feed do not count against the feed that the page announces."""
 ANNOUNCED_REASON = "Found on the web page at its address. Checked at once."
-_ANNOUNCED_REASONS = (
-    ANNOUNCED_REASON,
-    "A web page was there, which announces this feed. It is fetched at once.",  # in rows of earlier versions
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ def replace_by_discovered(feed_id: int, found: Sequence[FeedAddress], page_url: 
     """
     with transaction.atomic():
         feed = Feed.objects.select_for_update().filter(pk=feed_id, fetched_at=None).first()
-        if feed is None or Move.objects.filter(feed=feed, new_url=feed.url, why__in=_ANNOUNCED_REASONS).exists():
+        if feed is None or Move.objects.filter(feed=feed, new_url=feed.url, why=ANNOUNCED_REASON).exists():
             return False
         url = next(filter(None, (_usable_url(feed, each) for each in found)), None)
         if url is None:
@@ -110,10 +107,7 @@ def _create_feeds(missing: Mapping[str, ListedFeed], now: datetime) -> None:
     for _ in range(CREATE_ATTEMPTS):
         slugs = _choose_slugs(missing)
         rows = [_make_feed(slugs[digest], each, now) for digest, each in missing.items()]
-        try:
-            Feed.objects.bulk_create(rows, ignore_conflicts=True)
-        except IntegrityError as error:  # pragma: no cover  # no row of these breaks any other rule
-            raise FeedError("These feeds cannot be stored.") from error
+        Feed.objects.bulk_create(rows, ignore_conflicts=True)
         there = set(Feed.objects.filter(key_digest__in=missing).values_list("key_digest", flat=True))
         missing = {digest: each for digest, each in missing.items() if digest not in there}
         if not missing:
@@ -183,7 +177,7 @@ def _categorise_feeds(wanted: Collection[tuple[int, tuple[CategoryPath, ...]]]) 
 MOVED_REASON = "Address changed. Checked at once."
 CREDENTIALS_REASON = "Authentication changed. Checked at once."
 BOUNDS_REASON = "Check interval changed."
-_NO_VALIDATORS = {"etag": "", "last_modified": "", "validated_url": "", "body_digest": ""}
+NO_VALIDATORS = {"etag": "", "last_modified": "", "validated_url": "", "body_digest": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +208,11 @@ def edit_feed(feed_id: int, wanted: FeedEdit, now: datetime) -> bool:
         if shown:
             due = lifecycle.due_now_fields(MOVED_REASON if moves_on else CREDENTIALS_REASON, now)
             place = FeedLocation(feed.url, wanted.address.user)
-            lifecycle.place_feed(feed, place, {**shown, **_NO_VALIDATORS, **due}, now)
+            lifecycle.place_feed(feed, place, {**shown, **NO_VALIDATORS, **due}, now)
         if wanted.fields.get("slug", feed.slug) != feed.slug:
             feeds_slugs.remember_slugs([feed.slug], feed_id)
         fields = dict(wanted.fields)
-        gives_secrets = any(shown.get(name) for name in ("user", *credentials.SEALED_FIELDS))
+        gives_secrets = any(shown.get(name) for name in credentials.CREDENTIAL_FIELDS)
         becomes_private = gives_secrets and not credentials.is_private(feed)
         is_hidden = bool(fields.pop("is_hidden", feed.is_hidden or becomes_private))
         Feed.objects.filter(pk=feed_id).update(**fields)
@@ -242,7 +236,6 @@ def apply_check_bounds(feed_id: int, changed: Mapping[str, object], now: datetim
 
 
 def _changed_credentials(feed: Feed, wanted: FeedEdit) -> dict[str, str]:
-    """Returns the fields of the credentials that change."""
     address, fields = wanted.address, {}
     if address.user != feed.user:
         fields = lifecycle.address_fields(FeedLocation(feed.url, address.user))
@@ -307,23 +300,21 @@ def list_subscriptions(feeds: QuerySet[Feed], *, with_passwords: bool = False) -
     while part := list(islice(rows, FEEDS_PER_PART)):
         paths = categories.paths_by_feed(part)
         for feed in part:
-            yield ListedFeed(
-                FeedLocation(feed.url, feed.user, _password_or_empty(feed) if with_passwords else ""),
-                title=feed.title or feed.own_title,
-                site=feed.site,
-                description=_said_line(feed, "subtitle"),
-                language=_said_line(feed, "language"),
-                categories=paths[feed.pk],
-            )
+            yield _list_feed(feed, paths[feed.pk], with_password=with_passwords)
 
 
-def _password_or_empty(feed: Feed) -> str:
-    try:
-        return credentials.unseal_password(feed)
-    except UnreadableSealError:
-        return ""
-
-
-def _said_line(feed: Feed, name: str) -> str:
-    """One of the feed's own texts, in one line; it may be HTML, and is passed on unchanged."""
-    return " ".join(str(feed.said.get(name) or "").split())
+def _list_feed(feed: Feed, paths: tuple[CategoryPath, ...], *, with_password: bool) -> ListedFeed:
+    password = ""
+    if with_password:
+        with suppress(UnreadableSealError):
+            password = credentials.unseal_password(feed)
+    # Its own texts may be HTML, and are passed on in one line.
+    said = {name: " ".join(str(feed.said.get(name) or "").split()) for name in ("subtitle", "language")}
+    return ListedFeed(
+        FeedLocation(feed.url, feed.user, password),
+        title=feed.title or feed.own_title,
+        site=feed.site,
+        description=said["subtitle"],
+        language=said["language"],
+        categories=paths,
+    )

@@ -5,6 +5,7 @@ from contextlib import suppress
 from hashlib import sha256
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from . import slugs
 from .errors import FeedError
@@ -37,7 +38,6 @@ def ensure_categories(paths: Iterable[CategoryPath]) -> dict[CategoryPath, Categ
 
 
 def paths_by_feed(feeds: Collection[Feed]) -> dict[int, tuple[CategoryPath, ...]]:
-    """Returns the paths of each feed's categories, by the feed's id."""
     paths = paths_by_category()
     found: dict[int, list[CategoryPath]] = {feed.pk: [] for feed in feeds}
     links = Feed.categories.through._default_manager.filter(feed_id__in=found)
@@ -51,6 +51,11 @@ def paths_by_category() -> dict[int, CategoryPath]:
     """Returns the path of every category but that of all feeds, by its id."""
     rows = {row.pk: row for row in Category.objects.exclude(slug=ALL_SLUG)}
     return {pk: _category_path(row, rows) for pk, row in rows.items()}
+
+
+def feeds_below(slug: str) -> Q:
+    links = Feed.categories.through._default_manager.filter(category_id__in=ids_with_descendants(slug))
+    return Q(pk__in=links.values("feed_id"))
 
 
 def ids_with_descendants(slug: str) -> set[int]:

@@ -13,7 +13,7 @@ from resources.fetch.http.messages import UnreadableSealError
 from .models import Feed, Move, Subscription
 
 SEALED_FIELDS = ("sealed_password", "sealed_headers")
-"""Fields of a feed that hold secrets."""
+CREDENTIAL_FIELDS = ("user", *SEALED_FIELDS)
 
 
 def seal_password(password: str) -> str:
@@ -28,7 +28,7 @@ def seal_headers(headers: Mapping[str, str]) -> str:
 
 def is_private(feed: Feed) -> bool:
     """True if the server gets credentials: its answers may then be for no other reader."""
-    return bool(feed.user or feed.sealed_password or feed.sealed_headers)
+    return any(getattr(feed, name) for name in CREDENTIAL_FIELDS)
 
 
 def unseal_password(feed: Feed) -> str:

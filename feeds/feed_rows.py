@@ -70,7 +70,6 @@ def touch_categories(categories: Collection[int], now: datetime, *, withdrawn: b
 
 
 def next_version(now: datetime) -> Greatest:
-    """The next version of a row."""
     return Greatest(F("version") + 1, Value(round(now.timestamp() * 1_000_000)))
 
 
@@ -117,7 +116,6 @@ def read_circumstances(feed: Feed, now: datetime, luck: float) -> CheckCircumsta
 
 
 def decision_fields(decision: CheckDecision) -> dict[str, Any]:
-    """The row's fields after a decision."""
     after = decision.feed_state
     return {
         "state": after.state.value,

@@ -25,7 +25,6 @@ Users may be deleted, and readers that stay away are forgotten.
 READER_DAYS = 14
 MAX_FEEDS_COUNTED_PER_PASS = 2000
 SLUGS_PER_QUERY = 500
-"""Slugs in one database query."""
 
 _READERS_KEPT = timedelta(days=READER_DAYS + 1)
 _FEEDS_READ_KEY = "feeds:were-read"

@@ -46,7 +46,6 @@ PUBLIC_REASONS = {
 """Public sentences for troubles whose reasons may name addresses of a private network."""
 
 DUPLICATES_ORDER = ("body_digest", "-subscriber_count")
-"""The order that puts likely duplicates side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,6 @@ class HealthCount:
 
 @dataclass(frozen=True, slots=True)
 class HealthSummary:
-    """The health of all feeds, and how the last scan went."""
-
     total: int
     counts: tuple[HealthCount, ...]
     overdue: int
@@ -78,13 +75,11 @@ def health_word(feed: Feed) -> str:
 
 
 def health_label(feed: Feed) -> str:
-    """Returns the feed's health as the admin shows it."""
     word = health_word(feed)
     return CHOICE_LABELS.get(word, word)
 
 
 def trouble_words(feed: Feed) -> str:
-    """Returns the last fetch's trouble in words; empty for none."""
     return Trouble[feed.trouble].value if feed.trouble in Trouble.__members__ else ""
 
 
@@ -122,7 +117,6 @@ def privacy_words(feed: Feed) -> str:
 
 
 def summarise_health(feeds: QuerySet[Feed], now: datetime) -> HealthSummary:
-    """Counts the health of all these feeds in one pass."""
     counts = {name: Count("pk", filter=chosen) for name, chosen in HEALTH_CHOICES.items()}
     late = Q(paused=False, next_check_at__lt=now - OVERDUE_AFTER)
     found = feeds.order_by().aggregate(total=Count("pk"), overdue=Count("pk", filter=late), **counts)
@@ -147,7 +141,6 @@ def _last_scan_words(now: datetime) -> str:
 
 
 def feed_facts(feed: Feed, now: datetime) -> Iterator[tuple[str, str]]:
-    """Terms about the feed, and their values."""
     yield "Last check", humanize.format_ago(feed.checked_at, now)
     yield "Last success", humanize.format_ago(feed.fetched_at, now)
     yield "Last change", humanize.format_ago(feed.changed_at, now)

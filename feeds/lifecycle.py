@@ -17,12 +17,12 @@ from resources.fetch.http.limit_scopes import url_scopes
 
 from . import addresses, feed_rows, followers, slugs
 from .addresses import FeedLocation
+from .credentials import CREDENTIAL_FIELDS
 from .errors import FeedAddressError, MoveError
 from .models import Entry, Feed, Follow, Move
 
 
 def address_fields(address: FeedLocation) -> dict[str, str]:
-    """The fields of a feed that make up its address."""
     host = url_scopes(address.url).host
     return {"url": address.url, "user": address.user, "key_digest": address.key_digest, "host": host}
 
@@ -38,10 +38,6 @@ def may_keep_credentials(old_url: str, new_url: str) -> bool:
     return old.origin == new.origin or (
         old.host == new.host and (old.scheme, old.port, new.scheme, new.port) == ("http", 80, "https", 443)
     )
-
-
-CREDENTIAL_FIELDS = ("user", "sealed_password", "sealed_headers")
-"""Credentials: only the server that they were meant for gets them."""
 
 
 def try_move_feed(feed_id: int, new_url: str, why: str, now: datetime) -> bool:
@@ -101,7 +97,6 @@ def undo_move(move_id: int, now: datetime) -> bool:
 
 
 def due_now_fields(why: str, now: datetime) -> dict[str, object]:
-    """The fields of a feed that is fetched at once."""
     return {"next_check_at": now, "handed_over_at": None, "reason": why}
 
 
@@ -145,22 +140,17 @@ def show_feeds(feed_ids: Collection[int], now: datetime) -> int:
 
 def remove_feeds(feed_ids: Collection[int], now: datetime) -> int:
     """Deletes feeds with all their rows, some at a time. Returns how many there were."""
-    ids = sorted(feed_ids)
-    return sum(
-        _remove_part(ids[place : place + FEEDS_PER_DELETION], now) for place in range(0, len(ids), FEEDS_PER_DELETION)
-    )
-
-
-def _remove_part(feed_ids: Collection[int], now: datetime) -> int:
-    with transaction.atomic():
-        feed_rows.lock_rows(Feed.objects.filter(pk__in=feed_ids))
-        feed_rows.touch_feeds(feed_ids, now, withdrawn=True)  # while they are still in their categories
-        _, by_model = Feed.objects.filter(pk__in=feed_ids).delete()
-    return by_model.get(Feed._meta.label, 0)
+    ids, removed = sorted(feed_ids), 0
+    for place in range(0, len(ids), FEEDS_PER_DELETION):
+        part = ids[place : place + FEEDS_PER_DELETION]
+        with transaction.atomic():
+            feed_rows.lock_rows(Feed.objects.filter(pk__in=part))
+            feed_rows.touch_feeds(part, now, withdrawn=True)  # while they are still in their categories
+            removed += Feed.objects.filter(pk__in=part).delete()[1].get(Feed._meta.label, 0)
+    return removed
 
 
 def _set_field(feed_ids: Collection[int], now: datetime, **field: bool) -> int:
-    """Sets one field, and returns how many feeds changed."""
     ((name, value),) = field.items()
     with transaction.atomic():
         changed = feed_rows.lock_rows(Feed.objects.filter(pk__in=feed_ids, **{name: not value}))
@@ -188,18 +178,14 @@ def merge_feeds(kept_id: int, merged_ids: Collection[int], now: datetime) -> int
             _take_over_rows(kept_id, other_id)
         if any(feed.is_hidden for feed in rows.values()):  # entries of a hidden feed are not public
             hide_feeds([kept_id], now)
-        _force_new_comparison(rows[kept_id])
+        # A fetch that runs now was compared with a part of the entries: it is compared again before it is stored.
+        began_at = rows[kept_id].fetch_began_at or datetime.fromtimestamp(0, UTC)
+        Feed.objects.filter(pk=kept_id).update(fetch_began_at=began_at + timedelta(microseconds=1))
         if any(rows[pk].flagged_at for pk in others):  # their flagged changes are fetched
             Feed.objects.filter(pk=kept_id).update(flagged_at=now)
         followers.recount_subscribers([kept_id])
         feed_rows.touch_feeds([kept_id], now)
         return Feed.objects.filter(pk__in=others).delete()[1].get("feeds.Feed", 0)
-
-
-def _force_new_comparison(kept: Feed) -> None:
-    """Makes a fetch that runs now compare again before it is stored: it was compared with a part of the entries."""
-    began_at = kept.fetch_began_at or datetime.fromtimestamp(0, UTC)
-    Feed.objects.filter(pk=kept.pk).update(fetch_began_at=began_at + timedelta(microseconds=1))
 
 
 def _take_over_rows(kept_id: int, other_id: int) -> None:

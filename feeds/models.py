@@ -14,7 +14,6 @@ from .push.offers import MAX_OFFER_URL_CHARACTERS, PushKind
 from .schedule.state import FeedStatus
 
 ALL_SLUG = "all"
-"""The slug of the category that has every feed."""
 RESERVED_SLUGS = frozenset({ALL_SLUG, "category"})
 MAX_SLUG_CHARACTERS = 100
 MAX_URL_CHARACTERS = 2000

@@ -107,8 +107,6 @@ def parse_opml(data: bytes, limits: OpmlLimits | None = None) -> FeedList:
 
 @dataclass(slots=True)
 class _OpmlReader:
-    """Follows a document from outline to outline."""
-
     limits: OpmlLimits
     subscriptions: dict[str, ListedFeed] = field(default_factory=dict)
     left_out: list[LeftOutOutline] = field(default_factory=list)

@@ -108,7 +108,6 @@ class NoFeed:
 
 
 def read_feed_body(body: bytes, question: BodyToRead) -> FeedReading | NoFeed:
-    """Reads a body and compares its entries with the stored ones."""
     try:
         parsed = reader.parse_feed(body, question.content_type, question.url, question.fetched_at)
     except ParseError as error:
@@ -162,7 +161,6 @@ def entry_from_json(data: Mapping[str, Any]) -> ParsedEntry:
 
 
 def count_json_characters(written: Mapping[str, Any]) -> int:
-    """The length as JSON, in characters."""
     return len(json.dumps(written, ensure_ascii=False))
 
 

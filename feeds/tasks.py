@@ -1,6 +1,8 @@
 """The Celery tasks of feeds. Each is an interface: it calls one function and logs an outage."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -22,52 +24,51 @@ PRUNE_SECONDS = 1.0
 _log = logging.getLogger("tarry.tasks")
 
 
+@contextmanager
+def _outage_logged(message: str, *more: type[Exception]) -> Iterator[None]:
+    """Logs that Redis or the database is away, or `more` happened: the next pass does the work."""
+    try:
+        yield
+    except (StoreUnavailable, DatabaseError, *more) as error:
+        _log.warning(message, extra={"error": str(error)})
+
+
 @shared_task(name=SCAN_TASK, ignore_result=True)
 def scan_feeds() -> None:
     """Hands flagged and due feeds over to the fetchers. After an outage the next scan does it."""
-    try:
+    with _outage_logged("feeds are not handed over"):
         scanner.run_scan(datetime.now(UTC))
-    except (StoreUnavailable, DatabaseError) as error:
-        _log.warning("feeds are not handed over", extra={"error": str(error)})
 
 
 @shared_task(name="feeds.subscribe", ignore_result=True)
 def subscribe_feeds() -> None:
     """Subscribes feeds that offer it, and renews subscriptions. After an outage the next pass does it."""
-    try:
+    with _outage_logged("hubs are not asked"):
         renewals.scan_subscriptions(datetime.now(UTC))
-    except (StoreUnavailable, DatabaseError) as error:
-        _log.warning("hubs are not asked", extra={"error": str(error)})
 
 
 @shared_task(name="feeds.tell_hub", ignore_result=True)
 def tell_hub() -> None:
     """Hands over the announcements to the site's own hub. After an outage the next pass does it."""
-    try:
+    with _outage_logged("the hub is not told of changes"):
         own_hub.announce_changes(datetime.now(UTC))
-    except (StoreUnavailable, DatabaseError) as error:
-        _log.warning("the hub is not told of changes", extra={"error": str(error)})
 
 
 @shared_task(name="feeds.prune", ignore_result=True)
 def prune_feeds() -> None:
     """Removes entries that left their feeds long ago, for a second at most, and old scans; recounts some followers."""
     now = datetime.now(UTC)
-    try:
+    with _outage_logged("entries could not be pruned"):
         upkeep.prune_old_entries(now, PRUNE_SECONDS)
         scanner.prune_scans(now - timedelta(days=settings.FETCH_TIMINGS_DAYS))
         followers.recount_subscribers_in_turn(now)
-    except DatabaseError as error:
-        _log.warning("entries could not be pruned", extra={"error": str(error)})
 
 
 @shared_task(name="feeds.count_readers", ignore_result=True)
 def count_readers() -> None:
     """Counts the readers of feeds. After an outage the next pass does it."""
-    try:
+    with _outage_logged("readers of feeds are not counted"):
         followers.count_readers(datetime.now(UTC))
-    except (StoreUnavailable, DatabaseError) as error:
-        _log.warning("readers of feeds are not counted", extra={"error": str(error)})
 
 
 @shared_task(name="feeds.render", ignore_result=True)
@@ -79,16 +80,12 @@ def render_feed_page(work_key: str, token: int, address: str) -> None:
 @shared_task(name="feeds.reseal", ignore_result=True)
 def reseal_secrets() -> None:
     """Seals passwords and headers of an earlier SECRET_KEY with the current one."""
-    try:
+    with _outage_logged("secrets of feeds are not sealed anew"):
         credentials.reseal_all()
-    except DatabaseError as error:
-        _log.warning("secrets of feeds are not sealed anew", extra={"error": str(error)})
 
 
 @shared_task(name="feeds.tell_of_failing", ignore_result=True)
 def tell_of_failing() -> None:
     """Sends mail about feeds that have failed for long. While the mail server is away, the next pass does it."""
-    try:
+    with _outage_logged("admins get no mail about failing feeds", OSError):
         upkeep.mail_failing_feeds(datetime.now(UTC))
-    except (OSError, DatabaseError) as error:
-        _log.warning("nobody is told of failing feeds", extra={"error": str(error)})

@@ -35,8 +35,6 @@ MAX_SHOWN_OUTLINES = 100
 
 
 class OpmlImportForm(forms.Form):
-    """A file, and the options of its import."""
-
     file = forms.FileField(label="OPML file")
     follow = forms.BooleanField(required=False, label="Follow these feeds")
     dry_run = forms.BooleanField(required=False, initial=True, label="Preview only")
@@ -167,36 +165,21 @@ _MAX_NAMED_FEEDS = 10
 
 
 class FeedActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's classes take no parameters
-    """The actions of the list."""
-
     actions = ("fetch_now", "pause", "resume", "adopt", "bring_back", "merge", "export", "delete_selected")
 
     @admin.action(description="Fetch now", permissions=["change"])
     def fetch_now(self, request: HttpRequest, queryset: QuerySet[Feed]) -> None:
-        if self._are_too_many(request, queryset, MAX_ACTED_FEEDS):
-            return
-        rows = list(queryset)
-        paused = sum(feed.paused for feed in rows)
-        feed_rows.flag_feeds([feed.pk for feed in rows], datetime.now(UTC))
-        self._tell(request, "Queued for fetching", [feed for feed in rows if not feed.paused])
-        if paused:
+        paused = queryset.filter(paused=True).count()
+        if self._act_on(request, queryset, "Queued for fetching", feed_rows.flag_feeds, paused=False) and paused:
             self.message_user(request, f"Not fetched, because paused: {paused}.", messages.WARNING)
 
     @admin.action(description="Pause", permissions=["change"])
     def pause(self, request: HttpRequest, queryset: QuerySet[Feed]) -> None:
-        if self._are_too_many(request, queryset, MAX_ACTED_FEEDS):
-            return
-        rows = list(queryset.filter(paused=False))
-        lifecycle.pause_feeds([feed.pk for feed in rows], datetime.now(UTC))
-        self._tell(request, "Paused", rows)
+        self._act_on(request, queryset, "Paused", lifecycle.pause_feeds, paused=False)
 
     @admin.action(description="Resume", permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Feed]) -> None:
-        if self._are_too_many(request, queryset, MAX_ACTED_FEEDS):
-            return
-        rows = list(queryset.filter(paused=True))
-        lifecycle.resume_feeds([feed.pk for feed in rows], datetime.now(UTC))
-        self._tell(request, "Resumed", rows)
+        self._act_on(request, queryset, "Resumed", lifecycle.resume_feeds, paused=True)
 
     @admin.action(description="Update address to redirect target", permissions=["change"])
     def adopt(self, request: HttpRequest, queryset: QuerySet[Feed]) -> None:
@@ -238,6 +221,23 @@ class FeedActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
         elif what in buttons:
             buttons[what](request, rows)
         return what == "choose" or what in buttons
+
+    def _act_on(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Feed],
+        said: str,
+        do: Callable[[list[int], datetime], object],
+        *,
+        paused: bool,
+    ) -> bool:
+        """Performs an action for those of the feeds that are paused, or are not. False if too many are selected."""
+        if self._are_too_many(request, queryset, MAX_ACTED_FEEDS):
+            return False
+        rows = list(queryset.filter(paused=paused))
+        do([feed.pk for feed in rows], datetime.now(UTC))
+        self._tell(request, said, rows)
+        return True
 
     def _each(
         self, request: HttpRequest, rows: QuerySet[Feed], said: str, do: Callable[[Feed, datetime], bool]

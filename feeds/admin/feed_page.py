@@ -25,8 +25,6 @@ _KIND_BY_OUTCOME = {"fetched": KIND_NEW, "dropped": KIND_NEW, "not modified": KI
 
 @dataclass(frozen=True, slots=True)
 class ChartedFetch:
-    """One fetch: its start, its duration and its outcome."""
-
     at: datetime
     seconds: float
     size: int
@@ -94,13 +92,14 @@ class EntryPreview:
 
 
 def page_context(feed: Feed, now: datetime) -> dict[str, Any]:
-    """The context of the template."""
+    is_queued = feed.handed_over_at is not None and not feed.paused
+    waiting = domain_page.read_domain_report(feed.host) if is_queued else None
     made = list(Move.objects.filter(feed=feed)[:MAX_SHOWN_MOVES])
     return {
         "word": health.health_label(feed),
         "trouble": health.trouble_words(feed),
         "sentences": health.explain_schedule(feed, now),
-        "queue": _queue_sentence(feed),
+        "queue": waiting.sentences[0] if waiting else "",
         "facts": list(health.feed_facts(feed, now)),
         "chart": load_feed_chart(feed),
         "entries": latest_entries(feed, now),
@@ -115,14 +114,12 @@ def page_context(feed: Feed, now: datetime) -> dict[str, Any]:
 
 
 def load_feed_chart(feed: Feed) -> Chart[ChartedFetch]:
-    """The chart of the feed's last fetches at its present address."""
     rows = FetchTiming.objects.filter(url_digest=digest_url(feed.url)).order_by("-started_at")
     names = ("started_at", "seconds", "wire_bytes", "outcome", "status")
     return draw_feed_chart([ChartedFetch(*row) for row in rows.values_list(*names)[:MAX_CHART_FETCHES]])
 
 
 def latest_entries(feed: Feed, now: datetime) -> list[EntryPreview]:
-    """The feed's latest entries, in the order of lists."""
     rows = Entry.objects.filter(feed=feed).only("title", "link", "data", "happened_at", "left_at", "identity")
     return [
         EntryPreview(
@@ -137,13 +134,6 @@ def latest_entries(feed: Feed, now: datetime) -> list[EntryPreview]:
 
 
 def _excerpt(entry: Entry) -> str:
-    """The beginning of an entry's summary or content, as text."""
     markup = str(entry.data.get("summary") or entry.data.get("content") or "")
     text = parser_markup.html_to_text(markup[:_MAX_EXCERPTED_CHARACTERS])
     return text if len(text) <= EXCERPT_CHARACTERS else text[:EXCERPT_CHARACTERS].rpartition(" ")[0] + " …"
-
-
-def _queue_sentence(feed: Feed) -> str:
-    """A sentence on the host at which a handed-over feed waits; empty where nothing is known."""
-    found = domain_page.read_domain_report(feed.host) if feed.handed_over_at is not None and not feed.paused else None
-    return found.sentences[0] if found else ""

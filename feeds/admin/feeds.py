@@ -42,8 +42,6 @@ class FeedHealthFilter(admin.SimpleListFilter):
 
 
 class FeedCategoryFilter(admin.SimpleListFilter):
-    """The feeds of a category and of those below it."""
-
     title, parameter_name = "category", "category"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -52,11 +50,8 @@ class FeedCategoryFilter(admin.SimpleListFilter):
         return [(slugs[pk], " / ".join(path)) for path, pk in paths if pk in slugs]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Feed]) -> QuerySet[Feed]:
-        if not self.value():
-            return queryset
-        link = Feed.categories.through._default_manager
-        ids = link.filter(category_id__in=categories.ids_with_descendants(str(self.value()))).values("feed_id")
-        return queryset.filter(pk__in=ids)
+        slug = self.value()
+        return queryset.filter(categories.feeds_below(slug)) if slug else queryset
 
 
 SECRET_FIELDS = ("user", "password", "headers")
@@ -126,25 +121,22 @@ class FeedAdmin(FeedActions):
     def get_fieldsets(self, request: HttpRequest, obj: Feed | None = None) -> Any:
         often = ("Check interval", {"fields": (("least_seconds", "most_seconds"),)})
         secrets = SECRET_FIELDS if obj is None else (*SECRET_FIELDS, "forget_headers", "is_hidden")
-        about = {"classes": ["collapse"], "description": HIDDEN_HELP, "fields": secrets}
-        shown = ("Authentication", about)
+        shown = ("Authentication", {"classes": ["collapse"], "description": HIDDEN_HELP, "fields": secrets})
         if obj is None:
             return [(None, {"fields": ("url", "title", "categories")}), shown, often]
         return [(None, {"fields": ("url", "title", "slug", "categories")}), often, shown]
 
     def get_urls(self) -> list[URLPattern]:
-        act = self.admin_site.admin_view(self.act_view)
-        take_in = self.admin_site.admin_view(self.import_view)
+        wrap = self.admin_site.admin_view
         return [
-            path("import/", take_in, name="feeds_feed_import"),
-            path("<int:pk>/act/<str:what>/", act, name="feeds_feed_act"),
+            path("import/", wrap(self.import_view), name="feeds_feed_import"),
+            path("<int:pk>/act/<str:what>/", wrap(self.act_view), name="feeds_feed_act"),
             *super().get_urls(),
         ]
 
     @method_decorator(require_POST)
     @method_decorator(csrf_protect)
     def act_view(self, request: HttpRequest, pk: int, what: str) -> HttpResponse:
-        """Answers a button of a feed's page."""
         feed = Feed.objects.filter(pk=pk).first()
         if feed is None:
             raise Http404("No such feed.")
@@ -156,13 +148,11 @@ class FeedAdmin(FeedActions):
 
     @method_decorator(csrf_protect)
     def import_view(self, request: HttpRequest) -> HttpResponse:
-        """Answers the page that imports a list."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         return actions.ask_or_import(self, request)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Adds a summary of all feeds' health."""
         found = health.summarise_health(Feed.objects.all(), datetime.now(UTC)) if request.method == "GET" else None
         return super().changelist_view(request, {**(extra_context or {}), "summary": found})
 
@@ -216,7 +206,7 @@ class FeedAdmin(FeedActions):
         feed_rows.touch_feeds([form.instance.pk], now)
 
     def delete_model(self, request: HttpRequest, obj: Feed) -> None:
-        lifecycle.remove_feeds([obj.pk], datetime.now(UTC))
+        self.delete_queryset(request, Feed.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Feed]) -> None:
         lifecycle.remove_feeds(list(queryset.values_list("pk", flat=True)), datetime.now(UTC))
@@ -228,7 +218,6 @@ class FeedAdmin(FeedActions):
         return rows, {self.opts.verbose_name_plural: len(rows)}, denied, []
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **options: Any) -> HttpResponse:
-        """Adds the feed's health to its page."""
         feed: Feed | None = options.get("obj")
         if feed is not None and feed.pk:
             context |= feed_page.page_context(feed, datetime.now(UTC))

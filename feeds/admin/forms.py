@@ -61,7 +61,6 @@ class FeedForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes t
         return chosen.exclude(slug=ALL_SLUG)
 
     def clean_headers(self) -> dict[str, str]:
-        """Reads the header fields by their names, none of them twice."""
         found: dict[str, str] = {}
         for line in filter(str.strip, self.cleaned_data["headers"].splitlines()):
             name, colon, value = (part.strip() for part in line.partition(":"))
@@ -114,8 +113,6 @@ class FeedForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes t
 
 
 class AddFeedForm(FeedForm):
-    """A new feed."""
-
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         if "url" in self.fields:
@@ -169,7 +166,6 @@ class ChangeFeedForm(FeedForm):
 
     @property
     def edited(self) -> FeedEdit:
-        """The changes to make."""
         cleaned = self.cleaned_data
         headers = cleaned["headers"] or ({} if cleaned["forget_headers"] else None)
         plain = ("slug", "title", "least_seconds", "most_seconds", "is_hidden")

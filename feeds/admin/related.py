@@ -75,12 +75,8 @@ class CategoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's cla
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Lists the categories with those below them. The one that has every feed stays."""
-        ids = {
-            pk
-            for category in objs
-            if category.slug != ALL_SLUG
-            for pk in categories.ids_with_descendants(category.slug)
-        }
+        slugs = {category.slug for category in objs} - {ALL_SLUG}
+        ids = {pk for slug in slugs for pk in categories.ids_with_descendants(slug)}
         paths = categories.paths_by_category()
         rows = sorted(" / ".join(paths[pk]) for pk in ids if pk in paths)
         denied = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
@@ -107,7 +103,7 @@ class FollowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
         followers.recount_subscribers([obj.feed_id])
 
     def delete_model(self, request: HttpRequest, obj: Follow) -> None:
-        followers.unfollow_feeds(obj.user_id, [obj.feed_id])
+        self.delete_queryset(request, Follow.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Follow]) -> None:
         feeds = set(queryset.values_list("feed_id", flat=True))
@@ -115,10 +111,21 @@ class FollowAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class
         followers.recount_subscribers(feeds)
 
 
-@admin.register(Scan)
-class ScanAdmin(UncountedAdmin):
-    list_display = ("began", "feeds", "hosts", "least", "took", "bound", "ratio")
+class UnchangeableAdmin(UncountedAdmin):
+    """Rows that the site maintains by itself."""
+
     list_display_links = None
+
+    class Media:
+        css = {"all": ("feeds/admin.css",)}
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Scan)
+class ScanAdmin(UnchangeableAdmin):
+    list_display = ("began", "feeds", "hosts", "least", "took", "bound", "ratio")
     ordering = ("-started_at",)
 
     @admin.display(description="began (UTC)", ordering="started_at")
@@ -150,24 +157,9 @@ class ScanAdmin(UncountedAdmin):
     def get_sortable_by(self, request: HttpRequest) -> tuple[str, ...]:
         return ("began",)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
 
 def _spell_seconds(seconds: float) -> str:
     return f"{seconds:,.1f}\N{NO-BREAK SPACE}s"
-
-
-class UnchangeableAdmin(UncountedAdmin):
-    """Rows that the site maintains by itself."""
-
-    list_display_links = None
-
-    class Media:
-        css = {"all": ("feeds/admin.css",)}
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 class HubTrustFilter(admin.SimpleListFilter):
@@ -199,7 +191,8 @@ class HubAdmin(UnchangeableAdmin):
 
     @admin.display(description="feeds")
     def feeds(self, hub: Hub) -> SafeString | str:
-        counts = [f"{number:,} {state}" for state, number in _subscription_counts(hub)]
+        numbers = ((state.value, getattr(hub, _count_name(state))) for state in SubscriptionStatus)
+        counts = [f"{number:,} {state}" for state, number in numbers if number]
         there = f"{reverse('admin:feeds_subscription_changelist')}?hub__id__exact={hub.pk}"
         return format_html('<a href="{}">{}</a>', there, ", ".join(counts)) if counts else "none"
 
@@ -231,15 +224,11 @@ class SubscriptionAdmin(UnchangeableAdmin):
     @admin.display(description="feed, hub", ordering="topic")
     def of_feed(self, subscription: Subscription) -> SafeString:
         about = f"{subscription.hub.url} · {subscription.hub.get_kind_display()}"
-        if subscription.feed is None:
-            there, title = "", f"{subscription.topic} (deleted)"
-        else:
-            there, title = (
-                reverse("admin:feeds_feed_change", args=[subscription.feed.pk]),
-                subscription.feed.shown_title,
-            )
-        named = '<a class="name" href="{}">{}</a>' if there else '<span class="name" title="{}">{}</span>'
-        return format_html(named + '<span class="quiet">{}</span>', there, title, about)
+        feed, quiet = subscription.feed, '<span class="quiet">{}</span>'
+        if feed is None:
+            return format_html(f'<span class="name">{{}} (deleted)</span>{quiet}', subscription.topic, about)
+        there = reverse("admin:feeds_feed_change", args=[feed.pk])
+        return format_html(f'<a class="name" href="{{}}">{{}}</a>{quiet}', there, feed.shown_title, about)
 
     @admin.display(description="state", ordering="state")
     def stands(self, subscription: Subscription) -> SafeString:
@@ -255,12 +244,6 @@ class SubscriptionAdmin(UnchangeableAdmin):
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         return lookup == "hub__id__exact" or super().lookup_allowed(lookup, value, request)
-
-
-def _subscription_counts(hub: Hub) -> list[tuple[str, int]]:
-    """The number of subscriptions in each state, as the list has counted them."""
-    counted = [(state.value, getattr(hub, _count_name(state))) for state in SubscriptionStatus]
-    return [(name, number) for name, number in counted if number]
 
 
 def _count_name(state: SubscriptionStatus) -> str:

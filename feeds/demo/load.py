@@ -19,7 +19,6 @@ from ..models import Feed
 DATA_FOLDER = Path(__file__).parent / "data"
 SAMPLES_FOLDER = DATA_FOLDER / "samples"
 MEMORY_NAME = "feeds"
-"""The name of the feeds in the file that remembers the demo data offered to a site."""
 SAMPLES_CATEGORY = ("Samples",)
 SAMPLE_TITLES = {
     "harbour.atom": "Sample: Harbour Log",
@@ -60,16 +59,12 @@ def is_online(hosts: Collection[str]) -> bool:
     answers = SimpleQueue[bool]()
     until = time.monotonic() + PROBE_SECONDS
     for host in hosts:  # name look-ups have no limit of their own: no process waits for these threads at its end
-        Thread(target=_put_answer, args=(host, answers), daemon=True).start()
+        Thread(target=lambda name=host: answers.put(_connects(name)), daemon=True).start()
     with suppress(Empty):
         for _ in hosts:
             if answers.get(timeout=max(0.0, until - time.monotonic())):
                 return True
     return False
-
-
-def _put_answer(host: str, answers: SimpleQueue[bool]) -> None:
-    answers.put(_connects(host))
 
 
 def _connects(host: str) -> bool:

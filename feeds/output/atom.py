@@ -13,7 +13,6 @@ _NAMESPACES: dict[Any, str] = {None: ATOM, "media": MEDIA, "georss": GEORSS}
 
 
 def render(page: OutputPage) -> bytes:
-    """Returns the document, in UTF-8."""
     feed = page.feed
     root = etree.Element(f"{{{ATOM}}}feed", nsmap=_NAMESPACES)
     if feed.language:

@@ -40,7 +40,6 @@ class OutputPage:
         return [(relation, address) for relation, address in links if address]
 
     def moment(self, entry: ParsedEntry) -> datetime:
-        """The time of the entry's last change."""
         return entry.updated or entry.published or self.updated
 
     def unique_id(self, entry: ParsedEntry) -> str:

@@ -1,6 +1,5 @@
 """Renders RSS 2.0, by the advice of its board, with Atom's links for pages."""
 
-from datetime import datetime
 from email.utils import format_datetime
 
 from lxml import etree
@@ -15,7 +14,6 @@ _UNKNOWN_TYPE = "application/octet-stream"
 
 
 def render(page: OutputPage) -> bytes:
-    """Returns the document, in UTF-8."""
     feed = page.feed
     root = etree.Element("rss", nsmap=_NAMESPACES, version="2.0")
     channel = add_element(root, "channel")
@@ -58,7 +56,9 @@ def _add_entry(channel: etree._Element, page: OutputPage, entry: ParsedEntry) ->
     guid = page.unique_id(entry)
     add_element(item, "guid", guid, {"isPermaLink": "true" if guid == entry.link else "false"})
     if entry.published:
-        _add_published(item, entry.published)
+        if entry.published.microsecond:  # RFC 822 has whole seconds only; Atom's date is read first
+            add_element(item, f"{{{ATOM}}}published", format_timestamp(entry.published))
+        add_element(item, "pubDate", format_datetime(entry.published, usegmt=True))
     if entry.updated or not entry.published:
         add_element(item, f"{{{ATOM}}}updated", format_timestamp(page.moment(entry)))
     _add_texts(item, entry)
@@ -70,15 +70,11 @@ def _add_entry(channel: etree._Element, page: OutputPage, entry: ParsedEntry) ->
         add_element(item, "enclosure", attributes={**attributes, "type": enclosure.media_type or _UNKNOWN_TYPE})
     output_page.add_media(item, entry.enclosures)
     add_text(item, f"{{{DC}}}language", entry.language)
-    _add_source(item, entry)
+    if entry.source and entry.source.url:
+        add_element(item, "source", entry.source.title, {"url": entry.source.url})
+    if entry.source and (entry.source.link or not entry.source.url):
+        output_page.add_source(item, entry)
     output_page.add_extras(item, entry)
-
-
-def _add_published(item: etree._Element, published: datetime) -> None:
-    """RFC 822 has whole seconds only: a date with a fraction is also written as Atom's, which is read first."""
-    if published.microsecond:
-        add_element(item, f"{{{ATOM}}}published", format_timestamp(published))
-    add_element(item, "pubDate", format_datetime(published, usegmt=True))
 
 
 def _add_texts(item: etree._Element, entry: ParsedEntry) -> None:
@@ -97,10 +93,3 @@ def _add_people(item: etree._Element, entry: ParsedEntry) -> None:
     if any(author.email or author.url for author in entry.authors):
         for author in entry.authors:
             output_page.add_person(item, author)
-
-
-def _add_source(item: etree._Element, entry: ParsedEntry) -> None:
-    if entry.source and entry.source.url:
-        add_element(item, "source", entry.source.title, {"url": entry.source.url})
-    if entry.source and (entry.source.link or not entry.source.url):
-        output_page.add_source(item, entry)

@@ -32,22 +32,11 @@ _KNOWN_CHARSETS = re.compile(
 )
 # These names mean a larger set, as in the Encoding Standard.
 _LARGER_CHARSETS = {
-    "iso-8859-1": "cp1252",
-    "latin1": "cp1252",
-    "latin-1": "cp1252",
-    "us-ascii": "cp1252",
-    "ascii": "cp1252",
-    "iso-8859-9": "cp1254",
-    "iso-8859-11": "cp874",
-    "tis-620": "cp874",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "euc-kr": "cp949",
-    "shift_jis": "cp932",
-    "shift-jis": "cp932",
-    "x-sjis": "cp932",
-    "sjis": "cp932",
-    "macintosh": "mac-roman",
+    **dict.fromkeys(("iso-8859-1", "latin1", "latin-1", "us-ascii", "ascii"), "cp1252"),
+    **dict.fromkeys(("iso-8859-11", "tis-620"), "cp874"),
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+    **dict.fromkeys(("shift_jis", "shift-jis", "x-sjis", "sjis"), "cp932"),
+    **{"iso-8859-9": "cp1254", "euc-kr": "cp949", "macintosh": "mac-roman"},
 }
 _BAD_BYTE = re.compile("[\udc80-\udcff]")
 
@@ -118,7 +107,6 @@ _MAX_PREFIXES = 50
 
 
 def strip_illegal(text: str) -> str:
-    """Removes the characters that XML does not allow."""
     return _ILLEGAL.sub("", text)
 
 
@@ -166,16 +154,14 @@ def _mend_reference(match: re.Match[str]) -> str:
     if whole[0] == "<":
         return whole
     if match["name"]:
-        return whole if match["name"] in _XML_ENTITIES else _mend_entity(match["name"])
+        if match["name"] in _XML_ENTITIES:
+            return whole
+        found = html.entities.html5.get(f"{match['name']};", "")
+        return "".join(f"&#{ord(character)};" for character in found) or f"&amp;{match['name']};"
     if match["decimal"] or match["hexadecimal"]:
         code = int(match["decimal"]) if match["decimal"] else int(match["hexadecimal"], 16)
         return whole if code < 0x110000 and not _ILLEGAL.match(chr(code)) else ""
     return "&amp;"
-
-
-def _mend_entity(name: str) -> str:
-    found = html.entities.html5.get(name + ";")
-    return "".join(f"&#{ord(character)};" for character in found) if found else f"&amp;{name};"
 
 
 def _declare_prefixes(text: str) -> str:

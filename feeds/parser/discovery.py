@@ -42,11 +42,11 @@ def discover_feeds(page: bytes, url: str, content_type: str = "") -> list[FeedAd
     base = _base_url(root, url)
     found = _announced_feeds(root, base) or _linked_feeds(root, base)
     by_url: dict[str, FeedAddress] = {}
-    for address in found:
+    for address in filter(lambda one: one.url, found):
         by_url.setdefault(address.url, address)
     by_url.pop(url, None)
     # Many pages announce their comments, and few readers want them.
-    return sorted(by_url.values(), key=_is_of_comments)[:_MAX_FEEDS]
+    return sorted(by_url.values(), key=lambda one: "comment" in f"{one.url} {one.title}".lower())[:_MAX_FEEDS]
 
 
 def discover_hubs(page: bytes, url: str, content_type: str = "") -> tuple[tuple[str, ...], str]:
@@ -101,7 +101,3 @@ def _feed_address(base: str, href: str, title: str, media_type: str) -> FeedAddr
         rest = href.strip()[5:]
         href = "http:" + rest if rest.startswith("//") else rest
     return FeedAddress(markup.absolute_url(base, href, _MAX_CHARACTERS), markup.to_one_line(title)[:500], media_type)
-
-
-def _is_of_comments(address: FeedAddress) -> bool:
-    return "comment" in f"{address.url} {address.title}".lower()

@@ -62,6 +62,13 @@ class Point:
     longitude: float
 
 
+def make_point(latitude: object, longitude: object) -> Point | None:
+    """Returns the place; None if these are no degrees."""
+    if not isinstance(latitude, int | float) or not isinstance(longitude, int | float):
+        return None
+    return Point(float(latitude), float(longitude)) if abs(latitude) <= 90 and abs(longitude) <= 180 else None
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedEntry:
     """One entry. `title` is text, `summary` and `content` are sanitised HTML.
@@ -186,14 +193,11 @@ class EntryDraft:
 
     @property
     def moment(self) -> datetime | None:
-        """The time of its last change."""
         return self.updated or self.published
 
 
 @dataclass(slots=True)
 class FeedDraft:
-    """The draft of a feed."""
-
     base: str
     id: str = ""
     link: str = ""

@@ -206,8 +206,7 @@ def _read_point(node: XmlNode) -> documents.Point | None:
     numbers = written.replace(",", " ").split()
     if len(numbers) < 2 or not all(_NUMBER.fullmatch(number) for number in numbers[:2]):
         return None
-    latitude, longitude = float(numbers[0]), float(numbers[1])
-    return documents.Point(latitude, longitude) if abs(latitude) <= 90 and abs(longitude) <= 180 else None
+    return documents.make_point(float(numbers[0]), float(numbers[1]))
 
 
 def parse_whole(text: str) -> int | None:
@@ -268,12 +267,18 @@ def _read_updating(draft: documents.FeedDraft, node: XmlNode) -> None:
 
 
 def _read_cloud(element: etree._Element) -> documents.Cloud | None:
-    port = parse_whole(element.get("port", "80"))
-    domain = element.get("domain", "").strip()
-    if not domain or port is None or port > 65535:
+    domain, port, path = (
+        element.get(name, usual).strip() for name, usual in (("domain", ""), ("port", "80"), ("path", "/"))
+    )
+    return make_cloud(domain, port, path, element.get("registerProcedure", ""), element.get("protocol", ""))
+
+
+def make_cloud(domain: str, port: str, path: str, procedure: str, protocol: str) -> documents.Cloud | None:
+    """Returns the cloud; None without a domain and a port."""
+    number = parse_whole(port)
+    if not domain or number is None or number > 65535:
         return None
-    procedure, protocol = element.get("registerProcedure", "").strip(), element.get("protocol", "").strip().lower()
-    return documents.Cloud(domain, port, element.get("path", "/").strip(), procedure, protocol)
+    return documents.Cloud(domain, number, path, procedure.strip(), protocol.strip().lower())
 
 
 def _parse_hours(texts: Iterable[str]) -> list[int]:

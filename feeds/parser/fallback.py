@@ -51,13 +51,9 @@ def read_loosely(text: str, url: str, limits: documents.FeedLimits) -> DraftDocu
     if not parsed.entries and not (version and parsed.feed.get("title")):
         raise ParseError("This is not a feed of a known format, and not well-formed XML.")
     kept, number = keep_newest((_entry_draft(entry, url) for entry in parsed.entries), limits.entries)
-    return DraftDocument(_feed_draft(parsed.feed, url), kept, max(found, number), _format(version))
-
-
-def _format(version: str) -> documents.FeedFormat:
-    if version.startswith("atom"):
-        return "atom"
-    return "rdf" if version in ("rss090", "rss10") else "rss"
+    known: documents.FeedFormat = "rdf" if version in ("rss090", "rss10") else "rss"
+    known = "atom" if version.startswith("atom") else known
+    return DraftDocument(_feed_draft(parsed.feed, url), kept, max(found, number), known)
 
 
 def _get(value: Mapping[str, Any], key: str) -> Any:
@@ -106,18 +102,13 @@ def _feed_draft(feed: Mapping[str, Any], url: str) -> documents.FeedDraft:
     draft.self_link = _link(feed, "self")
     draft.next_link = _link(feed, "next")
     draft.hubs = [_text(link, "href") for link in _links(feed, "hub")]
-    draft.cloud = _cloud(_get(feed, "cloud"))
+    cloud, names = _get(feed, "cloud") or {}, ("path", "registerprocedure", "protocol")
+    draft.cloud = entries.make_cloud(
+        _text(cloud, "domain"), _text(cloud, "port") or "80", *(_text(cloud, name) for name in names)
+    )
     draft.ttl_minutes = entries.parse_whole(_text(feed, "ttl"))
     draft.skip_days = entries.parse_days([_text(feed, "day")])
     return draft
-
-
-def _cloud(value: Mapping[str, Any] | None) -> documents.Cloud | None:
-    port = entries.parse_whole(_text(value or {}, "port") or "80")
-    if not value or not _text(value, "domain") or port is None or port > 65535:
-        return None
-    names = ("path", "registerprocedure", "protocol")
-    return documents.Cloud(_text(value, "domain"), port, *(_text(value, name) for name in names))
 
 
 def _entry_draft(entry: Mapping[str, Any], url: str) -> documents.EntryDraft:
@@ -176,7 +167,4 @@ def _source(value: Mapping[str, Any] | None) -> documents.EntrySource | None:
 
 def _point(value: Mapping[str, Any] | None) -> documents.Point | None:
     found = _get(value or {}, "coordinates")
-    if not isinstance(found, tuple) or len(found) != 2 or not all(isinstance(number, float) for number in found):
-        return None
-    longitude, latitude = found
-    return documents.Point(latitude, longitude) if abs(latitude) <= 90 and abs(longitude) <= 180 else None
+    return documents.make_point(found[1], found[0]) if isinstance(found, tuple) and len(found) == 2 else None

@@ -62,19 +62,20 @@ def _entry_draft(item: Mapping[str, Any], url: str) -> documents.EntryDraft:
     draft.image = _text(item, "image") or _text(item, "banner_image")
     draft.comments = _text(own, "comments")
     draft.language = _text(item, "language")
-    draft.source = _source(own)
-    draft.point = _point(own)
+    if source := _mapping(own, "source"):
+        draft.source = documents.EntrySource(*(_text(source, name) for name in ("title", "url", "link")))
+    point = _mapping(own, "point")
+    draft.point = documents.make_point(point.get("latitude"), point.get("longitude"))
     return draft
 
 
 def _authors(item: Mapping[str, Any]) -> list[documents.Author]:
     """Returns the authors: version 1.1 has a list of them, 1.0 one."""
     found = _mappings(item, "authors") or _mappings({"author": [item.get("author")]}, "author")
+    emails = [_text(_mapping(author, documents.JSON_EXTENSION), "email") for author in found]
     return [
-        documents.Author(
-            _text(author, "name"), _text(_mapping(author, documents.JSON_EXTENSION), "email"), _text(author, "url")
-        )
-        for author in found
+        documents.Author(_text(author, "name"), email, _text(author, "url"))
+        for author, email in zip(found, emails, strict=True)
     ]
 
 
@@ -97,19 +98,6 @@ def _enclosure(value: Mapping[str, Any]) -> documents.Enclosure:
         _positive(value.get("duration_in_seconds")),
         _text(value, "title"),
     )
-
-
-def _source(own: Mapping[str, Any]) -> documents.EntrySource | None:
-    value = _mapping(own, "source")
-    return documents.EntrySource(_text(value, "title"), _text(value, "url"), _text(value, "link")) if value else None
-
-
-def _point(own: Mapping[str, Any]) -> documents.Point | None:
-    value = _mapping(own, "point")
-    latitude, longitude = value.get("latitude"), value.get("longitude")
-    if not isinstance(latitude, int | float) or not isinstance(longitude, int | float):
-        return None
-    return documents.Point(float(latitude), float(longitude)) if abs(latitude) <= 90 and abs(longitude) <= 180 else None
 
 
 def _text(value: Mapping[str, Any], key: str) -> str:

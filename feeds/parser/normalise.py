@@ -52,10 +52,10 @@ def parse_date(text: str) -> datetime | None:
 
 
 def _assemble_date(parts: dict[str, str | None]) -> datetime:
-    month = parts["month"] or "1"
+    year, month = int(parts["year"] or 0), parts["month"] or "1"
     hour, second = int(parts["hour"] or 0), int(parts["second"] or 0)
     moment = datetime(
-        _parse_year(parts["year"] or ""),
+        year if len(parts["year"] or "") == 4 else year + (1900 if year >= 90 else 2000),
         int(month) if month.isdigit() else _MONTHS.get(month.lower(), 0),  # 0 is refused
         int(parts["day"] or 1),
         0 if hour == 24 else hour,
@@ -65,12 +65,6 @@ def _assemble_date(parts: dict[str, str | None]) -> datetime:
         tzinfo=_parse_zone((parts["zone"] or "").lower()),
     )
     return (moment + timedelta(days=hour == 24)).astimezone(UTC)
-
-
-def _parse_year(digits: str) -> int:
-    if len(digits) == 4:
-        return int(digits)
-    return int(digits) + (1900 if int(digits) >= 90 else 2000)
 
 
 def _parse_zone(text: str) -> timezone:
@@ -108,6 +102,7 @@ class Normaliser:
         base = draft.base
         link = self._address(base, draft.link)
         self.site = link or base
+        hubs = [self._address(base, hub) for hub in draft.hubs[: self.limits.parts]]
         return documents.FeedHead(
             id=self._short(draft.id),
             link=link,
@@ -122,7 +117,7 @@ class Normaliser:
             self_link=self._address(base, draft.self_link),
             next_link=self._address(base, draft.next_link),
             new_address=self._address(base, draft.new_address),
-            hubs=tuple(self._hubs(base, draft.hubs)),
+            hubs=tuple(dict.fromkeys(hub for hub in hubs if hub)),
             cloud=draft.cloud,
             cloud_url=self._address(base, draft.cloud_url),
             ttl_minutes=draft.ttl_minutes,
@@ -179,9 +174,6 @@ class Normaliser:
         if written.strip() and not found:
             self.counted["address"] += 1
         return found
-
-    def _hubs(self, base: str, hubs: Sequence[str]) -> Iterable[str]:
-        return dict.fromkeys(found for hub in hubs[: self.limits.parts] if (found := self._address(base, hub)))
 
     def _short(self, text: str) -> str:
         return markup.to_one_line(text)[: self.limits.text_characters]

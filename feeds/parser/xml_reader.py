@@ -115,7 +115,6 @@ class _EntryDrafts:
                 previous = element
 
     def root(self) -> tuple[XmlNode, FeedFormat]:
-        """Returns the root, once all entries were read."""
         element = self._events.root
         name = xml.make_namer(element.tag)
         known = _FORMATS.get(name(element.tag))

@@ -15,14 +15,11 @@ LONG_LEASE_SHARE = 0.8
 OTHER_WAY_PAUSE = timedelta(minutes=1)
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=10), timedelta(days=1)
 FIRST_REST, LONGEST_REST = timedelta(hours=6), timedelta(days=7)
-"""The pauses after a refusal."""
 MAX_FAREWELLS = 5
 """The number of times that a hub is told of the end of a subscription. Later it forgets by itself."""
 
 
 class SubscriptionStatus(Enum):
-    """The status of a subscription."""
-
     WANTED = "wanted"
     """Requested, or about to be; it is not known whether pushes come."""
     VERIFIED = "in force"
@@ -112,7 +109,10 @@ def apply_answer(
         case VerificationAwaited(within):
             if before.verified_at is not None and before.asked_at is not None and before.verified_at >= before.asked_at:
                 return before  # it was verified before the answer came
-            return _mark_awaited(before, now + min(within * (1 << min(before.failures, 20)), LONGEST_PAUSE))
+            # Each request without a verification counts as a failure.
+            until = now + _doubled_pause(within, LONGEST_PAUSE, before.failures)
+            reason = f"Requested. Requested again unless the server verifies it by {humanize.format_moment(until)}."
+            return replace(before, failures=before.failures + 1, due_at=until, reason=reason)
         case RequestRefused(why) if before.state is SubscriptionStatus.LEAVING:
             return mark_ended(before, now, f"Cannot be unsubscribed: {why}")
         case RequestMissed(why) if before.state is SubscriptionStatus.LEAVING and before.failures >= MAX_FAREWELLS:
@@ -144,12 +144,6 @@ def renewal_age(lease: timedelta, luck: float, rules: RenewalRules) -> timedelta
     if earliest > (LONG_LEASE_SHARE + LATEST_RENEWAL_SHARE) / 2 * lease:
         earliest = LONG_LEASE_SHARE * lease
     return earliest + min(rules.spread, LATEST_RENEWAL_SHARE * lease - earliest) * luck
-
-
-def _mark_awaited(before: SubscriptionState, until: datetime) -> SubscriptionState:
-    """Waits for the verification. Each request without one counts as a failure."""
-    reason = f"Requested. Requested again unless the server verifies it by {humanize.format_moment(until)}."
-    return replace(before, failures=before.failures + 1, due_at=until, reason=reason)
 
 
 def _mark_refused(before: SubscriptionState, refused: RequestRefused, now: datetime, luck: float) -> SubscriptionState:

@@ -19,15 +19,12 @@ PASSED_OVER_KEY, MAX_PASSED_OVER = "passed over", 10
 OWN_KEYS = (PAGE_KEY, PASSED_OVER_KEY)
 """The keys beside the Link fields that are not from them."""
 MAX_OFFER_URL_CHARACTERS = 2000
-"""Offers with longer URLs are ignored."""
 XML_RPC = "xml-rpc"
 _HTTP_POST, _HTTPS_POST = "http-post", "https-post"
 _HTTPS_PORT = 443
 
 
 class PushKind(Enum):
-    """The protocol by which a server tells of changes."""
-
     RSSCLOUD = "rsscloud"
     WEBSUB = "websub"
 
@@ -46,12 +43,10 @@ class PushOffer:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of all fields, in hex."""
         return _digest(self.kind.value, *astuple(self)[1:])
 
     @property
     def hub_digest(self) -> str:
-        """The SHA-256 of kind and server, in hex."""
         return _digest(self.kind.value, self.server)
 
 

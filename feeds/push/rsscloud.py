@@ -19,7 +19,6 @@ MAX_XMLRPC_BYTES = 65_536
 
 
 def write_call(procedure: str, parameters: Sequence[XmlRpcValue]) -> bytes:
-    """Writes a call."""
     root = etree.Element("methodCall")
     etree.SubElement(root, "methodName").text = procedure
     given = etree.SubElement(root, "params")
@@ -100,8 +99,6 @@ MAX_REASON_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class CloudRequest:
-    """A request to the cloud's URL, sent by POST."""
-
     content_type: str
     body: bytes
 

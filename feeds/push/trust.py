@@ -11,7 +11,6 @@ RELIED_ON_IN_A_ROW = 3
 """The number of pushes with news in a row after which a feed is polled less often."""
 MIN_SHARE = 0.8
 LATEST_NEWS_WEIGHT = 0.1
-"""The weight of the latest news in the score of a hub."""
 LATE_WITHIN = timedelta(minutes=10)
 """The time in which a push may follow news found by polling: then polling was quick, and the hub not silent."""
 
@@ -101,7 +100,6 @@ def update_record(before: PushRecord, found: PushVerdict, now: datetime) -> Push
 
 
 def update_score(before: HubScore, found: PushVerdict) -> HubScore:
-    """Updates a hub's score by a verdict."""
     match found:
         case PushVerdict.TOLD:
             share = before.share + LATEST_NEWS_WEIGHT * (1 - before.share) if before.told else 1.0
@@ -126,7 +124,6 @@ def is_relied_on(feed: PushRecord, hub: HubScore) -> bool:
 
 
 def describe_hub_trust(hub: HubScore) -> str:
-    """The trust in a hub, in a sentence."""
     if not hub.told:
         missed = f" Polling found {_count_updates(hub.missed)} first." if hub.missed else ""
         return f"Not trusted: no update pushed yet.{missed}"

@@ -16,11 +16,9 @@ from urllib.parse import urlencode, urlsplit
 from ..parser import markup
 
 MAX_LINK_URL_CHARACTERS = 2000
-"""The limit of an address; longer ones do not count."""
 MAX_LINK_FIELDS_CHARACTERS = 8192
 """The limit of all fields' values together: the rest is not read."""
 MAX_ADDRESSES_PER_RELATION = 10
-"""The limit for one relation."""
 
 # Possessive quantifiers (`++`, `*+`) never backtrack. Quotes that do not end go to the end of the field.
 _LINK = re.compile(r'<([^<>]*+)>((?:[^"<,]|"(?:[^"\\]|\\.)*+")*+)(?:".*+)?+', re.DOTALL)
@@ -75,7 +73,6 @@ def is_signature_valid(signature: str, body: bytes, secret: str) -> bool:
 
 
 def sign_body(body: bytes, secret: str, method: str = "sha256") -> str:
-    """Signs a body: the field's value."""
     return f"{method}={hmac.new(secret.encode(), body, getattr(hashlib, method)).hexdigest()}"
 
 
@@ -151,7 +148,6 @@ def write_subscription_form(topic: str, callback: str, secret: str, lease: timed
 
 
 def write_unsubscription_form(topic: str, callback: str) -> bytes:
-    """The form that requests the end of a subscription."""
     return urlencode({"hub.mode": UNSUBSCRIBE, "hub.topic": topic, "hub.callback": callback}).encode()
 
 
@@ -169,7 +165,9 @@ def read_hub_call(parameters: Mapping[str, str]) -> HubQuestion | HubDenial | No
     challenge = parameters.get("hub.challenge", "")
     if mode not in {SUBSCRIBE, UNSUBSCRIBE} or not topic or not 0 < len(challenge) <= MAX_CHALLENGE_CHARACTERS:
         return None
-    return HubQuestion(mode, topic, challenge, _read_lease(parameters.get("hub.lease_seconds", "")))
+    seconds = parameters.get("hub.lease_seconds", "")
+    lease = timedelta(seconds=int(seconds)) if _LEASE_SECONDS.fullmatch(seconds) else timedelta(0)
+    return HubQuestion(mode, topic, challenge, lease or None)
 
 
 def granted_lease(lease: timedelta | None) -> timedelta:
@@ -180,8 +178,3 @@ def granted_lease(lease: timedelta | None) -> timedelta:
 def may_be_signed(hub: str, topic: str) -> bool:
     """Tells whether a secret is sent: over TLS, or if the feed itself comes without TLS and could be forged anyway."""
     return urlsplit(hub).scheme == "https" or urlsplit(topic).scheme == "http"
-
-
-def _read_lease(text: str) -> timedelta | None:
-    """Reads a lease; None unless it is a number of seconds above zero."""
-    return timedelta(seconds=int(text)) if _LEASE_SECONDS.fullmatch(text) and int(text) > 0 else None

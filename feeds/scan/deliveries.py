@@ -27,7 +27,6 @@ from redis.exceptions import RedisError
 from resources.clock import MAX_CLOCK_LEAD
 from resources.fetch.http.messages import Body
 from retry import stores
-from retry.errors import StoreUnavailable
 
 from .. import feed_rows
 from ..errors import FeedError
@@ -40,7 +39,6 @@ MAX_WAITING_DELIVERIES = 5
 """Of one feed. If more come, none is kept: one answer of the origin has all of them."""
 DELIVERY_KEPT = timedelta(hours=1)
 MAX_REMEMBERED_DELIVERIES = 200
-"""Latest deliveries of one subscription."""
 DELIVERY_REMEMBERED = timedelta(days=30)
 NO_VALIDATORS = {"etag": "", "last_modified": "", "body_digest": ""}
 """The next request asks the origin for all of the feed: the stored entries are not those of its last answer."""
@@ -73,10 +71,8 @@ class Delivery:
 
 def is_known_delivery(subscription_id: int, delivery: Delivery) -> bool:
     """True if the subscription has had the same delivery. Fails fast. Raises StoreUnavailable."""
-    try:
+    with stores.translate_errors("state"):
         return stores.fast_client("state").zscore(_remembered_key(subscription_id), delivery.digest) is not None
-    except RedisError as error:
-        raise StoreUnavailable(f"state: {error}") from error
 
 
 def remember_delivery(subscription_id: int, delivery: Delivery) -> None:
@@ -85,28 +81,21 @@ def remember_delivery(subscription_id: int, delivery: Delivery) -> None:
     Call it after the delivery is kept and its feed flagged: one that is lost before is sent again.
     """
     name = _remembered_key(subscription_id)
-    try:
-        with stores.fast_client("state").pipeline(transaction=False) as pipeline:
-            pipeline.zadd(name, {delivery.digest: delivery.received_at.timestamp()})
-            pipeline.zremrangebyrank(name, 0, -MAX_REMEMBERED_DELIVERIES - 1)
-            pipeline.expire(name, DELIVERY_REMEMBERED)
-            pipeline.execute()
-    except RedisError as error:
-        raise StoreUnavailable(f"state: {error}") from error
+    with stores.translate_errors("state"), stores.fast_client("state").pipeline(transaction=False) as pipeline:
+        pipeline.zadd(name, {delivery.digest: delivery.received_at.timestamp()})
+        pipeline.zremrangebyrank(name, 0, -MAX_REMEMBERED_DELIVERIES - 1)
+        pipeline.expire(name, DELIVERY_REMEMBERED)
+        pipeline.execute()
 
 
 def keep_delivery(feed_id: int, delivery: Delivery) -> None:
     """Keeps a delivery until the feed's next fetch. Fails fast. Raises StoreUnavailable."""
     name = _waiting_key(feed_id)
-    try:
-        with stores.fast_client("cache").pipeline(transaction=False) as pipeline:
-            pipeline.rpush(name, delivery.written())
-            pipeline.expire(name, DELIVERY_KEPT)
-            waiting = pipeline.execute()[0]
-        if waiting > MAX_WAITING_DELIVERIES:
+    with stores.translate_errors("cache"), stores.fast_client("cache").pipeline(transaction=False) as pipeline:
+        pipeline.rpush(name, delivery.written())
+        pipeline.expire(name, DELIVERY_KEPT)
+        if pipeline.execute()[0] > MAX_WAITING_DELIVERIES:
             stores.fast_client("cache").delete(name)
-    except RedisError as error:
-        raise StoreUnavailable(f"cache: {error}") from error
 
 
 def waiting_deliveries(feed_id: int) -> list[Delivery]:
@@ -216,7 +205,6 @@ def _take_delivery(feed_id: int, url: str, delivery: Delivery, *, is_last: bool)
 
 
 def _read_delivery(feed: Feed, kept: KeptEntries, delivery: Delivery) -> FeedReading | None:
-    """Reads one delivery; None if it is no feed."""
     body = Body(len(delivery.body), sha256(delivery.body).hexdigest(), delivery.body)
     url = feed.validated_url or feed.url
     question = BodyToRead(delivery.content_type, url, delivery.received_at, tuple(kept.marks.values()))

@@ -13,6 +13,7 @@ from resources.fetch.http.messages import Failure, Fetched, FetchFailed, NotModi
 from resources.fetch.models import FetchTiming
 from resources.fetch.timings import digest_url
 
+from ..credentials import CREDENTIAL_FIELDS
 from ..models import Feed
 from ..schedule.order import PlannedFetch, PoolLimits
 from ..schedule.simulation import MAX_COUNTED_TIMINGS, UNKNOWN_FETCH_SECONDS, ExpectedDurations, mean_of_timings
@@ -21,7 +22,6 @@ _COMPLETE_FAILURES = (Failure.PERMANENT, Failure.TRANSIENT, Failure.TOO_SLOW)
 COMPLETE_OUTCOMES = (FetchTiming.FETCHED, FetchTiming.NOT_MODIFIED, *(failure.value for failure in _COMPLETE_FAILURES))
 """Outcomes of fetches that ran until the answer was complete, or until their time was over."""
 ROWS_PER_QUERY = 500
-"""Addresses or hosts in one database query."""
 
 
 def expect_seconds(url: str, outcome: Fetched | NotModified | FetchFailed, began_at: datetime) -> float | None:
@@ -58,10 +58,8 @@ LOST_AFTER = timedelta(minutes=1)
 MAX_LOST_FEEDS = 1000
 """Lost feeds in one scan: the next one looks at others."""
 ALL_FEEDS_LIMIT = 1_000_000
-"""More feeds than there are."""
 
-_SECRET_COLUMNS = ("user", "sealed_password", "sealed_headers")
-_DUE_COLUMNS = ("pk", "url", "host", "expected_seconds", "flagged_at", "handed_over_at", *_SECRET_COLUMNS)
+_DUE_COLUMNS = ("pk", "url", "host", "expected_seconds", "flagged_at", "handed_over_at", *CREDENTIAL_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +87,15 @@ def due_feeds(now: datetime, most: int) -> list[DueFeed]:
     found = _read_due_feeds(_flagged_feeds(now).order_by("flagged_at"), most)
     if len(found) < most:
         others = Feed.objects.filter(handed_over_at=None, paused=False, next_check_at__lte=now)
-        known = {one.pk for one in found}
-        found += [one for one in _read_due_feeds(others.order_by("next_check_at"), most) if one.pk not in known][
-            : most - len(found)
-        ]
-    known = {one.pk for one in found}
-    lost = _read_due_feeds(_lost_feeds(now).order_by("handed_over_at"), MAX_LOST_FEEDS)
-    return found + [one for one in lost if one.pk not in known]
+        found += _read_due_feeds(others.order_by("next_check_at"), most)
+        found = _each_once(found)[:most]
+    is_wanted = Q(flagged_at__isnull=False) | Q(next_check_at__lte=now)
+    lost = Feed.objects.filter(is_wanted, handed_over_at__lt=now - LOST_AFTER, paused=False)
+    return _each_once(found + _read_due_feeds(lost.order_by("handed_over_at"), MAX_LOST_FEEDS))
+
+
+def _each_once(found: Sequence[DueFeed]) -> list[DueFeed]:
+    return list({one.pk: one for one in found}.values())
 
 
 def all_feeds() -> list[DueFeed]:
@@ -134,22 +134,14 @@ def _flagged_feeds(now: datetime) -> QuerySet[Feed]:
     return Feed.objects.filter(not_since, paused=False, flagged_at__lte=now)
 
 
-def _lost_feeds(now: datetime) -> QuerySet[Feed]:
-    is_wanted = Q(flagged_at__isnull=False) | Q(next_check_at__lte=now)
-    return Feed.objects.filter(is_wanted, handed_over_at__lt=now - LOST_AFTER, paused=False)
-
-
 def _read_due_feeds(rows: QuerySet[Feed], most: int) -> list[DueFeed]:
     return [
-        DueFeed(pk, url, host, seconds, flagged_at is not None, bool(user or password or headers), handed is not None)
-        for pk, url, host, seconds, flagged_at, handed, user, password, headers in rows.values_list(*_DUE_COLUMNS)[
-            :most
-        ]
+        DueFeed(pk, url, host, seconds, flagged_at is not None, any(secrets), handed is not None)
+        for pk, url, host, seconds, flagged_at, handed, *secrets in rows.values_list(*_DUE_COLUMNS)[:most]
     ]
 
 
 def _expectations(hosts: Collection[str]) -> ExpectedDurations:
-    """Expected seconds of feeds without timings, at these hosts."""
     if not hosts:
         return ExpectedDurations({})
     known = Feed.objects.filter(expected_seconds__isnull=False)
@@ -157,11 +149,6 @@ def _expectations(hosts: Collection[str]) -> ExpectedDurations:
     for place in range(0, len(names), ROWS_PER_QUERY):
         hosted = known.filter(host__in=names[place : place + ROWS_PER_QUERY]).order_by("host").values_list("host")
         by_host.update(hosted.annotate(mean=Avg("expected_seconds")))
-    return ExpectedDurations(by_host, _median_seconds(known))
-
-
-def _median_seconds(known: QuerySet[Feed]) -> float:
-    """The median of all feeds with timings: read off the index."""
-    middle = known.order_by("expected_seconds").values_list("expected_seconds", flat=True)
-    found = middle[known.count() // 2 :].first()
-    return UNKNOWN_FETCH_SECONDS if found is None else found
+    # The median of all feeds with timings is read off the index.
+    in_order = known.order_by("expected_seconds").values_list("expected_seconds", flat=True)
+    return ExpectedDurations(by_host, in_order[known.count() // 2 :].first() or UNKNOWN_FETCH_SECONDS)

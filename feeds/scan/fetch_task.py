@@ -138,14 +138,9 @@ def _prepare_page(feed_id: int, page: str) -> Mapping[str, Prepared]:
             return render.prepare_page(page)
     except DatabaseError as error:
         raise _database_error() from error
-    raise _page_failure(feed)
-
-
-def _page_failure(feed: Feed) -> PreparationError:
-    """The error for clients that ask for a feed that was never read, and how long it lasts."""
-    told = explain_missing_page(feed.trouble, feed.next_check_at, datetime.now(UTC))
-    wait_seconds = min(told.wait_seconds, MAX_FAILURE_RECORD_SECONDS)
-    return PreparationError(told.detail, status=told.status, retry_seconds=wait_seconds)
+    lack = explain_missing_page(feed.trouble, feed.next_check_at, datetime.now(UTC))
+    wait_seconds = min(lack.wait_seconds, MAX_FAILURE_RECORD_SECONDS)
+    raise PreparationError(lack.detail, status=lack.status, retry_seconds=wait_seconds)
 
 
 def _gone_error() -> PreparationError:

@@ -30,15 +30,12 @@ from .due import DueFeed
 MIN_POSTPONED, MAX_POSTPONED = timedelta(seconds=1), timedelta(hours=1)
 """The time by which a feed is postponed whose host is left alone. People can have a host asked again before."""
 MAX_SCAN_DURATION = timedelta(minutes=5)
-"""No scan takes longer."""
 BUSY_STATUS = 503
 """Failure records of this status say nothing of the server: no request was sent."""
 
 
 @dataclass(slots=True)
 class HandoverResult:
-    """The result of handing over some feeds."""
-
     handed_over: int = 0
     """Number of feeds newly on their way; `again` counts those among them that had been lost."""
     again: int = 0

@@ -108,7 +108,6 @@ def _record_fields(record: PushRecord) -> dict[str, object]:
 
 
 def _score_hub(hub_id: int, found: PushVerdict, pushed_at: datetime | None, now: datetime) -> HubScore:
-    """Adds a verdict to the hub's score, and returns the score."""
     hub = Hub.objects.select_for_update().get(pk=hub_id)
     before, after = hub_score(hub), trust.update_score(hub_score(hub), found)
     was_trusted, is_trusted = trust.is_trusted(before), trust.is_trusted(after)

@@ -45,13 +45,11 @@ MAX_SCAN_AGE = timedelta(days=1)
 MAX_SCANS_ENDED_PER_PASS = 5
 """Scans ended in one pass: each pass begins one at the most."""
 FEEDS_PER_REPAIR = 500
-"""Rows in one transaction."""
 PAST_FIELDS = ("flagged_at", "handed_over_at", "fetch_began_at", "checked_at", "pushed_at")
 """Moments that lie in the past, or a few seconds ahead."""
 MAX_BOUNDED_HOSTS = 500
 
 BoundFunction = Callable[[Sequence[PlannedFetch]], float]
-"""Returns the lower bound in seconds for some fetches."""
 
 
 def run_scan(now: datetime) -> int:
@@ -72,7 +70,6 @@ def run_scan(now: datetime) -> int:
 
 
 def order_feeds(chosen: Sequence[DueFeed]) -> list[tuple[DueFeed, PlannedFetch]]:
-    """Returns the feeds in the order in which they should begin."""
     by_key = {one.key: one for one in chosen}
     runs = simulation.replay_pool(due.expected_fetches(chosen), due.fetcher_limits(), FetchOrder.LONGEST_CHAIN).runs
     return [(by_key[run.fetch.key], run.fetch) for run in runs]

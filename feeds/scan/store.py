@@ -43,7 +43,7 @@ def validator_fields(feed: Feed, outcome: Fetched | NotModified) -> dict[str, An
     """Validators for the next conditional request. A 304 need not repeat them."""
     head = outcome.head
     if len(head.url) > MAX_URL_CHARACTERS:
-        return {"validated_url": "", "etag": "", "last_modified": "", "body_digest": ""}
+        return catalogue.NO_VALIDATORS
     if isinstance(outcome, Fetched):
         given = {"etag": head.etag or "", "last_modified": head.last_modified or "", "body_digest": outcome.body.digest}
     else:
@@ -62,7 +62,6 @@ def offer_fields(feed: Feed, outcome: Fetched | NotModified, reading: FeedReadin
 
 
 def said_fields(reading: FeedReading) -> dict[str, Any]:
-    """The feed's own texts, and the notes from reading it."""
     site = str(reading.said.get("link", ""))
     return {
         "said": reading.said,
@@ -82,8 +81,6 @@ _SQLITE_LOCK = Lock()
 
 
 class StoreOutcome(Enum):
-    """The result of storing."""
-
     STORED = "stored"
     OVERTAKEN = "a later fetch has been stored"
     AGAIN = "something was stored since the feed was read: compare anew"
@@ -170,7 +167,10 @@ def store_entries(feed: Feed, kept: KeptEntries, reading: FeedReading, now: date
     Entry.objects.bulk_create(new, ignore_conflicts=True, batch_size=200)
     _store_changed(feed, [row for row in reading.rows if row.was], ids, now)
     if is_whole:
-        _mark_left(feed, kept, {ids[identity] for identity in reading.here if identity in ids}, now)
+        here = {ids[identity] for identity in reading.here if identity in ids}
+        entries = Entry.objects.filter(feed=feed)
+        entries.filter(pk__in=kept.marks.keys() - here - kept.left).update(left_at=now)
+        entries.filter(pk__in=here & kept.left).update(left_at=None)
     upkeep.prune_feed_entries(feed.pk, len(kept.marks) + len(new))
 
 
@@ -207,12 +207,6 @@ def _make_entry(feed: Feed, row: EntryRow, now: datetime, pk: int | None = None)
         first_seen_at=now,
         changed_at=now,
     )
-
-
-def _mark_left(feed: Feed, kept: KeptEntries, here: set[int], now: datetime) -> None:
-    entries = Entry.objects.filter(feed=feed)
-    entries.filter(pk__in=kept.marks.keys() - here - kept.left).update(left_at=now)
-    entries.filter(pk__in=here & kept.left).update(left_at=None)
 
 
 def _decide_next_check(feed: Feed, came: FetchResult, now: datetime, *, told_in_vain: bool) -> CheckDecision:
@@ -314,7 +308,6 @@ def _follow_discovered(feed: Feed, page: NoFeed, page_url: str, now: datetime) -
 def _read_outcome(
     feed: Feed, kept: KeptEntries, outcome: Fetched | NotModified | FetchFailed, now: datetime
 ) -> tuple[FetchResult, NoFeed | None]:
-    """Returns the result, and the web page if it is one."""
     began_at = _began_at(outcome.timing, now)
     match outcome:
         case FetchFailed():
@@ -345,15 +338,10 @@ def _began_at(timing: OutcomeTiming, now: datetime) -> datetime:
     return min(began_at, now)
 
 
-def _publisher_hints(said: Mapping[str, object]) -> PublisherHints:
-    """The feed's own hints for its next check."""
+def _publisher_hints(said: Mapping[str, Any]) -> PublisherHints:
     minutes = said.get("ttl_minutes")
     return PublisherHints(
-        ttl=timedelta(minutes=minutes) if isinstance(minutes, int) else None,
-        skip_hours=_to_numbers(said.get("skip_hours")),
-        skip_days=_to_numbers(said.get("skip_days")),
+        ttl=timedelta(minutes=minutes) if minutes else None,
+        skip_hours=frozenset(said.get("skip_hours", ())),
+        skip_days=frozenset(said.get("skip_days", ())),
     )
-
-
-def _to_numbers(held: object) -> frozenset[int]:
-    return frozenset(held) if isinstance(held, list | tuple) else frozenset()

@@ -19,17 +19,13 @@ from . import state
 from .state import CheckRules, FeedState, FeedStatus, PublisherHints, RedirectSighting, Trouble
 
 MAX_PUBLICATIONS = 20
-"""The number of the last publications that count."""
 LOOKS_PER_PUBLICATION = 2
-"""The number of checks for each publication."""
 SILENCE_SHARE = 0.1
 """A feed that is silent for longer than usual is checked after this share of its silence."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckInterval:
-    """The time between two fetches, and the reason."""
-
     length: timedelta
     why: str
 

@@ -72,7 +72,6 @@ class TimeBound:
 
     @property
     def why(self) -> str:
-        """The one of the three that counts, in words."""
         if self.seconds == self.work_seconds:
             return "all slots are busy all the time"
         if self.seconds == self.longest_seconds:

@@ -14,7 +14,6 @@ from . import order
 from .order import FetchOrder, GapFrom, HostLine, PlannedFetch, PoolLimits, ReadyHosts, TimeBound, lower_bound
 
 MAX_COUNTED_TIMINGS = 20
-"""The number of a feed's last timings that count."""
 UNKNOWN_FETCH_SECONDS = 1.0
 """The expected duration before anything was fetched. Any number does: only the order depends on it."""
 
@@ -57,12 +56,10 @@ class PoolReplay:
 
     @property
     def makespan_seconds(self) -> float:
-        """The end of the last run."""
         return max((run.ended for run in self.runs), default=0.0)
 
     @property
     def mean_completion_seconds(self) -> float:
-        """The mean end of all runs."""
         return fsum(run.ended for run in self.runs) / len(self.runs) if self.runs else 0.0
 
 

@@ -62,7 +62,6 @@ PAUSE_LADDERS: Mapping[Trouble, PauseLadder] = {
 
 
 def trouble_of(failed: FetchFailed) -> Trouble:
-    """The trouble of a feed whose fetch failed."""
     if failed.failure in _TROUBLES:
         return _TROUBLES[failed.failure]
     if failed.obstacle is not None:

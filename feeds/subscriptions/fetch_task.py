@@ -26,12 +26,10 @@ from ..models import Subscription
 from ..push import leases, rsscloud, websub
 from ..push.leases import PushAnswer, RequestMissed, RequestRefused, SubscriptionStatus, VerificationAwaited
 from ..push.offers import PushKind, PushOffer
-from ..push.rsscloud import MAX_XMLRPC_BYTES
 from . import subscribe
 
 CLOUD_ACCEPT = "text/xml, application/xml;q=0.9, application/json;q=0.8"
 SECRET_BYTES = 32
-MAX_HUB_ANSWER_BYTES = 65_536
 VERIFIED_WITHIN = timedelta(hours=1)
 """A hub that has not verified within this time is asked again, then after twice as long each time."""
 OUTAGE_RETRY_SECONDS = 5.0
@@ -47,27 +45,21 @@ _log = logging.getLogger("tarry.feeds")
 
 
 def callback_url(subscription: Subscription) -> str:
-    """The absolute URL that the subscription's server calls."""
     return f"{settings.PUBLIC_URL}/{subscription.hub.kind}/{subscription.token}"
 
 
-def prepare_cloud_fields(subscription: Subscription) -> Mapping[str, object]:
-    return {}
+def build_push_request(url: str, kind: str, body: bytes, headers: Mapping[str, str]) -> FetchRequest:
+    """Raises ValueError if the request cannot be sent."""
+    limits = replace(conf.fast_limits(), max_body_bytes=rsscloud.MAX_XMLRPC_BYTES)
+    return FetchRequest(url, kind=kind, method="POST", body=body, headers=dict(headers), limits=limits)
 
 
 def build_cloud_request(subscription: Subscription) -> FetchRequest:
-    """Raises ValueError if the request cannot be sent."""
     hub = subscription.hub
     offer = PushOffer(PushKind.RSSCLOUD, hub.url, subscription.topic, subscription.procedure)
     asked = rsscloud.write_registration(offer, callback_url(subscription), subscription.way)
-    return FetchRequest(
-        hub.url,
-        kind="cloud",
-        method="POST",
-        body=asked.body,
-        headers={"Content-Type": asked.content_type, "Accept": CLOUD_ACCEPT},
-        limits=replace(conf.fast_limits(), max_body_bytes=MAX_XMLRPC_BYTES),
-    )
+    headers = {"Content-Type": asked.content_type, "Accept": CLOUD_ACCEPT}
+    return build_push_request(hub.url, "cloud", asked.body, headers)
 
 
 def read_cloud_answer(subscription: Subscription, outcome: Fetched | NotModified | FetchFailed) -> PushAnswer:
@@ -101,14 +93,7 @@ def build_hub_request(subscription: Subscription) -> FetchRequest:
         lease = timedelta(days=settings.FEEDS_PUSH_LEASE_DAYS)
         secret = credentials.unseal_secret(subscription.sealed_secret)
         body = websub.write_subscription_form(subscription.topic, address, secret, lease)
-    return FetchRequest(
-        subscription.hub.url,
-        kind="hub",
-        method="POST",
-        body=body,
-        headers={"Content-Type": websub.FORM_TYPE},
-        limits=replace(conf.fast_limits(), max_body_bytes=MAX_HUB_ANSWER_BYTES),
-    )
+    return build_push_request(subscription.hub.url, "hub", body, {"Content-Type": websub.FORM_TYPE})
 
 
 def read_hub_answer(subscription: Subscription, outcome: Fetched | NotModified | FetchFailed) -> PushAnswer:
@@ -130,18 +115,15 @@ def read_hub_answer(subscription: Subscription, outcome: Fetched | NotModified |
 
 @dataclass(frozen=True, slots=True)
 class PushProtocol:
-    """The three steps of one protocol."""
+    """The three steps of one protocol: `prepare` returns fields of the row that change before the request."""
 
-    prepared: Callable[[Subscription], Mapping[str, object]]
-    """Fields of the row that change before the request."""
-    request: Callable[[Subscription], FetchRequest]
-    """The request. Raises ValueError for one that cannot be sent."""
-    answer: Callable[[Subscription, Fetched | NotModified | FetchFailed], PushAnswer]
-    """The answer, read."""
+    prepare: Callable[[Subscription], Mapping[str, object]]
+    build: Callable[[Subscription], FetchRequest]
+    read: Callable[[Subscription, Fetched | NotModified | FetchFailed], PushAnswer]
 
 
 PROTOCOLS: Mapping[str, PushProtocol] = {
-    PushKind.RSSCLOUD.value: PushProtocol(prepare_cloud_fields, build_cloud_request, read_cloud_answer),
+    PushKind.RSSCLOUD.value: PushProtocol(lambda _: {}, build_cloud_request, read_cloud_answer),
     PushKind.WEBSUB.value: PushProtocol(prepare_hub_fields, build_hub_request, read_hub_answer),
 }
 
@@ -167,7 +149,8 @@ class AskHub:
         try:
             subscription = _load_subscription(arguments)
             if subscription is not None and subscription.intent:  # else it was verified, denied or ended meanwhile
-                settle_answer(subscription, _protocol_of(subscription).answer(subscription, outcome), datetime.now(UTC))
+                answer = PROTOCOLS[subscription.hub.kind].read(subscription, outcome)
+                settle_answer(subscription, answer, datetime.now(UTC))
         except DatabaseError as error:
             _log.warning("an answer of a hub could not be stored", extra={"error": str(error)})
             raise _outage_error() from error
@@ -198,22 +181,18 @@ def _is_in_force(subscription: Subscription, now: datetime) -> bool:
 
 
 def _begin_request(subscription: Subscription, now: datetime) -> FetchRequest | Mapping[str, Prepared]:
-    protocol = _protocol_of(subscription)
+    protocol = PROTOCOLS[subscription.hub.kind]
     is_leaving = subscription.state == SubscriptionStatus.LEAVING.value
     intent = websub.UNSUBSCRIBE if is_leaving else websub.SUBSCRIBE
-    fields = {"intent": intent, "asked_at": now, **protocol.prepared(subscription)}
+    fields = {"intent": intent, "asked_at": now, **protocol.prepare(subscription)}
     Subscription.objects.filter(pk=subscription.pk).update(**fields)
     for name, value in fields.items():
         setattr(subscription, name, value)
     try:
-        return protocol.request(subscription)
+        return protocol.build(subscription)
     except (ValueError, UnreadableSealError) as error:
         settle_answer(subscription, RequestMissed(f"{error}."), now)
         return {}
-
-
-def _protocol_of(subscription: Subscription) -> PushProtocol:
-    return PROTOCOLS[subscription.hub.kind]
 
 
 def _load_subscription(arguments: tuple[Argument, ...]) -> Subscription | None:

@@ -7,15 +7,14 @@ pages are in `state`, by their paths; if they are lost, the hub is told once mor
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
 from django.conf import settings
 from django.db.models import F
 
 from resources import locks
-from resources.fetch import conf, dispatch
+from resources.fetch import dispatch
 from resources.fetch.dispatch import OriginBusy, QueuedWork, UrlRefused, WorkEnqueued
 from resources.fetch.http.messages import Fetched, FetchFailed, FetchRequest, NotModified
 from retry import deferral
@@ -24,21 +23,20 @@ from retry.decision import Decision, Fail, Serve
 from retry.errors import PreparationError
 from retry.work import Argument, Work
 
-from ..models import Category, Feed
+from ..models import LONG_FIELDS, Category, Feed
 from ..pages import page_entries
 from ..pages.query import PageFormat, PageQuery
 from ..pages.work import render_work
 from ..push import websub
+from .fetch_task import build_push_request
 
 TASK_NAME = "feeds.announce"
 LANE = "fetch.calls"
 ANNOUNCED_FORMATS: tuple[PageFormat, ...] = ("atom", "rss", "json")
-"""The formats whose pages name the hub."""
 MAX_CHANGE_AGE = timedelta(days=1)
 """Older changes are not announced: no client waits for them. So a new hub is not told of everything."""
 SUBJECT_MODELS: dict[str, type[Feed] | type[Category]] = {"feed": Feed, "category": Category}
 _PUBLIC_FILTERS: dict[str, dict[str, bool]] = {"feed": {"is_hidden": False}, "category": {}}
-_EXTRA_FIELDS = {"feed": (), "category": ("least_version",)}
 KEEP_PATHS_FOR = timedelta(days=2)
 ANNOUNCE_LOCK, ANNOUNCE_LOCK_SECONDS = "feeds:announcing", 30
 MAX_LOOKED_AT = 1000
@@ -46,7 +44,6 @@ MAX_LOOKED_AT = 1000
 MAX_ANNOUNCED = 100
 """The number of those announced: room is left for others in the lane. The latest come first, so that resting and
 refused ones are not in their way."""
-MAX_ANSWER_BYTES = 65_536
 
 _log = logging.getLogger("tarry.feeds")
 
@@ -62,8 +59,6 @@ def announcement_work(hub: str, path: str, row: str) -> Work:
 
 @dataclass(frozen=True, slots=True)
 class ChangedSubject:
-    """A feed or a combination, as it was read."""
-
     kind: str
     subject: Feed | Category
 
@@ -84,12 +79,12 @@ def announce_changes(now: datetime) -> int:
     """
     if not settings.FEEDS_HUB:
         return 0
-    return locks.run_alone(ANNOUNCE_LOCK, ANNOUNCE_LOCK_SECONDS, partial(_announce_alone, now))
 
+    def announce() -> int:
+        found = _rested_subjects(changed_subjects(now, MAX_LOOKED_AT))
+        return sum(_announce_subject(one, now) for one in found[:MAX_ANNOUNCED])
 
-def _announce_alone(now: datetime) -> int:
-    found = _rested_subjects(changed_subjects(now, MAX_LOOKED_AT))
-    return sum(_announce_subject(one, now) for one in found[:MAX_ANNOUNCED])
+    return locks.run_alone(ANNOUNCE_LOCK, ANNOUNCE_LOCK_SECONDS, announce)
 
 
 def changed_subjects(now: datetime, most: int) -> list[ChangedSubject]:
@@ -99,8 +94,8 @@ def changed_subjects(now: datetime, most: int) -> list[ChangedSubject]:
     for kind, model in SUBJECT_MODELS.items():
         unannounced = model._default_manager.filter(version__gte=since, version__gt=F("announced_version"))
         rows = unannounced.filter(**_PUBLIC_FILTERS[kind]).order_by("-version")
-        for row in rows.only("slug", "version", "announced_version", *_EXTRA_FIELDS[kind])[:most]:
-            found.append(ChangedSubject(kind, row))
+        rows = rows.defer(*LONG_FIELDS) if kind == "feed" else rows
+        found += [ChangedSubject(kind, row) for row in rows[:most]]
     return sorted(found, key=lambda one: one.subject.version, reverse=True)
 
 
@@ -164,8 +159,7 @@ def _hand_over_paths(one: ChangedSubject, works: Mapping[str, Work], version: in
     wanted = {path: QueuedWork(work) for path, work in works.items()}
     outcomes = dispatch.claim_and_enqueue(wanted, refresh=True, write_rows=write_rows)
     if refused := [path for path, outcome in outcomes.items() if isinstance(outcome, OriginBusy | UrlRefused)]:
-        mark_unannounced(one.row)
-        forget_announced_paths(one.row, *refused)
+        forget_announcement(one.row, refused)
     return sum(isinstance(outcome, WorkEnqueued) for outcome in outcomes.values())
 
 
@@ -174,14 +168,7 @@ def _rest_key(one: ChangedSubject) -> str:
 
 
 def mark_announced(one: ChangedSubject, version: int) -> None:
-    """Notes that this version is being announced. Raises DatabaseError."""
     SUBJECT_MODELS[one.kind]._default_manager.filter(pk=one.subject.pk).update(announced_version=version)
-
-
-def mark_unannounced(row: str) -> None:
-    """Notes that the announcement failed and is to be tried again. Raises DatabaseError."""
-    kind, _, pk = row.partition(":")
-    SUBJECT_MODELS[kind]._default_manager.filter(pk=int(pk)).update(announced_version=0)
 
 
 def unannounced_paths(row: str, paths: Sequence[str], version: int) -> list[str]:
@@ -199,8 +186,10 @@ def note_announced_paths(row: str, paths: Collection[str], version: int) -> None
         pipeline.execute()
 
 
-def forget_announced_paths(row: str, *paths: str) -> None:
-    """Forgets paths that could not be announced. Raises StoreUnavailable."""
+def forget_announcement(row: str, paths: Collection[str]) -> None:
+    """Notes that these paths are to be announced again. Raises DatabaseError and StoreUnavailable."""
+    kind, _, pk = row.partition(":")
+    SUBJECT_MODELS[kind]._default_manager.filter(pk=int(pk)).update(announced_version=0)
     with locks.open_state() as client:
         client.hdel(_paths_key(row), *paths)
 
@@ -216,22 +205,15 @@ class AnnounceChange:
     """This site has chosen the hub itself."""
 
     def fetch(self, *arguments: Argument) -> FetchRequest:
-        return FetchRequest(
-            str(arguments[0]),
-            kind="hub",
-            method="POST",
-            body=websub.write_publication_form(f"{page_entries.site_url()}{arguments[1]}"),
-            headers={"Content-Type": websub.FORM_TYPE},
-            limits=replace(conf.fast_limits(), max_body_bytes=MAX_ANSWER_BYTES),
-        )
+        body = websub.write_publication_form(f"{page_entries.site_url()}{arguments[1]}")
+        return build_push_request(str(arguments[0]), "hub", body, {"Content-Type": websub.FORM_TYPE})
 
     def prepare(self, outcome: Fetched | NotModified | FetchFailed, *arguments: Argument) -> Mapping[str, Prepared]:
         """Returns nothing. Raises PreparationError if the hub refused: it is told again after a while."""
         if isinstance(outcome, FetchFailed):
             _log.warning("the hub does not take what has changed", extra={"error": outcome.detail})
             _, path, row = map(str, arguments)
-            mark_unannounced(row)
-            forget_announced_paths(row, path)
+            forget_announcement(row, [path])
             raise PreparationError(f"The hub: {outcome.detail}.", retry_seconds=outcome.retry_after_seconds)
         return {}
 

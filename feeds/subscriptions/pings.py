@@ -31,8 +31,6 @@ LOCK_WAIT_MILLISECONDS, LOCK_PATIENCE_SECONDS = 8, 4.0
 
 
 class PingResult(Enum):
-    """The result of a push."""
-
     FLAGGED = "flagged"
     LATER = "flagged for a moment later"
     ALREADY = "flagged already"

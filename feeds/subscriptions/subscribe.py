@@ -31,7 +31,6 @@ def subscription_state(row: Subscription) -> SubscriptionState:
 
 
 def state_fields(current: SubscriptionState) -> dict[str, Any]:
-    """The fields of the row in this state."""
     return {**{name: getattr(current, name) for name in _STATE_FIELDS}, "state": current.state.value}
 
 
@@ -42,7 +41,6 @@ def unchanged_rows(row: Subscription) -> QuerySet[Subscription]:
 
 
 def renewal_rules() -> RenewalRules:
-    """The rules of renewal, by the settings."""
     return RenewalRules(
         renew_after=timedelta(hours=settings.FEEDS_PUSH_RENEW_HOURS),
         spread=timedelta(hours=settings.FEEDS_PUSH_SPREAD_HOURS),
@@ -50,7 +48,6 @@ def renewal_rules() -> RenewalRules:
 
 
 MAX_ROWS_PER_PASS = 500
-"""The number of subscriptions that begin in one pass, or end for one reason."""
 TOKEN_BYTES = 32
 _MAX_PROCEDURE_CHARACTERS = 200
 NOT_OFFERED_REASON = "The feed no longer offers it."
@@ -97,7 +94,6 @@ def begin_wanted_subscriptions(now: datetime) -> int:
 
 
 def end_subscription(subscription: Subscription, why: str, now: datetime) -> None:
-    """Ends a subscription that is no longer wanted."""
     _end_rows(Subscription.objects.filter(pk=subscription.pk), now, why)
 
 

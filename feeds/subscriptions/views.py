@@ -227,7 +227,10 @@ def _take_delivery(request: HttpRequest, token: str, now: datetime) -> HttpRespo
         raise CallbackRefusedError(415, "Send the content of the topic with its Content-Type.")
     subscription = _find_subscription(token, now)
     body = read_body(request, (), settings.FEEDS_PUSH_MAX_BYTES)
-    secret = _unseal_secret(subscription)
+    try:
+        secret = credentials.unseal_secret(subscription.sealed_secret)
+    except UnreadableSealError as error:  # the hub gets another when the subscription is renewed
+        raise CallbackRefusedError(403, "The secret of this subscription is lost.") from error
     if secret and not websub.is_signature_valid(request.headers.get(websub.SIGNATURE_HEADER, ""), body, secret):
         raise CallbackRefusedError(403, f"{websub.SIGNATURE_HEADER} is missing, or does not match the body.")
     if not secret or not body:
@@ -250,13 +253,6 @@ def _find_subscription(token: str, now: datetime) -> CallbackSubscription:
     if not found.is_in_force or found.state == SubscriptionStatus.DENIED.value:
         raise CallbackRefusedError(404, NO_SUBSCRIPTION)
     return found
-
-
-def _unseal_secret(subscription: CallbackSubscription) -> str:
-    try:
-        return credentials.unseal_secret(subscription.sealed_secret)
-    except UnreadableSealError as error:  # the hub gets another when the subscription is renewed
-        raise CallbackRefusedError(403, "The secret of this subscription is lost.") from error
 
 
 def _keep_delivery(subscription: CallbackSubscription, delivery: Delivery) -> HttpResponse:

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from feeds import catalogue, categories, opml
-from feeds.models import ALL_SLUG, Feed
+from feeds.models import ALL_SLUG, Category, Feed
 from resources.management.cli import fail_clearly
 
 LIST_TITLE = "Feeds"
@@ -42,11 +42,9 @@ class Command(BaseCommand):
 def _chosen_feeds(category: str | None, user: str | None) -> QuerySet[Feed]:
     chosen = Feed.objects.order_by("slug")
     if category is not None and category != ALL_SLUG:
-        ids = categories.ids_with_descendants(category)
-        if not ids:
+        if not Category.objects.filter(slug=category).exists():
             raise CommandError(f"There is no category “{category}”.")
-        members = Feed.categories.through.objects.filter(category__in=ids)
-        chosen = chosen.filter(pk__in=members.values("feed"))
+        chosen = chosen.filter(categories.feeds_below(category))
     if user is not None:
         chosen = chosen.filter(follows__user__username=user)
         if not chosen.exists():

@@ -13,7 +13,7 @@ from feeds.scan import due
 from feeds.scan.due import DueFeed
 from feeds.schedule import simulation
 from feeds.schedule.order import PoolLimits
-from feeds.schedule.simulation import MAX_COUNTED_TIMINGS, FeedPlan, FetchRun, PoolReplay
+from feeds.schedule.simulation import MAX_COUNTED_TIMINGS, FeedPlan, PoolReplay
 from resources.management.cli import fail_clearly
 
 
@@ -67,7 +67,9 @@ class Command(BaseCommand):
         for ordinal, run in enumerate(plan.replay.runs, 1):
             really = f"{run.ended - run.began:>8.2f}s" if simulated else ""
             expected = f"{run.fetch.seconds:>8.2f}s"
-            self.stdout.write(f"{ordinal:>7} {expected}{really} {run.began:>7.1f}s  {_run_address(by_key, run)}")
+            one = by_key[run.fetch.key]
+            named = f"{one.url} (flagged)" if one.is_flagged else one.url
+            self.stdout.write(f"{ordinal:>7} {expected}{really} {run.began:>7.1f}s  {named}")
 
     def _sum_up(self, plan: FeedPlan, limits: PoolLimits) -> None:
         number, bound = len(plan.replay.runs), plan.bound
@@ -102,11 +104,6 @@ def _read_limits(options: dict[str, Any]) -> PoolLimits:
     usual = due.fetcher_limits()
     given = {"slots": options["slots"], "in_flight": options["in_flight"], "gap_seconds": options["gap"]}
     return replace(usual, **{name: value for name, value in given.items() if value is not None})
-
-
-def _run_address(by_key: dict[str, DueFeed], run: FetchRun) -> str:
-    one = by_key[run.fetch.key]
-    return f"{one.url} (flagged)" if one.is_flagged else one.url
 
 
 def _replay_line(name: str, replay: PoolReplay, ratio: float) -> str:
