@@ -398,12 +398,6 @@ def test_a_form_that_was_open_while_a_feed_moved_does_not_bring_it_back(admin_cl
     assert (feed.title, feed.url, Move.objects.count()) == ("Renamed", NEW, 1)
 
 
-@pytest.mark.parametrize(("name", "seconds"), [("most_seconds", 2_592_001), ("least_seconds", 59)])
-def test_a_time_between_checks_that_is_none_is_refused(admin_client: Client, name: str, seconds: int) -> None:
-    feed = plain_feeds.feed("one")
-    assert "Ensure this value is" in text(save(admin_client, feed, **{name: seconds}))
-
-
 def test_another_slug_leaves_the_old_one_leading_to_the_feed(admin_client: Client) -> None:
     feed = plain_feeds.feed("one")
     for slug in ("other", "one", "third"):

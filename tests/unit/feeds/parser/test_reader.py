@@ -1,8 +1,17 @@
-from datetime import UTC, datetime
+"""The corpus, read as it should be, beside feedparser, and broken at random."""
 
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from io import BytesIO
+from typing import Any
+
+import feedparser
 import pytest
 
 from feeds.errors import ParseError
+from feeds.parser import discovery, markup, reader
 from feeds.parser.documents import Author, Cloud, Enclosure, EntrySource, ParsedCategory, Point
 from tests.support import feed_corpus
 from tests.support.feed_corpus import entry_of, parsed, read
@@ -252,3 +261,142 @@ def test_persons_are_told_from_their_addresses(written: str, author: Author) -> 
 def test_durations_are_seconds(written: str, seconds: int | None) -> None:
     entry = entry_of(f'<media:content url="https://a.example.org/1.mp3" duration="{written}"/>')
     assert entry.enclosures[0].seconds == seconds
+
+
+TOKENS = (
+    *(b"<", b">", b"&", b"]]>", b"<![CDATA[", b"<!--", b"<?", b'"', b"xmlns:", b"&#0;", b"&#xFFFFFFFF;", b"\x00"),
+    *(b"<item>", b"</item>", b"<entry>", b"\xed\xa0\x80", b'type="xhtml"', b'mode="base64"', b' xml:base="http://[x"'),
+    *(b"<!DOCTYPE x [", b"http://[::1", b"{", b"[", b"null", b"\\ud800", b"<channel>", b'<link href="http://[">'),
+)
+
+
+def _broken(dice: random.Random) -> bytes:
+    data = bytearray(feed_corpus.data(dice.choice(feed_corpus.NAMES)))
+    for _ in range(dice.randint(1, 8)):
+        place = dice.randrange(len(data) + 1)
+        if dice.random() < 0.5:
+            data[place:place] = dice.choice(TOKENS)
+        else:
+            del data[place : place + dice.randint(1, 40)]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_broken_feed_is_read_or_refused(seed: int) -> None:
+    dice = random.Random(seed)
+    for _ in range(15):
+        data = _broken(dice)
+        with suppress(ParseError):
+            reader.parse_feed(data, "", feed_corpus.URL, feed_corpus.FETCHED_AT)
+        discovery.discover_feeds(data, feed_corpus.URL)
+
+
+@pytest.mark.parametrize("host", ["ex ample.org", "ex<ample.org", "x:99999", "x:y", "[::1", "%41.org"])
+def test_hosts_that_are_none_are_left_out(host: str) -> None:
+    link = f"<link>https://{host.replace('<', '&lt;')}/</link>"
+    entry = entry_of(link + "<description>&lt;a href='x'&gt;x&lt;/a&gt;</description>")
+    assert entry.link == ""
+    assert 'href="https://feeds.example.org/blog/x"' in entry.content
+
+
+def test_a_base_that_no_browser_takes_leaves_relative_addresses_out() -> None:
+    entry = entry_of("<link>https://xn--\N{SNOWMAN}/</link><description>&lt;a href='x'&gt;x&lt;/a&gt;</description>")
+    assert "<a rel=" in entry.content
+
+
+def test_bases_are_relative_to_the_document_also_where_it_is_not_well_formed() -> None:
+    document = '<feed xmlns="http://www.w3.org/2005/Atom" xml:base="inner/"><title>T</title><entry><title>x</title>'
+    feed = read(document + '<content type="html">&lt;a href="y"&gt;x&lt;/a&gt;</content><br></entry></feed>')
+    assert feed.reader == "feedparser"
+    assert 'href="https://feeds.example.org/blog/inner/y"' in feed.entries[0].content
+
+
+Field = tuple[str, int | None]
+"""A field of the feed (None) or of an entry, by its place."""
+
+OURS: dict[str, dict[Field, object]] = {
+    # feedparser takes `&b` for an entity.
+    "bare-ampersands.xml": {("id", 0): "https://mistakes.example.org/?a=1&b=2"},
+    # Characters that XML has not, which could not be written again.
+    "control-characters.xml": {("title", 0): "Bells and whistles"},
+    # feedparser does without some commas, times of the basic format, zones of half an hour, and hour 24.
+    "dates.xml": {
+        ("moment", 5): datetime(2002, 9, 7, 10, tzinfo=UTC),
+        ("moment", 12): datetime(2002, 9, 7, 10, tzinfo=UTC),
+        ("moment", 14): datetime(2002, 9, 7, 4, 30, tzinfo=UTC),
+        ("moment", 16): datetime(2000, 1, 1, tzinfo=UTC),
+        ("moment", 17): datetime(2004, 6, 30, 23, 59, 59, tzinfo=UTC),
+        ("moment", 21): None,  # year 0
+    },
+    # The second is there twice; the first two share an id.
+    "duplicate-ids.xml": {("count", None): 3, ("id", 0): "", ("id", 1): ""},
+    "future-dates.xml": {("moment", 0): None},
+    "mixed-encodings.xml": {("title", None): "Größe", ("title", 0): "Größe"},
+    "relative-addresses.xml": {("link", 1): ""},  # javascript:
+    "utf-8-as-utf-16.xml": {
+        ("title", None): "Größe",
+        ("link", None): "http://encoded.example.org/",
+        ("count", None): 1,
+    },
+}
+"""Where the two differ, and we are right."""
+
+
+@pytest.mark.parametrize("name", feed_corpus.XML_NAMES)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_reads_titles_links_ids_and_dates_as_feedparser_does(name: str) -> None:
+    ours, theirs = dict(_ours(name)), dict(_theirs(name))
+    differing = {field: value for field, value in ours.items() if field in theirs and theirs[field] != value}
+    assert differing == OURS.get(name, {})
+
+
+def test_uses_feedparser_only_for_what_cannot_be_mended() -> None:
+    loose = {name for name in feed_corpus.XML_NAMES if feed_corpus.parsed(name).reader == "feedparser"}
+    assert loose == {"bare-less-than.xml", "truncated.xml", "unclosed-tags.xml", "upper-case.xml"}
+
+
+def _ours(name: str) -> Iterator[tuple[Field, object]]:
+    parsed = feed_corpus.parsed(name)
+    yield ("title", None), parsed.feed.title
+    yield ("link", None), parsed.feed.link
+    yield ("count", None), len(parsed.entries)
+    for place, entry in enumerate(parsed.entries):
+        yield ("title", place), entry.title
+        yield ("link", place), entry.link
+        yield ("id", place), entry.id
+        yield ("moment", place), _whole_seconds(entry.published or entry.updated)
+        yield ("updated", place), _whole_seconds(entry.updated or entry.published)
+
+
+def _theirs(name: str) -> Iterator[tuple[Field, object]]:
+    headers = {"content-type": feed_corpus.content_type(name), "content-location": feed_corpus.URL}
+    parsed = feedparser.parse(BytesIO(feed_corpus.data(name)), response_headers=headers)
+    yield ("title", None), _plain(parsed.feed.get("title", ""))
+    yield ("link", None), parsed.feed.get("link", "")
+    yield ("count", None), len(parsed.entries)
+    for place, entry in enumerate(parsed.entries):
+        moments = [_moment(entry, f"{key}_parsed") for key in ("published", "created", "updated")]
+        yield ("title", place), _plain(dict.get(entry, "title", ""))
+        yield ("link", place), dict.get(entry, "link", "")
+        yield ("id", place), dict.get(entry, "id", "")
+        yield ("moment", place), next((moment for moment in moments if moment), None)
+        if moments[0] and moments[2]:
+            yield ("updated", place), moments[2]
+
+
+def _plain(title: str) -> str:
+    """feedparser gives markup."""
+    return markup.html_to_text(title) if markup.is_markup(title) else markup.to_one_line(title)
+
+
+def _moment(entry: Any, key: str) -> datetime | str | None:
+    found = dict.get(entry, key)
+    if not found:
+        return None
+    year, month, day, hour, minute, second = found[:6]
+    return datetime(year, month, day, hour, minute, second, tzinfo=UTC) if year > 0 else "out of range"
+
+
+def _whole_seconds(moment: datetime | None) -> datetime | None:
+    return moment and moment.replace(microsecond=0)

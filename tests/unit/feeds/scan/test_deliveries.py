@@ -127,14 +127,6 @@ def test_where_what_was_delivered_is_no_feed_the_origin_is_asked(body: bytes, or
     assert row().failures == 0
 
 
-def test_what_was_evicted_is_asked_of_the_origin(origin: Origin) -> None:
-    read_once(origin, rss("one"))
-    deliver(rss("one", "two"))
-    stores.fast_client("cache").flushall()
-    gather()
-    assert len(origin.asked) == 1
-
-
 @pytest.mark.parametrize("how", ["evicted", "too many"])
 def test_what_comes_after_deliveries_that_are_lost_has_the_origin_asked_for_all_of_them(
     how: str, origin: Origin

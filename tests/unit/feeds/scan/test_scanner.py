@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from pytest_django import Settings
 
 from feeds import feed_rows
@@ -21,6 +22,8 @@ from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.support.feed_scans import scan, subscribe
 from tests.support.fetch_queue import claimed, jobs, killed_in
+from tests.support.plain_feeds import NOW
+from tests.support.plain_feeds import feed as plain_feed
 
 pytestmark = pytest.mark.usefixtures("gathering")
 
@@ -356,3 +359,89 @@ def came_back(many: list[Feed], at: datetime, seconds: float) -> None:
     Feed.objects.filter(pk__in=[one.pk for one in many]).update(
         handed_over_at=None, checked_at=at, last_seconds=seconds, next_check_at=later
     )
+
+
+NOTHING = dict.fromkeys(("feeds", "hosts", "expected_seconds"), 0)
+AHEAD = NOW + timedelta(hours=1)
+
+
+def seconds(number: float) -> timedelta:
+    return timedelta(seconds=number)
+
+
+def taken_hosts(now: datetime = NOW) -> list[str]:
+    return [one.host for one in due.due_feeds(now, 10)]
+
+
+@pytest.mark.django_db
+def test_what_was_flagged_by_a_clock_that_was_ahead_is_taken_now() -> None:
+    one = plain_feed("a", flagged_at=AHEAD, next_check_at=AHEAD + seconds(600))
+    assert taken_hosts() == []
+    assert scanner.repair_future_times(NOW) == 1
+    assert taken_hosts() == ["a.example"]
+    one.refresh_from_db()
+    assert one.next_check_at == NOW + seconds(600)
+
+
+@pytest.mark.django_db
+def test_the_order_of_what_has_happened_stays() -> None:
+    Scan.objects.create(started_at=AHEAD, **NOTHING)
+    one = plain_feed("a", fetch_began_at=AHEAD, checked_at=AHEAD + seconds(1), handed_over_at=AHEAD + seconds(5))
+    Feed.objects.update(flagged_at=AHEAD + seconds(6), next_check_at=AHEAD + seconds(61))
+    assert scanner.repair_future_times(NOW) == 1
+    one.refresh_from_db()
+    found = (one.fetch_began_at, one.checked_at, one.handed_over_at, one.flagged_at, one.next_check_at)
+    assert found == (NOW - seconds(6), NOW - seconds(5), NOW - seconds(1), NOW, NOW + seconds(55))
+    assert taken_hosts() == ["a.example"]
+    assert Scan.objects.get().started_at == NOW
+    assert scanner.repair_future_times(NOW) == 0
+
+
+@pytest.mark.django_db
+def test_what_lies_in_the_past_stays_and_what_is_to_come_soon_too() -> None:
+    Scan.objects.create(started_at=AHEAD, **NOTHING)
+    one = plain_feed(
+        "a", fetch_began_at=NOW - seconds(9), checked_at=NOW, flagged_at=NOW + seconds(20), next_check_at=AHEAD
+    )
+    before = Feed.objects.values().get()
+    plain_feed("b", checked_at=AHEAD)
+    assert scanner.repair_future_times(NOW) == 1
+    assert Feed.objects.values().get(pk=one.pk) == before
+
+
+@pytest.mark.django_db
+def test_while_the_clock_is_right_no_row_is_looked_at(django_assert_num_queries: object) -> None:
+    plain_feed("a", flagged_at=NOW, checked_at=NOW)
+    with django_assert_num_queries(2):  # type: ignore[operator]  # a fixture that makes contexts
+        assert scanner.repair_future_times(NOW) == 0
+
+
+@pytest.mark.django_db
+def test_what_was_interrupted_goes_on_with_the_next_scan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanner, "FEEDS_PER_REPAIR", 1)
+    Scan.objects.create(started_at=AHEAD, **NOTHING)
+    for name in "ab":
+        plain_feed(name, checked_at=AHEAD)
+    move_back, moved = scanner._repair_part, 0
+
+    def failing(*given: Any) -> None:
+        nonlocal moved
+        moved += 1
+        if moved == 2:
+            raise OperationalError("database is locked")
+        move_back(*given)
+
+    monkeypatch.setattr(scanner, "_repair_part", failing)
+    with pytest.raises(OperationalError):
+        scanner.repair_future_times(NOW)
+    assert scanner.repair_future_times(NOW) == 1
+    assert not Feed.objects.filter(checked_at__gt=NOW).exists()
+
+
+@pytest.mark.django_db
+def test_many_are_set_right_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanner, "FEEDS_PER_REPAIR", 2)
+    for name in "abcde":
+        plain_feed(name, flagged_at=AHEAD)
+    assert scanner.repair_future_times(NOW) == 5
+    assert len(taken_hosts()) == 5

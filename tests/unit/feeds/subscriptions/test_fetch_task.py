@@ -5,18 +5,28 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db.models import F
 from multidict import CIMultiDict
-from pytest_django import Settings
 
 from feeds import lifecycle
 from feeds.models import Entry, Feed, Subscription
-from feeds.push.leases import PushAnswer, RequestMissed, RequestRefused, SubscriptionStatus, VerificationAwaited
-from feeds.subscriptions import fetch_task, renewals, views
-from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, Head, Hop, OutcomeTiming
+from feeds.push.leases import (
+    CLOUD_LEASE,
+    LeaseGranted,
+    PushAnswer,
+    RequestMissed,
+    RequestRefused,
+    SubscriptionStatus,
+    VerificationAwaited,
+)
+from feeds.push.offers import PushKind
+from feeds.subscriptions import fetch_task, renewals
+from feeds.subscriptions import subscribe as subscriptions
+from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, FetchRequest, Head, Hop, OutcomeTiming
 from tests.hostile.origin import Origin, answer
+from tests.support import feed_rows
 from tests.support.cloud_server import Cloud, element, notify
 from tests.support.feed_scans import feed, gather, rss, subscribe, titles, wait_until
+from tests.support.feed_subscriptions import TOKEN, subscription
 from tests.support.hub_server import Hub
 
 DAY = timedelta(days=1)
@@ -122,14 +132,6 @@ def test_what_a_hub_answers_is_understood(came: Fetched | FetchFailed, expected:
     assert fetch_task.read_hub_answer(Subscription(), came) == expected
 
 
-def test_a_hub_that_denies_is_asked_again_after_long_and_its_reason_is_kept(hub: Hub, origin: Origin) -> None:
-    hub.denies = "Not for you"
-    announced(origin, hub)
-    scanned(denied)
-    assert "Not for you." in only().reason
-    assert only().due_at - datetime.now(UTC) > timedelta(hours=5)  # type: ignore[operator]
-
-
 def test_where_one_hub_says_no_the_next_is_asked(hub: Hub, origin: Origin) -> None:
     refusing = origin.does("/refusing", answer("403 Forbidden"))
     links = f'Link: <{refusing}>; rel="hub", <{hub.url}>; rel="hub", <{origin.url("/f")}>; rel="self"'
@@ -205,32 +207,6 @@ def test_a_feed_with_a_cloud_is_subscribed_verified_and_fetched_when_the_cloud_p
     assert Feed.objects.get().pushed_at is not None
 
 
-def pass_by(time: timedelta) -> None:
-    Feed.objects.update(**{name: F(name) - time for name in ("flagged_at", "pushed_at", "fetch_began_at")})
-
-
-def test_pings_while_the_feed_cools_down_have_it_fetched_once_when_that_is_over(
-    cloud: Cloud, settings: Settings, monkeypatch: pytest.MonkeyPatch, origin: Origin
-) -> None:
-    settings.FEEDS_PUSH_COOL_SECONDS = 15
-    scans: list[str] = []
-    monkeypatch.setattr(views.LATER_SCAN_CALL, "soon", lambda: scans.append("later"))
-    url = offered(origin, cloud)
-    scanned(in_force)
-    origin.does("/f", feed(rss("one", "two", more=element(cloud))))
-    origin.asked.clear()
-    Feed.objects.update(fetch_began_at=datetime.now(UTC))
-    assert [cloud.ping(url) for _ in range(3)] == [[True]] * 3
-    gather()
-    assert (origin.asked, scans) == ([], ["later"])
-    pass_by(timedelta(seconds=15))
-    for _ in range(2):
-        gather()
-    assert len(origin.asked) == 1
-    assert titles() == ["one", "two"]
-    assert Feed.objects.get().flagged_at is None
-
-
 def due_now() -> None:
     Subscription.objects.update(due_at=datetime.now(UTC))
 
@@ -247,9 +223,8 @@ def test_a_refusal_in_an_answer_of_200_is_understood_and_asked_for_in_another_wa
     assert len(cloud.registered) == 1
 
 
-@pytest.mark.parametrize("speaks_json", [False, True])
-def test_a_cloud_that_refuses_is_left_alone_for_hours(cloud: Cloud, speaks_json: bool, origin: Origin) -> None:
-    cloud.refuses, cloud.speaks_json = "The feed cannot be read.", speaks_json
+def test_a_cloud_that_refuses_is_left_alone_for_hours(cloud: Cloud, origin: Origin) -> None:
+    cloud.refuses, cloud.speaks_json = "The feed cannot be read.", True
     offered(origin, cloud)
     scanned(denied)
     due_now()
@@ -302,3 +277,67 @@ def test_a_feed_that_is_told_to_be_another_is_not_believed(cloud: Cloud, origin:
     gather()
     assert len(origin.asked) == asked_before
     assert not Feed.objects.filter(flagged_at__isnull=False).exists()
+
+
+NOW = datetime.now(UTC)
+WEEK = timedelta(days=7)
+
+
+@pytest.fixture
+def renewed() -> Subscription:
+    """One that is in force, and is being renewed."""
+    before = NOW - WEEK
+    return subscription(
+        feed_rows.feed("a"), PushKind.WEBSUB, intent="subscribe", asked_at=NOW, verified_at=before, expires_at=NOW
+    )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("answer", [VerificationAwaited(timedelta(hours=1)), RequestMissed("it did not answer.")])
+def test_a_verification_that_comes_while_the_answer_is_settled_stands(
+    renewed: Subscription, answer: VerificationAwaited | RequestMissed
+) -> None:
+    assert subscriptions.confirm_subscription(TOKEN, renewed.topic, WEEK, NOW)
+    fetch_task.settle_answer(renewed, answer, NOW)
+    renewed.refresh_from_db()
+    assert (renewed.state, renewed.intent, renewed.failures) == (SubscriptionStatus.VERIFIED.value, "", 0)
+    assert renewed.expires_at == NOW + WEEK
+
+
+@pytest.mark.django_db
+def test_an_answer_that_comes_after_the_feed_was_paused_is_none_to_what_the_hub_is_asked_next(
+    renewed: Subscription,
+) -> None:
+    subscriptions.end_subscription(renewed, "Paused.", NOW)
+    refused = FetchFailed(Failure.PERMANENT, "it answered 404", OutcomeTiming(0, 1), status=404)
+    fetch_task.TASK.prepare(refused, "https://hub.example/", renewed.pk)
+    renewed.refresh_from_db()
+    assert (renewed.state, renewed.due_at) == (SubscriptionStatus.LEAVING.value, NOW)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", PushKind)
+def test_what_was_granted_before_its_fetcher_was_killed_is_not_asked_for_twice(kind: PushKind) -> None:
+    held = subscription(feed_rows.feed("a"), kind, due_at=NOW)
+    arguments = ("https://hub.example/", held.pk)
+    assert isinstance(fetch_task.TASK.fetch(*arguments), FetchRequest)
+    if kind is PushKind.WEBSUB:
+        assert subscriptions.confirm_subscription(TOKEN, held.topic, WEEK, NOW)
+    else:
+        held.refresh_from_db()
+        fetch_task.settle_answer(held, LeaseGranted(CLOUD_LEASE), NOW)
+    before = Subscription.objects.values().get()
+    assert fetch_task.TASK.fetch(*arguments) == {}
+    assert Subscription.objects.values().get() == before
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("status", [None, 500])
+def test_a_hub_that_took_longer_than_was_waited_for_may_verify_later_and_one_that_said_no_may_not(
+    renewed: Subscription, status: int | None
+) -> None:
+    late = FetchFailed(Failure.TOO_SLOW, "it did not answer", OutcomeTiming(0, 1), status=status)
+    fetch_task.TASK.prepare(late, "https://hub.example/", renewed.pk)
+    renewed.refresh_from_db()
+    assert (renewed.state, renewed.failures) == (SubscriptionStatus.WANTED.value, 1)
+    assert subscriptions.confirm_subscription(TOKEN, renewed.topic, WEEK, datetime.now(UTC)) is (status is None)

@@ -1,12 +1,15 @@
 """This site's own hub: named in the output, and told of changes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from urllib.parse import parse_qs
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.test import Client
 from pytest_django import Settings
+from pytest_django.live_server_helper import LiveServer
 
 from feeds import feed_rows
 from feeds.checks import check_hub
@@ -22,10 +25,12 @@ from retry import claims, stores
 from retry.errors import PreparationError
 from tests.hostile.origin import Origin, answer
 from tests.support import feed_rows as support_feed_rows
+from tests.support import flask_hub
 from tests.support.feed_pages import MEDIA_TYPES
 from tests.support.feed_rows import NOW, entry
 from tests.support.feed_scans import wait_until
 from tests.support.fetch_queue import calls_of
+from tests.support.server import Handler, serving
 
 from ..conftest import Workers
 
@@ -239,3 +244,47 @@ def test_a_hub_that_is_no_address_is_said_before_anything_is_served(settings: Se
     assert check_hub(None) == []
     settings.FEEDS_HUB = hub
     assert [error.id for error in check_hub(None)] == ["feeds.E001"]
+
+
+@contextmanager
+def subscriber() -> Iterator[tuple[str, list[bytes]]]:
+    """Confirms every verification; its URL, and the deliveries to it."""
+    delivered: list[bytes] = []
+
+    class Subscriber(Handler):
+        def do_GET(self) -> None:  # noqa: N802  as the library calls it
+            self.answer(200, parse_qs(urlsplit(self.path).query)["hub.challenge"][0].encode())
+
+        def do_POST(self) -> None:  # noqa: N802
+            delivered.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.answer(204, b"")
+
+    with serving(Subscriber) as url:
+        yield f"{url}/", delivered
+
+
+def change(workers: Workers) -> None:
+    """Something new comes, and its pages are rendered."""
+    sea = Feed.objects.get(slug="sea")
+    support_feed_rows.add(sea, entry(2))
+    feed_rows.touch_feeds([sea.pk], datetime.now(UTC))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("retry.lanes.publish_work", lambda *call: workers.calls.append(call))
+        own_hub.announce_changes(datetime.now(UTC))
+    workers.work()
+
+
+@pytest.mark.usefixtures("gathering")
+def test_what_changes_is_delivered_by_the_hub_to_its_subscribers(
+    live_server: LiveServer, settings: Settings, tmp_path: Path, origin: Origin
+) -> None:
+    topic = f"{live_server.url}/feeds/sea.atom"
+    support_feed_rows.feed("sea", entry(1))
+    with flask_hub.running(tmp_path) as hub, subscriber() as (callback, delivered):
+        settings.PUBLIC_URL, settings.FEEDS_HUB = live_server.url, hub.url
+        hub.ask("subscribe", topic, callback=callback)
+        wait_until(lambda: hub.callbacks(topic))
+        change(Workers())
+        own_hub.announce_changes(datetime.now(UTC) + timedelta(seconds=5))
+        wait_until(lambda: delivered)
+        assert b"Entry 2" in delivered[0]

@@ -1,23 +1,27 @@
-"""Feeds on their way from the origin to stored entries, by a real fetcher and real Redis servers."""
+"""Feeds on their way from the origin to entries and pages, by a real fetcher and real Redis servers."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
 from threading import Event
 
 import pytest
+from django.http import HttpResponse
+from django.test import Client
 from pytest_django import Settings
 
 from feeds import credentials
 from feeds.models import Category, Entry, Feed, Move
-from feeds.pages.work import fetch_page_work, scan_work
+from feeds.pages.work import FetchThenRender, fetch_page_work, scan_work
 from feeds.readings import BodyToRead, FeedReading, NoFeed
 from feeds.scan import store
 from feeds.schedule.state import FeedStatus
+from feeds.tasks import render_feed_page
 from resources.fetch.http.messages import Body
 from resources.sandbox import ChildAllowance
 from retry.claim_state import WorkDone, WorkFailed
 from retry.work import Work
 from tests.hostile.origin import Origin, answer, redirect
+from tests.support.feed_pages import read
 from tests.support.feed_scans import (
     conditional,
     due_again,
@@ -29,8 +33,9 @@ from tests.support.feed_scans import (
     scan,
     subscribe,
     titles,
+    wait_until,
 )
-from tests.support.fetcher_threads import WAIT_SECONDS, content, ended, fetching, want
+from tests.support.fetcher_threads import WAIT_SECONDS, ended, fetching, want
 
 pytestmark = pytest.mark.usefixtures("gathering")
 
@@ -61,35 +66,6 @@ def test_what_has_not_changed_sends_no_body_and_leaves_the_version(origin: Origi
     gather()
     assert row().version == version
     assert [asked.fields.get("if-none-match") for asked in origin.asked] == [None, '"v1"']
-
-
-def test_an_edit_replaces_what_is_kept_and_raises_the_version(origin: Origin) -> None:
-    one = subscribe(origin.does("/f", feed(rss("one", "two"))), "a")
-    gather()
-    version = row().version
-    origin.does("/f", feed(rss("one edited", "three")))
-    due_again(one)
-    gather()
-    assert row().version > version
-    assert titles() == ["one edited", "three", "two"]
-    assert [entry.title for entry in Entry.objects.filter(left_at__isnull=False)] == ["two"]
-
-
-def test_what_is_no_feed_is_said_to_be_none_and_tried_again_later(origin: Origin) -> None:
-    subscribe(origin.does("/", answer(body=b"<!doctype html><p>Hello")), "a")
-    gather()
-    found = row()
-    assert (found.state, found.trouble, found.failures) == ("failing", "UNREADABLE", 1)
-    assert "This is a web page, not a feed." in found.reason
-
-
-@pytest.mark.parametrize(
-    ("status", "trouble"), [("404 Not Found", "MISSING"), ("410 Gone", "GONE"), ("500 Oh", "SERVER")]
-)
-def test_a_failure_is_counted_by_its_kind(status: str, trouble: str, origin: Origin) -> None:
-    subscribe(origin.does("/f", answer(status)), "a")
-    gather()
-    assert (row().trouble, row().failures, row().handed_over_at) == (trouble, 1, None)
 
 
 def test_a_feed_that_is_too_big_is_not_read_and_said_to_be(settings: Settings, origin: Origin) -> None:
@@ -155,23 +131,6 @@ def failure_of(one: Feed, version: int = 0) -> tuple[int, str]:
     return found.status, found.detail
 
 
-def test_who_asks_for_a_feed_that_was_never_fetched_gets_a_page_of_it(origin: Origin) -> None:
-    one = subscribe(origin.does("/f", feed(rss("one"))), "a")
-    asyncio.run(want(page_work(one)))
-    assert isinstance(asyncio.run(ended(page_work(one))), WorkDone)
-    found = asyncio.run(content(f"feed:a:atom:@{one.pk}"))
-    assert found is not None
-    assert b"<title>one</title>" in found.body
-
-
-def test_who_asks_for_a_feed_that_fails_is_told_so_and_its_server_is_not_asked_again(origin: Origin) -> None:
-    one = subscribe(origin.does("/f", answer("404 Not Found")), "a")
-    for number in range(2):
-        detail = "The feed could not be fetched: not found."
-        assert failure_of(one, number) == (502, detail)
-    assert origin.targets == ["/f"]
-
-
 def test_a_feed_with_a_password_shares_no_answer(origin: Origin) -> None:
     url = origin.does("/f", feed(rss("one")))
     subscribe(url, "a", user="ann", sealed_password=credentials.seal_password("secret"))
@@ -202,14 +161,6 @@ def test_who_asks_for_a_feed_whose_server_asks_for_time_is_told_so_and_so_is_the
     detail = "The feed could not be fetched: too many requests."
     assert failure_of(one) == (503, detail)
     assert row().trouble == "THROTTLED"
-
-
-def test_what_was_flagged_while_it_was_fetched_stays_flagged(origin: Origin) -> None:
-    one = subscribe(origin.does("/f", feed(rss("one"))), "a")
-    later = datetime.now(UTC) + timedelta(seconds=30)
-    Feed.objects.filter(pk=one.pk).update(flagged_at=later)
-    gather()
-    assert row().flagged_at == later
 
 
 def test_others_are_fetched_and_stored_while_a_feed_takes_long_to_read(
@@ -246,3 +197,91 @@ def test_who_waits_for_a_feed_comes_before_a_whole_scan_of_its_host(settings: Se
         with in_a_loop(fetching):
             gather(lambda: len(titles()) == 4)
         assert origin.targets[0] == "/wanted"
+
+
+def got(address: str) -> HttpResponse:
+    answered = Client().get(address)
+    assert isinstance(answered, HttpResponse)
+    return answered
+
+
+def waited_for(address: str) -> HttpResponse:
+    """The answer that ends the wait of a client in the waiting instance."""
+    wait_until(lambda: got(address).status_code != 302)
+    return got(address)
+
+
+def shown_titles(found: HttpResponse) -> list[str]:
+    assert found.status_code == 200
+    return read(found.content, "atom").titles
+
+
+def make_overdue(by: timedelta) -> None:
+    Feed.objects.update(next_check_at=datetime.now(UTC) - by)
+
+
+def test_a_feed_that_was_never_fetched_is_fetched_for_its_first_readers_once() -> None:
+    addresses = [f"/feeds/a.atom?limit={limit}" for limit in (1, 2, 3)]
+    with in_a_loop(Origin) as origin:
+        subscribe(origin.does("/f", feed(rss("one", "two"))), "a")
+        assert [got(address).status_code for address in addresses] == [302] * 3
+        with in_a_loop(fetching):
+            found = [shown_titles(waited_for(address)) for address in addresses]
+        assert found == [["two"], ["two", "one"], ["two", "one"]]
+        assert len(origin.asked) == 1
+
+
+def test_who_comes_just_after_a_fetch_gets_what_it_brought_without_another(
+    monkeypatch: pytest.MonkeyPatch, origin: Origin
+) -> None:
+    row = subscribe(origin.does("/f", feed(rss("one"))), "a")
+    monkeypatch.setattr("feeds.views.decide_for_feed", lambda _: FetchThenRender(row.version + 1, has_entries=False))
+    for format_name in ("atom", "rss", "json"):
+        assert (waited_for(f"/feeds/a.{format_name}")).status_code == 200
+    assert len(origin.asked) == 1
+
+
+def test_an_overdue_feed_is_served_as_it_is_while_it_is_fetched(origin: Origin) -> None:
+    subscribe(origin.does("/f", feed(rss("one"))), "a")
+    waited_for("/feeds/a.atom")
+    origin.does("/f", feed(rss("one", "two")))
+    make_overdue(timedelta(hours=1))
+    assert shown_titles(got("/feeds/a.atom")) == ["one"]
+    wait_until(lambda: shown_titles(got("/feeds/a.atom")) == ["two", "one"])
+    assert len(origin.asked) == 2
+
+
+def test_who_reads_nothing_of_an_overdue_feed_yet_gets_what_is_kept_without_a_fetch(
+    monkeypatch: pytest.MonkeyPatch, origin: Origin
+) -> None:
+    subscribe(origin.does("/f", feed(rss("one"))), "a")
+    waited_for("/feeds/a.atom")
+    make_overdue(timedelta(hours=1))
+    handed: list[tuple[str, str, int, tuple[str, ...], str]] = []
+    monkeypatch.setattr("retry.lanes.publish_work", lambda *call: handed.append(call))
+    assert got("/feeds/a.atom?limit=7").status_code == 302
+    ((task, work_key, token, arguments, lane),) = handed
+    assert (task, lane) == (render_feed_page.name, "paint.now")
+    render_feed_page(work_key, token, *arguments)
+    assert shown_titles(got("/feeds/a.atom?limit=7")) == ["one"]
+    assert [(call[0], call[-1]) for call in handed[1:]] == [("feeds.fetch", "fetch.refresh")]
+    assert len(origin.asked) == 1
+
+
+def test_a_feed_that_fails_for_its_first_reader_says_why_and_is_left_alone(origin: Origin) -> None:
+    subscribe(origin.does("/f", answer("404 Not Found")), "a")
+    for _ in range(3):
+        found = waited_for("/feeds/a.atom")
+        assert found.status_code == 502
+        assert b"not found" in found.content
+        assert int(found["Retry-After"]) >= 600
+    assert len(origin.asked) == 1
+
+
+def test_a_feed_that_fails_later_is_served_as_it_was(origin: Origin) -> None:
+    subscribe(origin.does("/f", feed(rss("one"))), "a")
+    waited_for("/feeds/a.atom")
+    origin.does("/f", answer("500 Internal Server Error"))
+    make_overdue(timedelta(days=2))
+    assert shown_titles(waited_for("/feeds/a.atom?limit=5")) == ["one"]
+    assert len(origin.asked) == 2
