@@ -4,7 +4,7 @@ A process reads each feed's row twice a second at the most; while the database i
 """
 
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
@@ -23,7 +23,7 @@ from .models import Category, Feed
 from .pages import page_entries, render
 from .pages.query import PageQuery
 from .pages.render import GRACE_SCANS
-from .pages.work import FetchThenRender, MissingPage, PageState, RenderPage, decide_page, fetch_page_work, render_work
+from .pages.work import FetchThenRender, MissingPage, PageState, decide_page, fetch_page_work, render_work
 
 NO_SUCH_FEED = "There is no such feed."
 MOVED_CACHE_CONTROL = "public, max-age=60, s-maxage=1"
@@ -80,20 +80,11 @@ def _serve_or_explain(request: HttpRequest, asked: PageQuery, subject: Feed | Ca
                 is_private = credentials.is_private(subject)
                 version = newer
                 work = fetch_page_work(key, newer, subject.pk, subject.url, asked.address, is_private=is_private)
-            case _:
-                pass
     return deferral.serve_or_defer(request, key, work, version=version, html=asked.format == "html")
 
 
-def decide_for_feed(feed: Feed) -> RenderPage | FetchThenRender | MissingPage:
-    known = PageState(
-        version=feed.version,
-        paused=feed.paused,
-        next_check_at=feed.next_check_at,
-        checked_at=feed.checked_at,
-        fetched_at=feed.fetched_at,
-        trouble=feed.trouble,
-    )
+def decide_for_feed(feed: Feed) -> FetchThenRender | MissingPage | None:
+    known = PageState(**{each.name: getattr(feed, each.name) for each in fields(PageState)})
     grace = timedelta(seconds=GRACE_SCANS * settings.FEEDS_SCAN_SECONDS)
     return decide_page(known, datetime.now(UTC), grace=grace, stale=timedelta(seconds=settings.FEEDS_STALE_SECONDS))
 
@@ -164,7 +155,7 @@ def warm_piece(counted_key: str, requests: float) -> Piece | None:
         subject = known_subject(asked)
     except UnknownFeedError:
         return None
-    if isinstance(subject, Feed) and isinstance(decide_for_feed(subject), FetchThenRender | MissingPage):
+    if isinstance(subject, Feed) and decide_for_feed(subject) is not None:
         return None
     key = page_entries.page_content_key(asked, subject)
     work = replace(render_work(asked, key, subject.version), lane=WARM_LANE, refresh_lane=WARM_LANE)

@@ -122,13 +122,6 @@ class PageState:
 
 
 @dataclass(frozen=True, slots=True)
-class RenderPage:
-    """Render the stored entries. Pages older than `version` are stale."""
-
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
 class FetchThenRender:
     """Fetch the feed first: pages older than `version` are stale until it was fetched.
 
@@ -141,22 +134,20 @@ class FetchThenRender:
 
 def decide_page(
     feed: PageState, now: datetime, *, grace: timedelta, stale: timedelta
-) -> RenderPage | FetchThenRender | MissingPage:
-    """Decides how a page of the feed is prepared.
+) -> FetchThenRender | MissingPage | None:
+    """Decides how a page of the feed is prepared; None: the stored entries are rendered.
 
     Scans fetch due feeds. If none comes within `grace` after a feed's time, its next reader has it fetched, and gets
     the stored entries if they are not more than `stale` out of date.
     """
     late = now - feed.next_check_at
     if feed.paused:
-        return RenderPage(feed.version)
+        return None
     if feed.fetched_at is None:
         if feed.checked_at is not None and late < timedelta(0):
             return explain_missing_page(feed.trouble, feed.next_check_at, now)
         return FetchThenRender(_version_after_fetch(feed), has_entries=False)
-    if late <= grace:
-        return RenderPage(feed.version)
-    return FetchThenRender(_version_after_fetch(feed), has_entries=late <= stale)
+    return FetchThenRender(_version_after_fetch(feed), has_entries=late <= stale) if late > grace else None
 
 
 def _version_after_fetch(feed: PageState) -> int:

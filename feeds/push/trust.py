@@ -35,7 +35,7 @@ class PushRecord:
     `vain_at` is the time of a look after a push, when nothing had changed.
     """
 
-    told: int = 0
+    arrived: int = 0
     missed: int = 0
     in_a_row: int = 0
     before_miss: int = 0
@@ -47,7 +47,7 @@ class PushRecord:
 class HubScore:
     """The score of a hub over all its feeds. `share` of the recent news was told of, from 0 to 1; 0 before any was."""
 
-    told: int = 0
+    arrived: int = 0
     missed: int = 0
     share: float = 0.0
 
@@ -87,12 +87,14 @@ def update_record(before: PushRecord, found: PushVerdict, now: datetime) -> Push
     """Updates a feed's record by a verdict. One miss restarts the count at once."""
     match found:
         case PushVerdict.TOLD:
-            return replace(before, told=before.told + 1, in_a_row=before.in_a_row + 1, missed_at=None, vain_at=None)
+            return replace(
+                before, arrived=before.arrived + 1, in_a_row=before.in_a_row + 1, missed_at=None, vain_at=None
+            )
         case PushVerdict.MISSED:
-            return PushRecord(before.told, before.missed + 1, 0, before.in_a_row, now)
+            return PushRecord(before.arrived, before.missed + 1, 0, before.in_a_row, now)
         case PushVerdict.LATE:
             missed = max(before.missed - 1, 0)
-            return PushRecord(before.told + 1, missed, before.before_miss + before.in_a_row + 1)
+            return PushRecord(before.arrived + 1, missed, before.before_miss + before.in_a_row + 1)
         case PushVerdict.VAIN:
             return replace(before, vain_at=now)
         case PushVerdict.NOTHING:
@@ -102,20 +104,20 @@ def update_record(before: PushRecord, found: PushVerdict, now: datetime) -> Push
 def update_score(before: HubScore, found: PushVerdict) -> HubScore:
     match found:
         case PushVerdict.TOLD:
-            share = before.share + LATEST_NEWS_WEIGHT * (1 - before.share) if before.told else 1.0
-            return HubScore(before.told + 1, before.missed, share)
+            share = before.share + LATEST_NEWS_WEIGHT * (1 - before.share) if before.arrived else 1.0
+            return HubScore(before.arrived + 1, before.missed, share)
         case PushVerdict.MISSED:
-            return HubScore(before.told, before.missed + 1, before.share * (1 - LATEST_NEWS_WEIGHT))
+            return HubScore(before.arrived, before.missed + 1, before.share * (1 - LATEST_NEWS_WEIGHT))
         case PushVerdict.LATE:
-            share = min(before.share / (1 - LATEST_NEWS_WEIGHT), 1.0) if before.told else 1.0
-            return HubScore(before.told + 1, max(before.missed - 1, 0), share)
+            share = min(before.share / (1 - LATEST_NEWS_WEIGHT), 1.0) if before.arrived else 1.0
+            return HubScore(before.arrived + 1, max(before.missed - 1, 0), share)
         case PushVerdict.VAIN | PushVerdict.NOTHING:
             return before
 
 
 def is_trusted(hub: HubScore) -> bool:
     """Tells whether the hub reports most changes. False before its first push with news."""
-    return hub.told > 0 and hub.share >= MIN_SHARE
+    return hub.arrived > 0 and hub.share >= MIN_SHARE
 
 
 def is_relied_on(feed: PushRecord, hub: HubScore) -> bool:
@@ -124,20 +126,22 @@ def is_relied_on(feed: PushRecord, hub: HubScore) -> bool:
 
 
 def describe_hub_trust(hub: HubScore) -> str:
-    if not hub.told:
+    if not hub.arrived:
         missed = f" Polling found {_count_updates(hub.missed)} first." if hub.missed else ""
         return f"Not trusted: no update pushed yet.{missed}"
-    counted = f"{_count_updates(hub.told)} pushed, {hub.missed:,} found first by polling"
+    counted = f"{_count_updates(hub.arrived)} pushed, {hub.missed:,} found first by polling"
     trust = "Trusted." if is_trusted(hub) else "No longer trusted."
     return f"{trust} {counted}; recently {hub.share:.0%} pushed."
 
 
 def describe_feed_trust(feed: PushRecord, hub: HubScore) -> str:
     """A sentence that tells whether the feed is polled less often, and why or why not."""
-    if not feed.told:
+    if not feed.arrived:
         missed = f", polling found {_count_updates(feed.missed)} first" if feed.missed else ""
         return f"Polled as usual: no update pushed yet{missed}."
-    counted = f"{_count_updates(feed.told)} pushed, {feed.in_a_row:,} in a row, {feed.missed:,} found first by polling"
+    counted = (
+        f"{_count_updates(feed.arrived)} pushed, {feed.in_a_row:,} in a row, {feed.missed:,} found first by polling"
+    )
     if is_relied_on(feed, hub):
         return f"Polled less often: {counted}."
     if feed.in_a_row < RELIED_ON_IN_A_ROW:

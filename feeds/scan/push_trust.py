@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -43,7 +43,7 @@ def note_look(feed: Feed, began_at: datetime, *, has_news: bool, has_changed: bo
     found, is_in_force = trust.judge_look(record, look), _is_in_force(subscription, began_at)
     if found is not PushVerdict.NOTHING:
         record = trust.update_record(record, found, began_at)
-        Subscription.objects.filter(pk=subscription.pk).update(**_record_fields(record))
+        Subscription.objects.filter(pk=subscription.pk).update(**asdict(record))
     # A hub without subscription sends nothing: news that it misses do not count against it.
     if found in _SCORED_VERDICTS and (is_in_force or found is not PushVerdict.MISSED):
         score = _score_hub(subscription.hub_id, found, pushed_at, began_at)
@@ -75,14 +75,7 @@ def tighten_untrusted(now: datetime) -> None:
 
 
 def push_record(subscription: Subscription) -> PushRecord:
-    return PushRecord(
-        told=subscription.arrived,
-        missed=subscription.missed,
-        in_a_row=subscription.in_a_row,
-        before_miss=subscription.before_miss,
-        missed_at=subscription.missed_at,
-        vain_at=subscription.vain_at,
-    )
+    return PushRecord(**{each.name: getattr(subscription, each.name) for each in fields(PushRecord)})
 
 
 def hub_score(hub: Hub) -> HubScore:
@@ -102,19 +95,14 @@ def _live_subscription(feed: Feed) -> Subscription | None:
     return live.select_related("hub").first()
 
 
-def _record_fields(record: PushRecord) -> dict[str, object]:
-    fields = asdict(record)
-    return {"arrived": fields.pop("told"), **fields}
-
-
 def _score_hub(hub_id: int, found: PushVerdict, pushed_at: datetime | None, now: datetime) -> HubScore:
     hub = Hub.objects.select_for_update().get(pk=hub_id)
     before, after = hub_score(hub), trust.update_score(hub_score(hub), found)
     was_trusted, is_trusted = trust.is_trusted(before), trust.is_trusted(after)
-    fields: dict[str, object] = {"arrived": after.told, "missed": after.missed, "share": after.share}
+    changed: dict[str, object] = asdict(after)
     if found is not PushVerdict.MISSED:
-        fields |= {"first_push_at": hub.first_push_at or pushed_at, "last_push_at": pushed_at}
+        changed |= {"first_push_at": hub.first_push_at or pushed_at, "last_push_at": pushed_at}
     if was_trusted != is_trusted:
-        fields["trusted_since"] = now if is_trusted else None
-    Hub.objects.filter(pk=hub_id).update(**fields)
+        changed["trusted_since"] = now if is_trusted else None
+    Hub.objects.filter(pk=hub_id).update(**changed)
     return after

@@ -7,11 +7,10 @@ pages are in `state`, by their paths; if they are lost, the hub is told once mor
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import F, Q
 
 from resources import locks
 from resources.fetch import dispatch
@@ -36,7 +35,6 @@ ANNOUNCED_FORMATS: tuple[PageFormat, ...] = ("atom", "rss", "json")
 MAX_CHANGE_AGE = timedelta(days=1)
 """Older changes are not announced: no client waits for them. So a new hub is not told of everything."""
 SUBJECT_MODELS: dict[str, type[Feed] | type[Category]] = {"feed": Feed, "category": Category}
-_PUBLIC_FILTERS: dict[str, dict[str, bool]] = {"feed": {"is_hidden": False}, "category": {}}
 KEEP_PATHS_FOR = timedelta(days=2)
 ANNOUNCE_LOCK, ANNOUNCE_LOCK_SECONDS = "feeds:announcing", 30
 MAX_LOOKED_AT = 1000
@@ -57,19 +55,13 @@ def announcement_work(hub: str, path: str, row: str) -> Work:
     return Work(f"announcement:{path}", "announcement", LANE, LANE, TASK_NAME, arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedSubject:
-    kind: str
-    subject: Feed | Category
+def _row_name(subject: Feed | Category) -> str:
+    return f"{'feed' if isinstance(subject, Feed) else 'category'}:{subject.pk}"
 
-    @property
-    def row(self) -> str:
-        return f"{self.kind}:{self.subject.pk}"
 
-    @property
-    def page(self) -> PageQuery:
-        slug = self.subject.slug
-        return PageQuery.page_of_feed(slug) if self.kind == "feed" else PageQuery.page_of_category(slug)
+def _announced_pages(subject: Feed | Category) -> list[PageQuery]:
+    of = PageQuery.page_of_feed if isinstance(subject, Feed) else PageQuery.page_of_category
+    return [of(subject.slug).as_format(each) for each in ANNOUNCED_FORMATS]
 
 
 def announce_changes(now: datetime) -> int:
@@ -87,19 +79,16 @@ def announce_changes(now: datetime) -> int:
     return locks.run_alone(ANNOUNCE_LOCK, ANNOUNCE_LOCK_SECONDS, announce)
 
 
-def changed_subjects(now: datetime, most: int) -> list[ChangedSubject]:
+def changed_subjects(now: datetime, most: int) -> list[Feed | Category]:
     """The changed feeds and combinations, the latest first, at most `most` of each kind. Raises DatabaseError."""
     since = round((now - MAX_CHANGE_AGE).timestamp() * 1_000_000)
-    found = []
-    for kind, model in SUBJECT_MODELS.items():
-        unannounced = model._default_manager.filter(version__gte=since, version__gt=F("announced_version"))
-        rows = unannounced.filter(**_PUBLIC_FILTERS[kind]).order_by("-version")
-        rows = rows.defer(*LONG_FIELDS) if kind == "feed" else rows
-        found += [ChangedSubject(kind, row) for row in rows[:most]]
-    return sorted(found, key=lambda one: one.subject.version, reverse=True)
+    unannounced = Q(version__gte=since, version__gt=F("announced_version"))
+    feeds = Feed.objects.filter(unannounced, is_hidden=False).defer(*LONG_FIELDS).order_by("-version")[:most]
+    combinations = Category.objects.filter(unannounced).order_by("-version")[:most]
+    return sorted((*feeds, *combinations), key=lambda one: one.version, reverse=True)
 
 
-def _rested_subjects(found: Sequence[ChangedSubject]) -> list[ChangedSubject]:
+def _rested_subjects(found: Sequence[Feed | Category]) -> list[Feed | Category]:
     """The subjects that were not announced just now: frequent changes are announced once in a while."""
     with locks.open_state() as client, client.pipeline(transaction=False) as pipeline:
         for one in found:
@@ -108,30 +97,29 @@ def _rested_subjects(found: Sequence[ChangedSubject]) -> list[ChangedSubject]:
     return [one for one, is_resting in zip(found, rests, strict=True) if not is_resting]
 
 
-def _announce_subject(one: ChangedSubject, now: datetime) -> int:
+def _announce_subject(one: Feed | Category, now: datetime) -> int:
     """Announces one subject. Paths under way or failed lately leave the row unchanged: it comes again for them."""
     answers = _cached_pages(one)
     if any(isinstance(answer, Fail) for answer in answers):  # the hub would have nothing to fetch
-        mark_announced(one, one.subject.version)
+        mark_announced(one, one.version)
         return 0
     version = _shown_version(answers, now)
     if version is None:
         return 0
     with locks.open_state() as client:
         client.set(_rest_key(one), 1, ex=settings.FEEDS_HUB_SECONDS)
-    paths = unannounced_paths(one.row, [one.page.as_format(each).path for each in ANNOUNCED_FORMATS], version)
-    works = {path: announcement_work(settings.FEEDS_HUB, path, one.row) for path in paths}
+    paths = unannounced_paths(_row_name(one), [page.path for page in _announced_pages(one)], version)
+    works = {path: announcement_work(settings.FEEDS_HUB, path, _row_name(one)) for path in paths}
     return _hand_over_paths(one, works, version)
 
 
-def _cached_pages(one: ChangedSubject) -> list[Decision]:
+def _cached_pages(one: Feed | Category) -> list[Decision]:
     """The subject's cached pages. Missing ones, and those announced before, are being rendered."""
     found = []
-    for each in ANNOUNCED_FORMATS:
-        asked = one.page.as_format(each)
-        key = page_entries.page_content_key(asked, one.subject)
-        work = render_work(asked, key, one.subject.version)
-        found.append(deferral.find_answer(key, work, one.subject.announced_version + 1))
+    for asked in _announced_pages(one):
+        key = page_entries.page_content_key(asked, one)
+        work = render_work(asked, key, one.version)
+        found.append(deferral.find_answer(key, work, one.announced_version + 1))
     return found
 
 
@@ -144,7 +132,7 @@ def _shown_version(answers: Sequence[Decision], now: datetime) -> int | None:
     return min(page.version for page in shown)
 
 
-def _hand_over_paths(one: ChangedSubject, works: Mapping[str, Work], version: int) -> int:
+def _hand_over_paths(one: Feed | Category, works: Mapping[str, Work], version: int) -> int:
     """Hands over the works, by path; returns the number that the frontier took.
 
     Paths are noted as announced before they are enqueued: a failure is noted after that, and prevails.
@@ -152,23 +140,23 @@ def _hand_over_paths(one: ChangedSubject, works: Mapping[str, Work], version: in
 
     def write_rows(begun: Collection[str], in_hand: Collection[str]) -> None:
         if begun:
-            note_announced_paths(one.row, begun, version)
+            note_announced_paths(_row_name(one), begun, version)
         if len(begun) == len(works):
             mark_announced(one, version)
 
     wanted = {path: QueuedWork(work) for path, work in works.items()}
     outcomes = dispatch.claim_and_enqueue(wanted, refresh=True, write_rows=write_rows)
     if refused := [path for path, outcome in outcomes.items() if isinstance(outcome, OriginBusy | UrlRefused)]:
-        forget_announcement(one.row, refused)
+        forget_announcement(_row_name(one), refused)
     return sum(isinstance(outcome, WorkEnqueued) for outcome in outcomes.values())
 
 
-def _rest_key(one: ChangedSubject) -> str:
-    return f"feeds:announced:{one.row}"
+def _rest_key(one: Feed | Category) -> str:
+    return f"feeds:announced:{_row_name(one)}"
 
 
-def mark_announced(one: ChangedSubject, version: int) -> None:
-    SUBJECT_MODELS[one.kind]._default_manager.filter(pk=one.subject.pk).update(announced_version=version)
+def mark_announced(one: Feed | Category, version: int) -> None:
+    type(one)._default_manager.filter(pk=one.pk).update(announced_version=version)
 
 
 def unannounced_paths(row: str, paths: Sequence[str], version: int) -> list[str]:

@@ -42,9 +42,9 @@ def test_a_push_in_vain_leaves_the_score() -> None:
 
 
 def test_news_that_a_server_has_later_than_its_hub_told_of_it_counts_for_the_hub() -> None:
-    vain = trust.update_record(PushRecord(told=4, in_a_row=4), PushVerdict.VAIN, NOW - 15 * MINUTE)
+    vain = trust.update_record(PushRecord(arrived=4, in_a_row=4), PushVerdict.VAIN, NOW - 15 * MINUTE)
     assert trust.judge_look(vain, look(news=True, pushed=2 * HOUR)) is PushVerdict.TOLD
-    assert trust.update_record(vain, PushVerdict.TOLD, NOW) == PushRecord(told=5, in_a_row=5)
+    assert trust.update_record(vain, PushVerdict.TOLD, NOW) == PushRecord(arrived=5, in_a_row=5)
     long_ago = trust.update_record(PushRecord(), PushVerdict.VAIN, NOW - 2 * HOUR)
     assert trust.judge_look(long_ago, look(news=True, pushed=2 * HOUR)) is PushVerdict.MISSED
 
@@ -62,11 +62,11 @@ def test_a_feed_is_relied_on_after_enough_news_in_a_row_and_polled_again_after_o
 
 
 def test_a_push_that_comes_just_after_polling_makes_good_for_it() -> None:
-    before, hub = PushRecord(told=4, missed=1, in_a_row=4), trust.update_score(HubScore(), PushVerdict.TOLD)
+    before, hub = PushRecord(arrived=4, missed=1, in_a_row=4), trust.update_score(HubScore(), PushVerdict.TOLD)
     missed = trust.update_record(before, PushVerdict.MISSED, NOW - 30 * MINUTE)
     late = look(news=False, pushed=30 * MINUTE - LATE_WITHIN)
     assert trust.judge_look(missed, late) is PushVerdict.LATE
-    assert trust.update_record(missed, PushVerdict.LATE, NOW) == PushRecord(told=5, missed=1, in_a_row=5)
+    assert trust.update_record(missed, PushVerdict.LATE, NOW) == PushRecord(arrived=5, missed=1, in_a_row=5)
     assert trust.update_score(trust.update_score(hub, PushVerdict.MISSED), PushVerdict.LATE) == HubScore(2, 0, 1.0)
 
     later = look(news=False, pushed=30 * MINUTE - LATE_WITHIN - MINUTE)
@@ -80,11 +80,11 @@ def test_a_hub_is_not_trusted_before_its_first_real_push() -> None:
 
 
 def test_a_hub_that_stops_telling_is_not_trusted_any_more_and_can_win_it_back() -> None:
-    hub = HubScore(told=500, missed=3, share=1.0)
+    hub = HubScore(arrived=500, missed=3, share=1.0)
     for _ in range(3):
         hub = trust.update_score(hub, PushVerdict.MISSED)
     assert not trust.is_trusted(hub)
-    assert not trust.is_relied_on(PushRecord(told=50, in_a_row=50), hub)
+    assert not trust.is_relied_on(PushRecord(arrived=50, in_a_row=50), hub)
     for _ in range(5):
         hub = trust.update_score(hub, PushVerdict.TOLD)
     assert trust.is_trusted(hub)
@@ -95,9 +95,9 @@ def test_counts_are_never_below_zero_and_shares_stay_between_zero_and_one(verdic
     feed, hub = PushRecord(), HubScore()
     for each in verdicts:
         feed, hub = trust.update_record(feed, each, NOW), trust.update_score(hub, each)
-        assert min(feed.told, feed.missed, feed.in_a_row, hub.told, hub.missed) >= 0
+        assert min(feed.arrived, feed.missed, feed.in_a_row, hub.arrived, hub.missed) >= 0
         assert 0 <= hub.share <= 1
-        assert feed.in_a_row <= feed.told
+        assert feed.in_a_row <= feed.arrived
 
 
 def test_it_is_said_in_words() -> None:
