@@ -210,14 +210,8 @@ def _local_name(name: str) -> str:
 
 
 def _unite_feeds(one: ListedFeed, other: ListedFeed) -> ListedFeed:
-    return replace(
-        one,
-        title=one.title or other.title,
-        site=one.site or other.site,
-        description=one.description or other.description,
-        language=one.language or other.language,
-        categories=tuple(dict.fromkeys((*one.categories, *other.categories))),
-    )
+    said = {name: getattr(one, name) or getattr(other, name) for name in ("title", "site", "description", "language")}
+    return replace(one, **said, categories=tuple(dict.fromkeys((*one.categories, *other.categories))))
 
 
 def write_opml(

@@ -27,9 +27,10 @@ _log = logging.getLogger("tarry.tasks")
 @contextmanager
 def _outage_logged(message: str, *more: type[Exception]) -> Iterator[None]:
     """Logs that Redis or the database is away, or `more` happened: the next pass does the work."""
+    expected: tuple[type[Exception], ...] = (StoreUnavailable, DatabaseError, *more)
     try:
         yield
-    except (StoreUnavailable, DatabaseError, *more) as error:
+    except expected as error:
         _log.warning(message, extra={"error": str(error)})
 
 

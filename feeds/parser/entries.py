@@ -158,14 +158,12 @@ def _read_categories(node: XmlNode) -> list[documents.ParsedCategory]:
 
 def _read_enclosures(node: XmlNode) -> Iterator[documents.Enclosure]:
     seconds = parse_duration(node.text("itunes:duration"))
-    for child in node.all("enclosure"):
+    named = [(child, child.get("url", ""), "") for child in node.all("enclosure")]
+    links = _find_links(node, "enclosure")
+    for child, url, title in (*named, *((link, link.get("href", ""), link.get("title", "")) for link in links)):
         length = parse_whole(child.get("length", ""))
-        yield documents.Enclosure(child.get("url", ""), child.get("type", "").strip(), length, seconds)
+        yield documents.Enclosure(url, child.get("type", "").strip(), length, seconds, title.strip())
         seconds = None  # for the first one only
-    for child in _find_links(node, "enclosure"):
-        length, title = parse_whole(child.get("length", "")), child.get("title", "").strip()
-        yield documents.Enclosure(child.get("href", ""), child.get("type", "").strip(), length, seconds, title)
-        seconds = None
 
 
 def _media_enclosure(node: XmlNode) -> documents.Enclosure:

@@ -7,7 +7,7 @@ import calendar
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone
 
 from feedparser import datetimes
@@ -245,10 +245,4 @@ class Normaliser:
 
 
 def _unite_enclosures(one: documents.Enclosure, other: documents.Enclosure) -> documents.Enclosure:
-    return documents.Enclosure(
-        one.url,
-        one.media_type or other.media_type,
-        one.length_bytes or other.length_bytes,
-        one.seconds or other.seconds,
-        one.title or other.title,
-    )
+    return documents.Enclosure(*(mine or theirs for mine, theirs in zip(astuple(one), astuple(other), strict=True)))

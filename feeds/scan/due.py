@@ -16,7 +16,7 @@ from resources.fetch.timings import digest_url
 from ..credentials import CREDENTIAL_FIELDS
 from ..models import Feed
 from ..schedule.order import PlannedFetch, PoolLimits
-from ..schedule.simulation import MAX_COUNTED_TIMINGS, UNKNOWN_FETCH_SECONDS, ExpectedDurations, mean_of_timings
+from ..schedule.simulation import MAX_COUNTED_TIMINGS, UNKNOWN_FETCH_SECONDS, mean_of_timings
 
 _COMPLETE_FAILURES = (Failure.PERMANENT, Failure.TRANSIENT, Failure.TOO_SLOW)
 COMPLETE_OUTCOMES = (FetchTiming.FETCHED, FetchTiming.NOT_MODIFIED, *(failure.value for failure in _COMPLETE_FAILURES))
@@ -119,8 +119,9 @@ def last_durations(chosen: Sequence[DueFeed], rounds: int) -> list[dict[str, flo
 
 def expected_fetches(chosen: Sequence[DueFeed]) -> list[PlannedFetch]:
     """Returns the feeds as fetches, each with its expected seconds. Raises DatabaseError."""
-    expected = _expectations({one.host for one in chosen if one.seconds is None})
-    return [PlannedFetch(one.key, one.host, expected.seconds(one.host, one.seconds), one.is_flagged) for one in chosen]
+    by_host, otherwise = _expected_seconds({one.host for one in chosen if one.seconds is None})
+    seconds = [by_host.get(one.host, otherwise) if one.seconds is None else one.seconds for one in chosen]
+    return [PlannedFetch(one.key, one.host, each, one.is_flagged) for one, each in zip(chosen, seconds, strict=True)]
 
 
 def fetcher_limits() -> PoolLimits:
@@ -141,14 +142,15 @@ def _read_due_feeds(rows: QuerySet[Feed], most: int) -> list[DueFeed]:
     ]
 
 
-def _expectations(hosts: Collection[str]) -> ExpectedDurations:
+def _expected_seconds(hosts: Collection[str]) -> tuple[Mapping[str, float], float]:
+    """The seconds of feeds without timings: the mean of their host's feeds; for other hosts the median of all."""
     if not hosts:
-        return ExpectedDurations({})
+        return {}, UNKNOWN_FETCH_SECONDS
     known = Feed.objects.filter(expected_seconds__isnull=False)
     names, by_host = sorted(hosts), dict[str, float]()
     for place in range(0, len(names), ROWS_PER_QUERY):
         hosted = known.filter(host__in=names[place : place + ROWS_PER_QUERY]).order_by("host").values_list("host")
         by_host.update(hosted.annotate(mean=Avg("expected_seconds")))
-    # The median of all feeds with timings is read off the index.
     in_order = known.order_by("expected_seconds").values_list("expected_seconds", flat=True)
-    return ExpectedDurations(by_host, in_order[known.count() // 2 :].first() or UNKNOWN_FETCH_SECONDS)
+    median = in_order[known.count() // 2 :].first()  # read off the index
+    return by_host, UNKNOWN_FETCH_SECONDS if median is None else median

@@ -28,18 +28,6 @@ def mean_of_timings(timings: Sequence[float]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedDurations:
-    """The expected durations of feeds never fetched: the mean of their host's feeds, else the median of all feeds."""
-
-    by_host: Mapping[str, float]
-    otherwise: float = UNKNOWN_FETCH_SECONDS
-
-    def seconds(self, host: str, own: float | None) -> float:
-        """The expected duration of a feed at that host; `own` is the mean of its own timings, if it has any."""
-        return own if own is not None else self.by_host.get(host, self.otherwise)
-
-
-@dataclass(frozen=True, slots=True)
 class FetchRun:
     """One simulated fetch: its start and end, in seconds from the beginning."""
 

@@ -119,12 +119,15 @@ def test_feeds_of_one_host_are_put_in_line_shortest_first(gathering: RedisServer
 
 
 def test_a_feed_without_timings_is_expected_to_take_as_long_as_its_host_or_else_as_most_do() -> None:
+    assert due.expected_fetches(due.all_feeds()) == []
     for place, (host, seconds) in enumerate([("a", 4.0), ("a", 6.0), ("b", 1.0), ("a", None), ("c", None)]):
         subscribe(f"https://{host}.example/{place}", expected_seconds=seconds)
 
     unknown = [one for one in due.due_feeds(datetime.now(UTC), 10) if one.seconds is None]
     found = {fetch.host: fetch.seconds for fetch in due.expected_fetches(unknown)}
     assert found == {"a.example": 5.0, "c.example": 4.0}
+    own = {one.url: fetch.seconds for one, fetch in scanner.order_feeds(due.all_feeds())}
+    assert (own["https://a.example/0"], own["https://b.example/2"]) == (4.0, 1.0)
 
 
 def limit_lane(settings: Settings, limit: int) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from feeds.schedule import simulation
 from feeds.schedule.order import FetchOrder, PlannedFetch, PoolLimits
-from feeds.schedule.simulation import ExpectedDurations, mean_of_timings, plan_fetches, replay_batches
+from feeds.schedule.simulation import mean_of_timings, plan_fetches, replay_batches
 from tests.support.feed_populations import population
 
 THREE_SLOTS = PoolLimits(slots=3)
@@ -82,14 +82,3 @@ def test_nothing_to_do_takes_no_time() -> None:
 def test_the_last_twenty_timings_count() -> None:
     assert mean_of_timings([1000.0] * 5 + [2.0] * 10 + [4.0] * 10) == 3
     assert mean_of_timings([]) is None
-
-
-@pytest.mark.parametrize(
-    ("host", "own", "expected"),
-    [("a.example", 7, 7), ("a.example", 0, 0), ("a.example", None, 2), ("new.example", None, 3)],
-)
-def test_its_own_mean_counts_then_its_hosts_then_the_median_of_all(
-    host: str, own: float | None, expected: float
-) -> None:
-    assert ExpectedDurations({"a.example": 2}, otherwise=3).seconds(host, own) == expected
-    assert ExpectedDurations({}).seconds("a.example", None) == simulation.UNKNOWN_FETCH_SECONDS

@@ -1,7 +1,6 @@
 """From a hub or cloud in a feed to fresh entries: a real fetcher, real HTTP, a hub and a cloud of the tests' own."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -24,7 +23,7 @@ from feeds.subscriptions import subscribe as subscriptions
 from resources.fetch.http.messages import Body, Failure, Fetched, FetchFailed, FetchRequest, Head, Hop, OutcomeTiming
 from tests.hostile.origin import Origin, answer
 from tests.support import feed_rows
-from tests.support.cloud_server import Cloud, element, notify
+from tests.support.cloud_server import Cloud, element
 from tests.support.feed_scans import feed, gather, rss, subscribe, titles, wait_until
 from tests.support.feed_subscriptions import TOKEN, subscription
 from tests.support.hub_server import Hub
@@ -262,21 +261,6 @@ def test_what_expires_is_renewed_before_and_the_cloud_goes_on_telling(cloud: Clo
     clock[0] += timedelta(hours=2)
     assert cloud.subscribers(url) == []
     assert only().token in next(iter(cloud.registered))[1].url
-
-
-def test_a_feed_that_is_told_to_be_another_is_not_believed(cloud: Cloud, origin: Origin) -> None:
-    """A cloud, or a client that has learnt the address of one subscription, cannot have other feeds fetched."""
-    url = offered(origin, cloud)
-    other = origin.does("/other", feed(rss("two")))
-    subscribe(other, "b", subscriber_count=1, next_check_at=datetime(2100, 1, 1, tzinfo=UTC))
-    scanned(in_force)
-    ((_, who),) = cloud.registered
-    asked_before = len(origin.asked)
-    assert not notify(who, other)
-    assert not notify(replace(who, url=f"{who.url}x"), url)
-    gather()
-    assert len(origin.asked) == asked_before
-    assert not Feed.objects.filter(flagged_at__isnull=False).exists()
 
 
 NOW = datetime.now(UTC)
