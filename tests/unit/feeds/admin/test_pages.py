@@ -325,6 +325,7 @@ def test_a_feed_is_added_by_its_address_alone(admin_client: Client, asked: list[
         ({"url": NEW, "headers": "\n".join(f"X-{n}: 1" for n in range(30))}, "at most 20 headers"),
         ({"url": NEW, "least_seconds": "100", "most_seconds": "60"}, "below the minimum"),
         ({"url": NEW, "least_seconds": "1"}, "greater than or equal to 60"),
+        ({"url": NEW, "most_seconds": "2592001"}, "less than or equal to 2592000"),
         ({"url": ""}, "required"),
         ({"url": NEW, "title": "\0"}, "Null characters"),
     ],

@@ -31,12 +31,10 @@ from tests.support.hub_server import Hub
 DAY = timedelta(days=1)
 
 
-def announced(origin: Origin, hub: Hub, *, path: str = "/f", topic: str = "") -> str:
+def announced(origin: Origin, hub: Hub) -> str:
     """The topic of a feed that names this hub in its Link fields, has a follower, and has just been read."""
-    url = origin.url(path)
-    origin.does(path, feed(rss("one"), hub.links(topic or url)))
-    read(url)
-    return topic or url
+    read(origin.does("/f", feed(rss("one"), hub.links(origin.url("/f")))))
+    return origin.url("/f")
 
 
 def read(url: str) -> None:

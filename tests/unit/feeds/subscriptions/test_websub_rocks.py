@@ -1,4 +1,4 @@
-"""The cases of websub.rocks for subscribers, derived anew: 100–104 and 201–204; test_views has the others."""
+"""The cases of websub.rocks for subscribers, derived anew: 100–104 and 201–204; test_views has 205 and 300–302."""
 
 from datetime import UTC, datetime
 
