@@ -60,14 +60,11 @@ def feeds_below(slug: str) -> Q:
 
 def ids_with_descendants(slug: str) -> set[int]:
     """Returns the ids of a category and all below it; empty if no category has that slug."""
-    root = Category.objects.filter(slug=slug).values_list("pk", flat=True).first()
-    if root is None:
-        return set()
     parents = dict(Category.objects.exclude(parent=None).values_list("pk", "parent_id"))
-    found, added = {root}, {root}
+    found = added = set(Category.objects.filter(slug=slug).values_list("pk", flat=True))
     while added:
         added = {pk for pk, parent in parents.items() if parent in added} - found
-        found |= added
+        found = found | added
     return found
 
 

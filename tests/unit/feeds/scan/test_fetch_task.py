@@ -131,6 +131,13 @@ def failure_of(one: Feed, version: int = 0) -> tuple[int, str]:
     return found.status, found.detail
 
 
+def test_a_feed_that_fails_is_not_asked_again_for_another_page(origin: Origin) -> None:
+    one = subscribe(origin.does("/f", answer("404 Not Found")), "a")
+    for version in range(2):
+        assert failure_of(one, version) == (502, "The feed could not be fetched: not found.")
+    assert origin.targets == ["/f"]
+
+
 def test_a_feed_with_a_password_shares_no_answer(origin: Origin) -> None:
     url = origin.does("/f", feed(rss("one")))
     subscribe(url, "a", user="ann", sealed_password=credentials.seal_password("secret"))

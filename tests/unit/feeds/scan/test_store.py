@@ -93,6 +93,14 @@ def test_a_result_that_was_compared_with_what_is_no_more_is_compared_anew(one: F
     assert titles() == ["old"]
 
 
+def test_a_body_is_compared_until_nothing_comes_between(one: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = [StoreOutcome.AGAIN, StoreOutcome.STORED]
+    monkeypatch.setattr(scan_store, "store_result", lambda *_: outcomes.pop(0))
+    unchanged = NotModified(head(304), OutcomeTiming(NOW.timestamp(), 1.0))
+    assert scan_store.settle_fetch(one.pk, URL, unchanged, NOW) is StoreOutcome.STORED
+    assert outcomes == []
+
+
 @pytest.mark.parametrize("was_fetched", [True, False])
 def test_what_is_merged_into_a_feed_while_it_is_read_is_not_there_twice(one: Feed, *, was_fetched: bool) -> None:
     other = subscribe(f"{URL}/other", "other")
