@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from feeds.models import Category, Feed, Move
 from feeds.pages import page_entries, render
-from feeds.pages.query import PageQuery
+from feeds.pages.query import MAX_SEARCH_CHARACTERS, PageQuery
 from feeds.parser import reader
 from feeds.parser.documents import Author, Enclosure, EntrySource
 from feeds.parser.documents import FeedHead as Feed_
@@ -120,6 +120,18 @@ def test_a_page_names_the_same_in_other_formats_with_its_search() -> None:
         ("application/rss+xml", "/feeds/sea.rss?q=text"),
         ("application/feed+json", "/feeds/sea.json?q=text"),
     ]
+
+
+def test_a_page_says_what_it_was_searched_for() -> None:
+    sea = feed_rows.feed("sea", entry(1))
+    found = page(sea, "q=text&since=2026-10-01")
+    assert found.xpath("string(//title)") == "Sea: text · Tarry"
+    said = found.xpath("string(//section[@id='entries']/p[1])")
+    assert said == "Entries with “text” since 1 October 2026, 00:00 UTC. All entries"
+    assert found.xpath("//input[@id='q']/@maxlength") == [str(MAX_SEARCH_CHARACTERS)]
+    assert found.xpath("//meta[@name='robots']")
+    assert page(sea).xpath("//meta[@name='robots']") == []
+    assert b"<title>All feeds: text</title>" in prepared("/feeds/all.atom?q=text").body
 
 
 def test_a_combination_names_its_categories_and_feeds(monkeypatch: pytest.MonkeyPatch) -> None:
