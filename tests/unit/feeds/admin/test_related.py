@@ -66,7 +66,7 @@ def test_subscriptions_are_listed_with_how_they_stand(admin_client: Client, sea:
     lifecycle.remove_feeds([gone.pk], NOW)
     said = text(admin_client.get(SUBSCRIPTIONS))
     polled = "Polled less often: 4 updates pushed, 4 in a row, 0 found first by polling."
-    assert not missing(said, "In force for 10 d.", polled, "https://gone.example/feed")
+    assert not missing(said, "In force for 10 d.", polled, "https://gone.example/feed (deleted)")
     assert Subscription.objects.get(state=SubscriptionStatus.VERIFIED.value).token not in said
     only = text(admin_client.get(f"{SUBSCRIPTIONS}?hub__id__exact={hub().pk}&state__exact=leaving"))
     assert "In force for 10 d." not in only

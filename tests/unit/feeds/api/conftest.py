@@ -3,7 +3,6 @@
 import pytest
 from django.contrib.auth.models import User
 
-from feeds.models import ALL_SLUG, Category
 from resources.tokens import auth
 from resources.tokens.models import ApiToken
 from tests.conftest import RedisServers
@@ -11,9 +10,8 @@ from tests.unit.resources.api.conftest import Caller
 
 
 @pytest.fixture(autouse=True)
-def _site(transactional_db: None, redis_servers: RedisServers) -> None:
-    """Calls are counted on a running server; a flush of the database takes the rows of migrations."""
-    Category.objects.get_or_create(slug=ALL_SLUG, defaults={"title": "All feeds"})
+def _site(db: None, redis_servers: RedisServers) -> None:
+    """Calls are counted on a running server."""
 
 
 @pytest.fixture

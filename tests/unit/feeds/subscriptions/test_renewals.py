@@ -1,4 +1,4 @@
-"""A thousand registrations at one cloud, renewed by the scan, with rows, claims and a clock of their own."""
+"""Five hundred registrations at one cloud, renewed by the scan, with rows, claims and a clock of their own."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from resources.fetch.frontier.jobs import FetchJob, JobEnqueued
 from retry import claims, stores
 from tests.support.fetch_queue import calls_of
 
-NUMBER, AT_ONCE = 1000, 40
+NUMBER, AT_ONCE = 500, 20
 BEGAN = datetime(2026, 11, 1, 12, tzinfo=UTC)
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
@@ -95,7 +95,7 @@ def register(cloud: Cloud) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("redis_servers")
-def test_a_thousand_registrations_are_renewed_once_a_day_by_the_scan_and_not_together(
+def test_five_hundred_registrations_are_renewed_once_a_day_by_the_scan_and_not_together(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.FEEDS_PUSH = True
