@@ -1,17 +1,23 @@
-"""A real nginx with the site's configuration in front of origins that tests steer."""
+"""A real nginx with the site's configuration in front of origins that tests steer.
 
+Tests share a running front per configuration. Each test has a host of its own, which its cached answers are kept under.
+"""
+
+import itertools
 import os
-import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,11 +50,15 @@ class RawConnection(HTTPConnection):
         return request.encode("latin-1")
 
 
+HOSTS = (f"test-{number}.tarry.example" for number in itertools.count())
+
+
 class RunningFront:
     """nginx between a test and its two origins."""
 
     def __init__(self, front: FrontConfig) -> None:
         self.front = front
+        self.host = next(HOSTS)
         self.port = int(front.listen.rpartition(":")[2])
         self.main = Origin(front.runtime.socket("main"))
         self.retry = Origin(front.runtime.socket("retry"))
@@ -59,16 +69,29 @@ class RunningFront:
             self._process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], stdout=log, stderr=log)
         self._wait_until_it_listens()
 
-    def get(self, target: str, host: str = "localhost", *, method: str = "GET", **headers: str) -> Reply:
+    def renew(self) -> None:
+        """Gives the front to the next test: another host, and origins and logs as at the start."""
+        self.host = next(HOSTS)
+        self.main.renew()
+        self.retry.renew()
+        for log in (self.log, self.front.traffic_log):
+            if log and log.exists():
+                os.truncate(log, 0)
+
+    def get(self, target: str, host: str | None = None, *, method: str = "GET", **headers: str) -> Reply:
         """Sends the target as it stands, byte for byte. `_` in a header's name is written `-`."""
         return self._ask(RawConnection("127.0.0.1", self.port, timeout=10), target, host, method, headers)
 
-    def get_by_socket(self, target: str, host: str = "localhost") -> Reply:
+    def get_by_socket(self, target: str) -> Reply:
         """The same by the socket that the waiting instance uses."""
         connection = RawConnection("front", timeout=10)
         connection.sock = socket.socket(socket.AF_UNIX)
         connection.sock.connect(str(self.front.runtime.socket("front")))
-        return self._ask(connection, target, host, "GET", {})
+        return self._ask(connection, target, None, "GET", {})
+
+    def flush_logs(self) -> None:
+        """Has nginx write the lines that it gathers for a second, and open its logs anew."""
+        self._process.send_signal(signal.SIGUSR1)
 
     def at(self, port: int) -> "RunningFront":
         """The same, asked at another of its ports."""
@@ -82,10 +105,12 @@ class RunningFront:
         self.main.close()
         self.retry.close()
 
-    def _ask(self, connection: HTTPConnection, target: str, host: str, method: str, headers: dict[str, str]) -> Reply:
+    def _ask(
+        self, connection: HTTPConnection, target: str, host: str | None, method: str, headers: dict[str, str]
+    ) -> Reply:
         try:
             connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
-            connection.putheader("Host", host)
+            connection.putheader("Host", self.host if host is None else host)
             for name, value in headers.items():
                 connection.putheader(name.replace("_", "-"), value)
             connection.endheaders()
@@ -114,13 +139,18 @@ def nginx_command(front: FrontConfig) -> list[str]:
     return [preflight.find_tool("nginx"), "-e", "stderr", "-p", directory, "-c", f"{directory}/nginx.conf"]
 
 
-@pytest.fixture
-def front() -> Iterator[FrontConfig]:
+@contextmanager
+def front_folder() -> Iterator[Path]:
+    """A folder with a short path: it holds unix sockets."""
+    with tempfile.TemporaryDirectory(prefix="tarry-nginx-", dir="/tmp") as root:
+        yield Path(root)
+
+
+def front_values(root: Path) -> FrontConfig:
     """The values of the site's configuration, in directories of its own."""
-    root = Path(tempfile.mkdtemp(prefix="tarry-nginx-", dir="/tmp"))
     data, runtime = DataDirectory(root / "data"), RuntimeDirectory(root / "run")
     preflight.make_directories(data, runtime)
-    yield FrontConfig(
+    return FrontConfig(
         data=data,
         runtime=runtime,
         listen=f"127.0.0.1:{free_port()}",
@@ -138,26 +168,65 @@ def front() -> Iterator[FrontConfig]:
         small=True,
         is_root=os.getuid() == 0,
     )
-    shutil.rmtree(root)
+
+
+Start = Callable[..., RunningFront]
+
+
+@contextmanager
+def launched_fronts() -> Iterator[Start]:
+    """Starts fronts, with changes to their values. Relative paths are below the front's data."""
+    with ExitStack() as ends:
+
+        def launch(**changes: Any) -> RunningFront:
+            front = front_values(ends.enter_context(front_folder()))
+            below = {name: front.data.root / value for name, value in changes.items() if isinstance(value, Path)}
+            changed = replace(front, **changes | below)
+            nginx_config.write_configuration(changed)
+            running = RunningFront(changed)
+            ends.callback(running.stop)
+            return running
+
+        yield launch
 
 
 @pytest.fixture
-def start(front: FrontConfig) -> Iterator[Callable[..., RunningFront]]:
-    """Starts the front, with changes to its values."""
-    running: list[RunningFront] = []
-
-    def start_it(**changes: object) -> RunningFront:
-        changed = replace(front, **changes)  # type: ignore[arg-type]
-        nginx_config.write_configuration(changed)
-        running.append(RunningFront(changed))
-        return running[-1]
-
-    yield start_it
-    for one in running:
-        one.stop()
+def front() -> Iterator[FrontConfig]:
+    """The values of a front that is not started."""
+    with front_folder() as root:
+        yield front_values(root)
 
 
 @pytest.fixture
-def site(start: Callable[..., RunningFront]) -> RunningFront:
+def launch() -> Iterator[Start]:
+    """Starts a front that no other test uses."""
+    with launched_fronts() as launch:
+        yield launch
+
+
+@pytest.fixture(scope="session")
+def _shared_fronts() -> Iterator[Start]:
+    running: dict[str, RunningFront] = {}
+    with launched_fronts() as launch:
+
+        def share(**changes: Any) -> RunningFront:
+            key = repr(sorted(changes.items()))
+            if key in running:
+                running[key].renew()
+            else:
+                running[key] = launch(**changes)
+            return running[key]
+
+        yield share
+
+
+@pytest.fixture
+def start(_shared_fronts: Start) -> Start:
+    """Starts a front with these changes, or renews the one that tests before have started."""
+    return _shared_fronts
+
+
+@pytest.fixture
+def site(start: Start) -> RunningFront:
     """The front as it is by default."""
     return start()

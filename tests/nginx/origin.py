@@ -2,9 +2,11 @@
 
 import json
 import os
+import socket
 import socketserver
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -37,19 +39,27 @@ class Asked:
 class Origin:
     """Listens on a unix socket, as an instance of the site does."""
 
-    def __init__(self, socket: Path) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._thread: threading.Thread | None = None
+        self.renew()
+
+    def renew(self) -> None:
+        """Forgets all requests and the last test's answer, and listens."""
         self.asked: list[Asked] = []
         self.answer: Callable[[Asked], Answer] = lambda _: Answer()
-        self._socket = socket
-        self._server = _Server(str(socket), self)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
+        if self._thread is None:
+            self._server = _Server(str(self._path), self)
+            self._thread = threading.Thread(target=self._server.serve_until_closed, daemon=True)
+            self._thread.start()
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-        self._socket.unlink(missing_ok=True)
+        if self._thread is not None:
+            self._server.socket.shutdown(socket.SHUT_RDWR)
+            self._thread.join()
+            self._server.server_close()
+            self._thread = None
+            self._path.unlink(missing_ok=True)
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -60,6 +70,12 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.origin = origin
         super().__init__(path, _Handler)
         os.chmod(path, 0o600)
+
+    def serve_until_closed(self) -> None:
+        """Waits for connections without waking now and then, as serve_forever does."""
+        with suppress(OSError):
+            while True:
+                self.process_request(*self.get_request())
 
 
 class _Handler(BaseHTTPRequestHandler):

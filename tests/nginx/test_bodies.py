@@ -2,16 +2,19 @@
 
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 import requests
+from django.contrib import admin
+from django.test import Client
 
 from project.nginx_config import UPLOADS_PER_ADDRESS
 from resources import problems
 
-from .conftest import RunningFront
+from ..unit.project.test_policy import pages_of, row
+from .conftest import RunningFront, Start
 from .origin import Answer
 
 SPEEDS = "/api/layers/jams/speeds"
@@ -19,9 +22,12 @@ UPLOADS = ["/admin/resources/layer/add/", "/admin/resources/layer/7/change/", "/
 SESSION = "csrftoken=a; sessionid=kp4v2n"
 
 
-def head(method: str, target: str, length: int, **headers: str) -> bytes:
-    fields = {"Host": "localhost", "Content-Length": str(length), **headers}
-    return "\r\n".join([f"{method} {target} HTTP/1.1", *(f"{k}: {v}" for k, v in fields.items()), "", ""]).encode()
+def post(site: RunningFront, target: str, size: int, **headers: str) -> int:
+    """Sends a body of this size, and returns the status."""
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    return requests.post(
+        f"http://localhost:{site.port}{target}", data=b"x" * size, headers=fields, timeout=10
+    ).status_code
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
@@ -47,10 +53,8 @@ def test_reading_needs_no_token(site: RunningFront, method: str) -> None:
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
 def test_a_change_with_a_token_is_for_main_to_judge(site: RunningFront, scheme: str) -> None:
     site.main.answer = lambda _: Answer(401, {"WWW-Authenticate": "main"}, b"")
-    assert (
-        site.get(SPEEDS, method="POST", Authorization=f"{scheme} a", Content_Length="0").headers["WWW-Authenticate"]
-        == "main"
-    )
+    answer = site.get(SPEEDS, method="POST", Authorization=f"{scheme} a", Content_Length="0")
+    assert answer.headers["WWW-Authenticate"] == "main"
 
 
 def test_the_sign_in_form_is_small(site: RunningFront) -> None:
@@ -70,33 +74,29 @@ def test_a_file_of_a_stranger_is_refused_before_its_body(site: RunningFront, tar
 
 
 @pytest.mark.parametrize("target", UPLOADS)
-def test_who_has_a_session_sends_files_and_who_has_none_sees_the_forms(site: RunningFront, target: str) -> None:
-    sent = requests.post(
-        f"http://localhost:{site.port}{target}", data=b"x" * 100_000, headers={"Cookie": SESSION}, timeout=10
-    )
-    assert (sent.status_code, site.get(target).status) == (200, 200)
+def test_a_user_with_a_session_sends_files_and_one_without_sees_the_forms(site: RunningFront, target: str) -> None:
+    assert (post(site, target, 100_000, Cookie=SESSION), site.get(target).status) == (200, 200)
     assert [asked.method for asked in site.main.asked] == ["POST", "GET"]
 
 
 @pytest.mark.parametrize("target", ["/admin/x/", "/admin/", "/admin/resources/layer/7/delete/", "/admin/feeds/feed/"])
-def test_other_pages_of_the_admin_take_forms_and_no_files(start: Callable[..., RunningFront], target: str) -> None:
+def test_other_pages_of_the_admin_take_forms_and_no_files(start: Start, target: str) -> None:
     site = start(upload_max_bytes=1_000_000)
     refused = site.get(target, method="POST", Content_Length="131073", Cookie=SESSION)
     assert (refused.status, site.main.asked) == (413, [])
     assert refused.body == b"The form is larger than this site accepts.\n"
-    form = requests.post(
-        f"http://localhost:{site.port}{target}", data=b"x" * 131_072, headers={"Cookie": SESSION}, timeout=10
-    )
-    assert form.status_code == 200
+    assert post(site, target, 131_072, Cookie=SESSION) == 200
 
 
 @contextmanager
 def sending(site: RunningFront, target: str, *senders: dict[str, str]) -> Iterator[None]:
-    """So many large bodies are on their way, without a byte so far."""
+    """As many large bodies are on their way, without a byte so far."""
     with ExitStack() as open_ones:
-        for fields in senders:
+        for sender in senders:
             connection = open_ones.enter_context(closing(socket.create_connection(("127.0.0.1", site.port))))
-            connection.sendall(head("POST", target, 100_000, **fields))
+            fields = {"Host": "localhost", "Content-Length": "100000", **sender}
+            lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
+            connection.sendall("\r\n".join(lines).encode())
         yield
 
 
@@ -112,39 +112,36 @@ def test_one_address_sends_few_large_bodies_at_a_time(site: RunningFront, target
 
 
 @pytest.mark.parametrize(
-    ("senders", "one_more", "another"),
+    ("senders", "statuses"),
     [
-        ("2001:db8:1:2::{}", "2001:db8:1:2:ffff:a00:{}:1", "2001:db8:1:3::1"),
-        ("2001:db8::{}", "2001:db8:0:0:1:2:3:{}", "2001:db8:0:1::1"),  # written shorter, which hides where a half ends
-        ("2001:db8:a0a:a0a:{}::", "2001:db8:a0a:a0a::{}", "2001:db8:a0a:a0b::1"),  # bytes that end lines
+        ("2001:db8:1:2::{}", {"2001:db8:1:2:ffff:a00:9:1": 429, "2001:db8:1:3::1": 200}),
+        pytest.param(
+            "2001:db8::{}", {"2001:db8:0:0:1:2:3:9": 429, "2001:db8:0:1::1": 200}, id="hides where a half ends"
+        ),
+        pytest.param(
+            "2001:db8:a0a:a0a:{}::", {"2001:db8:a0a:a0a::9": 429, "2001:db8:a0a:a0b::1": 200}, id="bytes that end lines"
+        ),
+        ("192.0.2.{}", {"192.0.2.9": 200}),
+        ("::ffff:192.0.2.{}", {"::ffff:192.0.2.9": 200}),
     ],
 )
-def test_the_addresses_of_a_network_are_one_client(
-    start: Callable[..., RunningFront], senders: str, one_more: str, another: str
-) -> None:
+def test_the_addresses_of_a_network_are_one_client(start: Start, senders: str, statuses: dict[str, int]) -> None:
     site = start(trusted_proxies=("127.0.0.1",))
-    of_each = [
-        {"Authorization": "Bearer a", "X-Forwarded-For": senders.format(number + 1)}
-        for number in range(UPLOADS_PER_ADDRESS)
-    ]
-    with sending(site, SPEEDS, *of_each):
-        assert status_of_another(site, one_more.format(9)) == 429
-        assert status_of_another(site, another) == 200
+    addresses = [senders.format(number + 1) for number in range(UPLOADS_PER_ADDRESS)]
+    with sending(site, SPEEDS, *({"Authorization": "Bearer a", "X-Forwarded-For": each} for each in addresses)):
+        for address, status in statuses.items():
+            assert post(site, SPEEDS, 100_000, Authorization="Bearer a", X_Forwarded_For=address) == status
 
 
-@pytest.mark.parametrize("senders", ["192.0.2.{}", "::ffff:192.0.2.{}"])
-def test_ipv4_addresses_are_clients_each(start: Callable[..., RunningFront], senders: str) -> None:
-    site = start(trusted_proxies=("127.0.0.1",))
-    of_each = [
-        {"Authorization": "Bearer a", "X-Forwarded-For": senders.format(number + 1)}
-        for number in range(UPLOADS_PER_ADDRESS)
-    ]
-    with sending(site, SPEEDS, *of_each):
-        assert status_of_another(site, senders.format(9)) == 200
-
-
-def status_of_another(site: RunningFront, address: str) -> int:
-    """The answer to a large body of that address."""
-    headers = {"Authorization": "Bearer a", "X-Forwarded-For": address}
-    url = f"http://localhost:{site.port}{SPEEDS}"
-    return requests.post(url, data=b"x" * 100_000, headers=headers, timeout=10).status_code
+@pytest.mark.django_db
+@pytest.mark.usefixtures("redis_servers")
+def test_pages_where_a_file_is_chosen_take_large_bodies_and_no_others(start: Start, admin_client: Client) -> None:
+    site = start(upload_max_bytes=1_000_000)
+    for model in admin.site._registry:
+        if not model._base_manager.exists():
+            row(model)
+    pages = [address for model in admin.site._registry for address in pages_of(model)]
+    with_files = {address for address in pages if b"multipart/form-data" in admin_client.get(address).content}
+    taken = {address for address in pages if site.get(address, method="POST", Content_Length="200000").status == 403}
+    assert with_files == taken
+    assert len(taken) == 3

@@ -1,17 +1,17 @@
 """Mirrored files that main looks up and nginx delivers: from this machine, and from a bucket."""
 
-import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from project import nginx_config
-from project.nginx_config import FrontConfig
+from project.nginx_config import FrontBucket
 
-from .conftest import RunningFront
+from ..support.server import Handler, serving
+from .conftest import RunningFront, Start
 from .origin import Answer, Asked
 
 BODY = bytes(range(256)) * 40
@@ -30,81 +30,57 @@ SAID = {
     "Access-Control-Allow-Origin": "*",
 }
 
-Start = Callable[..., RunningFront]
+SHELF = f"/delivered/here/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}"
+"""The address at which nginx delivers the file from this machine."""
 
 
-class Server(ThreadingHTTPServer):
-    def handle_error(self, *_: object) -> None:
-        """nginx leaves before the end of a body that it does not want."""
+@dataclass(slots=True)
+class Bucket:
+    """A bucket's answers, with fields that must not come through."""
 
+    link: str = ""
+    status: int = 200
+    asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
 
-class BucketServer:
-    """Answers as a bucket does, with fields that must not come through."""
-
-    def __init__(self) -> None:
-        self.status = 200
-        self.asked: list[tuple[str, str, dict[str, str]]] = []
-        bucket = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                bucket.asked.append((self.command, self.path, dict(self.headers.items())))
-                wanted = self.headers.get("Range")
-                body = BODY[100:200] if wanted else BODY
-                status = 206 if wanted and bucket.status == 200 else bucket.status
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                if wanted:
-                    self.send_header("Content-Range", f"bytes 100-199/{len(BODY)}")
-                for name, value in {
-                    "Content-Type": "text/html",
-                    "ETag": '"md5"',
-                    "x-amz-request-id": "secret",
-                    "Set-Cookie": "a=b",
-                    "X-Accel-Redirect": "/healthz",
-                    "Cache-Control": "public, max-age=9",
-                }.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_HEAD = do_GET  # noqa: N815
-
-            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-                """Says nothing."""
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self.link = f"http://127.0.0.1:{self._server.server_port}/bucket/mirror/ab?X-Amz-Signature=a%2Fb&x=1"
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def answer(self, handler: Handler) -> None:
+        self.asked.append((handler.command, handler.path, dict(handler.headers.items())))
+        wanted = handler.headers.get("Range")
+        fields = {"Content_Range": f"bytes 100-199/{len(BODY)}"} if wanted else {}
+        handler.answer(
+            206 if wanted and self.status == 200 else self.status,
+            BODY[100:200] if wanted else BODY,
+            Content_Type="text/html",
+            ETag='"md5"',
+            x_amz_request_id="secret",
+            Set_Cookie="a=b",
+            X_Accel_Redirect="/healthz",
+            Cache_Control="public, max-age=9",
+            **fields,
+        )
 
 
 @pytest.fixture
-def bucket() -> Iterator[BucketServer]:
-    server = BucketServer()
-    yield server
-    server.close()
+def bucket() -> Iterator[Bucket]:
+    bucket = Bucket()
 
+    class Answering(Handler):
+        def do_GET(self) -> None:  # noqa: N802  as the library calls it
+            bucket.answer(self)
 
-@pytest.fixture
-def shelves(front: FrontConfig) -> Path:
-    shelf = front.data.blobs / "mirror" / DIGEST[:2] / DIGEST[2:4]
-    shelf.mkdir(parents=True)
-    (shelf / DIGEST).write_bytes(BODY)
-    return front.data.blobs / "mirror"
+    with serving(Answering) as url:
+        bucket.link = f"{url}/bucket/mirror/ab?X-Amz-Signature=a%2Fb&x=1"
+        yield bucket
 
 
 @pytest.fixture(params=["here", "bucket"])
-def site(request: pytest.FixtureRequest, start: Start, shelves: Path, bucket: BucketServer) -> RunningFront:
+def site(request: pytest.FixtureRequest, start: Start, bucket: Bucket) -> RunningFront:
     """A front whose main hands a file over, from one place or the other."""
-    running = start(shelves=shelves, bucket=nginx_config.FrontBucket((), Path("/etc/ssl/certs/ca-certificates.crt")))
-    address = f"/delivered/here/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}"
-    handed = {"X-Accel-Redirect": address}
+    certificates = Path("/etc/ssl/certs/ca-certificates.crt")
+    running = start(shelves=Path("blobs/mirror"), bucket=FrontBucket((), certificates))
+    file = running.front.data.blobs / "mirror" / SHELF.removeprefix("/delivered/here/")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(BODY)
+    handed = {"X-Accel-Redirect": SHELF}
     if request.param == "bucket":
         handed = {"X-Accel-Redirect": f"/delivered/bucket/{DIGEST}", "X-Bucket-Link": bucket.link}
     running.main.answer = lambda _: Answer(headers={**SAID, **handed}, body=b"")
@@ -140,7 +116,7 @@ def test_a_range_is_of_the_content_that_the_client_has_begun(site: RunningFront,
 @pytest.mark.parametrize(
     ("known", "status"), [(ETAG, 304), (f"W/{ETAG}", 304), (f'"x", {ETAG}', 304), ("*", 304), ('"x"', 200)]
 )
-def test_who_has_it_is_told_so(site: RunningFront, known: str, status: int) -> None:
+def test_a_client_that_has_it_gets_304(site: RunningFront, known: str, status: int) -> None:
     reply = site.get(ADDRESS, If_None_Match=known)
     assert (reply.status, reply.body) == (status, b"" if status == 304 else BODY)
     assert reply.headers["ETag"] == ETAG
@@ -163,9 +139,9 @@ def test_it_is_not_kept(site: RunningFront) -> None:
     "address",
     [
         "/delivered/here/",
-        f"/delivered/here/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}",
-        f"/delivered/%68ere/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}",
-        f"/x/..//delivered/here/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}",
+        SHELF,
+        SHELF.replace("here", "%68ere"),
+        f"/x/../{SHELF}",
         "/delivered/bucket/x",
         "/delivered/",
         "/delivered/x",
@@ -178,13 +154,13 @@ def test_nobody_outside_can_ask_for_it(site: RunningFront, address: str) -> None
 
 
 @pytest.mark.parametrize("site", ["here"], indirect=True)
-def test_a_file_that_has_gone_just_now_is_not_found(site: RunningFront, shelves: Path) -> None:
-    (shelves / DIGEST[:2] / DIGEST[2:4] / DIGEST).unlink()
+def test_a_file_that_has_gone_just_now_is_not_found(site: RunningFront) -> None:
+    site.main.answer = lambda _: Answer(headers={**SAID, "X-Accel-Redirect": f"{SHELF}-gone"}, body=b"")
     assert site.get(ADDRESS).status == 404
 
 
 @pytest.mark.parametrize("site", ["bucket"], indirect=True)
-def test_the_bucket_is_asked_by_the_link_alone(site: RunningFront, bucket: BucketServer) -> None:
+def test_the_bucket_is_asked_by_the_link_alone(site: RunningFront, bucket: Bucket) -> None:
     site.get(ADDRESS, method="HEAD", Authorization="Bearer x", Cookie="a=b", If_None_Match='"x"')
     [(method, path, headers)] = bucket.asked
     assert (method, path) == ("GET", "/bucket/mirror/ab?X-Amz-Signature=a%2Fb&x=1")
@@ -194,7 +170,7 @@ def test_the_bucket_is_asked_by_the_link_alone(site: RunningFront, bucket: Bucke
 
 @pytest.mark.parametrize("site", ["bucket"], indirect=True)
 @pytest.mark.parametrize(("status", "told"), [(500, 503), (403, 503), (302, 503), (404, 404)])
-def test_what_the_bucket_refuses_is_not_shown(site: RunningFront, bucket: BucketServer, status: int, told: int) -> None:
+def test_what_the_bucket_refuses_is_not_shown(site: RunningFront, bucket: Bucket, status: int, told: int) -> None:
     bucket.status = status
     reply = site.get(ADDRESS)
     assert (reply.status, reply.headers["Content-Type"]) == (told, "application/problem+json")
@@ -211,16 +187,15 @@ def test_what_is_kept_is_asked_for_by_its_etag_and_not_sent_again(start: Start) 
     site.main.answer = answer
     replies = [site.get(ADDRESS)]
     while len(site.main.asked) < 3:
+        time.sleep(0.1)
         replies.append(site.get(f"{ADDRESS}?x={len(replies)}", Range="bytes=0-9" if len(replies) % 2 else "bytes=5-"))
     assert [asked.headers.get("if-none-match") for asked in site.main.asked] == [None, ETAG, ETAG]
     assert {reply.body for reply in replies} == {BODY, BODY[:10], BODY[5:]}
 
 
-def test_under_the_waiting_address_nobody_keeps_it(start: Start, shelves: Path) -> None:
-    site = start(shelves=shelves)
+@pytest.mark.parametrize("site", ["here"], indirect=True)
+def test_under_the_waiting_address_no_cache_keeps_it(site: RunningFront) -> None:
     site.retry.answer = lambda _: Answer(headers={"X-Accel-Redirect": f"/retry_after/returned{ADDRESS}"}, body=b"")
-    address = f"/delivered/here/{DIGEST[:2]}/{DIGEST[2:4]}/{DIGEST}"
-    site.main.answer = lambda _: Answer(headers={**SAID, "X-Accel-Redirect": address}, body=b"")
     reply = site.get("/retry_after?redirect=x")
     assert (reply.status, reply.body) == (200, BODY)
     assert reply.headers.get_all("Cache-Control") == ["no-store"]

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -12,7 +11,8 @@ import pytest
 
 from project import beat, nginx_reload, supervisor
 
-from .conftest import RunningFront
+from ..support.stack import eventually
+from .conftest import RunningFront, Start
 from .origin import HOT, PRIVATE, Answer
 
 NEVER_KEPT = ["/admin/", "/admin", "/metrics", "/healthz", "/retry_after?key=1"]
@@ -29,7 +29,7 @@ def test_public_content_is_answered_without_the_origin(site: RunningFront) -> No
 @pytest.mark.parametrize(
     "headers",
     [{}, PRIVATE, {"Cache-Control": "max-age=60"}, {"Cache-Control": "private, max-age=60"}],
-    ids=["without a word", "no-store", "not public", "private"],
+    ids=["without a policy", "no-store", "not public", "private"],
 )
 def test_what_does_not_say_public_is_not_kept(site: RunningFront, headers: dict[str, str]) -> None:
     site.main.answer = lambda _: Answer(headers=headers)
@@ -49,7 +49,7 @@ def test_private_places_are_never_kept(site: RunningFront, target: str) -> None:
 def test_head_is_answered_from_the_same_entry(site: RunningFront) -> None:
     site.get("/tiles/a", method="HEAD")
     # nginx answers as soon as it has the header, and stores when it has all.
-    assert _comes_true(lambda: site.get("/tiles/a", method="HEAD").cached)
+    eventually(lambda: site.get("/tiles/a", method="HEAD").cached, 5, "it is stored")
     assert site.get("/tiles/a").cached
     assert {asked.method for asked in site.main.asked} == {"GET"}
 
@@ -82,8 +82,8 @@ def test_a_redirect_that_must_not_be_stored_is_not(site: RunningFront) -> None:
 
 
 def test_the_waiting_instances_socket_fills_the_entry_that_clients_get(site: RunningFront) -> None:
-    site.get_by_socket("/tiles/a", host="localhost")
-    assert site.get("/tiles/a", host="LocalHost").cached
+    site.get_by_socket("/tiles/a")
+    assert site.get("/tiles/a", host=site.host.upper()).cached
 
 
 def test_a_stale_entry_is_answered_while_it_is_refreshed(site: RunningFront) -> None:
@@ -95,17 +95,17 @@ def test_a_stale_entry_is_answered_while_it_is_refreshed(site: RunningFront) -> 
     site.main.answer = lambda _: Answer(headers=refreshed) if released.wait(5) else Answer(500)
     assert site.get("/tiles/a").cached
     released.set()
-    assert _comes_true(lambda: site.get("/tiles/a").headers.get("X-Refreshed") == "yes")
+    eventually(lambda: site.get("/tiles/a").headers.get("X-Refreshed") == "yes", 5, "it is refreshed")
 
 
-def test_no_worker_holds_on_to_an_entry_that_was_replaced(start: Callable[..., RunningFront]) -> None:
+def test_no_worker_holds_on_to_an_entry_that_was_replaced(start: Start) -> None:
     site = start(small=False)
     kept = {"Cache-Control": "public, s-maxage=1, stale-while-revalidate=30"}
     site.main.answer = lambda _: Answer(headers=kept, body=b"old")
     assert {site.get("/tiles/a").body for _ in range(20)} == {b"old"}
     time.sleep(2.1)  # nginx counts whole seconds
     site.main.answer = lambda _: Answer(headers={**HOT, "X-Refreshed": "yes"}, body=b"new")
-    assert _comes_true(lambda: site.get("/tiles/a").body == b"new")
+    eventually(lambda: site.get("/tiles/a").body == b"new", 5, "it is replaced")
     assert {site.get("/tiles/a").body for _ in range(20)} == {b"new"}
 
 
@@ -113,7 +113,7 @@ def test_a_missing_tile_displaces_the_entry(site: RunningFront) -> None:
     site.main.answer = lambda _: Answer(headers={"Cache-Control": "public, s-maxage=1, stale-while-revalidate=1"})
     site.get("/tiles/a")
     site.main.answer = lambda _: Answer(404, {"Cache-Control": "public, max-age=1"})
-    assert _comes_true(lambda: site.get("/tiles/a").status == 404)
+    eventually(lambda: site.get("/tiles/a").status == 404, 5, "it is displaced")
     assert site.get("/tiles/a").status == 404
 
 
@@ -127,15 +127,6 @@ def test_cookies_reach_the_admin_only(site: RunningFront) -> None:
     assert site.main.asked[-1].headers["cookie"] == "session=mine"
 
 
-def _comes_true(condition: Callable[[], bool], seconds: float = 5) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def test_what_is_forgotten_is_asked_for_again(site: RunningFront) -> None:
     for _ in range(2):
         kept = site.get("/tiles/a")
@@ -143,13 +134,13 @@ def test_what_is_forgotten_is_asked_for_again(site: RunningFront) -> None:
     assert kept.cached
     assert site.get("/tiles/a").body == kept.body
     assert beat.forget_hot_answers(site.front.data.hot, site.front.runtime.nginx_pid)
-    assert _comes_true(lambda: site.get("/tiles/a").body == b"new")
+    eventually(lambda: site.get("/tiles/a").body == b"new", 5, "it is asked for again")
     assert site.get("/tiles/a").cached
     assert not any(word in site.log.read_text() for word in ("[crit]", "[alert]", "[emerg]"))
 
 
-def test_what_a_killed_worker_was_writing_is_removed_and_what_another_writes_stays(site: RunningFront) -> None:
-    ends = threading.Event()
+def test_what_a_killed_worker_was_writing_is_removed_and_what_another_writes_stays(launch: Start) -> None:
+    site, ends = launch(), threading.Event()
     site.main.answer = lambda _: Answer(headers={**HOT, "Content-Length": "9000"}, body=b"half", goes_on=ends)
 
     def ask() -> None:
@@ -159,17 +150,17 @@ def test_what_a_killed_worker_was_writing_is_removed_and_what_another_writes_sta
     asking = threading.Thread(target=ask)
     asking.start()
     try:
-        assert _comes_true(lambda: bool([*site.front.data.hot.glob("*/*/*.*")]))
+        eventually(lambda: [*site.front.data.hot.glob("*/*/*.*")], 5, "nginx writes it")
         assert supervisor.remove_unfinished_files(site.front.data.hot) == 0
         [file] = site.front.data.hot.glob("*/*/*.*")
         for worker in psutil.Process(nginx_reload.running_nginx(site.front.runtime.nginx_pid)).children():
             worker.kill()
-        assert _comes_true(lambda: supervisor.remove_unfinished_files(site.front.data.hot) == 1)
+        eventually(lambda: supervisor.remove_unfinished_files(site.front.data.hot) == 1, 5, "it is removed")
         assert not file.exists()
     finally:
         ends.set()
         asking.join(10)
 
 
-def test_without_an_nginx_nothing_is_forgotten(site: RunningFront, tmp_path: Path) -> None:
-    assert not beat.forget_hot_answers(site.front.data.hot, tmp_path / "nginx.pid")
+def test_without_an_nginx_nothing_is_forgotten(tmp_path: Path) -> None:
+    assert not beat.forget_hot_answers(tmp_path, tmp_path / "nginx.pid")

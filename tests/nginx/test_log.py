@@ -10,7 +10,7 @@ import pytest
 from project import nginx_config
 
 from ..support.stack import eventually
-from .conftest import RunningFront
+from .conftest import RunningFront, Start
 from .origin import PRIVATE, Answer, Asked
 
 TILE = "/tiles/jams/1/0/0.png"
@@ -18,7 +18,7 @@ WAIT = "/retry_after?key=a"
 
 
 @pytest.fixture
-def impatient(start: Callable[..., RunningFront], monkeypatch: pytest.MonkeyPatch) -> RunningFront:
+def impatient(start: Start, monkeypatch: pytest.MonkeyPatch) -> RunningFront:
     """A front that waits a second for either instance."""
     monkeypatch.setattr(nginx_config, "MAIN_TIMEOUT_SECONDS", 1)
     return start(proxy_timeout_seconds=1)
@@ -26,7 +26,7 @@ def impatient(start: Callable[..., RunningFront], monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def silence() -> Iterator[Callable[[Asked], Answer]]:
-    """An origin that says nothing before the test is over."""
+    """An origin without an answer before the test is over."""
     over = Event()
 
     def wait(_: Asked) -> Answer:
@@ -38,15 +38,15 @@ def silence() -> Iterator[Callable[[Asked], Answer]]:
 
 
 def logged(site: RunningFront, number: int) -> list[dict[str, Any]]:
-    """Returns so many lines, and checks that there are no more."""
+    """Returns this many lines about the test's host, and checks that there are no more."""
 
-    def lines() -> list[str]:
-        return [line for line in site.log.read_text().splitlines() if line.startswith("{")]
+    def lines() -> list[dict[str, Any]]:
+        written = [json.loads(line) for line in site.log.read_text().splitlines() if line.endswith("}")]
+        return [line for line in written if line["host"] == site.host]
 
     eventually(lambda: len(lines()) >= number, 5, f"{number} lines")
-    found = [json.loads(line) for line in lines()]
-    assert len(found) == number
-    return found
+    assert len(lines()) == number
+    return lines()
 
 
 def said(line: dict[str, Any]) -> tuple[str, int, str]:

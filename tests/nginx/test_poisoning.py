@@ -2,11 +2,10 @@
 
 import itertools
 import random
-from collections.abc import Callable
 
 import pytest
 
-from .conftest import RunningFront
+from .conftest import RunningFront, Start
 from .origin import PRIVATE, Answer
 
 TARGETS = [
@@ -23,18 +22,13 @@ TARGETS = [
 ]
 HOSTS = ["localhost", "LOCALHOST", "localhost:8000", "localhost:9", "a.tarry.example", "b.tarry.example", "127.0.0.1"]
 OTHER_HOSTS = [
-    "evil.example",
-    "localhost.evil.example",
-    "",
-    "localhost@evil.example",
-    "tarry.example.evil",
-    "local host",
+    *("evil.example", "localhost.evil.example", "", "localhost@evil.example", "tarry.example.evil", "local host"),
 ]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_cache_never_changes_an_answer(site: RunningFront, seed: int) -> None:
-    requests = list(itertools.product(TARGETS, HOSTS[:3] if seed else HOSTS))
+@pytest.mark.parametrize("seed", range(2))
+def test_the_cache_never_changes_an_answer(launch: Start, seed: int) -> None:
+    site, requests = launch(), list(itertools.product(TARGETS, HOSTS[:3] if seed else HOSTS))
     site.main.answer = lambda _: Answer(headers=PRIVATE)
     expected = {request: site.get(*request) for request in requests}
     site.main.answer = lambda _: Answer()
@@ -64,7 +58,7 @@ def test_thumbnails_have_an_entry_for_each_fit_and_mirrored_files_one(site: Runn
     assert [asked.target for asked in site.main.asked] == [f"{blob}/9x9.png", f"{blob}/9x9.png?fit=crop", blob]
 
 
-def test_a_port_that_is_not_the_sites_makes_no_entry_of_its_own(start: Callable[..., RunningFront]) -> None:
+def test_a_port_that_is_not_the_sites_makes_no_entry_of_its_own(start: Start) -> None:
     site = start(public_port=8443)
     own = ["localhost", f"localhost:{site.port}", "localhost:8443"]
     for host in [*own, "localhost:1", "localhost:65000", "LOCALHOST:80"]:
@@ -93,7 +87,7 @@ def test_the_host_in_the_request_line_counts(site: RunningFront) -> None:
 
 
 @pytest.mark.parametrize("name", ["X-Forwarded-Host", "Forwarded", "X-Forwarded-Proto", "X-Forwarded-For", "X-Real-IP"])
-def test_a_clients_word_for_a_proxys_reaches_nobody(site: RunningFront, name: str) -> None:
+def test_a_field_of_a_proxy_that_a_client_sends_is_dropped(site: RunningFront, name: str) -> None:
     site.get("/tiles/a", **{name: "evil.example"})
     assert "evil.example" not in site.main.asked[0].headers.values()
 

@@ -1,27 +1,29 @@
 """The demo's sample feeds: served at an address of their own, where nothing else is."""
 
-from collections.abc import Callable
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
-from project.nginx_config import FrontConfig, SampleFeeds
+from project.nginx_config import SampleFeeds
 
-from .conftest import RunningFront
+from ..support.stack import free_port
+from .conftest import RunningFront, Start
 
 ROOT = Path(__file__).parents[2] / "feeds" / "demo" / "data" / "samples"
 
 
+PORT = free_port()
+
+
 @pytest.fixture
-def with_samples(front: FrontConfig, start: Callable[..., RunningFront]) -> RunningFront:
-    port = front.listen.rpartition(":")[2]
-    return start(samples=SampleFeeds(f"127.0.0.2:{port}", ROOT))
+def with_samples(start: Start) -> RunningFront:
+    return start(samples=SampleFeeds(f"127.0.0.2:{PORT}", ROOT))
 
 
-def ask(port: int, path: str) -> tuple[int, str, bytes]:
-    with closing(HTTPConnection("127.0.0.2", port, timeout=10)) as connection:
+def ask(path: str) -> tuple[int, str, bytes]:
+    with closing(HTTPConnection("127.0.0.2", PORT, timeout=10)) as connection:
         connection.request("GET", path)
         answer = connection.getresponse()
         return answer.status, answer.headers["Content-Type"], answer.read()
@@ -35,13 +37,15 @@ def ask(port: int, path: str) -> tuple[int, str, bytes]:
         ("orchard.json", "application/feed+json"),
     ],
 )
-def test_samples_are_served_as_what_they_are(with_samples: RunningFront, name: str, media_type: str) -> None:
-    assert ask(with_samples.port, f"/{name}") == (200, media_type, (ROOT / name).read_bytes())
+@pytest.mark.usefixtures("with_samples")
+def test_samples_are_served_with_their_types(name: str, media_type: str) -> None:
+    assert ask(f"/{name}") == (200, media_type, (ROOT / name).read_bytes())
 
 
 @pytest.mark.parametrize("path", ["/", "/metrics", "/healthz", "/../loading.py", "/%2e%2e/feeds.opml", "/admin/"])
-def test_nothing_else_is_there(with_samples: RunningFront, path: str) -> None:
-    assert ask(with_samples.port, path)[0] in {400, 403, 404}
+@pytest.mark.usefixtures("with_samples")
+def test_nothing_else_is_there(path: str) -> None:
+    assert ask(path)[0] in {400, 403, 404}
 
 
 def test_samples_are_at_no_other_address(with_samples: RunningFront) -> None:

@@ -1,7 +1,6 @@
 """Mirrored files that nginx serves straight from the storage: with all that main says of them, and only plainly."""
 
 import os
-from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -14,22 +13,39 @@ from resources.mirror.file_headers import BY_DIGEST, DIRECT_ENDINGS, delivery_fi
 from resources.traffic import counter
 
 from ..support.stack import eventually
-from .conftest import RunningFront
+from .conftest import RunningFront, Start
 from .origin import Answer
 
 BODY = bytes(range(256)) * 40
-DIGEST = sha256(BODY).hexdigest()
-ETAG = f'"{DIGEST}"'
-ADDRESS = f"/resources/{DIGEST}"
 STORED = datetime(2026, 11, 21, 22, 30, tzinfo=UTC)
 DATE = "Sat, 21 Nov 2026 22:30:00 GMT"
 HOT_SECONDS = 4
 """As few as can be kept: links are believed for a second."""
 
 
-def link(front: FrontConfig, media_type: str) -> Path:
-    """Main's answer to a request for a file."""
-    path = front.data.blobs / "served" / DIGEST[:2] / f"{DIGEST}.{DIRECT_ENDINGS[media_type]}"
+@pytest.fixture
+def digest(request: pytest.FixtureRequest) -> str:
+    """Each test has a file of its own: nginx remembers those of the others for a second."""
+    return sha256(request.node.name.encode()).hexdigest()
+
+
+@pytest.fixture
+def address(digest: str) -> str:
+    return f"/resources/{digest}"
+
+
+@pytest.fixture
+def site(start: Start) -> RunningFront:
+    """A front with such a folder, whose main has nothing."""
+    log, served = Path("logs/traffic.log"), Path("blobs/served")
+    running = start(served=served, hot_seconds=HOT_SECONDS, traffic_log=log, counted=("/resources/",))
+    running.main.answer = lambda _: Answer(404, {"Cache-Control": "no-store"})
+    return running
+
+
+def link(site: RunningFront, digest: str, media_type: str) -> Path:
+    """Links the file as main does when it answers a request for it."""
+    path = site.front.data.blobs / "served" / digest[:2] / f"{digest}.{DIRECT_ENDINGS[media_type]}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(BODY)
     os.utime(path, (STORED.timestamp(), STORED.timestamp()))
@@ -37,23 +53,17 @@ def link(front: FrontConfig, media_type: str) -> Path:
 
 
 @pytest.fixture
-def site(front: FrontConfig, start: Callable[..., RunningFront]) -> RunningFront:
-    """A front with such a folder, whose main has nothing."""
-    log = front.data.traffic
-    running = start(
-        served=front.data.blobs / "served", hot_seconds=HOT_SECONDS, traffic_log=log, counted=("/resources/",)
-    )
-    running.main.answer = lambda _: Answer(404, {"Cache-Control": "no-store"})
-    return running
+def image(site: RunningFront, digest: str) -> Path:
+    return link(site, digest, "image/jpeg")
 
 
 @pytest.mark.parametrize("media_type", DIRECT_ENDINGS)
-def test_all_fields_are_those_that_main_gives(site: RunningFront, media_type: str) -> None:
-    link(site.front, media_type)
-    reply = site.get(ADDRESS)
+def test_all_fields_are_those_that_main_gives(site: RunningFront, digest: str, address: str, media_type: str) -> None:
+    link(site, digest, media_type)
+    reply = site.get(address)
     assert (reply.status, reply.body) == (200, BODY)
     said = {
-        **delivery_fields(media_type, DIGEST, STORED, BY_DIGEST, HOT_SECONDS),
+        **delivery_fields(media_type, digest, STORED, BY_DIGEST, HOT_SECONDS),
         "Cache-Status": nginx_config.FILE_CACHE_STATUS,
     }
     of_the_server = {"Server", "Date", "Connection", "Content-Length", "Server-Timing"}
@@ -62,106 +72,110 @@ def test_all_fields_are_those_that_main_gives(site: RunningFront, media_type: st
     assert site.main.asked == []
 
 
-@pytest.fixture
-def image(site: RunningFront) -> Path:
-    return link(site.front, "image/jpeg")
-
-
-def test_parts_and_heads(site: RunningFront, image: Path) -> None:
-    part = site.get(f"{ADDRESS}?x=1", Range="bytes=100-199")
+@pytest.mark.usefixtures("image")
+def test_parts_and_heads(site: RunningFront, address: str, digest: str) -> None:
+    part = site.get(f"{address}?x=1", Range="bytes=100-199")
     assert (part.status, part.body, part.headers["Content-Range"]) == (206, BODY[100:200], f"bytes 100-199/{len(BODY)}")
-    assert part.headers["ETag"] == ETAG
-    assert site.get(ADDRESS, Range=f"bytes={len(BODY)}-").status == 416
-    head = site.get(ADDRESS, method="HEAD")
+    assert part.headers["ETag"] == f'"{digest}"'
+    assert site.get(address, Range=f"bytes={len(BODY)}-").status == 416
+    head = site.get(address, method="HEAD")
     assert (head.status, head.body, head.headers["Content-Length"]) == (200, b"", str(len(BODY)))
     assert site.main.asked == []
 
 
-@pytest.mark.parametrize(("condition", "status"), [(ETAG, 206), (DATE, 206), ('"another"', 200)])
+@pytest.mark.parametrize(("condition", "status"), [('"{}"', 206), (DATE, 206), ('"another"', 200)])
+@pytest.mark.usefixtures("image")
 def test_a_part_is_of_the_content_that_the_client_has_begun(
-    site: RunningFront, image: Path, condition: str, status: int
+    site: RunningFront, address: str, digest: str, condition: str, status: int
 ) -> None:
-    assert site.get(ADDRESS, Range="bytes=100-199", If_Range=condition).status == status
+    assert site.get(address, Range="bytes=100-199", If_Range=condition.format(digest)).status == status
 
 
 @pytest.mark.parametrize(("date", "status"), [(DATE, 304), (DATE.replace("2026", "2025").replace("Sat", "Fri"), 200)])
-def test_who_has_it_since_then_is_told_so(site: RunningFront, image: Path, date: str, status: int) -> None:
-    reply = site.get(ADDRESS, If_Modified_Since=date)
-    assert (reply.status, reply.headers["ETag"]) == (status, ETAG)
+@pytest.mark.usefixtures("image")
+def test_a_client_that_has_it_since_then_gets_304(
+    site: RunningFront, address: str, digest: str, date: str, status: int
+) -> None:
+    reply = site.get(address, If_Modified_Since=date)
+    assert (reply.status, reply.headers["ETag"]) == (status, f'"{digest}"')
 
 
 @pytest.mark.parametrize(
     ("method", "headers"),
     [
-        ("POST", {}),
+        ("POST", {"Content_Length": "0"}),
         ("OPTIONS", {}),
-        ("GET", {"If_None_Match": ETAG}),
-        ("GET", {"If_Match": ETAG}),
+        ("GET", {"If_None_Match": '"{}"'}),
+        ("GET", {"If_Match": '"{}"'}),
         ("GET", {"If_Unmodified_Since": DATE}),
     ],
 )
+@pytest.mark.usefixtures("image")
 def test_what_must_be_judged_goes_to_main(
-    site: RunningFront, image: Path, method: str, headers: dict[str, str]
+    site: RunningFront, address: str, digest: str, method: str, headers: dict[str, str]
 ) -> None:
-    body = {"Content-Length": "0"} if method == "POST" else {}
-    assert site.get(ADDRESS, method=method, **headers, **body).status == 404
-    assert [(asked.method, asked.target) for asked in site.main.asked] == [(method, ADDRESS)]
+    fields = {name: value.format(digest) for name, value in headers.items()}
+    assert site.get(address, method=method, **fields).status == 404
+    assert [(asked.method, asked.target) for asked in site.main.asked] == [(method, address)]
 
 
-def test_what_has_no_link_goes_to_main_and_is_kept_as_ever(site: RunningFront) -> None:
-    said = {"Cache-Control": "public, s-maxage=60", "ETag": ETAG, "Accept-Ranges": "bytes"}
+def test_what_has_no_link_goes_to_main_and_is_kept_as_ever(site: RunningFront, address: str) -> None:
+    said = {"Cache-Control": "public, s-maxage=60", "ETag": '"a"', "Accept-Ranges": "bytes"}
     site.main.answer = lambda _: Answer(headers=said, body=BODY)
-    first, again = site.get(f"{ADDRESS}?x=1"), site.get(ADDRESS, Range="bytes=0-9")
+    first, again = site.get(f"{address}?x=1"), site.get(address, Range="bytes=0-9")
     assert (first.body, again.body, again.cached) == (BODY, BODY[:10], True)
-    assert [asked.target for asked in site.main.asked] == [ADDRESS]
+    assert [asked.target for asked in site.main.asked] == [address]
 
 
 @pytest.mark.parametrize(
-    "address",
+    "other",
     [
-        f"/served/{DIGEST[:2]}/{DIGEST}.jpeg",
-        f"/{DIGEST[:2]}/{DIGEST}.jpeg",
-        f"{ADDRESS}.jpeg",
-        f"/resources/{DIGEST[:2]}/{DIGEST}.jpeg",
-        f"{ADDRESS}/",
-        f"{ADDRESS.upper()}",
+        *("/served/{shelf}/{digest}.jpeg", "/{shelf}/{digest}.jpeg", "/resources/{digest}.jpeg"),
+        *("/resources/{shelf}/{digest}.jpeg", "/resources/{digest}/", "/RESOURCES/{upper}"),
     ],
 )
-def test_there_is_one_address_for_it(site: RunningFront, image: Path, address: str) -> None:
-    assert site.get(address).status == 404
+@pytest.mark.usefixtures("image")
+def test_there_is_one_address_for_it(site: RunningFront, digest: str, other: str) -> None:
+    assert site.get(other.format(shelf=digest[:2], digest=digest, upper=digest.upper())).status == 404
 
 
-def test_without_its_link_it_is_gone_as_soon_as_links_are_looked_at_again(site: RunningFront, image: Path) -> None:
-    assert site.get(ADDRESS).status == 200
+def test_without_its_link_it_is_gone_as_soon_as_links_are_looked_at_again(
+    site: RunningFront, address: str, image: Path
+) -> None:
+    assert site.get(address).status == 200
     image.unlink()
-    eventually(lambda: site.get(ADDRESS).status == 404, HOT_SECONDS, "it is gone")
+    eventually(lambda: site.get(address).status == 404, HOT_SECONDS, "it is gone")
 
 
-def test_what_is_found_and_cannot_be_read_goes_to_main_by_its_address(site: RunningFront, image: Path) -> None:
+def test_what_is_found_and_cannot_be_read_goes_to_main_by_its_address(
+    site: RunningFront, address: str, image: Path
+) -> None:
     image.unlink()
     os.mkfifo(image)  # as good as a file that is removed between two looks
-    assert site.get(f"{ADDRESS}?x=1").status == 404
-    assert [asked.target for asked in site.main.asked] == [ADDRESS]
+    assert site.get(f"{address}?x=1").status == 404
+    assert [asked.target for asked in site.main.asked] == [address]
 
 
-def test_a_link_is_found_as_soon_as_links_are_looked_at_again(site: RunningFront) -> None:
-    assert site.get(ADDRESS).status == 404
-    link(site.front, "application/octet-stream")
-    eventually(lambda: site.get(ADDRESS).status == 200, HOT_SECONDS, "it is served")
+def test_a_link_is_found_as_soon_as_links_are_looked_at_again(site: RunningFront, address: str, digest: str) -> None:
+    assert site.get(address).status == 404
+    link(site, digest, "application/octet-stream")
+    eventually(lambda: site.get(address).status == 200, HOT_SECONDS, "it is served")
 
 
-def test_main_that_is_away_is_told_as_ever(site: RunningFront) -> None:
+def test_without_main_and_a_link_the_answer_is_503(site: RunningFront, address: str) -> None:
     site.main.answer = lambda _: Answer(hang_up=True)
-    assert site.get(ADDRESS).status == 503
+    assert site.get(address).status == 503
 
 
-def test_it_counts_as_answered_by_nginx_itself(site: RunningFront, image: Path) -> None:
+@pytest.mark.usefixtures("image")
+def test_it_counts_as_answered_by_nginx_itself(site: RunningFront, address: str) -> None:
     for method in ("GET", "HEAD"):
-        site.get(ADDRESS, method=method)
+        site.get(address, method=method)
+    site.flush_logs()
     log = site.front.data.traffic
-    eventually(lambda: log.read_bytes().count(b"\n") >= 2, 5, "two lines")
-    for _, status, answered_by, asked, _, address in counter.parse_lines(log.read_bytes()):
-        assert address == ADDRESS.encode()
+    eventually(lambda: log.read_text().count(address) >= 2, 5, "two lines")
+    lines = [line for line in counter.parse_lines(log.read_bytes()) if line[-1] == address.encode()]
+    for _, status, answered_by, asked, *_ in lines:
         assert counter.front_answer(status, answered_by, asked) == counter.FrontAnswer("hot", wanted=True)
 
 

@@ -4,31 +4,47 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
-from project.nginx_config import FrontConfig
 from project.supervisor import TrafficLog
 from resources.traffic import counter, log_files
 from resources.traffic.counter import LineFields
 
 from ..support.stack import eventually
-from .conftest import RunningFront
+from .conftest import RunningFront, Start
 from .origin import PRIVATE, Answer
 
 TILE = "/tiles/jams/1/0/0.png"
 
 
+LOG = Path("logs/traffic.log")
+COUNTED: dict[str, Any] = {"traffic_log": LOG, "counted": ("/tiles/",)}
+READ: dict[str, Any] = {"traffic_log": LOG, "counted": ("/tiles/", "/feeds/"), "read": ("/feeds/",)}
+
+
 @pytest.fixture
-def site(front: FrontConfig, start: Callable[..., RunningFront]) -> RunningFront:
+def site(start: Start) -> RunningFront:
     """The front with a log of requests below /tiles/."""
-    return start(traffic_log=front.data.traffic, counted=("/tiles/",))
+    return start(**COUNTED)
+
+
+@pytest.fixture
+def own_site(launch: Start) -> RunningFront:
+    """The same for this test alone, which puts the log aside."""
+    return launch(**COUNTED)
 
 
 def logged(site: RunningFront, number: int) -> list[LineFields]:
-    """The fields of so many lines; there are no more, and none that cannot be read."""
+    """The fields of this many lines; there are no more, and none that cannot be read."""
     log = site.front.data.traffic
-    eventually(lambda: log.read_bytes().count(b"\n") >= number, 5, f"{number} lines")
+
+    def is_written() -> bool:
+        site.flush_logs()
+        return log.read_bytes().count(b"\n") >= number
+
+    eventually(is_written, 5, f"{number} lines")
     written = log.read_bytes().splitlines()
     assert len(written) == number
     found = counter.parse_lines(b"\n".join(written))
@@ -66,15 +82,12 @@ def test_addresses_are_normalised_and_without_arguments(site: RunningFront) -> N
         "/tiles/a%20b/%C3%A9%22%0A",
     ):
         site.get(target)
-    assert [address for *_, address in logged(site, 3)] == [
-        TILE.encode(),
-        TILE.encode(),
-        rb"/tiles/a b/\xC3\xA9\x22\x0A",
-    ]
+    written = [address for *_, address in logged(site, 3)]
+    assert written == [TILE.encode(), TILE.encode(), rb"/tiles/a b/\xC3\xA9\x22\x0A"]
     assert b"secret" not in site.front.data.traffic.read_bytes()
 
 
-def test_nothing_tells_who_asked(site: RunningFront) -> None:
+def test_no_line_identifies_the_client(site: RunningFront) -> None:
     site.get(TILE, Cookie="session=of-somebody", User_Agent="somebody's", Referer="http://somewhere")
     logged(site, 1)
     text = site.front.data.traffic.read_text()
@@ -82,10 +95,8 @@ def test_nothing_tells_who_asked(site: RunningFront) -> None:
     assert "some" not in text
 
 
-def test_where_readers_are_counted_a_number_stands_for_each(
-    front: FrontConfig, start: Callable[..., RunningFront]
-) -> None:
-    site = start(traffic_log=front.data.traffic, counted=("/tiles/", "/feeds/"), read=("/feeds/",), reader_salt="salt")
+def test_where_readers_are_counted_a_number_stands_for_each(start: Start) -> None:
+    site = start(**READ, reader_salt="salt")
     readers = [f"reader {number}" for number in range(40)]
     for reader in [*readers, *readers]:
         site.get("/feeds/sea.atom", User_Agent=reader)
@@ -95,15 +106,12 @@ def test_where_readers_are_counted_a_number_stands_for_each(
     assert len(set(found[:40])) == 40
     assert all(reader.isdigit() and len(reader) == 6 for reader in found[:40])
     assert found[80] == b""
-    assert "127.0.0.1" not in front.data.traffic.read_text()
+    assert "127.0.0.1" not in site.front.data.traffic.read_text()
 
 
 @pytest.mark.parametrize("network", ["2001:db8:1:2", "2001:db8:0:0"])
-def test_a_reader_is_one_whatever_address_of_its_network_it_has(
-    front: FrontConfig, start: Callable[..., RunningFront], network: str
-) -> None:
-    log = {"traffic_log": front.data.traffic, "counted": ("/feeds/",), "read": ("/feeds/",), "reader_salt": "salt"}
-    site = start(trusted_proxies=("127.0.0.1",), **log)
+def test_a_reader_is_one_whatever_address_of_its_network_it_has(start: Start, network: str) -> None:
+    site = start(trusted_proxies=("127.0.0.1",), **READ, reader_salt="salt")
     for address in (f"{network}:0:0:0:1", f"{network}:a:b:c:d", "2001:db8:1:3:0:0:0:1", "192.0.2.1", "192.0.2.2"):
         site.get("/feeds/sea.atom", User_Agent="reader", X_Forwarded_For=address)
     found = [reader for *_, reader, _ in logged(site, 5)]
@@ -111,19 +119,16 @@ def test_a_reader_is_one_whatever_address_of_its_network_it_has(
     assert len(set(found)) == 4
 
 
-def test_readers_are_other_numbers_at_another_site(front: FrontConfig, start: Callable[..., RunningFront]) -> None:
+def test_readers_are_other_numbers_at_another_site(start: Start) -> None:
     def number(salt: str) -> bytes:
-        log = front.data.traffic.with_name(salt)
-        site = start(traffic_log=log, counted=("/feeds/",), read=("/feeds/",), reader_salt=salt)
+        site = start(**READ, reader_salt=salt)
         site.get("/feeds/sea.atom", User_Agent="reader")
-        eventually(lambda: log.read_bytes().endswith(b"\n"), 5, "a line")
-        site.stop()
-        return counter.parse_lines(log.read_bytes())[0][4]
+        return logged(site, 1)[0][4]
 
-    assert number("one") != number("other")
+    assert number("salt") != number("other")
 
 
-def test_what_the_waiting_instance_asks_for_counts_for_nobody(site: RunningFront) -> None:
+def test_a_request_of_the_waiting_instance_has_no_line(site: RunningFront) -> None:
     site.get_by_socket(TILE)
     site.get(TILE)
     assert [cache_status for _, _, cache_status, *_ in logged(site, 1)] == [b"HIT"]
@@ -158,20 +163,20 @@ def test_redirects_are_logged_as_such(site: RunningFront) -> None:
     assert [status for _, status, *_ in logged(site, 1)] == [b"302"]
 
 
-def test_without_measuring_there_is_no_log(front: FrontConfig, start: Callable[..., RunningFront]) -> None:
+def test_without_measuring_there_is_no_log(start: Start) -> None:
     site = start()
     site.get(TILE)
-    assert not front.data.traffic.exists()
+    assert not site.front.data.traffic.exists()
 
 
 @pytest.fixture
-def steady(site: RunningFront) -> Iterator[Callable[[], int]]:
+def steady(own_site: RunningFront) -> Iterator[Callable[[], int]]:
     """Requests one after the other, until it is called: then tells how many there were."""
     ended, asked = Event(), [0]
 
     def ask() -> None:
         while not ended.is_set():
-            site.get(TILE)
+            own_site.get(TILE)
             asked[0] += 1
 
     thread = Thread(target=ask)
@@ -186,8 +191,8 @@ def steady(site: RunningFront) -> Iterator[Callable[[], int]]:
     stop()
 
 
-def test_a_log_is_put_aside_under_load_without_losing_a_line(site: RunningFront, steady: Callable[[], int]) -> None:
-    log, pid_file = site.front.data.traffic, site.front.runtime.nginx / "nginx.pid"
+def test_a_log_is_put_aside_under_load_without_losing_a_line(own_site: RunningFront, steady: Callable[[], int]) -> None:
+    log, pid_file = own_site.front.data.traffic, own_site.front.runtime.nginx_pid
     for _ in range(3):
         eventually(lambda: log.exists() and log.stat().st_size > 0, 5, "a log with lines")
         assert log_files.rotate_log(log, 1, pid_file, time.time())
@@ -198,27 +203,27 @@ def test_a_log_is_put_aside_under_load_without_losing_a_line(site: RunningFront,
     assert len(list(log.parent.glob("traffic.log.*"))) == 3
 
 
-def test_a_log_that_somebody_else_renamed_is_opened_anew(site: RunningFront) -> None:
-    log, pid_file = site.front.data.traffic, site.front.runtime.nginx / "nginx.pid"
+def test_a_log_that_was_renamed_is_opened_anew(own_site: RunningFront) -> None:
+    log, pid_file = own_site.front.data.traffic, own_site.front.runtime.nginx_pid
     log.rename(log.with_name("traffic.log.1"))
     assert log_files.rotate_log(log, 1_000_000, pid_file, time.time())
     eventually(log.exists, 5, "nginx has opened its log anew")
     assert not log_files.rotate_log(log, 1_000_000, pid_file, time.time())
 
 
-def test_where_no_worker_counts_supervisord_bounds_what_is_kept(site: RunningFront) -> None:
-    log, lost = site.front.data.traffic, 0
+def test_where_no_worker_counts_supervisord_bounds_what_is_kept(own_site: RunningFront) -> None:
+    log, lost = own_site.front.data.traffic, 0
     for _ in range(8):
         eventually(log.exists, 5, "nginx has opened its log anew")
         with log.open("a") as file:
             file.write("a line\n" * 200)
-        lost += TrafficLog(log, 500, site.front.runtime.nginx_pid).keep_bounded()
+        lost += TrafficLog(log, 500, own_site.front.runtime.nginx_pid).keep_bounded()
     sizes = [path.stat().st_size for path in log.parent.glob("traffic.log.*")]
     assert sizes == [1400] * 3
     assert lost == 1400 * 5
     eventually(log.exists, 5, "nginx has opened its log anew")
-    site.get(TILE)
-    logged(site, 1)
+    own_site.get(TILE)
+    logged(own_site, 1)
 
 
 def test_supervisord_leaves_to_workers_what_they_have_not_had_time_for(site: RunningFront) -> None:

@@ -3,14 +3,15 @@
 import itertools
 import json
 import time
-from collections.abc import Callable
+from http.client import HTTPConnection
+from statistics import median
 
 import pytest
 
 from retry import headers
 
-from .conftest import RunningFront
-from .origin import Answer
+from .conftest import RunningFront, Start
+from .origin import HOT, Answer
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_a_request_that_a_dying_worker_lost_is_tried_again(site: RunningFront) -
 
 
 @pytest.mark.parametrize("target", ["/tiles/a", "/", "/api/layers", "/administration"])
-def test_main_is_told_since_when_somebody_waits(site: RunningFront, target: str) -> None:
+def test_main_is_told_the_moment_at_which_a_client_came(site: RunningFront, target: str) -> None:
     before = time.time()
     site.get(target, X_Front_Since="1")
     [asked] = site.main.asked
@@ -39,16 +40,16 @@ def test_main_is_told_since_when_somebody_waits(site: RunningFront, target: str)
 
 
 @pytest.mark.parametrize("target", ["/admin", "/admin/", "/websub/a", "/rsscloud/a", "/healthz", "/metrics"])
-def test_what_main_does_however_late_has_no_such_moment(site: RunningFront, target: str) -> None:
+def test_a_request_that_main_never_sheds_has_no_such_moment(site: RunningFront, target: str) -> None:
     site.get(target, X_Front_Since="1")
     [asked] = site.main.asked
     assert "x-front-since" not in asked.headers
 
 
 @pytest.mark.parametrize("target", ["/tiles", "/api", "/static/resources"])
-def test_a_slash_is_added_by_a_path_alone(start: Callable[..., RunningFront], target: str) -> None:
+def test_a_slash_is_added_by_a_path_alone(start: Start, target: str) -> None:
     site = start(public_scheme="https", allowed_hosts=["maps.example"])  # which another port leads here from
-    (site.front.data.static / "resources").mkdir(parents=True)
+    (site.front.data.static / "resources").mkdir(parents=True, exist_ok=True)
     answer = site.get(target, host="maps.example")
     assert (answer.status, answer.headers["Location"]) == (301, target + "/")
 
@@ -77,7 +78,7 @@ def test_long_tickets_come_through(site: RunningFront) -> None:
     assert site.get(location).status == 200
 
 
-def test_the_way_to_a_bucket_comes_through_and_is_kept_by_nobody(site: RunningFront) -> None:
+def test_the_way_to_a_bucket_comes_through_and_is_not_kept(site: RunningFront) -> None:
     address = f"/resources/{'ab' * 32}"
     links = [f"https://bucket.example/site/{address}?X-Amz-Signature={letter * 1500}" for letter in "ab"]
     said = headers.uncached_headers("Tarry; fwd=bypass; detail=bucket")
@@ -127,7 +128,7 @@ def test_a_method_that_nginx_refuses_itself_is_a_problem(site: RunningFront, tar
     assert site.main.asked == []
 
 
-def test_a_trusted_proxy_is_believed(start: Callable[..., RunningFront]) -> None:
+def test_a_trusted_proxy_is_believed(start: Start) -> None:
     site = start(trusted_proxies=("127.0.0.1",), public_scheme="https")
     site.get("/tiles/a", X_Forwarded_For="192.0.2.7")
     asked = site.main.asked[0].headers
@@ -158,3 +159,25 @@ def test_no_address_ends_a_field_on_its_way(site: RunningFront, beginning: str) 
     [asked] = [*site.main.asked, *site.retry.asked]
     assert "x-injected" not in asked.headers
     assert "X-Injected" not in answer.headers
+
+
+TIMES = 15
+ACKNOWLEDGED_LATE_SECONDS = 0.04
+"""How long Linux holds an acknowledgement back at least."""
+
+
+@pytest.mark.parametrize("size", [10_000, 70_000, 100_000, 130_000])
+def test_the_end_of_an_answer_does_not_wait_for_an_acknowledgement(site: RunningFront, size: int) -> None:
+    site.main.answer = lambda _: Answer(headers=HOT, body=bytes(size))
+    connection = HTTPConnection("127.0.0.1", site.port, timeout=10)
+    try:
+        assert median(_seconds(connection, site.host) for _ in range(TIMES)) < ACKNOWLEDGED_LATE_SECONDS / 2
+    finally:
+        connection.close()
+
+
+def _seconds(connection: HTTPConnection, host: str) -> float:
+    began = time.perf_counter()
+    connection.request("GET", "/tiles/a", headers={"Host": host})
+    connection.getresponse().read()
+    return time.perf_counter() - began
