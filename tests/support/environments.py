@@ -12,6 +12,7 @@ import venv
 from collections.abc import Iterable
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from zipfile import ZipFile
 
 from packaging.requirements import Requirement
 
@@ -27,8 +28,8 @@ def build_wheel(directory: Path) -> Path:
         shutil.copytree(BASE_DIR / app, source / app, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(BASE_DIR / name, source)
-    options = ["--no-deps", "--no-index", "--no-build-isolation", "--quiet", "--wheel-dir", str(directory)]
-    _run_pip("wheel", *options, str(source))
+    build = "from setuptools import build_meta; build_meta.build_wheel('..')"
+    subprocess.run([sys.executable, "-c", build], cwd=source, stdout=subprocess.DEVNULL, check=True)
     [wheel] = directory.glob("*.whl")
     return wheel
 
@@ -41,8 +42,9 @@ def make_environment(directory: Path, requirements: Iterable[str], wheel: Path |
     for one in _required_distributions(requirements):
         _link_files(one, packages)
         _write_scripts(one, python)
-    if wheel:
-        _run_pip("--python", str(python), "install", "--no-deps", "--no-index", "--quiet", str(wheel))
+    if wheel:  # of Python alone, without scripts: to install it is to unpack it
+        with ZipFile(wheel) as archive:
+            archive.extractall(packages)
     return python
 
 
@@ -76,7 +78,3 @@ def _write_scripts(one: Distribution, python: Path) -> None:
             f"#!{python}\nimport sys\nfrom {script.module} import {script.attr}\nsys.exit({script.attr}())\n"
         )
         path.chmod(0o755)
-
-
-def _run_pip(*arguments: str) -> None:
-    subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments], check=True)

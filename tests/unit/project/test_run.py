@@ -1,99 +1,111 @@
 """`python -m project.run`: reasons against a start in one line; static files are collected once for equal sources."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 from django.core.management import call_command
+from django.db import OperationalError
 from pytest_django import Settings
 
-from feeds.demo import load
 from project import nginx_values, preflight, run
 from project.environment import load_remembered, storage_from
 from project.paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
-from resources.demo import demo_layers
 from resources.mirror.storage import blobs
 from tests.support.stack import free_port
-
-PREPARED = """
-from project import run
-run._announce = lambda _: None  # which would wait for a site that nobody starts
-run.prepare_run()
-"""
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path / "data"
-    runtime = runtime_directory(tmp_path / "data").root
-    if runtime.exists():
-        subprocess.run(["rm", "-r", str(runtime)], check=True)
+    shutil.rmtree(runtime_directory(tmp_path / "data").root, ignore_errors=True)
 
 
-def refusal(data: Path, **environment: str) -> str:
-    """The output of a run that must not start."""
-    env = {"PATH": os.environ["PATH"], "DATA_DIR": str(data), "PORT": str(free_port()), "DEMO": "0", **environment}
-    command = [sys.executable, "-m", "project.run"]
-    done = subprocess.run(command, cwd=BASE_DIR, env=env, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1, done.stdout
-    assert "Traceback" not in done.stderr
-    assert "Tarry cannot start: " in done.stderr
-    return done.stderr
-
-
-def test_a_port_in_use(data: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        assert "cannot listen on 127.0.0.1 port" in refusal(data, PORT=str(taken.getsockname()[1]))
-
-
-def test_a_run_that_is_still_there(data: Path) -> None:
-    data.mkdir()
-    descriptor = preflight.hold_lock(data / "run.lock")
-    try:
-        assert f"another Tarry runs on {data} (process {os.getpid()})" in refusal(data)
-    finally:
-        os.close(descriptor)
-
-
-def test_what_a_killed_run_left_is_removed(data: Path) -> None:
+def test_a_run_removes_what_a_killed_one_left_and_names_a_setting_that_cannot_be_read(data: Path) -> None:
     upload, answer = data / "uploads" / "held-x", data / "hot" / f"{'0' * 32}.0000000001"
     upload.mkdir(parents=True)
     answer.parent.mkdir()
     answer.touch()
-    refusal(data, MAIN_WORKERS="many")
-    assert not upload.exists()
-    assert not answer.exists()
+    env = {"PATH": os.environ["PATH"], "DATA_DIR": str(data), "DEMO": "0", "MAIN_WORKERS": "many"}
+    command = [sys.executable, "-m", "project.run"]
+    done = subprocess.run(command, cwd=BASE_DIR, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    assert "Tarry cannot start: a setting is wrong: MAIN_WORKERS is 'many'" in done.stderr
+    assert [upload.exists(), answer.exists()] == [False, False]
+
+
+@pytest.fixture
+def commands(data: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mock]:
+    """Management commands of a run in this process, which ends where it would become supervisord."""
+    mask, held, hold = os.umask(0o077), list[int](), preflight.hold_lock
+    called = Mock()
+    settings.DEMO, settings.PORT = False, free_port()
+    monkeypatch.chdir(BASE_DIR)
+    monkeypatch.setattr("django.setup", lambda: None)  # it is set up
+    monkeypatch.setattr(os, "execv", Mock())
+    for name in ("_announce", "_make_admin"):
+        monkeypatch.setattr(run, name, Mock())
+    monkeypatch.setattr(run, "call_command", called)
+    monkeypatch.setattr(preflight, "raise_file_limit", lambda: 1024)
+    monkeypatch.setattr(preflight, "hold_lock", lambda path: held.append(hold(path)))
+    with patch.dict(os.environ, DATA_DIR=str(data), RUNTIME_DIR=str(runtime_directory(data).root)):
+        yield called
+    os.umask(mask)
+    for descriptor in held:
+        os.close(descriptor)
+
+
+def refusal() -> str:
+    """The reason of a run that does not start, in one line."""
+    with pytest.raises(SystemExit, match=r"\ATarry cannot start: ") as ended:
+        run.main()
+    return str(ended.value)
+
+
+def test_a_port_in_use(commands: Mock, settings: Settings) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        settings.PORT = taken.getsockname()[1]
+        assert f"cannot listen on 127.0.0.1 port {settings.PORT}" in refusal()
+    commands.assert_not_called()
+
+
+def test_a_run_that_is_still_there(commands: Mock, data: Path) -> None:
+    data.mkdir()
+    preflight.hold_lock(data / "run.lock")
+    assert f"another Tarry runs on {data} (process {os.getpid()})" in refusal()
+
+
+def test_settings_that_contradict_each_other(commands: Mock, settings: Settings) -> None:
+    commands.side_effect = call_command
+    settings.DEFAULT_RETRY_TIMEOUT = 50
+    assert "retry.E002" in refusal()
+
+
+def test_a_database_that_cannot_be_opened(commands: Mock) -> None:
+    commands.side_effect = [None, OperationalError("unable to open database file")]
+    assert "unable to open database file" in refusal()
 
 
 @pytest.mark.parametrize(
-    ("environment", "reason"),
+    ("folder", "reason"),
     [
-        ({"MAIN_WORKERS": "many"}, "a setting is wrong: MAIN_WORKERS is 'many'"),
-        ({"DEFAULT_RETRY_TIMEOUT": "50"}, "retry.E002"),
-        ({"DATABASE_URL": "sqlite:////nowhere/db.sqlite3"}, "database"),
-        (
-            {"DATA_DIR": "/proc/tarry"},
-            "/proc/tarry cannot be used (No such file or directory). Choose another DATA_DIR.",
-        ),
+        ("/proc/tarry", "/proc/tarry cannot be used (No such file or directory). Choose another DATA_DIR."),
+        (__file__, f"{__file__} is not a directory"),
     ],
-    ids=["setting that cannot be read", "settings that contradict each other", "no database", "no directory"],
 )
-def test_a_site_that_cannot_start_says_why(data: Path, environment: dict[str, str], reason: str) -> None:
-    assert reason in refusal(data, **environment)
-
-
-def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert "is not a directory" in refusal(tmp_path / "file")
+def test_a_data_directory_that_cannot_be_one(
+    commands: Mock, monkeypatch: pytest.MonkeyPatch, folder: str, reason: str
+) -> None:
+    monkeypatch.setenv("DATA_DIR", folder)
+    assert reason in refusal()
 
 
 @pytest.mark.parametrize("url", ["file:///srv/blobs", "s3://key:secret@127.0.0.1:1/bucket?region=x&tls=0"])
@@ -131,19 +143,16 @@ def test_nor_where_the_site_itself_does_nor_without_a_demo(offering: Any, settin
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_samples_may_be_asked_for_only_where_the_front_serves_them(data: Path, is_taken: bool) -> None:
-    data.mkdir()
-    (data / "demo_loaded").write_text("\n".join([load.MEMORY_NAME, *(layer.slug for layer in demo_layers.DEMO_LAYERS)]))
-    with ExitStack() as listening:
-        port = free_port()
-        if is_taken:
-            listening.enter_context(closing(socket.create_server(("127.0.0.2", port))))
-        env = {"PATH": os.environ["PATH"], "DATA_DIR": str(data), "PORT": str(port), "DEMO": "1"}
-        command = [sys.executable, "-c", PREPARED]
-        subprocess.run(command, cwd=BASE_DIR, env=env, stdout=subprocess.DEVNULL, timeout=120, check=True)
-    served = "samples.conf" in (runtime_directory(data).nginx / "site.conf").read_text()
-    told = load_remembered(data / "environment.json")["SAMPLES"]
-    assert (served, told) == ((False, "") if is_taken else (True, f"127.0.0.2:{port}"))
+def test_samples_may_be_asked_for_only_where_the_front_serves_them(
+    commands: Mock, data: Path, settings: Settings, is_taken: bool
+) -> None:
+    settings.DEMO = True
+    with closing(socket.create_server(("127.0.0.2", settings.PORT))) if is_taken else nullcontext():
+        run.main()
+    samples = "" if is_taken else f"127.0.0.2:{settings.PORT}"
+    assert ("samples.conf" in (runtime_directory(data).nginx / "site.conf").read_text()) is bool(samples)
+    assert load_remembered(data / "environment.json")["SAMPLES"] == samples
+    assert commands.call_args.kwargs["samples"] == samples
 
 
 class Site:
@@ -174,22 +183,13 @@ def site(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     return made
 
 
-def test_a_second_start_collects_nothing(site: Site) -> None:
+def test_only_a_start_after_a_change_collects_again(site: Site) -> None:
     site.start()
     site.start()
-    assert site.served() == {"a {}"}
-    assert site.collect.call_count == 1
-
-
-def test_what_has_changed_is_there_after_the_next_start(site: Site) -> None:
-    site.start()
+    assert (site.served(), site.collect.call_count) == ({"a {}"}, 1)
     site.source.write_text("a { color: red }")
     site.start()
     assert site.served() == {"a {}", "a { color: red }"}
-
-
-def test_a_file_that_came_is_there_after_the_next_start(site: Site) -> None:
-    site.start()
     site.source.with_name("more.css").write_text("b {}")
     site.start()
     assert list(site.target.glob("more.*.css"))

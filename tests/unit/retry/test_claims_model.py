@@ -238,7 +238,5 @@ def test_claims_keep_their_promises_in_any_order(servers: RedisServers) -> None:
     Claims.servers = servers
     run_state_machine_as_test(
         Claims,
-        settings=settings(
-            max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
+        settings=settings(max_examples=50, stateful_step_count=40, suppress_health_check=list(HealthCheck)),
     )
