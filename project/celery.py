@@ -16,8 +16,6 @@ from django.conf import settings
 from resources import sandbox
 from retry import stores
 
-from .environment import PATIENT_BROKER
-
 WORKER_SIGN_IN_SECONDS = 10
 
 _workers_log = logging.getLogger("tarry.workers")
@@ -39,13 +37,18 @@ def _log_as_django_does(**_: Any) -> None:
 def _wait_for_the_broker(**_: Any) -> None:
     """Makes workers and beat wait for a lost broker. Web processes keep the fail-fast settings."""
     app.conf.update(
-        broker_transport_options=PATIENT_BROKER.transport_options,
-        broker_connection_timeout=PATIENT_BROKER.connection_timeout_seconds,
+        broker_transport_options={
+            "socket_connect_timeout": 5,
+            "socket_timeout": 60,
+            "socket_keepalive": True,
+            "queue_order_strategy": "sorted",  # paint.now before paint.refresh before paint.warm, in one worker's lanes
+        },
+        broker_connection_timeout=5,
         broker_connection_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_channel_error_retry=True,  # a broker that refuses to write, as with a full disk, is away as well
-        task_publish_retry=PATIENT_BROKER.publish_retry,
+        task_publish_retry=True,
     )
 
 

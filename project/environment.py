@@ -7,7 +7,6 @@ import ipaddress
 import json
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -83,38 +82,6 @@ def may_be_reached(host: str) -> bool:
     except ValueError:
         name = host.lower().rstrip(".")
         return "." in name and not name.endswith((".localhost", ".local", ".internal", ".test", ".invalid", ".example"))
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerOptions:
-    """The limits of one kind of process, as Celery's settings need them."""
-
-    transport_options: dict[str, Any]
-    connection_timeout_seconds: float
-    publish_retry: bool
-
-
-# A worker waits until the broker is back.
-PATIENT_BROKER = BrokerOptions(
-    transport_options={
-        "socket_connect_timeout": 5,
-        "socket_timeout": 60,
-        "socket_keepalive": True,
-        "queue_order_strategy": "sorted",  # paint.now before paint.refresh before paint.warm, where one worker has more
-    },
-    connection_timeout_seconds=5,
-    publish_retry=True,
-)
-
-
-def fail_fast_broker(seconds: float) -> BrokerOptions:
-    """Options for web processes, which must not wait: by default a silent broker would block a publish for ever.
-
-    While some threads wait for it, requests wait for a thread: a request takes up to twice `seconds`, and the time of
-    its other calls to Redis.
-    """
-    limits = {"socket_timeout": seconds, "socket_connect_timeout": seconds, "max_retries": 0, "retry_on_timeout": False}
-    return BrokerOptions(transport_options=limits, connection_timeout_seconds=seconds, publish_retry=False)
 
 
 def broker_url(redis_url: str) -> str:

@@ -81,14 +81,6 @@ class FrontBucket:
 
 
 @dataclass(frozen=True, slots=True)
-class SampleFeeds:
-    """The host and port at which nginx serves the demo's sample feeds, and their folder."""
-
-    listen: str
-    root: Path
-
-
-@dataclass(frozen=True, slots=True)
 class FrontConfig:
     """The values of the templates."""
 
@@ -118,7 +110,8 @@ class FrontConfig:
     served: Path | None = None
     hot_seconds: float = 5
     bucket: FrontBucket | None = None
-    samples: SampleFeeds | None = None
+    samples: str = ""
+    """The host and port at which nginx serves the demo's sample feeds; empty without them."""
 
 
 def write_configuration(front: FrontConfig) -> None:
@@ -164,8 +157,8 @@ def _template_values(front: FrontConfig) -> dict[str, str]:
         "waiting_host": front.elsewhere.host or '""',
         "waiting_site": f"include {runtime.nginx}/elsewhere.conf;" if front.elsewhere.host else "",
         "samples_site": f"include {runtime.nginx}/samples.conf;" if front.samples else "",
-        "samples_listen": front.samples.listen if front.samples else front.listen,
-        "samples_root": _quote_path(front.samples.root) if front.samples else '""',
+        "samples_listen": front.samples or front.listen,
+        "samples_root": _quote_path(BASE_DIR / "feeds" / "demo" / "data" / "samples"),
         "counted": "\n        ".join(f'"~^{re.escape(each)}" 1;' for each in front.counted),
         "read": "\n        ".join(f'"~^{re.escape(each)}" " $reader_1$reader_2$reader_3";' for each in front.read),
         "readers": "\n    ".join(_reader_split(front.reader_salt, digits) for digits in ("1", "2", "3")),

@@ -36,7 +36,7 @@ def reload_nginx(data: DataDirectory, runtime: RuntimeDirectory) -> None:
     """Makes the running nginx load the current templates. Raises StartError, and then leaves all as it was."""
     pid = running_nginx(runtime.nginx_pid)
     files, _ = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    front = nginx_values.front_config(data, runtime, files=files, samples=nginx_values.sample_feeds(settings.SAMPLES))
+    front = nginx_values.front_config(data, runtime, files=files, samples=settings.SAMPLES)
     before = {file: file.read_text() for file in runtime.nginx.glob("*.conf")}
     nginx_config.write_configuration(front)
     if wrong := _find_mistakes(runtime):

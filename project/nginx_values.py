@@ -16,7 +16,7 @@ from django.utils.crypto import salted_hmac
 
 from . import environment, nginx_config, preflight
 from .nginx_config import WaitingSite, read_waiting_site
-from .paths import BASE_DIR, DataDirectory, RuntimeDirectory
+from .paths import DataDirectory, RuntimeDirectory
 from .preflight import listen_backlog, nginx_limits
 
 SAMPLES_HOST = "127.0.0.2"
@@ -30,7 +30,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def front_config(
-    data: DataDirectory, runtime: RuntimeDirectory, *, files: int, samples: nginx_config.SampleFeeds | None
+    data: DataDirectory, runtime: RuntimeDirectory, *, files: int, samples: str
 ) -> nginx_config.FrontConfig:
     """The values of the templates, for an nginx that may open so many files. Raises StartError."""
     return nginx_config.FrontConfig(
@@ -68,13 +68,6 @@ def waiting_site() -> WaitingSite:
     """The place where clients wait, if not the site's own address. Raises StartError for contradicting settings."""
     own = f"{settings.LISTEN}:{settings.PORT}"
     return read_waiting_site(settings.RETRY_AFTER_SERVER, settings.RETRY_LISTEN, settings.ALLOWED_HOSTS, own)
-
-
-def sample_feeds(listen: str) -> nginx_config.SampleFeeds | None:
-    """The demo's sample feeds, for nginx to serve at this host and port; None without one."""
-    if not listen:
-        return None
-    return nginx_config.SampleFeeds(listen, BASE_DIR / "feeds" / "demo" / "data" / "samples")
 
 
 def _shelves_folder() -> Path:

@@ -68,7 +68,7 @@ def prepare_run() -> list[str]:
     samples = offer_samples()
     _prepare_site(data, samples)
     files = preflight.raise_file_limit()
-    front = nginx_values.front_config(data, runtime, files=files, samples=nginx_values.sample_feeds(samples))
+    front = nginx_values.front_config(data, runtime, files=files, samples=samples)
     nginx_config.write_configuration(front)
     plan = _make_plan(data, runtime, tools, waiting.listen)
     user = "root" if os.getuid() == 0 else ""

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from . import schedule
-from .environment import Environment, broker_url, fail_fast_broker, load_remembered, may_be_reached, storage_from
+from .environment import Environment, broker_url, load_remembered, may_be_reached, storage_from
 from .logs import LOG_LEVELS, logging_configuration
 from .paths import BASE_DIR, DataDirectory, RuntimeDirectory, runtime_directory
 
@@ -375,11 +375,15 @@ STATIC_ROOT = _data.static
 
 # Celery
 CELERY_BROKER_URL = broker_url(REDIS_URL)
-_publishing = fail_fast_broker(RETRY_REDIS_TIMEOUT)
-CELERY_BROKER_TRANSPORT_OPTIONS = _publishing.transport_options
-CELERY_BROKER_CONNECTION_TIMEOUT = _publishing.connection_timeout_seconds
+# Web processes must not wait: by default a silent broker would block a publish for ever. While some threads wait for
+# it, requests wait for a thread: a request takes up to twice this time, and the time of its other calls to Redis.
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    **{"socket_timeout": RETRY_REDIS_TIMEOUT, "socket_connect_timeout": RETRY_REDIS_TIMEOUT},
+    **{"max_retries": 0, "retry_on_timeout": False},
+}
+CELERY_BROKER_CONNECTION_TIMEOUT = RETRY_REDIS_TIMEOUT
 CELERY_BROKER_CONNECTION_RETRY = False
-CELERY_TASK_PUBLISH_RETRY = _publishing.publish_retry
+CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "work"
 CELERY_TASK_TIME_LIMIT = int(RETRY_MAX_PREPARE_SECONDS) + 30  # a last resort: preparations have a limit of their own

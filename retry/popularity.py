@@ -11,7 +11,7 @@ share of the oldest one. Times are Unix seconds.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -167,14 +167,9 @@ def load_totals() -> list[TotalHits]:
     """Loads all counts since ever, by group but not by parts of groups. Raises StoreUnavailable."""
     with stores.translate_errors("state"):
         held = stores.fast_client("state").hgetall(HITS_KEY)
-    found = _parse_totals(cast("dict[bytes, bytes]", held))
+    numbers = cast("dict[bytes, bytes]", held).items()
+    found = [TotalHits(*field.decode().split(" "), float(number)) for field, number in numbers]
     return [each for each in found if not each.kind.endswith(PARTS_SUFFIX)]
-
-
-def _parse_totals(held: dict[bytes, bytes]) -> Iterator[TotalHits]:
-    for field, number in held.items():
-        kind, group, answer = field.decode().split(" ")
-        yield TotalHits(kind, group, answer, float(number))
 
 
 def load_group_hits(kind: str, group: str, now: float, seconds: tuple[float, ...]) -> list[dict[str, float]]:
@@ -195,9 +190,8 @@ def load_hits_ever(kind: str, groups: Sequence[str]) -> list[dict[str, float]]:
     fields = [f"{kind} {group} {answer}" for group in groups for answer in ANSWER_WORDS]
     with stores.translate_errors("state"):
         reply = cast("list[bytes | None]", stores.fast_client("state").hmget(HITS_KEY, fields) if fields else [])
-    return [
-        _answer_counts(reply[start : start + len(ANSWER_WORDS)]) for start in range(0, len(fields), len(ANSWER_WORDS))
-    ]
+    step = len(ANSWER_WORDS)
+    return [_answer_counts(reply[start : start + step]) for start in range(0, len(fields), step)]
 
 
 def _answer_counts(reply: list[bytes | None]) -> dict[str, float]:

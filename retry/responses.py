@@ -151,11 +151,11 @@ def problem_response(
     keep_seconds: int = 0,
 ) -> HttpResponse:
     """A problem+json answer. With `keep_seconds` caches keep it, and so it displaces their content."""
-    fields = headers.uncached_headers(cache_status, wait_seconds)
+    response = as_response(problem_reply(status, detail, wait_seconds=wait_seconds))
+    response["Cache-Status"] = cache_status
     if keep_seconds:
-        fields["Cache-Control"] = f"public, max-age={keep_seconds}"
-    body = problem_body(status, detail)
-    return HttpResponse(body, status=status, content_type="application/problem+json", headers=fields)
+        response["Cache-Control"] = f"public, max-age={keep_seconds}"
+    return response
 
 
 def not_now_response(detail: str) -> HttpResponse:
@@ -166,11 +166,6 @@ def not_now_response(detail: str) -> HttpResponse:
 def not_found_response(detail: str) -> HttpResponse:
     """Returns 404, kept for a second: long enough to displace content in caches under this address."""
     return problem_response(404, detail, cache_status="Tarry; fwd=bypass; detail=unknown", keep_seconds=1)
-
-
-def problem_body(status: int, detail: str) -> str:
-    title = PROBLEM_TITLES.get(status, "Error")
-    return json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail})
 
 
 def waiting_page_response(address: str, wait_seconds: float, why: str) -> HttpResponse:
@@ -255,8 +250,9 @@ def _see_other_reply(ticket: Ticket, why: str) -> ClientReply:
 def problem_reply(status: int, detail: str, *, wait_seconds: float | None = None, preference: str = "") -> ClientReply:
     """A problem+json answer that no cache keeps. `preference` is the applied part of the client's."""
     fields = headers.uncached_headers("Tarry; fwd=miss", wait_seconds) | headers.preference_headers(preference)
-    body = problem_body(status, detail).encode()
-    return ClientReply(status, {**fields, "Content-Type": "application/problem+json"}, body)
+    title = PROBLEM_TITLES.get(status, "Error")
+    body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail})
+    return ClientReply(status, {**fields, "Content-Type": "application/problem+json"}, body.encode())
 
 
 def as_response(reply: ClientReply) -> HttpResponse:

@@ -108,7 +108,7 @@ def _command_chunks(command: bytes | str | Iterable[bytes]) -> Iterable[bytes]:
 
 
 async def pipeline_commands(client: "redis.asyncio.Redis", commands: Sequence[tuple[Any, ...]]) -> list[Reply]:
-    """Sends all commands and returns their replies, refusals in their places. Raises RedisError and OSError.
+    """Sends all commands and returns their replies, refusals in their places. Raises RedisError.
 
     redis-py's own pipeline sets a timer for each reply, which costs as much as all other work for it.
     """
@@ -122,6 +122,8 @@ async def pipeline_commands(client: "redis.asyncio.Redis", commands: Sequence[tu
                     found.append(await _read_reply(connection))
     except TimeoutError as error:
         raise redis.TimeoutError("no reply in time") from error
+    except OSError as error:
+        raise redis.ConnectionError(str(error)) from error
     finally:
         await pool.release(connection)
     return found
@@ -161,14 +163,20 @@ def server_url(server: Server) -> str:
     return conf().REDIS_URL if server == "state" else conf().CACHE_URL
 
 
-def run_steps(steps: Steps[Result]) -> Result:
-    """Runs the steps, failing fast. Raises StoreUnavailable."""
-    return _drive_steps(steps, execute_call)
+def run_steps(steps: Steps[Result], execute: Callable[[ScriptCall], Reply] | None = None) -> Result:
+    """Runs the steps, failing fast unless they are executed otherwise. Raises StoreUnavailable."""
+    reply: Reply = None
+    while True:
+        try:
+            call = steps.send(reply)
+        except StopIteration as end:
+            return cast(Result, end.value)
+        reply = (execute or execute_call)(call)
 
 
 def run_patiently(steps: Steps[Result]) -> Result:
     """Runs the steps, and tries each again for several seconds. Raises StoreUnavailable."""
-    return _drive_steps(steps, execute_patiently)
+    return run_steps(steps, execute_patiently)
 
 
 def run_together(many: Sequence[Steps[Result]], server: Server = "state") -> list[Result]:
@@ -192,16 +200,8 @@ def run_together(many: Sequence[Steps[Result]], server: Server = "state") -> lis
 
 def execute_call(call: ScriptCall) -> Reply:
     """Runs one call, failing fast. Raises StoreUnavailable; the server may still run the call later."""
-    breaker = BREAKERS[call.server]
-    if not breaker.allows(time.monotonic()):
-        raise StoreUnavailable(f"{call.server} did not answer a moment ago")
-    try:
-        reply = _execute_on(fast_client(call.server), call)
-    except RedisError as error:
-        _note_failure(call.server, error)
-        raise StoreUnavailable(f"{call.server}: {error}") from error
-    breaker.succeeded()
-    return reply
+    with translate_errors(call.server), _behind_breaker(call.server, RedisError):
+        return _execute_on(fast_client(call.server), call)
 
 
 def execute_patiently(call: ScriptCall) -> Reply:
@@ -220,7 +220,7 @@ def execute_all_patiently(server: Server, calls: Sequence[ScriptCall]) -> list[R
     with translate_errors(server):
         with metrics.time_call(f"redis.{server}"):
             replies = _pipelined_patiently(server, [call.by_digest() for call in calls])
-            if unknown := [place for place, reply in enumerate(replies) if isinstance(reply, NoScriptError)]:
+            if unknown := _unknown_places(replies):
                 texts = [calls[place].by_text() for place in unknown]
                 replies = _merge_replies(replies, unknown, _pipelined_patiently(server, texts))
         return _require_no_refusal(replies)
@@ -269,27 +269,29 @@ async def execute_all(
 
     Raises StoreUnavailable for all of them if no reply came, or only refusals.
     """
-    breaker = BREAKERS[server]
-    if not breaker.allows(time.monotonic()):
-        raise StoreUnavailable(f"{server} did not answer a moment ago")
-    try:
-        with metrics.time_call(f"redis.{server}"):
-            replies = await pipeline_commands(client, [call.by_digest() for call in calls])
-            if unknown := [place for place, reply in enumerate(replies) if isinstance(reply, NoScriptError)]:
-                texts = [calls[place].by_text() for place in unknown]
-                replies = _merge_replies(replies, unknown, await pipeline_commands(client, texts))
+    with translate_errors(server), _behind_breaker(server, RedisError), metrics.time_call(f"redis.{server}"):
+        replies = await pipeline_commands(client, [call.by_digest() for call in calls])
+        if unknown := _unknown_places(replies):
+            texts = [calls[place].by_text() for place in unknown]
+            replies = _merge_replies(replies, unknown, await pipeline_commands(client, texts))
         if all(isinstance(reply, RedisError) for reply in replies):
             _require_no_refusal(replies)
-    except (RedisError, OSError) as error:
-        _note_failure(server, error)
-        raise StoreUnavailable(f"{server}: {error}") from error
-    breaker.succeeded()
     return [StoreUnavailable(f"{server}: {reply}") if isinstance(reply, RedisError) else reply for reply in replies]
 
 
-def _note_failure(server: Server, error: Exception) -> None:
-    if BREAKERS[server].failed(time.monotonic()):
-        _log.warning("a store failed", extra={"store": server, "error": str(error)})
+@contextmanager
+def _behind_breaker(server: Server, *failures: type[Exception]) -> Iterator[None]:
+    """Runs the block unless a call failed a moment ago. Raises redis.ConnectionError then."""
+    breaker = BREAKERS[server]
+    if not breaker.allows(time.monotonic()):
+        raise redis.ConnectionError("did not answer a moment ago")
+    try:
+        yield
+    except failures as error:
+        if breaker.failed(time.monotonic()):
+            _log.warning("a store failed", extra={"store": server, "error": str(error)})
+        raise
+    breaker.succeeded()
 
 
 @cache
@@ -312,16 +314,8 @@ class BreakerClient(redis.Redis):
     """A client of `cache` behind its circuit breaker, for Django's cache. Pipelines bypass the breaker."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        breaker = BREAKERS["cache"]
-        if not breaker.allows(time.monotonic()):
-            raise redis.ConnectionError("cache did not answer a moment ago")
-        try:
-            reply = super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
-        except (redis.ConnectionError, redis.TimeoutError) as error:
-            _note_failure("cache", error)
-            raise
-        breaker.succeeded()
-        return reply
+        with _behind_breaker("cache", redis.ConnectionError, redis.TimeoutError):
+            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
 
 def patient_client(server: Server) -> "redis.Redis":
@@ -360,22 +354,17 @@ def count_in_window(
     return int(counted), (window + 1) * window_seconds - now_seconds
 
 
-def _drive_steps(steps: Steps[Result], execute_one: Callable[[ScriptCall], Reply]) -> Result:
-    reply: Reply = None
-    while True:
-        try:
-            call = steps.send(reply)
-        except StopIteration as end:
-            return cast(Result, end.value)
-        reply = execute_one(call)
-
-
 def _execute_on(server_client: "redis.Redis", call: ScriptCall) -> Reply:
     with metrics.time_call(f"redis.{call.server}"):
         try:
             return cast(Reply, server_client.execute_command(*call.by_digest()))  # type: ignore[no-untyped-call]
         except NoScriptError:
             return cast(Reply, server_client.execute_command(*call.by_text()))  # type: ignore[no-untyped-call]
+
+
+def _unknown_places(replies: Sequence[Reply]) -> list[int]:
+    """The places of the calls whose scripts the server does not know."""
+    return [place for place, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
 
 
 def _merge_replies(replies: Sequence[Reply], places: Sequence[int], later: Sequence[Reply]) -> list[Reply]:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from project.nginx_config import SampleFeeds
-
 from ..support.stack import free_port
 from .conftest import RunningFront, Start
 
@@ -19,7 +17,7 @@ PORT = free_port()
 
 @pytest.fixture
 def with_samples(start: Start) -> RunningFront:
-    return start(samples=SampleFeeds(f"127.0.0.2:{PORT}", ROOT))
+    return start(samples=f"127.0.0.2:{PORT}")
 
 
 def ask(path: str) -> tuple[int, str, bytes]:

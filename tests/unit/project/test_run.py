@@ -111,7 +111,7 @@ def test_a_data_directory_that_cannot_be_one(
 @pytest.mark.parametrize("url", ["file:///srv/blobs", "s3://key:secret@127.0.0.1:1/bucket?region=x&tls=0"])
 def test_nginx_finds_mirrored_files_where_they_are_kept(settings: Any, url: str) -> None:
     settings.STORAGES = {**settings.STORAGES, "default": storage_from(url)}
-    front = nginx_values.front_config(DataDirectory(Path("/d")), RuntimeDirectory(Path("/r")), files=1024, samples=None)
+    front = nginx_values.front_config(DataDirectory(Path("/d")), RuntimeDirectory(Path("/r")), files=1024, samples="")
     assert front.shelves == blobs.local_blob_folder()
     assert front.served == (Path("/srv/blobs/served") if url.startswith("file") else None)
     assert (front.bucket is None) == url.startswith("file")
