@@ -47,28 +47,24 @@ class Environment:
         return dict(self._read.email_url(name, default))
 
     def whole(self, name: str, default: int, *, least: int = 1) -> int:
-        """A whole number. Raises ImproperlyConfigured."""
         given = self.text(name, "")
         if given and not (_WHOLE.fullmatch(given) and int(given) >= least):
             raise ImproperlyConfigured(f"{name} is {given!r}; it must be a whole number of at least {least}.")
         return int(given) if given else default
 
     def number(self, name: str, default: float) -> float:
-        """A number that is not negative. Raises ImproperlyConfigured."""
         given = self.text(name, "")
         if given and not _NUMBER.fullmatch(given):
             raise ImproperlyConfigured(f"{name} is {given!r}; it must be a number such as 25 or 0.5.")
         return float(given) if given else default
 
     def switch(self, name: str, default: bool) -> bool:
-        """A switch. Raises ImproperlyConfigured."""
         given = self.text(name, "").lower()
         if given and given not in TRUE_WORDS | FALSE_WORDS:
             raise ImproperlyConfigured(f"{name} is {given!r}; it must be 1 or 0.")
         return given in TRUE_WORDS if given else default
 
     def choice(self, name: str, default: str, choices: Sequence[str]) -> str:
-        """One of some words. Raises ImproperlyConfigured."""
         given = self.text(name, "") or default
         if given not in choices:
             raise ImproperlyConfigured(f"{name} is {given!r}; it must be one of {', '.join(choices)}.")

@@ -47,7 +47,6 @@ class ExceptionsOnly(logging.Filter):
 
 
 def logging_configuration(level: str) -> dict[str, Any]:
-    """A dictConfig for every process of the site."""
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -35,7 +35,6 @@ _youngest_age = mmap.mmap(-1, _AGE_STRUCT.size)
 
 
 def note_worker_ready(worker: Any) -> None:
-    """Notes that this worker has loaded the application."""
     _youngest_age[:] = _AGE_STRUCT.pack(max(worker.age, _age_of_youngest()))
 
 
@@ -122,7 +121,6 @@ def refuse_late(connection: socket, now: float | None = None) -> bool:
 
 
 def _is_late(begin: bytes, now: float) -> bool:
-    """Tells whether the request is late. False without a time from the front."""
     if not begin.startswith((b"GET ", b"HEAD ")):
         return False
     since = _SINCE.search(begin)
@@ -139,7 +137,6 @@ def _send_answer(connection: socket, answer: bytes) -> None:
 
 
 def _is_closed_by_front(connection: socket) -> bool:
-    """Tells whether the front has closed the connection, as it does after each answer."""
     try:
         return not connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
     except BlockingIOError:

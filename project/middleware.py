@@ -52,7 +52,6 @@ class LargeBodiesMiddleware:
 
 
 def _is_large(request: HttpRequest) -> bool:
-    """Tells whether the request is for the admin, with a body longer than a form."""
     try:
         length = int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:  # Django reads no such body

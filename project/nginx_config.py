@@ -74,16 +74,12 @@ def read_waiting_site(server: str, listen: str, allowed_hosts: Sequence[str], ow
 
 @dataclass(frozen=True, slots=True)
 class FrontBucket:
-    """The name servers by which nginx finds a bucket, and the certificates that it trusts."""
-
     nameservers: Sequence[str]
     certificates: Path
 
 
 @dataclass(frozen=True, slots=True)
 class FrontConfig:
-    """The values of the templates."""
-
     data: DataDirectory
     runtime: RuntimeDirectory
     listen: str
@@ -123,7 +119,6 @@ def write_configuration(front: FrontConfig) -> None:
 
 
 def render_templates(front: FrontConfig) -> dict[str, str]:
-    """The text of each configuration file, by name."""
     values = _template_values(front)
     return {name: fill_template((BASE_DIR / "nginx" / name).read_text(), values) for name in NGINX_TEMPLATES}
 
@@ -189,7 +184,6 @@ def _template_values(front: FrontConfig) -> dict[str, str]:
 
 
 def served_values(hot_seconds: float) -> dict[str, str]:
-    """The values of the templates by their names there."""
     return {
         "served_address": nginx_quote(_served_address()),
         "served_tries": " ".join(f"$served_file.{ending}" for ending in DIRECT_ENDINGS.values()),
@@ -213,7 +207,6 @@ def _served_address() -> str:
 
 
 def _served_fields(hot_seconds: float) -> dict[str, str]:
-    """The header fields that all these files share."""
     said = delivery_fields(next(iter(DIRECT_ENDINGS)), _DIGEST_VARIABLE, _ANY_TIME, BY_DIGEST, hot_seconds)
     return {name: _OF_TYPES.get(name, value) for name, value in said.items() if name not in _NOT_SHARED}
 

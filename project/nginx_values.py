@@ -88,7 +88,6 @@ def _served_folder() -> Path | None:
 
 
 def _front_bucket() -> nginx_config.FrontBucket | None:
-    """The values with which nginx reaches the bucket, if there is one."""
     if environment.storage_folder(settings.STORAGES["default"]):
         return None
     return nginx_config.FrontBucket(preflight.read_nameservers(Path("/etc/resolv.conf")), Path(certifi.where()))

@@ -107,7 +107,6 @@ def _make_private(path: Path) -> None:
 
 
 def empty_directory(path: Path) -> None:
-    """Removes the directory, and makes a new empty one."""
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(mode=0o700)
 

@@ -18,8 +18,6 @@ WORKER_ENVIRONMENT: Mapping[str, str] = {"TARRY_INSTANCE": "worker", "CELERY_SKI
 
 @dataclass(frozen=True, slots=True)
 class ProcessPlan:
-    """The values that the list of processes depends on."""
-
     python: str
     redis_server: str
     nginx: str

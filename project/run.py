@@ -197,7 +197,6 @@ def _make_plan(data: DataDirectory, runtime: RuntimeDirectory, tools: dict[str, 
 
 
 def _traffic_arguments() -> list[str]:
-    """supervisord's arguments for bounding the traffic log, if there is one."""
     if not settings.OBSERVE:
         return []
     return [str(settings.TRAFFIC_LOG), str(settings.TRAFFIC_LOG_MAX_BYTES), str(settings.NGINX_PID_FILE)]

@@ -110,7 +110,6 @@ def _open_files() -> Iterator[str]:
 
 
 def main(*arguments: str) -> None:
-    """Becomes supervisord."""
     own = arguments.index("-c")
     (hot, *traffic), given = arguments[:own], list(arguments[own:])
     log = TrafficLog(Path(traffic[0]), int(traffic[1]), Path(traffic[2])) if traffic else None

@@ -28,7 +28,6 @@ UNSHARED_BACKENDS = ("locmem.LocMemCache", "dummy.DummyCache")
 
 
 def check_waiting(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
-    """Checks the wait, its hops, and the proxy's timeout."""
     wait, waits, proxy = conf().DEFAULT_RETRY_TIMEOUT, conf().RETRY_MAX_WAITS, conf().PROXY_TIMEOUT
     if not 0 < wait <= 300:
         yield Error(f"DEFAULT_RETRY_TIMEOUT is {wait} s; it must be above 0 and at most 300.", id="retry.E001")
@@ -45,7 +44,6 @@ def check_waiting(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[Check
 
 
 def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
-    """Checks the way that clients are handed over, and the address that they return to."""
     server, public = conf().RETRY_AFTER_SERVER, conf().PUBLIC_URL
     if conf().RETRY_DELIVERY not in DELIVERIES:
         message = f"RETRY_DELIVERY is {conf().RETRY_DELIVERY!r}; known are: {', '.join(DELIVERIES)}."
@@ -106,7 +104,6 @@ def _origin(address: str) -> str:
 
 
 def check_public_url(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
-    """Checks that the site knows its own address in production."""
     if not (conf().PUBLIC_URL or settings.DEBUG):
         yield _no_public_url()
 
@@ -117,7 +114,6 @@ def _no_public_url() -> Error:
 
 
 def check_stores(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
-    """Checks the two Redis servers and Django's cache."""
     backend = settings.CACHES.get("default", {}).get("BACKEND", "")
     if backend.endswith(UNSHARED_BACKENDS) and not settings.DEBUG:
         message = f"The cache backend {backend} is not shared between processes."
@@ -131,7 +127,6 @@ def check_stores(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckM
 
 
 def check_times(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
-    """Checks leases, freshness and back-off."""
     if conf().RETRY_LEASE_SECONDS < 3 or conf().RETRY_LEASE_SECONDS >= conf().RETRY_MAX_PREPARE_SECONDS:
         yield Error("RETRY_LEASE_SECONDS must be at least 3 and below RETRY_MAX_PREPARE_SECONDS.", id="retry.E011")
     if conf().HOT_SECONDS < hot_window_seconds(conf().HOT_SECONDS) + 3:
@@ -150,7 +145,6 @@ def check_times(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMe
 
 
 def check_lanes(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
-    """Checks the bounds of lanes, skipping and ageing."""
     known, skip, least = conf().RETRY_LANES, conf().RETRY_SKIP_SECONDS, MIN_SKIP_SECONDS
     if bad := [name for name, lane in known.items() if lane["limit"] < 1 or lane["workers"] < 1]:
         yield Error(f"Lanes need a limit and workers of at least 1: {', '.join(bad)}.", id="retry.E013")
@@ -174,7 +168,6 @@ def _has_publisher(lane: LaneBounds) -> bool:
 
 
 def check_popularity(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
-    """Checks the settings of popularity."""
     if not 1 <= conf().POPULARITY_HALF_LIFE_SECONDS <= 31_536_000:
         yield Error("POPULARITY_HALF_LIFE_SECONDS must be from a second to a year.", id="retry.E030")
     if conf().POPULARITY_KEYS < 1 or not conf().POPULAR_REQUESTS > 0:

@@ -31,8 +31,6 @@ class ClaimTaken:
 
 @dataclass(frozen=True, slots=True)
 class WorkFailed:
-    """A failure record is in force."""
-
     status: int
     detail: str
     wait_seconds: float
@@ -48,8 +46,6 @@ class WorkDone:
 
 @dataclass(frozen=True, slots=True)
 class LaneFull:
-    """The lane takes no more work."""
-
     wait_seconds: float
 
 

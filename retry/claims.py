@@ -80,13 +80,10 @@ def start_call(work_key: str, token: int, nonce: str) -> ScriptCall:
 
 def start_terms() -> str:
     """The terms of lua/parts/starting.lua as JSON. Scripts of other apps may start work with it, in their own step."""
-    done_ms, fence_ms = _done_mark_ms()
     terms = {
+        **_end_terms(),
         "lease_ms": int(conf().RETRY_LEASE_SECONDS * 1000),
         "default_ms": UNKNOWN_DURATION_MS,
-        "channel": FINISHED_CHANNEL,
-        "done_ms": done_ms,
-        "fence_ms": fence_ms,
         "skip_ms": int(conf().RETRY_SKIP_SECONDS * 1000),
         "backlog_ms": conf().RETRY_SKIP_BACKLOG_SECONDS * 1000,
         "workers": {name: lane["workers"] for name, lane in conf().RETRY_LANES.items() if lane.get("skips")},
@@ -94,14 +91,14 @@ def start_terms() -> str:
     return json.dumps(terms)
 
 
-def _done_mark_ms() -> tuple[int, int]:
-    """Milliseconds for which a done mark is in force, and for which it fences off older claims to the same work.
+def _end_terms() -> dict[str, int | str]:
+    """The channel, and the milliseconds for which a done mark is in force, and fences off older claims to the work.
 
     No worker works longer than RETRY_MAX_PREPARE_SECONDS and a lease under one claim.
     """
     done = conf().RETRY_DONE_SECONDS
     fence = done + conf().RETRY_MAX_PREPARE_SECONDS + conf().RETRY_LEASE_SECONDS
-    return int(done * 1000), int(fence * 1000)
+    return {"channel": FINISHED_CHANNEL, "done_ms": int(done * 1000), "fence_ms": int(fence * 1000)}
 
 
 def renew_call(work_key: str, token: int) -> ScriptCall:
@@ -151,9 +148,7 @@ def failed_end(work_key: str, token: int, error: PreparationError, *, luck: floa
 
 def finish_terms() -> str:
     """The terms of lua/parts/finishing.lua as JSON. Scripts of other apps may end work with it, in their own step."""
-    done_ms, fence_ms = _done_mark_ms()
-    kept_ms = DURATION_KEPT_SECONDS * 1000
-    return json.dumps({"done_ms": done_ms, "fence_ms": fence_ms, "kept_ms": kept_ms, "channel": FINISHED_CHANNEL})
+    return json.dumps({**_end_terms(), "kept_ms": DURATION_KEPT_SECONDS * 1000})
 
 
 def sweep_call(most: int) -> ScriptCall:

@@ -54,8 +54,6 @@ class Serve:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Answer with the recorded failure."""
-
     status: int
     detail: str
     wait_seconds: float
@@ -63,8 +61,6 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Defer:
-    """Send the client to the waiting instance."""
-
     wait_seconds: float
     why: str
 

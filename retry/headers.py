@@ -99,7 +99,6 @@ def preference_headers(preference: str) -> dict[str, str]:
 
 
 def preference_text(respond_async: bool | None, wait_seconds: int | None) -> str:
-    """The preferences as Preference-Applied names them."""
     wait = "" if wait_seconds is None else f"wait={wait_seconds}"
     return ", ".join(filter(None, ["respond-async" if respond_async else "", wait]))
 
@@ -139,7 +138,6 @@ class Preferences:
 
     @property
     def is_immediate(self) -> bool:
-        """True if the client wants no wait at all."""
         return self.wait_seconds == 0 or (self.respond_async and self.wait_seconds is None)
 
 

@@ -42,7 +42,6 @@ def republish_work(spec: str | bytes, work_key: str, token: int, lane: str) -> N
 
 @cache
 def load_publisher(path: str) -> Publisher:
-    """Loads the function of that dotted path. Raises ImportError."""
     return cast(Publisher, import_string(path))
 
 

@@ -373,7 +373,6 @@ def _merge_replies(replies: Sequence[Reply], places: Sequence[int], later: Seque
 
 
 def _require_no_refusal(replies: list[Reply]) -> list[Reply]:
-    """Returns the replies. Raises the first one that is an error."""
     for reply in replies:
         if isinstance(reply, RedisError):
             raise reply

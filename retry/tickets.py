@@ -67,7 +67,6 @@ class Ticket:
 
 
 def ticket_address(ticket: Ticket, server: str) -> str:
-    """The URL of the waiting instance with the signed ticket in its query."""
     return f"{server}?{ticket_query(ticket)}"
 
 
@@ -77,7 +76,6 @@ def status_address(ticket: Ticket, server: str) -> str:
 
 
 def ticket_query(ticket: Ticket) -> str:
-    """The signed ticket as a query string."""
     fields = _ticket_fields(ticket)
     signature = f"{ticket.issued_at}.{_signer().signature(_signed_text(fields, ticket.issued_at))}"
     return urlencode([*fields.items(), ("sig", signature)], quote_via=quote, safe="/:")
