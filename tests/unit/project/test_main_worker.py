@@ -1,11 +1,12 @@
-"""Main refuses requests that have waited too long before any work is done; it reads all of a body with any answer."""
+"""Main's worker: refuses late requests before any work, reads all of a body, and ends when a successor answers."""
 
 import io
 import select
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from threading import Semaphore
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -14,10 +15,11 @@ from gunicorn.config import Config
 from gunicorn.workers.gthread import TConn
 
 from project import main_worker
-from project.main_worker import SheddingWorker
+from project.main_worker import SheddingWorker, SucceededWorker
 
 NOW = 1_000_000.0
 LATE = f"{NOW - main_worker.MAX_WAITED_SECONDS - 0.001:.3f}"
+REFUSED = "HTTP/1.1 503 Service Unavailable"
 Pair = tuple[socket.socket, socket.socket]
 
 
@@ -45,50 +47,46 @@ def answer(pair: Pair, sent: bytes) -> tuple[str, dict[str, str], bytes]:
     return status, dict(line.split(": ", 1) for line in lines), body
 
 
-def test_what_came_long_ago_is_told_to_come_again(pair: Pair) -> None:
+def test_a_request_that_came_long_ago_is_told_to_come_again(pair: Pair) -> None:
     status, fields, body = answer(pair, request(LATE))
-    assert (status, fields["Retry-After"]) == ("HTTP/1.1 503 Service Unavailable", "1")
+    assert (status, fields["Retry-After"]) == (REFUSED, "1")
     assert (fields["Cache-Control"], fields["Connection"]) == ("no-store", "close")
     assert (int(fields["Content-Length"]), fields["Content-Type"]) == (len(body), "application/problem+json")
 
 
-def test_a_head_has_no_body(pair: Pair) -> None:
-    status, _, body = answer(pair, request(LATE, "HEAD"))
-    assert (status, body) == ("HTTP/1.1 503 Service Unavailable", b"")
-
-
-@pytest.mark.parametrize("more", ["Cookie: " + 60_000 * "c" + "\r\n", f"X-Front-Since: {NOW:.3f}\r\n"])
-def test_fields_of_the_client_come_behind_those_of_the_front(pair: Pair, more: str) -> None:
-    assert answer(pair, request(LATE, more=more))[0] == "HTTP/1.1 503 Service Unavailable"
-
-
-def test_what_is_sent_behind_a_request_does_not_break_its_answer(pair: Pair) -> None:
-    sent = request(LATE, more="Content-Length: 4\r\n") + b"body"
-    assert answer(pair, sent)[0] == "HTTP/1.1 503 Service Unavailable"
+@pytest.mark.parametrize(
+    ("sent", "has_body"),
+    [
+        pytest.param(request(LATE, "HEAD"), False, id="a HEAD"),
+        pytest.param(request(LATE, more="Cookie: " + 60_000 * "c" + "\r\n"), True, id="many fields of the client"),
+        pytest.param(request(LATE, more=f"X-Front-Since: {NOW:.3f}\r\n"), True, id="the client's own time"),
+        pytest.param(request(LATE, more="Content-Length: 4\r\n") + b"body", True, id="more behind the request"),
+    ],
+)
+def test_only_the_fields_of_the_front_count(pair: Pair, sent: bytes, has_body: bool) -> None:
+    status, _, body = answer(pair, sent)
+    assert (status, body != b"") == (REFUSED, has_body)
 
 
 JUST_IN_TIME = f"{NOW - main_worker.MAX_WAITED_SECONDS:.3f}"
 
 
-@pytest.mark.parametrize("since", [JUST_IN_TIME, f"{NOW:.3f}", f"{NOW + 3600:.3f}", None, "", "soon"])
-def test_all_else_is_left_to_be_answered(pair: Pair, since: str | None) -> None:
+@pytest.mark.parametrize(
+    "sent",
+    [
+        *map(request, (JUST_IN_TIME, f"{NOW:.3f}", f"{NOW + 3600:.3f}", None, "", "soon")),
+        pytest.param(request(LATE, "POST"), id="a request that changes something"),
+        pytest.param(b"", id="nothing so far"),
+    ],
+)
+def test_all_other_requests_are_left_to_be_answered(pair: Pair, sent: bytes) -> None:
     front, main = pair
-    front.sendall(request(since))
+    front.sendall(sent)
     assert not main_worker.refuse_late(main, NOW)
-    assert main.recv(1 << 16) == request(since)
+    assert not sent or main.recv(1 << 16) == sent
 
 
-def test_what_changes_something_is_done_however_long_it_waited(pair: Pair) -> None:
-    front, main = pair
-    front.sendall(request(LATE, "POST"))
-    assert not main_worker.refuse_late(main, NOW)
-
-
-def test_nothing_is_waited_for(pair: Pair) -> None:
-    assert not main_worker.refuse_late(pair[1], NOW)
-
-
-def test_who_has_hung_up_is_refused_quietly(pair: Pair) -> None:
+def test_a_client_that_has_hung_up_is_refused_quietly(pair: Pair) -> None:
     front, main = pair
     front.sendall(request(LATE))
     front.close()
@@ -196,3 +194,81 @@ def test_what_an_application_leaves_of_a_body_is_read_before_its_answer_is_sent(
     answer = main_worker.drain_bodies(refuse)({"wsgi.input": body}, lambda *_: lambda _: None)
     assert body.tell() == 3_000_000
     assert list(answer) == [b"no"]
+
+
+@pytest.fixture
+def listening(tmp_path: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tmp_path / "main.sock"))
+        yield one
+
+
+@pytest.fixture
+def born(listening: socket.socket) -> Iterator[Callable[[int], SucceededWorker]]:
+    """Workers of that age."""
+    with ExitStack() as ends:
+
+        def make(age: int) -> SucceededWorker:
+            worker = SucceededWorker(age, 0, [listening], None, 30, Config(), None)
+            worker.method_queue.init()
+            ends.callback(worker.method_queue.close)
+            ends.callback(worker.tmp.close)
+            return worker
+
+        yield make
+
+
+@pytest.fixture
+def first(born: Callable[[int], SucceededWorker]) -> SucceededWorker:
+    """The first worker of its instance, which answers."""
+    worker = born(1)
+    main_worker._youngest_age[:] = bytes(8)
+    main_worker.note_worker_ready(worker)
+    return worker
+
+
+def told_to_end(worker: SucceededWorker) -> bool:
+    """Tells whether it ends then."""
+    worker.handle_exit(15, None)
+    worker.notify()
+    return not worker.alive
+
+
+def test_a_worker_ends_as_soon_as_a_younger_one_answers(
+    first: SucceededWorker, born: Callable[[int], SucceededWorker]
+) -> None:
+    assert not told_to_end(first)
+    main_worker.note_worker_ready(born(2))
+    first.notify()
+    assert not first.alive
+
+
+def test_each_waits_for_a_successor_of_its_own(born: Callable[[int], SucceededWorker]) -> None:
+    main_worker._youngest_age[:] = bytes(8)
+    older, younger = born(3), born(4)
+    for worker in (older, younger):
+        worker.cfg.set("workers", 2)
+        main_worker.note_worker_ready(worker)
+    assert [told_to_end(older), told_to_end(younger)] == [False, False]
+    main_worker.note_worker_ready(born(5))
+    assert [told_to_end(older), told_to_end(younger)] == [True, False]
+    main_worker.note_worker_ready(born(6))
+    assert told_to_end(younger)
+
+
+def test_a_worker_ends_with_its_instance(first: SucceededWorker, listening: socket.socket) -> None:
+    Path(listening.getsockname()).unlink()
+    assert told_to_end(first)
+
+
+def test_a_worker_ends_when_no_successor_comes(first: SucceededWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main_worker, "SUCCESSOR_PATIENCE_SECONDS", -1)
+    assert told_to_end(first)
+
+
+def test_a_worker_that_is_not_told_to_end_goes_on(
+    first: SucceededWorker, born: Callable[[int], SucceededWorker]
+) -> None:
+    main_worker.note_worker_ready(born(2))
+    first.notify()
+    assert first.alive

@@ -69,7 +69,7 @@ def test_a_session_that_is_none_does_not_help(stranger: Client, session: str) ->
 
 
 @pytest.mark.parametrize("changes", [{"is_staff": False}, {"is_active": False}])
-def test_nor_does_one_of_somebody_who_may_not_enter(
+def test_neither_does_one_of_a_user_without_permission(
     stranger: Client, admin_user: User, changes: dict[str, bool]
 ) -> None:
     stranger.force_login(admin_user)
@@ -77,12 +77,11 @@ def test_nor_does_one_of_somebody_who_may_not_enter(
     assert_refuses_unread(stranger)
 
 
-def test_nor_does_one_that_was_ended(stranger: Client, admin_user: User) -> None:
+def test_neither_does_one_that_was_ended(stranger: Client, admin_user: User) -> None:
     stranger.force_login(admin_user)
     session = stranger.cookies[settings.SESSION_COOKIE_NAME].value
     stranger.logout()
-    stranger.cookies[settings.SESSION_COOKIE_NAME] = session
-    stranger.cookies["csrftoken"] = FORGED
+    stranger.cookies.load({settings.SESSION_COOKIE_NAME: session, "csrftoken": FORGED})
     assert_refuses_unread(stranger)
 
 
@@ -174,3 +173,12 @@ def test_only_what_is_away_comes_back(
     assert answer.status_code == status
     assert answer["Content-Type"].startswith("text/html" if is_person else "application/problem+json")
     assert b"internal" not in answer.content
+
+
+@pytest.mark.parametrize("address", ["/staticmap/", "/nothing", "/feed.php?a=1", "/retry_after/x"])
+def test_an_unknown_address_is_answered_by_a_problem_and_to_people_by_a_page(client: Client, address: str) -> None:
+    problem, page = client.get(address), client.get(address, headers={"Accept": "text/html,*/*;q=0.8"})
+    assert (problem.status_code, problem["Content-Type"]) == (404, "application/problem+json")
+    assert problem.json()["detail"] == "There is no such address."
+    assert (page.status_code, page["Content-Type"].partition(";")[0]) == (404, "text/html")
+    assert problem["Cache-Control"] == page["Cache-Control"] == "no-store"

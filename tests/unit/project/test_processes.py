@@ -40,68 +40,53 @@ def parsed(plan: ProcessPlan) -> RawConfigParser:
     return parser
 
 
-@pytest.mark.parametrize("small", [False, True])
-def test_every_queue_has_one_kind_of_worker(small: bool) -> None:
-    assert sorted(queues(replace(PLAN, small=small))) == ["paint.now", "paint.refresh", "paint.warm", "work"]
+SMALL = pytest.mark.parametrize("plan", [PLAN, replace(PLAN, small=True)], ids=["usual", "small"])
+IDLE = ("chrt", "--idle", "0")
 
 
-def test_a_small_site_paints_what_is_waited_for_first() -> None:
-    assert queues(replace(PLAN, small=True))[:3] == ["paint.now", "paint.refresh", "paint.warm"]
-
-
-@pytest.mark.parametrize("small", [False, True])
-def test_painting_leaves_the_processor_to_what_answers(small: bool) -> None:
-    plan = replace(PLAN, small=small, idle=("chrt", "--idle", "0"))
-    later = {name for name, found in named(plan).items() if {"nice", "chrt"} & set(found.command)}
-    assert later == ({"paint-now"} if small else {"paint-now", "paint-refresh", "paint-warm"})
-
-
-def test_what_is_waited_for_has_the_processor_before_refreshes_and_those_before_pre_warming() -> None:
-    idle = ("chrt", "--idle", "0")
-    plan = replace(PLAN, idle=idle)
-    found = [named(plan)[name].command[:3] for name in ("paint-now", "paint-refresh", "paint-warm")]
-    assert found == [("nice", "-n", "5"), ("nice", "-n", "10"), idle]
-
-
-def test_each_lane_has_a_worker_of_its_own() -> None:
-    found = [option(named(PLAN)[name], "--queues") for name in ("paint-now", "paint-refresh", "paint-warm")]
-    assert found == ["paint.now", "paint.refresh", "paint.warm"]
-
-
-def test_a_small_site_has_fewer_processes() -> None:
-    gone = set(named(PLAN)) - set(named(replace(PLAN, small=True)))
-    assert gone == {"paint-refresh", "paint-warm", "beat"}
-    assert "--beat" in named(replace(PLAN, small=True))["work"].command
-
-
-@pytest.mark.parametrize("small", [False, True])
-def test_there_is_exactly_one_beat(small: bool) -> None:
-    commands = [set(process.command) for process in list_processes(replace(PLAN, small=small))]
+@SMALL
+def test_every_queue_has_one_kind_of_worker_and_there_is_one_beat(plan: ProcessPlan) -> None:
+    assert queues(plan) == ["paint.now", "paint.refresh", "paint.warm", "work"]  # painted in this order
+    commands = [set(process.command) for process in list_processes(plan)]
     assert len([command for command in commands if {"beat", "--beat"} & command]) == 1
 
 
-def test_servers_of_somebody_else_are_not_started() -> None:
+def test_each_lane_has_a_worker_of_its_own_with_the_processor_before_the_next_lane() -> None:
+    found = named(replace(PLAN, idle=IDLE))
+    lanes = {option(found[name], "--queues"): found[name].command[:3] for name in found if name.startswith("paint")}
+    prefixes = [("nice", "-n", "5"), ("nice", "-n", "10"), IDLE]
+    assert lanes == dict(zip(("paint.now", "paint.refresh", "paint.warm"), prefixes, strict=True))
+
+
+@SMALL
+def test_painting_leaves_the_processor_to_what_answers(plan: ProcessPlan) -> None:
+    later = {name for name, found in named(replace(plan, idle=IDLE)).items() if {"nice", "chrt"} & set(found.command)}
+    assert later == ({"paint-now"} if plan.small else {"paint-now", "paint-refresh", "paint-warm"})
+
+
+def test_a_small_site_has_fewer_processes() -> None:
+    assert set(named(PLAN)) - set(named(replace(PLAN, small=True))) == {"paint-refresh", "paint-warm", "beat"}
+
+
+def test_redis_servers_of_others_are_not_started() -> None:
     assert not {"state", "cache"} & set(named(replace(PLAN, own_state=False, own_cache=False)))
 
 
-def test_redis_is_reached_by_its_socket_only() -> None:
-    for name in ("state", "cache"):
-        assert f"--port 0 --unixsocket /run/tarry/{name}.sock" in " ".join(named(PLAN)[name].command)
+@pytest.mark.parametrize(
+    ("name", "policy", "max_bytes"),
+    [("state", "noeviction", PLAN.state_max_bytes), ("cache", "allkeys-lru", PLAN.cache_max_bytes)],
+)
+def test_redis_is_reached_by_its_socket_only_and_claims_are_never_evicted(
+    name: str, policy: str, max_bytes: int
+) -> None:
+    server = named(PLAN)[name]
+    assert f"--port 0 --unixsocket /run/tarry/{name}.sock" in " ".join(server.command)
+    assert (option(server, "--maxmemory-policy"), option(server, "--maxmemory")) == (policy, str(max_bytes))
 
 
-def test_claims_are_never_evicted_and_content_is() -> None:
-    assert "noeviction" in named(PLAN)["state"].command
-    assert "allkeys-lru" in named(PLAN)["cache"].command
-
-
-def test_no_server_takes_more_memory_than_it_may() -> None:
-    for name, limit in (("state", PLAN.state_max_bytes), ("cache", PLAN.cache_max_bytes)):
-        assert option(named(PLAN)[name], "--maxmemory") == str(limit)
-
-
-@pytest.mark.parametrize("small", [False, True])
-def test_what_answers_nobody_does_without_what_answers_are_made_of(small: bool) -> None:
-    given = {name: process.environment for name, process in named(replace(PLAN, small=small)).items()}
+@SMALL
+def test_processes_that_answer_no_requests_do_without_what_answers_need(plan: ProcessPlan) -> None:
+    given = {name: process.environment for name, process in named(plan).items()}
     instances = {name: found.get("TARRY_INSTANCE", "") for name, found in given.items()}
     others = {"state": "", "cache": "", "nginx": "", "main": "main", "retry": "retry"}
     assert instances == {name: others.get(name, "worker") for name in given}
@@ -132,11 +117,11 @@ def test_supervisord_is_told_every_command_as_it_is() -> None:
     assert "user" not in parser["supervisord"]
 
 
-@pytest.mark.parametrize("small", [False, True])
-def test_no_process_writes_more_than_30_mb_of_logs_and_neither_does_supervisord(small: bool) -> None:
-    parser = parsed(replace(PLAN, small=small))
+@SMALL
+def test_no_process_writes_more_than_30_mb_of_logs_and_neither_does_supervisord(plan: ProcessPlan) -> None:
+    parser = parsed(plan)
     programs = [parser[name] for name in parser.sections() if "command" in parser[name]]
-    assert len(programs) == len(list_processes(replace(PLAN, small=small)))
+    assert len(programs) == len(list_processes(plan))
     assert {program["redirect_stderr"] for program in programs} == {"true"}
     most = [_most_bytes(program, "stdout_logfile") for program in programs]
     assert max(*most, _most_bytes(parser["supervisord"], "logfile")) <= 30_000_000
