@@ -42,7 +42,7 @@ def test_a_copy_whose_reply_was_lost_may_ask_again(work: Work) -> None:
 
 def test_a_done_mark_blocks_another_preparation_but_no_refresh(work: Work) -> None:
     assert finish(work, running(work))
-    assert begin(work) == look(work) == WorkDone("stored", ANY)
+    assert [begin(work), look(work)] == [WorkDone("stored", ANY)] * 2
     assert isinstance(begin(work, refresh=True), ClaimBegun)
 
 
@@ -83,13 +83,15 @@ def test_a_failure_record_is_in_force_until_its_time(work: Work) -> None:
     assert wait_seconds <= 2 < wait_seconds + time.monotonic() - began + ROUNDED_SECONDS
 
 
-def test_back_off_doubles_with_every_failure(work: Work, servers: RedisServers) -> None:
+def test_back_off_doubles_with_every_failure_until_a_success(work: Work, servers: RedisServers) -> None:
     waits = []
     for _ in range(4):
         fail(work, running(work))
         waits.append(ceil(failure(work).wait_seconds))
         servers.state.client.hset("retry:failure:paint:a:1", "until", 0)
     assert waits == [2, 4, 8, 16]
+    finish(work, running(work))
+    assert not servers.state.client.exists("retry:failure:paint:a:1")
 
 
 def test_back_off_has_a_maximum_and_a_minimum(work: Work, servers: RedisServers) -> None:
@@ -106,13 +108,6 @@ def test_back_off_has_a_maximum_and_a_minimum(work: Work, servers: RedisServers)
 def test_a_preparer_can_set_the_wait_itself(work: Work) -> None:
     fail(work, begun(work).token, retry_seconds=30)
     assert 29 < failure(work).wait_seconds <= 30
-
-
-def test_success_forgets_the_failures(work: Work, servers: RedisServers) -> None:
-    fail(work, begun(work).token)
-    servers.state.client.hset("retry:failure:paint:a:1", "until", 0)
-    finish(work, running(work))
-    assert not servers.state.client.exists("retry:failure:paint:a:1")
 
 
 def test_a_full_lane_takes_no_more_and_says_how_long(work: Work, settings: Settings) -> None:
@@ -134,7 +129,7 @@ def test_durations_are_forgotten_with_the_kinds_that_had_them(work: Work, server
     assert kept == pytest.approx([30 * 24 * 3600] * 2, abs=60)
 
 
-def test_a_claim_whose_message_seems_lost_is_handed_over_again_by_who_asks(work: Work, servers: RedisServers) -> None:
+def test_a_request_hands_a_claim_over_again_whose_message_seems_lost(work: Work, servers: RedisServers) -> None:
     token = begun(work).token
     servers.state.client.hset("retry:claim:paint:a:1", "expected", 1)
     assert begin(work, refresh=True) == ClaimTaken(token, ANY)
@@ -267,7 +262,7 @@ def unwanted(servers: RedisServers, work: Work, *, refresh: bool = False) -> int
 
 
 @pytest.mark.parametrize("refresh", [False, True])
-def test_work_that_nobody_wants_any_more_is_skipped(refresh: bool, work: Work, servers: RedisServers) -> None:
+def test_work_without_recent_requests_is_skipped(refresh: bool, work: Work, servers: RedisServers) -> None:
     token = unwanted(servers, work, refresh=refresh)
     assert [started(work, token, nonce) for nonce in ("nonce", "nonce", "other")] == [claims.SKIPPED, 0, 0]
     assert look(work) == WorkDone("skipped", ANY)

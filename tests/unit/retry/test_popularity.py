@@ -164,21 +164,21 @@ def test_popular_is_what_was_asked_for_often_enough(settings: Settings) -> None:
     assert popularity.is_popular("tile:a")
     assert not popularity.is_popular("tile:b")
     assert not popularity.is_popular("tile:unknown")
+    assert popularity.is_popular("tile:a@2")  # another content of the same address
     settings.OBSERVE = False
     assert not popularity.is_popular("tile:a")
-
-
-def test_contents_of_one_address_are_popular_together(settings: Settings) -> None:
-    settings.POPULAR_REQUESTS = 3
-    count({"tile:a": 3.1})
-    assert popularity.is_popular("tile:a@2")
 
 
 def test_without_the_state_nothing_is_popular(settings: Settings) -> None:
     settings.REDIS_URL = "unix:///nowhere/state.sock"
     assert not popularity.is_popular("tile:a")
-    with pytest.raises(StoreUnavailable):
-        popularity.most_popular_contents("tile", 3)
+    for load in (
+        lambda: popularity.most_popular_contents("tile", 3),
+        popularity.load_totals,
+        lambda: popularity.load_group_hits("tile", "jams", NOON, (HOUR,)),
+    ):
+        with pytest.raises(StoreUnavailable):
+            load()
 
 
 def test_any_key_that_content_may_have_is_kept() -> None:
@@ -200,10 +200,6 @@ def test_hits_are_told_for_ever_and_for_the_last_times(servers: RedisServers) ->
     assert (hour["hot"], hour["passed"]) == (1, 0)
     assert (day["hot"], day["passed"]) == (11, 0)
     assert set(ever) == set(popularity.ANSWER_WORDS)
-
-
-def test_another_group_has_hits_of_its_own(servers: RedisServers) -> None:
-    count_hits("hot", NOON, 1)
     assert sum(popularity.load_group_hits("tile", "other", NOON, ())[0].values()) == 0
 
 
@@ -213,23 +209,12 @@ def test_periods_are_forgotten_after_a_day_and_sums_are_not(servers: RedisServer
     assert servers.state.client.ttl(popularity.HITS_KEY) == -1
 
 
-def test_without_the_state_nothing_is_told(settings: Settings) -> None:
-    settings.REDIS_URL = "unix:///nowhere/state.sock"
-    with pytest.raises(StoreUnavailable):
-        popularity.load_totals()
-    with pytest.raises(StoreUnavailable):
-        popularity.load_group_hits("tile", "jams", NOON, (HOUR,))
-
-
-def test_a_request_of_now_weighs_one_and_one_of_a_half_life_ago_half() -> None:
-    assert popularity.decay_weight(0, HOUR) == 1
-    assert popularity.decay_weight(HOUR, HOUR) == 0.5
-    assert popularity.decay_weight(3 * HOUR, HOUR) == 0.125
-
-
-def test_a_request_from_the_future_weighs_as_one_of_now_and_no_age_is_too_great() -> None:
-    assert [popularity.decay_weight(age, HOUR) for age in (-1.0, -1e12)] == [1, 1]
-    assert all(popularity.decay_weight(age, HOUR) < 1e-300 for age in (1e300, math.inf))
+@pytest.mark.parametrize(
+    ("age", "weight"),
+    [(0, 1), (HOUR, 0.5), (3 * HOUR, 0.125), (-1.0, 1), (-1e12, 1), (1e300, 0), (math.inf, 0)],
+)
+def test_a_request_weighs_half_after_a_half_life_and_never_more_than_one(age: float, weight: float) -> None:
+    assert popularity.decay_weight(age, HOUR) == pytest.approx(weight, abs=1e-300)
 
 
 @given(st.lists(st.floats(0, 100 * HOUR), max_size=20), st.floats(0, 100 * HOUR))
@@ -240,14 +225,16 @@ def test_scores_kept_as_of_a_landmark_are_worth_the_sum_of_their_requests(ages: 
     assert popularity.decayed_value(score, landmark, HOUR, now) == pytest.approx(direct)
 
 
-def test_a_moment_belongs_to_its_period() -> None:
-    assert popularity.period_number(NOON, NOON + 1) == popularity.period_number(NOON + 599, NOON + 600) == NOON // 600
-    assert popularity.period_number(NOON - 1, NOON) == NOON // 600 - 1
-
-
-def test_a_moment_of_the_future_counts_as_now_and_one_of_long_ago_in_no_period() -> None:
-    assert popularity.period_number(NOON + 5000, NOON) == NOON // 600
-    assert popularity.period_number(NOON - DAY - 1, NOON) == -1
+@pytest.mark.parametrize(
+    ("moment", "now", "number"),
+    [
+        *((NOON, NOON + 1, NOON // 600), (NOON + 599, NOON + 600, NOON // 600), (NOON - 1, NOON, NOON // 600 - 1)),
+        pytest.param(NOON + 5000, NOON, NOON // 600, id="the future counts as now"),
+        pytest.param(NOON - DAY - 1, NOON, -1, id="long ago"),
+    ],
+)
+def test_a_moment_belongs_to_its_period(moment: float, now: float, number: float) -> None:
+    assert popularity.period_number(moment, now) == number
 
 
 def test_the_oldest_period_counts_by_the_share_that_is_within() -> None:

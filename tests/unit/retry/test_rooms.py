@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -43,12 +44,10 @@ async def test_every_client_of_every_content_of_the_work_is_sent_back(instance: 
     assert all(is_back(reply) for reply in await asyncio.gather(*waiting))
 
 
-@played
-async def test_content_that_is_there_already_is_not_waited_for(instance: WaitingInstance, work: Work) -> None:
+def store(work: Work) -> None:
     begin(work)
     content = Prepared(b"x", "image/png", 0, 60)
     stores.execute_call(contents.store_call(KEY, content, 1, datetime.now(UTC), 0.1))
-    assert is_back(await clock.within(0.9, answered(instance, asked(work))))
 
 
 @pytest.fixture
@@ -57,23 +56,23 @@ def unknown_wait_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rooms, "UNKNOWN_WAIT_SECONDS", 30)
 
 
+@pytest.mark.parametrize(
+    "prepare",
+    [store, lambda work: fail(work, begin(work)), lambda work: finish(work, begin(work))],
+    ids=["content", "failure", "done mark"],
+)
 @pytest.mark.usefixtures("unknown_wait_long")
 @played
-async def test_a_failure_sends_the_client_back_to_hear_of_it(instance: WaitingInstance, work: Work) -> None:
-    fail(work, begin(work))
+async def test_an_answer_that_is_there_already_is_not_waited_for(
+    instance: WaitingInstance, work: Work, prepare: Callable[[Work], object]
+) -> None:
+    prepare(work)
     assert is_back(await clock.within(0.9, answered(instance, asked(work))))
 
 
 @pytest.mark.usefixtures("unknown_wait_long")
 @played
-async def test_a_done_mark_sends_the_client_back(instance: WaitingInstance, work: Work) -> None:
-    finish(work, begin(work))
-    assert is_back(await clock.within(0.9, answered(instance, asked(work))))
-
-
-@pytest.mark.usefixtures("unknown_wait_long")
-@played
-async def test_who_comes_after_the_end_is_looked_for_at_once(
+async def test_a_client_that_comes_after_the_end_is_looked_for_at_once(
     instance: WaitingInstance, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(WaitingClients, "look_again", lambda _: None)  # neither now and then nor after a subscription
@@ -82,7 +81,7 @@ async def test_who_comes_after_the_end_is_looked_for_at_once(
 
 
 @played
-async def test_a_client_of_whom_nothing_is_known_waits_a_second(instance: WaitingInstance, work: Work) -> None:
+async def test_a_client_of_unknown_work_waits_a_second(instance: WaitingInstance, work: Work) -> None:
     began = time.monotonic()
     assert is_back(await answered(instance, asked(work)))
     assert time.monotonic() - began >= 0.99
@@ -118,7 +117,7 @@ def test_without_redis_the_clock_is_enough(work: Work, settings: Settings) -> No
 
 
 @played
-async def test_who_waited_before_an_outage_stays_for_its_grace_whatever_the_clock_says(
+async def test_a_client_that_waited_before_an_outage_stays_for_its_grace_whatever_the_clock_says(
     instance: WaitingInstance, work: Work, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rooms, "UNKNOWN_WAIT_SECONDS", 0)

@@ -63,21 +63,19 @@ def counted_and_new(folder: Path) -> list[ScriptCall]:
     return [count, new, count]
 
 
-@pytest.mark.usefixtures("servers")
-def test_a_script_that_the_server_does_not_know_runs_no_other_twice(counted_and_new: list[ScriptCall]) -> None:
-    first, new, second = stores.execute_all_patiently("state", counted_and_new)
-    assert (first, second) == (2, 3)
-    assert isinstance(new, bytes)
-
-
 async def execute_all(calls: list[ScriptCall]) -> list[object]:
     async with stores.async_client("state") as client:
         return list(await stores.execute_all(client, "state", calls))
 
 
+@pytest.mark.parametrize("in_loop", [False, True])
 @pytest.mark.usefixtures("servers")
-def test_nor_does_it_in_an_event_loop(counted_and_new: list[ScriptCall]) -> None:
-    first, new, second = asyncio.run(execute_all(counted_and_new))
+def test_a_script_that_the_server_does_not_know_runs_no_other_twice(
+    counted_and_new: list[ScriptCall], in_loop: bool
+) -> None:
+    first, new, second = (
+        asyncio.run(execute_all(counted_and_new)) if in_loop else stores.execute_all_patiently("state", counted_and_new)
+    )
     assert (first, second) == (2, 3)
     assert isinstance(new, bytes)
 
@@ -98,14 +96,14 @@ def test_a_call_that_is_refused_takes_no_other_along(folder: Path, counted_and_n
 def test_a_server_that_does_not_answer_in_time_is_given_up_and_its_late_replies_are_nobodys(
     servers: RedisServers, folder: Path, settings: Settings
 ) -> None:
-    settings.RETRY_REDIS_TIMEOUT = 1
+    settings.RETRY_REDIS_TIMEOUT = 0.3
     (folder / "echo.lua").write_text("return ARGV[1]\n")
     scripts.register_scripts(folder, "tests")
 
     async def replies() -> list[object]:
         async with stores.async_client("state") as client:
             await stores.execute_all(client, "state", [ScriptCall("state", "tests.echo", [], ["before"])])
-            servers.state.client.client_pause(3000)
+            servers.state.client.client_pause(1000)
             with pytest.raises(StoreUnavailable, match="no reply in time"):
                 await stores.execute_all(client, "state", [ScriptCall("state", "tests.echo", [], ["late"])])
             servers.state.client.client_unpause()

@@ -80,22 +80,17 @@ def test_all_contents_are_stored_by_a_server_that_has_forgotten_the_script(work:
     assert {body(str(number)) for number in range(64)} == {b"tile"}
 
 
-def test_one_content_that_is_refused_fails_the_work(work: Work, servers: RedisServers) -> None:
-    token = begin(work)
-    servers.cache.client.set(contents.content_name("b"), "of another type")
-    prepare(work.key, token, lambda: {"a": TILE, "b": TILE})
-    assert failure(work).detail == "The content could not be stored."
-
-
-def test_a_store_that_refuses_is_a_failure(work: Work, servers: RedisServers) -> None:
-    token = begin(work)
-    servers.cache.client.config_set("maxmemory", "1")
-    servers.cache.client.config_set("maxmemory-policy", "noeviction")
+@pytest.mark.parametrize("full", [False, True], ids=["one content of them", "a full store"])
+def test_content_that_cannot_be_stored_fails_the_work(work: Work, servers: RedisServers, full: bool) -> None:
+    token, cache = begin(work), servers.cache.client
+    if full:
+        cache.config_set("maxmemory", "1", "maxmemory-policy", "noeviction")
+    else:
+        cache.set(contents.content_name("b"), "of another type")
     try:
-        prepare(work.key, token, lambda: {"a": Prepared(b"x" * 4_000_000, "image/png", 60, 60)})
+        prepare(work.key, token, lambda: {"a": TILE, "b": Prepared(b"x" * 4_000_000, "image/png", 60, 60)})
     finally:
-        servers.cache.client.config_set("maxmemory", "128mb")
-        servers.cache.client.config_set("maxmemory-policy", "allkeys-lru")
+        cache.config_set("maxmemory", "128mb", "maxmemory-policy", "allkeys-lru")
     assert failure(work).detail == "The content could not be stored."
 
 
@@ -172,13 +167,9 @@ def test_the_worker_of_skipped_work_prepares_nothing(work: Work, servers: RedisS
     preparer.assert_not_called()
 
 
-def test_nothing_due_is_nothing_done(work: Work) -> None:
-    begin(work)
-    assert sweep_claims() == 0
-
-
 def test_lost_work_is_published_from_what_its_claim_holds(work: Work, servers: RedisServers) -> None:
     token = begin(work)
+    assert sweep_claims() == 0
     make_due(servers, work)
     assert sweep_claims() == 1
     assert published_calls(servers) == [repr([work.key, token, "a", 1])]
@@ -206,12 +197,6 @@ def test_what_could_not_be_published_stays_due(
     make_due(servers, work)
     assert sweep_claims() == 1
     assert len(published_calls(servers)) == 1
-
-
-def test_a_mark_whose_claim_is_gone_is_cleared(work: Work, servers: RedisServers) -> None:
-    servers.state.client.zadd("retry:claims", {work.key: 1})
-    assert sweep_claims() == 0
-    assert servers.state.client.zcard("retry:claims") == 0
 
 
 def test_what_a_closed_lane_does_not_take_fails_until_it_opens(
@@ -295,9 +280,11 @@ def test_a_full_lane_takes_no_aged_work(work: Work, servers: RedisServers, setti
     assert queued(servers, "paint.refresh") == set(others)
 
 
-def test_what_stands_in_a_lane_without_a_claim_is_cleared(servers: RedisServers) -> None:
+def test_marks_without_a_claim_are_cleared(servers: RedisServers) -> None:
+    servers.state.client.zadd("retry:claims", {"gone": 1})
     servers.state.client.zadd("retry:queued:paint.refresh", {"gone": LONG_AGO})
-    assert age_lanes() == 0
+    assert [sweep_claims(), age_lanes()] == [0, 0]
+    assert servers.state.client.zcard("retry:claims") == 0
     assert queued(servers, "paint.refresh") == set()
 
 
