@@ -64,19 +64,25 @@ def test_nothing_else_is_let_pass(end: End) -> None:
     assert said.startswith(end.value)
 
 
-def test_a_connection_may_break_only_while_the_front_is_killed() -> None:
-    front, other = (Fault("a", kills()[0].holding, breaks_connections=breaks) for breaks in (True, False))
-    assert [*of_answers([record(End.BROKEN)], [suffered(front)])] == []
-    assert len([*of_answers([record(End.BROKEN)], [suffered(other)])]) == 1
-    assert len([*of_answers([record(End.BROKEN, began=30)], [suffered(front)])]) == 1
+@pytest.mark.parametrize(
+    ("visit", "excuse"),
+    [
+        pytest.param(record(End.BROKEN), "breaks_connections", id="a killed front breaks connections"),
+        pytest.param(
+            replace(record(End.DISHONEST), statuses=(302, 403)), "ages_tickets", id="a set clock ages tickets"
+        ),
+    ],
+)
+def test_a_visit_may_end_badly_only_during_a_fault_that_does_this(visit: Record, excuse: str) -> None:
+    excusing, other = (Fault("a", kills()[0].holding, **{excuse: value}) for value in (True, False))  # type: ignore[arg-type]
+    assert [*of_answers([visit], [suffered(excusing)])] == []
+    assert len([*of_answers([visit], [suffered(other)])]) == 1
+    assert len([*of_answers([replace(visit, began=30, ended=31)], [suffered(excusing)])]) == 1
 
 
-def test_a_ticket_may_be_too_old_only_while_the_clock_is_set() -> None:
-    clock, other = (Fault("a", kills()[0].holding, ages_tickets=ages) for ages in (True, False))
-    refused = replace(record(End.DISHONEST), statuses=(302, 403))
-    assert [*of_answers([refused], [suffered(clock)])] == []
-    assert len([*of_answers([refused], [suffered(other)])]) == 1
-    assert len([*of_answers([replace(refused, statuses=(403,))], [suffered(clock)])]) == 1
+def test_a_ticket_is_too_old_only_for_a_client_that_was_redirected() -> None:
+    clock = Fault("a", kills()[0].holding, ages_tickets=True)
+    assert len([*of_answers([replace(record(End.DISHONEST), statuses=(403,))], [suffered(clock)])]) == 1
 
 
 def test_who_does_not_recover_is_told_and_what_was_skipped_is_not() -> None:

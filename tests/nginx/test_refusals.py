@@ -41,11 +41,6 @@ def test_what_cannot_be_read(site: RunningFront, host: str, target: str, headers
     assert site.main.asked == []
 
 
-@pytest.mark.parametrize("target", ["/", "/tiles/a", "/retry_after?x=1"])
-def test_bodies_where_none_belongs(site: RunningFront, target: str) -> None:
-    assert said(site.get(target, method="POST", Content_Length="100000"))["status"] == 413
-
-
 @pytest.mark.parametrize("field", ["If-Match", "If-Unmodified-Since"])
 def test_hot_content_that_is_another_than_the_client_names(site: RunningFront, field: str) -> None:
     validators = {"ETag": '"a"', "Last-Modified": "Sat, 21 Nov 2026 10:00:00 GMT"}
@@ -57,15 +52,20 @@ def test_hot_content_that_is_another_than_the_client_names(site: RunningFront, f
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
 
-@pytest.mark.parametrize("target", ["/static/nothing.css", "/static/", "/static/nothing.0123456789ab.css"])
-def test_files_that_are_not_there(site: RunningFront, target: str) -> None:
-    assert said(site.get(target))["status"] == 404
-
-
-@pytest.mark.parametrize("host", ["localhost", "elsewhere.example"])
-@pytest.mark.parametrize("target", ["/refused/long", "/refused/", "/refused/x"])
-def test_nobody_asks_for_a_refusal(site: RunningFront, host: str, target: str) -> None:
-    assert said(site.get(target, host))["status"] == 404
+@pytest.mark.parametrize(
+    ("target", "method", "host", "status"),
+    [
+        *((target, "POST", None, 413) for target in ("/", "/tiles/a", "/retry_after?x=1")),
+        *((f"/static/{name}", "GET", None, 404) for name in ("nothing.css", "", "nothing.0123456789ab.css")),
+        *((f"/refused/{name}", "GET", None, 404) for name in ("long", "", "x")),
+        *((f"/refused/{name}", "GET", "elsewhere.example", 404) for name in ("long", "", "x")),
+    ],
+)
+def test_bodies_missing_files_and_refusals_themselves(
+    site: RunningFront, target: str, method: str, host: str | None, status: int
+) -> None:
+    body = {"Content-Length": "100000"} if method == "POST" else {}
+    assert said(site.get(target, host, method=method, **body))["status"] == status
 
 
 def test_a_line_that_is_no_request(site: RunningFront) -> None:

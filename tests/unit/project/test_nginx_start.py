@@ -33,11 +33,7 @@ def processes(tmp_path: Path) -> Path:
 def test_nginx_processes_of_the_masters_group_are_found(tmp_path: Path, processes: Path) -> None:
     (tmp_path / "nginx.pid").write_text(f"{MASTER}\n")
     assert find_leftovers(tmp_path / "nginx.pid", processes) == [101, 104]
-
-
-def test_a_living_process_of_that_number_is_somebody_else(tmp_path: Path, processes: Path) -> None:
-    (tmp_path / "nginx.pid").write_text(f"{MASTER}\n")
-    (processes / str(MASTER)).mkdir()
+    (processes / str(MASTER)).mkdir()  # a living process of that number is another one
     assert find_leftovers(tmp_path / "nginx.pid", processes) == []
 
 
@@ -64,23 +60,13 @@ def given(value: str) -> list[socket.socket]:
     return [socket.socket(fileno=int(descriptor)) for descriptor in value.split(";")[:-1]]
 
 
-def test_connections_are_told_not_to_delay() -> None:
+def test_nginx_inherits_sockets_that_neither_block_nor_delay_and_opens_all_others_itself() -> None:
     [listener] = given(nginx_start.open_sockets([f"127.0.0.1:{free_port()}"]))
     with listener, socket.create_connection(listener.getsockname()):
+        assert os.get_inheritable(listener.fileno())
+        assert not os.get_blocking(listener.fileno())
         accepted, _ = listener.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-
-def test_nginx_inherits_sockets_that_do_not_block() -> None:
-    [listener] = given(nginx_start.open_sockets([f"127.0.0.1:{free_port()}"]))
-    with listener:
-        assert os.get_inheritable(listener.fileno())
-        assert not os.get_blocking(listener.fileno())
-
-
-def test_names_and_what_is_taken_are_left_to_nginx() -> None:
-    [listener] = given(nginx_start.open_sockets([f"127.0.0.1:{free_port()}"]))
-    with listener:
         taken = f"127.0.0.1:{listener.getsockname()[1]}"
         assert nginx_start.open_sockets([taken, "localhost:8000"], patience_seconds=0) == ""

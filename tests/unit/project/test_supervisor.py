@@ -23,12 +23,6 @@ def test_what_is_lost_is_told_in_its_own_log() -> None:
     assert [call.args for call in warn.mock_calls] == [("nobody counts traffic: 1234 bytes of its log were dropped",)]
 
 
-def test_a_log_that_cannot_be_put_aside_ends_nothing() -> None:
-    one, warn = keeper()
-    one.keep_bounded(Mock(spec=TrafficLog, **{"keep_bounded.side_effect": OSError("no space")}), Mock())
-    assert "no space" in warn.call_args.args[0]
-
-
 def test_it_looks_after_the_hot_cache_every_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "callbacks", [])
     monkeypatch.setattr(supervisord.Supervisor, "runforever", Mock())
@@ -41,11 +35,13 @@ def test_it_looks_after_the_hot_cache_every_minute(tmp_path: Path, monkeypatch: 
     options.logger.info.assert_called_once_with("what killed nginx workers were writing was removed: 1")
 
 
-def test_an_unfinished_file_that_cannot_be_removed_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_removed_or_put_aside_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     one, warn = keeper()
     monkeypatch.setattr(supervisor, "remove_unfinished_files", Mock(side_effect=OSError("no permission")))
     one.remove_unfinished(Mock())
     assert "no permission" in warn.call_args.args[0]
+    one.keep_bounded(Mock(spec=TrafficLog, **{"keep_bounded.side_effect": OSError("no space")}), Mock())
+    assert "no space" in warn.call_args.args[0]
 
 
 @pytest.mark.parametrize("pid", ["", "garbage"])
@@ -60,24 +56,15 @@ def test_without_nginx_nothing_is_put_aside(tmp_path: Path, pid: str) -> None:
 KEY = "0123456789abcdef" * 2
 
 
-def test_what_nobody_writes_any_more_is_removed_and_answers_stay(tmp_path: Path) -> None:
-    folder = tmp_path / "f" / "de"
+def test_an_unfinished_file_is_removed_unless_a_process_writes_it(tmp_path: Path) -> None:
+    assert supervisor.remove_unfinished_files(tmp_path / "missing") == 0
+    hot, folder = tmp_path / "link", tmp_path / "real" / "f" / "de"
     folder.mkdir(parents=True)
+    hot.symlink_to("real")
     answer, left, written = (folder / name for name in (KEY, f"{KEY}.0000000042", f"{KEY}.0000000043"))
-    for file in (answer, left):
-        file.touch()
-    with written.open("wb"):
-        assert supervisor.remove_unfinished_files(tmp_path) == 1
-    assert {*folder.iterdir()} == {answer, written}
-
-
-def test_a_cache_that_is_not_there_yet_has_none(tmp_path: Path) -> None:
-    assert supervisor.remove_unfinished_files(tmp_path / "hot") == 0
-
-
-def test_a_cache_behind_a_link_is_the_same(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "hot").symlink_to("real")
-    with (tmp_path / "real" / f"{KEY}.0000000042").open("wb"):
-        assert supervisor.remove_unfinished_files(tmp_path / "hot") == 0
-    assert supervisor.remove_unfinished_files(tmp_path / "hot") == 1
+    answer.touch()
+    for cache in (tmp_path / "real", hot):
+        left.touch()
+        with written.open("wb"):
+            assert supervisor.remove_unfinished_files(cache) == 1
+        assert {*folder.iterdir()} == {answer, written}
