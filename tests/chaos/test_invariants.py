@@ -106,12 +106,9 @@ def shown(promises: Promises, edition: int, at: float) -> Promises:
     return promises
 
 
-def test_a_ping_that_is_followed_by_a_fetch_and_a_page_is_kept() -> None:
-    assert [*lateness.of_pings(shown(pinged(100), 1, 103), {FEED: [50, 101]}, [])] == []
-
-
-def test_pings_may_share_a_fetch() -> None:
-    assert [*lateness.of_pings(shown(pinged(100, 101), 2, 103), {FEED: [102]}, [])] == []
+@pytest.mark.parametrize(("sent", "asked"), [([100], [50, 101]), ([100, 101], [102])], ids=["one", "share a fetch"])
+def test_pings_that_are_followed_by_a_fetch_and_a_page_are_kept(sent: list[float], asked: list[float]) -> None:
+    assert [*lateness.of_pings(shown(pinged(*sent), len(sent), 103), {FEED: asked}, [])] == []
 
 
 @pytest.mark.parametrize("asked", [[], [99.9], [99.9, 176]])

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
@@ -18,7 +18,7 @@ import pytest
 from benchmarks.growth import curve_chart
 from benchmarks.growth.curve_chart import Chart, Curve
 from benchmarks.load.flood import flood
-from benchmarks.peers import everybody, installation, nginx_static
+from benchmarks.peers import installation, nginx_static
 from benchmarks.peers.everybody import OURS, Everybody
 from benchmarks.peers.installation import MissingError
 from benchmarks.peers.sites import Site
@@ -26,6 +26,8 @@ from benchmarks.serving.overload import Outcome, Round, judged
 from benchmarks.site import run
 from project.paths import BASE_DIR
 from tests.support.server import Handler, serving
+
+Starter = Callable[[Path, bytes], AbstractContextManager[Site]]
 
 
 def test_every_benchmark_can_be_named() -> None:
@@ -37,15 +39,8 @@ def test_every_benchmark_can_be_named() -> None:
     assert {name for names in documented for name in names.split()} <= set(re.findall(r"[a-z_]+", run.stdout))
 
 
-def test_a_site_that_is_missing_is_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(_folder: Path, _tile: bytes) -> AbstractContextManager[Site]:
-        raise MissingError("nobody has packed it")
-
-    monkeypatch.setattr(everybody, "SITES", {"Squid": start})
-    beside = Everybody()
-    with ExitStack() as parts:
-        assert list(beside.all_started(parts)) == []
-    assert [str(note).strip() for note in beside.notes()] == ["Squid is missing: nobody has packed it"]
+def is_missing(_folder: Path, _tile: bytes) -> AbstractContextManager[Site]:
+    raise MissingError("it is not packed")
 
 
 def fails_to_start(folder: Path, _tile: bytes) -> AbstractContextManager[Site]:
@@ -53,11 +48,15 @@ def fails_to_start(folder: Path, _tile: bytes) -> AbstractContextManager[Site]:
     raise AssertionError("not within 30 s: it answers")
 
 
-def test_a_peer_that_does_not_start_is_missing_and_its_log_says_why() -> None:
-    beside = Everybody({"Squid": fails_to_start})
+@pytest.mark.parametrize(
+    ("start", "reason"),
+    [(is_missing, "it is not packed"), (fails_to_start, "it does not start: squid.log: no room on the disk")],
+)
+def test_a_peer_that_does_not_start_is_reported_missing_with_the_reason(start: Starter, reason: str) -> None:
+    beside = Everybody({"Squid": start})
     with ExitStack() as parts:
         assert list(beside.all_started(parts)) == []
-    assert beside.missing == {"Squid": "it does not start: squid.log: no room on the disk"}
+    assert [str(note).strip() for note in beside.notes()] == [f"Squid is missing: {reason}"]
 
 
 def test_nothing_is_compared_with_a_site_of_ours_that_does_not_start() -> None:

@@ -36,35 +36,16 @@ def named(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_relative_link_points_to_a_file(page: Path) -> None:
-    missing = [link for link in links(page) if not (page.parent / link.partition("#")[0]).exists()]
-    assert not missing
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_link_to_a_heading_finds_it(page: Path) -> None:
-    lost = []
+def test_every_link_command_path_and_test_that_is_named_exists(page: Path) -> None:
     for link in links(page):
         path, _, anchor = link.partition("#")
         target = page.parent / path if path else page
-        if anchor and anchor not in anchors(target):
-            lost.append(link)
-    assert not lost
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_command_that_is_named_exists(page: Path) -> None:
-    assert set(_COMMAND.findall(page.read_text())) <= set(get_commands()) | {"runserver"}
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_path_that_is_named_exists(page: Path) -> None:
-    assert [path for path in _PATH.findall(page.read_text()) if not (BASE_DIR / path).exists()] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_test_that_is_named_exists(page: Path) -> None:
-    tests = _TEST.findall(page.read_text())
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+    text = page.read_text()
+    assert set(_COMMAND.findall(text)) <= set(get_commands()) | {"runserver"}
+    assert [path for path in _PATH.findall(text) if not (BASE_DIR / path).exists()] == []
+    tests = _TEST.findall(text)
     assert [one for one in tests if f"def {one[1]}(" not in (BASE_DIR / one[0]).read_text()] == []
 
 

@@ -193,14 +193,15 @@ def test_pages_of_the_admin_show_hostile_words_as_words(admin_client: Client, mo
     assert {address: found for address, answer in pages.items() if (found := complaints(answer))} == {}
 
 
-@pytest.mark.parametrize("name", sorted(OF_NO_MODEL - {"login", "logout", "app_list"}))
-def test_the_other_pages_of_the_admin(admin_client: Client, name: str) -> None:
-    assert complaints(admin_client.get(reverse(f"admin:{name}"))) == []
-
-
-@pytest.mark.parametrize("app", ["auth", "resources", "feeds"])
-def test_the_list_of_an_apps_pages(admin_client: Client, app: str) -> None:
-    assert complaints(admin_client.get(reverse("admin:app_list", args=[app]))) == []
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        *((name, ()) for name in sorted(OF_NO_MODEL - {"login", "logout", "app_list"})),
+        *(("app_list", (app,)) for app in ("auth", "resources", "feeds")),
+    ],
+)
+def test_the_other_pages_of_the_admin(admin_client: Client, name: str, given: tuple[str, ...]) -> None:
+    assert complaints(admin_client.get(reverse(f"admin:{name}", args=given))) == []
 
 
 def test_no_page_of_the_admin_is_left_out() -> None:

@@ -63,16 +63,13 @@ def test_finishing_heals_a_claim_that_was_lost_with_the_data(work: Work, servers
     assert look(work) == WorkDone("stored", ANY)
 
 
-def test_tokens_grow_even_when_the_data_is_lost(work: Work, servers: RedisServers) -> None:
+def test_tokens_grow_though_the_data_is_lost_or_the_clock_is_set_back(work: Work, servers: RedisServers) -> None:
     first = begun(work).token
     servers.state.client.flushall()
     assert begun(work).token > first
-
-
-def test_tokens_grow_past_a_clock_that_was_set_back(work: Work, servers: RedisServers) -> None:
     future = int(time.time() * 1_000_000) + 3_600_000_000
     servers.state.client.set("retry:token", future)
-    assert begun(work).token == future + 1
+    assert begun(replace(work, key="paint:a:2")).token == future + 1
 
 
 def test_a_failure_record_is_in_force_until_its_time(work: Work) -> None:
@@ -94,20 +91,18 @@ def test_back_off_doubles_with_every_failure_until_a_success(work: Work, servers
     assert not servers.state.client.exists("retry:failure:paint:a:1")
 
 
-def test_back_off_has_a_maximum_and_a_minimum(work: Work, servers: RedisServers) -> None:
+def test_back_off_has_a_maximum_and_a_minimum_unless_the_preparer_sets_it(work: Work, servers: RedisServers) -> None:
     token = begun(work).token
     servers.state.client.hset("retry:failure:paint:a:1", "count", 60)
     fail(work, token)
     assert 590 < failure(work).wait_seconds <= 600
+    own_wait = replace(work, key="paint:a:3")
+    fail(own_wait, begun(own_wait).token, retry_seconds=30)
+    assert 29 < failure(own_wait).wait_seconds <= 30
     other, began = replace(work, key="paint:a:2"), time.monotonic()
     fail(other, begun(other).token, luck=0.0)
     wait_seconds = failure(other).wait_seconds
     assert wait_seconds <= 1 < wait_seconds + time.monotonic() - began + ROUNDED_SECONDS
-
-
-def test_a_preparer_can_set_the_wait_itself(work: Work) -> None:
-    fail(work, begun(work).token, retry_seconds=30)
-    assert 29 < failure(work).wait_seconds <= 30
 
 
 def test_a_full_lane_takes_no_more_and_says_how_long(work: Work, settings: Settings) -> None:

@@ -99,7 +99,7 @@ def test_pages_elsewhere_may_read_answers_to_validators(work: Work) -> None:
     assert (refused["Content-Type"], refused["Cache-Control"]) == ("application/problem+json", "no-store")
 
 
-def test_missing_content_is_claimed_queued_and_redirected(work: Work, servers: RedisServers) -> None:
+def test_missing_content_is_claimed_queued_once_and_redirected(work: Work, servers: RedisServers) -> None:
     response = ask(work, "/tiles/a.png?x=%C3%A9")
     target = urlsplit(response["Location"])
     assert (response.status_code, target.path) == (302, "/retry_after")
@@ -109,21 +109,11 @@ def test_missing_content_is_claimed_queued_and_redirected(work: Work, servers: R
     assert (query["key"], query["work"], query["hop"]) == (KEY, work.key, "1")
     assert response["Cache-Control"] == "no-store"
     assert int(response["Retry-After"]) >= 1
-    assert queued(servers) == 1
-
-
-def test_the_message_is_the_call_of_the_task(work: Work, servers: RedisServers) -> None:
-    ask(work)
+    assert [ask(work).status_code for _ in range(2)] == [302, 302]
     [message] = servers.state.client.lrange("paint.now", 0, -1)
-    token = servers.state.client.hget(f"retry:claim:{work.key}", "token")
-    assert token is not None
+    token = int(servers.state.client.hget(f"retry:claim:{work.key}", "token") or 0)
     sent = json.loads(message)["headers"]
-    assert (sent["task"], sent["argsrepr"]) == ("tests.paint", repr([work.key, int(token), "a", 1]))
-
-
-def test_the_second_request_joins_without_queueing(work: Work, servers: RedisServers) -> None:
-    assert [ask(work).status_code for _ in range(3)] == [302, 302, 302]
-    assert queued(servers) == 1
+    assert (sent["task"], sent["argsrepr"]) == ("tests.paint", repr([work.key, token, "a", 1]))
 
 
 def test_stale_content_is_served_at_once_and_refreshed_once(work: Work, servers: RedisServers) -> None:
@@ -155,26 +145,18 @@ def test_content_about_to_expire_is_refreshed_early_by_luck(
     assert queued(servers, "paint.refresh") == 1
 
 
-def test_popular_content_about_to_expire_is_served_and_refreshed_once(
-    work: Work, servers: RedisServers, settings: Settings
+@pytest.mark.parametrize(("requests", "refreshed"), [(20, 1), (5, 0)], ids=["popular", "not popular"])
+def test_content_about_to_expire_is_served_and_refreshed_once_if_it_is_popular(
+    work: Work, servers: RedisServers, settings: Settings, requests: float, refreshed: int
 ) -> None:
     settings.POPULAR_REQUESTS = 10
     store_until(8)
-    count_requests(20)
+    count_requests(requests)
     for _ in range(3):
         response = ask(work)
         assert response.status_code == 200
         assert "stale" not in response["Server-Timing"]
-    assert queued(servers, "paint.refresh") == 1
-
-
-def test_unpopular_content_about_to_expire_is_left_alone(work: Work, servers: RedisServers, settings: Settings) -> None:
-    settings.POPULAR_REQUESTS = 10
-    store_until(8)
-    count_requests(5)
-    assert ask(work).status_code == 200
-    assert queued(servers, "paint.refresh") == 0
-    assert not servers.state.client.exists(f"retry:claim:{work.key}")
+    assert queued(servers, "paint.refresh") == servers.state.client.exists(f"retry:claim:{work.key}") == refreshed
 
 
 def test_popular_content_that_lasts_is_not_asked_about(
@@ -343,7 +325,7 @@ def ticket_of(query: str) -> Ticket:
     return read_ticket(query, now=time.time(), max_age_seconds=600, hosts=frozenset())
 
 
-def test_who_prefers_so_is_answered_202_at_once(work: Work, servers: RedisServers) -> None:
+def test_a_client_that_prefers_so_is_answered_202_at_once(work: Work, servers: RedisServers) -> None:
     response = ask(work, prefer="respond-async")
     status = urlsplit(response["Location"])
     assert (response.status_code, status.path) == (202, "/retry_after/status")
@@ -357,7 +339,7 @@ def test_who_prefers_so_is_answered_202_at_once(work: Work, servers: RedisServer
     assert queued(servers) == 1
 
 
-def test_who_does_not_wait_is_told_when_to_come_again(work: Work, servers: RedisServers) -> None:
+def test_a_client_that_does_not_wait_is_told_when_to_come_again(work: Work, servers: RedisServers) -> None:
     response = ask(work, prefer="wait=0")
     assert (response.status_code, response["Content-Type"]) == (503, "application/problem+json")
     assert int(response["Retry-After"]) >= 1
