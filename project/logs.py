@@ -4,6 +4,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
+from django.utils.log import CallbackFilter
 from pythonjsonlogger import json
 from pythonjsonlogger.core import RESERVED_ATTRS
 
@@ -39,18 +40,11 @@ def _message_text(record: logging.LogRecord) -> str:
     return str(record.msg) % (*record.args[:-1], routes.route_pattern(request))
 
 
-class ExceptionsOnly(logging.Filter):
-    """Passes records of answers that an exception caused, not of intended ones."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return bool(record.exc_info)
-
-
 def logging_configuration(level: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "filters": {"exceptions": {"()": "project.logs.ExceptionsOnly"}},
+        "filters": {"exceptions": {"()": CallbackFilter, "callback": lambda record: bool(record.exc_info)}},
         "formatters": {"json": {"()": "project.logs.JsonFormatter"}},
         "handlers": {"stdout": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout", "formatter": "json"}},
         "root": {"handlers": ["stdout"], "level": level},

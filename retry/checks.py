@@ -27,6 +27,7 @@ MIN_SKIP_SECONDS = 15
 UNSHARED_BACKENDS = ("locmem.LocMemCache", "dummy.DummyCache")
 
 
+@checks.register
 def check_waiting(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     wait, waits, proxy = conf().DEFAULT_RETRY_TIMEOUT, conf().RETRY_MAX_WAITS, conf().PROXY_TIMEOUT
     if not 0 < wait <= 300:
@@ -43,6 +44,7 @@ def check_waiting(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[Check
         yield Error("Tickets expire before their waits end.", id="retry.E008")
 
 
+@checks.register
 def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     server, public = conf().RETRY_AFTER_SERVER, conf().PUBLIC_URL
     if conf().RETRY_DELIVERY not in DELIVERIES:
@@ -68,6 +70,7 @@ def check_delivery(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[Chec
         yield _no_public_url()
 
 
+@checks.register
 def check_waiting_address(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     """Checks that the site has no other page at or below the path where clients wait."""
     path = urlsplit(conf().RETRY_AFTER_SERVER).path
@@ -103,6 +106,7 @@ def _origin(address: str) -> str:
     return f"{scheme}://{rest.partition('/')[0].removesuffix({'http': ':80', 'https': ':443'}.get(scheme, ''))}"
 
 
+@checks.register(deploy=True)
 def check_public_url(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     if not (conf().PUBLIC_URL or settings.DEBUG):
         yield _no_public_url()
@@ -113,6 +117,7 @@ def _no_public_url() -> Error:
     return Error(message, hint="Set PUBLIC_URL to this site's address.", id="retry.E004")
 
 
+@checks.register
 def check_stores(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     backend = settings.CACHES.get("default", {}).get("BACKEND", "")
     if backend.endswith(UNSHARED_BACKENDS) and not settings.DEBUG:
@@ -126,6 +131,7 @@ def check_stores(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckM
         yield checks.Warning(message, hint="Run two servers: noeviction and allkeys-lru.", id="retry.W002")
 
 
+@checks.register
 def check_times(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     if conf().RETRY_LEASE_SECONDS < 3 or conf().RETRY_LEASE_SECONDS >= conf().RETRY_MAX_PREPARE_SECONDS:
         yield Error("RETRY_LEASE_SECONDS must be at least 3 and below RETRY_MAX_PREPARE_SECONDS.", id="retry.E011")
@@ -144,6 +150,7 @@ def check_times(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMe
         yield Error("RETRY_BACKOFF_BASE_SECONDS must be above 0 and at most the maximum.", id="retry.E012")
 
 
+@checks.register
 def check_lanes(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     known, skip, least = conf().RETRY_LANES, conf().RETRY_SKIP_SECONDS, MIN_SKIP_SECONDS
     if bad := [name for name, lane in known.items() if lane["limit"] < 1 or lane["workers"] < 1]:
@@ -167,15 +174,9 @@ def _has_publisher(lane: LaneBounds) -> bool:
         return False
 
 
+@checks.register
 def check_popularity(app_configs: Sequence[Any] | None, **_: Any) -> Iterator[CheckMessage]:
     if not 1 <= conf().POPULARITY_HALF_LIFE_SECONDS <= 31_536_000:
         yield Error("POPULARITY_HALF_LIFE_SECONDS must be from a second to a year.", id="retry.E030")
     if conf().POPULARITY_KEYS < 1 or not conf().POPULAR_REQUESTS > 0:
         yield Error("POPULARITY_KEYS must be at least 1, and POPULAR_REQUESTS above 0.", id="retry.E031")
-
-
-ALL_CHECKS = (
-    *(check_popularity, check_waiting, check_delivery, check_waiting_address),
-    *(check_stores, check_times, check_lanes),
-)
-DEPLOYMENT_CHECKS = (check_public_url,)

@@ -1,7 +1,4 @@
-"""Prepared content: its record in `cache`, its freshness, and the fence around its writing.
-
-PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
-"""
+"""Prepared content: its record in `cache`, its freshness, and the fence around its writing. PURE."""
 
 import json
 import math

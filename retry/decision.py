@@ -1,10 +1,8 @@
-"""Main's decision: serve, fail, defer or refuse, after one look at the work and its content.
+"""Main's decision: serve, fail, defer or refuse, after one look at the work and its content. PURE.
 
 Main and the waiting instance share the look. It asks `state` first, then `cache`. In this order nothing is
 missed: content is written before its claim ends. A look is a generator that yields calls and is sent their
 replies, so the same steps run in threads and in asyncio, alone and many at once.
-
-PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
 """
 
 from collections.abc import Generator, Mapping

@@ -8,6 +8,7 @@ import math
 import random
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponse
@@ -122,7 +123,7 @@ def _hand_over(work: Work, action: HandOver, lane: str) -> None:
 def _build_response(request: HttpRequest, answer: Decision, content_key: str, work: Work, html: bool) -> HttpResponse:
     match answer:
         case Serve(content, stale, why):
-            return responses.content_response(request, content, stale=stale, why=why, now=responses.utc_now())
+            return responses.content_response(request, content, stale=stale, why=why, now=datetime.now(UTC))
         case Fail(status, detail, wait_seconds):
             keep_seconds = 1 if status == 404 else 0
             return responses.problem_response(status, detail, wait_seconds=wait_seconds, keep_seconds=keep_seconds)

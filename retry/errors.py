@@ -1,7 +1,4 @@
-"""The errors of the deferral protocol. Each carries the facts that its handler needs to decide.
-
-PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
-"""
+"""The errors of the deferral protocol. Each carries the facts that its handler needs to decide. PURE."""
 
 
 class RetryError(Exception):

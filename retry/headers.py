@@ -1,7 +1,4 @@
-"""Header fields: those of every answer, and those read from requests (Prefer, client address).
-
-PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
-"""
+"""Header fields: those of every answer, and those read from requests (Prefer, client address). PURE."""
 
 import ipaddress
 import math

@@ -257,7 +257,3 @@ def problem_reply(status: int, detail: str, *, wait_seconds: float | None = None
 
 def as_response(reply: ClientReply) -> HttpResponse:
     return HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)

@@ -1,7 +1,4 @@
-"""Work: one piece of preparation.
-
-PURE: imports neither Django, Celery, Redis nor the network; the time is an argument.
-"""
+"""Work: one piece of preparation. PURE."""
 
 from dataclasses import dataclass
 
