@@ -102,7 +102,7 @@ def _make_private(path: Path) -> None:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise StartError(f"{path} belongs to somebody else. Choose another RUNTIME_DIR.")
+        raise StartError(f"{path} belongs to another user. Choose another RUNTIME_DIR.")
     path.chmod(0o700)
 
 

@@ -86,7 +86,7 @@ class TarrySupervisor(supervisord.Supervisor):  # type: ignore[misc]  # untyped
             self.options.logger.warn(f"the log of traffic cannot be put aside: {error}")
             return
         if lost:
-            self.options.logger.warn(f"nobody counts traffic: {lost} bytes of its log were dropped")
+            self.options.logger.warn(f"no worker counts traffic: {lost} bytes of its log were dropped")
 
 
 def remove_unfinished_files(hot: Path) -> int:

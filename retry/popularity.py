@@ -167,9 +167,11 @@ def load_totals() -> list[TotalHits]:
     """Loads all counts since ever, by group but not by parts of groups. Raises StoreUnavailable."""
     with stores.translate_errors("state"):
         held = stores.fast_client("state").hgetall(HITS_KEY)
-    numbers = cast("dict[bytes, bytes]", held).items()
-    found = [TotalHits(*field.decode().split(" "), float(number)) for field, number in numbers]
-    return [each for each in found if not each.kind.endswith(PARTS_SUFFIX)]
+    found = []
+    for field, number in cast("dict[bytes, bytes]", held).items():
+        kind, group, answer = field.decode().split(" ")
+        found += [TotalHits(kind, group, answer, float(number))] if not kind.endswith(PARTS_SUFFIX) else []
+    return found
 
 
 def load_group_hits(kind: str, group: str, now: float, seconds: tuple[float, ...]) -> list[dict[str, float]]:

@@ -60,7 +60,7 @@ def test_a_kill_is_seen_when_there_is_another_process(keeper: Keeper) -> None:
     assert seen() == f"{killed} gone, {keeper.process.pid} there"
 
 
-def test_a_kill_after_which_nobody_comes_back_is_told(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_without_a_return_is_told(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faults, "BACK_SECONDS", 0.2)
     keeper.starts_again = False
     with _kill(keeper) as seen:
@@ -76,7 +76,7 @@ def test_a_stop_is_seen_by_the_state_of_the_process(keeper: Keeper) -> None:
     _wait_for(lambda: psutil.Process(keeper.process.pid).status() != psutil.STATUS_STOPPED)
 
 
-def test_a_stop_that_somebody_ends_too_early_is_told(keeper: Keeper) -> None:
+def test_a_stop_that_is_ended_too_early_is_told(keeper: Keeper) -> None:
     with faults.paused("main", _any(stack=keeper)) as seen:
         os.kill(keeper.process.pid, signal.SIGCONT)
         _wait_for(lambda: psutil.Process(keeper.process.pid).status() != psutil.STATUS_STOPPED)

@@ -42,7 +42,7 @@ def stopped(name: str, began: float, seconds: float = 5, recovered: float = 0) -
         ("/retry_after", WAITING_BOUND + 0.1, True),
     ],
 )
-def test_each_request_of_a_visit_has_the_bound_of_who_answers_it(path: str, seconds: float, is_late: bool) -> None:
+def test_each_request_of_a_visit_has_the_bound_of_its_answer(path: str, seconds: float, is_late: bool) -> None:
     legs = (Leg("/tiles/a", 0, 0.1), Leg(path, 0.1, seconds))
     visit = Record("tile", "/tiles/a", 0, 30, (302, 200), End.RIGHT, legs=legs)
     assert len([*of_answers([visit], [])]) == is_late

@@ -36,19 +36,20 @@ def fault(effect: str = "it broke", seconds: float = 0) -> Fault:
     return Fault("a", holding, seconds)
 
 
-def test_a_fault_tells_what_it_has_done(world: Any) -> None:
+@pytest.mark.parametrize(
+    ("effect", "line", "violations"),
+    [
+        ("it broke", "a: it broke; recovered after 0.0 s", []),
+        ("", "a: WITHOUT EFFECT: it is whole; recovered after 0.0 s", ["without effect: a: it is whole"]),
+    ],
+    ids=["with effect", "without"],
+)
+def test_a_fault_tells_its_effect_and_one_without_is_a_violation(
+    world: Any, effect: str, line: str, violations: list[str]
+) -> None:
     lines: list[str] = []
-    [one] = schedule.run(world, [fault()], PLENTY, lines.append)
-    assert (one.effect, one.missing) == ("it broke", "")
-    assert lines == ["a: it broke; recovered after 0.0 s"]
-    assert [*of_effects([one])] == []
-
-
-def test_a_fault_without_effect_is_a_violation(world: Any) -> None:
-    lines: list[str] = []
-    [one] = schedule.run(world, [fault("")], PLENTY, lines.append)
-    assert lines == ["a: WITHOUT EFFECT: it is whole; recovered after 0.0 s"]
-    assert [*of_effects([one])] == ["without effect: a: it is whole"]
+    [one] = schedule.run(world, [fault(effect)], PLENTY, lines.append)
+    assert (one.effect, lines, [*of_effects([one])]) == (effect, [line], violations)
 
 
 def test_no_fault_begins_that_could_not_end_and_recover_in_time(world: Any) -> None:
@@ -58,19 +59,16 @@ def test_no_fault_begins_that_could_not_end_and_recover_in_time(world: Any) -> N
     assert __main__.out_of_time(suffered) == ["a"]
 
 
-def test_nothing_more_is_broken_when_nobody_looks_on(world: Any) -> None:
+def test_nothing_more_is_broken_once_the_client_has_died(world: Any) -> None:
     world.client.died = "of an answer"
     assert [one.skipped for one in schedule.run(world, [fault()], PLENTY, str)] == ["the client died"]
 
 
-def test_what_takes_too_long_is_ended() -> None:
+def test_only_what_takes_too_long_is_ended() -> None:
     began = time.monotonic()
     with pytest.raises(OutOfTime, match="Not done within 0 s"), bounded(0.1):
         time.sleep(30)
     assert time.monotonic() - began < 10
-
-
-def test_what_is_done_in_time_is_left_alone() -> None:
     with bounded(0.1):
         pass
     time.sleep(0.2)

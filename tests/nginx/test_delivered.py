@@ -147,7 +147,7 @@ def test_it_is_not_kept(site: RunningFront) -> None:
         "/delivered/x",
     ],
 )
-def test_nobody_outside_can_ask_for_it(site: RunningFront, address: str) -> None:
+def test_no_client_can_ask_for_it(site: RunningFront, address: str) -> None:
     reply = site.get(address, X_Bucket_Link="http://127.0.0.1:1/")
     assert (reply.status, reply.headers["Content-Type"]) == (404, "application/problem+json")
     assert site.main.asked == []

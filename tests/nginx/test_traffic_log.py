@@ -134,11 +134,16 @@ def test_a_request_of_the_waiting_instance_has_no_line(site: RunningFront) -> No
     assert [cache_status for _, _, cache_status, *_ in logged(site, 1)] == [b"HIT"]
 
 
-def test_an_answer_of_a_dying_main_is_logged_once_under_its_address(site: RunningFront) -> None:
-    site.main.answer = lambda _: Answer(hang_up=True)
-    assert site.get(TILE).status == 503
-    [(_, status, *_, address)] = logged(site, 1)
-    assert (status, address) == (b"503", TILE.encode())
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [(Answer(hang_up=True), 503), (Answer(302, {**PRIVATE, "Location": "/retry_after?x=1"}), 302)],
+    ids=["a dying main", "a redirect"],
+)
+def test_an_answer_is_logged_once_with_its_status(site: RunningFront, answer: Answer, status: int) -> None:
+    site.main.answer = lambda _: answer
+    assert site.get(TILE).status == status
+    [(_, logged_status, *_, address)] = logged(site, 1)
+    assert (logged_status, address) == (str(status).encode(), TILE.encode())
 
 
 def test_a_refresh_in_the_background_has_no_line(site: RunningFront) -> None:
@@ -155,12 +160,6 @@ def test_a_refresh_in_the_background_has_no_line(site: RunningFront) -> None:
 
     eventually(is_refreshed, 10, "a refresh in the background")
     assert {cache_status for _, _, cache_status, *_ in logged(site, requests)} >= {b"MISS", b"STALE"}
-
-
-def test_redirects_are_logged_as_such(site: RunningFront) -> None:
-    site.main.answer = lambda _: Answer(302, {**PRIVATE, "Location": "/retry_after?x=1"})
-    site.get(TILE)
-    assert [status for _, status, *_ in logged(site, 1)] == [b"302"]
 
 
 def test_without_measuring_there_is_no_log(start: Start) -> None:

@@ -119,7 +119,7 @@ def test_a_flood_is_compared_with_the_better_of_the_peaks_beside_it() -> None:
     assert [Round(*peaks).served_share for peaks in ((10, flood, 5), (5, flood, 10))] == [0.6, 0.6]
 
 
-def test_a_package_that_nobody_offers_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_cannot_be_had_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation, "RESULTS", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))  # there is no apt-get
     with pytest.raises(MissingError, match="squid cannot be installed here"):

@@ -104,9 +104,7 @@ def test_what_has_no_length_has_no_body(stranger: Client, length: str) -> None:
     assert b"Reload the page" in stranger.generic("POST", "/admin/login/", **sent).content
 
 
-def test_without_a_database_nobody_can_tell_and_nothing_is_read(
-    stranger: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_database_nothing_is_read(stranger: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admin.site, "has_permission", Mock(side_effect=OperationalError))
     stranger.raise_request_exception = False
     body = Body()

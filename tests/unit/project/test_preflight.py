@@ -87,7 +87,7 @@ def test_a_port_that_is_taken_or_cannot_be_is_named() -> None:
         *((name, "r", "characters") for name in ('a"b', "a$b", "a;b", "a\nb")),
         pytest.param("data", "x" * 100, "RUNTIME_DIR", id="too long for sockets"),
         pytest.param("file", "r", "not a directory", id="a file"),
-        pytest.param("data", "link", "somebody else", id="a link"),
+        pytest.param("data", "link", "another user", id="a link"),
     ],
 )
 def test_a_directory_that_cannot_be_used_is_refused(

@@ -20,7 +20,9 @@ def test_what_is_lost_is_told_in_its_own_log() -> None:
     log = Mock(spec=TrafficLog, **{"keep_bounded.side_effect": [0, 1234]})
     for _ in range(2):
         one.keep_bounded(log, Mock())
-    assert [call.args for call in warn.mock_calls] == [("nobody counts traffic: 1234 bytes of its log were dropped",)]
+    assert [call.args for call in warn.mock_calls] == [
+        ("no worker counts traffic: 1234 bytes of its log were dropped",)
+    ]
 
 
 def test_it_looks_after_the_hot_cache_every_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

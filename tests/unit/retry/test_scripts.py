@@ -93,7 +93,7 @@ def test_a_call_that_is_refused_takes_no_other_along(folder: Path, counted_and_n
     stores.BREAKERS["state"].succeeded()
 
 
-def test_a_server_that_does_not_answer_in_time_is_given_up_and_its_late_replies_are_nobodys(
+def test_a_server_that_does_not_answer_in_time_is_given_up_and_its_late_replies_are_dropped(
     servers: RedisServers, folder: Path, settings: Settings
 ) -> None:
     settings.RETRY_REDIS_TIMEOUT = 0.3
