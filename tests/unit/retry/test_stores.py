@@ -4,6 +4,7 @@ The breaker: fails fast, lets one caller try, closes on success.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import pytest
@@ -34,7 +35,8 @@ def ask() -> None:
 
 def ask_asynchronously() -> None:
     async def ask() -> None:
-        await stores.execute_all(stores.async_client("state"), "state", [claims.look_call("anything")])
+        async with stores.async_client("state") as client:
+            await stores.execute_all(client, "state", [claims.look_call("anything")])
 
     asyncio.run(ask())
 
@@ -61,3 +63,11 @@ def test_a_breaker_fails_fast_for_its_rest_then_lets_one_caller_try_and_closes_o
     breaker.succeeded()
     assert [breaker.allows(11.9), breaker.allows(11.9)] == [True, True]
     assert breaker.failed(12.0)
+
+
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize("ask", [ask, ask_asynchronously])
+def test_a_call_that_succeeds_closes_the_breaker_of_its_server(ask: Callable[[], None]) -> None:
+    stores.BREAKERS["state"].failed(time.monotonic() - 2)
+    ask()
+    assert stores.BREAKERS["state"].failed(0), "it was closed"
