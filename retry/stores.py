@@ -120,10 +120,9 @@ async def pipeline_commands(client: "redis.asyncio.Redis", commands: Sequence[tu
             async with asyncio.timeout(connection.socket_timeout):
                 for _ in commands[len(found) : len(found) + REPLIES_PER_TIMEOUT]:
                     found.append(await _read_reply(connection))
-    except TimeoutError as error:
-        raise redis.TimeoutError("no reply in time") from error
-    except OSError as error:
-        raise redis.ConnectionError(str(error)) from error
+    except OSError as error:  # a timeout is one, too
+        kind_of_error = redis.TimeoutError if isinstance(error, TimeoutError) else redis.ConnectionError
+        raise kind_of_error(str(error) or "no reply in time") from error
     finally:
         await pool.release(connection)
     return found
