@@ -1,9 +1,7 @@
-"""The demo: its conversion, its generated speeds, its loading, and the page before and after."""
+"""The demo: its generated speeds, its loading, and the page before and after."""
 
 import json
-import math
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -14,7 +12,7 @@ from django.db import OperationalError
 from django.test import Client
 
 from resources import tasks
-from resources.demo import demo_layers, demo_speeds, load, topojson
+from resources.demo import demo_layers, demo_speeds, load
 from resources.tiles import layer_files, publication
 from resources.tiles.data import arrays, compiler
 from resources.tiles.models import Layer
@@ -29,83 +27,7 @@ def _quickly_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "compile_layer", compile_once)
 
 
-TOPOLOGY: dict[str, Any] = {
-    "type": "Topology",
-    "transform": {"scale": [0.5, 0.25], "translate": [10.0, 50.0]},
-    "arcs": [[[0, 0], [2, 0]], [[2, 0], [0, 4]], [[2, 4], [-2, -4]]],
-    "objects": {
-        "areas": {
-            "type": "GeometryCollection",
-            "geometries": [
-                {"type": "Polygon", "id": "a", "arcs": [[0, 1, 2]]},
-                {"type": "Polygon", "arcs": [[~2, ~1, ~0]]},
-            ],
-        },
-        "lines": {
-            "type": "GeometryCollection",
-            "geometries": [{"type": "LineString", "id": "Left & Right", "arcs": [0, 1]}],
-        },
-    },
-}
-
-
 LEAST_POSITIONS = {"Point": 1, "LineString": 2, "Polygon": 4}
-
-
-def test_arcs_are_decoded_by_adding_up_their_deltas() -> None:
-    assert topojson.decode_arcs(TOPOLOGY)[1] == [(11.0, 50.0), (11.0, 51.0)]
-
-
-def test_arcs_are_joined_without_repeating_the_point_they_share() -> None:
-    arcs = topojson.decode_arcs(TOPOLOGY)
-    assert topojson.join_arcs(arcs, [0, 1]) == [(10.0, 50.0), (11.0, 50.0), (11.0, 51.0)]
-
-
-def test_an_index_below_zero_means_the_arc_backwards() -> None:
-    arcs = topojson.decode_arcs(TOPOLOGY)
-    assert topojson.join_arcs(arcs, [~1, ~0]) == [(11.0, 51.0), (11.0, 50.0), (10.0, 50.0)]
-
-
-def test_areas_become_closed_rings_with_ids() -> None:
-    features = list(topojson.area_features(TOPOLOGY, "areas", "area"))
-    assert [feature["id"] for feature in features] == ["area-0", "area-1"]
-    for feature in features:
-        ring = feature["geometry"]["coordinates"][0]
-        assert ring[0] == ring[-1]
-
-
-def test_a_sliver_flattened_to_a_line_is_no_area() -> None:
-    flat = {**TOPOLOGY, "objects": {"areas": {"type": "Polygon", "arcs": [[0, ~0]]}}}
-    assert list(topojson.area_features(flat, "areas", "area")) == []
-
-
-def test_a_border_shared_by_two_countries_is_drawn_once() -> None:
-    assert len(list(topojson.outline_features(TOPOLOGY, "areas", "border"))) == 3
-
-
-def test_outlines_along_the_antimeridian_are_left_out() -> None:
-    line = [(170.0, 1.0), (180.0, 1.0), (180.0, 5.0), (170.0, 5.0)]
-    assert list(topojson.split_at_antimeridian(line)) == [line[:2], line[2:]]
-
-
-@pytest.mark.parametrize("metres", [1_000.0, 7_000.0, 40_000.0, 1_000_000.0])
-def test_a_line_is_cut_into_pieces_that_follow_each_other_and_are_about_equal(metres: float) -> None:
-    line = [(10.0, 50.0), (10.01, 50.0), (11.0, 50.0), (11.0, 51.0)]
-    pieces = list(topojson.cut_line(line, metres))
-    lengths = [sum(topojson.distance_metres(a, b) for a, b in pairwise(piece)) for piece in pieces]
-    total = sum(topojson.distance_metres(a, b) for a, b in pairwise(line))
-    assert pieces[0][0] == line[0]
-    assert pieces[-1][-1] == line[-1]
-    assert all(before[-1] == after[0] for before, after in pairwise(pieces))
-    assert math.isclose(sum(lengths), total, rel_tol=1e-6)
-    assert max(lengths) <= min(lengths) * 1.01 + 2
-
-
-def test_segments_carry_their_line_and_an_id_of_their_own() -> None:
-    features = list(topojson.segment_features(TOPOLOGY, "lines"))
-    assert features[0]["id"] == "left-right-1"
-    assert {feature["properties"]["line"] for feature in features} == {"Left & Right"}
-    assert len({feature["id"] for feature in features}) == len(features)
 
 
 @pytest.mark.parametrize(
@@ -210,21 +132,6 @@ def test_earthquakes_are_points_weighed_by_their_magnitude(client: Client) -> No
     assert "U.S. Geological Survey" in page
 
 
-def test_explosions_and_magnitudes_below_nothing_are_no_earthquakes_of_the_demo() -> None:
-    def found(key: str, kind: str, magnitude: float | None) -> dict[str, Any]:
-        properties = {"type": kind, "mag": magnitude, "place": "somewhere", "time": 1}
-        return {"id": key, "properties": properties, "geometry": {"coordinates": [1.23456, -2, 33]}}
-
-    of = [
-        found("a", "earthquake", 0),
-        found("b", "explosion", 2),
-        found("c", "earthquake", -1),
-        found("d", "earthquake", None),
-    ]
-    [kept] = topojson.earthquake_features({"features": of})
-    assert kept == topojson.make_feature("a", "Point", [1.2346, -2], {"mag": 0, "place": "somewhere"})
-
-
 def test_the_undergrounds_layer_has_speeds_and_says_that_they_are_generated() -> None:
     call_command("demo")
     layer = Layer.objects.get(slug=demo_layers.JAMS_SLUG)
@@ -277,6 +184,6 @@ def test_the_demo_waits_for_a_database_that_is_away(
 
 
 def features_of(name: str) -> list[dict[str, Any]]:
-    path = Path(topojson.__file__).parent / "data" / f"{name}.geojson"
+    path = Path(load.__file__).parent / "data" / f"{name}.geojson"
     features: list[dict[str, Any]] = json.loads(path.read_text())["features"]
     return features
