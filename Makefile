@@ -24,7 +24,7 @@ PRODUCTION := $(ALONE) SECRET_KEY=$$(head -c 48 /dev/urandom | base64 -w 0) PUBL
 SLOWEST := --durations=20 --durations-min=1
 # A flow that fails beside others is run once more, with nothing beside it: a busy machine is no fault of the site.
 define run_flows
-$(ALONE) $(pytest) $(SLOWEST) tests/flows -m "$(1)" $(2) || \
+$(ALONE) $(pytest) $(SLOWEST) tests/flows -m "$(1)" -n 2 || \
 	$(ALONE) $(pytest) tests/flows -m "$(1)" --last-failed --last-failed-no-failures none
 endef
 
@@ -41,8 +41,8 @@ run:
 test: setup
 	@echo "This takes about $(if $(filter postgres,$(DB)),6,17) minutes on two cores."
 	$(ALONE) $(pytest) $(SLOWEST) -n auto --ignore=tests/flows
-	$(call run_flows,not timed,-n 2 --dist loadfile --no-loadscope-reorder)
-	$(if $(filter postgres,$(DB)),,$(call run_flows,timed,))
+	$(call run_flows,not timed)
+	$(if $(filter postgres,$(DB)),,$(call run_flows,timed))
 
 check: setup
 	$(python) -m ruff check .

@@ -1,4 +1,4 @@
-"""The stack that flow tests share. A test that changes its settings starts one of its own."""
+"""The stack that flow tests share. Tests that need other settings share the site of a folder, or start one."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 import requests
 from playwright.sync_api import Browser, Page, expect
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from resources.demo.demo_layers import DEMO_LAYERS
 
@@ -15,6 +16,9 @@ from ..support.crowd import Crowd
 from ..support.stack import Stack, eventually
 
 DEMO = {layer.slug for layer in DEMO_LAYERS}
+FOLDERS = ("faults", "configured")
+OWN_SITE = ("test_redis.py",)
+LONGEST = (*FOLDERS, "test_redis", "test_chaos", "test_map_page", "test_deliveries", "test_feeds", "test_api")
 expect.set_options(timeout=30_000)  # as all else in the browser, however busy the machine is
 DELETE_OTHERS = f"""
 from resources.tiles.models import Layer
@@ -23,10 +27,34 @@ publication.delete_layers(Layer.objects.exclude(slug__in={DEMO}))
 """
 
 
+class BySite(LoadScopeScheduling):  # type: ignore[misc]  # untyped
+    """Gives the tests of a folder with a site of its own to one process, and those of any other file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        folder, _, file = nodeid.partition("::")[0].rpartition("/")
+        return folder if folder.endswith(FOLDERS) and file not in OWN_SITE else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> BySite:
+    config.option.loadscopereorder = False  # by their number
+    return BySite(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with what takes longest, so that all processes end at the same time."""
+    items.sort(key=lambda item: LONGEST.index(_part(item)) if _part(item) in LONGEST else len(LONGEST))
+
+
+def _part(item: pytest.Item) -> str:
+    folder, file = item.path.parent.name, item.path.name
+    return folder if folder in FOLDERS and file not in OWN_SITE else item.path.stem
+
+
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     """One whole site for all tests of this process."""
-    with Stack() as running:
+    with Stack(FETCH_LEASE_SECONDS="6") as running:  # a killed fetcher's work goes on while a test looks on
         yield running
 
 
@@ -43,13 +71,13 @@ def name() -> str:
     return uuid4().hex
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with support_browser.chromium() as running:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def other_page_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with other_site.serving(tmp_path_factory.mktemp("other")) as address:
         yield address

@@ -5,4 +5,5 @@ from project.settings import FETCH_TASKS, INSTALLED_APPS
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.flows.slow"]
 ROOT_URLCONF = "tests.flows.urls"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 FETCH_TASKS = {**FETCH_TASKS, "slow.fetch": "tests.flows.slow.fetched.TASK"}

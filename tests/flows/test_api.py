@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import shutil
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,18 +9,18 @@ from typing import Any
 
 import pytest
 import requests
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import expect
 
 from ..support import clock
+from ..support.browser import Visit
 from ..support.crowd import Crowd
-from ..support.layers import COLOURS, SPEEDS, colour_of, load_line
+from ..support.layers import SPEEDS, colour_of, load_line
 from ..support.stack import Stack, eventually
 
 HOT_SECONDS = 5
 PAINTING_SECONDS = 3
-LIVE_SECONDS = 5
 HEADER = "segment_id,speed_kmh,free_flow_kmh\n"
-SEGMENTS = 40
+SEGMENTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +69,6 @@ def many(stack: Stack, slug: str, tmp_path: Path) -> str:
     return slug
 
 
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    executable = shutil.which("chromium")
-    if executable is None:
-        pytest.skip("Chromium is not installed")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
-        yield browser.new_page()
-        browser.close()
-
-
 def test_speeds_that_are_sent_show_in_the_tile_for_a_client_that_polls(
     stack: Stack, crowd: Crowd, sender: Sender, slug: str, tmp_path: Path
 ) -> None:
@@ -96,31 +83,6 @@ def test_speeds_that_are_sent_show_in_the_tile_for_a_client_that_polls(
         "the new colour",
     )
     assert clock.seconds() - began <= HOT_SECONDS + PAINTING_SECONDS
-
-
-@pytest.mark.browser
-def test_an_open_map_shows_speeds_that_are_sent(
-    stack: Stack, sender: Sender, page: Page, slug: str, tmp_path: Path
-) -> None:
-    tile = f"{stack.base_url}{load_line(stack, slug, tmp_path)}"
-    eventually(lambda: requests.get(tile, timeout=30).ok, 10, "main knows the layer")
-    page.goto(f"{stack.base_url}/#1/0/0")
-    shows = f"""(rgb) => [...document.querySelectorAll('img[src*="/tiles/{slug}/"], img')].some((image) => {{
-      if (!image.naturalWidth || !image.classList.contains("leaflet-tile")) return false;
-      const canvas = document.createElement("canvas");
-      canvas.width = canvas.height = 256;
-      const context = canvas.getContext("2d", {{ willReadFrequently: true }});
-      context.drawImage(image, 0, 0, 256, 256);
-      const pixels = context.getImageData(0, 0, 256, 256).data;
-      for (let i = 0; i < pixels.length; i += 4)
-        if (rgb.every((value, part) => Math.abs(pixels[i + part] - value) < 12) && pixels[i + 3] > 250) return true;
-      return false;
-    }})"""
-    page.wait_for_function(shows, arg=_rgb("green"), timeout=20_000)
-    page.wait_for_timeout(LIVE_SECONDS * 1000)  # the page has asked for the version once
-    assert sender.send(slug, SPEEDS["dark_red"]).status_code == 200
-    limit_seconds = LIVE_SECONDS + 2 * HOT_SECONDS + PAINTING_SECONDS
-    page.wait_for_function(shows, arg=_rgb("dark_red"), timeout=limit_seconds * 1000)
 
 
 def test_a_part_that_expires_is_painted_anew_and_the_rest_is_not(
@@ -193,27 +155,14 @@ def test_large_bodies_do_not_hold_up_main(stack: Stack, crowd: Crowd, sender: Se
 
 
 @pytest.mark.browser
-def test_the_documentation_works_with_what_the_site_itself_serves(stack: Stack, sender: Sender, page: Page) -> None:
-    complaints: list[str] = []
-    asked: set[str] = set()
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: asked.add(request.url))
+def test_the_documentation_works_with_what_the_site_itself_serves(stack: Stack, desktop: Visit) -> None:
+    page, operation = desktop.page, desktop.page.locator("#operations-layers-list_layers")
     page.goto(f"{stack.base_url}/api/docs")
     expect(page.locator(".opblock")).to_have_count(21)
-    page.locator("#operations-layers-list_layers .opblock-summary-control").click()
-    page.locator("#operations-layers-list_layers .try-out__btn").click()
-    page.locator("#operations-layers-list_layers .execute").click()
-    expect(page.locator("#operations-layers-list_layers .live-responses-table .response-col_status")).to_contain_text(
-        ["200"]
-    )
-    assert complaints == []
-    assert {url.split("/")[2] for url in asked if url.startswith("http")} == {stack.host}
-
-
-def _rgb(colour: str) -> list[int]:
-    code = COLOURS[colour]
-    return [int(code[at : at + 2], 16) for at in (1, 3, 5)]
+    for button in (".opblock-summary-control", ".try-out__btn", ".execute"):
+        operation.locator(button).click()
+    expect(operation.locator(".live-responses-table .response-col_status")).to_contain_text(["200"])
+    assert (desktop.complaints, desktop.hosts) == ([], {stack.host})
 
 
 def _version(stack: Stack, key: str) -> int:

@@ -18,7 +18,7 @@ from ..support.stack import ROOT, Stack, eventually
 
 REFUSALS = (400, 401, 403, 404, 406, 409, 413, 414, 415, 422, 428, 431, "5xx")
 """What is told to who sends what no description allows; 5xx is another check's matter."""
-EXAMPLES = 10
+EXAMPLES = 5
 """Of each kind, for each operation."""
 MOST_SECONDS = 200
 SEGMENT = "a-12"

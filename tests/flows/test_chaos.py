@@ -12,10 +12,8 @@ from ..support.stack import Stack
 
 pytestmark = [pytest.mark.timed, pytest.mark.no_database]
 
-CHOSEN = (
-    *("SIGKILL nginx worker", "SIGKILL main worker", "SIGKILL paint child"),
-    *("SIGKILL state", "SIGKILL paint-warm", "SIGKILL fetch"),
-)
+CHOSEN = ("SIGKILL nginx worker", "SIGKILL state", "SIGKILL fetch")
+"""A child, a store, and a process."""
 SECONDS = 90 + schedule.PATIENCE_SECONDS
 
 

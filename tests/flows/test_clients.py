@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import subprocess
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -53,7 +54,8 @@ def get_with_aiohttp(url: str) -> bytes:
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
             return await answer.read()
 
-    return asyncio.run(get())
+    with ThreadPoolExecutor(1) as thread:  # the browser has a loop in this one
+        return thread.submit(asyncio.run, get()).result()
 
 
 GETTERS = (get_with_curl, get_with_wget, get_with_requests, get_with_urllib, get_with_urllib3, get_with_aiohttp)

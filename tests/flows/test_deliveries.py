@@ -1,5 +1,6 @@
-"""Every delivery on the whole site: the answers to clients; nothing is lost or mixed up on the way."""
+"""The other deliveries on a whole site: the answers to clients; nothing is lost or mixed up on the way."""
 
+import signal
 from collections.abc import Iterator
 from hashlib import sha256
 from urllib.parse import quote, unquote
@@ -12,8 +13,10 @@ from .slow.slow_content import SlowContent
 
 pytestmark = pytest.mark.no_database
 
-WAIT_SECONDS = 8
-REDIRECTS = {"redirect": 2, "inline": 1, "internal": 0}
+WAIT_SECONDS = 5
+END_SECONDS = 40
+REDIRECTS = {"inline": 1, "internal": 0}
+"""Those of `redirect`, which all other flows show, are two."""
 NAMES = {
     "an umlaut": "%C3%BC",
     "Chinese": "%E6%97%A5%E6%9C%AC",
@@ -28,10 +31,11 @@ NAMES = {
     "dots": "..a..",
     "a long name": "x" * 150,
 }
+FAILURES = {"refuse": 502, "missing": 404, "evict": 503}
 QUERIES = ["", "?size=300&x=%20+%26", "?x=%C3%BC", "?x=a?b&x", "?x=" + "y" * 1500]
 
 
-@pytest.fixture(scope="module", params=["redirect", "inline", "internal"])
+@pytest.fixture(scope="module", params=REDIRECTS)
 def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
     """A small site with this delivery."""
     with Stack(SMALL="1", RETRY_DELIVERY=request.param, DEFAULT_RETRY_TIMEOUT=str(WAIT_SECONDS)) as running:
@@ -83,21 +87,22 @@ def test_what_was_waited_for_is_hot_under_its_own_address(crowd: Crowd, name: st
     assert again.answers[0].headers["Cache-Control"].startswith("public")
 
 
-@pytest.mark.parametrize("encoded", NAMES.values(), ids=NAMES)
-def test_names_come_through(stack: Stack, crowd: Crowd, delivery: str, name: str, encoded: str) -> None:
-    visit = crowd.visit(f"/slow/{name}{encoded}?seconds=0.1")
-    assert (visit.status, visit.body) == (200, SlowContent(name + unquote(encoded)).body)
-    assert redirects(visit) == REDIRECTS[delivery]
-    assert stack.executions(name + unquote(encoded)) == 1
+def test_names_and_queries_come_through(stack: Stack, crowd: Crowd, delivery: str, name: str) -> None:
+    assert_names_and_queries_come_through(stack, crowd, name, REDIRECTS[delivery])
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_query_strings_come_through(stack: Stack, crowd: Crowd, delivery: str, name: str, query: str) -> None:
-    visit = crowd.visit(f"/slow/{name}{query}")
-    assert visit.status == 200
-    assert len(visit.body) == (300 if "size" in query else 100)
-    assert redirects(visit) == REDIRECTS[delivery]
-    assert "nginx; hit" in crowd.visit(f"/slow/{name}{query}").answers[0].cache_status
+def assert_names_and_queries_come_through(stack: Stack, crowd: Crowd, name: str, count: int) -> None:
+    """Each in so many redirects, and the next time from nginx."""
+    sizes = {f"/slow/{name}{number}{query}": 300 if "size" in query else 100 for number, query in enumerate(QUERIES)}
+    visits = crowd.send([*(f"/slow/{name}{encoded}" for encoded in NAMES.values()), *sizes]).result(30)
+    assert {redirects(visit) for visit in visits} == {count}
+    for visit, encoded in zip(visits, NAMES.values(), strict=False):
+        assert (visit.status, visit.body) == (200, SlowContent(name + unquote(encoded)).body)
+        assert stack.executions(name + unquote(encoded)) == 1
+    for address, size in sizes.items():
+        again = crowd.visit(address)
+        assert (again.status, len(again.body)) == (200, size)
+        assert "nginx; hit" in again.answers[0].cache_status
 
 
 def test_head_and_conditions_come_through_on_the_first_visit(crowd: Crowd, delivery: str, name: str) -> None:
@@ -113,16 +118,18 @@ def test_head_and_conditions_come_through_on_the_first_visit(crowd: Crowd, deliv
     assert {redirects(visit) for visit in (head, part, known)} == {REDIRECTS[delivery]}
 
 
-@pytest.mark.parametrize(("behaviour", "status"), [("refuse", 502), ("missing", 404), ("evict", 503)])
-def test_what_fails_is_told_as_itself(crowd: Crowd, delivery: str, name: str, behaviour: str, status: int) -> None:
-    visit = crowd.visit(f"/slow/{name}?behaviour={behaviour}&fresh=0&stale=0&seconds=0.2")
-    assert visit.status == status
-    assert redirects(visit) == REDIRECTS[delivery]
-    answer = visit.answers[-1]
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    assert answer.headers.getall("Cache-Control") == [
-        "public, max-age=1" if status == 404 and delivery != "inline" else "no-store"
-    ]
+def test_what_fails_is_told_as_itself(crowd: Crowd, delivery: str, name: str) -> None:
+    assert_failures_are_told_as_themselves(crowd, name, REDIRECTS[delivery], missing_is_kept=delivery != "inline")
+
+
+def assert_failures_are_told_as_themselves(crowd: Crowd, name: str, count: int, *, missing_is_kept: bool) -> None:
+    for behaviour, status in FAILURES.items():
+        visit = crowd.visit(f"/slow/{name}{behaviour}?behaviour={behaviour}&fresh=0&stale=0&seconds=0.2")
+        assert (visit.status, redirects(visit)) == (status, count)
+        answer = visit.answers[-1]
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        is_kept = status == 404 and missing_is_kept
+        assert answer.headers.getall("Cache-Control") == ["public, max-age=1" if is_kept else "no-store"]
 
 
 def test_a_wait_that_ends_in_vain_is_told_so(crowd: Crowd, delivery: str, name: str) -> None:
@@ -134,7 +141,7 @@ def test_a_wait_that_ends_in_vain_is_told_so(crowd: Crowd, delivery: str, name: 
 
 def test_the_second_wait_delivers_as_the_first(stack: Stack, crowd: Crowd, delivery: str, name: str) -> None:
     waiting = crowd.send([f"/slow/{name}?gated=1"])
-    turns = {"redirect": 2, "inline": 2, "internal": 1}[delivery]
+    turns = {"inline": 2, "internal": 1}[delivery]
     eventually(lambda: crowd.visits and len(crowd.visits[0].answers) == turns, 20, "the second wait begins")
     stack.open_gate(name)
     [visit] = waiting.result(20)
@@ -202,12 +209,6 @@ def test_stale_content_is_refreshed_behind_the_scenes(stack: Stack, crowd: Crowd
     eventually(is_new, 15, "the refresh shows")
 
 
-@pytest.mark.parametrize("path", ["returned/slow/x", "%72eturned/slow/x", "./returned//slow/x", "returned/%2e/slow/x"])
-def test_nobody_takes_the_way_back_from_outside(crowd: Crowd, path: str) -> None:
-    visit = crowd.visit(f"/retry_after/{path}", headers={"X-Front": "returned"})
-    assert visit.statuses == [404]
-
-
 def test_a_client_cannot_ask_to_be_handed_over(stack: Stack, crowd: Crowd, delivery: str, name: str) -> None:
     visit = crowd.visit(f"/slow/{name}?seconds=0.1", headers={"X-Front": "handed", "X-Accel-Redirect": "@wait"})
     assert (visit.status, redirects(visit)) == (200, REDIRECTS[delivery])
@@ -221,3 +222,18 @@ def test_a_navigation_gets_the_waiting_page(crowd: Crowd, stack: Stack, name: st
     assert visit.statuses == [503]
     assert b"Being prepared" in visit.body
     stack.open_gate(name)
+
+
+def test_the_end_of_the_process_manager_ends_everything_even_work(
+    stack: Stack, crowd: Crowd, delivery: str, name: str
+) -> None:
+    """Asked to end, the site answers everybody before; killed, it leaves no process behind."""
+    waiting = crowd.send([f"/slow/{name}?gated=1"] * 20, patient=True)
+    eventually(lambda: stack.metric("tarry_waiting_clients") >= 20, 20, "all wait")
+    stack.wait_for(name)
+    if delivery == "internal":
+        assert stack.shut_down(signal.SIGKILL, END_SECONDS) == []
+    else:
+        stack.open_gate(name)
+        assert stack.shut_down(signal.SIGINT, END_SECONDS) == []
+        assert {visit.answers[1].status for visit in waiting.result(20)} <= {200, 302}

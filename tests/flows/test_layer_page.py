@@ -3,10 +3,8 @@
 import re
 import shlex
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,6 +16,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from ..support import browser as support_browser
 from ..support.browser import TILES_SECONDS, Visit
 from ..support.layers import COLOURS
+from ..support.server import Handler, serving
 from ..support.stack import ROOT, Stack, eventually
 
 pytestmark = pytest.mark.browser
@@ -45,25 +44,13 @@ LISTEN = """() => {
 def another_site(page: str) -> Iterator[str]:
     """Serves the page at an origin of its own; yields its address."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = self.path == "/"
-            body = page.encode() if found else b""
-            self.send_response(200 if found else 204)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.end_headers()
-            self.wfile.write(body)
+    class Page(Handler):
+        def do_GET(self) -> None:  # noqa: N802  as the library calls it
+            body = page.encode() if self.path == "/" else b""
+            self.answer(200 if body else 204, body, Content_Type="text/html; charset=utf-8")
 
-        def log_message(self, *_: object) -> None:
-            """Says nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Page) as address:
+        yield f"{address}/"
 
 
 def give_vendored_leaflet(route: Route) -> None:
@@ -93,27 +80,30 @@ def sideways(page: Page) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
 
 
-def test_the_preview_fills_and_code_is_shown_without_complaints(site: str, desktop: Visit, tmp_path: Path) -> None:
+def test_the_map_leads_to_the_page_of_a_layer_which_shows_it_and_its_code(site: str, desktop: Visit) -> None:
     page = desktop.page
-    page.goto(f"{site}/layers/jams/")
+    page.goto(site)
+    page.get_by_role("link", name="About London Underground").press("Enter")
+    expect(page).to_have_url(f"{site}/layers/jams/")
     desktop.wait_for_tiles("overlays", at_least=2)
     desktop.wait_for_tiles("base", at_least=2)
     desktop.wait_until_filled()
     expect(page.locator("h1")).to_have_text("London Underground")
     expect(page.locator("#leaflet pre")).to_contain_text(f"{site}/tiles/jams/{{z}}/{{x}}/{{y}}{{r}}.png")
     expect(page.locator("#map .leaflet-control-attribution")).to_contain_text("OpenStreetMap")
-    page.screenshot(path=tmp_path / "layer.png", full_page=True)
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#code")
+    page.locator("#map").focus()
+    before = page.locator("#map .leaflet-map-pane").get_attribute("style")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#map .leaflet-map-pane")).not_to_have_attribute("style", before or "")
     assert desktop.complaints == []
     assert desktop.hosts == {urlsplit(site).netloc}
 
 
-def test_every_layer_of_the_map_leads_to_its_page(site: str, desktop: Visit) -> None:
-    desktop.page.goto(site)
-    desktop.page.get_by_role("link", name="About London Underground").press("Enter")
-    expect(desktop.page).to_have_url(f"{site}/layers/jams/")
-
-
-def test_a_phone_shows_the_page_without_scrolling_sideways(site: str, phone: Visit, tmp_path: Path) -> None:
+def test_a_phone_shows_the_page_without_scrolling_sideways(site: str, phone: Visit) -> None:
     page = phone.page
     page.goto(f"{site}/layers/jams/")
     phone.wait_for_tiles("overlays", at_least=1)
@@ -121,7 +111,6 @@ def test_a_phone_shows_the_page_without_scrolling_sideways(site: str, phone: Vis
         summary.tap()
     assert page.locator("details[open]").count() == page.locator("details").count()
     assert sideways(page) <= 0
-    page.screenshot(path=tmp_path / "phone.png", full_page=True)
     assert phone.complaints == []
 
 
@@ -165,20 +154,6 @@ def test_without_javascript_everything_but_the_preview_is_there(site: str, brows
         expect(page.get_by_role("button", name="Copy")).to_have_count(0)
 
 
-def test_the_keyboard_reaches_the_code_and_moves_the_map(site: str, desktop: Visit) -> None:
-    page = desktop.page
-    page.goto(f"{site}/layers/jams/")
-    desktop.wait_for_tiles("overlays", at_least=1)
-    page.keyboard.press("Tab")
-    expect(page.locator(".skip")).to_be_focused()
-    page.keyboard.press("Enter")
-    assert page.url.endswith("#code")
-    page.locator("#map").focus()
-    before = page.locator("#map .leaflet-map-pane").get_attribute("style")
-    page.keyboard.press("ArrowRight")
-    expect(page.locator("#map .leaflet-map-pane")).not_to_have_attribute("style", before or "")
-
-
 def test_the_state_follows_the_layer_and_its_end(stack: Stack, site: str, desktop: Visit, tmp_path: Path) -> None:
     line = tmp_path / "line.geojson"
     line.write_text('{"type":"LineString","coordinates":[[-10,50],[10,52]]}')
@@ -195,22 +170,12 @@ def test_the_state_follows_the_layer_and_its_end(stack: Stack, site: str, deskto
     expect(page.locator("[data-gone]")).to_contain_text("deleted or disabled", timeout=REFRESH_SECONDS * 1000)
 
 
-def test_the_code_for_leaflet_shows_cold_tiles_on_another_site(site: str, desktop: Visit) -> None:
-    page = desktop.page
+def test_the_code_for_leaflet_shows_cold_tiles_on_another_site_and_asks_again_for_refused_ones(
+    site: str, desktop: Visit
+) -> None:
+    page, refused = desktop.page, set[str]()
     page.goto(f"{site}/layers/jams/")
     code = snippet(page, "leaflet")
-    page.route("https://unpkg.com/**", give_vendored_leaflet)
-    with another_site(deeper(code, 14)) as address:
-        page.goto(address)
-        wait_for_pictures(page, at_least=6)
-    assert desktop.complaints == []
-
-
-def test_the_code_for_leaflet_asks_again_for_tiles_that_were_refused(site: str, desktop: Visit) -> None:
-    page = desktop.page
-    page.goto(f"{site}/layers/jams/")
-    code = snippet(page, "leaflet")
-    refused: set[str] = set()
 
     def refuse_once(route: Route) -> None:
         if route.request.url in refused:
@@ -221,10 +186,11 @@ def test_the_code_for_leaflet_asks_again_for_tiles_that_were_refused(site: str, 
 
     page.route("https://unpkg.com/**", give_vendored_leaflet)
     page.route("**/tiles/jams/*/*/*.png", refuse_once)
-    with another_site(code) as address:
+    with another_site(deeper(code, 14)) as address:
         page.goto(address)
         wait_for_pictures(page, at_least=6)
     assert len(refused) >= 6
+    assert [each for each in desktop.complaints if "503" not in each] == []
     eventually(lambda: shows_traffic(page), TILES_SECONDS, "the pictures are faded in")
 
 

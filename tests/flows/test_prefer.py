@@ -49,19 +49,6 @@ def test_a_wait_ends_when_the_client_said(stack: Stack, crowd: Crowd, name: str,
     stack.wait_for(name, "finish")
 
 
-def test_a_wait_that_suffices_ends_in_content(crowd: Crowd, name: str) -> None:
-    visit = crowd.visit(f"/slow/{name}?seconds=0.3", headers={"Prefer": "respond-async, wait=10"})
-    assert visit.statuses == [302, 302, 200]
-
-
-def test_who_never_waits_is_answered_at_once(stack: Stack, crowd: Crowd, name: str) -> None:
-    visit = crowd.visit(f"/slow/{name}?gated=1", headers={"Prefer": "wait=0"})
-    assert visit.seconds < 0.5
-    assert visit.statuses == [503]
-    stack.open_gate(name)
-    stack.wait_for(name, "finish")
-
-
 def test_preferences_do_not_change_what_others_get(crowd: Crowd, name: str) -> None:
     address = f"/slow/{name}?seconds=0.2"
     assert crowd.visit(address, headers={"Prefer": "respond-async"}).status == 202

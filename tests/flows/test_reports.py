@@ -37,13 +37,6 @@ def ask(stack: Stack, token: str, method: str, path: str, **given: Any) -> reque
     return requests.request(method, f"{stack.base_url}/api/{path}", headers=headers, timeout=30, **given)
 
 
-def ingest(stack: Stack, file: Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "manage.py", "ingest", str(file)]
-    return subprocess.run(
-        command, cwd=ROOT, env=stack.environment, capture_output=True, text=True, check=False, timeout=120
-    )
-
-
 def test_a_list_is_fetched_once_and_its_webhook_is_called_signed(
     stack: Stack, origin: ReportingServer, token: str, name: str
 ) -> None:
@@ -84,14 +77,12 @@ def test_a_file_of_urls_is_ingested_and_the_exit_code_tells_of_failures(
 ) -> None:
     file = tmp_path / "urls.txt"
     file.write_text(f"# one\n{origin.url}/{name}\n")
-    done = ingest(stack, file)
-    assert done.returncode == 0, done.stderr
-    assert "1 URLs: 1 stored, 0 failed, 0 refused." in done.stdout
+    assert "1 URLs: 1 stored, 0 failed, 0 refused." in stack.manage("ingest", str(file))
     file.write_text(f"{origin.url}/{name}\n{origin.url}/missing/{name}\n")
-    done = ingest(stack, file)
-    assert done.returncode == 1
-    assert "2 URLs: 1 stored, 1 failed, 0 refused." in done.stdout
-    assert f"{origin.url}/missing/{name}: " in done.stderr
+    with pytest.raises(RuntimeError) as failed:
+        stack.manage("ingest", str(file))
+    assert "2 URLs: 1 stored, 1 failed, 0 refused." in str(failed.value)
+    assert f"{origin.url}/missing/{name}: " in str(failed.value)
     assert origin.asked.count(f"/{name}") == 1
 
 
@@ -108,7 +99,6 @@ def test_an_ingest_that_was_killed_goes_on_where_it_was(
         killed.kill()
     assert killed.returncode == -signal.SIGKILL
 
-    done = ingest(stack, file)
-    assert done.returncode == 0, done.stderr
-    assert f"{MOST_LINES + 1000:,} URLs: {MOST_LINES + 1000:,} stored, 0 failed, 0 refused." in done.stdout
+    ended = stack.manage("ingest", str(file))
+    assert f"{MOST_LINES + 1000:,} URLs: {MOST_LINES + 1000:,} stored, 0 failed, 0 refused." in ended
     assert sorted(path for path in origin.asked if name in path) == [f"/{name}/{number}" for number in range(7)]

@@ -1,5 +1,6 @@
 """The smallest set of processes, with little patience and room for few: it works, and says when it does not."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.no_database
 WAIT_SECONDS = 2
 MAX_WAITS = 2
 BACKLOG = 5
+END_SECONDS = 40
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,6 @@ def test_a_small_site_refreshes_stale_content(stack: Stack, crowd: Crowd, name: 
     eventually(lambda: crowd.visit(address).body != f"{name} 1".encode(), 15, "the refresh shows")
 
 
-@pytest.mark.no_database
 def test_a_client_that_has_waited_often_enough_is_told_to_come_again(stack: Stack, crowd: Crowd, name: str) -> None:
     address = f"/slow/{name}?gated=1"
     visit = crowd.visit(address)
@@ -54,7 +55,6 @@ def test_a_client_that_has_waited_often_enough_is_told_to_come_again(stack: Stac
     assert stack.executions(name) == 1
 
 
-@pytest.mark.no_database
 def test_a_full_backlog_is_refused_and_leaves_no_claim(stack: Stack, crowd: Crowd, name: str) -> None:
     held = crowd.send([f"/slow/{name}held?gated=1"])
     stack.wait_for(f"{name}held")
@@ -71,7 +71,6 @@ def test_a_full_backlog_is_refused_and_leaves_no_claim(stack: Stack, crowd: Crow
     assert crowd.insist([f"/slow/{name}refused"])[0].body == SlowContent(f"{name}refused").body
 
 
-@pytest.mark.no_database
 def test_the_wait_that_a_full_backlog_names_grows_with_what_is_ahead(stack: Stack, crowd: Crowd, name: str) -> None:
     stack.state.mset({"retry:duration:paint.now": 3000, f"retry:duration:slow:{name}": 4000})
     held = crowd.send([f"/slow/{name}held?gated=1"])
@@ -82,3 +81,15 @@ def test_the_wait_that_a_full_backlog_names_grows_with_what_is_ahead(stack: Stac
     stack.open_gate(f"{name}held")
     assert refused.answers[-1].headers["Retry-After"] == str(BACKLOG * 3 + 4)
     assert all(visit.status == 200 or visit.is_honest_refusal for visit in [*held.result(20), *queued.result(20)])
+
+
+def test_a_client_waits_a_second_time_and_gets_its_content(stack: Stack, crowd: Crowd, name: str) -> None:
+    waiting = crowd.send([f"/slow/{name}?gated=1"])
+    eventually(lambda: crowd.visits and len(crowd.visits[0].answers) == MAX_WAITS, 20, "the second wait begins")
+    stack.open_gate(name)
+    [visit] = waiting.result(20)
+    assert (visit.statuses, visit.body) == ([302] * (MAX_WAITS + 1) + [200], SlowContent(name).body)
+
+
+def test_a_closed_terminal_ends_everything(stack: Stack) -> None:
+    assert stack.shut_down(signal.SIGHUP, END_SECONDS) == []

@@ -22,10 +22,10 @@ class FileServer:
 
 
 @contextmanager
-def running() -> Iterator[FileServer]:
+def running(address: str = "127.0.0.1") -> Iterator[FileServer]:
     books = FileServer()
     books.gate.set()
-    with serving(_handler(books)) as books.url:
+    with serving(_handler(books), (address, 0)) as books.url:
         yield books
 
 

@@ -22,9 +22,9 @@ from ..flows.slow.events import Diary
 from . import clock
 from .command_server import run_command
 from .databases import OwnDatabase
+from .prepared_data import PREPARED_DATA
 from .processes import family, kill_family, kill_holders_of_sockets, supervisor, wait_until_ended
 from .site import PATIENT_REDIS_SECONDS, Site, environment_of
-from .static_files import STATIC_FILES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 180
@@ -71,7 +71,7 @@ class Stack(Site):
 
     def start(self) -> None:
         """Starts everything and waits until all parts are healthy."""
-        STATIC_FILES.give(self.data)
+        PREPARED_DATA.give(self.data)
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "project.run"],
@@ -83,7 +83,7 @@ class Stack(Site):
                 process_group=0,  # a process that signals its own group there does not mean the tests
             )
         self.wait_until_healthy(START_SECONDS)
-        STATIC_FILES.take(self.data)
+        PREPARED_DATA.take(self.data)
 
     def end(self) -> None:
         """Kills everything, which is quicker than to ask, and removes the directory."""

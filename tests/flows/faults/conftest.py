@@ -23,12 +23,21 @@ IMPATIENT = {
     "PAINT_WORKERS": "2",
     "LAYER_BLOCK_SECONDS": "0",
 }
+POPULAR = 30
+LOG_MAX_BYTES = 1_000_000
+OBSERVED = {
+    "DJANGO_SETTINGS_MODULE": "tests.flows.counted",
+    "POPULAR_REQUESTS": str(POPULAR),
+    "TRAFFIC_LOG_MAX_BYTES": str(LOG_MAX_BYTES),
+    "RETRY_SKIP_SECONDS": "0",
+}
+"""Requests for slow content are counted as well, and nothing is skipped."""
 
 
 @pytest.fixture(scope="package")
 def stack() -> Iterator[Stack]:
     """One site for tests of faults, which leave it healthy."""
-    with Stack(**IMPATIENT) as running:
+    with Stack(**IMPATIENT, **OBSERVED) as running:
         yield running
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.no_database
 BACK_SECONDS = 10
 VICTIMS = [
     *((name, part) for name in ("main", "retry", "nginx") for part in ("parent", "children")),
-    *((name, "parent") for name in ("paint-now", "work", "fetch")),
+    ("paint-now", "parent"),
     *((name, "all") for name in PROCESSES if name not in STORES),  # of those test_redis tells
 ]
 

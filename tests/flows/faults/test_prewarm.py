@@ -11,7 +11,7 @@ import requests
 from tests.support.layers import load_line
 from tests.support.stack import Stack, eventually
 
-pytestmark = [pytest.mark.timed, pytest.mark.no_database]
+pytestmark = pytest.mark.no_database
 
 CALM, ZOOMS = "calm", "0-6"
 CONTENT = "retry:content:tile:{}:*"

@@ -1,4 +1,4 @@
-"""Each of the two Redis servers emptied, killed, frozen or full, while a hundred clients ask for cold content."""
+"""Each of the two Redis servers emptied, killed, frozen or full, while many clients ask for cold content."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.timed, pytest.mark.no_database]
 
 MAIN_SECONDS = 1.5
 """Main answers within this, whatever happens to Redis; on a slow machine within three times what it usually takes."""
-CLIENTS = 100
+CLIENTS = 60
 SERVERS = ("state", "cache")
 Send = Callable[[str], "Future[list[Visit]]"]
 
@@ -49,7 +49,7 @@ def main_seconds(crowd: Crowd, name: str) -> float:
 
 @pytest.fixture
 def waiting(stack: Stack, crowd: Crowd, name: str, main_seconds: float) -> Waiting:
-    """A hundred clients that wait for as many gated contents."""
+    """Clients that wait for as many gated contents."""
     sent = crowd.send([f"/slow/{name}w{number}?gated=1&kind=cold" for number in range(CLIENTS)], patient=True)
     wait_until_clients_wait(stack, CLIENTS)
     return Waiting(sent, main_seconds)

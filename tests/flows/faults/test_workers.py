@@ -13,7 +13,7 @@ from tests.support.stack import Stack, eventually
 from ..slow.slow_content import SlowContent
 from .conftest import BOUND_SECONDS, wait_until_clients_wait
 
-pytestmark = [pytest.mark.timed, pytest.mark.no_database]
+pytestmark = pytest.mark.no_database
 
 
 def test_a_pool_child_killed_half_way_costs_no_client_its_content(stack: Stack, crowd: Crowd, name: str) -> None:

@@ -7,26 +7,17 @@ from dataclasses import dataclass
 import pytest
 
 from retry import claims
-
-from ..support.backlog import Backlog, is_clear
-from ..support.crowd import Crowd
-from ..support.stack import Stack, eventually
-from .slow.slow_content import SlowContent
+from tests.flows.slow.slow_content import SlowContent
+from tests.support.backlog import Backlog, is_clear
+from tests.support.crowd import Crowd
+from tests.support.stack import Stack, eventually
 
 pytestmark = pytest.mark.no_database
 
 LANES = ("paint.now", "paint.refresh", "paint.warm")
 LONG_AGO = 1
-AGE_SECONDS = 2
 LOWEST = 15
 """Fewer pieces of work than these make a stream go on."""
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    """The site of a small machine, where lanes age soon."""
-    with Stack(SMALL="1", RETRY_AGE_SECONDS=str(AGE_SECONDS)) as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -13,25 +12,13 @@ import pytest
 
 from resources.traffic import log_files
 from retry import contents
+from tests.support.crowd import Crowd, Visit
+from tests.support.layers import colour_of, load_line, write_speeds
+from tests.support.stack import Stack, eventually
 
-from ..support.crowd import Crowd, Visit
-from ..support.layers import colour_of, load_line, write_speeds
-from ..support.stack import Stack, eventually
+from .conftest import POPULAR
 
 pytestmark = pytest.mark.no_database
-
-POPULAR = 30
-LOG_MAX_BYTES = 1_000_000
-UNKNOWN = f" 200 HIT 100 0.000 GET /elsewhere/{'x' * 500}\n"
-"""A line of the log, but for its time."""
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    """A site that counts requests for slow content too."""
-    given = {"POPULAR_REQUESTS": str(POPULAR), "TRAFFIC_LOG_MAX_BYTES": str(LOG_MAX_BYTES)}
-    with Stack(DJANGO_SETTINGS_MODULE="tests.flows.counted", **given) as running:
-        yield running
 
 
 def counted(stack: Stack, kind: str, group: str, **labels: str) -> float:
@@ -94,28 +81,6 @@ def test_every_request_is_counted_once_though_workers_are_killed_and_the_log_is_
     eventually(lambda: counted(stack, "slow", name) > asked, 30, "another pass")
     assert counted(stack, "slow", name) == asked + 1
     assert not counted(stack, "unreadable", "")
-
-
-def test_where_no_worker_runs_the_log_stays_bounded(stack: Stack, crowd: Crowd, name: str) -> None:
-    logs, of_a_log = stack.data / "logs", LOG_MAX_BYTES // len(f"1795276544.531{UNKNOWN}")
-    for process in ("beat", "work"):
-        stack.stop(process)
-    try:
-        for number in range(log_files.MAX_KEPT_LOGS):  # as after hours of that
-            (logs / f"traffic.log.{1_600_000_000_000 + number}").write_text(
-                f"1795276544.{number:03}{UNKNOWN}" * of_a_log
-            )
-        with (logs / "traffic.log").open("a") as log:
-            log.write(f"1795276544.100{UNKNOWN}" * of_a_log * 3)
-        eventually(lambda: "bytes of its log were dropped" in (logs / "supervisord.log").read_text(), 15, "it is told")
-        kept = sum(path.stat().st_size for path in logs.glob("traffic.log.*"))
-        assert LOG_MAX_BYTES < kept <= log_files.MAX_KEPT_LOGS * LOG_MAX_BYTES
-        asked = sum(answer.is_of_main for answer in crowd.visit(f"/slow/{name}").answers)
-        eventually((logs / "traffic.log").exists, 5, "nginx has opened it anew")
-    finally:
-        for process in ("work", "beat"):
-            stack.begin(process)
-    eventually(lambda: counted(stack, "slow", name) == asked, 60, "what was kept is counted")
 
 
 def test_answers_are_told_apart(stack: Stack, crowd: Crowd, tmp_path: Path) -> None:

@@ -12,11 +12,13 @@ from threading import Thread
 import pytest
 import requests
 
-from ..support import file_server, moto_bucket
-from ..support.crowd import Crowd
-from ..support.file_server import FileServer
-from ..support.moto_bucket import MotoBucket
-from ..support.stack import Stack, eventually
+from tests.support import file_server
+from tests.support.crowd import Crowd
+from tests.support.file_server import FileServer
+from tests.support.moto_bucket import MotoBucket
+from tests.support.stack import Stack, eventually
+
+from .conftest import ORIGIN_ADDRESS
 
 pytestmark = pytest.mark.no_database
 
@@ -50,22 +52,10 @@ print(answer.status_code, answer["Location"])
 
 
 @pytest.fixture(scope="module")
-def bucket() -> Iterator[MotoBucket]:
-    with moto_bucket.running() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def origin() -> Iterator[FileServer]:
-    with file_server.running() as server:
+    with file_server.running(ORIGIN_ADDRESS) as server:
         server.files = {"/a": BODY}
         yield server
-
-
-@pytest.fixture(scope="module")
-def stack(bucket: MotoBucket) -> Iterator[Stack]:
-    with Stack(STORAGE_URL=bucket.storage_url, MACHINE="this") as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

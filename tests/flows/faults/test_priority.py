@@ -1,25 +1,16 @@
 """Hundreds of refreshes and pre-warmings are queued: a waiting client's content comes next."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from ..support.backlog import Backlog, is_clear
-from ..support.crowd import Crowd
-from ..support.stack import Stack, eventually
-from .slow.slow_content import SlowContent
+from tests.flows.slow.slow_content import SlowContent
+from tests.support.backlog import Backlog, is_clear
+from tests.support.crowd import Crowd
+from tests.support.stack import Stack, eventually
 
 pytestmark = pytest.mark.no_database
 
 SIZE = 400
 LANES = ("paint.now", "paint.refresh", "paint.warm")
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    """A site of its own: others would wait behind its backlog."""
-    with Stack(RETRY_SKIP_SECONDS="0") as running:
-        yield running
 
 
 def test_what_is_waited_for_comes_before_refreshes_and_pre_warmings(stack: Stack, crowd: Crowd, name: str) -> None:

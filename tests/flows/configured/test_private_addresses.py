@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from ..support.crowd import Crowd
-from ..support.server import Handler, serving
-from ..support.stack import Stack, eventually
+from tests.support.crowd import Crowd
+from tests.support.server import Handler, serving
+from tests.support.stack import Stack, eventually
 
-ORIGIN_ADDRESS = "127.0.0.2"
-"""The one server that the site may ask. What it says leads to another, which the site must leave alone."""
+from .conftest import ORIGIN_ADDRESS
+
 FORBIDDEN = "site does not fetch from"
 DOORS = ("page", "hub", "cloud")
 FOLLOW = """
@@ -53,24 +53,8 @@ def is_visited(listening: socket.socket, seconds: float = 0) -> bool:
 
 
 @pytest.fixture(scope="module")
-def private() -> Iterator[socket.socket]:
-    """Listens, and accepts none: a connecting client stays to be seen."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield listening
-        assert not is_visited(listening)
-
-
-@pytest.fixture(scope="module")
 def target(private: socket.socket) -> str:
     return f"http://127.0.0.1:{private.getsockname()[1]}"
-
-
-@pytest.fixture(scope="module")
-def stack(private: socket.socket) -> Iterator[Stack]:
-    """A site that may ask the origin alone, and any server for the port: it is the address that is refused."""
-    ports = f"80,443,{private.getsockname()[1]}"
-    with Stack(SMALL="1", FETCH_ALLOW_PRIVATE=f"{ORIGIN_ADDRESS}/32", FETCH_PORTS=ports) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

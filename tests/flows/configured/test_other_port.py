@@ -1,7 +1,6 @@
 """Clients wait at a port of its own: everything else of the site is where it was."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -9,10 +8,10 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, Page
 
-from ..support.crowd import Crowd
-from ..support.layers import load_line
-from ..support.stack import Stack, eventually, free_port
-from .slow.slow_content import SlowContent
+from tests.flows.slow.slow_content import SlowContent
+from tests.support.crowd import Crowd
+from tests.support.layers import load_line
+from tests.support.stack import Stack, eventually
 
 pytestmark = pytest.mark.no_database
 
@@ -27,18 +26,6 @@ IMAGE = """async ([url, anonymous]) => {
   await image.decode();
   return [image.naturalWidth, image.naturalHeight];
 }"""
-
-
-@pytest.fixture(scope="module")
-def waiting_port() -> int:
-    return free_port()
-
-
-@pytest.fixture(scope="module")
-def stack(waiting_port: int) -> Iterator[Stack]:
-    listen = f"127.0.0.1:{waiting_port}"
-    with Stack(SMALL="1", RETRY_LISTEN=listen, RETRY_AFTER_SERVER=f"http://{listen}/retry_after") as running:
-        yield running
 
 
 def test_a_client_is_sent_there_and_back(stack: Stack, crowd: Crowd, waiting_port: int, name: str) -> None:
