@@ -54,7 +54,7 @@ def _part(item: pytest.Item) -> str:
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     """One whole site for all tests of this process."""
-    with Stack(FETCH_LEASE_SECONDS="6") as running:  # a killed fetcher's work goes on while a test looks on
+    with Stack() as running:
         yield running
 
 
