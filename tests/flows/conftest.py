@@ -16,7 +16,7 @@ from ..support.crowd import Crowd
 from ..support.stack import Stack, eventually
 
 DEMO = {layer.slug for layer in DEMO_LAYERS}
-FOLDERS = ("faults", "configured")
+FOLDERS = ("faults", "small_site")
 OWN_SITE = ("test_redis.py",)
 LONGEST = (*FOLDERS, "test_redis", "test_chaos", "test_map_page", "test_deliveries", "test_feeds", "test_api")
 expect.set_options(timeout=30_000)  # as all else in the browser, however busy the machine is

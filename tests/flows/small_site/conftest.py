@@ -1,4 +1,4 @@
-"""One small site with settings that only these tests need: what each of them shows, the others leave alone."""
+"""A small site with settings of its own. Its settings go together: none changes what another test shows."""
 
 import socket
 from collections.abc import Iterator
