@@ -1,14 +1,12 @@
 """The origins of `corpus`, as their caller sees them: their addresses, and their log."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from .secret_origins import python_module
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +53,7 @@ class Corpus:
 @contextmanager
 def running(log: Path, hosts: Sequence[str], seconds: float, delay: float = 0) -> Iterator[Corpus]:
     """Origins at these loopback addresses, for so long at the most. Their answers take up to `delay` seconds."""
-    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "tests.hostile.corpus"]
-    process = subprocess.Popen(
-        [*command, str(log), str(seconds), str(delay), *hosts], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
+    process = python_module("tests.hostile.corpus", str(log), str(seconds), str(delay), *hosts)
     try:
         assert process.stdout
         yield Corpus(log, hosts, process.stdout.readline().strip())

@@ -31,15 +31,18 @@ class Asked:
     """It came while the origin wanted to be left alone, and had said so a while ago."""
 
 
+def python_module(*command: str) -> subprocess.Popen[str]:
+    """A process of its own, with pipes; it does not outlive this one."""
+    argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", *command]
+    return subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
 class SecretOrigins:
     """Started by `running`. Domains count from 1."""
 
     def __init__(self, log: Path, limits: Sequence[Limits], seconds: float) -> None:
         self._log = log
-        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "tests.hostile.secrets"]
-        self._process = subprocess.Popen(
-            [*command, str(log), str(seconds)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._process = python_module("tests.hostile.secrets", str(log), str(seconds))
         with suppress(psutil.AccessDenied):
             psutil.Process(self._process.pid).nice(NICENESS)
         self._say("".join(json.dumps(dict(each)) + "\n" for each in limits))

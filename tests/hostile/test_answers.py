@@ -5,7 +5,7 @@ import pytest
 from resources.fetch.http.messages import Failure, Fetched, FetchFailed
 
 from .origin import Behaviour, Peer, answer, drip, flood, half_close, head, raw, steps
-from .visits import IMPATIENT, LIMITS, failure, visit
+from .visits import IMPATIENT, LIMITS, failure, visit, visit_and_measure
 
 OK = "200 OK"
 CHUNKED = "Transfer-Encoding: chunked"
@@ -86,7 +86,9 @@ def test_what_is_too_slow_ends_as_too_slow(behaviour: Behaviour) -> None:
 
 @pytest.mark.parametrize("behaviour", BIG.values(), ids=BIG)
 def test_what_is_too_big_ends_as_too_big(behaviour: Behaviour) -> None:
-    assert failure(visit(behaviour)) is Failure.TOO_BIG
+    outcome, peak = visit_and_measure(behaviour)
+    assert failure(outcome) is Failure.TOO_BIG
+    assert peak < 8_000_000
 
 
 @pytest.mark.parametrize("behaviour", BROKEN.values(), ids=BROKEN)

@@ -94,17 +94,6 @@ def test_other_methods_are_refused() -> None:
         FetchRequest("http://a.example/", method="DELETE")
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [("404 Not Found", Failure.PERMANENT), ("500 Oops", Failure.TRANSIENT), ("503 Busy", Failure.THROTTLED)],
-)
-def test_a_status_tells_the_failure(status: str, expected: Failure) -> None:
-    outcome = visit(answer(status, body=b"an excuse"))
-    assert failure(outcome) is expected
-    assert isinstance(outcome, FetchFailed)
-    assert outcome.status == int(status[:3])
-
-
 def test_retry_after_is_read_with_the_answer() -> None:
     for lines, seconds in ((("Retry-After: 120", "Retry-After: 60"), 120), (("Retry-After: soon",), None)):
         outcome = visit(answer("429 Too Many Requests", *lines))
@@ -112,18 +101,11 @@ def test_retry_after_is_read_with_the_answer() -> None:
         assert outcome.retry_after_seconds == seconds
 
 
-async def test_what_has_expired_is_not_asked_for(origin: Origin, client: FetchClient) -> None:
-    query = f"?Expires={int(time.time()) - 1}&Signature=x"
-    outcome = await timed(client, FetchRequest(origin.does("/", answer()) + query, limits=LIMITS))
-    assert failure(outcome) is Failure.EXPIRED
-    assert not origin.asked
-
-
-async def test_what_has_expired_is_not_asked_for_behind_a_redirect_either(origin: Origin, client: FetchClient) -> None:
+async def test_what_has_expired_is_not_asked_for_nor_behind_a_redirect(origin: Origin, client: FetchClient) -> None:
     expired = origin.does("/there", answer()) + f"?Expires={int(time.time()) - 1}&Signature=x"
-    outcome = await timed(client, FetchRequest(origin.does("/", redirect(expired)), limits=LIMITS))
-    assert failure(outcome) is Failure.EXPIRED
-    assert origin.targets == ["/"]
+    for url, targets in ((expired, []), (origin.does("/", redirect(expired)), ["/"])):
+        assert failure(await timed(client, FetchRequest(url, limits=LIMITS))) is Failure.EXPIRED
+        assert origin.targets == targets
 
 
 async def test_a_server_that_does_not_accept_has_no_connection_in_time(

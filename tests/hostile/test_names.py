@@ -60,6 +60,7 @@ async def test_a_mixed_answer_does_not_fall_back_to_what_is_refused() -> None:
     ):  # no process listens at 127.0.0.1 on its port
         outcome = await timed(client, FetchRequest(f"http://a.example:{victim.port}/", limits=LIMITS))
         assert failure(outcome) is Failure.TRANSIENT
+        assert obstacle(outcome) is Obstacle.CONNECTION
         assert victim.connections == 0
 
 
@@ -100,14 +101,6 @@ async def test_a_name_without_addresses_will_not_have_one_the_next_time(name: st
         outcome = await timed(client, FetchRequest(f"http://{name}/", limits=LIMITS))
         assert failure(outcome) is Failure.PERMANENT
         assert obstacle(outcome) is Obstacle.LOOKUP
-
-
-async def test_a_port_where_nobody_listens_is_no_connection(origin: Origin, client: FetchClient) -> None:
-    async with Origin() as closed:
-        url = closed.url("/")
-    outcome = await timed(client, FetchRequest(url, limits=LIMITS))
-    assert failure(outcome) is Failure.TRANSIENT
-    assert obstacle(outcome) is Obstacle.CONNECTION
 
 
 async def test_a_silent_name_holds_up_no_other() -> None:

@@ -11,10 +11,9 @@ import pytest
 from resources.fetch.http.client import FetchClient
 from resources.fetch.http.messages import Failure, Fetched, FetchFailed, FetchRequest, NotModified, Obstacle
 
-from .certificates import served, trusting
 from .names import Names
 from .origin import Origin, Peer, answer, drip, head, raw, redirect, steps
-from .visits import LIMITS, UNREACHED, failure, obstacle, timed, visit, visiting
+from .visits import LIMITS, UNREACHED, failure, obstacle, served, timed, trusting, visit, visiting
 
 pytestmark = pytest.mark.anyio
 
@@ -55,7 +54,6 @@ async def test_a_circle_ends_when_it_closes(origin: Origin, client: FetchClient,
 
 NOWHERE = {
     "no Location": (answer("302 Found"), Failure.PERMANENT),
-    "a Location that is no URL": (redirect("http://[::1/"), Failure.PERMANENT),
     "a file": (redirect("file:///etc/passwd"), Failure.REFUSED),
     "a choice": (answer("300 Multiple Choices", "Location: /decent"), Failure.PERMANENT),
     "a proxy": (answer("305 Use Proxy", "Location: http://127.0.0.1/"), Failure.PERMANENT),

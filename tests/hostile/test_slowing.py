@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from resources.fetch.http.messages import BodyDropped, Failure, Fetched, FetchLimits, FetchRequest, Head, Outcome
+from resources.fetch.http.messages import Failure, Fetched, FetchLimits, FetchRequest, Outcome
 
 from .origin import Behaviour, Origin, Peer, answer, head, raw, steps
 from .test_bodies import packed
@@ -90,27 +90,6 @@ def test_a_body_that_turns_out_to_be_slow_goes_on(
     assert (tellings, asked) == (1, 1)
 
 
-FAILURES = {
-    "announced as too large": (whole, FAST, Failure.TOO_BIG),
-    "announced as too long": (
-        whole,
-        replace(FAST, max_body_bytes=SIZE, learnt_bytes_per_second=SIZE / 12),
-        Failure.TOO_SLOW,
-    ),
-    "growing too large": (unannounced, FAST, Failure.TOO_BIG),
-    "still coming": (late, replace(FAST, deadline_seconds=1, min_bytes_per_second=0), Failure.TOO_SLOW),
-}
-
-
-@pytest.mark.parametrize(("behaviour", "fast", "expected"), FAILURES.values(), ids=FAILURES)
-def test_without_limits_for_slow_bodies_it_fails(
-    behaviour: Callable[[asyncio.Event], Behaviour], fast: FetchLimits, expected: Failure
-) -> None:
-    outcome, tellings, asked = slowing(behaviour, fast, None)
-    assert failure(outcome) is expected
-    assert (tellings, asked) == (0, 1)
-
-
 def test_what_is_announced_as_too_much_for_slow_bodies_too_is_not_begun_and_nobody_is_told() -> None:
     outcome, tellings, _ = slowing(whole, slow=replace(SLOW, max_body_bytes=SIZE - 1))
     assert failure(outcome) is Failure.TOO_BIG
@@ -161,19 +140,6 @@ def test_without_a_minimum_rate_a_body_may_pause() -> None:
 def test_a_head_that_does_not_come_is_no_slow_body() -> None:
     outcome, tellings, _ = slowing(lambda _: Peer.hang, replace(SOON, head_seconds=0.4))
     assert (failure(outcome), tellings) == (Failure.TOO_SLOW, 0)
-
-
-async def test_a_large_body_that_is_not_wanted_is_dropped_and_nobody_is_told() -> None:
-    async with Origin() as origin, client() as fetching:
-        tellings: list[None] = []
-
-        async def drops(_: Head) -> bool:
-            return True
-
-        fetch = FetchRequest(origin.does("/", answer(body=b"x" * SIZE)), limits=FAST, slow_limits=SLOW)
-        outcome = await timed(fetching, fetch, drops, slows=lambda: tellings.append(None))
-        assert isinstance(outcome, BodyDropped)
-        assert not tellings
 
 
 async def test_who_raises_on_being_told_ends_no_other_fetch() -> None:

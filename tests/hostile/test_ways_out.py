@@ -11,10 +11,9 @@ import pytest
 from resources.fetch.http.client import FetchClient
 from resources.fetch.http.messages import Failure, Fetched, FetchRequest
 
-from .certificates import served, trusting
 from .names import Names
 from .origin import Behaviour, Origin, Peer, answer, redirect, steps
-from .visits import HOME, LIMITS, UNREACHED, client, failure, timed
+from .visits import HOME, LIMITS, UNREACHED, client, failure, served, timed, trusting
 
 pytestmark = pytest.mark.anyio
 

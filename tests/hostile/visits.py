@@ -1,7 +1,9 @@
 """Fetching from a hostile origin: the client under test, with limits that a test can wait for."""
 
 import asyncio
+import ssl
 import tempfile
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -36,6 +38,18 @@ GRACE_SECONDS = 1.0
 """Time that a busy machine may take on top of a deadline."""
 HOME = "127.0.0.1"
 USER_AGENT = "Tarry (+https://tarry.example/contact)"
+
+
+def served(certificate: Path) -> ssl.SSLContext:
+    """The context of a server that has this certificate of our own."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "certificate", certificate / "key")
+    return context
+
+
+def trusting(certificate: Path) -> ssl.SSLContext:
+    """That of a client which trusts it."""
+    return ssl.create_default_context(cafile=certificate / "certificate")
 
 
 @asynccontextmanager
@@ -77,6 +91,15 @@ def visit(behaviour: Behaviour, limits: FetchLimits = LIMITS, **wanted: Any) -> 
             return outcome
 
     return asyncio.run(work())
+
+
+def visit_and_measure(behaviour: Behaviour, limits: FetchLimits = LIMITS) -> tuple[Outcome, int]:
+    """The outcome of `visit`, and the memory that Python took for it at the most."""
+    tracemalloc.start()
+    try:
+        return visit(behaviour, limits), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 async def timed(
