@@ -1,4 +1,4 @@
-"""The admin of domains: the facts of each."""
+"""The admin of domains: the facts of each, and its requests over time, counted by the database."""
 
 import re
 from dataclasses import replace
@@ -9,15 +9,17 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from resources.charts import RequestTally
 from resources.fetch import timings
 from resources.fetch.admin import domain_page
 from resources.fetch.frontier import queue
 from resources.fetch.frontier.jobs import DomainLimits
 from resources.fetch.frontier.queue import PutJobBack
 from resources.fetch.http.limit_scopes import scope_via
-from resources.fetch.models import FetchDomain
+from resources.fetch.models import FetchDomain, FetchTiming
 from retry import stores
 from tests.support.domain_pages import LIST, facts, form, limits, page_of, press, text_of
+from tests.support.fetch_outcomes import NOON
 from tests.support.fetch_outcomes import record as timing
 from tests.support.frontier import FAILED, HOST, OK, THROTTLED, backlog, claimed, enqueue, job, next_claimed, report
 from tests.support.frontier_clock import Clock
@@ -75,6 +77,7 @@ def test_the_page_says_why_nothing_is_fetched(row: FetchDomain, admin_client: Cl
     report(claimed(), replace(THROTTLED, retry_after_seconds=7200))
     text = text_of(admin_client.get(page_of(row)))
     assert "Blocked. The server asked for it (Retry-After): the next request is sent in " in text
+    assert "s ago: requests 0.5 s apart were refused." in text
     found = facts(text)
     assert found["Block"].endswith("The server asked for it (Retry-After).")
     assert found["Block"].startswith("until ")
@@ -92,10 +95,17 @@ def test_the_page_says_what_robots_asks_for(clock: Clock, admin_client: Client) 
     row = FetchDomain.objects.create(scope=HOST)
     enqueue(job("1", obeys_robots=True))
     held = claimed()
-    assert facts(text_of(admin_client.get(page_of(row))))["Crawl-delay (robots.txt)"] == "robots.txt is being fetched"
+    backlog()
+    stores.run_steps(queue.sign_in_fetcher("w"))
+    asking = text_of(admin_client.get(page_of(row)))
+    assert facts(asking)["Crawl-delay (robots.txt)"] == "robots.txt is being fetched"
+    assert "robots.txt is being fetched: other requests wait for it." in asking
+    assert "fetching robots.txt" in text_of(admin_client.get(LIST))
     stores.run_steps(queue.set_crawl_delay(HOST, 10, 86_400))
     report(held, OK, PutJobBack())
-    assert facts(text_of(admin_client.get(page_of(row))))["Crawl-delay (robots.txt)"] == "10 s"
+    known = text_of(admin_client.get(page_of(row)))
+    assert facts(known)["Crawl-delay (robots.txt)"] == "10 s"
+    assert "robots.txt is being fetched" not in known
 
 
 def test_a_domain_of_which_nothing_is_known_has_a_page(row: FetchDomain, admin_client: Client) -> None:
@@ -111,6 +121,7 @@ def test_the_page_shows_what_was_fetched(row: FetchDomain, admin_client: Client)
     some = [timing(at=now - timedelta(minutes=ago)) for ago in range(1, 40)]
     timings.write_records([*some, timing(at=now - timedelta(minutes=2), outcome="throttled")])
     text = text_of(admin_client.get(page_of(row)))
+    assert not re.search(r"\sstyle=|\son\w+=|<style|<script>", text.partition('id="content"')[2])
     assert "Requests in the last 6 hours: 40, refused: 1;" in text
     assert text.count('<polyline class="rate"') == 1
     assert facts(text)["Egress"] == "192.0.2.7"
@@ -136,9 +147,47 @@ def test_hours_that_there_are_not_are_the_usual_ones(row: FetchDomain, admin_cli
     assert "No requests in the last 6 hours." in text_of(admin_client.get(page_of(row), {"hours": hours}))
 
 
-def test_nothing_of_the_page_is_against_the_content_policy(row: FetchDomain, admin_client: Client) -> None:
-    timings.write_records([timing(at=datetime.now(UTC))])
-    response = admin_client.get(page_of(row))
-    shown = text_of(response).partition('id="content"')[2]
-    assert not re.search(r"\sstyle=|\son\w+=|<style|<script>", shown)
-    assert "unsafe" not in response["Content-Security-Policy"]
+STEP = timedelta(minutes=5)
+
+
+def test_each_step_has_what_began_in_it() -> None:
+    timings.write_records(
+        [
+            *(timing(after=after) for after in (0, 299.999999, 300, 899.5)),
+            *(timing(after=after, outcome="throttled") for after in (1, 310)),
+            timing(after=1200),
+            timing(after=-0.001),
+            timing("b.example.com", after=10),
+        ]
+    )
+    found = domain_page.count_requests(["a.example.com"], NOON, NOON + 5 * STEP, STEP)
+    assert found == [
+        RequestTally(NOON, 3, 1),
+        RequestTally(NOON + STEP, 2, 1),
+        RequestTally(NOON + 2 * STEP, 1, 0),
+        RequestTally(NOON + 3 * STEP, 0, 0),
+        RequestTally(NOON + 4 * STEP, 1, 0),
+    ]
+    assert domain_page.count_requests(["a.example.com"], NOON, NOON + STEP, STEP) == found[:1]
+
+
+def test_several_names_of_a_domain_count_together() -> None:
+    timings.write_records(
+        [timing(after=1), timing("a.example.com via proxy", after=2), timing("b.example.com", after=3)]
+    )
+    names = ["a.example.com", "a.example.com via proxy"]
+    assert domain_page.count_requests(names, NOON, NOON + STEP, STEP) == [RequestTally(NOON, 2, 0)]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL chooses by what is in the table")
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        ({"scope": "a", "started_at__gt": NOON}, "COVERING INDEX timings_of_a_scope"),
+        ({"url_digest": "a", "started_at__gt": NOON}, "INDEX timings_of_an_address"),
+        ({"started_at__lt": NOON}, "INDEX timings_by_time"),
+    ],
+)
+def test_schedules_charts_and_pruning_have_their_index(wanted: dict[str, object], index: str) -> None:
+    rows = FetchTiming.objects.filter(**wanted)
+    assert index in rows.order_by().values_list("outcome" if "scope" in wanted else "seconds").explain()
