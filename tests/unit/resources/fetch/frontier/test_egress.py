@@ -4,16 +4,7 @@ import pytest
 from pytest_django import Settings
 
 from resources.fetch import dispatch
-from resources.fetch.frontier import queue
-from resources.fetch.frontier.jobs import (
-    ClaimedJob,
-    DomainLimits,
-    JobEnqueued,
-    JobRequeued,
-    NothingDue,
-    RateVerdict,
-    RequestReport,
-)
+from resources.fetch.frontier import jobs, queue
 from resources.fetch.frontier.queue import HoldJob, RetryJob
 from resources.fetch.http.limit_scopes import scope_via
 from retry import stores
@@ -37,14 +28,8 @@ from tests.support.frontier_clock import Clock
 run = stores.run_steps
 
 
-AWAY = RequestReport(RateVerdict.AWAY)
+AWAY = jobs.RequestReport(jobs.RateVerdict.AWAY)
 HOSTS = [f"{name}.example.com" for name in "abcdef"]
-
-
-def test_a_job_names_its_way_out_and_counts_for_the_domain_by_that_way(clock: Clock) -> None:
-    assert enqueue(job("1", egress="x")) == JobEnqueued("a.example.com via x", 0)
-    held = claimed()
-    assert (held.egress, held.scope, held.host) == ("x", scope_via(HOST, "x"), HOST)
 
 
 def test_a_refusal_by_one_way_out_does_not_slow_another_down(clock: Clock) -> None:
@@ -58,41 +43,22 @@ def test_a_refusal_by_one_way_out_does_not_slow_another_down(clock: Clock) -> No
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_what_an_admin_sets_for_a_domain_holds_for_all_its_ways_out(clock: Clock, before: bool) -> None:
-    jobs = [job("1", egress="x"), job("2", egress="y"), job("3")]
+@pytest.mark.parametrize("how", ["paused", "blocked"])
+def test_what_an_admin_sets_for_a_domain_holds_for_all_its_ways_out(clock: Clock, how: str, before: bool) -> None:
+    three = [job("1", egress="x"), job("2", egress="y"), job("3")]
     if before:
-        enqueue(*jobs)
-    run(queue.set_limits(HOST, DomainLimits(paused=True)))
+        enqueue(*three)
+    run(queue.set_limits(HOST, jobs.DomainLimits(paused=True)) if how == "paused" else queue.block_domain(HOST, 30))
     if not before:
-        enqueue(*jobs)
-    idle()
-    run(queue.set_limits(HOST, DomainLimits()))
-    assert {claimed().egress for _ in jobs} == {"x", "y", ""}
-
-
-@pytest.mark.parametrize("before", [True, False])
-def test_a_block_holds_for_all_ways_out(clock: Clock, before: bool) -> None:
-    jobs = [job("1", egress="x"), job("2")]
-    if before:
-        enqueue(*jobs)
-    run(queue.block_domain(HOST, 30))
-    if not before:
-        enqueue(*jobs)
-    assert idle() == pytest.approx(30, abs=0.1)
-    run(queue.unblock_domain(HOST))
-    assert {claimed().egress for _ in jobs} == {"x", ""}
-
-
-def test_limits_may_be_set_for_one_way_out(clock: Clock) -> None:
-    run(queue.set_limits(scope_via(HOST, "x"), DomainLimits(paused=True)))
-    enqueue(job("1", egress="x"), job("2", egress="y"))
-    assert claimed().egress == "y"
-    idle()
+        enqueue(*three)
+    assert idle() == pytest.approx(60 if how == "paused" else 30, abs=0.1)
+    run(queue.set_limits(HOST, jobs.DomainLimits()) if how == "paused" else queue.unblock_domain(HOST))
+    assert {claimed().egress for _ in three} == {"x", "y", ""}
 
 
 def test_a_scope_by_rule_goes_by_the_way_out_too(clock: Clock) -> None:
     run(queue.set_scope_rule("example.com", "registrable"))
-    assert enqueue(job("1", egress="x")) == JobEnqueued("example.com via x", 0)
+    assert enqueue(job("1", egress="x")) == jobs.JobEnqueued("example.com via x", 0)
     report(claimed(), THROTTLED)
     assert [refusal.scope for refusal in run(queue.read_refusals("example.com"))] == ["example.com"]
 
@@ -129,7 +95,7 @@ def test_a_way_out_that_is_known_not_to_work_rests_and_counts_against_nobody(clo
     enqueue(job("1", egress="x"), job("2", "b.example.com", egress="x"), job("3", "c.example.com", egress="y"))
     for held in [claimed() for _ in "123"]:
         if held.egress == "x":
-            assert report(held, AWAY) == JobRequeued(2)
+            assert report(held, AWAY) == jobs.JobRequeued(2)
             assert {"failures", "trouble_since"}.isdisjoint(record(held.scope))
         else:
             report(held)
@@ -166,7 +132,7 @@ def test_many_hosts_that_cannot_be_reached_at_once_are_our_networks_fault(clock:
     for one in held[:3]:
         report(one, UNREACHABLE, HoldJob())
     for one in held[3:]:
-        assert report(one, UNREACHABLE) == JobRequeued(2)
+        assert report(one, UNREACHABLE) == jobs.JobRequeued(2)
     for host in HOSTS:
         assert float(record(host).get("failures", 0)) == 0
         assert float(record(host).get("trouble_since", 0)) == 0
@@ -176,7 +142,7 @@ def test_attempts_that_failed_of_our_own_network_are_taken_back(clock: Clock) ->
     fetch_from_all(clock)
     held = [next_claimed(clock) for _ in HOSTS]
     for one in held[:3]:
-        assert isinstance(report(one, UNREACHABLE, RetryJob(1)), JobRequeued)
+        assert isinstance(report(one, UNREACHABLE, RetryJob(1)), jobs.JobRequeued)
     budgets = [float(record(one.scope)["budget"]) for one in held[:3]]
     report(held[3], UNREACHABLE, RetryJob(1))
     assert [float(record(one.scope)["budget"]) for one in held[:3]] == [budget + 1 for budget in budgets]
@@ -187,15 +153,15 @@ def test_attempts_that_failed_of_our_own_network_are_taken_back(clock: Clock) ->
     assert [again[one.key] for one in held[:3]] == [0, 0, 0]
 
 
-def finished(clock: Clock) -> ClaimedJob | None:
+def finished(clock: Clock) -> jobs.ClaimedJob | None:
     """The next job, which is done; None when nothing is left."""
     found = claim()
-    while isinstance(found, NothingDue) and found.wait_seconds < 50:
+    while isinstance(found, jobs.NothingDue) and found.wait_seconds < 50:
         clock.pass_by(found.wait_seconds)
         found = claim()
-    if isinstance(found, NothingDue):
+    if isinstance(found, jobs.NothingDue):
         return None
-    assert isinstance(found, ClaimedJob)
+    assert isinstance(found, jobs.ClaimedJob)
     report(found)
     return found
 
@@ -211,7 +177,7 @@ def test_while_our_network_is_away_one_request_at_a_time_tries_it(clock: Clock) 
     clock.pass_by(1.1)
     trial = claimed()
     assert idle() == pytest.approx(2, abs=0.1)
-    assert report(trial, UNREACHABLE) == JobRequeued(2)
+    assert report(trial, UNREACHABLE) == jobs.JobRequeued(2)
     clock.pass_by(2.1)
     report(claimed())
     claimed()

@@ -5,22 +5,7 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from resources.fetch.frontier import queue
-from resources.fetch.frontier.jobs import (
-    ClaimedJob,
-    DeadJob,
-    DomainLimits,
-    FetchJob,
-    JobEnded,
-    JobEnqueued,
-    JobHeld,
-    JobJoined,
-    JobLost,
-    JobRequeued,
-    MoreWaiters,
-    RequestReport,
-    Waiter,
-)
+from resources.fetch.frontier import jobs, queue
 from resources.fetch.frontier.queue import AfterReport, EndJob, HoldJob, PutJobBack, RetryJob
 from retry import claim_state, claims, stores
 from retry.errors import PreparationError
@@ -29,13 +14,11 @@ from tests.conftest import RedisServers
 from tests.support.claim_calls import begun, finish, look, queued, start, started
 from tests.support.frontier import (
     FAILED,
-    HOST,
     OK,
     THROTTLED,
     UNSENT,
     claim,
     claimed,
-    dead_job,
     enqueue,
     idle,
     job,
@@ -51,45 +34,35 @@ pytestmark = pytest.mark.usefixtures("clock")
 run = stores.run_steps
 
 
-def test_the_same_url_is_one_job_with_both_waiters(clock: Clock) -> None:
-    assert enqueue(job("1", waiter=Waiter("a", "{}", 1))) == JobEnqueued(HOST, 0)
-    assert isinstance(enqueue(job("1", waiter=Waiter("b", "[]", 1))), JobJoined)
-    held = claimed()
-    assert {waiter.id: waiter.payload for waiter in held.waiters} == {"a": "{}", "b": "[]"}
-    report(held)
-    clock.pass_by(60)
-    idle()
-
-
 def test_who_joins_a_request_in_flight_is_told_before_the_job_ends(clock: Clock) -> None:
-    enqueue(job("1", waiter=Waiter("a")))
+    enqueue(job("1", waiter=jobs.Waiter("a")))
     held = claimed()
-    joined = enqueue(job("1", waiter=Waiter("b", "late")))
-    assert isinstance(joined, JobJoined)
+    joined = enqueue(job("1", waiter=jobs.Waiter("b", "late")))
+    assert isinstance(joined, jobs.JobJoined)
     assert joined.state == "running"
     more = report(held)
-    assert isinstance(more, MoreWaiters)
-    assert Waiter("b", "late") in more.waiters
+    assert isinstance(more, jobs.MoreWaiters)
+    assert jobs.Waiter("b", "late") in more.waiters
     assert run(queue.finish_job(held)) == more
-    assert run(queue.finish_job(held, more.version)) == JobEnded()
-    assert isinstance(enqueue(job("1")), JobEnqueued)
+    assert run(queue.finish_job(held, more.version)) == jobs.JobEnded()
+    assert isinstance(enqueue(job("1")), jobs.JobEnqueued)
 
 
 def test_the_same_waiter_again_changes_nothing_but_a_later_token_does(clock: Clock) -> None:
-    enqueue(job("1", waiter=Waiter("a", "first", 7)))
-    enqueue(job("1", waiter=Waiter("a", "again", 7)), job("1", waiter=Waiter("a", "older", 6)))
+    enqueue(job("1", waiter=jobs.Waiter("a", "first", 7)))
+    enqueue(job("1", waiter=jobs.Waiter("a", "again", 7)), job("1", waiter=jobs.Waiter("a", "older", 6)))
     held = claimed()
-    assert held.waiters == (Waiter("a", "first", 7),)
-    enqueue(job("1", waiter=Waiter("a", "newer", 8)))
+    assert held.waiters == (jobs.Waiter("a", "first", 7),)
+    enqueue(job("1", waiter=jobs.Waiter("a", "newer", 8)))
     more = report(held)
-    assert isinstance(more, MoreWaiters)
-    assert more.waiters == (Waiter("a", "newer", 8),)
+    assert isinstance(more, jobs.MoreWaiters)
+    assert more.waiters == (jobs.Waiter("a", "newer", 8),)
 
 
 def test_a_url_signed_anew_takes_the_place_of_the_one_that_expires(clock: Clock) -> None:
     old = job("1", expires_at=clock.unix + 60)
     enqueue(old)
-    new = FetchJob(f"{old.url}?sig=2", old.key, Waiter("b"), expires_at=clock.unix + 600)
+    new = jobs.FetchJob(f"{old.url}?sig=2", old.key, jobs.Waiter("b"), expires_at=clock.unix + 600)
     enqueue(new)
     clock.pass_by(120)
     assert claimed().url == new.url
@@ -98,35 +71,19 @@ def test_a_url_signed_anew_takes_the_place_of_the_one_that_expires(clock: Clock)
 HOUR = 3600
 
 
-def test_a_held_job_keeps_no_room(clock: Clock) -> None:
-    enqueue(*(job(str(number)) for number in range(3)))
-    run(queue.set_limits(HOST, DomainLimits(in_flight=1)))
-    held = claimed()
-    clock.pass_by(1)
-    idle()
-    assert report(held, OK, HoldJob()) == JobHeld()
-    assert claimed().url.endswith("/1")
-    assert isinstance(enqueue(job("0", waiter=Waiter("late"))), JobJoined)
-    assert isinstance(run(queue.finish_job(held)), MoreWaiters)
-
-
-def test_a_lost_workers_job_goes_back_to_its_place(clock: Clock, settings: Settings) -> None:
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_lost_workers_job_goes_back_to_its_place(clock: Clock, settings: Settings, asked: bool) -> None:
     enqueue(job("1"), job("2"))
     lost = claimed()
+    if asked:
+        report(lost, OK, HoldJob())
     clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
     again = claimed()
     assert (again.url, again.lapses) == (lost.url, 1)
     assert again.token > lost.token
-    assert report(lost) == JobLost()
+    assert report(lost) == jobs.JobLost()
     assert run(queue.renew_job_leases([lost, again])) == {lost.key}
-    assert report(again) == JobEnded()
-
-
-def test_the_job_of_a_worker_that_dies_after_its_request_is_done_again(clock: Clock, settings: Settings) -> None:
-    enqueue(job("1"))
-    report(claimed(), OK, HoldJob())
-    clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
-    assert report(claimed()) == JobEnded()
+    assert report(again) == jobs.JobEnded()
 
 
 def test_what_never_came_to_its_worker_goes_back_without_a_lapse(clock: Clock, settings: Settings) -> None:
@@ -141,19 +98,7 @@ def test_what_never_came_to_its_worker_goes_back_without_a_lapse(clock: Clock, s
     assert run(queue.renew_job_leases([held])) == set()
     again = [claimed() for _ in range(3)]  # both of them, and the next of the first host
     assert all(one.lapses == 0 for one in again)
-    assert report(held) == JobEnded()
-
-
-def test_work_that_kills_its_worker_fails(clock: Clock, settings: Settings) -> None:
-    enqueue(job("1"))
-    for _ in range(2):
-        claimed()
-        clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
-    found = dead_job()
-    assert found.why == "lapsed"
-    clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
-    assert dead_job().why == "lapsed"  # the fetcher that was to tell died too
-    assert int(record()["in_flight"]) == 0
+    assert report(held) == jobs.JobEnded()
 
 
 def test_a_clock_that_is_set_back_keeps_no_domain_and_no_lost_job_waiting(clock: Clock, settings: Settings) -> None:
@@ -181,16 +126,16 @@ WORK = Work("work:page", "tests.page", "fetch.fast", "fetch.refresh", "page", ("
 LATE = replace(WORK, key="work:late")
 
 
-def claim_and_start_dead() -> DeadJob:
+def claim_and_start_dead() -> jobs.DeadJob:
     [found, *_] = run(queue.claim_jobs("w", "m", 1, {"fast": 1, "slow": 1}, claims.start_terms()))
-    assert isinstance(found, DeadJob), found
+    assert isinstance(found, jobs.DeadJob), found
     return found
 
 
-def claim_and_start() -> ClaimedJob:
+def claim_and_start() -> jobs.ClaimedJob:
     """The next job, with its waiters."""
     [found, *_] = run(queue.claim_jobs("w", "m", 1, {"fast": 1, "slow": 1}, claims.start_terms()))
-    assert isinstance(found, ClaimedJob), found
+    assert isinstance(found, jobs.ClaimedJob), found
     return found
 
 
@@ -202,7 +147,7 @@ def wanted(work: Work, *, obeys_robots: bool = False, expires_at: float | None =
 
 
 def want(work: Work, token: int, *, obeys_robots: bool = False, expires_at: float | None = None) -> None:
-    enqueue(job("1", waiter=Waiter(work.key, "{}", token), obeys_robots=obeys_robots, expires_at=expires_at))
+    enqueue(job("1", waiter=jobs.Waiter(work.key, "{}", token), obeys_robots=obeys_robots, expires_at=expires_at))
 
 
 def test_works_start_with_the_job_that_they_want(servers: RedisServers) -> None:
@@ -236,83 +181,68 @@ def test_nothing_starts_with_a_turn_that_is_for_robots_txt() -> None:
     assert start(WORK, token)
 
 
-def test_works_start_with_a_dead_job(clock: Clock) -> None:
+def test_works_start_with_a_dead_job_and_again_when_its_fetcher_dies(clock: Clock, settings: Settings) -> None:
     wanted(WORK, expires_at=clock.unix + 1)
-    clock.pass_by(2)
-    found = claim_and_start_dead()
-    assert found.job.starts == {WORK.key: claims.STARTED}
+    for seconds in (2, settings.FETCH_LEASE_SECONDS + 1):
+        clock.pass_by(seconds)
+        assert claim_and_start_dead().job.starts == {WORK.key: claims.STARTED}
 
 
-def test_works_are_told_of_a_dead_job_whose_fetcher_dies(clock: Clock, settings: Settings) -> None:
-    wanted(WORK, expires_at=clock.unix + 1)
-    clock.pass_by(2)
-    claim_and_start_dead()
-    clock.pass_by(settings.FETCH_LEASE_SECONDS + 1)
-    found = claim_and_start_dead()
-    assert found.job.starts == {WORK.key: claims.STARTED}
-
-
-def test_works_are_told_at_once_of_a_job_that_has_lost_its_fetcher_twice(clock: Clock, settings: Settings) -> None:
+def test_a_job_that_has_lost_its_fetcher_twice_fails_and_its_works_are_told_at_once(
+    clock: Clock, settings: Settings
+) -> None:
     wanted(WORK)
     claimed()  # by a fetcher that dies before it starts anything
-    clock.pass_by(settings.FETCH_LEASE_SECONDS + 1)
+    clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
     claim_and_start()
-    clock.pass_by(settings.FETCH_LEASE_SECONDS + 1)
-    found = claim_and_start_dead()
-    assert found.why == "lapsed"
-    assert found.job.starts == {WORK.key: claims.STARTED}
+    for _ in range(2):  # the fetcher that was to tell dies too
+        clock.pass_by(settings.FETCH_LEASE_SECONDS + 0.1)
+        found = claim_and_start_dead()
+        assert (found.why, found.job.starts) == ("lapsed", {WORK.key: claims.STARTED})
+    assert int(record()["in_flight"]) == 0
 
 
-def test_what_started_with_a_job_that_never_came_to_its_worker_waits_again(clock: Clock, servers: RedisServers) -> None:
-    wanted(WORK)
-    claim_and_start()
-    clock.pass_by(1)
-    assert run(queue.requeue_unheld_jobs("w", [])) == 1
-    assert queued(servers, "fetch.fast") == {WORK.key}
-    found = claim_and_start()
-    assert found.starts == {WORK.key: claims.STARTED}
-
-
-def test_work_that_had_started_elsewhere_goes_on_there_when_its_job_goes_back(clock: Clock) -> None:
+@pytest.mark.parametrize("came_to_its_worker", [True, False])
+def test_work_that_had_started_elsewhere_goes_on_there_when_its_job_goes_back(
+    clock: Clock, came_to_its_worker: bool
+) -> None:
     token = wanted(WORK)
     assert start(WORK, token, "elsewhere")
-    claim_and_start()
-    clock.pass_by(1)
-    assert run(queue.requeue_unheld_jobs("w", [])) == 1
+    held = claim_and_start()
+    if came_to_its_worker:
+        report(held, UNSENT, PutJobBack())
+    else:
+        clock.pass_by(1)
+        assert run(queue.requeue_unheld_jobs("w", [])) == 1
     assert started(WORK, token, "elsewhere") == claims.STARTED
 
 
 @pytest.mark.parametrize(
     ("came", "then"),
-    [(UNSENT, PutJobBack()), (FAILED, RetryJob(2)), (THROTTLED, None)],
-    ids=["put back", "tried again", "throttled"],
+    [(UNSENT, PutJobBack()), (FAILED, RetryJob(2)), (THROTTLED, None), (None, None)],
+    ids=["put back", "tried again", "throttled", "lost on its way to its worker"],
 )
 def test_what_started_with_a_job_waits_again_in_the_step_in_which_that_does(
-    came: RequestReport, then: AfterReport | None, clock: Clock, servers: RedisServers
+    came: jobs.RequestReport | None, then: AfterReport | None, clock: Clock, servers: RedisServers
 ) -> None:
     wanted(WORK)
     held = claim_and_start()
-    reply = report(held, came, then)
-    assert isinstance(reply, JobRequeued)
+    clock.pass_by(1)
+    if came:
+        assert isinstance(report(held, came, then), jobs.JobRequeued)
+    else:
+        assert run(queue.requeue_unheld_jobs("w", [])) == 1
     assert queued(servers, "fetch.fast") == {WORK.key}
-    clock.pass_by(max(reply.wait_seconds, 1))
+    clock.pass_by(2)
     found = claim_and_start()
     assert found.starts == {WORK.key: claims.STARTED}
 
 
-def test_work_that_goes_on_elsewhere_does_not_wait_again_with_a_job() -> None:
-    token = wanted(WORK)
-    assert start(WORK, token, "elsewhere")
-    held = claim_and_start()
-    report(held, UNSENT, PutJobBack())
-    assert started(WORK, token, "elsewhere") == claims.STARTED
-
-
-def report_and_finish(held: ClaimedJob, ending: claims.ClaimEnd) -> tuple[bool, object]:
+def report_and_finish(held: jobs.ClaimedJob, ending: claims.ClaimEnd) -> tuple[bool, object]:
     return run(queue.report_and_finish_work(held, "m", OK, EndJob(held.version), ending))
 
 
-def claimed_for(work: Work) -> tuple[ClaimedJob, int]:
+def claimed_for(work: Work) -> tuple[jobs.ClaimedJob, int]:
     """The job of a work that began, and the work's token."""
     token = begun(work).token
     want(work, token)
@@ -321,7 +251,7 @@ def claimed_for(work: Work) -> tuple[ClaimedJob, int]:
 
 def test_a_work_ends_with_the_report_of_its_job(servers: RedisServers) -> None:
     held, token = claimed_for(WORK)
-    assert report_and_finish(held, claims.stored_end(WORK.key, token, 0.1)) == (True, JobEnded())
+    assert report_and_finish(held, claims.stored_end(WORK.key, token, 0.1)) == (True, jobs.JobEnded())
     found = look(WORK)
     assert isinstance(found, claim_state.WorkDone)
     assert found.outcome == "stored"
@@ -332,7 +262,7 @@ def test_a_report_whose_reply_was_lost_may_be_made_again() -> None:
     held, token = claimed_for(WORK)
     ending = claims.failed_end(WORK.key, token, PreparationError("No.", status=504), luck=0.5)
     report_and_finish(held, ending)
-    assert report_and_finish(held, ending) == (True, JobLost())
+    assert report_and_finish(held, ending) == (True, jobs.JobLost())
     found = look(WORK)
     assert isinstance(found, claim_state.WorkFailed)
     assert (found.status, found.detail) == (504, "No.")
@@ -343,12 +273,12 @@ def test_a_work_ends_while_the_job_goes_on_for_who_joined_late() -> None:
     want(LATE, begun(LATE).token)
     ended, reply = report_and_finish(held, claims.stored_end(WORK.key, token, 0.1))
     assert ended
-    assert isinstance(reply, MoreWaiters)
+    assert isinstance(reply, jobs.MoreWaiters)
     assert isinstance(look(WORK), claim_state.WorkDone)
     assert isinstance(look(LATE), claim_state.ClaimTaken)
 
 
 def test_a_job_ends_although_its_work_is_somebody_elses_by_now() -> None:
     held, token = claimed_for(WORK)
-    assert report_and_finish(held, claims.stored_end(WORK.key, token - 1, 0.1)) == (False, JobEnded())
+    assert report_and_finish(held, claims.stored_end(WORK.key, token - 1, 0.1)) == (False, jobs.JobEnded())
     assert isinstance(look(WORK), claim_state.ClaimTaken)

@@ -3,21 +3,7 @@
 import pytest
 from pytest_django import Settings
 
-from resources.fetch.frontier import queue
-from resources.fetch.frontier.jobs import (
-    BacklogFull,
-    ClaimedJob,
-    DeadJob,
-    DomainLimits,
-    FetchLane,
-    JobEnded,
-    JobEnqueued,
-    JobJoined,
-    JobPriority,
-    JobRequeued,
-    NothingDue,
-    Waiter,
-)
+from resources.fetch.frontier import jobs, queue
 from resources.fetch.frontier.queue import RetryJob
 from retry import stores
 from tests.conftest import RedisServers
@@ -31,60 +17,31 @@ def urls(number: int, clock: Clock) -> list[str]:
     """The next so many, each claimed and done as soon as it is due."""
     found = []
     for _ in range(number):
-        while isinstance(nothing := claim(), NothingDue):
+        while isinstance(nothing := claim(), jobs.NothingDue):
             clock.pass_by(nothing.wait_seconds)
-        assert isinstance(nothing, ClaimedJob)
+        assert isinstance(nothing, jobs.ClaimedJob)
         report(nothing)
         found.append(nothing.url.removeprefix("https://"))
     return found
 
 
-def test_requests_to_one_host_keep_their_distance(clock: Clock) -> None:
-    enqueue(job("1"), job("2"))
-    claimed()
-    wait = idle()
-    assert 0.45 <= wait <= 0.551
-    clock.pass_by(wait - 0.01)
-    idle()
-    clock.pass_by(0.01)
-    claimed()
-
-
-def test_the_distance_is_another_each_time_by_a_tenth_at_the_most(clock: Clock) -> None:
-    run(queue.set_limits(HOST, DomainLimits(delay_seconds=1)))
+def test_requests_to_one_host_keep_their_distance_which_differs_by_a_tenth_at_the_most(clock: Clock) -> None:
+    run(queue.set_limits(HOST, jobs.DomainLimits(delay_seconds=1)))
     enqueue(*(job(str(number)) for number in range(20)))
     waits = []
     for _ in range(20):
         report(claimed())
         waits.append(idle())
-        clock.pass_by(waits[-1])
+        clock.pass_by(waits[-1] - 0.01)
+        idle()
+        clock.pass_by(0.01)
     assert 0.9 <= min(waits[:-1]) < 0.95
     assert 1.05 < max(waits[:-1]) <= 1.101
-
-
-def test_who_has_found_something_does_not_sleep_any_more(clock: Clock, servers: RedisServers) -> None:
-    idle()
-    assert servers.state.client.zcard("fetch:idle") == 1
-    enqueue(job())
-    claimed()
-    assert servers.state.client.zcard("fetch:idle") == 0  # no fetcher has to be woken
 
 
 def test_first_in_is_first_out(clock: Clock) -> None:
     enqueue(*(job(str(number)) for number in range(5)))
     assert urls(5, clock) == [f"{HOST}/{number}" for number in range(5)]
-
-
-def test_interactive_comes_before_flagged_and_that_before_the_rest(clock: Clock) -> None:
-    enqueue(
-        job("1", expected_seconds=99),
-        job("1", "b.example.com", priority=JobPriority.FLAGGED),
-        job("1", "c.example.com", priority=JobPriority.INTERACTIVE),
-        job("2", priority=JobPriority.INTERACTIVE),
-    )
-    found = urls(4, clock)
-    assert set(found[:2]) == {"c.example.com/1", f"{HOST}/2"}
-    assert found[2:] == ["b.example.com/1", f"{HOST}/1"]
 
 
 def test_among_equals_the_host_with_the_most_left_comes_first(clock: Clock) -> None:
@@ -108,7 +65,7 @@ def test_an_expired_url_fails_without_a_request(clock: Clock) -> None:
     clock.pass_by(1.001)
     found = dead_job()
     assert (found.why, found.job.url) == ("expired", f"https://{HOST}/1")
-    assert run(queue.finish_job(found.job)) == JobEnded()
+    assert run(queue.finish_job(found.job)) == jobs.JobEnded()
     assert "in_flight" not in record()
 
 
@@ -120,31 +77,31 @@ def test_a_job_that_is_to_wait_is_not_claimed_before(clock: Clock) -> None:
 
 
 def test_who_waits_for_a_queued_job_moves_it_forward(clock: Clock) -> None:
-    enqueue(job("1"), job("2"), job("2", priority=JobPriority.INTERACTIVE))
+    enqueue(job("1"), job("2"), job("2", priority=jobs.JobPriority.INTERACTIVE))
     assert urls(2, clock) == [f"{HOST}/2", f"{HOST}/1"]
 
 
 def test_a_later_request_never_moves_a_job_back(clock: Clock) -> None:
-    enqueue(job("1", priority=JobPriority.FLAGGED), job("2"), job("1"))
+    enqueue(job("1", priority=jobs.JobPriority.FLAGGED), job("2"), job("1"))
     assert urls(1, clock) == [f"{HOST}/1"]
 
 
 def test_a_domains_backlog_is_bounded_and_its_end_is_kept_for_who_waits(clock: Clock, settings: Settings) -> None:
     settings.FETCH_DOMAIN_BACKLOG = 10
     for number in range(9):
-        assert isinstance(enqueue(job(str(number))), JobEnqueued)
+        assert isinstance(enqueue(job(str(number))), jobs.JobEnqueued)
     full = enqueue(job("9"))
-    assert full == BacklogFull(4.5)
-    assert isinstance(enqueue(job("9", priority=JobPriority.INTERACTIVE)), JobEnqueued)
-    assert isinstance(enqueue(job("10", priority=JobPriority.INTERACTIVE)), BacklogFull)
-    assert isinstance(enqueue(job("1", "b.example.com")), JobEnqueued)
-    assert isinstance(enqueue(job("0")), JobJoined)
+    assert full == jobs.BacklogFull(4.5)
+    assert isinstance(enqueue(job("9", priority=jobs.JobPriority.INTERACTIVE)), jobs.JobEnqueued)
+    assert isinstance(enqueue(job("10", priority=jobs.JobPriority.INTERACTIVE)), jobs.BacklogFull)
+    assert isinstance(enqueue(job("1", "b.example.com")), jobs.JobEnqueued)
+    assert isinstance(enqueue(job("0")), jobs.JobJoined)
 
 
 def test_the_backlog_of_all_domains_is_bounded(clock: Clock, settings: Settings) -> None:
     settings.FETCH_BACKLOG = 10
     found = [enqueue(job("1", f"{number}.example.com")) for number in range(12)]
-    assert [isinstance(one, JobEnqueued) for one in found] == [True] * 9 + [False] * 3
+    assert [isinstance(one, jobs.JobEnqueued) for one in found] == [True] * 9 + [False] * 3
 
 
 def test_slow_requests_leave_room_for_a_fast_one(clock: Clock) -> None:
@@ -169,20 +126,22 @@ def test_a_request_that_turns_out_slow_gives_the_fast_lanes_room_back(clock: Clo
 def test_a_job_that_was_found_slow_stays_so(clock: Clock) -> None:
     enqueue(job("1"))
     assert run(queue.move_job(job("1").key, "slow"))
-    enqueue(job("1", priority=JobPriority.INTERACTIVE))
+    enqueue(job("1", priority=jobs.JobPriority.INTERACTIVE))
     idle("fast")
-    assert claimed("slow").priority is JobPriority.INTERACTIVE
+    assert claimed("slow").priority is jobs.JobPriority.INTERACTIVE
 
 
-def test_a_request_that_was_not_sent_gives_its_turn_back(clock: Clock) -> None:
+def test_a_request_that_was_not_sent_gives_its_turn_back_and_is_no_attempt(clock: Clock) -> None:
     enqueue(job("1"), job("2"))
-    report(claimed(), UNSENT)
-    claimed()
+    assert report(claimed(), UNSENT, RetryJob(5)) == jobs.JobRequeued(5)
+    report(claimed())
+    clock.pass_by(5.1)
+    assert claimed().attempts == 0
 
 
 def test_a_retry_waits_and_keeps_count(clock: Clock) -> None:
     enqueue(job("1"))
-    assert report(claimed(), OK, RetryJob(20)) == JobRequeued(20)
+    assert report(claimed(), OK, RetryJob(20)) == jobs.JobRequeued(20)
     clock.pass_by(19)
     idle()
     clock.pass_by(1.1)
@@ -194,10 +153,10 @@ def test_a_removed_job_is_not_claimed(clock: Clock) -> None:
     assert [run(queue.withdraw_waiter(job(name).key)) for name in "1231"] == ["removed"] * 3 + ["unknown"]
     clock.pass_by(60)
     assert idle() == 60
-    held_by_others = job("4", waiter=Waiter("a"))
-    enqueue(held_by_others, job("4", waiter=Waiter("b")))
+    held_by_others = job("4", waiter=jobs.Waiter("a"))
+    enqueue(held_by_others, job("4", waiter=jobs.Waiter("b")))
     assert run(queue.withdraw_waiter(held_by_others.key, "a")) == "kept"
-    assert claimed().waiters == (Waiter("b"),)
+    assert claimed().waiters == (jobs.Waiter("b"),)
     assert run(queue.withdraw_waiter(held_by_others.key)) == "in_flight"
 
 
@@ -221,9 +180,9 @@ def test_what_was_learnt_is_kept_for_a_month_and_what_an_admin_has_set_for_good(
     enqueue(job("1"), job("2"))
     claimed()
     assert servers.state.client.ttl(name) > almost_a_month
-    run(queue.set_limits(HOST, DomainLimits(in_flight=2)))
+    run(queue.set_limits(HOST, jobs.DomainLimits(in_flight=2)))
     assert servers.state.client.ttl(name) == -1
-    run(queue.set_limits(HOST, DomainLimits()))
+    run(queue.set_limits(HOST, jobs.DomainLimits()))
     assert servers.state.client.ttl(name) > almost_a_month
     servers.state.client.expire(name, 1000)
     clock.pass_by(3600)
@@ -237,27 +196,28 @@ def test_those_that_became_due_come_in_turn_with_those_that_were(clock: Clock) -
     clock.pass_by(1)
     enqueue(job("4", "c.example.com"), job("5", "c.example.com"), job("6", "c.example.com"))
     found = run(queue.claim_jobs("w", "m", 3, {"fast": 3}))
-    assert [one.host for one in found if isinstance(one, ClaimedJob)] == [f"{host}.example.com" for host in "cba"]
-    assert isinstance(claim(), NothingDue)
+    assert [one.host for one in found if isinstance(one, jobs.ClaimedJob)] == [f"{host}.example.com" for host in "cba"]
+    assert isinstance(claim(), jobs.NothingDue)
 
 
-def claim_some(most: int = 10, **rooms: int) -> list[ClaimedJob | DeadJob | NothingDue]:
-    lanes: dict[FetchLane, int] = {"fast": rooms.get("fast", 10), "slow": rooms.get("slow", 10)}
+def claim_some(most: int = 10, **rooms: int) -> list[jobs.ClaimedJob | jobs.DeadJob | jobs.NothingDue]:
+    lanes: dict[jobs.FetchLane, int] = {"fast": rooms.get("fast", 10), "slow": rooms.get("slow", 10)}
     return stores.run_steps(queue.claim_jobs("w", "m", most, lanes))
 
 
-def names(found: list[ClaimedJob | DeadJob | NothingDue]) -> list[str]:
-    return [one.url.rpartition("/")[2] for one in found if isinstance(one, ClaimedJob)]
+def names(found: list[jobs.ClaimedJob | jobs.DeadJob | jobs.NothingDue]) -> list[str]:
+    return [one.url.rpartition("/")[2] for one in found if isinstance(one, jobs.ClaimedJob)]
 
 
 def test_all_that_is_due_is_handed_out_and_then_nothing_is(clock: Clock) -> None:
-    enqueue(job("ordinary", "a.example.com"), job("flagged", "b.example.com", priority=JobPriority.FLAGGED))
-    enqueue(job("first", "c.example.com", priority=JobPriority.INTERACTIVE), job("second", "c.example.com"))
+    enqueue(job("ordinary", "a.example.com", expected_seconds=99))
+    enqueue(job("flagged", "b.example.com", priority=jobs.JobPriority.FLAGGED))
+    enqueue(job("first", "c.example.com", priority=jobs.JobPriority.INTERACTIVE), job("second", "c.example.com"))
     found = claim_some()
     assert names(found) == ["first", "flagged", "ordinary"]
-    assert isinstance(found[-1], NothingDue)
+    assert isinstance(found[-1], jobs.NothingDue)
     assert 0.4 < found[-1].wait_seconds < 0.6  # the turn of the second
-    assert len({one.token for one in found if isinstance(one, ClaimedJob)}) == 3
+    assert len({one.token for one in found if isinstance(one, jobs.ClaimedJob)}) == 3
     clock.pass_by(0.6)
     assert names(claim_some()) == ["second"]
 
@@ -276,19 +236,7 @@ def test_a_lane_gives_as_many_as_there_is_room_in_it(clock: Clock, room: int, ha
     found = claim_some(slow=room)
     assert "fast" in names(found)
     assert sum(url.startswith("slow") for url in names(found)) == handed_out
-    assert isinstance(found[-1], NothingDue) is (room > handed_out)  # the due jobs of a full lane are unknown
-
-
-def test_a_domain_is_written_as_single_claims_write_it(clock: Clock) -> None:
-    enqueue(job("1"), job("2", "b.example.com"))
-    assert len(names(claim_some())) == 2
-    kept = record()
-    assert (kept["in_flight"], kept.get("fast_3", "0")) == ("1", "0")
-    enqueue(job("3"))
-    assert 0.4 < idle() < 0.6
-    clock.pass_by(0.6)
-    report(claimed(), OK)
-    assert record()["in_flight"] == "1"
+    assert isinstance(found[-1], jobs.NothingDue) is (room > handed_out)  # the due jobs of a full lane are unknown
 
 
 def test_what_is_to_fail_comes_first_and_takes_room_too(clock: Clock) -> None:
@@ -296,31 +244,31 @@ def test_what_is_to_fail_comes_first_and_takes_room_too(clock: Clock) -> None:
     clock.pass_by(2)
     enqueue(job("new", "b.example.com"))
     found = claim_some(most=2)
-    assert [one.why for one in found if isinstance(one, DeadJob)] == ["expired", "expired"]
+    assert [one.why for one in found if isinstance(one, jobs.DeadJob)] == ["expired", "expired"]
     assert names(claim_some()) == ["new"]
 
 
 @pytest.mark.parametrize("lane", ["fast", "slow"])
-def test_a_domain_whose_time_has_come_gives_all_that_it_has_room_for(clock: Clock, lane: FetchLane) -> None:
-    stores.run_steps(queue.set_limits(HOST, DomainLimits(delay_seconds=0, in_flight=8)))
+def test_a_domain_whose_time_has_come_gives_all_that_it_has_room_for(clock: Clock, lane: jobs.FetchLane) -> None:
+    stores.run_steps(queue.set_limits(HOST, jobs.DomainLimits(delay_seconds=0, in_flight=8)))
     stores.run_steps(queue.block_domain(HOST, 5))
-    enqueue(*(job(priority.name, priority=priority, lane=lane) for priority in JobPriority))
+    enqueue(*(job(priority.name, priority=priority, lane=lane) for priority in jobs.JobPriority))
     assert idle() == 5
     clock.pass_by(5)
     assert names(claim_some()) == ["INTERACTIVE", "FLAGGED", "ORDINARY"]
 
 
 def test_a_domain_is_still_due_after_a_job_that_has_just_expired(clock: Clock) -> None:
-    stores.run_steps(queue.set_limits(HOST, DomainLimits(delay_seconds=0, in_flight=8)))
+    stores.run_steps(queue.set_limits(HOST, jobs.DomainLimits(delay_seconds=0, in_flight=8)))
     stores.run_steps(queue.block_domain(HOST, 5))
     enqueue(job("other", "b.example.com"), job("now"))
-    enqueue(job("old", priority=JobPriority.FLAGGED, expires_at=clock.unix + 5))
+    enqueue(job("old", priority=jobs.JobPriority.FLAGGED, expires_at=clock.unix + 5))
     enqueue(*(job("older", f"{number}.example.com", expires_at=clock.unix + 4) for number in range(16)))
     clock.pass_by(5)
     found = claim_some(most=40, fast=40)  # which reaps the 16 that have expired first
-    assert [one.job.host for one in found if isinstance(one, DeadJob)].count(HOST) == 0
+    assert [one.job.host for one in found if isinstance(one, jobs.DeadJob)].count(HOST) == 0
     assert names(found) == ["other", "now"]
-    assert found[-1] == NothingDue(0)
+    assert found[-1] == jobs.NothingDue(0)
     [failed, *_] = claim_some()
-    assert isinstance(failed, DeadJob)
+    assert isinstance(failed, jobs.DeadJob)
     assert failed.job.host == HOST

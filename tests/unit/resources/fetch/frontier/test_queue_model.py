@@ -15,27 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from resources.fetch.frontier import queue
-from resources.fetch.frontier.jobs import (
-    FETCH_LANES,
-    ClaimedJob,
-    DeadJob,
-    DomainLimits,
-    FetchLane,
-    JobEnded,
-    JobEnqueued,
-    JobHeld,
-    JobJoined,
-    JobLost,
-    JobPriority,
-    JobRequeued,
-    MoreWaiters,
-    NoRetryBudget,
-    NothingDue,
-    RateVerdict,
-    RequestReport,
-    Waiter,
-)
+from resources.fetch.frontier import jobs, queue
 from resources.fetch.frontier.politeness import Politeness
 from resources.fetch.frontier.queue import AfterReport, EndJob, HoldJob, PutJobBack, RetryJob
 from resources.fetch.http.limit_scopes import scope_via
@@ -86,7 +66,7 @@ class Known:
 
     waiters: set[str]
     state: str = "waiting"
-    claim: ClaimedJob | None = None
+    claim: jobs.ClaimedJob | None = None
     leased_until: float = 0.0
     told: int = 0
 
@@ -101,7 +81,7 @@ class Frontier(RuleBasedStateMachine):
     def empty(self) -> None:
         self.servers.state.client.flushall()
         self.jobs: dict[str, Known] = {}
-        self.old: list[ClaimedJob] = []
+        self.old: list[jobs.ClaimedJob] = []
         self.blocked: dict[str, float] = dict.fromkeys(HOSTS, 0.0)
         self.caps: dict[str, int] = {}
         self.robots: dict[str, float] = dict.fromkeys(HOSTS, 0.0)
@@ -110,18 +90,25 @@ class Frontier(RuleBasedStateMachine):
 
     @rule(
         name=st.sampled_from(NAMES),
-        priority=st.sampled_from(JobPriority),
-        lane=st.sampled_from(FETCH_LANES),
+        priority=st.sampled_from(jobs.JobPriority),
+        lane=st.sampled_from(jobs.FETCH_LANES),
         later=st.sampled_from([0.0, 0.0, 5.0]),
         expires=st.sampled_from([None, None, 20.0]),
         obeys=st.booleans(),
     )
     def enqueue(
-        self, *, name: str, priority: JobPriority, lane: FetchLane, later: float, expires: float | None, obeys: bool
+        self,
+        *,
+        name: str,
+        priority: jobs.JobPriority,
+        lane: jobs.FetchLane,
+        later: float,
+        expires: float | None,
+        obeys: bool,
     ) -> None:
         self.ids += 1
         host, _, path = name.partition("/")
-        waiter = Waiter(f"waiter-{self.ids}")
+        waiter = jobs.Waiter(f"waiter-{self.ids}")
         expires_at = self.clock.unix + expires if expires else None
         given = replace(
             job(path, host, waiter=waiter),
@@ -134,22 +121,22 @@ class Frontier(RuleBasedStateMachine):
         )
         found = run(queue.enqueue_job(given))
         if name in self.jobs:
-            assert isinstance(found, JobJoined)
+            assert isinstance(found, jobs.JobJoined)
             self.jobs[name].waiters.add(waiter.id)
         else:
-            assert isinstance(found, JobEnqueued)
+            assert isinstance(found, jobs.JobEnqueued)
             self.jobs[name] = Known({waiter.id})
 
-    @rule(lanes=st.sampled_from([FETCH_LANES, ("fast",), ("slow",)]))
-    def claim(self, lanes: tuple[FetchLane, ...]) -> None:
+    @rule(lanes=st.sampled_from([jobs.FETCH_LANES, ("fast",), ("slow",)]))
+    def claim(self, lanes: tuple[jobs.FetchLane, ...]) -> None:
         self._claim(lanes)
 
-    def _claim(self, lanes: tuple[FetchLane, ...]) -> None:
+    def _claim(self, lanes: tuple[jobs.FetchLane, ...]) -> None:
         found = claim(*lanes)
-        if isinstance(found, NothingDue):
+        if isinstance(found, jobs.NothingDue):
             assert found.wait_seconds <= 60
             return
-        held = found.job if isinstance(found, DeadJob) else found
+        held = found.job if isinstance(found, jobs.DeadJob) else found
         name = held.url.removeprefix("https://")
         known = self.jobs[name]
         assert known.state == "waiting" or self.clock.seconds >= known.leased_until, "claimed twice"
@@ -158,9 +145,9 @@ class Frontier(RuleBasedStateMachine):
             assert held.token > known.claim.token
             self.old.append(known.claim)
         known.claim, known.leased_until = held, self.clock.seconds + 15
-        known.state = "ending" if isinstance(found, DeadJob) else "running"
+        known.state = "ending" if isinstance(found, jobs.DeadJob) else "running"
         known.told = len(known.waiters)
-        if isinstance(found, ClaimedJob):
+        if isinstance(found, jobs.ClaimedJob):
             assert held.lane in lanes
             assert self.clock.seconds >= self.blocked[held.host], "sent to a blocked host"
             assert held.host not in self.paused, "sent to a paused host"
@@ -193,11 +180,11 @@ class Frontier(RuleBasedStateMachine):
     @precondition(lambda self: self._held("running"))
     @rule(
         data=st.data(),
-        verdict=st.sampled_from(RateVerdict),
+        verdict=st.sampled_from(jobs.RateVerdict),
         then=st.sampled_from(["end", "hold", "again", "back"]),
         asked=st.sampled_from([0.0, 30.0]),
     )
-    def report(self, data: st.DataObject, verdict: RateVerdict, then: str, asked: float) -> None:
+    def report(self, data: st.DataObject, verdict: jobs.RateVerdict, then: str, asked: float) -> None:
         name = data.draw(st.sampled_from(self._held("running")))
         known = self.jobs[name]
         claim = known.claim
@@ -208,32 +195,32 @@ class Frontier(RuleBasedStateMachine):
             "again": RetryJob(3),
             "back": PutJobBack(),
         }
-        found = report(claim, RequestReport(verdict, 0.1, "x", asked), steps[then])
-        if verdict is RateVerdict.THROTTLED:
+        found = report(claim, jobs.RequestReport(verdict, 0.1, "x", asked), steps[then])
+        if verdict is jobs.RateVerdict.THROTTLED:
             self.blocked[claim.host] = max(self.blocked[claim.host], self.clock.seconds + asked)
         match found:
-            case JobRequeued():
+            case jobs.JobRequeued():
                 assert then in {"again", "back"} or verdict in {
-                    RateVerdict.THROTTLED,
-                    RateVerdict.UNREACHABLE,
-                    RateVerdict.AWAY,
+                    jobs.RateVerdict.THROTTLED,
+                    jobs.RateVerdict.UNREACHABLE,
+                    jobs.RateVerdict.AWAY,
                 }
                 known.state = "waiting"
-            case JobHeld():
+            case jobs.JobHeld():
                 assert then == "hold"
                 known.state = "holding"
-            case NoRetryBudget():
+            case jobs.NoRetryBudget():
                 assert then == "again"
                 known.state = "holding"
-            case JobEnded():
+            case jobs.JobEnded():
                 assert then == "end"
                 assert known.told == len(known.waiters), "ended behind somebody's back"
                 del self.jobs[name]
-            case MoreWaiters(_, waiters):
+            case jobs.MoreWaiters(_, waiters):
                 assert {waiter.id for waiter in waiters} == known.waiters
                 assert known.told < len(known.waiters)
                 known.state = "holding"
-            case JobLost():
+            case jobs.JobLost():
                 raise AssertionError("lost a lease that was in force")
         self.old.append(claim)
 
@@ -244,10 +231,11 @@ class Frontier(RuleBasedStateMachine):
         known = self.jobs[name]
         assert known.claim
         found = run(queue.finish_job(known.claim))
-        while isinstance(found, MoreWaiters):
+        assert isinstance(found, jobs.MoreWaiters) is (known.told < len(known.waiters)), "ended behind somebody's back"
+        while isinstance(found, jobs.MoreWaiters):
             assert {waiter.id for waiter in found.waiters} == known.waiters
             found = run(queue.finish_job(known.claim, found.version))
-        assert found == JobEnded()
+        assert found == jobs.JobEnded()
         del self.jobs[name]
 
     @precondition(lambda self: self.old)
@@ -258,8 +246,8 @@ class Frontier(RuleBasedStateMachine):
         known = self.jobs.get(claim.url.removeprefix("https://"))
         if known and known.claim is claim:
             return  # still its own
-        assert report(claim) == JobLost()
-        assert run(queue.finish_job(claim)) == JobLost()
+        assert report(claim) == jobs.JobLost()
+        assert run(queue.finish_job(claim)) == jobs.JobLost()
         assert run(queue.renew_job_leases([claim])) == {claim.key}
 
     @rule(seconds=st.sampled_from([0.05, 0.5, 2.0, 6.0, 16.0, 40.0]))
@@ -286,8 +274,8 @@ class Frontier(RuleBasedStateMachine):
                 one.state = "waiting"
 
     @precondition(lambda self: self.jobs)
-    @rule(data=st.data(), lane=st.sampled_from(FETCH_LANES), priority=st.sampled_from(JobPriority))
-    def move(self, data: st.DataObject, lane: FetchLane, priority: JobPriority) -> None:
+    @rule(data=st.data(), lane=st.sampled_from(jobs.FETCH_LANES), priority=st.sampled_from(jobs.JobPriority))
+    def move(self, data: st.DataObject, lane: jobs.FetchLane, priority: jobs.JobPriority) -> None:
         name = data.draw(st.sampled_from(sorted(self.jobs)))
         run(queue.move_job(f"https://{name}", lane, priority))
 
@@ -304,7 +292,7 @@ class Frontier(RuleBasedStateMachine):
 
     @rule(host=st.sampled_from(HOSTS), cap=st.sampled_from([None, 1, 3]), paused=st.sampled_from([False, False, True]))
     def set_limits(self, host: str, cap: int | None, paused: bool) -> None:
-        run(queue.set_limits(host, DomainLimits(delay_seconds=0.1, in_flight=cap, paused=paused)))
+        run(queue.set_limits(host, jobs.DomainLimits(delay_seconds=0.1, in_flight=cap, paused=paused)))
         self.caps.pop(host, None)
         if cap:
             self.caps[host] = max(cap, self._in_flight(host))  # requests in flight are not called back
@@ -314,7 +302,7 @@ class Frontier(RuleBasedStateMachine):
     def block_or_unblock(self, host: str, blocked: bool) -> None:
         run(queue.block_domain(host, 10) if blocked else queue.unblock_domain(host))
         self.blocked[host] = self.clock.seconds + 10 if blocked else 0.0
-        self._claim(FETCH_LANES)
+        self._claim(jobs.FETCH_LANES)
 
     @invariant()
     def redis_agrees_with_the_model_and_with_itself(self) -> None:
@@ -323,7 +311,7 @@ class Frontier(RuleBasedStateMachine):
         for host, egress in EGRESS.items():
             fields = hashes.get(f"domain:{scope_via(host, egress)}", {})
             self._counts_agree(host, fields, hashes, sets)
-            for lane in FETCH_LANES:
+            for lane in jobs.FETCH_LANES:
                 lines = [name for name in sets if name.startswith((f"due:{lane}:", f"waiting:{lane}:"))]
                 places = [f"fetch:{name}" for name in lines if scope_via(host, egress) in sets[name]]
                 assert places == [place for place in [fields.get(f"at_{lane}", "")] if place]
@@ -338,13 +326,13 @@ class Frontier(RuleBasedStateMachine):
         assert number_queued == len(queued) + len(later)
 
     def _counts_agree(self, host: str, fields: dict[str, str], hashes: Hashes, sets: Sets) -> None:
-        jobs = [one for name, one in hashes.items() if name.startswith(f"job:https://{host}/")]
-        running = [one for one in jobs if one["state"] == "running"]
+        of_host = [one for name, one in hashes.items() if name.startswith(f"job:https://{host}/")]
+        running = [one for one in of_host if one["state"] == "running"]
         assert int(float(fields.get("in_flight", 0))) == len(running)
         assert int(float(fields.get("slow_in_flight", 0))) == sum(one["lane"] == "slow" for one in running)
-        for lane in FETCH_LANES:
+        for lane in jobs.FETCH_LANES:
             total = 0.0
-            for priority in map(int, JobPriority):
+            for priority in map(int, jobs.JobPriority):
                 waiting = sets.get(f"jobs:{scope_via(host, EGRESS[host])}:{lane}:{priority}", [])
                 total += sum(float(hashes[f"job:{key}"].get("expected") or 0) for key in waiting)
                 assert int(float(fields.get(f"{lane}_{priority}", 0))) == len(waiting)
