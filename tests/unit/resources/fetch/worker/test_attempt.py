@@ -33,29 +33,21 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("pages")]
 URL = "https://a.example.com/1"
 
 
-class Revalidating:
-    """A task that has something already."""
+class Planning:
+    """A task whose plan is given: it has something already, or another process has prepared its content."""
 
     obeys_robots = False
 
-    def fetch(self, *arguments: Argument) -> FetchRequest:
-        return FetchRequest(str(arguments[0]), etag='"1"', last_modified="yesterday", headers={"Accept": "image/*"})
+    def __init__(self, plan: FetchRequest | Mapping[str, Prepared]) -> None:
+        self._plan = plan
+
+    def fetch(self, *_: Argument) -> FetchRequest | Mapping[str, Prepared]:
+        return self._plan
 
 
-REVALIDATING = Revalidating()
-THERE = Prepared(b"there", "text/plain", 60, 600)
-
-
-class There:
-    """A task whose content another process has prepared."""
-
-    obeys_robots = False
-
-    def fetch(self, *arguments: Argument) -> Mapping[str, Prepared]:
-        return {f"content:{arguments[1]}": THERE}
-
-
-SETTLED = There()
+THERE = {"content:one": Prepared(b"there", "text/plain", 60, 600)}
+SETTLED = Planning(THERE)
+REVALIDATING = Planning(FetchRequest(URL, etag='"1"', last_modified="yesterday", headers={"Accept": "image/*"}))
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +79,7 @@ def test_what_is_not_modified_for_one_may_be_new_to_another() -> None:
 def test_what_is_there_by_now_is_not_asked_for() -> None:
     plan = attempt.plan_request([call("tests.there")])
     assert plan.fetch is None
-    assert plan.done == {call("tests.there"): {"content:one": THERE}}
+    assert plan.done == {call("tests.there"): THERE}
 
 
 def test_nothing_is_planned_at_once_while_somebody_would_have_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,18 +177,6 @@ async def test_a_redirect_sends_no_request_to_a_host_that_is_left_alone_and_neit
     assert float(sender.get("throttled", 0)) == float(alone.get("throttled", 0)) == 0
 
 
-async def test_a_redirect_to_a_host_that_rests_for_a_while_is_no_attempt(
-    other: Origin, origin: Origin, servers: RedisServers
-) -> None:
-    url = origin.does("/a", redirect(other.url("/b")))
-    await asyncio.to_thread(stores.run_steps, queue.block_domain(f"127.0.0.2:{other.port}", 15))
-    async with fetching():
-        await want(page_work(url))
-        while not servers.state.client.zcard("fetch:later"):
-            await asyncio.sleep(0.01)
-    assert servers.state.client.hget(f"fetch:job:{job_key(url)}", "attempts") == b"0"
-
-
 async def test_a_request_that_is_late_is_not_sent_where_its_host_has_asked_for_time_since(
     origin: Origin, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +198,7 @@ async def test_a_request_that_is_late_is_not_sent_where_its_host_has_asked_for_t
     assert servers.state.client.hget(f"fetch:job:{job_key(url)}", "attempts") == b"0"
 
 
-async def test_robots_that_could_not_be_asked_for_in_time_are_asked_for_after_the_pause(
+async def test_robots_that_could_not_be_asked_for_in_time_are_asked_for_after_the_pause_and_kept_to(
     origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempt, "LATE_REQUEST_SECONDS", 0)
@@ -231,11 +211,12 @@ async def test_robots_that_could_not_be_asked_for_in_time_are_asked_for_after_th
         return build_request(url, limits)
 
     monkeypatch.setattr(robots, "robots_request", meanwhile)
-    origin.does("/robots.txt", answer(body=b"User-agent: *\n"))
+    origin.does("/robots.txt", answer(body=b"User-agent: *\nCrawl-delay: 1\n"))
     work = replace(page_work(origin.does("/a", answer(body=b"page"))), task="tests.obedient")
     assert isinstance(await fetch(work), claim_state.WorkDone)
     assert blocked
     assert origin.targets == ["/robots.txt", "/a"]
+    assert float(record(f"127.0.0.1:{origin.port}")["crawl"]) == 1000
 
 
 async def test_a_refusal_behind_a_redirect_is_that_hosts_own(

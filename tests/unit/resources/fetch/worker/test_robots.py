@@ -7,17 +7,7 @@ import pytest
 from resources.fetch.frontier import queue
 from resources.fetch.frontier.jobs import DomainLimits, JobRequeued, RateVerdict, RequestReport, Waiter
 from resources.fetch.frontier.queue import PutJobBack, RetryJob
-from resources.fetch.http.messages import (
-    Body,
-    Failure,
-    Fetched,
-    FetchError,
-    FetchFailed,
-    FetchLimits,
-    Head,
-    Outcome,
-    OutcomeTiming,
-)
+from resources.fetch.http import messages
 from resources.fetch.worker import robots
 from resources.fetch.worker.robots import CrawlDelay
 from retry import stores
@@ -81,29 +71,30 @@ def test_what_would_cost_too_much_is_not_read_to_its_end(text: bytes) -> None:
     assert time.process_time() - began < 5
 
 
-def fetched(text: bytes) -> Outcome:
-    return Fetched(Head(200, "", {}), Body(len(text), "", data=text), OutcomeTiming(0, 0))  # type: ignore[arg-type]
+def fetched(text: bytes) -> messages.Outcome:
+    head = messages.Head(200, "", {})  # type: ignore[arg-type]
+    return messages.Fetched(head, messages.Body(len(text), "", data=text), messages.OutcomeTiming(0, 0))
 
 
-def failed(failure: Failure, status: int | None) -> Outcome:
-    return FetchFailed(failure, "", OutcomeTiming(0, 0), status)
+def failed(failure: messages.Failure, status: int | None) -> messages.Outcome:
+    return messages.FetchFailed(failure, "", messages.OutcomeTiming(0, 0), status)
 
 
 OUTCOMES = {
     "there": (fetched(b"User-agent: *\nCrawl-delay: 7"), CrawlDelay(7, DAY)),
     "there, and asking for nothing": (fetched(b""), CrawlDelay(0, DAY)),
-    "not there": (failed(Failure.PERMANENT, 404), CrawlDelay(0, DAY)),
-    "not for us": (failed(Failure.PERMANENT, 403), CrawlDelay(0, DAY)),
-    "broken": (failed(Failure.TRANSIENT, 500), CrawlDelay(0, HOUR)),
-    "unreachable": (failed(Failure.TRANSIENT, None), CrawlDelay(0, HOUR)),
-    "redirecting in a circle": (failed(Failure.PERMANENT, 302), CrawlDelay(0, HOUR)),
-    "no such host": (failed(Failure.PERMANENT, None), CrawlDelay(0, HOUR)),
-    "too large": (failed(Failure.TOO_BIG, 200), CrawlDelay(0, HOUR)),
+    "not there": (failed(messages.Failure.PERMANENT, 404), CrawlDelay(0, DAY)),
+    "not for us": (failed(messages.Failure.PERMANENT, 403), CrawlDelay(0, DAY)),
+    "broken": (failed(messages.Failure.TRANSIENT, 500), CrawlDelay(0, HOUR)),
+    "unreachable": (failed(messages.Failure.TRANSIENT, None), CrawlDelay(0, HOUR)),
+    "redirecting in a circle": (failed(messages.Failure.PERMANENT, 302), CrawlDelay(0, HOUR)),
+    "no such host": (failed(messages.Failure.PERMANENT, None), CrawlDelay(0, HOUR)),
+    "too large": (failed(messages.Failure.TOO_BIG, 200), CrawlDelay(0, HOUR)),
 }
 
 
 @pytest.mark.parametrize(("outcome", "expected"), OUTCOMES.values(), ids=OUTCOMES)
-def test_how_long_it_is_believed_depends_on_what_came(outcome: Outcome, expected: CrawlDelay) -> None:
+def test_how_long_it_is_believed_depends_on_what_came(outcome: messages.Outcome, expected: CrawlDelay) -> None:
     assert robots.read_crawl_delay(outcome, AGENT) == expected
 
 
@@ -116,16 +107,11 @@ def test_how_long_it_is_believed_depends_on_what_came(outcome: Outcome, expected
     ],
 )
 def test_it_is_at_the_root_of_the_origin(url: str, expected: str) -> None:
-    assert robots.robots_request(url, FetchLimits()).url == expected
-
-
-def test_an_address_that_is_not_fetched_has_none() -> None:
-    with pytest.raises(FetchError):
-        robots.robots_request("ftp://a.example/", FetchLimits())
+    assert robots.robots_request(url, messages.FetchLimits()).url == expected
 
 
 def test_its_body_is_small_and_stays_in_memory() -> None:
-    asked = robots.robots_request("https://a.example/x", FetchLimits(max_body_bytes=10**9, deadline_seconds=7))
+    asked = robots.robots_request("https://a.example/x", messages.FetchLimits(max_body_bytes=10**9, deadline_seconds=7))
     assert asked.limits.max_body_bytes == asked.limits.spool_bytes == 512_000
     assert asked.limits.deadline_seconds == 7
 
