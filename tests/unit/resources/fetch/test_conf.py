@@ -85,10 +85,3 @@ def test_the_user_agent_names_the_contact_or_else_the_site(settings: Settings) -
     assert conf.fetch_policy().user_agent == "Tarry/0.1 (+https://tarry.example)"
     settings.FETCH_CONTACT = "ops@tarry.example"
     assert conf.fetch_policy().user_agent == "Tarry/0.1 (+ops@tarry.example)"
-
-
-def test_the_slow_lane_has_more_time_and_larger_bodies() -> None:
-    fast, slow = conf.fast_limits(), conf.slow_limits()
-    assert (fast.deadline_seconds, slow.deadline_seconds) == (30, 300)
-    assert (fast.max_body_bytes, slow.max_body_bytes) == (25_000_000, 2_000_000_000)
-    assert fast.min_bytes_per_second == slow.min_bytes_per_second == 1000

@@ -18,7 +18,7 @@ from retry.work import Work
 from tests.conftest import RedisServers
 from tests.support.claim_calls import begin, begun, finish, look, make_due, queued
 from tests.support.fetch_queue import claimed as claimed_works
-from tests.support.fetch_queue import jobs, killed_in
+from tests.support.fetch_queue import jobs
 from tests.support.frontier import claimed, idle, report
 from tests.support.frontier_clock import Clock
 
@@ -105,7 +105,7 @@ def test_a_redis_that_is_down_takes_no_work(servers: RedisServers) -> None:
         publish(WORK, 1, WORK.lane)
 
 
-def test_what_comes_from_a_domain_that_is_left_alone_is_not_taken(clock: Clock) -> None:
+def test_what_comes_from_a_domain_that_is_left_alone_for_more_than_a_moment_is_not_taken(clock: Clock) -> None:
     stores.run_steps(queue.block_domain("tiles.example.com", 300))
     token = begun(WORK).token
     with pytest.raises(QueueUnavailable, match="left alone") as caught:
@@ -113,11 +113,8 @@ def test_what_comes_from_a_domain_that_is_left_alone_is_not_taken(clock: Clock) 
     assert caught.value.retry_seconds == pytest.approx(300, abs=1)
     stores.run_steps(queue.unblock_domain("tiles.example.com"))
     idle()
-
-
-def test_a_domain_that_rests_for_a_moment_takes_work(clock: Clock) -> None:
     stores.run_steps(queue.block_domain("tiles.example.com", 20))
-    publish(WORK, begun(WORK).token, WORK.lane)
+    publish(WORK, token, WORK.lane)
     assert 19 < idle() <= 20
 
 
@@ -225,18 +222,6 @@ def test_rows_are_written_between_claims_and_jobs_and_can_drop_work(clock: Clock
     found = dispatch.claim_and_enqueue(wanted, refresh=True, write_rows=write_rows)
     assert dropped.key not in found
     assert isinstance(look(dropped), claim_state.WorkUnknown)
-    assert jobs(servers) == [URL]
-
-
-def test_a_process_killed_before_it_enqueues_leaves_claims_that_are_swept(
-    clock: Clock, servers: RedisServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    killed_in(monkeypatch, dispatch, "enqueue_jobs", lambda: hand_over(WORK))
-    assert jobs(servers) == []
-    [again] = hand_over(WORK)
-    assert isinstance(again, WorkInHand)
-    make_due(servers, WORK)
-    worker.sweep_claims()
     assert jobs(servers) == [URL]
 
 

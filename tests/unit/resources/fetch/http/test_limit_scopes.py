@@ -7,15 +7,6 @@ import pytest
 from resources.fetch.frontier import queue
 from resources.fetch.frontier.jobs import JobEnqueued
 from resources.fetch.http import limit_scopes, url_syntax
-from resources.fetch.http.limit_scopes import (
-    Egress,
-    UrlScopes,
-    address_scope,
-    is_host_scope,
-    parse_scope,
-    scope_domain,
-    url_scopes,
-)
 from resources.fetch.http.messages import MalformedEgressError
 from retry import stores
 from tests.support.frontier import claimed, enqueue, idle, job
@@ -38,13 +29,13 @@ from tests.support.frontier_clock import Clock
     ],
 )
 def test_a_url_has_its_scopes(url: str, path: str, host: str, registrable: str) -> None:
-    assert url_scopes(url) == UrlScopes(path, host, registrable)
+    assert limit_scopes.url_scopes(url) == limit_scopes.UrlScopes(path, host, registrable)
 
 
 @pytest.mark.parametrize("url", ["https:///x", "mailto:a@example.com", "/tiles/1", "http://a:99999/"])
 def test_a_url_without_a_sound_host_has_none(url: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # urlsplit has texts of its own
-        url_scopes(url)
+        limit_scopes.url_scopes(url)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +55,8 @@ def test_a_url_without_a_sound_host_has_none(url: str) -> None:
     ],
 )
 def test_people_may_write_a_scope_as_they_like(text: str, scope: str) -> None:
-    assert parse_scope(text) == scope
-    assert parse_scope(scope) == scope
+    assert limit_scopes.parse_scope(text) == scope
+    assert limit_scopes.parse_scope(scope) == scope
 
 
 @pytest.mark.parametrize(
@@ -77,7 +68,7 @@ def test_people_may_write_a_scope_as_they_like(text: str, scope: str) -> None:
 )
 def test_what_is_no_scope_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # urlsplit and ipaddress have texts of their own
-        parse_scope(text)
+        limit_scopes.parse_scope(text)
 
 
 @pytest.mark.parametrize(
@@ -92,14 +83,7 @@ def test_what_is_no_scope_is_refused(text: str) -> None:
     ],
 )
 def test_a_scope_belongs_to_a_site(scope: str, found: str) -> None:
-    assert scope_domain(scope) == found
-
-
-SCOPES = ("a.example.org:1", "a.example.org/x", "address:::1", "a.example.org via proxy")
-
-
-def test_only_hosts_and_domains_have_rules() -> None:
-    assert [is_host_scope(scope) for scope in SCOPES] == [True, False, False, False]
+    assert limit_scopes.scope_domain(scope) == found
 
 
 def scope_of(name: str, host: str) -> str:
@@ -116,7 +100,7 @@ def test_limits_count_for_what_an_admin_says(clock: Clock) -> None:
     assert scope_of("a/3", "x.example.com") == "x.example.com/a"
     assert scope_of("b/3", "x.example.com") == "x.example.com/b"
     for host in ("x.example.com", "y.example.net"):
-        stores.run_steps(queue.set_scope_rule(host, address_scope("192.0.2.1")))
+        stores.run_steps(queue.set_scope_rule(host, limit_scopes.address_scope("192.0.2.1")))
         assert scope_of("a/4", host) == "address:192.0.2.1"
     stores.run_steps(queue.set_scope_rule("x.example.com", ""))
     assert scope_of("a/5", "x.example.com") == "example.com"  # the host no longer has a rule of its own
@@ -140,7 +124,7 @@ def test_hosts_of_one_scope_wait_for_each_other(clock: Clock) -> None:
     ("url", "host"), [("https://straße.de/", "xn--strae-oqa.de"), ("https://example.org。/", "example.org")]
 )
 def test_a_host_is_named_as_it_is_connected_to(url: str, host: str) -> None:
-    assert url_scopes(url).host == url_syntax.parse_target(url).host == host
+    assert limit_scopes.url_scopes(url).host == url_syntax.parse_target(url).host == host
 
 
 DOMAINS = [f"site-{number}.example" for number in range(2000)]
@@ -149,9 +133,9 @@ DOMAINS = [f"site-{number}.example" for number in range(2000)]
 def test_addresses_and_proxies_are_read() -> None:
     found = limit_scopes.parse_egresses(["a=192.0.2.1", " b=[2001:DB8::1]", "c=http://user:p%40ss@proxy.example:3128/"])
     assert found == (
-        Egress("a", source_address="192.0.2.1"),
-        Egress("b", source_address="2001:db8::1"),
-        Egress("c", proxy="http://user:p%40ss@proxy.example:3128"),
+        limit_scopes.Egress("a", source_address="192.0.2.1"),
+        limit_scopes.Egress("b", source_address="2001:db8::1"),
+        limit_scopes.Egress("c", proxy="http://user:p%40ss@proxy.example:3128"),
     )
 
 
@@ -181,8 +165,8 @@ def test_without_ways_out_there_is_but_the_machines_own() -> None:
     assert limit_scopes.find_egress((), "gone", "a.example") is None
 
 
-def ways(names: str) -> tuple[Egress, ...]:
-    return tuple(Egress(name, source_address="192.0.2.1") for name in names)
+def ways(names: str) -> tuple[limit_scopes.Egress, ...]:
+    return tuple(limit_scopes.Egress(name, source_address="192.0.2.1") for name in names)
 
 
 def chosen(names: str) -> dict[str, str]:
