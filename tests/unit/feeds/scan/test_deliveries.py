@@ -56,7 +56,7 @@ def test_what_was_delivered_is_stored_and_the_origin_is_not_asked(origin: Origin
     assert Subscription.objects.get().arrived == 1
 
 
-def test_several_are_read_in_their_order_and_the_origin_once_they_are_too_many(origin: Origin) -> None:
+def test_several_are_read_in_their_order(origin: Origin) -> None:
     read_once(origin, rss("one"))
     for text in ("one early", "one late"):
         deliver(rss(text))
@@ -64,12 +64,6 @@ def test_several_are_read_in_their_order_and_the_origin_once_they_are_too_many(o
     assert origin.asked == []
     assert titles() == ["one late"]
     assert row().delivered == 0
-
-    for number in range(MAX_WAITING_DELIVERIES + 1):
-        deliver(rss(f"one {number}"))
-    gather()
-    assert len(origin.asked) == 1
-    assert titles() == ["one"]
 
 
 def test_those_that_come_at_once_and_are_kept_the_other_way_round_are_all_read(origin: Origin) -> None:

@@ -57,27 +57,6 @@ def test_one_reader_reads_them_all_from_memory_or_from_a_file(readers: ReaderPoo
     assert readers.pids == pids
 
 
-def test_what_was_there_before_is_not_told_again(readers: ReaderPool) -> None:
-    first = readers.read(body(rss("one", "two")), QUESTION, ALLOWANCE)
-    assert isinstance(first, FeedReading)
-    known = BodyToRead(QUESTION.content_type, QUESTION.url, QUESTION.fetched_at, tuple(row.marks for row in first.rows))
-    second = readers.read(body(rss("one", "two edited", "three")), known, ALLOWANCE)
-
-    assert isinstance(second, FeedReading)
-    assert [(row.title, bool(row.was)) for row in second.rows] == [("three", False), ("two edited", True)]
-    assert len(second.here) == 3
-    assert second.is_same
-
-
-def test_a_web_page_is_no_feed_and_tells_its_feeds(readers: ReaderPool) -> None:
-    page = b"<!doctype html><link rel=alternate type=application/rss+xml href=/feed.xml title=News>"
-    found = readers.read(body(page), QUESTION, ALLOWANCE)
-
-    assert isinstance(found, NoFeed)
-    assert found.why == "This is a web page, not a feed."
-    assert [each.url for each in found.announced] == ["https://example.org/feed.xml"]
-
-
 def test_a_feed_that_takes_more_memory_than_there_is_harms_no_other(readers: ReaderPool) -> None:
     large = rss(*(f"{number} {'x' * 1000}" for number in range(20_000)))
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from feeds.schedule.state import PAUSE_LADDERS, PauseLadder, Trouble, trouble_of
+from feeds.schedule.state import PauseLadder, Trouble, trouble_of
 from resources.fetch.http.messages import Failure, Obstacle
 from tests.support.feed_decisions import DAY, HOUR, WEEK, failed
 
@@ -41,16 +41,9 @@ def test_each_failure_is_a_trouble_of_its_own(
     assert trouble_of(failed(failure, status, obstacle=obstacle)) is expected
 
 
-def test_every_trouble_has_a_ladder() -> None:
-    assert set(PAUSE_LADDERS) == set(Trouble)
-
-
 @pytest.mark.parametrize(
     ("failures", "expected"), [(0, HOUR), (1, HOUR), (2, 2 * HOUR), (5, 16 * HOUR), (6, DAY), (10_000, DAY)]
 )
-def test_a_ladder_doubles_up_to_its_end(failures: int, expected: timedelta) -> None:
+def test_a_ladder_doubles_up_to_its_end_and_to_the_longest_pause(failures: int, expected: timedelta) -> None:
     assert PauseLadder(HOUR, DAY).pause(failures, WEEK) == expected
-
-
-def test_no_ladder_is_longer_than_the_longest_pause() -> None:
-    assert PauseLadder(HOUR, WEEK).pause(50, 2 * DAY) == 2 * DAY
+    assert PauseLadder(HOUR, WEEK).pause(failures, DAY) == expected
