@@ -1,4 +1,4 @@
-"""A WebSub hub, by the W3C Recommendation: verifies, denies, delivers with signatures, forgets at the lease's end.
+"""A WebSub hub, by the W3C Recommendation: verifies, denies, delivers with signatures, forgets where it is told 410.
 
 In threads, on loopback. It knows nothing of the code that it is a counterpart of.
 """
@@ -7,10 +7,9 @@ import hashlib
 import hmac
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs
 
 import requests
@@ -18,17 +17,15 @@ import requests
 from .server import Handler, serving
 
 WAIT_SECONDS = 5.0
-MODES = ("subscribe", "unsubscribe")
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """The subscriber of a topic, the end of its lease, and the secret that deliveries are signed with."""
+    """The subscriber of a topic, and the secret that deliveries are signed with."""
 
     topic: str
     callback: str
     secret: str
-    until: datetime
 
 
 @dataclass(slots=True)
@@ -39,8 +36,6 @@ class Hub:
     """
 
     url: str = ""
-    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
-    answers: int = 202
     redirects: int = 0
     denies: str = ""
     grants: int | None = None
@@ -60,8 +55,7 @@ class Hub:
         lease = self.grants or int(form.get("hub.lease_seconds", "864000"))
         answer = self.verify(form["hub.callback"], form["hub.mode"], form["hub.topic"], lease)
         if answer.ok and form["hub.mode"] == "subscribe":
-            until = self.now() + timedelta(seconds=lease)
-            known = Subscriber(form["hub.topic"], form["hub.callback"], form.get("hub.secret", ""), until)
+            known = Subscriber(form["hub.topic"], form["hub.callback"], form.get("hub.secret", ""))
             self.known[known.callback] = known
         elif answer.ok:
             self.known.pop(form["hub.callback"], None)
@@ -76,13 +70,13 @@ class Hub:
         self.verified.append(answer.status_code)
         return answer
 
-    def deliver(self, topic: str, body: bytes, content_type: str = "application/rss+xml", **fields: str) -> list[int]:
+    def deliver(self, topic: str, body: bytes, content_type: str = "application/rss+xml") -> list[int]:
         """Delivers the topic's news to all subscribers. Returns their answers. A 410 ends a subscription (7)."""
         found = []
-        for known in [one for one in self.known.values() if one.topic == topic and one.until > self.now()]:
+        for known in [one for one in self.known.values() if one.topic == topic]:
             signed = {"X-Hub-Signature": signature(body, known.secret, self.method)} if known.secret else {}
             links = f'<{self.url}>; rel="hub", <{topic}>; rel="self"'
-            headers = {"Content-Type": content_type, "Link": links, **signed, **fields}
+            headers = {"Content-Type": content_type, "Link": links, **signed}
             status = requests.post(known.callback, data=body, headers=headers, timeout=WAIT_SECONDS).status_code
             found.append(status)
             if status == 410:
@@ -111,8 +105,8 @@ def signature(body: bytes, secret: str, method: str) -> str:
 
 
 @contextmanager
-def running(now: Callable[[], datetime] | None = None) -> Iterator[Hub]:
-    hub = Hub() if now is None else Hub(now=now)
+def running() -> Iterator[Hub]:
+    hub = Hub()
     with serving(_handler(hub)) as url:
         hub.url = f"{url}/hub"
         yield hub
@@ -129,9 +123,8 @@ def _handler(hub: Hub) -> type[Handler]:
                 return
             form = {name: values[0] for name, values in parse_qs(body, keep_blank_values=True).items()}
             hub.asked.append(form)
-            self.answer(hub.answers, b"")
-            if form["hub.mode"] in MODES and hub.answers < 300:
-                hub.threads.append(threading.Thread(target=hub.settle, args=(form,)))
-                hub.threads[-1].start()
+            self.answer(202, b"")
+            hub.threads.append(threading.Thread(target=hub.settle, args=(form,)))
+            hub.threads[-1].start()
 
     return Server

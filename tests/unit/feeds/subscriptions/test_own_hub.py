@@ -164,17 +164,6 @@ def test_however_often_a_feed_changes_the_hub_is_told_once_in_a_while(settings: 
     wait_until(is_told_again)  # the last change is not forgotten
 
 
-@pytest.mark.usefixtures("gathering")
-def test_a_hub_that_did_not_take_it_is_told_again(settings: Settings, origin: Origin) -> None:
-
-    settings.FEEDS_HUB = origin.does("/hub", answer("400 Bad Request"))
-    sea = earth()
-    changed(sea)
-    scan()
-    told(origin, 9)
-    wait_until(lambda: Feed.objects.get(slug="sea").announced_version == 0)
-
-
 def test_a_hub_that_refuses_one_format_is_not_told_of_the_others_again(monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[str] = []
 

@@ -222,15 +222,13 @@ def test_what_is_delivered_for_a_paused_feed_is_gone(client: Client, one: Subscr
     assert is_untouched()
 
 
-def test_without_a_secret_a_delivery_is_a_ping_whatever_it_says(client: Client, one: Subscription) -> None:
-    Subscription.objects.update(sealed_secret="")
-    assert deliver(client) == 200
-    assert Feed.objects.get().flagged_at is not None
-    assert kept() == []
-
-
-def test_a_signed_delivery_of_nothing_is_a_ping(client: Client, one: Subscription) -> None:
-    assert deliver(client, b"") == 200
+@pytest.mark.parametrize(("body", "has_secret"), [(BODY, False), (b"", True)], ids=["unsigned", "empty"])
+def test_a_delivery_that_proves_or_says_nothing_is_a_ping(
+    client: Client, one: Subscription, body: bytes, has_secret: bool
+) -> None:
+    if not has_secret:
+        Subscription.objects.update(sealed_secret="")
+    assert deliver(client, body) == 200
     assert Feed.objects.get().flagged_at is not None
     assert kept() == []
 
@@ -249,11 +247,6 @@ def test_where_nothing_can_be_kept_the_feed_is_flagged_all_the_same(
     redis_servers.cache.stop()
     assert deliver(client) == 200
     assert Feed.objects.get().flagged_at is not None
-
-
-def test_other_methods_are_not_answered(client: Client, one: Subscription) -> None:
-    answer = client.put(ADDRESS)
-    assert (answer.status_code, answer["Allow"]) == (405, "GET, POST")
 
 
 WAIT_SECONDS = 10
@@ -335,7 +328,6 @@ def ping(client: Client, url: str, path: str = PATH) -> HttpResponse:
     return client.post(path, f"url={url}", content_type=FORM)  # type: ignore[return-value]
 
 
-@pytest.mark.usefixtures("scans")
 @pytest.mark.parametrize("path", [PATH, "/rsscloud/%00"])
 def test_what_no_database_holds_names_no_feed_of_a_cloud(
     client: Client, cloud_feed: Feed, path: str, django_assert_num_queries: DjangoAssertNumQueries
@@ -345,11 +337,17 @@ def test_what_no_database_holds_names_no_feed_of_a_cloud(
         assert client.get(path, {"url": "\0", "challenge": "c"}).status_code == 404
 
 
+@pytest.mark.parametrize("path", [ADDRESS, PATH])
+@pytest.mark.parametrize("method", ["put", "delete", "patch", "head"])
+def test_other_methods_are_refused(client: Client, path: str, method: str) -> None:
+    answer = getattr(client, method)(path)
+    assert (answer.status_code, answer["Allow"]) == (405, "GET, POST")
+
+
 def flagged() -> bool:
     return Feed.objects.filter(flagged_at__isnull=False).exists()
 
 
-@pytest.mark.usefixtures("scans")
 def test_a_ping_flags_the_feed_in_one_statement_and_asks_for_a_scan(
     client: Client, cloud_feed: Feed, scans: list[str], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
@@ -364,7 +362,6 @@ def test_a_ping_flags_the_feed_in_one_statement_and_asks_for_a_scan(
     assert [one.pk for one in due.due_feeds(datetime.now(UTC), 10)] == [cloud_feed.pk]
 
 
-@pytest.mark.usefixtures("scans")
 def test_a_feed_that_is_flagged_already_stays_as_it_is(client: Client, cloud_feed: Feed, scans: list[str]) -> None:
     ping(client, cloud_feed.url)
     first = Feed.objects.get()
@@ -374,23 +371,13 @@ def test_a_feed_that_is_flagged_already_stays_as_it_is(client: Client, cloud_fee
     assert scans == ["soon"]
 
 
-@pytest.mark.usefixtures("scans")
-def test_a_ping_while_the_feed_is_in_hand_has_it_fetched_once_more_and_not_at_once(
-    client: Client, cloud_feed: Feed, settings: Settings
+@pytest.mark.parametrize("is_in_hand", [True, False])
+def test_pings_do_not_have_a_feed_fetched_again_and_again(
+    client: Client, cloud_feed: Feed, settings: Settings, scans: list[str], is_in_hand: bool
 ) -> None:
     now = datetime.now(UTC)
-    Feed.objects.update(flagged_at=now - timedelta(seconds=2), handed_over_at=now - timedelta(seconds=1))
-    assert ping(client, cloud_feed.url).status_code == 200
-    assert due.due_feeds(datetime.now(UTC), 10) == []
-    later = datetime.now(UTC) + timedelta(seconds=settings.FEEDS_PUSH_COOL_SECONDS)
-    assert [one.pk for one in due.due_feeds(later, 10)] == [cloud_feed.pk]
-
-
-@pytest.mark.usefixtures("scans")
-def test_pings_do_not_have_a_feed_fetched_again_and_again(
-    client: Client, cloud_feed: Feed, settings: Settings, scans: list[str]
-) -> None:
-    Feed.objects.update(fetch_began_at=datetime.now(UTC))
+    in_hand = {"flagged_at": now - timedelta(seconds=2), "handed_over_at": now - timedelta(seconds=1)}
+    Feed.objects.update(**(in_hand if is_in_hand else {"fetch_began_at": now}))
     assert ping(client, cloud_feed.url).status_code == 200
     assert due.due_feeds(datetime.now(UTC), 10) == []
     later = datetime.now(UTC) + timedelta(seconds=settings.FEEDS_PUSH_COOL_SECONDS)
@@ -398,7 +385,6 @@ def test_pings_do_not_have_a_feed_fetched_again_and_again(
     assert scans == ["later"]
 
 
-@pytest.mark.usefixtures("scans")
 def test_a_ping_does_not_put_off_what_an_admin_wants_fetched(client: Client, cloud_feed: Feed) -> None:
     Feed.objects.update(fetch_began_at=datetime.now(UTC))
     feed_rows.flag_feeds([cloud_feed.pk], datetime.now(UTC))
@@ -407,7 +393,6 @@ def test_a_ping_does_not_put_off_what_an_admin_wants_fetched(client: Client, clo
     assert Feed.objects.get().pushed_at is not None
 
 
-@pytest.mark.usefixtures("scans")
 def test_a_call_by_xml_rpc_flags_it_too_and_is_told_true(client: Client, cloud_feed: Feed) -> None:
     call = xmlrpc.client.dumps((cloud_feed.url,), "rssCloud.notify")
     answer = client.post(PATH, call, content_type="text/xml")
@@ -416,7 +401,6 @@ def test_a_call_by_xml_rpc_flags_it_too_and_is_told_true(client: Client, cloud_f
     assert flagged()
 
 
-@pytest.mark.usefixtures("scans")
 @pytest.mark.parametrize(
     ("path", "url"),
     [
@@ -434,7 +418,6 @@ def test_a_ping_that_was_not_registered_is_404_and_flags_nothing(
     assert scans == []
 
 
-@pytest.mark.usefixtures("scans")
 @pytest.mark.parametrize("state", [SubscriptionStatus.ENDED, SubscriptionStatus.LEAVING])
 def test_a_subscription_that_has_ended_takes_nothing(client: Client, state: SubscriptionStatus) -> None:
     found = feed("a")
@@ -443,7 +426,6 @@ def test_a_subscription_that_has_ended_takes_nothing(client: Client, state: Subs
     assert not flagged()
 
 
-@pytest.mark.usefixtures("scans")
 def test_feeds_that_are_paused_or_deleted_take_nothing(client: Client, cloud_feed: Feed) -> None:
     lifecycle.pause_feeds([cloud_feed.pk], datetime.now(UTC))
     assert ping(client, cloud_feed.url).status_code == 404
@@ -452,7 +434,6 @@ def test_feeds_that_are_paused_or_deleted_take_nothing(client: Client, cloud_fee
     assert not flagged()
 
 
-@pytest.mark.usefixtures("scans")
 @pytest.mark.parametrize(
     ("body", "content_type", "status"),
     [
@@ -478,18 +459,10 @@ def test_what_is_no_ping_is_refused_in_words(
     assert not flagged()
 
 
-@pytest.mark.usefixtures("scans")
-@pytest.mark.parametrize("method", ["put", "delete", "patch", "head"])
-def test_other_methods_of_clouds_are_refused(client: Client, cloud_feed: Feed, method: str) -> None:
-    answer = getattr(client, method)(PATH)
-    assert (answer.status_code, answer["Allow"]) == (405, "GET, POST")
-
-
 def challenge(client: Client, **query: str) -> HttpResponse:
     return client.get(PATH, query)  # type: ignore[return-value]
 
 
-@pytest.mark.usefixtures("scans")
 def test_a_challenge_is_answered_while_the_subscription_is_asked_for(client: Client) -> None:
     found = feed("a")
     subscription(found, state=SubscriptionStatus.WANTED.value, intent="subscribe")
@@ -499,7 +472,6 @@ def test_a_challenge_is_answered_while_the_subscription_is_asked_for(client: Cli
     assert answer["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.usefixtures("scans")
 @pytest.mark.parametrize(
     ("fields", "query", "status"),
     [
