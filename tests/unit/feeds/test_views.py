@@ -133,13 +133,6 @@ def test_bad_parameters_are_refused_at_once(client: Client, workers: Workers) ->
     assert workers.calls == []
 
 
-def test_the_order_of_parameters_makes_no_other_page(client: Client, workers: Workers) -> None:
-    feed_rows.feed("sea")
-    client.get("/feeds/sea.atom?q=x&limit=3")
-    client.get("/feeds/sea.atom?limit=3&q=x")
-    assert len(workers.calls) == 1
-
-
 def test_a_feed_that_went_away_meanwhile_is_404(client: Client, workers: Workers) -> None:
     sea = feed_rows.feed("sea", entry(1))
     client.get("/feeds/sea.atom")

@@ -15,7 +15,6 @@ from feeds.parser.documents import Author, Enclosure, EntrySource
 from feeds.parser.documents import FeedHead as Feed_
 from resources.mirror import links
 from retry.contents import Prepared
-from retry.errors import PreparationError
 from tests.support import feed_rows
 from tests.support.feed_rows import NOW, entry
 
@@ -198,13 +197,6 @@ def test_a_page_has_the_version_of_what_it_is_of() -> None:
     row, earth = due_in(600), feed_rows.category("earth")
     assert prepared("/feeds/sea.atom").version == row.version
     assert prepared("/feeds/category/earth.atom").version == earth.version
-
-
-@pytest.mark.parametrize("address", ["/feeds/none.atom", "/feeds/category/none/"])
-def test_what_is_not_there_any_more_is_told_as_such(address: str) -> None:
-    with pytest.raises(PreparationError) as told:
-        render.prepare_page(address)
-    assert told.value.status == 404
 
 
 SECRETS = {
