@@ -63,10 +63,6 @@ def second(before: list[Entry], after: list[Entry]) -> tuple[int, int, int, int]
     return counts(kept_after(before, after)[1][1])
 
 
-def test_what_is_fetched_first_is_new() -> None:
-    assert counts(kept_after(ENTRIES)[1][0]) == (5, 0, 0, 0)
-
-
 def test_what_leaves_the_document_is_kept() -> None:
     kept, _ = kept_after(ENTRIES, ENTRIES[2:], [entry(9)])
     assert len(kept) == 6

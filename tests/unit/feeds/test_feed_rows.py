@@ -22,6 +22,7 @@ CHANGES: dict[str, Callable[[list[int]], object]] = {
     "pausing": lambda ids: lifecycle.pause_feeds(ids, NOW),
     "removing": lambda ids: lifecycle.remove_feeds(ids, NOW),
     "recounting": followers.recount_subscribers,
+    "counting readers": lambda ids: followers._count_readers_of(ids, NOW),
     "handing over": lambda ids: handover._mark_rows({pk: lost_feed(pk) for pk in ids}, None, NOW, [], ids),
 }
 
@@ -38,16 +39,10 @@ def is_locked_first(table: str, queries: CaptureQueriesContext) -> bool:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_feeds_are_locked_in_one_order(change: str, redis_servers: RedisServers) -> None:
-    ids = [plain_feeds.feed(name, handed_over_at="2026-01-01T00:00Z").pk for name in ("two", "one")]
+    fields = {"handed_over_at": "2026-01-01T00:00Z", "reader_count": 1}
+    ids = [plain_feeds.feed(name, **fields).pk for name in ("two", "one")]
     with CaptureQueriesContext(connection) as queries:
         CHANGES[change](ids[::-1])
-    assert is_locked_first("feeds_feed", queries)
-
-
-def test_feeds_whose_readers_are_counted_are_too(redis_servers: RedisServers) -> None:
-    ids = [plain_feeds.feed(name, reader_count=1).pk for name in ("two", "one")]
-    with CaptureQueriesContext(connection) as queries:
-        followers._count_readers_of(ids, NOW)
     assert is_locked_first("feeds_feed", queries)
 
 

@@ -78,14 +78,6 @@ def test_a_slug_given_anew_has_none_of_the_readers_of_the_feed_that_had_it() -> 
     assert counted("sea") == (1, 1)
 
 
-def test_a_feed_is_followed_once_and_counted_with_its_readers() -> None:
-    feed, user = feed_rows.feed("one", reader_count=3), plain_feeds.user("me")
-    assert followers.follow_feeds(user.pk, [feed.pk], NOW) == 1
-    assert followers.follow_feeds(user.pk, [feed.pk], NOW) == 0
-    feed.refresh_from_db()
-    assert feed.subscriber_count == 4
-
-
 def test_a_feed_that_nobody_follows_any_more_has_its_readers() -> None:
     feed, other = feed_rows.feed("one", reader_count=3), feed_rows.feed("two")
     me, you = plain_feeds.user("me"), plain_feeds.user("you")

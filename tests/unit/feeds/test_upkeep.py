@@ -67,6 +67,7 @@ def test_one_mail_tells_of_all_that_have_failed_for_long() -> None:
     failing("old", 100)
     feed = failing("long", 25, own_title="A\nfeed")
     failing("just", 23)
+    failing("paused", 100, paused=True)
     assert upkeep.mail_failing_feeds(MAIL_NOW) == 2
     (sent,) = mail.outbox
     assert sent.to == ["admin@site.example"]
@@ -94,11 +95,6 @@ def test_nobody_is_told_where_that_is_not_wanted(settings: Settings, name: str, 
     failing("one", 100)
     assert upkeep.mail_failing_feeds(MAIL_NOW) == 0
     assert not mail.outbox
-
-
-def test_paused_feeds_are_not_told_of() -> None:
-    failing("one", 100, paused=True)
-    assert upkeep.mail_failing_feeds(MAIL_NOW) == 0
 
 
 def test_of_very_many_the_first_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

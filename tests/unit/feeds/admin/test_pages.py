@@ -447,6 +447,8 @@ def test_deleting_names_feeds_and_not_their_entries(admin_client: Client) -> Non
     choose(admin_client, "delete_selected", feed, post="yes")
     news.refresh_from_db()
     assert news.version > 0
+    other = plain_feeds.feed("other")
+    admin_client.post(f"{LIST}{other.pk}/delete/", {"post": "yes"})
     assert not Feed.objects.exists()
 
 
@@ -467,12 +469,6 @@ def test_what_was_done_with_many_is_logged_at_once(admin_client: Client, django_
     with django_assert_max_num_queries(40):  # the list that follows takes most of them
         choose(admin_client, "pause", *feeds)
     assert LogEntry.objects.filter(change_message__contains="Paused").count() == 25
-
-
-def test_a_feed_is_deleted_from_its_page(admin_client: Client) -> None:
-    feed = plain_feeds.feed("one")
-    admin_client.post(f"{LIST}{feed.pk}/delete/", {"post": "yes"})
-    assert not Feed.objects.exists()
 
 
 def opml(*urls: str) -> SimpleUploadedFile:
