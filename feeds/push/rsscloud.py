@@ -4,7 +4,9 @@ By the walkthrough of rssCloud (2009) and its servers. A refusal is an answer of
 declared entity is expanded: documents with a document type are refused.
 """
 
+import html
 import json
+import xmlrpc.client
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
@@ -14,25 +16,17 @@ from lxml import etree
 from .leases import CLOUD_LEASE, LeaseGranted, PushAnswer, RequestMissed, RequestRefused
 from .offers import XML_RPC, PushOffer
 
-XmlRpcValue = str | int | Sequence[str]
+XmlRpcValue = str | int | list[str]
 MAX_XMLRPC_BYTES = 65_536
 
 
 def write_call(procedure: str, parameters: Sequence[XmlRpcValue]) -> bytes:
-    root = etree.Element("methodCall")
-    etree.SubElement(root, "methodName").text = procedure
-    given = etree.SubElement(root, "params")
-    for parameter in parameters:
-        _put_value(etree.SubElement(etree.SubElement(given, "param"), "value"), parameter)
-    return _serialise_tree(root)
+    # It escapes parameters, and no names.
+    return xmlrpc.client.dumps(tuple(parameters), html.escape(procedure)).encode()
 
 
 def write_acceptance() -> bytes:
-    """Writes the answer `true`."""
-    root = etree.Element("methodResponse")
-    given = etree.SubElement(etree.SubElement(etree.SubElement(root, "params"), "param"), "value")
-    etree.SubElement(given, "boolean").text = "1"
-    return _serialise_tree(root)
+    return xmlrpc.client.dumps((True,), methodresponse=True).encode()
 
 
 def read_first_text(body: bytes) -> str | None:
@@ -59,20 +53,8 @@ def parse_tree(body: bytes) -> etree._Element:
     return root
 
 
-def _put_value(value: etree._Element, given: XmlRpcValue) -> None:
-    match given:
-        case str():
-            etree.SubElement(value, "string").text = given
-        case int():
-            etree.SubElement(value, "i4").text = str(given)
-        case _:
-            data = etree.SubElement(etree.SubElement(value, "array"), "data")
-            for each in given:
-                _put_value(etree.SubElement(data, "value"), each)
-
-
 def _read_value(value: etree._Element) -> str | bool:
-    """Reads a value. Without an element inside it is a text."""
+    """A value without an element inside is a text."""
     inner = next((each for each in value if isinstance(each.tag, str)), None)
     text = ((value if inner is None else inner).text or "").strip()
     if inner is not None and inner.tag in {"boolean", "i4", "int"}:
@@ -88,19 +70,9 @@ def _fault_text(fault: etree._Element) -> str:
     return "a fault."
 
 
-def _serialise_tree(root: etree._Element) -> bytes:
-    return bytes(etree.tostring(root, xml_declaration=True, encoding="utf-8"))
-
-
 FORM_TYPE, XML_TYPE = "application/x-www-form-urlencoded", "text/xml"
 NOTIFY_PROCEDURE = "rssCloud.notify"
 MAX_REASON_CHARACTERS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class CloudRequest:
-    content_type: str
-    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +99,14 @@ def callback_ways(callback: str) -> tuple[CallbackWay, ...]:
     return CallbackWay("http", port, True), CallbackWay("http", port, False)
 
 
-def write_registration(offer: PushOffer, callback: str, way: int = 0) -> CloudRequest:
-    """Builds the registration: the cloud is to call `callback`, an absolute URL, in the way with this index."""
+def write_registration(offer: PushOffer, callback: str, way: int = 0) -> tuple[str, bytes]:
+    """Returns the type and body of the registration: the cloud is to call `callback`, in the way with this index."""
     address, every = urlsplit(callback), callback_ways(callback)
     chosen = every[way % len(every)]
     domain = (address.hostname or "") if chosen.is_named else ""
     if offer.procedure:
         given: list[XmlRpcValue] = [NOTIFY_PROCEDURE, chosen.port, address.path, XML_RPC, [offer.topic]]
-        return CloudRequest(XML_TYPE, write_call(offer.procedure, [*given, domain] if domain else given))
+        return XML_TYPE, write_call(offer.procedure, [*given, domain] if domain else given)
     fields = {
         "notifyProcedure": "",
         "registerProcedure": "",
@@ -144,7 +116,7 @@ def write_registration(offer: PushOffer, callback: str, way: int = 0) -> CloudRe
         "url1": offer.topic,
     }
     named = {"domain": domain} if domain else {}
-    return CloudRequest(FORM_TYPE, urlencode({**fields, **named}).encode())
+    return FORM_TYPE, urlencode({**fields, **named}).encode()
 
 
 def read_registration_answer(body: bytes, *, was_called: bool, ways: int = 1) -> PushAnswer:

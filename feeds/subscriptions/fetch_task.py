@@ -57,9 +57,8 @@ def build_push_request(url: str, kind: str, body: bytes, headers: Mapping[str, s
 def build_cloud_request(subscription: Subscription) -> FetchRequest:
     hub = subscription.hub
     offer = PushOffer(PushKind.RSSCLOUD, hub.url, subscription.topic, subscription.procedure)
-    asked = rsscloud.write_registration(offer, callback_url(subscription), subscription.way)
-    headers = {"Content-Type": asked.content_type, "Accept": CLOUD_ACCEPT}
-    return build_push_request(hub.url, "cloud", asked.body, headers)
+    content_type, body = rsscloud.write_registration(offer, callback_url(subscription), subscription.way)
+    return build_push_request(hub.url, "cloud", body, {"Content-Type": content_type, "Accept": CLOUD_ACCEPT})
 
 
 def read_cloud_answer(subscription: Subscription, outcome: Fetched | NotModified | FetchFailed) -> PushAnswer:
