@@ -20,7 +20,7 @@ from . import addresses, categories, credentials, feed_rows, followers, lifecycl
 from . import slugs as feeds_slugs
 from .addresses import FeedLocation
 from .errors import FeedAddressError, FeedError
-from .models import MAX_URL_CHARACTERS, RESERVED_SLUGS, Feed, Move
+from .models import MAX_URL_CHARACTERS, RESERVED_SLUGS, Feed, FormerSlug, Move
 from .opml import CategoryPath, FeedList, ListedFeed
 from .parser import charset
 from .parser.discovery import FeedAddress
@@ -123,7 +123,7 @@ def _choose_slugs(missing: Mapping[str, ListedFeed]) -> dict[str, str]:
         candidates[digest] = feeds_slugs.candidate_slugs(slug, "feed", digest[:32])
     every = {slug for slugs in candidates.values() for slug in slugs}
     taken = {*Feed.objects.filter(slug__in=every).values_list("slug", flat=True), *RESERVED_SLUGS}
-    taken |= feeds_slugs.taken_slugs(every)
+    taken |= set(FormerSlug.objects.filter(slug__in=every).values_list("slug", flat=True))
     chosen = {}
     for digest, slugs in candidates.items():
         chosen[digest] = next(slug for slug in slugs if slug not in taken)

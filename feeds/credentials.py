@@ -5,8 +5,6 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import cast
 
-from django.db.models import Q
-
 from resources.fetch import host_settings
 from resources.fetch.http.messages import UnreadableSealError
 
@@ -65,21 +63,16 @@ def reseal_all() -> None:
 
     Secrets that no key opens stay as they are. Raises DatabaseError.
     """
-    for feed in Feed.objects.exclude(Q(sealed_password="") & Q(sealed_headers="")).only(*SEALED_FIELDS).iterator():
-        for name in SEALED_FIELDS:
-            before = getattr(feed, name)
+    for model, name in (*((Feed, name) for name in SEALED_FIELDS), (Subscription, "sealed_secret")):
+        for pk, before in model._default_manager.exclude(**{name: ""}).values_list("pk", name).iterator():
             after = _reseal(before)
-            if after != before:  # unless an admin has set another one meanwhile
-                Feed.objects.filter(pk=feed.pk, **{name: before}).update(**{name: after})
+            if after != before:  # unless an admin or a renewal has set another one meanwhile
+                model._default_manager.filter(pk=pk, **{name: before}).update(**{name: after})
     for move in Move.objects.exclude(left_behind={}).only("left_behind").iterator():
         kept = cast(dict[str, str], move.left_behind)
         again = {name: _reseal(value) if name in SEALED_FIELDS else value for name, value in kept.items()}
         if again != kept:
             Move.objects.filter(pk=move.pk).update(left_behind=again)
-    for pk, before in Subscription.objects.exclude(sealed_secret="").values_list("pk", "sealed_secret"):
-        after = _reseal(before)
-        if after != before:
-            Subscription.objects.filter(pk=pk, sealed_secret=before).update(sealed_secret=after)
 
 
 def _reseal(sealed: str) -> str:

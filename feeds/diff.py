@@ -70,15 +70,11 @@ class FeedUpdate:
     changed: tuple[EntryChange, ...] = ()
     unchanged: int = 0
 
-    @property
-    def known(self) -> int:
-        """The number of the document's entries that were stored before."""
-        return len(self.changed) + self.unchanged
-
     def is_same_feed(self, kept: int) -> bool:
         """Tells whether it is the feed of the `kept` stored entries. A new address has to prove that."""
-        found = self.known + len(self.new)
-        return not kept or (found > 0 and self.known >= SAME_FEED_SHARE * min(found, kept))
+        known = len(self.changed) + self.unchanged
+        found = known + len(self.new)
+        return not kept or (found > 0 and known >= SAME_FEED_SHARE * min(found, kept))
 
 
 def compare_entries(kept: Iterable[EntryMarks], found: Sequence[ComparedEntry], now: datetime) -> FeedUpdate:

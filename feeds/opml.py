@@ -77,12 +77,6 @@ class OpmlLimits:
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 
 
-def mend_list(data: bytes) -> str:
-    """Decodes a list, and replaces or drops all that XML does not allow. The result may still be no XML."""
-    text = _XML_DECLARATION.sub("", charset.decode_document(data), count=1).lstrip("\ufeff \t\r\n")
-    return charset.mend_references(charset.strip_illegal(text))
-
-
 _FEED_TYPES = frozenset({"rss", "atom", "json", "feed", "rdf", "jsonfeed"})
 _OTHER_LISTS = frozenset({"include", "link"})
 _MAX_TAGS = 20
@@ -98,8 +92,9 @@ def parse_opml(data: bytes, limits: OpmlLimits | None = None) -> FeedList:
         return _OpmlReader(limits).read(data.lstrip())
     except (expat.ExpatError, LookupError, ValueError):
         pass  # expat knows few encodings, and reports others by three kinds of errors
+    text = _XML_DECLARATION.sub("", charset.decode_document(data), count=1).lstrip("\ufeff \t\r\n")
     try:
-        return _OpmlReader(limits).read(mend_list(data))
+        return _OpmlReader(limits).read(charset.mend_references(charset.strip_illegal(text)))
     except expat.ExpatError as error:
         what = expat.ErrorString(error.code)
         raise OpmlError(f"This is not OPML: {what} in line {error.lineno}.") from error
@@ -196,7 +191,6 @@ class _OpmlReader:
             self.left_out.append(LeftOutOutline(self._parser.CurrentLineNumber, self._short(text), why))
 
     def _short(self, text: str) -> str:
-        """The text on one line, cut to the limit."""
         return " ".join(text.split())[: self.limits.text_characters].rstrip()
 
 
@@ -205,7 +199,6 @@ def _refuse_doctype(*_: object) -> None:
 
 
 def _local_name(name: str) -> str:
-    """The name without a namespace's prefix, in lower case."""
     return name.rpartition(":")[2].lower()
 
 

@@ -59,8 +59,3 @@ def current_slug(slug: str, *, also_hidden: bool = False) -> str | None:
     found = FormerSlug.objects.filter(slug=slug)
     found = found if also_hidden else found.filter(feed__is_hidden=False)
     return found.values_list("feed__slug", flat=True).first()
-
-
-def taken_slugs(slugs: Collection[str]) -> set[str]:
-    """Returns those of the slugs that lead to a feed."""
-    return set(FormerSlug.objects.filter(slug__in=slugs).values_list("slug", flat=True))

@@ -112,7 +112,7 @@ def _candidate_entries(asked: PageQuery, subject: Feed | Category) -> QuerySet[E
 
 def _matching_entries(asked: PageQuery, ordered: QuerySet[Entry], bounds: SelectionBounds) -> Iterator[tuple[int, int]]:
     """Yields ids and sizes of entries with all the words, in the same order. Searches only as far as it is consumed."""
-    if not asked.is_search:
+    if not asked.words:
         yield from ordered.values_list("pk", "size")[: asked.limit + 1].iterator(chunk_size=_ROWS_PER_CHUNK)
         return
     searched = ordered.values_list("pk", flat=True)[: bounds.searched_entries].iterator(chunk_size=ENTRIES_PER_SEARCH)
@@ -138,29 +138,22 @@ def _newer_entries(among: QuerySet[Entry], place: Cursor) -> QuerySet[Entry]:
 
 def _take_page(asked: PageQuery, ordered: QuerySet[Entry], bounds: SelectionBounds) -> tuple[list[Entry], bool]:
     """Returns as many entries as a page has, and whether there are more."""
-    chosen, is_cut = _take_within_bounds(asked.limit, _matching_entries(asked, ordered, bounds), bounds)
+    chosen: list[int] = []
+    characters, is_cut = 0, False
+    for pk, size in _matching_entries(asked, ordered, bounds):
+        characters += size
+        is_cut = len(chosen) == asked.limit or (bool(chosen) and characters > bounds.characters)
+        if is_cut:
+            break
+        chosen.append(pk)
     rows = Entry.objects.defer("text").in_bulk(chosen)
     found = [rows[pk] for pk in chosen if pk in rows]  # some may be deleted since
     return found, is_cut and bool(found)
 
 
-def _take_within_bounds(
-    limit: int, entries: Iterable[tuple[int, int]], bounds: SelectionBounds
-) -> tuple[list[int], bool]:
-    """Returns the ids within the bounds, and whether more follow. Reads no entry."""
-    chosen: list[int] = []
-    characters = 0
-    for pk, size in entries:
-        characters += size
-        if len(chosen) == limit or (chosen and characters > bounds.characters):
-            return chosen, True
-        chosen.append(pk)
-    return chosen, False
-
-
 def _end_of_search(asked: PageQuery, ordered: QuerySet[Entry], bounds: SelectionBounds) -> Cursor | None:
     """Returns the cursor at which the search stopped, None if it came to the end."""
-    if not asked.is_search:
+    if not asked.words:
         return None
     last = ordered.only("happened_at")[bounds.searched_entries - 1 : bounds.searched_entries].first()
     return _cursor_at(last) if last else None
@@ -175,7 +168,6 @@ _NOT_IN_TAGS = re.compile(r"[^a-z0-9.-]+")
 
 
 def site_url() -> str:
-    """The address of this site, for links in its output."""
     return settings.PUBLIC_URL or f"http://127.0.0.1:{settings.PORT}"
 
 

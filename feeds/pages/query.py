@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from resources import humanize
 
 from ..errors import PageQueryError
+from ..output.output_page import format_timestamp
 from ..readings import fold_text
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,7 +38,6 @@ class Cursor:
 
     @classmethod
     def read(cls, written: str) -> Self | None:
-        """Parses a cursor; None if it is none."""
         match = _CURSOR_PATTERN.fullmatch(written)
         try:
             return cls(EPOCH + timedelta(microseconds=int(match[1])), int(match[2])) if match else None
@@ -89,10 +89,6 @@ def _parse_moment(name: str, text: str) -> datetime:
     raise PageQueryError(f"{name} is a date, or a time with its zone: 2026-11-01, 2026-11-01T12:00:00Z.")
 
 
-def _write_moment(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
-
-
 def _parse_limit(name: str, text: str) -> int:
     if not _LIMIT.fullmatch(text) or int(text) > MAX_PAGE_ENTRIES:
         raise PageQueryError(f"{name} is a whole number from 1 to {MAX_PAGE_ENTRIES}.")
@@ -126,7 +122,7 @@ class PageQuery:
     format: PageFormat
     words: str = field(default="", metadata=_argument("q", _parse_words, leaves_out=True))
     since: datetime | None = field(
-        default=None, metadata=_argument("since", _parse_moment, _write_moment, leaves_out=True)
+        default=None, metadata=_argument("since", _parse_moment, format_timestamp, leaves_out=True)
     )
     limit: int = field(default=0, metadata=_argument("limit", _parse_limit))
     """The most entries of the page; 0 stands for the usual number in this format."""
@@ -194,30 +190,21 @@ class PageQuery:
         return f"{'feeds' if self.is_combined else 'feed'}:{self.slug}:{self.format}:{query}"
 
     @property
-    def is_first(self) -> bool:
-        return self.before is None and self.after is None
-
-    @property
-    def is_search(self) -> bool:
-        return bool(self.words)
-
-    @property
     def is_filtered(self) -> bool:
         return any(getattr(self, each.name) for each in _ARGUMENTS.values() if each.metadata["leaves_out"])
 
     @property
     def is_part(self) -> bool:
         """True if there are entries that this page and its older ones do not have."""
-        return self.is_filtered or not self.is_first
+        return self.is_filtered or self.before is not None or self.after is not None
 
     @property
     def entry_words(self) -> str:
-        """The entries on the page, in words."""
-        with_words = f" with “{self.words}”" if self.is_search else ""
+        with_words = f" with “{self.words}”" if self.words else ""
         return f"Entries{with_words}{f' since {humanize.format_moment(self.since)}' if self.since else ''}"
 
     def page_title(self, title: str) -> str:
-        return f"{title}: {self.words}" if self.is_search else title
+        return f"{title}: {self.words}" if self.words else title
 
     def first(self) -> Self:
         return replace(self, before=None, after=None)

@@ -21,28 +21,17 @@ SCAN_LANE = "fetch.feeds"
 
 def scan_work(feed_id: int, url: str, *, is_private: bool = False) -> Work:
     """Fetches a due feed. Its refresh lane is for scans; its result is in the database alone."""
-    return Work(
-        key=feed_work_key(feed_id),
-        kind="feed",
-        lane=FETCH_LANE,
-        refresh_lane=SCAN_LANE,
-        task=FETCH_TASK,
-        arguments=(job_url(feed_id, url, is_private=is_private), feed_id, ""),
-    )
+    arguments = (job_url(feed_id, url, is_private=is_private), feed_id, "")
+    return Work(feed_work_key(feed_id), "feed", FETCH_LANE, SCAN_LANE, FETCH_TASK, arguments)
 
 
 def fetch_page_work(
     content_key: str, version: int, feed_id: int, url: str, page_argument: str, *, is_private: bool = False
 ) -> Work:
     """Fetches a feed for a client that waits for a page of it, and renders that page."""
-    return Work(
-        key=f"{content_key}:fetch:{version}",
-        kind="feed page",
-        lane=FETCH_LANE,
-        refresh_lane=FETCH_REFRESH_LANE,
-        task=FETCH_TASK,
-        arguments=(job_url(feed_id, url, is_private=is_private), feed_id, page_argument),
-    )
+    arguments = (job_url(feed_id, url, is_private=is_private), feed_id, page_argument)
+    key = f"{content_key}:fetch:{version}"
+    return Work(key, "feed page", FETCH_LANE, FETCH_REFRESH_LANE, FETCH_TASK, arguments)
 
 
 def feed_work_key(feed_id: int) -> str:
@@ -62,14 +51,8 @@ RENDER_TASK = "feeds.render"
 
 
 def render_work(asked: PageQuery, content_key: str, version: int) -> Work:
-    return Work(
-        key=f"{content_key}:{version}",
-        kind=f"{'feeds' if asked.is_combined else 'feed'}:{asked.format}",
-        lane="paint.now",
-        refresh_lane="paint.refresh",
-        task=RENDER_TASK,
-        arguments=(asked.address,),
-    )
+    kind = f"{'feeds' if asked.is_combined else 'feed'}:{asked.format}"
+    return Work(f"{content_key}:{version}", kind, "paint.now", "paint.refresh", RENDER_TASK, (asked.address,))
 
 
 def describe_request(address: str) -> Counted | None:

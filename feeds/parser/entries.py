@@ -70,7 +70,6 @@ def read_entry(node: XmlNode) -> documents.EntryDraft:
 
 
 def _first_date(node: XmlNode, *names: str) -> datetime | None:
-    """Returns the first date of these names that can be read."""
     return next((moment for text in node.texts(*names) if (moment := normalise.parse_date(text))), None)
 
 
@@ -92,7 +91,6 @@ def _page_link(node: XmlNode) -> str:
 
 
 def _find_links(node: XmlNode, *relations: str) -> Iterator[etree._Element]:
-    """Yields Atom links of these relations, in Atom or elsewhere."""
     for child in node.all("atom:link", "link"):
         if child.get("href", "").strip() and _link_relation(child) in relations:
             yield child

@@ -42,7 +42,6 @@ _PREFIXES = {spelling: prefix for prefix, spellings in _SPELLINGS.items() for sp
 
 
 def usual_namespace(prefix: str) -> str:
-    """Returns the probable namespace of an undeclared prefix."""
     known = _SPELLINGS.get(prefix.lower())
     return known[0] if known and prefix else f"urn:undeclared:{prefix}"
 
@@ -109,28 +108,20 @@ class XmlNode:
         return markup.join_base(self.url, element.base or "") if self.has_bases else self.url
 
     def nodes(self, *names: str) -> Iterator["XmlNode"]:
-        """Yields children of these names, as nodes."""
-        for name in names:
-            for child in self.children.get(name, ()):
-                yield XmlNode(child, self.name, self.url, self.has_bases)
+        for child in self.all(*names):
+            yield XmlNode(child, self.name, self.url, self.has_bases)
 
     def all(self, *names: str) -> list[etree._Element]:
         return [child for name in names for child in self.children.get(name, ())]
 
     def texts(self, *names: str) -> list[str]:
-        """Returns the texts of children of these names, without empty ones."""
         return [text for child in self.all(*names) if (text := element_text(child))]
 
     def text(self, *names: str) -> str:
         """Returns the first text among the children, by the order of the names."""
-        for name in names:
-            for child in self.children.get(name, ()):
-                if text := element_text(child):
-                    return text
-        return ""
+        return next((text for child in self.all(*names) if (text := element_text(child))), "")
 
     def words(self, *names: str) -> DraftText:
-        """Returns the same text with its markup."""
         for child in self.all(*names):
             words = self._words_of(child)
             if words.value.strip():
@@ -147,7 +138,6 @@ class XmlNode:
 
 
 def element_text(element: etree._Element) -> str:
-    """Returns all text in an element, without space around it."""
     if len(element) == 0:
         return (element.text or "").strip()
     return "".join(str(part) for part in element.itertext()).strip()

@@ -36,12 +36,10 @@ class ReaderPool:
     `lost` is called for each reader that ended over a feed, with "died" or "too long".
     """
 
-    def __init__(
-        self, number: int, lost: Callable[[str], object], idle_seconds: float = sandbox.CHILD_IDLE_SECONDS
-    ) -> None:
+    def __init__(self, number: int, lost: Callable[[str], object]) -> None:
         self._lost = lost
         self._free: LifoQueue[ChildProcess] = LifoQueue()
-        self._all = [ChildProcess("feeds.scan.reader_process", idle_seconds) for _ in range(number)]
+        self._all = [ChildProcess("feeds.scan.reader_process", sandbox.CHILD_IDLE_SECONDS) for _ in range(number)]
         for child in reversed(self._all):
             self._free.put(child)
 
@@ -69,10 +67,6 @@ class ReaderPool:
         """Ends the children. They start again when needed."""
         for child in self._all:
             child.close()
-
-    @property
-    def pids(self) -> list[int]:
-        return [child.pid for child in self._all if child.pid]
 
 
 def _read_in_child(

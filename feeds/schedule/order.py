@@ -49,7 +49,6 @@ class PoolLimits:
 
     @property
     def host_limit(self) -> int:
-        """The number of fetches from one host that can run at once."""
         return min(self.in_flight, self.slots)
 
 
@@ -195,11 +194,6 @@ class HostLine:
     in_flight: int = 0
     ready_at: float = 0.0
 
-    def busy_seconds(self, limits: PoolLimits) -> float:
-        """The time for which it will be busy by the domain queues' rule: they learn how many may be in flight, and
-        count on one."""
-        return self.seconds + len(self.line) * limits.gap_seconds
-
 
 @dataclass(slots=True)
 class ReadyHosts:
@@ -219,7 +213,6 @@ class ReadyHosts:
             self._given.update((fetch.key, place) for place, fetch in enumerate(fetches))
 
     def add(self, host: HostLine) -> None:
-        """Adds a host that is ready from now on."""
         first = host.line[0]
         heappush(self._heap, (not first.is_flagged, self._key(host), first.seconds, host.place, host))
 
@@ -230,7 +223,8 @@ class ReadyHosts:
     def _key(self, host: HostLine) -> float:
         match self.order:
             case FetchOrder.LONGEST_CHAIN:
-                return -host.busy_seconds(self.limits)
+                # By the domain queues' rule: they learn how many may be in flight, and count on one.
+                return -(host.seconds + len(host.line) * self.limits.gap_seconds)
             case FetchOrder.SHORTEST:
                 return host.line[0].seconds
             case FetchOrder.GIVEN:
