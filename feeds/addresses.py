@@ -132,7 +132,6 @@ def shows_address(text: str, url: str) -> bool:
 
 
 def leave_out_secrets(said: Mapping[str, Any], secrets: tuple[str, ...]) -> Mapping[str, Any]:
-    """Returns the JSON of a feed or an entry without these secrets."""
     if not secrets:
         return said
     kept = {name: _value_without_secrets(name, value, secrets) for name, value in said.items()}

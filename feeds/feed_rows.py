@@ -80,7 +80,6 @@ def _version_fields(now: datetime, *, withdrawn: bool) -> dict[str, Greatest]:
 
 
 def _parent_categories(categories: Collection[int]) -> set[int]:
-    """Returns the categories above these, up to the outermost."""
     parents = dict(Category.objects.exclude(parent=None).values_list("pk", "parent_id"))
     found: set[int] = set()
     waiting = list(categories)

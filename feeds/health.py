@@ -126,7 +126,6 @@ def summarise_health(feeds: QuerySet[Feed], now: datetime) -> HealthSummary:
 
 
 def _last_scan_words(now: datetime) -> str:
-    """The last scan that handed over feeds, in a sentence."""
     scan = Scan.objects.filter(feeds__gt=0).order_by("-started_at").first()
     if scan is None:
         return ""

@@ -191,8 +191,6 @@ class FormerSlug(models.Model):
 
 
 class Follow(models.Model):
-    """A user follows a feed."""
-
     user = models.ForeignKey(settings.AUTH_USER_MODEL, related_name="follows", on_delete=models.CASCADE)
     feed = models.ForeignKey(Feed, related_name="follows", on_delete=models.CASCADE)
     since = models.DateTimeField(default=timezone.now, editable=False)

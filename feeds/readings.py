@@ -169,7 +169,6 @@ def feed_from_json(data: Mapping[str, Any]) -> FeedHead:
 
 
 def strip_unstorable(text: str) -> str:
-    """Drops the characters that databases do not store."""
     return text.translate(_UNSTORABLE)
 
 

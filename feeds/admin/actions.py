@@ -100,8 +100,6 @@ NOT_ONE_WARNING = "These feeds have no entry in common. Are they the same feed?"
 
 @dataclass(frozen=True, slots=True)
 class MergeChoice:
-    """A feed that may be kept, with the facts in its favour."""
-
     feed: Feed
     word: str
     entries: int

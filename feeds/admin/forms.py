@@ -17,6 +17,8 @@ from ..models import ALL_SLUG, RESERVED_SLUGS, Category, Feed
 
 MAX_HEADERS = 20
 NOT_A_HEADER = "Enter one header per line, as “Name: value”."
+ADDRESS_HELP = "Address of a feed or of a web page. The most likely feed of a web page is chosen."
+STORED_HELP = "A password is stored. Leave empty to keep it; removing the user removes it."
 
 
 class FeedForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's classes take no parameters
@@ -116,9 +118,7 @@ class AddFeedForm(FeedForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         if "url" in self.fields:
-            self.fields[
-                "url"
-            ].help_text = "Address of a feed or of a web page. The most likely feed of a web page is chosen."
+            self.fields["url"].help_text = ADDRESS_HELP
 
 
 class ChangeFeedForm(FeedForm):
@@ -137,9 +137,7 @@ class ChangeFeedForm(FeedForm):
         for name in set(self.fields) & set(self.Meta.fields):
             self.fields[name].show_hidden_initial = True
         if "password" in self.fields and self.instance.sealed_password:
-            self.fields[
-                "password"
-            ].help_text = "A password is stored. Leave empty to keep it; removing the user removes it."
+            self.fields["password"].help_text = STORED_HELP
         if "headers" in self.fields and self.instance.sealed_headers:
             self.fields["headers"].help_text = "Headers are stored. Leave empty to keep them."
 

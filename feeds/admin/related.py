@@ -24,7 +24,6 @@ class CategoryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's cla
     form = CategoryForm
     list_display = ("listed", "slug", "number", "output")
     search_fields = ("title", "slug")
-    prepopulated_fields = {"slug": ("title",)}
     list_per_page = 200
     show_full_result_count = False
 

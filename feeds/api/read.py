@@ -77,7 +77,6 @@ def find_readable_feed(request: HttpRequest, slug: str) -> Feed:
 
 
 def may_manage(request: HttpRequest) -> bool:
-    """Tells whether the request has a token that may manage feeds."""
     token = request.auth  # type: ignore[attr-defined]  # ninja sets it
     return isinstance(token, ApiToken) and token.may_manage_feeds
 
@@ -185,7 +184,6 @@ def _copy_fields(row: object, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def feed_description(feed: Feed, categories: tuple[CategoryPath, ...], site: str, *, with_url: bool) -> FeedDescribed:
-    """Describes a feed, with its addresses on this site (`site`)."""
     page = f"{site}/feeds/{feed.slug}"
     return FeedDescribed(
         **_copy_fields(feed, _CHECK_FIELDS),

@@ -126,7 +126,6 @@ def apply_answer(
 def mark_granted(
     before: SubscriptionState, lease: timedelta, luck: float, rules: RenewalRules, since: datetime
 ) -> SubscriptionState:
-    """Puts the subscription in force for the lease, from `since` on."""
     due_at = since + renewal_age(lease, luck, rules)
     reason = f"Lease of {humanize.format_span(lease)}, renewed on {humanize.format_moment(due_at)}."
     fresh = replace(before, state=SubscriptionStatus.VERIFIED, intent="", failures=0, reason=reason)

@@ -112,5 +112,4 @@ def _note_outcome(row: Subscription, outcome: EnqueueOutcome, now: datetime) -> 
 
 
 def _still_due_rows(ids: Sequence[int], now: datetime) -> QuerySet[Subscription]:
-    """The rows still due: those that nothing has changed meanwhile."""
     return Subscription.objects.filter(pk__in=ids, due_at__lte=now)

@@ -99,7 +99,6 @@ def _user_id(name: str | None) -> int | None:
 
 @contextmanager
 def _errors_as_lines() -> Iterator[None]:
-    """Reports errors of feeds as one clear line."""
     try:
         yield
     except FeedError as error:
