@@ -63,11 +63,6 @@ def second(before: list[Entry], after: list[Entry]) -> tuple[int, int, int, int]
     return counts(kept_after(before, after)[1][1])
 
 
-def test_what_leaves_the_document_is_kept() -> None:
-    kept, _ = kept_after(ENTRIES, ENTRIES[2:], [entry(9)])
-    assert len(kept) == 6
-
-
 @pytest.mark.parametrize(
     "edit",
     [

@@ -35,10 +35,6 @@ def test_a_long_text_is_searched_as_far_as_it_is_looked_at() -> None:
     assert len(read(title="a", content_text="word " * 100_000).text) <= readings.MAX_SEARCHABLE_CHARACTERS
 
 
-def test_an_entry_in_the_future_happened_when_it_was_read() -> None:
-    assert read(title="a", date_published="2026-11-02T00:00:00Z").happened_at == NOW
-
-
 def test_a_reading_comes_out_of_json_as_it_went_in() -> None:
     row = read(title="a", content_html="<p>b", date_published="2026-10-31T00:00:00Z")
     assert EntryRow.from_json(json.loads(json.dumps(row.to_json()))) == row

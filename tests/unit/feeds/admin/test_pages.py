@@ -381,22 +381,15 @@ def test_another_address_with_user_and_password_takes_those(admin_client: Client
     assert (feed.etag, feed.body_digest) == ("", "")
 
 
-def test_saving_the_form_overwrites_nothing_that_fetchers_wrote_meanwhile(admin_client: Client) -> None:
+def test_saving_the_form_overwrites_nothing_that_fetchers_wrote_and_moved_meanwhile(admin_client: Client) -> None:
     feed = plain_feeds.feed("one")
     sent = form(feed, title="Renamed")
     Feed.objects.filter(pk=feed.pk).update(own_title="Read just now", failures=3, paused=True)
-    admin_client.post(page_of(feed), sent)
-    feed.refresh_from_db()
-    assert (feed.title, feed.own_title, feed.failures, feed.paused) == ("Renamed", "Read just now", 3, True)
-
-
-def test_a_form_that_was_open_while_a_feed_moved_does_not_bring_it_back(admin_client: Client) -> None:
-    feed = plain_feeds.feed("one")
-    sent = form(feed, title="Renamed")
     lifecycle.try_move_feed(feed.pk, NEW, "It has moved.", NOW)
     admin_client.post(page_of(feed), sent)
     feed.refresh_from_db()
-    assert (feed.title, feed.url, Move.objects.count()) == ("Renamed", NEW, 1)
+    assert (feed.title, feed.own_title, feed.failures, feed.paused) == ("Renamed", "Read just now", 3, True)
+    assert (feed.url, Move.objects.count()) == (NEW, 1)
 
 
 def test_another_slug_leaves_the_old_one_leading_to_the_feed(admin_client: Client) -> None:

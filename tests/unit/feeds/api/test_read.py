@@ -106,11 +106,6 @@ def test_entries_come_in_pages_newest_first(anybody: Caller) -> None:
     assert titles(anybody, "?limit=2") == [["Entry 4", "Entry 3"], ["Entry 2", "Entry 1"], ["Entry 0"]]
 
 
-def test_entries_are_searched(anybody: Caller) -> None:
-    feed("blog", entry(1, title="Of cats"), entry(2, title="Of dogs"))
-    assert titles(anybody, "?q=cats") == [["Of cats"]]
-
-
 def test_a_search_that_main_would_take_long_for_goes_on_with_the_next_page(
     anybody: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -164,14 +164,18 @@ def test_however_often_a_feed_changes_the_hub_is_told_once_in_a_while(settings: 
     wait_until(is_told_again)  # the last change is not forgotten
 
 
-def test_a_hub_that_refuses_one_format_is_not_told_of_the_others_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    handed: list[str] = []
+class PickyHub:
+    """Takes announcements at once, but for `refused` ends of paths. `told` has all of them."""
 
-    def taken(jobs: Sequence[FetchJob | None]) -> list[JobEnqueued]:
-        """All are taken, and done at once; but the one is refused."""
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *refused: str) -> None:
+        self.told: list[str] = []
+        self._refused = refused
+        monkeypatch.setattr(dispatch, "enqueue_jobs", self._take)
+
+    def _take(self, jobs: Sequence[FetchJob | None]) -> list[JobEnqueued]:
         for call in calls_of(jobs):
-            handed.append(call.work_key.removeprefix("announcement:"))
-            if call.work_key.endswith("/sea.json"):
+            self.told.append(call.work_key.removeprefix("announcement:"))
+            if call.work_key.endswith(self._refused):
                 error = PreparationError("The hub: no.", retry_seconds=3600)
                 with pytest.raises(PreparationError):
                     TASK.prepare(FetchFailed(Failure.PERMANENT, "no", OutcomeTiming(0, 1)), *call.arguments)
@@ -180,42 +184,36 @@ def test_a_hub_that_refuses_one_format_is_not_told_of_the_others_again(monkeypat
                 stores.execute_call(claims.abandon_call(call.work_key, call.token))
         return [JobEnqueued("hub", 1)] * len(jobs)
 
-    monkeypatch.setattr(dispatch, "enqueue_jobs", taken)
-    sea = earth()
-    changed(sea)
+
+def forget_refusals() -> None:
+    for name in stores.fast_client("state").scan_iter("retry:failure:announcement:*"):
+        stores.fast_client("state").delete(name)
+
+
+def test_a_hub_that_refuses_one_format_is_not_told_of_the_others_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = PickyHub(monkeypatch, "/sea.json")
+    changed(earth())
     assert scan() == 9
-    assert sorted(handed) == sorted(ALL + EARTH + SEA)
+    assert sorted(hub.told) == sorted(ALL + EARTH + SEA)
     rested()
     assert scan() == 0
-    stores.fast_client("state").delete("retry:failure:announcement:/feeds/sea.json")
+    forget_refusals()
     rested()
     assert scan() == 1  # it is told of that again, when its refusal is forgotten
-    assert handed[9:] == ["/feeds/sea.json"]
+    assert hub.told[9:] == ["/feeds/sea.json"]
 
 
 def test_feeds_that_rest_or_that_the_hub_refuses_are_in_the_way_of_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    handed: list[str] = []
-
-    def refused(jobs: Sequence[FetchJob | None]) -> list[JobEnqueued]:
-        """Done at once, and no page of the sea or of a combination is taken."""
-        for call in calls_of(jobs):
-            handed.append(call.work_key.removeprefix("announcement:"))
-            if "land" not in call.work_key:
-                with pytest.raises(PreparationError):
-                    TASK.prepare(FetchFailed(Failure.PERMANENT, "no", OutcomeTiming(0, 1)), *call.arguments)
-            stores.execute_call(claims.abandon_call(call.work_key, call.token))
-        return [JobEnqueued("hub", 1)] * len(jobs)
-
-    monkeypatch.setattr(dispatch, "enqueue_jobs", refused)
-    sea = earth()
-    changed(sea)
+    hub = PickyHub(monkeypatch, *ALL, *EARTH, *SEA)
+    changed(earth())
     assert scan() == 9
+    forget_refusals()
     monkeypatch.setattr(own_hub, "MAX_ANNOUNCED", 1)
     changed(Feed.objects.get(slug="land"))
     scan()
     rested()
     scan()
-    assert sorted(handed[9:12]) == [f"/feeds/land.{name}" for name in FORMATS]
+    assert sorted(hub.told[9:12]) == [f"/feeds/land.{name}" for name in FORMATS]
 
 
 def test_without_a_hub_and_of_what_changed_long_ago_nobody_is_told(settings: Settings) -> None:

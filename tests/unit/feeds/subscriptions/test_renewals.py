@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connection
-from django.db.models import Model
 from pytest_django import Settings
 
 from feeds.models import Entry, Feed, Hub, Subscription
@@ -60,29 +58,16 @@ class Cloud:
         fetch_task.settle_answer(row, LeaseGranted(CLOUD_LEASE), self.now)
 
 
-def multiply(row: Model, **varied: str) -> None:
-    """Writes the row again until there are NUMBER of them, with other values, in SQL, in some of its columns."""
-    table = row._meta.db_table
-    columns = {field.column: f'"{field.column}"' for field in row._meta.local_concrete_fields} | {"id": "i"} | varied
-    names = ", ".join(f'"{name}"' for name in columns)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "WITH RECURSIVE numbers (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM numbers WHERE i < %s) "
-            f"INSERT INTO {table} ({names}) SELECT {', '.join(columns.values())} FROM numbers, {table} "
-            "WHERE id = 1",
-            [NUMBER],
-        )
-
-
 def register(cloud: Cloud) -> None:
     """All of them as fast as scans ask for them: the worst case."""
     hub = Hub.objects.create(kind="rsscloud", url="https://cloud.example/pleaseNotify", digest="cloud")
-    feed = Feed.objects.create(pk=1, slug="1", key_digest="1", offer_digest="offered", subscriber_count=1)
-    multiply(feed, slug="i", key_digest="i")
-    seen = {"happened_at": BEGAN, "first_seen_at": BEGAN, "changed_at": BEGAN}
-    multiply(Entry.objects.create(pk=1, feed=feed, data={}, **seen), feed_id="i")
+    numbers = range(1, NUMBER + 1)
+    said = {"offer_digest": "offered", "subscriber_count": 1}
+    Feed.objects.bulk_create([Feed(pk=pk, slug=str(pk), key_digest=str(pk), **said) for pk in numbers], batch_size=100)
+    seen = {"data": {}, "happened_at": BEGAN, "first_seen_at": BEGAN, "changed_at": BEGAN}
+    Entry.objects.bulk_create([Entry(feed_id=pk, **seen) for pk in numbers], batch_size=100)
     rows = []
-    for pk in range(1, NUMBER + 1):
+    for pk in numbers:
         at = BEGAN + (pk - 1) // AT_ONCE * MINUTE
         known = {"hub": hub, "offer_digest": "offered", "topic": f"https://{pk}.example/", "token": str(pk)}
         stands = leases.apply_answer(

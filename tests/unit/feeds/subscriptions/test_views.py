@@ -2,7 +2,6 @@
 
 import random
 import xmlrpc.client
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
@@ -274,42 +273,24 @@ def test_many_who_ask_at_once_have_it_called_once_and_who_asks_during_the_call_h
     assert calls == [0, 1]
 
 
-class Clock:
-    """A time of its own, and the timers that are set in it."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self._due: list[tuple[float, Callable[[], object]]] = []
-
-    def timer(self, seconds: float, call: Callable[[], object]) -> Mock:
-        self._due.append((self.now + seconds, call))
-        return Mock()
-
-    def to(self, now: float) -> None:
-        """Calls due pings until then."""
-        while due := [each for each in self._due if each[0] <= now]:
-            first = min(due, key=lambda each: each[0])
-            self._due.remove(first)
-            self.now, call = first
-            call()
-        self.now = now
-
-
 def test_who_asks_during_a_cool_down_is_scanned_for_when_that_is_over_however_many_ask_after_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock, luck, made = Clock(), random.Random(7), list[float]()
-    monkeypatch.setattr(views, "Timer", clock.timer)
-    monkeypatch.setattr(views, "time", Mock(monotonic=lambda: clock.now))
+    now, called_at, luck = [1000.0], list[float](), random.Random(7)
+
+    def timer(seconds: float, call: object) -> Mock:
+        called_at.append(now[0] + seconds)
+        return Mock()
+
+    monkeypatch.setattr(views, "Timer", timer)
+    monkeypatch.setattr(views, "time", Mock(monotonic=lambda: now[0]))
     real = views.LATER_SCAN_CALL
-    later = DebouncedCall(lambda: made.append(clock.now), real._together_seconds, real._wait_seconds)
-    asked = sorted(clock.now + luck.uniform(0, 60) for _ in range(300))
-    for at in asked:
-        clock.to(at)
+    later = DebouncedCall(Mock(), real._together_seconds, real._wait_seconds)
+    asked = sorted(1000 + luck.uniform(0, 60) for _ in range(300))
+    for now[0] in asked:
         later.soon()
-    clock.to(2000)
-    assert all(any(14.999 < call - at < 16 for call in made) for at in asked)
-    assert len(made) < 90
+    assert all(any(14.999 < call - at < 16 for call in called_at) for at in asked)
+    assert len(called_at) < 90
 
 
 PATH = f"/rsscloud/{TOKEN}"
@@ -418,22 +399,6 @@ def test_a_ping_that_was_not_registered_is_404_and_flags_nothing(
     assert scans == []
 
 
-@pytest.mark.parametrize("state", [SubscriptionStatus.ENDED, SubscriptionStatus.LEAVING])
-def test_a_subscription_that_has_ended_takes_nothing(client: Client, state: SubscriptionStatus) -> None:
-    found = feed("a")
-    subscription(found, state=state.value)
-    assert ping(client, found.url).status_code == 404
-    assert not flagged()
-
-
-def test_feeds_that_are_paused_or_deleted_take_nothing(client: Client, cloud_feed: Feed) -> None:
-    lifecycle.pause_feeds([cloud_feed.pk], datetime.now(UTC))
-    assert ping(client, cloud_feed.url).status_code == 404
-    lifecycle.remove_feeds([cloud_feed.pk], datetime.now(UTC))
-    assert ping(client, cloud_feed.url).status_code == 404
-    assert not flagged()
-
-
 @pytest.mark.parametrize(
     ("body", "content_type", "status"),
     [
@@ -457,6 +422,20 @@ def test_what_is_no_ping_is_refused_in_words(
     assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json")
     assert answer.json()["detail"]
     assert not flagged()
+
+
+def test_a_subscription_that_has_ended_or_whose_feed_is_paused_or_deleted_takes_nothing(
+    client: Client, cloud_feed: Feed
+) -> None:
+    for state in (SubscriptionStatus.ENDED, SubscriptionStatus.LEAVING):
+        Subscription.objects.update(state=state.value)
+        assert ping(client, cloud_feed.url).status_code == 404
+    Subscription.objects.update(state=SubscriptionStatus.VERIFIED.value)
+    lifecycle.pause_feeds([cloud_feed.pk], datetime.now(UTC))
+    assert ping(client, cloud_feed.url).status_code == 404
+    assert not flagged()
+    lifecycle.remove_feeds([cloud_feed.pk], datetime.now(UTC))
+    assert ping(client, cloud_feed.url).status_code == 404
 
 
 def challenge(client: Client, **query: str) -> HttpResponse:
