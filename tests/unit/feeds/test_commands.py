@@ -143,7 +143,7 @@ def test_what_there_is_not_cannot_be_written(arguments: tuple[str, str]) -> None
 def test_passwords_are_written_when_that_is_asked_for_into_a_file_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "out.opml"
     path.write_text("old")
-    address = addresses.read_address("https://me:p%3Aw%40@one.example/feed")
+    address = addresses.read_address("https://me:p%2Fw%2541@one.example/feed")
     catalogue.add_feed(address, now=NOW)
     assert read(exported()).subscriptions[0].address == FeedLocation(address.url)
     assert ": 1." in exported(str(path), "--with-passwords")

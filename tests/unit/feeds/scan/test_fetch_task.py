@@ -227,17 +227,6 @@ def make_overdue(by: timedelta) -> None:
     Feed.objects.update(next_check_at=datetime.now(UTC) - by)
 
 
-def test_a_feed_that_was_never_fetched_is_fetched_for_its_first_readers_once() -> None:
-    addresses = [f"/feeds/a.atom?limit={limit}" for limit in (1, 2, 3)]
-    with in_a_loop(Origin) as origin:
-        subscribe(origin.does("/f", feed(rss("one", "two"))), "a")
-        assert [got(address).status_code for address in addresses] == [302] * 3
-        with in_a_loop(fetching):
-            found = [shown_titles(waited_for(address)) for address in addresses]
-        assert found == [["two"], ["two", "one"], ["two", "one"]]
-        assert len(origin.asked) == 1
-
-
 def test_who_comes_just_after_a_fetch_gets_what_it_brought_without_another(
     monkeypatch: pytest.MonkeyPatch, origin: Origin
 ) -> None:

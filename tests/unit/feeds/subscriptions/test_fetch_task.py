@@ -64,20 +64,6 @@ def is_in(state: SubscriptionStatus) -> Callable[[], bool]:
 in_force, denied, ended = map(is_in, (SubscriptionStatus.VERIFIED, SubscriptionStatus.DENIED, SubscriptionStatus.ENDED))
 
 
-def test_what_a_hub_delivers_is_stored_and_the_publisher_is_not_asked(hub: Hub, origin: Origin) -> None:
-    hub.method = "sha512"
-    topic = announced(origin, hub)
-    scanned(in_force)
-    assert hub.only().topic == topic
-    assert 0 < len(hub.only().secret) < 200
-    origin.asked.clear()
-    assert hub.deliver(topic, rss("one", "two")) == [200]
-    gather()
-    assert origin.asked == []
-    assert titles() == ["one", "two"]
-    assert only().arrived == 1
-
-
 def test_a_hub_that_grants_less_is_asked_again_before_that_is_over(hub: Hub, origin: Origin) -> None:
     hub.grants = 3600
     announced(origin, hub)
