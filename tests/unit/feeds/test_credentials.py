@@ -7,6 +7,7 @@ from feeds import credentials, lifecycle
 from feeds.models import Feed, Move
 from resources.fetch.http.messages import UnreadableSealError
 from tests.support import plain_feeds
+from tests.support.feed_hubs import SECRET, subscribed
 from tests.support.plain_feeds import NOW
 
 pytestmark = pytest.mark.django_db
@@ -29,6 +30,7 @@ def test_user_and_password_go_before_a_header_of_that_name() -> None:
 @pytest.mark.parametrize("is_left_behind", [False, True])
 def test_what_is_sealed_outlives_a_change_of_keys(settings: Settings, is_left_behind: bool) -> None:
     feed = sealed()
+    held = subscribed(feed, NOW)
     if is_left_behind:
         lifecycle.relocate_feed(feed.pk, "https://elsewhere.example/feed", "It was moved.", NOW)
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "the next one", [settings.SECRET_KEY]
@@ -39,6 +41,8 @@ def test_what_is_sealed_outlives_a_change_of_keys(settings: Settings, is_left_be
     feed.refresh_from_db()
     assert credentials.unseal_password(feed) == "a:b"
     assert credentials.unseal_headers(feed)["X-Key"] == "k"
+    held.refresh_from_db()
+    assert credentials.unseal_secret(held.sealed_secret) == SECRET
 
 
 def test_what_no_key_opens_stays_and_says_so(settings: Settings) -> None:
