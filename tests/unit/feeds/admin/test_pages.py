@@ -165,7 +165,7 @@ def test_the_page_tells_why_this_time(admin_client: Client) -> None:
     soon = datetime.now(UTC) + timedelta(minutes=30)
     feed = plain_feeds.feed("one", next_check_at=soon, reason="Publishes about every hour.", fetched_at=NOW)
     page = text(admin_client.get(page_of(feed)))
-    assert re.search("Next check in (30 min|29 min .. s), at ", page)
+    assert re.search("Next check in (30|29) min, at ", page)
     assert not missing(page, "Reason", "Publishes about every hour.")
 
 
