@@ -4,9 +4,7 @@ By the walkthrough of rssCloud (2009) and its servers. A refusal is an answer of
 declared entity is expanded: documents with a document type are refused.
 """
 
-import html
 import json
-import xmlrpc.client
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
@@ -16,17 +14,25 @@ from lxml import etree
 from .leases import CLOUD_LEASE, LeaseGranted, PushAnswer, RequestMissed, RequestRefused
 from .offers import XML_RPC, PushOffer
 
-XmlRpcValue = str | int | list[str]
+XmlRpcValue = str | int | Sequence[str]
 MAX_XMLRPC_BYTES = 65_536
 
 
 def write_call(procedure: str, parameters: Sequence[XmlRpcValue]) -> bytes:
-    # It escapes parameters, and no names.
-    return xmlrpc.client.dumps(tuple(parameters), html.escape(procedure)).encode()
+    root = etree.Element("methodCall")
+    etree.SubElement(root, "methodName").text = procedure
+    given = etree.SubElement(root, "params")
+    for parameter in parameters:
+        _put_value(etree.SubElement(etree.SubElement(given, "param"), "value"), parameter)
+    return _serialise_tree(root)
 
 
 def write_acceptance() -> bytes:
-    return xmlrpc.client.dumps((True,), methodresponse=True).encode()
+    """Writes the answer `true`."""
+    root = etree.Element("methodResponse")
+    given = etree.SubElement(etree.SubElement(etree.SubElement(root, "params"), "param"), "value")
+    etree.SubElement(given, "boolean").text = "1"
+    return _serialise_tree(root)
 
 
 def read_first_text(body: bytes) -> str | None:
@@ -53,6 +59,18 @@ def parse_tree(body: bytes) -> etree._Element:
     return root
 
 
+def _put_value(value: etree._Element, given: XmlRpcValue) -> None:
+    match given:
+        case str():
+            etree.SubElement(value, "string").text = given
+        case int():
+            etree.SubElement(value, "i4").text = str(given)
+        case _:
+            data = etree.SubElement(etree.SubElement(value, "array"), "data")
+            for each in given:
+                _put_value(etree.SubElement(data, "value"), each)
+
+
 def _read_value(value: etree._Element) -> str | bool:
     """A value without an element inside is a text."""
     inner = next((each for each in value if isinstance(each.tag, str)), None)
@@ -68,6 +86,10 @@ def _fault_text(fault: etree._Element) -> str:
         if member.findtext("name") == "faultString" and value is not None:
             return " ".join(str(_read_value(value)).split())
     return "a fault."
+
+
+def _serialise_tree(root: etree._Element) -> bytes:
+    return bytes(etree.tostring(root, xml_declaration=True, encoding="utf-8"))
 
 
 FORM_TYPE, XML_TYPE = "application/x-www-form-urlencoded", "text/xml"
