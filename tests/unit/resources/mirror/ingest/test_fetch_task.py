@@ -24,9 +24,10 @@ from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
 from tests.support.engine_runs import in_turn, leftovers
-from tests.support.mirror_runs import digest_of, fed_until, in_a_thread, mirror, mirrored_from, open_rows, report, row
+from tests.support.mirror_runs import digest_of, open_rows, report, row
 
 from ..conftest import Give, Keep
+from .conftest import mirrored_origin
 
 pytestmark = pytest.mark.usefixtures("mirroring")
 
@@ -37,11 +38,9 @@ def marks(servers: RedisServers) -> list[bytes]:
 
 
 def test_a_reported_url_becomes_a_blob_and_leaves_no_mark(mirroring: RedisServers) -> None:
-    async def test(origin: Origin) -> None:
-        await mirror(origin.does("/a.txt", answer(body=b"text")))
+    with mirrored_origin() as origin:
+        origin.mirror(origin.does("/a.txt", answer(body=b"text")))
         assert origin.targets == ["/a.txt"]
-
-    mirrored_from(test)
     [blob] = Blob.objects.all()
     assert (blob.size, blob.media_type.partition(";")[0]) == (4, "text/plain")
     [found] = Resource.objects.all()
@@ -51,43 +50,37 @@ def test_a_reported_url_becomes_a_blob_and_leaves_no_mark(mirroring: RedisServer
 
 
 def test_a_url_is_asked_for_as_it_was_reported_and_not_again_in_another_spelling() -> None:
-    async def test(origin: Origin) -> None:
+    with mirrored_origin() as origin:
         url = f"{origin.does('/a', answer(body=b'text'))}?b=2&a=1"
-        await mirror(f"{url}&utm_source=news", referer="https://example.org/page")
-        await mirror(url, f"{url}&utm_source=news")
+        origin.mirror(f"{url}&utm_source=news", referer="https://example.org/page")
+        origin.mirror(url, f"{url}&utm_source=news")
         [asked] = origin.asked
         assert asked.target == "/a?b=2&a=1&utm_source=news"
         assert asked.fields["referer"] == "https://example.org/page"
-
-    mirrored_from(test)
     assert Resource.objects.count() == 1
 
 
 def test_urls_that_were_met_on_the_way_are_known_from_then_on() -> None:
-    async def test(origin: Origin) -> None:
+    with mirrored_origin() as origin:
         final = origin.does("/c", answer(body=b"text"))
         origin.does("/b", redirect("/c"))
         first = origin.does("/a", redirect("/b", "301 Moved Permanently"))
-        await mirror(first)
-        await mirror(origin.url("/b"), final)
+        origin.mirror(first)
+        origin.mirror(origin.url("/b"), final)
         assert origin.targets == ["/a", "/b", "/c"]
-        assert (await in_a_thread(row)(first)).moved_to == final
-
-    mirrored_from(test)
+        assert row(first).moved_to == final
     assert set(Resource.objects.values_list("state", flat=True)) == {"stored"}
     assert Resource.objects.count() == 3
 
 
 def test_a_redirect_to_a_known_url_is_not_followed() -> None:
-    async def test(origin: Origin) -> None:
+    with mirrored_origin() as origin:
         final = origin.does("/b", answer(body=b"text"))
-        await mirror(final)
-        await mirror(origin.does("/a", redirect("/b")))
+        origin.mirror(final)
+        origin.mirror(origin.does("/a", redirect("/b")))
         assert origin.targets == ["/b", "/a"]
-        found = await in_a_thread(row)(origin.url("/a"))
+        found = row(origin.url("/a"))
         assert (found.state, found.step, found.moved_to) == ("stored", "redirect", final)
-
-    mirrored_from(test)
 
 
 def test_who_waits_is_told_of_no_address_of_a_private_network() -> None:
@@ -102,24 +95,19 @@ def test_who_waits_is_told_of_no_address_of_a_private_network() -> None:
 def test_what_fails_for_a_while_is_tried_again_when_it_is_due(settings: Settings) -> None:
     settings.MIRROR_RETRY_SECONDS = 1
 
-    async def test(origin: Origin) -> None:
+    with mirrored_origin() as origin:
         url = origin.does("/a", in_turn(answer("500 Internal Server Error"), answer(body=b"text")))
-        await mirror(url)
-        await fed_until(lambda: row(url).state == "stored")
+        origin.mirror(url)
+        origin.feed_until(lambda: row(url).state == "stored")
         assert origin.targets == ["/a", "/a"]
-
-    mirrored_from(test)
 
 
 def test_a_blocked_host_is_asked_for_nothing_whoever_leads_there() -> None:
-    async def test(origin: Origin) -> None:
-        async with Origin("127.0.0.2") as other:
-            await in_a_thread(hosts.block_host)("127.0.0.2", now=datetime.now(UTC))
-            await mirror(origin.does("/a", redirect(other.does("/b", answer(body=b"text")))), other.url("/c"))
-            assert origin.targets == ["/a"]
-            assert other.targets == []
-
-    mirrored_from(test)
+    hosts.block_host("127.0.0.2", now=datetime.now(UTC))
+    with mirrored_origin(other := Origin("127.0.0.2")) as origin:
+        origin.mirror(origin.does("/a", redirect(other.does("/b", answer(body=b"text")))), other.url("/c"))
+        assert origin.targets == ["/a"]
+        assert other.targets == []
     assert set(Resource.objects.values_list("state", "failure")) == {("failed", "blocked")}
     assert not Blob.objects.exists()
 
@@ -128,58 +116,52 @@ def test_a_url_whose_file_was_taken_down_is_reported_in_vain_and_not_asked_for_a
     token = auth.issue_token(ApiToken(name="reporter", may_mirror=True, may_take_down=True)).text
     fields = {"Authorization": f"Bearer {token}"}
 
-    async def test(origin: Origin) -> None:
+    with mirrored_origin() as origin:
         url = origin.does("/a", answer(body=b"text"))
-        await mirror(url)
-        digest = (await in_a_thread(row)(url)).blob_digest
-        taken = await in_a_thread(Client().delete)(f"/api/resources/{digest}", headers=fields)
+        origin.mirror(url)
+        digest = row(url).blob_digest
+        taken = Client().delete(f"/api/resources/{digest}", headers=fields)
         assert taken.status_code == 200
         for spelling in (url, f"{url}?utm_source=news"):
             body = json.dumps([spelling])
-            told = await in_a_thread(Client().post)("/api/resources", body, "application/json", headers=fields)
+            told = Client().post("/api/resources", body, "application/json", headers=fields)
             assert [one["status"] for one in told.json()["urls"]] == ["failed"]
             assert "taken down" in told.json()["urls"][0]["reason"]
-        await mirror(origin.does("/b", answer(body=b"other")))
+        origin.mirror(origin.does("/b", answer(body=b"other")))
         assert origin.targets == ["/a", "/b"]
-
-    mirrored_from(test)
     assert not blobs.local_path(sha256(b"text").hexdigest()).exists()
 
 
 def test_what_was_taken_down_does_not_come_back_by_a_redirect_or_another_url() -> None:
-    async def test(origin: Origin) -> None:
+    with mirrored_origin() as origin:
         url = origin.does("/v", in_turn(answer(body=b"text"), answer(body=b"text, packed otherwise")))
-        await mirror(url)
-        await in_a_thread(takedown.take_down_blob)((await in_a_thread(row)(url)).blob_digest)
-        await mirror(origin.does("/a", redirect("/v")), origin.does("/b", answer(body=b"text")))
+        origin.mirror(url)
+        takedown.take_down_blob(row(url).blob_digest)
+        origin.mirror(origin.does("/a", redirect("/v")), origin.does("/b", answer(body=b"text")))
         assert sorted(origin.targets) == ["/a", "/b", "/v"]
         for path in ("/v", "/a", "/b"):
-            found = await in_a_thread(row)(origin.url(path))
+            found = row(origin.url(path))
             assert (found.state, found.failure) == ("failed", "taken down")
-
-    mirrored_from(test)
 
 
 def test_a_url_is_fetched_again_by_its_own_validators_unless_its_file_is_nowhere() -> None:
-    async def test(origin: Origin) -> None:
+    with mirrored_origin() as origin:
         first = answer("200 OK", 'ETag: "one"', body=b"text")
         there, nowhere = (
             origin.does("/a", in_turn(first, answer("304 Not Modified"))),
             origin.does("/b", answer("200 OK", 'ETag: "two"', body=b"b")),
         )
-        await mirror(there, nowhere)
-        path = blobs.local_path((await in_a_thread(row)(nowhere)).blob_digest)
+        origin.mirror(there, nowhere)
+        path = blobs.local_path(row(nowhere).blob_digest)
         path.unlink()
-        digests = [await in_a_thread(digest_of)(url) for url in (there, nowhere)]
-        await in_a_thread(wanted_urls.refetch_urls)(digests, datetime.now(UTC))
-        await fed_until(lambda: not open_rows())
+        digests = [digest_of(url) for url in (there, nowhere)]
+        wanted_urls.refetch_urls(digests, datetime.now(UTC))
+        origin.feed_until(lambda: not open_rows())
         again = {one.target: one.fields.get("if-none-match") for one in origin.asked[2:]}
         assert again == {"/a": '"one"', "/b": None}
-        found = await in_a_thread(row)(there)
+        found = row(there)
         assert (found.state, found.step, found.etag) == ("stored", "unchanged", '"one"')
         assert path.read_bytes() == b"b"
-
-    mirrored_from(test)
 
 
 def test_a_url_that_was_stored_meanwhile_is_not_requested(keep: Keep, give: Give) -> None:

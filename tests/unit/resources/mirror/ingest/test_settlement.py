@@ -17,11 +17,12 @@ from resources.mirror.ingest.settlement import FetchTarget
 from resources.mirror.ingest.url_outcome import NothingFound
 from resources.mirror.models import Blob, MirroredHost, Resource, Validator
 from tests.conftest import RedisServers
-from tests.hostile.origin import Behaviour, Origin, Peer, answer, head, redirect
+from tests.hostile.origin import Behaviour, Peer, answer, head, redirect
 from tests.support.engine_runs import in_turn
-from tests.support.mirror_runs import fed_until, in_a_thread, mirror, mirrored_from, open_rows, report
+from tests.support.mirror_runs import open_rows, report
 
 from ..conftest import raising
+from .conftest import MirroredOrigin, mirrored_origin
 from .test_fetch_task import marks
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -52,21 +53,18 @@ def is_distrusted() -> bool:
 
 
 def test_a_body_that_is_known_by_its_etag_is_not_taken() -> None:
-    async def test(origin: Origin) -> None:
-        gone = 0
+    body, gone = b"text" * 100, 0
 
-        async def endless(peer: Peer) -> None:
-            nonlocal gone
-            await peer.send(head("200 OK", f'ETag: "{md5(body).hexdigest()}"', f"Content-Length: {len(body)}"))
-            await peer.hang()
-            gone += 1
+    async def endless(peer: Peer) -> None:
+        nonlocal gone
+        await peer.send(head("200 OK", f'ETag: "{md5(body).hexdigest()}"', f"Content-Length: {len(body)}"))
+        await peer.hang()
+        gone += 1
 
-        body = b"text" * 100
-        await mirror(origin.does("/a", vouched(body)))
-        await mirror(origin.does("/b", endless))
-        assert gone == 1
-
-    mirrored_from(test)
+    with mirrored_origin() as origin:
+        origin.mirror(origin.does("/a", vouched(body)))
+        origin.mirror(origin.does("/b", endless))
+    assert gone == 1
     assert steps() == {"/a": "new", "/b": "validators"}
     assert len(set(Resource.objects.values_list("blob_digest", flat=True))) == 1
 
@@ -74,11 +72,9 @@ def test_a_body_that_is_known_by_its_etag_is_not_taken() -> None:
 def test_a_host_is_believed_once_it_was_right_so_often(settings: Settings) -> None:
     settings.MIRROR_SAMPLED_FIRST = 2
 
-    async def test(origin: Origin) -> None:
+    with mirrored_origin() as origin:
         for path in ("/a", "/b", "/c", "/d"):
-            await mirror(origin.does(path, vouched(b"text")))
-
-    mirrored_from(test)
+            origin.mirror(origin.does(path, vouched(b"text")))
     assert steps() == {"/a": "new", "/b": "content", "/c": "content", "/d": "validators"}
     host = MirroredHost.objects.get()
     assert (host.confirmed, host.lies) == (2, 0)
@@ -87,26 +83,18 @@ def test_a_host_is_believed_once_it_was_right_so_often(settings: Settings) -> No
 
 def test_what_a_liar_vouched_for_and_what_was_concluded_from_that_is_fetched(settings: Settings) -> None:
     said = md5(b"one").hexdigest()
-
-    async def test(origin: Origin) -> None:
-        await mirror(origin.does("/a", vouched(b"one", said)))
+    with mirrored_origin() as origin:
+        origin.mirror(origin.does("/a", vouched(b"one", said)))
         origin.does("/b", vouched(b"two", said))
         origin.does("/to-to-b", redirect("/to-b"))
-        await mirror(origin.does("/to-b", redirect("/b")))
-        await mirror(origin.url("/to-to-b"))
-        assert await in_a_thread(steps)() == {
-            "/a": "new",
-            "/to-b": "validators",
-            "/b": "redirect",
-            "/to-to-b": "redirect",
-        }
+        origin.mirror(origin.does("/to-b", redirect("/b")))
+        origin.mirror(origin.url("/to-to-b"))
+        assert steps() == {"/a": "new", "/to-b": "validators", "/b": "redirect", "/to-to-b": "redirect"}
         settings.MIRROR_SAMPLED_EVERY = 1
-        await mirror(origin.does("/c", vouched(b"six", said)))
-        await fed_until(is_distrusted)
+        origin.mirror(origin.does("/c", vouched(b"six", said)))
+        origin.feed_until(is_distrusted)
         settings.MIRROR_SAMPLED_EVERY = 10**9
-        await mirror(origin.does("/d", vouched(b"ten", said)))  # it is no longer believed
-
-    mirrored_from(test)
+        origin.mirror(origin.does("/d", vouched(b"ten", said)))  # it is no longer believed
     assert MirroredHost.objects.get().lies == 1
     assert not Validator.objects.exists()
     blobs = dict(Resource.objects.values_list("url", "blob_digest"))
@@ -117,21 +105,16 @@ def test_what_a_liar_vouched_for_and_what_was_concluded_from_that_is_fetched(set
 
 def test_a_distrust_that_a_killed_process_has_begun_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     said = md5(b"one").hexdigest()
-
-    async def test(origin: Origin) -> None:
-        await mirror(origin.does("/a", vouched(b"one", said)))
-        await mirror(origin.does("/b", vouched(b"two", said)))
+    with mirrored_origin() as origin:
+        origin.mirror(origin.does("/a", vouched(b"one", said)))
+        origin.mirror(origin.does("/b", vouched(b"two", said)))
         with monkeypatch.context() as patched:
             patched.setattr(hosts, "distrust_host", raising(RuntimeError("killed")))
             with pytest.raises(RuntimeError):
-                await in_a_thread(hosts.record_evidence)(
-                    {(await in_a_thread(MirroredHost.objects.get)()).host: hosts.HostEvidence(lies=1)}, NOW
-                )
-        assert await in_a_thread(steps)() == {"/a": "new", "/b": "validators"}
-        await in_a_thread(tasks.sweep_blobs)()
-        await fed_until(lambda: not open_rows())
-
-    mirrored_from(test)
+                hosts.record_evidence({MirroredHost.objects.get().host: hosts.HostEvidence(lies=1)}, NOW)
+        assert steps() == {"/a": "new", "/b": "validators"}
+        tasks.sweep_blobs()
+        origin.feed_until(lambda: not open_rows())
     assert steps() == {"/a": "new", "/b": "new"}
     assert not Validator.objects.exists()
     assert hosts.find_distrusted() == []
@@ -143,26 +126,21 @@ def test_opaque_validators_of_a_host_that_is_only_right_about_digests_do_not_cou
     settings.MIRROR_SAMPLED_FIRST = 3
     monkeypatch.setattr(dedupe, "MIN_CONFIRMED_OPAQUE", 2)
     opaque = "release-of-november-2026"
-
-    async def test(origin: Origin) -> None:
+    with mirrored_origin() as origin:
         for number in range(4):
-            await mirror(origin.does(f"/{number}", vouched(b"text")))
-        await mirror(origin.does("/a", vouched(b"one", opaque)))
-        await mirror(origin.does("/b", vouched(b"two", opaque)))
-
-    mirrored_from(test)
+            origin.mirror(origin.does(f"/{number}", vouched(b"text")))
+        origin.mirror(origin.does("/a", vouched(b"one", opaque)))
+        origin.mirror(origin.does("/b", vouched(b"two", opaque)))
     found = steps()
     assert (found["/a"], found["/b"]) == ("new", "new")
     assert MirroredHost.objects.get().confirmed == 3
 
 
 def test_what_was_taken_down_is_known_by_its_validators_too() -> None:
-    async def test(origin: Origin) -> None:
-        await mirror(origin.does("/a", vouched(b"text")))
-        await in_a_thread(Blob.objects.update)(taken_down_at="2026-01-01T00:00:00Z")
-        await mirror(origin.does("/b", vouched(b"text")))
-
-    mirrored_from(test)
+    with mirrored_origin() as origin:
+        origin.mirror(origin.does("/a", vouched(b"text")))
+        Blob.objects.update(taken_down_at="2026-01-01T00:00:00Z")
+        origin.mirror(origin.does("/b", vouched(b"text")))
     assert Resource.objects.get(url__endswith="/b").failure == "taken down"
 
 
@@ -180,31 +158,27 @@ def by_method(body: bytes, on_head: Behaviour | None = None) -> Behaviour:
     return behave
 
 
-async def _learn_that_heads_pay(origin: Origin) -> None:
-    await mirror(origin.does("/a", vouched(b"text")))
-    await fed_until(lambda: MirroredHost.objects.filter(asked__gt=0).exists())  # it is written after the URL's row
-    await in_a_thread(MirroredHost.objects.update)(asked=100, spared=95)
+def _learn_that_heads_pay(origin: MirroredOrigin) -> None:
+    origin.mirror(origin.does("/a", vouched(b"text")))
+    origin.feed_until(lambda: MirroredHost.objects.filter(asked__gt=0).exists())  # it is written after the URL's row
+    MirroredHost.objects.update(asked=100, spared=95)
 
 
 def test_a_head_comes_first_where_it_pays_and_the_body_only_if_it_is_new() -> None:
-    async def test(origin: Origin) -> None:
-        await _learn_that_heads_pay(origin)
-        await mirror(origin.does("/b", by_method(b"text")))
-        await mirror(origin.does("/c", by_method(b"other")))
+    with mirrored_origin() as origin:
+        _learn_that_heads_pay(origin)
+        origin.mirror(origin.does("/b", by_method(b"text")))
+        origin.mirror(origin.does("/c", by_method(b"other")))
         assert [(one.method, one.target) for one in origin.asked[1:]] == [("HEAD", "/b"), ("HEAD", "/c"), ("GET", "/c")]
-
-    mirrored_from(test)
     assert steps() == {"/a": "new", "/b": "validators", "/c": "new"}
 
 
 def test_a_host_that_refuses_heads_is_not_asked_for_them_again() -> None:
-    async def test(origin: Origin) -> None:
-        await _learn_that_heads_pay(origin)
+    with mirrored_origin() as origin:
+        _learn_that_heads_pay(origin)
         for path in ("/b", "/c"):
-            await mirror(origin.does(path, by_method(path.encode(), on_head=answer("405 Not Allowed"))))
+            origin.mirror(origin.does(path, by_method(path.encode(), on_head=answer("405 Not Allowed"))))
         assert [one.method for one in origin.asked[1:]] == ["HEAD", "GET", "GET"]
-
-    mirrored_from(test)
     assert steps() == {"/a": "new", "/b": "new", "/c": "new"}
 
 
@@ -250,18 +224,15 @@ def test_each_failure_is_final_or_tried_again(
 
     monkeypatch.setattr(SystemLookup, "resolve", unknown)
     expected: dict[str, tuple[str, str, int | None]] = {"http://nobody.example/a": ("failed", "permanent", None)}
-
-    async def test(origin: Origin) -> None:
-        for path, (behaviour, outcome) in FAILURES.items():
-            expected[origin.does(path.replace(" ", "-"), behaviour)] = outcome
-        async with await asyncio.start_server(speaks_no_tls, "127.0.0.1", 0) as server:
-            expected[f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/a"] = ("wanted", "transient", None)
-            await mirror(*expected)
-
-    with socket.socket() as closed:
+    with socket.socket() as closed, mirrored_origin() as origin:
         closed.bind(("127.0.0.1", 0))  # no other job gets the port, and no process listens
         expected[f"http://127.0.0.1:{closed.getsockname()[1]}/a"] = ("wanted", "transient", None)
-        mirrored_from(test)
+        server = origin.runner.run(asyncio.start_server(speaks_no_tls, "127.0.0.1", 0))
+        expected[f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/a"] = ("wanted", "transient", None)
+        for path, (behaviour, outcome) in FAILURES.items():
+            expected[origin.does(path.replace(" ", "-"), behaviour)] = outcome
+        origin.mirror(*expected)
+        server.close()
     rows = Resource.objects.all()
     assert {row.url: (row.state, row.failure, row.status) for row in rows} == expected
     assert {(row.attempts, row.due_at is not None) for row in rows if row.state == "wanted"} == {(1, True)}
@@ -270,13 +241,11 @@ def test_each_failure_is_final_or_tried_again(
 
 
 def test_a_host_that_asks_to_be_left_alone_is_and_no_attempt_has_failed() -> None:
-    async def test(origin: Origin) -> None:
+    with mirrored_origin() as origin:
         throttling = answer("429 Too Many Requests", "Retry-After: 1")
-        await in_a_thread(report)(origin.does("/a", in_turn(throttling, answer(body=b"text"))))
-        await fed_until(lambda: Resource.objects.filter(state="stored").exists())
+        report(origin.does("/a", in_turn(throttling, answer(body=b"text"))))
+        origin.feed_until(lambda: Resource.objects.filter(state="stored").exists())
         assert len(origin.asked) == 2
-
-    mirrored_from(test)
     assert Resource.objects.get().attempts == 0
 
 
