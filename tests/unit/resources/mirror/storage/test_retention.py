@@ -81,35 +81,20 @@ def test_in_batches_it_ends(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None
     assert retention.prune_blobs(RetentionLimits(keep=DAY), NOW) == (5, 5)
 
 
-def test_very_many_urls_go_a_portion_at_a_time(rows: list[Blob], give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("named_by", [Resource, Validator])
+def test_very_many_rows_go_a_portion_at_a_time(
+    rows: list[Blob], give: Give, monkeypatch: pytest.MonkeyPatch, named_by: type[Resource | Validator]
+) -> None:
     monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 2)
-    for number in range(5):
-        give(rows[2], f"http://origin.example/{number}.png")
+    if named_by is Validator:
+        vouch_for(rows[2], 5)
+    else:
+        for number in range(5):
+            give(rows[2], f"http://origin.example/{number}.png")
     assert retention.prune_blobs(RetentionLimits(keep=2.5 * DAY), NOW, seconds=0) == (0, 0)
-    assert (Resource.objects.count(), rows[2].digest in left()) == (3, True)
+    assert (named_by._default_manager.count(), rows[2].digest in left()) == (3, True)
     assert retention.prune_blobs(RetentionLimits(keep=2.5 * DAY), NOW) == (1, 100)
-    assert not Resource.objects.exists()
-
-
-def test_very_many_validators_go_a_portion_at_a_time(rows: list[Blob], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 2)
-    vouch_for(rows[2], 5)
-    assert retention.prune_blobs(RetentionLimits(keep=2.5 * DAY), NOW, seconds=0) == (0, 0)
-    assert (Validator.objects.count(), rows[2].digest in left()) == (3, True)
-    assert retention.prune_blobs(RetentionLimits(keep=2.5 * DAY), NOW) == (1, 100)
-    assert not Validator.objects.exists()
-
-
-def test_bytes_that_are_kept_again_meanwhile_stay(rows: list[Blob], monkeypatch: pytest.MonkeyPatch) -> None:
-    remove = blobs.remove_blob
-
-    def kept_meanwhile(blob: Blob, *, kept_before: float | None) -> None:
-        blobs.keep_blob(bytes([2]) * 100, rows[1].digest)
-        remove(blob, kept_before=kept_before)
-
-    monkeypatch.setattr(blobs, "remove_blob", kept_meanwhile)
-    retention.prune_blobs(RetentionLimits(keep=1.5 * DAY), NOW)
-    assert blobs.local_path(rows[1].digest).exists()
+    assert not named_by._default_manager.exists()
 
 
 def test_bytes_that_were_kept_just_before_stay_for_the_row_that_is_about_to_be_written(rows: list[Blob]) -> None:
@@ -195,9 +180,7 @@ def test_a_signed_url_counts_for_what_it_gave(keep: Keep, give: Give) -> None:
 def test_it_is_noted_once_a_day(keep: Keep) -> None:
     blob = keep()
     retention.note_blobs([blob.digest], NOW)
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         retention.note_blobs([blob.digest], NOW + timedelta(hours=23))
     assert not queries
     retention.note_blobs([blob.digest], NOW + timedelta(hours=25))

@@ -27,7 +27,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
     return tasks
 
 
-def test_its_row_says_so_its_urls_have_failed_and_its_bytes_are_gone(keep: Keep, give: Give) -> None:
+def test_its_row_says_so_its_urls_have_failed_and_its_bytes_are_gone(keep: Keep, give: Give, sent: Sent) -> None:
     blob = keep()
     row = give(blob)
     Validator.objects.create(key="k", host="h", blob_digest=blob.digest, seen_at=NOW)
@@ -43,12 +43,10 @@ def test_its_row_says_so_its_urls_have_failed_and_its_bytes_are_gone(keep: Keep,
     lookup.forget_statuses_here()
     known = lookup.look_up_urls([row.pk])[row.pk]
     assert (known.state, known.blob_digest, known.failure) == (UrlState.FAILED, blob.digest, "taken down")
-
-
-def test_a_worker_is_to_remove_its_thumbnails(keep: Keep, sent: Sent) -> None:
-    blob = keep()
-    take_down_blob(blob.digest)
     assert sent == [("resources.forget_thumbnails", [blob.digest])]
+    blobs.keep_blob(b"some bytes", blob.digest)  # once more removes what has come again
+    assert take_down_blob(blob.digest)
+    assert not blobs.local_path(blob.digest).exists()
 
 
 def test_a_url_that_has_another_content_by_now_stands_as_it_did(keep: Keep, give: Give) -> None:
@@ -58,14 +56,6 @@ def test_a_url_that_has_another_content_by_now_stands_as_it_did(keep: Keep, give
     lookup.forget_statuses_here()
     known = lookup.look_up_urls([row.pk])[row.pk]
     assert (known.state, known.blob_digest) == (UrlState.STORED, other.digest)
-
-
-def test_once_more_removes_what_has_come_again(keep: Keep) -> None:
-    blob = keep(b"a")
-    take_down_blob(blob.digest)
-    blobs.keep_blob(b"a", blob.digest)
-    assert take_down_blob(blob.digest)
-    assert not blobs.local_path(blob.digest).exists()
 
 
 def test_what_there_is_not_cannot_be_taken_down() -> None:

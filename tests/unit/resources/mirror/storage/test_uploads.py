@@ -323,28 +323,21 @@ def test_another_machine_leaves_bytes_to_their_holder_which_may_have_lost_them(
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "stays"),
+    "other",
     [
-        pytest.param({"uploaded_at": NOW}, True, id="another uploader had it there before it was swept here"),
-        pytest.param({"taken_down_at": NOW}, False, id="it was taken down"),
+        pytest.param({"uploaded_at": NOW}, id="another uploader had it there before it was swept here"),
+        pytest.param({"taken_down_at": NOW}, id="it was taken down"),
     ],
 )
 def test_what_changes_while_it_is_uploaded_is_as_the_other_process_says(
-    bucket: MotoBucket,
-    keep: Keep,
-    give: Give,
-    uploader: Uploader,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    meanwhile: Any,
-    stays: bool,
+    bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader, monkeypatch: pytest.MonkeyPatch, *, other: Any
 ) -> None:
-    row, upload = give(keep(BODY)), blobs.upload_object
+    row, upload, stays = give(keep(BODY)), blobs.upload_object, "uploaded_at" in other
 
     def changed(path: Path, name: str, media_type: str) -> None:
         upload(path, name, media_type)
         with usable_connections():
-            Blob.objects.update(**meanwhile)
+            Blob.objects.update(**other)
         if stays:  # and once more, after the sweep
             path.unlink()
             upload(path, name, media_type)
