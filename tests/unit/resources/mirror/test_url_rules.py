@@ -18,6 +18,8 @@ from resources.mirror.models import DedupeStep, Rule
 from resources.mirror.url_rules import current_rules, learn_rules
 from tests.support.url_outcomes import NONE_LEARNT, NOON, store
 
+from .conftest import raising
+
 pytestmark = pytest.mark.django_db
 URL = "https://a.example.com/x?v=1&mine=2&theirs=3"
 
@@ -77,23 +79,23 @@ def test_a_process_learns_of_an_approval_after_some_seconds(settings: Settings) 
     assert "v=&" in text()
 
 
-def test_a_database_that_is_away_changes_nothing(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("known_before", "expected"),
+    [
+        pytest.param(True, "https://a.example.com/x?v=&theirs=3", id="nothing changes"),
+        pytest.param(False, "https://a.example.com/x?v=1&theirs=3", id="from the start nothing is concluded"),
+    ],
+)
+def test_without_a_database_what_was_known_before_holds(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, file: Path, *, known_before: bool, expected: str
+) -> None:
     settings.MIRROR_RULES_SECONDS = 0
+    leave_out(file, "mine")
     approve(kind="parameter", host="a.example.com", name="v")
-    before = text()
-    monkeypatch.setattr(Rule.objects, "filter", _raise)
-    assert text() == before != URL
-
-
-def test_without_a_database_from_the_start_nothing_is_concluded(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    leave_out(file, "theirs")
-    approve(kind="parameter", host="a.example.com", name="v")
-    monkeypatch.setattr(Rule.objects, "filter", _raise)
-    assert text() == "https://a.example.com/x?v=1&mine=2"
-
-
-def _raise(**_: object) -> None:
-    raise DatabaseError("away")
+    if known_before:
+        text()
+    monkeypatch.setattr(Rule.objects, "filter", raising(DatabaseError("away")))
+    assert text() == expected
 
 
 def test_a_rule_that_means_nothing_is_left_out() -> None:
@@ -168,14 +170,6 @@ def test_a_rule_is_proposed_with_its_evidence() -> None:
     assert len(rule.evidence["examples"]) == MIN_CONTENTS
     assert rule.evidence["against"] == []
     assert not current_rules().learnt
-
-
-def test_what_contradicts_it_anywhere_at_the_host_keeps_a_rule_from_being_proposed() -> None:
-    versions()
-    for version in (1, 2):
-        store(f"https://a.example.com/other?v={version}", version, step=DedupeStep.NEW)
-    learn_rules(NONE_LEARNT, 60, NOON)
-    assert not Rule.objects.exists()
 
 
 def test_a_proposal_that_is_contradicted_later_cannot_be_approved() -> None:

@@ -243,12 +243,6 @@ def test_what_selects_content_beside_a_signature_counts(query: str) -> None:
         assert text(f"{FILE}?{kept}&{query[1:]}").startswith(f"{FILE}?{kept}")
 
 
-def test_two_signatures_of_one_file_are_one() -> None:
-    first = f"{FILE}?response-content-type=a&{AMAZON}&X-Amz-Signature=ab"
-    second = f"{FILE}?response-content-type=a&{AMAZON.replace('T11', 'T12')}&X-Amz-Signature=cd"
-    assert text(first) == text(second) == f"{FILE}?response-content-type=a"
-
-
 @pytest.mark.parametrize("query", SIGNED.values(), ids=SIGNED.keys())
 def test_a_signature_is_not_shown_with_its_url(query: str) -> None:
     assert strip_secrets(f"{FILE}{query}") == FILE

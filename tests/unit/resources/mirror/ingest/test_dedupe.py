@@ -95,56 +95,52 @@ def strengths(*fields: tuple[str, str], size: int | None = 5) -> list[ValidatorS
     return [one.strength for one in dedupe.read_validators(head(*fields, size=size))]
 
 
-@pytest.mark.parametrize(
-    "field",
-    [
-        ("ETag", f'"{MD5}"'),
-        ("ETag", f'"{MD5}-38"'),
-        ("ETag", f'"{MD5.upper()}"'),
-        ("ETag", '"nhB9nTcrtoJr2B01QqQZ1g"'),
-        ("Content-MD5", MD5_BASE64),
-        ("Repr-Digest", f"sha-256=:{SHA256_BASE64}:"),
-        ("Digest", f"SHA-256={SHA256_BASE64}, unixsum=30637"),
-        ("X-Goog-Hash", f"crc32c=n03x6A==, md5={MD5_BASE64}"),
-        ("x-amz-checksum-sha256", SHA256_BASE64),
-        ("x-amz-checksum-sha256", f"{SHA256_BASE64}-3"),
-    ],
-)
-def test_digests_are_believed_by_themselves(field: tuple[str, str]) -> None:
-    assert strengths(field) == [ValidatorStrength.DIGEST]
+DIGESTS = [
+    ("ETag", f'"{MD5}"'),
+    ("ETag", f'"{MD5}-38"'),
+    ("ETag", f'"{MD5.upper()}"'),
+    ("ETag", '"nhB9nTcrtoJr2B01QqQZ1g"'),
+    ("Content-MD5", MD5_BASE64),
+    ("Repr-Digest", f"sha-256=:{SHA256_BASE64}:"),
+    ("Digest", f"SHA-256={SHA256_BASE64}, unixsum=30637"),
+    ("X-Goog-Hash", f"crc32c=n03x6A==, md5={MD5_BASE64}"),
+    ("x-amz-checksum-sha256", SHA256_BASE64),
+    ("x-amz-checksum-sha256", f"{SHA256_BASE64}-3"),
+]
+OPAQUES = [
+    ("ETag", '"version-of-tuesday-or-so"'),
+    ("ETag", '"AbCdEfGhIjKlMnOpQrStUv.!"'),
+    ("X-Needle-Checksum", "3446049813"),
+]
+SHARED = [
+    ("ETag", f'W/"{MD5}"'),
+    ("ETag", '"5f3a1b2c-4d2"'),  # nginx: time and size
+    ("ETag", '"2d-432a5e4a73a80"'),  # Apache: size and time
+    ("ETag", '"1a2b3c-2d-432a5e4a73a80"'),  # Apache: inode, size and time
+    ("ETag", '"80f5d8a3c1d2d51:0"'),  # IIS: time and changes
+    ("ETag", '"1718000000000000000"'),  # a time
+    ("ETag", '"short"'),
+    ("ETag", MD5),  # no ETag at all
+    ("X-Goog-Hash", "crc32c=n03x6A=="),
+    ("Repr-Digest", "unixsum=:30637:"),
+    ("Content-MD5", "nonsense"),
+    ("X-Needle-Checksum", "a b"),
+]
+"""What different files may have as well."""
 
 
 @pytest.mark.parametrize(
-    "field",
+    ("field", "expected"),
     [
-        ("ETag", '"version-of-tuesday-or-so"'),
-        ("ETag", '"AbCdEfGhIjKlMnOpQrStUv.!"'),
-        ("X-Needle-Checksum", "3446049813"),
+        *((field, [ValidatorStrength.DIGEST]) for field in DIGESTS),
+        *((field, [ValidatorStrength.OPAQUE]) for field in OPAQUES),
+        *((field, []) for field in SHARED),
     ],
 )
-def test_what_nobody_knows_the_making_of_has_to_be_confirmed(field: tuple[str, str]) -> None:
-    assert strengths(field) == [ValidatorStrength.OPAQUE]
-
-
-@pytest.mark.parametrize(
-    "field",
-    [
-        ("ETag", f'W/"{MD5}"'),
-        ("ETag", '"5f3a1b2c-4d2"'),  # nginx: time and size
-        ("ETag", '"2d-432a5e4a73a80"'),  # Apache: size and time
-        ("ETag", '"1a2b3c-2d-432a5e4a73a80"'),  # Apache: inode, size and time
-        ("ETag", '"80f5d8a3c1d2d51:0"'),  # IIS: time and changes
-        ("ETag", '"1718000000000000000"'),  # a time
-        ("ETag", '"short"'),
-        ("ETag", MD5),  # no ETag at all
-        ("X-Goog-Hash", "crc32c=n03x6A=="),
-        ("Repr-Digest", "unixsum=:30637:"),
-        ("Content-MD5", "nonsense"),
-        ("X-Needle-Checksum", "a b"),
-    ],
-)
-def test_what_different_files_may_share_says_nothing(field: tuple[str, str]) -> None:
-    assert strengths(field) == []
+def test_digests_are_believed_and_what_nobody_knows_the_making_of_has_to_be_confirmed(
+    field: tuple[str, str], expected: list[ValidatorStrength]
+) -> None:
+    assert strengths(field) == expected
 
 
 def test_etags_count_with_the_size_only() -> None:

@@ -36,14 +36,6 @@ def feed_killed_in(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -
     stores.fast_client("state").delete(feeder.FEED_LOCK)  # it ends by itself
 
 
-def test_what_is_wanted_waits_for_the_fetchers_once(mirroring: RedisServers) -> None:
-    report(*urls(3))
-    assert feed() == 3
-    assert feed() == 0
-    assert jobs(mirroring) == urls(3)
-    assert Resource.objects.filter(due_at__lte=datetime.now(UTC)).count() == 0
-
-
 def test_large_files_wait_in_a_lane_of_their_own(mirroring: RedisServers) -> None:
     report("https://example.org/a.jpg", "https://example.org/a.mp4")
     assert feed() == 2

@@ -15,12 +15,7 @@ from pytest_django import Settings
 from resources.mirror import lookup
 from resources.mirror.errors import WriteError
 from resources.mirror.ingest import url_outcome, wanted_urls, writer
-from resources.mirror.ingest.url_outcome import (
-    FoundContent,
-    NothingFound,
-    SourceUrl,
-    UrlOutcome,
-)
+from resources.mirror.ingest.url_outcome import FoundContent, NothingFound, SourceUrl, UrlOutcome
 from resources.mirror.ingest.writer import OutcomeWriter
 from resources.mirror.models import Blob, DedupeStep, Resource, UrlState
 from resources.mirror.storage.takedown import TAKEN_DOWN_FAILURE, take_down_blob

@@ -5,7 +5,6 @@ import pytest
 from resources.mirror.canonical.rules import UrlRules
 from resources.mirror.canonical.urls import candidate_digests
 from resources.mirror.reports.classify import (
-    BLOCKED_DETAIL,
     JOINED_DETAIL,
     NO_TEXT_DETAIL,
     UrlDecision,
@@ -89,11 +88,6 @@ def test_what_cannot_be_mirrored_is_refused_alone(bad: str) -> None:
     assert (found.position, found.url, found.status, found.step) == (1, bad, "refused", "refused")
     assert found.detail.endswith(".")
     assert (found.detail == NO_TEXT_DETAIL) == ("\ud800" in bad)
-
-
-def test_blocked_hosts_are_refused() -> None:
-    _, [refused] = name_urls([url("a")], RULES, lambda host: host == "images.example.org")
-    assert refused.detail == BLOCKED_DETAIL
 
 
 @pytest.mark.parametrize(("given", "kept"), [("a\0b", "a�b"), ("\ud800", "?"), ("abcdef", "abc…"), ("abcd", "abcd")])
