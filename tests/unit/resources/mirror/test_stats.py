@@ -12,6 +12,8 @@ from resources.mirror import stats
 from resources.mirror.models import Tally
 from tests.support.mirror_rows import NOW
 
+from .conftest import raising
+
 pytestmark = pytest.mark.django_db
 
 
@@ -41,11 +43,8 @@ def test_counts_add_up_by_hour(gathering: None) -> None:
 
 
 def test_what_the_database_does_not_take_is_written_later(gathering: None) -> None:
-    def refuse(*_: Any) -> Any:
-        raise OperationalError("database is locked")
-
     stats.count_urls("new", 2, NOW)
-    with connection.execute_wrapper(refuse):
+    with connection.execute_wrapper(raising(OperationalError("database is locked"))):
         stats.flush_tallies()
     stats.count_urls("new", 1, NOW)
     stats.flush_tallies()
@@ -65,10 +64,9 @@ def test_many_who_count_at_once_lose_nothing(gathering: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_process_writes_by_itself(settings: Any) -> None:
+def test_the_process_writes_by_itself(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MIRROR_TALLY_SECONDS = 0.01
-    written = threading.Event()
-    add = stats.add_tallies
+    written, add = threading.Event(), stats.add_tallies
 
     def noted(counts: Any) -> None:
         add(counts)
@@ -76,15 +74,12 @@ def test_the_process_writes_by_itself(settings: Any) -> None:
         written.set()
 
     stats._buffer.forget()
-    original, stats.add_tallies = stats.add_tallies, noted
-    try:
-        stats.count_urls("new", 2, NOW)
-        assert written.wait(10)
-    finally:
-        settings.MIRROR_TALLY_SECONDS = 0
-        thread = stats._buffer._thread
-        assert thread
-        thread.join(10)
-        stats.add_tallies = original
+    monkeypatch.setattr(stats, "add_tallies", noted)
+    stats.count_urls("new", 2, NOW)
+    assert written.wait(10)
+    settings.MIRROR_TALLY_SECONDS = 0
+    thread = stats._buffer._thread
+    assert thread
+    thread.join(10)
     assert not thread.is_alive()
     assert counted() == {("10", "new"): 2}

@@ -99,13 +99,9 @@ def is_linked(blob: Blob) -> bool:
 
 
 @pytest.mark.parametrize("known", ["", '"{}"'])
-def test_nginx_is_offered_files_whatever_the_client_has(client: Reader, keep: Keep, known: str) -> None:
-    blob = keep(BODY)
-    client.get(f"/resources/{blob.digest}", headers={**FRONT, "If-None-Match": known.format(blob.digest)})
-    assert is_linked(blob)
-
-
-def test_only_nginx_is_offered_files_and_none_that_are_gone(client: Reader, keep: Keep, give: Give) -> None:
+def test_only_nginx_is_offered_files_whatever_the_client_has_and_none_that_are_gone(
+    client: Reader, keep: Keep, give: Give, known: str
+) -> None:
     blob, gone = keep(BODY), keep(b"gone", taken_down_at=NOW)
     give(blob)
     client.get(f"/resources/{blob.digest}")
@@ -113,6 +109,8 @@ def test_only_nginx_is_offered_files_and_none_that_are_gone(client: Reader, keep
     client.get(f"/resources/{gone.digest}", headers=FRONT)
     assert not is_linked(blob)
     assert not is_linked(gone)
+    client.get(f"/resources/{blob.digest}", headers={**FRONT, "If-None-Match": known.format(blob.digest)})
+    assert is_linked(blob)
 
 
 def test_a_file_is_as_old_as_nginx_believes_and_what_is_held_as_old_as_its_row(
@@ -188,16 +186,13 @@ def test_a_signed_url_is_answered_from_the_store_and_kept_no_longer_than_the_hot
     assert response["Content-Location"] == f"/resources/{blob.digest}"
 
 
-def test_an_unknown_url_is_fetched_while_the_client_waits(client: Reader, published: list[Any]) -> None:
-    response = client.get(links.sign_url(URL))
+@pytest.mark.parametrize("url", [URL, URL.ljust(2000, "x")], ids=["short", "the longest"])
+def test_an_unknown_url_is_fetched_while_the_client_waits(client: Reader, published: list[Any], url: str) -> None:
+    response = client.get(links.sign_url(url))
     assert response.status_code == 302
     [(task, work_key, _, arguments, lane)] = published
-    assert (task, lane, arguments[0]) == ("resources.mirror", "fetch.fast", URL)
+    assert (task, lane, arguments[0]) == ("resources.mirror", "fetch.fast", url)
     assert work_key == f"mirror:{arguments[1]}"
-
-
-def test_the_longest_url_can_be_waited_for(client: Reader, published: list[Any], redis_servers: RedisServers) -> None:
-    assert client.get(links.sign_url(URL.ljust(2000, "x"))).status_code == 302
 
 
 def test_forged_and_malformed_addresses_are_refused_in_words(client: Reader) -> None:

@@ -37,19 +37,25 @@ def test_a_parameter_whose_values_give_the_same_is_proposed() -> None:
     assert found.evidence.against == ()
 
 
-def test_labels_that_give_the_same_are_proposed_together() -> None:
-    (found,) = propose_rules(machines(["img3", "img1", "img2"]))
-    assert (found.kind, found.host, found.name) == ("label", "{img1|img2|img3}.example.com", "")
-    assert parse_shard_pattern(found.host) == [f"img{number}.example.com" for number in (1, 2, 3)]
+LABELS = {
+    "the first one": (machines(["img3", "img1", "img2"]), "{img1|img2|img3}.example.com"),
+    "beside a deeper host": (
+        machines(["eu", "us"], base="cdn.example.com") + seen([("https://a.eu.example.com/x", "one")]),
+        "{eu|us}.cdn.example.com",
+    ),
+    "in the middle": (machines(["img.eu", "img.us"]), "img.{eu|us}.example.com"),
+    "beside others that differ": (
+        machines(["img1", "img2"])
+        + seen([("https://www.example.com/", "page"), ("https://img1.example.com/", "other")])
+        + seen([("https://www.example.com/i", "icon"), ("https://img1.example.com/i", "icon")]),
+        "{img1|img2}.example.com",
+    ),
+}
 
 
-def test_a_label_in_the_middle_is_one_as_well() -> None:
-    found = machines(["eu", "us"], base="cdn.example.com") + seen([("https://a.eu.example.com/x", "one")])
-    assert proposed(found) == [("label", "{eu|us}.cdn.example.com", "")]
-    deep = seen(
-        (f"https://img.{label}.example.com/{place}", place) for place in range(MIN_CONTENTS) for label in ("eu", "us")
-    )
-    assert proposed(deep) == [("label", "img.{eu|us}.example.com", "")]
+@pytest.mark.parametrize(("observations", "hosts"), LABELS.values(), ids=LABELS)
+def test_labels_that_give_the_same_are_proposed_together(observations: Seen, hosts: str) -> None:
+    assert proposed(observations) == [("label", hosts, "")]
 
 
 NOTHING = {
@@ -84,12 +90,6 @@ def test_what_a_host_gives_for_many_things_says_nothing() -> None:
     (found,) = propose_rules(versions() + empty)
     assert found.evidence.contents == MIN_CONTENTS
     assert proposed(versions(places=MIN_CONTENTS - 1) + empty) == []
-
-
-def test_labels_that_differ_do_not_keep_others_from_being_proposed() -> None:
-    site = seen([("https://www.example.com/", "page"), ("https://img1.example.com/", "other")])
-    icon = seen([("https://www.example.com/i", "icon"), ("https://img1.example.com/i", "icon")])
-    assert proposed(machines(["img1", "img2"]) + site + icon) == [("label", "{img1|img2}.example.com", "")]
 
 
 def test_two_that_differ_are_not_joined_by_a_third() -> None:

@@ -1,11 +1,8 @@
 """From a reported URL to a stored file, with a real Redis, a fetcher and a real origin."""
 
-import json
 from datetime import UTC, datetime
-from hashlib import sha256
 
 import pytest
-from django.test import Client
 from pytest_django import Settings
 
 from resources.fetch.http.messages import FetchRequest
@@ -18,8 +15,6 @@ from resources.mirror.ingest.url_outcome import FoundContent, SourceUrl
 from resources.mirror.models import Blob, Resource, UrlState
 from resources.mirror.storage import blobs, takedown
 from resources.mirror.url_rules import current_rules
-from resources.tokens import auth
-from resources.tokens.models import ApiToken
 from retry.errors import PreparationError
 from tests.conftest import RedisServers
 from tests.hostile.origin import Origin, answer, redirect
@@ -60,7 +55,7 @@ def test_a_url_is_asked_for_as_it_was_reported_and_not_again_in_another_spelling
     assert Resource.objects.count() == 1
 
 
-def test_urls_that_were_met_on_the_way_are_known_from_then_on() -> None:
+def test_urls_that_were_met_on_the_way_are_known_and_no_redirect_to_them_is_followed() -> None:
     with mirrored_origin() as origin:
         final = origin.does("/c", answer(body=b"text"))
         origin.does("/b", redirect("/c"))
@@ -69,18 +64,12 @@ def test_urls_that_were_met_on_the_way_are_known_from_then_on() -> None:
         origin.mirror(origin.url("/b"), final)
         assert origin.targets == ["/a", "/b", "/c"]
         assert row(first).moved_to == final
-    assert set(Resource.objects.values_list("state", flat=True)) == {"stored"}
-    assert Resource.objects.count() == 3
-
-
-def test_a_redirect_to_a_known_url_is_not_followed() -> None:
-    with mirrored_origin() as origin:
-        final = origin.does("/b", answer(body=b"text"))
-        origin.mirror(final)
-        origin.mirror(origin.does("/a", redirect("/b")))
-        assert origin.targets == ["/b", "/a"]
-        found = row(origin.url("/a"))
+        origin.mirror(origin.does("/d", redirect("/c")))
+        assert origin.targets[3:] == ["/d"]
+        found = row(origin.url("/d"))
         assert (found.state, found.step, found.moved_to) == ("stored", "redirect", final)
+    assert set(Resource.objects.values_list("state", flat=True)) == {"stored"}
+    assert Resource.objects.count() == 4
 
 
 def test_who_waits_is_told_of_no_address_of_a_private_network() -> None:
@@ -110,26 +99,6 @@ def test_a_blocked_host_is_asked_for_nothing_whoever_leads_there() -> None:
         assert other.targets == []
     assert set(Resource.objects.values_list("state", "failure")) == {("failed", "blocked")}
     assert not Blob.objects.exists()
-
-
-def test_a_url_whose_file_was_taken_down_is_reported_in_vain_and_not_asked_for_again() -> None:
-    token = auth.issue_token(ApiToken(name="reporter", may_mirror=True, may_take_down=True)).text
-    fields = {"Authorization": f"Bearer {token}"}
-
-    with mirrored_origin() as origin:
-        url = origin.does("/a", answer(body=b"text"))
-        origin.mirror(url)
-        digest = row(url).blob_digest
-        taken = Client().delete(f"/api/resources/{digest}", headers=fields)
-        assert taken.status_code == 200
-        for spelling in (url, f"{url}?utm_source=news"):
-            body = json.dumps([spelling])
-            told = Client().post("/api/resources", body, "application/json", headers=fields)
-            assert [one["status"] for one in told.json()["urls"]] == ["failed"]
-            assert "taken down" in told.json()["urls"][0]["reason"]
-        origin.mirror(origin.does("/b", answer(body=b"other")))
-        assert origin.targets == ["/a", "/b"]
-    assert not blobs.local_path(sha256(b"text").hexdigest()).exists()
 
 
 def test_what_was_taken_down_does_not_come_back_by_a_redirect_or_another_url() -> None:

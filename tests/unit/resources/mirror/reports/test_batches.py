@@ -82,16 +82,6 @@ def test_what_nobody_was_told_of_is_settled(redis_servers: RedisServers) -> None
     assert batch.finished_at
 
 
-def test_a_list_is_settled_soon_after_one_of_its_urls_has_ended() -> None:
-    batch = report("a", "b").batch
-    look_after_batches()  # left by the report itself
-    for name, expected in (("a", ["new", ""]), ("b", ["new", "new"])):
-        store(name)
-        lookup.resume_continuations([digest_of(url(name))])
-        look_after_batches()
-        assert steps(batch) == expected
-
-
 def test_old_lists_are_removed_and_unfinished_ones_stay() -> None:
     stored_resource("a")
     old, unfinished = report("a").batch, report("b").batch

@@ -71,11 +71,18 @@ def test_of_two_who_send_the_same_at_once_one_makes_the_list(monkeypatch: pytest
     assert Batch.objects.count() == BatchItem.objects.count() == 1
 
 
-def test_a_list_that_nobody_has_and_the_database_does_not_take_is_refused_in_words(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("error", "raised", "said"),
+    [
+        pytest.param(IntegrityError("its token was deleted"), UnmadeReportError, "Send it again", id="not taken"),
+        pytest.param(OperationalError("disk full"), OperationalError, "disk full", id="not written"),
+    ],
+)
+def test_a_list_that_the_database_does_not_take_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, raised: type[Exception], said: str
 ) -> None:
-    monkeypatch.setattr(batches, "_insert_items", raising(IntegrityError("its token was deleted")))
-    with pytest.raises(UnmadeReportError, match="Send it again"):
+    monkeypatch.setattr(batches, "_insert_items", raising(error))
+    with pytest.raises(raised, match=said):
         report("a")
     assert not Batch.objects.exists()
 
@@ -125,17 +132,6 @@ def test_a_report_costs_few_statements_whatever_it_names(django_assert_max_num_q
     assert {one.status for one in found.decisions[:50]} == {"known"}
     assert len([query for query in asked if "resources_blob" in query["sql"]]) == 1
     assert Resource.objects.exclude(expires_at=None).count() == 100
-
-
-def test_a_list_that_cannot_be_written_leaves_nothing_behind() -> None:
-    def refuse(execute: Any, sql: str, *rest: Any) -> Any:
-        if "batchitem" in sql and sql.startswith("INSERT"):
-            raise OperationalError("disk full")
-        return execute(sql, *rest)
-
-    with connection.execute_wrapper(refuse), pytest.raises(OperationalError):
-        report("a")
-    assert not Batch.objects.exists()
 
 
 def test_urls_are_counted_by_what_settled_them() -> None:

@@ -74,13 +74,18 @@ def test_a_file_that_was_put_aside_by_a_process_that_was_killed_is_put_back_if_i
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
-def test_rows_whose_bytes_are_gone_have_their_urls_fetched_again(keep: Keep, give: Give) -> None:
+def test_rows_whose_bytes_are_gone_have_their_urls_fetched_again_if_they_have_no_turn_yet(
+    keep: Keep, give: Give
+) -> None:
     blob = keep(BODY)
-    row = give(blob, attempts=2)
+    turn = {"state": UrlState.WANTED, "due_at": NOW + HOUR, "attempts": 2}
+    rows = [give(blob, attempts=2), give(blob, URL + "b", **turn)]
     blobs.local_path(blob.digest).unlink()
     sweep()
-    row.refresh_from_db()
-    assert (row.state, row.blob_digest, row.due_at, row.attempts) == (UrlState.WANTED, "", NOW, 0)
+    for row in rows:
+        row.refresh_from_db()
+    found = [(row.state, row.blob_digest, row.due_at, row.attempts) for row in rows]
+    assert found == [(UrlState.WANTED, "", NOW, 0), (UrlState.WANTED, "", NOW + HOUR, 2)]
     assert not Blob.objects.exists()
 
 
@@ -129,16 +134,6 @@ def test_all_urls_of_a_shelf_whose_blobs_have_no_row_are_fetched_again(
     sweep("00")
     assert Resource.objects.filter(state=UrlState.WANTED).count() == 10
     assert [getattr(record, "urls", None) for record in caplog.records] == [10]
-
-
-def test_what_is_fetched_again_when_its_bytes_are_lost_points_at_them_no_more_and_keeps_its_turn(
-    keep: Keep, give: Give
-) -> None:
-    blob = keep()
-    row = give(blob, state=UrlState.WANTED, due_at=NOW + HOUR, attempts=2)
-    retention.lose_blobs([blob.digest], NOW)
-    row.refresh_from_db()
-    assert (row.state, row.blob_digest, row.due_at, row.attempts) == (UrlState.WANTED, "", NOW + HOUR, 2)
 
 
 def test_what_is_stored_again_while_it_is_lost_stays(keep: Keep, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
