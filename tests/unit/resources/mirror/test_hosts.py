@@ -170,9 +170,7 @@ def test_an_ending_tells_what_is_large() -> None:
     ],
     ids=["nothing is known", "large", "small", "on average", "of late"],
 )
-def test_a_name_without_an_ending_waits_as_the_last_files_of_its_host_were_large(
-    sizes: tuple[int, ...], lane: UrlLane
-) -> None:
+def test_a_name_without_an_ending_waits_as_the_last_files_of_its_host(sizes: tuple[int, ...], lane: UrlLane) -> None:
     sent("example.org", *sizes)
     sent("other.example", 2 * LARGE_BYTES)
     assert lane_of("https://example.org/a") is lane

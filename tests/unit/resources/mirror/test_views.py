@@ -99,7 +99,7 @@ def is_linked(blob: Blob) -> bool:
 
 
 @pytest.mark.parametrize("known", ["", '"{}"'])
-def test_only_nginx_is_offered_files_whatever_the_client_has_and_none_that_are_gone(
+def test_nginx_alone_is_offered_files_and_none_that_are_gone(
     client: Reader, keep: Keep, give: Give, known: str
 ) -> None:
     blob, gone = keep(BODY), keep(b"gone", taken_down_at=NOW)
@@ -113,9 +113,7 @@ def test_only_nginx_is_offered_files_whatever_the_client_has_and_none_that_are_g
     assert is_linked(blob)
 
 
-def test_a_file_is_as_old_as_nginx_believes_and_what_is_held_as_old_as_its_row(
-    client: Reader, keep: Keep, settings: Any
-) -> None:
+def test_a_file_is_as_old_as_nginx_says_and_a_held_one_as_its_row(client: Reader, keep: Keep, settings: Any) -> None:
     blob = keep(BODY)
     os.utime(blobs.local_path(blob.digest), (0, 86_400.9))
     assert client.get(f"/resources/{blob.digest}")["Last-Modified"] == "Fri, 02 Jan 1970 00:00:00 GMT"
@@ -159,9 +157,7 @@ def test_what_another_machine_holds_is_waited_for_and_asked_of_it(
     assert member.decode().startswith(f"{blob.digest} ")
 
 
-def test_without_a_bucket_that_signs_links_the_storage_is_streamed(
-    client: Reader, keep: Keep, bucket_of_any_kind: None
-) -> None:
+def test_a_storage_that_signs_no_links_is_streamed(client: Reader, keep: Keep, bucket_of_any_kind: None) -> None:
     blob = keep(BODY, uploaded_at=NOW)
     blobs.remove_local_blob(blob.digest)
     assert client.get(f"/resources/{blob.digest}").status_code == 503
@@ -175,7 +171,7 @@ def test_the_database_that_is_away_is_told(client: Reader, monkeypatch: pytest.M
     assert client.get(f"/resources/{UNKNOWN}").status_code == 503
 
 
-def test_a_signed_url_is_answered_from_the_store_and_kept_no_longer_than_the_hot_window(
+def test_a_signed_url_is_answered_and_kept_no_longer_than_the_hot_window(
     client: Reader, keep: Keep, give: Give
 ) -> None:
     blob = keep(BODY)
@@ -356,9 +352,7 @@ def test_a_broken_image_is_a_failure_that_lasts(keep_picture: Keep) -> None:
     assert found.detail == "The image is broken, or too much for its decoder."
 
 
-def test_an_image_that_takes_too_long_is_a_failure_too_and_the_next_is_painted(
-    keep_picture: Keep, settings: Any
-) -> None:
+def test_an_image_that_takes_too_long_fails_and_the_next_is_painted(keep_picture: Keep, settings: Any) -> None:
     thumbnail_painter.PAINTER.close()
     settings.THUMBNAIL_SECONDS = 0.001  # less than it takes to start a process
     before = lost("too long")
@@ -379,9 +373,7 @@ class Deadly(io.BytesIO):
         return super().read(size)
 
 
-def test_a_painters_child_that_dies_of_an_image_is_counted_and_costs_that_image_alone(
-    keep_picture: Keep, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_child_that_dies_is_counted_and_costs_one_image(keep_picture: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
     body = files.PICTURES["a.png"]
     blob, before = keep_picture(body), lost("died")
     with monkeypatch.context() as patched:
@@ -410,9 +402,7 @@ def upload(blob: Blob, work_key: str, token: int) -> None:
     uploads.finish_upload_request(UploadRequest(blob.digest, token, NOW.timestamp()), is_there=True)
 
 
-def test_a_file_of_another_machine_is_uploaded_while_the_client_waits_and_painted_then(
-    client: Reader, held_elsewhere: Blob, published: list[Any]
-) -> None:
+def test_a_file_elsewhere_is_uploaded_then_painted(client: Reader, held_elsewhere: Blob, published: list[Any]) -> None:
     address = f"/resources/{held_elsewhere.digest}/20x20.png"
     assert client.get(address).status_code == 302
     [(task, work_key, token, arguments, lane)] = published
@@ -434,9 +424,7 @@ def test_what_was_painted_needs_no_file(client: Reader, held_elsewhere: Blob, pu
     assert not published
 
 
-def test_a_painter_that_finds_the_file_on_another_machine_has_it_uploaded(
-    held_elsewhere: Blob, published: list[Any]
-) -> None:
+def test_a_painter_has_a_file_of_another_machine_uploaded(held_elsewhere: Blob, published: list[Any]) -> None:
     found = failure(held_elsewhere.digest)
     assert (found.status, found.retry_seconds) == (503, 2)
     assert [call[0] for call in published] == ["resources.upload"]

@@ -81,9 +81,7 @@ def test_lists_answer_whatever_is_asked(admin_client: Client, stored: str, page:
         assert admin_client.get(f"{page}?{query}", follow=True).status_code == 200
 
 
-def test_lists_of_large_tables_are_not_counted(
-    admin_client: Client, stored: str, django_assert_max_num_queries: Any
-) -> None:
+def test_large_tables_are_not_counted(admin_client: Client, stored: str, django_assert_max_num_queries: Any) -> None:
     for name in range(60):
         resource(name)
     with django_assert_max_num_queries(10):
@@ -145,9 +143,7 @@ def test_a_file_is_taken_down_when_that_is_meant(admin_client: Client, stored: s
     assert Resource.objects.get().state == UrlState.FAILED
 
 
-def test_an_admin_is_told_what_nginx_may_still_serve(
-    admin_client: Client, stored: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_admins_know_what_nginx_may_serve(admin_client: Client, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(takedown, "take_down_blob", raising(StorageError("away")))
     _, told = said(choose(admin_client, FILES, "take_down", content("a"), sure="yes"))
     assert told.endswith(f"{content('a')}. Take them down again.")

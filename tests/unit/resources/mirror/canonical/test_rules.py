@@ -134,9 +134,7 @@ def test_a_url_that_was_stored_before_a_rule_is_known_by_the_key_of_then() -> No
         (None, None, "concluded"),
     ],
 )
-def test_what_a_url_has_given_itself_goes_before_what_a_rule_concludes(
-    own: str | None, concluded: str | None, surest: str
-) -> None:
+def test_what_a_url_gave_goes_before_what_a_rule_concludes(own: str | None, concluded: str | None, surest: str) -> None:
     digests = candidate_digests(OLD, VERSIONS)
     found = {digest: one for digest, one in zip(digests, (own, concluded), strict=True) if one}
     digest = digests[0] if surest == "own" else digests[1]

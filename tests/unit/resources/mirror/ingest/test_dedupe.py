@@ -20,9 +20,7 @@ DIGEST, OPAQUE = HeadValidator("d", ValidatorStrength.DIGEST), HeadValidator("o"
         (ValidatorTrust(100, 100, lies=1), []),
     ],
 )
-def test_opaque_validators_count_once_confirmed_and_nothing_of_a_liar_does(
-    trust: ValidatorTrust, keys: list[str]
-) -> None:
+def test_opaque_validators_count_once_confirmed_and_none_of_a_liar(trust: ValidatorTrust, keys: list[str]) -> None:
     assert dedupe.believed_keys([DIGEST, OPAQUE], trust) == keys
 
 
@@ -137,9 +135,7 @@ SHARED = [
         *((field, []) for field in SHARED),
     ],
 )
-def test_digests_are_believed_and_what_nobody_knows_the_making_of_has_to_be_confirmed(
-    field: tuple[str, str], expected: list[ValidatorStrength]
-) -> None:
+def test_digests_are_believed_and_others_confirmed(field: tuple[str, str], expected: list[ValidatorStrength]) -> None:
     assert strengths(field) == expected
 
 

@@ -85,9 +85,7 @@ def test_a_host_with_enough_to_do_does_not_fill_the_lane(
     assert hosts.count("example.org") == 4
 
 
-def test_what_expires_soonest_goes_first_and_what_has_expired_fails(
-    mirroring: RedisServers, settings: Settings
-) -> None:
+def test_what_expires_soonest_goes_first_and_the_expired_fails(mirroring: RedisServers, settings: Settings) -> None:
     lanes(settings, 1)
     now = int(datetime.now(UTC).timestamp())
     signed = "https://example.org/{}?Signature=s&Expires={}"
@@ -108,9 +106,7 @@ def test_a_later_signature_takes_the_place_of_one_that_has_run_out() -> None:
     assert (row.state, row.url) == ("wanted", fresh)
 
 
-def test_killed_before_it_says_what_is_in_hand_it_hands_nothing_over_twice(
-    mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_over_it_nothing_is_handed_over_twice(mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
     report(*urls(3))
     feed_killed_in(monkeypatch, wanted_urls, "check_again_at")
     assert feed() == 0

@@ -199,9 +199,7 @@ def test_what_is_written_is_known_at_once_without_asking_the_database(django_ass
     assert known[digest(1002)] == lookup.UrlStatus(UrlState.FAILED, "", "permanent", "answered 404", 404)
 
 
-def test_who_has_the_bytes_uploads_them_whoever_had_them_before(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_has_the_bytes_uploads_them_whoever_had_them(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "is_storage_remote", lambda: True)
     settings.MACHINE = "gone"
     writer.flush_outcomes([found(1, 1), found(2, 2)], NOW)

@@ -97,9 +97,7 @@ def test_strips_of_a_large_image_meet_without_a_seam(monkeypatch: pytest.MonkeyP
     ("orientation", "size", "red"),
     [(1, (20, 15), "left"), (3, (20, 15), "right"), (6, (15, 20), "top"), (8, (15, 20), "bottom")],
 )
-def test_pictures_stand_as_their_camera_was_held(
-    image_format: str, orientation: int, size: tuple[int, int], red: str
-) -> None:
+def test_pictures_stand_as_the_camera_did(image_format: str, orientation: int, size: tuple[int, int], red: str) -> None:
     exif = Image.Exif()
     exif[0x0112] = orientation
     small = painted(files.picture(image_format, exif=exif.tobytes()), *size)

@@ -91,9 +91,7 @@ def test_old_lists_are_removed_and_unfinished_ones_stay() -> None:
     assert not BatchItem.objects.filter(batch=old.pk).exists()
 
 
-def test_a_url_that_ends_while_it_is_reported_is_not_missed_and_leaves_no_mark(
-    redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_url_that_ends_meanwhile_is_not_missed(redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends after it was looked up, and before the list leaves its name."""
     resource("a")
     leave = lookup.leave_continuation

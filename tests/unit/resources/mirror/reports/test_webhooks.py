@@ -20,7 +20,6 @@ from resources.mirror.models import Batch
 from resources.mirror.reports import batches, report, webhooks
 from resources.mirror.reports.batches import SentList
 from resources.mirror.reports.webhooks import TASK, hand_over_due_calls
-from resources.tasks import look_after_batches
 from resources.tokens import auth
 from resources.tokens.models import ApiToken
 from retry import stores
@@ -186,9 +185,7 @@ def test_two_lists_are_two_calls_to_one_address(batch: Batch, redis_servers: Red
     assert len(first.waiters) == 1
 
 
-def test_what_is_under_way_is_not_published_again_unless_redis_has_lost_it(
-    batch: Batch, redis_servers: RedisServers
-) -> None:
+def test_what_is_under_way_is_published_again_if_redis_lost_it(batch: Batch, redis_servers: RedisServers) -> None:
     assert hand_over_due_calls(NOW) == 1
     assert hand_over_due_calls(NOW) == 0
     later = NOW + webhooks.HAND_OVER_AGAIN_AFTER
@@ -198,9 +195,7 @@ def test_what_is_under_way_is_not_published_again_unless_redis_has_lost_it(
     assert len(jobs()) == 1
 
 
-def test_calls_wait_while_redis_is_away(
-    batch: Batch, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calls_wait_for_redis(batch: Batch, redis_servers: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "execute_all_patiently", lambda server, calls: [*map(stores.execute_call, calls)])
     redis_servers.state.stop()
     assert hand_over_due_calls(NOW) == 0
@@ -226,13 +221,6 @@ def test_a_webhook_that_nobody_could_call_is_given_up_after_a_week(batch: Batch)
     assert batch.answer == "given up: nobody could call it"
 
 
-def test_a_list_without_a_webhook_calls_nobody(redis_servers: RedisServers) -> None:
-    stored_resource("a")
-    report.report_urls(SentList([url("a")], "tests"), NOW)
-    look_after_batches()
-    assert jobs() == []
-
-
 def test_without_a_token_it_is_not_signed(batch: Batch) -> None:
     ApiToken.objects.all().delete()
     assert set(TASK.fetch(*arguments(batch)).headers) == {"Content-Type"}
@@ -246,18 +234,17 @@ def test_a_list_that_is_gone_is_told_to_nobody(batch: Batch) -> None:
     assert TASK.prepare(answered(200), *given) == {}
 
 
-def test_a_list_is_called_for_when_it_is_finished_and_not_before(redis_servers: RedisServers) -> None:
+def test_a_list_with_a_webhook_is_called_for_when_it_is_finished_and_not_before(redis_servers: RedisServers) -> None:
     resource("a")
-    batch = report.report_urls(SentList([url("a")], "tests", webhook=HOOK), NOW).batch
+    sent = [SentList([url("a")], "tests", webhook=hook) for hook in (HOOK, "")]
+    names = [batches.batch_name(report.report_urls(each, NOW).batch.pk) for each in sent]
     assert hand_over_due_calls(NOW) == 0
     store("a")
-    batches.settle_named_batches([batches.batch_name(batch.pk)], NOW)
+    assert batches.settle_named_batches(names, NOW) == 2
     assert hand_over_due_calls(NOW) == 1
 
 
-def test_a_list_that_was_finished_by_a_clock_that_was_ahead_is_called_for_now(
-    batch: Batch, redis_servers: RedisServers
-) -> None:
+def test_a_list_finished_by_a_clock_that_was_ahead_is_called_for_now(batch: Batch, redis_servers: RedisServers) -> None:
     Batch.objects.update(finished_at=NOW + HOUR, call_at=NOW + HOUR)
     assert hand_over_due_calls(NOW) == 1
     batch.refresh_from_db()

@@ -202,7 +202,7 @@ def test_who_takes_down_what_keeps_its_link_is_told_to_do_it_again(
     assert (again.status_code, linked()) == (200, [])
 
 
-def test_whoever_is_killed_once_the_row_says_that_it_is_taken_down_leaves_none(
+def test_killed_once_the_row_changed_a_takedown_leaves_none(
     blob: Blob, link: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     withdraw, calls = blobs.withdraw_links, []
@@ -248,9 +248,7 @@ def test_where_the_row_cannot_be_read_once_more_there_is_none(blob: Blob, monkey
     assert linked() == []
 
 
-def test_its_link_goes_even_if_the_file_cannot_be_removed(
-    blob: Blob, link: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_its_link_goes_if_the_file_cannot_be_removed(blob: Blob, link: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "rename", raising(PermissionError("not now")))
     with pytest.raises(StorageError):
         blobs.remove_local_blob(blob.digest)

@@ -105,9 +105,7 @@ def test_bytes_that_were_kept_just_before_stay_for_the_row_that_is_about_to_be_w
     assert blobs.local_path(rows[2].digest).exists()
 
 
-def test_a_blob_that_a_url_is_found_to_have_in_this_moment_stays(
-    rows: list[Blob], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_blob_that_a_url_is_found_to_have_just_now_stays(rows: list[Blob], monkeypatch: pytest.MonkeyPatch) -> None:
     forget = retention.forget_validators
     source = SourceUrl("ab" * 32, "https://example.org/a", "example.org")
 

@@ -74,9 +74,7 @@ def test_a_file_that_was_put_aside_by_a_process_that_was_killed_is_put_back_if_i
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
-def test_rows_whose_bytes_are_gone_have_their_urls_fetched_again_if_they_have_no_turn_yet(
-    keep: Keep, give: Give
-) -> None:
+def test_urls_whose_bytes_are_gone_are_fetched_again_or_keep_their_turn(keep: Keep, give: Give) -> None:
     blob = keep(BODY)
     turn = {"state": UrlState.WANTED, "due_at": NOW + HOUR, "attempts": 2}
     rows = [give(blob, attempts=2), give(blob, URL + "b", **turn)]
@@ -110,9 +108,7 @@ def test_when_much_is_gone_nothing_is_done_about_it(
     assert "not there" in caplog.text
 
 
-def test_urls_that_are_fetched_again_and_gave_what_was_taken_down_or_is_gone_do_not_keep_it(
-    keep: Keep, give: Give
-) -> None:
+def test_urls_that_are_fetched_again_do_not_keep_what_was_taken_down_or_is_gone(keep: Keep, give: Give) -> None:
     blob = keep(BODY)
     rows = [give(blob, state=UrlState.WANTED), give(Blob(digest="ab" * 32), URL + "b", state=UrlState.WANTED)]
     Blob.objects.update(taken_down_at=NOW)

@@ -99,9 +99,7 @@ def test_what_fails_again_and_again_is_tried_less_often() -> None:
     assert troubles.resting(606) == []
 
 
-def test_who_waits_at_another_machine_is_sent_back_when_it_is_uploaded(
-    bucket: MotoBucket, keep: Keep, uploader: Uploader
-) -> None:
+def test_who_waits_elsewhere_goes_back_once_it_is_uploaded(bucket: MotoBucket, keep: Keep, uploader: Uploader) -> None:
     first, wanted = keep(b"first"), keep(b"wanted", stored_at=NOW)
     work = storage_uploads.upload_work(wanted.digest, "here")
     token = begun(work).token
@@ -141,9 +139,7 @@ def test_bytes_that_are_gone_before_they_were_uploaded_are_fetched_again(
     assert not Blob.objects.exists()
 
 
-def test_a_blob_that_came_again_while_it_was_pruned_is_uploaded_again(
-    bucket: MotoBucket, keep: Keep, uploader: Uploader
-) -> None:
+def test_what_came_again_while_it_was_pruned_is_uploaded(bucket: MotoBucket, keep: Keep, uploader: Uploader) -> None:
     blob = keep(BODY)
     uploader.run_once(0)
     began = time.time()
@@ -162,6 +158,8 @@ Tend = Callable[..., StorageUpkeep]
 class Uploads:
     """In the uploader's place: fails by turns, then has nothing to do."""
 
+    at_end: Exception | None = None
+
     def __init__(self, *errors: Exception) -> None:
         self._errors = deque(errors)
         self.failed, self.went_on, self.closed = Event(), Event(), Event()
@@ -171,7 +169,8 @@ class Uploads:
             self.failed.set()
             raise self._errors.popleft()
         self.went_on.set()
-        self.closed.wait(wait_seconds)
+        if self.closed.wait(PATIENCE_SECONDS if self.at_end else wait_seconds) and self.at_end:
+            raise self.at_end
         return 0
 
     def close(self) -> None:
@@ -206,9 +205,7 @@ def tend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tend]:
     ],
 )
 @pytest.mark.usefixtures("bucket_of_any_kind")
-def test_it_goes_on_after_whatever_failed(
-    tend: Tend, caplog: pytest.LogCaptureFixture, error: Exception, level: int
-) -> None:
+def test_it_goes_on_after_a_failure(tend: Tend, caplog: pytest.LogCaptureFixture, error: Exception, level: int) -> None:
     uploads = Uploads(error, error)
     tender = tend(uploads)
 
@@ -238,13 +235,8 @@ def test_it_ends_at_once_while_it_rests_after_a_failure(tend: Tend) -> None:
 
 @pytest.mark.usefixtures("bucket_of_any_kind")
 def test_what_fails_because_it_was_ended_is_no_mistake(tend: Tend, caplog: pytest.LogCaptureFixture) -> None:
-    class Closed(Uploads):
-        def run_once(self, wait_seconds: float) -> int:
-            self.went_on.set()
-            self.closed.wait(PATIENCE_SECONDS)
-            raise RuntimeError("cannot schedule new futures after shutdown")
-
-    uploads = Closed()
+    uploads = Uploads()
+    uploads.at_end = RuntimeError("cannot schedule new futures after shutdown")
     tender = tend(uploads)
     assert uploads.went_on.wait(PATIENCE_SECONDS)
 
@@ -286,9 +278,7 @@ def test_a_turn_is_taken_at_once_and_then_as_often_as_it_says(monkeypatch: pytes
     assert taken == [100.0, 160.0, 900.0]
 
 
-def test_bytes_are_here_then_here_and_there_then_there_and_gone_when_they_are_taken_down(
-    bucket: MotoBucket, keep: Keep, uploader: Uploader
-) -> None:
+def test_bytes_are_here_then_here_and_there_then_there(bucket: MotoBucket, keep: Keep, uploader: Uploader) -> None:
     blob = keep(BODY)
     uploader.run_once(0)
     blob.refresh_from_db()
@@ -310,9 +300,7 @@ def test_bytes_are_here_then_here_and_there_then_there_and_gone_when_they_are_ta
 
 
 @pytest.mark.usefixtures("bucket_of_any_kind")
-def test_another_machine_leaves_bytes_to_their_holder_which_may_have_lost_them(
-    keep: Keep, uploader: Uploader, settings: Any
-) -> None:
+def test_bytes_are_left_to_their_holder_which_may_have_lost_them(keep: Keep, uploader: Uploader, settings: Any) -> None:
     blob, held = keep(BODY), settings.MIRROR_HELD_DIRECTORY
     settings.MACHINE, settings.MIRROR_HELD_DIRECTORY = "there", held / "of another"
     assert uploader.run_once(0) == 0
@@ -369,9 +357,7 @@ def test_objects_without_a_row_are_removed_and_rows_without_an_object_are_fetche
 
 @pytest.mark.parametrize("delivery", ["proxy", "redirect"])
 @pytest.mark.usefixtures("bucket")
-def test_main_hands_what_is_in_the_bucket_over(
-    keep: Keep, uploader: Uploader, settings: Any, client: Any, delivery: str
-) -> None:
+def test_main_hands_objects_over(keep: Keep, uploader: Uploader, settings: Any, client: Any, delivery: str) -> None:
     settings.MIRROR_DELIVERY = delivery
     blob = keep(BODY)
     uploader.run_once(0)
