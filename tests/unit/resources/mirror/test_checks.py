@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.conf import settings as site
 
 from resources.mirror.checks import check_delivery, check_thumbnails
 
@@ -25,6 +26,7 @@ def test_the_defaults_are_right() -> None:
         ("THUMBNAIL_MEMORY_BYTES", 1_000_000, "E022"),
         ("MACHINE", "x" * 101, "E024"),
         ("MACHINE", "a\nb", "E024"),
+        ("MIRROR_HOT_BYTES", site.HOT_MAX_BYTES // 9, "W023"),
     ],
 )
 def test_what_cannot_be_kept_is_told_before_the_first_request(
@@ -33,8 +35,3 @@ def test_what_cannot_be_kept_is_told_before_the_first_request(
     setattr(settings, name, value)
 
     assert ids() == [f"mirroring.{number}"]
-
-
-def test_files_that_would_fill_the_hot_cache_are_told(settings: Any) -> None:
-    settings.MIRROR_HOT_BYTES = settings.HOT_MAX_BYTES // 9
-    assert ids() == ["mirroring.W023"]

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from resources.mirror import file_paths, links
 from resources.mirror.errors import ForgedError, MirrorAddressError, UrlError
+from resources.traffic.asked import Asked
 
 URL = "http://origin.example/a%20b.png?x=1&y=ü"
+DIGEST = "ab" * 32
 
 pytestmark = pytest.mark.django_db
 
@@ -88,3 +90,23 @@ def test_a_template_has_the_address_and_none_for_nonsense() -> None:
     text = Template('{% load mirrored %}<img src="{% mirrored url %}">')
     assert text.render(Context({"url": URL})) == f'<img src="{links.sign_url(URL)}">'
     assert text.render(Context({"url": "nonsense"})) == '<img src="">'
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        (f"/resources/{DIGEST}", Asked("blob", noted=DIGEST)),
+        (
+            f"/resources/{DIGEST}/100x90.webp",
+            Asked("thumbnail", content_key=f"thumbnail:{DIGEST}:100x90:contain:webp", noted=DIGEST),
+        ),
+        (f"/resources/{DIGEST}/100x90.gif", Asked("thumbnail", noted=DIGEST)),
+        ("/resources/sig/aHR0cDovL2EuZXhhbXBsZS8", Asked("resource", noted="http://a.example/")),
+        ("/resources/sig/!", None),
+        (f"/resources/{DIGEST.upper()}", None),
+        ("/resources/", None),
+        (f"/resources/{DIGEST}/a/b", None),
+    ],
+)
+def test_an_address_is_counted_by_its_kind(address: str, expected: Asked | None) -> None:
+    assert file_paths.classify_address(address) == expected

@@ -167,6 +167,7 @@ def test_a_rule_is_proposed_with_its_evidence() -> None:
     assert (rule.kind, rule.host, rule.name, rule.decision) == ("parameter", "a.example.com", "v", "proposed")
     assert (rule.evidence["contents"], rule.evidence["values"]) == (MIN_CONTENTS, ["1", "2"])
     assert len(rule.evidence["examples"]) == MIN_CONTENTS
+    assert ["https://a.example.com/0?v=1", "https://a.example.com/0?v=2"] in rule.evidence["examples"]
     assert rule.evidence["against"] == []
     assert not current_rules().learnt
 

@@ -26,7 +26,6 @@ from resources.mirror.media.sniff import recognise_content
 from resources.mirror.media.thumbnails import Thumbnail
 from resources.mirror.models import Blob, UrlState
 from resources.mirror.storage import blobs, uploads
-from resources.mirror.storage.takedown import take_down_blob
 from resources.mirror.storage.uploads import UploadRequest
 from retry import claims, contents, stores
 from retry.contents import Prepared
@@ -76,12 +75,6 @@ def test_without_nginx_parts_are_cut_here(client: Reader, keep: Keep) -> None:
     assert (beyond.status_code, beyond["Content-Range"]) == (416, "bytes */10")
 
 
-def test_nginx_gets_small_blobs_whole_and_cuts_parts_itself(client: Reader, keep: Keep) -> None:
-    response = client.get(f"/resources/{keep(BODY).digest}", headers={**FRONT, "Range": "bytes=2-4"})
-    assert (response.status_code, response.body) == (200, BODY)
-    assert response["Accept-Ranges"] == "bytes"
-
-
 def test_nginx_reads_large_blobs_by_itself(client: Reader, keep: Keep, settings: Any) -> None:
     settings.MIRROR_HOT_BYTES = 9
     blob = keep(BODY)
@@ -127,17 +120,6 @@ def test_what_there_is_not_is_not_found(client: Reader, address: str) -> None:
     response = client.get(f"/resources/{address}")
     assert response.status_code in {404, 400}
     assert response["Content-Type"] == "application/problem+json"
-
-
-def test_what_was_taken_down_is_gone_and_displaces_what_caches_hold(client: Reader, keep: Keep, give: Give) -> None:
-    blob = keep(BODY)
-    give(blob)
-    signed = links.sign_url(URL)
-    assert client.get(signed).status_code == 200
-    take_down_blob(blob.digest)
-    for address in (f"/resources/{blob.digest}", signed):
-        response = client.get(address)
-        assert (response.status_code, response["Cache-Control"]) == (410, "public, max-age=1")
 
 
 def test_bytes_that_are_not_where_their_row_says_are_no_error_of_the_clients(client: Reader, keep: Keep) -> None:

@@ -9,10 +9,11 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from resources import changelists
-from resources.mirror import stats
+from resources.mirror import stats, url_rules
 from resources.mirror.admin.hosts_rules import MAX_HOSTS_PER_ACTION
+from resources.mirror.admin.resources import explain_url
 from resources.mirror.errors import StorageError
-from resources.mirror.models import Batch, Blob, MirroredHost, Resource, UrlState, Validator
+from resources.mirror.models import Batch, Blob, MirroredHost, Resource, Rule, UrlState, Validator
 from resources.mirror.reports import batches, report
 from resources.mirror.reports.batches import SentList
 from resources.mirror.storage import takedown
@@ -24,8 +25,8 @@ from ..conftest import raising
 
 pytestmark = pytest.mark.django_db
 
-URLS, FILES, HOSTS, LISTS, TALLIES = (
-    f"/admin/resources/{name}/" for name in ("resource", "blob", "mirroredhost", "batch", "tally")
+URLS, FILES, HOSTS, LISTS, TALLIES, RULES = (
+    f"/admin/resources/{name}/" for name in ("resource", "blob", "mirroredhost", "batch", "tally", "rule")
 )
 
 
@@ -258,15 +259,95 @@ def test_efficiency_is_shown_over_time(admin_client: Client) -> None:
     assert "URLs settled in the last 7 days: 6;" in text(admin_client.get(TALLIES))
 
 
-@pytest.mark.parametrize("page", [URLS, FILES, HOSTS, LISTS, TALLIES])
-def test_who_may_only_look_changes_nothing(client: Client, stored: str, page: str) -> None:
+@pytest.mark.parametrize("page", [URLS, FILES, HOSTS, LISTS, TALLIES, RULES])
+def test_who_may_only_look_changes_nothing(client: Client, stored: str, rule: Rule, page: str) -> None:
     user = User.objects.create_user("looks", is_staff=True)
     client.force_login(user)
     assert client.get(page).status_code == 403
     user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
     assert client.get(page).status_code == 200
-    before = Resource.objects.values().get(), Blob.objects.values().get()
-    for action in ("refetch", "take_down", "pin", "block"):
-        client.post(page, {"action": action, "_selected_action": [digest_of(url("a")), content("a")], "sure": "yes"})
+    before = [model._default_manager.values().get() for model in (Resource, Blob, Rule)]
+    for action in ("refetch", "take_down", "pin", "block", "approve"):
+        choose(client, page, action, digest_of(url("a")), content("a"), rule.pk, sure="yes")
     assert client.post(stored.replace("change", "refetch")).status_code == 404
-    assert (Resource.objects.values().get(), Blob.objects.values().get()) == before
+    assert [model._default_manager.values().get() for model in (Resource, Blob, Rule)] == before
+
+
+PAIR = ["https://a.example.com/x?v=1", "https://a.example.com/x?v=<script>"]
+
+
+@pytest.fixture
+def rule() -> Rule:
+    url_rules.forget_url_rules()
+    evidence = {"contents": 7, "values": ["1", ""], "examples": [PAIR], "against": [], "seen_at": "2026-11-21T12:00:00"}
+    now = datetime.now(UTC)
+    return Rule.objects.create(kind="parameter", host="a.example.com", name="v", evidence=evidence, proposed_at=now)
+
+
+def act(client: Client, action: str, rule: Rule) -> str:
+    return " ".join(said(choose(client, RULES, action, rule.pk)))
+
+
+def test_the_evidence_can_be_read(rule: Rule, admin_client: Client) -> None:
+    text = admin_client.get(f"{RULES}{rule.pk}/change/").content.decode()
+    assert "URLs that differ only in the value of v are the same" in text
+    assert "Contents with several such URLs each: 7, as of 2026-11-21 12:00 UTC" in text
+    assert "1, (empty)" in text
+    assert "https://a.example.com/x?v=1<br>https://a.example.com/x?v=&lt;script&gt;" in text
+    assert "v=<script>" not in text
+    assert "a.example.com v" in admin_client.get(RULES).content.decode()
+
+
+def test_an_approved_rule_is_in_force_and_a_rejected_one_is_not(rule: Rule, admin_client: Client) -> None:
+    assert "Approved: a.example.com v." in act(admin_client, "approve", rule)
+    assert url_rules.current_rules().learnt.parameters == {"a.example.com": {"v"}}
+    assert "Rejected: a.example.com v." in act(admin_client, "reject", rule)
+    assert not url_rules.current_rules().learnt
+    rule.refresh_from_db()
+    assert (rule.decision, rule.decided_at is not None) == ("rejected", True)
+    history = admin_client.get(f"{RULES}{rule.pk}/history/").content.decode()
+    assert "Approved." in history
+    assert "Rejected." in history
+
+
+def test_a_contradicted_rule_is_not_approved(rule: Rule, admin_client: Client) -> None:
+    rule.evidence = {**rule.evidence, "against": [PAIR], "withdrawn_at": "2026-11-21T13:00:00"}
+    rule.save()
+    assert "Not changed, because contradicted: a.example.com v." in act(admin_client, "approve", rule)
+    assert not url_rules.current_rules().learnt
+    assert "In force until 2026-11-21 13:00 UTC" in admin_client.get(f"{RULES}{rule.pk}/change/").content.decode()
+
+
+def test_a_rule_of_hosts_is_told_in_words(admin_client: Client) -> None:
+    hosts = "{img1|img2}.example.com"
+    rule = Rule.objects.create(kind="label", host=hosts, proposed_at=datetime.now(UTC))
+    text = admin_client.get(f"{RULES}{rule.pk}/change/").content.decode()
+    assert f"URLs that differ only in these hosts are the same: {hosts}" in text
+
+
+def test_rules_are_proposed_and_not_typed(admin_client: Client) -> None:
+    assert admin_client.get(f"{RULES}add/").status_code == 403
+
+
+def why(**fields: Any) -> list[str]:
+    given = {"state": "wanted", "step": "", "failure": "", "attempts": 0, "due_at": NOW, "detail": "", **fields}
+    return explain_url(Resource(**given), NOW)
+
+
+def test_it_is_said_why_there_is_nothing() -> None:
+    assert why(state="failed", failure="permanent", detail="the server answered 404") == [
+        "Permanent failure: not fetched again.",
+        "The server answered 404.",
+    ]
+    assert why(state="failed", failure="blocked", detail="The host is blocked by an admin.") == [
+        "The host is blocked by an admin."
+    ]
+    assert why(attempts=2, due_at=NOW + timedelta(minutes=5)) == ["Retried in 5 min.", "2 attempts so far."]
+    assert why() == ["Queued or being fetched."]
+    assert why(due_at=None) == ["Waiting, without a time."]
+
+
+@pytest.mark.parametrize("step", ["known", "redirect", "validators", "unchanged", "content", "new", ""])
+def test_it_is_said_what_settled_what_is_stored(step: str) -> None:
+    [said] = why(state="stored", step=step, detail="an old one")
+    assert said.endswith(".")

@@ -29,14 +29,6 @@ def proposed(observations: Seen) -> list[tuple[str, str, str]]:
     return [(one.kind, one.host, one.name) for one in propose_rules(observations)]
 
 
-def test_a_parameter_whose_values_give_the_same_is_proposed() -> None:
-    (found,) = propose_rules(versions(values=3))
-    assert (found.kind, found.host, found.name) == ("parameter", "a.example.com", "v")
-    assert (found.evidence.contents, found.evidence.values) == (MIN_CONTENTS, ("0", "1", "2"))
-    assert (f"{HOST}/0.jpg?v=0", f"{HOST}/0.jpg?v=1") in found.evidence.examples
-    assert found.evidence.against == ()
-
-
 LABELS = {
     "the first one": (machines(["img3", "img1", "img2"]), "{img1|img2|img3}.example.com"),
     "beside a deeper host": (

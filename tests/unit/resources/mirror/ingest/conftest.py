@@ -28,8 +28,9 @@ def mirrored_origin(*others: Origin) -> Iterator[MirroredOrigin]:
         origin, running = MirroredOrigin(), AsyncExitStack()
         origin.runner = runner
         try:
-            for each in (origin, *others, fetching()):
+            for each in (origin, *others):
                 runner.run(running.enter_async_context(each))
+            runner.run(running.enter_async_context(fetching()))
             yield origin
         finally:
             runner.run(running.aclose())

@@ -18,7 +18,6 @@ from resources.mirror.ingest.url_outcome import NothingFound
 from resources.mirror.models import Blob, MirroredHost, Resource, Validator
 from tests.conftest import RedisServers
 from tests.hostile.origin import Behaviour, Peer, answer, head, redirect
-from tests.support.engine_runs import in_turn
 from tests.support.mirror_runs import open_rows, report
 
 from ..conftest import raising
@@ -238,15 +237,6 @@ def test_each_failure_is_final_or_tried_again(
     assert {(row.attempts, row.due_at is not None) for row in rows if row.state == "wanted"} == {(1, True)}
     assert {(row.attempts, row.due_at) for row in rows if row.state == "failed"} == {(1, None)}
     assert [key for key in marks(mirroring) if b"claim" in key or b"lease" in key] == []
-
-
-def test_a_host_that_asks_to_be_left_alone_is_and_no_attempt_has_failed() -> None:
-    with mirrored_origin() as origin:
-        throttling = answer("429 Too Many Requests", "Retry-After: 1")
-        report(origin.does("/a", in_turn(throttling, answer(body=b"text"))))
-        origin.feed_until(lambda: Resource.objects.filter(state="stored").exists())
-        assert len(origin.asked) == 2
-    assert Resource.objects.get().attempts == 0
 
 
 def test_what_an_origin_asks_for_is_the_least_until_the_next_attempt() -> None:

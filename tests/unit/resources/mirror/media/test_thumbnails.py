@@ -1,7 +1,7 @@
 import pytest
 
 from resources.mirror.errors import ThumbnailError
-from resources.mirror.media.thumbnails import Thumbnail, check_thumbnail_size
+from resources.mirror.media.thumbnails import Thumbnail
 from retry.tickets import MAX_KEY_CHARACTERS
 
 DIGEST = "0123456789abcdef" * 4
@@ -41,10 +41,3 @@ def test_what_names_no_thumbnail_is_refused(name: str) -> None:
 def test_parameters_are_known_ones_given_once(given: dict[str, list[str]]) -> None:
     with pytest.raises(ThumbnailError):
         read("320x240.webp", **given)
-
-
-def test_where_sizes_are_listed_there_are_no_others() -> None:
-    check_thumbnail_size(read("320x240.webp"), ())
-    check_thumbnail_size(read("320x240.webp"), {"320x240"})
-    with pytest.raises(ThumbnailError, match="320x240"):
-        check_thumbnail_size(read("320x241.webp"), {"320x240"})

@@ -1,72 +1,54 @@
-from dataclasses import dataclass
-
 import pytest
 
-from resources.mirror.canonical.rules import UrlRules
 from resources.mirror.canonical.urls import candidate_digests
-from resources.mirror.reports.classify import (
-    JOINED_DETAIL,
-    NO_TEXT_DETAIL,
-    UrlDecision,
-    decide_urls,
-    name_urls,
-    storable_text,
-)
+from resources.mirror.lookup import UrlStatus
+from resources.mirror.models import UrlState
+from resources.mirror.reports.classify import JOINED_DETAIL, NO_TEXT_DETAIL, decide_urls, name_urls, storable_text
 from tests.support.mirror_rows import digest_of, url
 from tests.support.url_outcomes import NONE_LEARNT as RULES
 from tests.support.url_outcomes import learnt_parameter
 
-
-@dataclass(frozen=True)
-class Known:
-    state: str
-    blob_digest: str = ""
-    detail: str = ""
-    failure: str = ""
-
-
-def decided(*urls: str, rules: UrlRules = RULES, **seen: Known) -> list[UrlDecision]:
-    """By names of `rows.url`, as `a=Known(…)`."""
-    named, _ = name_urls(urls, rules, lambda host: False)
-    return decide_urls(named, {digest_of(url(name)): one for name, one in seen.items()})
-
-
-def test_an_unknown_url_is_asked_for_once_in_a_list() -> None:
-    first, second = decided(url("a"), url("a"))
-    assert (first.status, first.asks, first.detail) == ("accepted", True, "")
-    assert (second.status, second.asks, second.detail) == ("accepted", False, JOINED_DETAIL)
+WANTED, STORED, FAILED = UrlState.WANTED, UrlState.STORED, UrlState.FAILED
 
 
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
-        pytest.param(Known("stored", "f00"), ("known", "known", "f00", "", False), id="stored"),
-        pytest.param(Known("wanted"), ("accepted", "", "", JOINED_DETAIL, True), id="asked for by another list"),
-        pytest.param(Known("wanted", "f00"), ("known", "known", "f00", "", False), id="fetched again"),
-        pytest.param(Known("failed", "", "late", "expired"), ("accepted", "", "", "", True), id="a signature ran out"),
-        pytest.param(Known("failed", "", "404"), ("failed", "failed", "", "404", False), id="failed"),
+        pytest.param(None, ("accepted", "", "", "", True), id="unknown"),
+        pytest.param(UrlStatus(STORED, "f00"), ("known", "known", "f00", "", False), id="stored"),
+        pytest.param(UrlStatus(WANTED), ("accepted", "", "", JOINED_DETAIL, True), id="asked for by another list"),
+        pytest.param(UrlStatus(WANTED, "f00"), ("known", "known", "f00", "", False), id="fetched again"),
+        pytest.param(
+            UrlStatus(FAILED, "", "expired", "late"), ("accepted", "", "", "", True), id="a signature ran out"
+        ),
+        pytest.param(UrlStatus(FAILED, "", "permanent", "404"), ("failed", "failed", "", "404", False), id="failed"),
     ],
 )
-def test_a_url_is_decided_by_its_known_state(seen: Known, expected: tuple[object, ...]) -> None:
-    [found] = decided(url("a"), a=seen)
-    assert (found.status, found.step, found.blob_digest, found.detail, found.asks) == expected
+def test_a_url_is_decided_by_its_known_state_and_asked_for_once(
+    seen: UrlStatus | None, expected: tuple[object, ...]
+) -> None:
+    named, _ = name_urls([url("a")] * 2, RULES, lambda host: False)
+    first, second = decide_urls(named, {digest_of(url("a")): seen} if seen else {})
+    assert (first.status, first.step, first.blob_digest, first.detail, first.asks) == expected
+    assert (second.status, second.asks) == (first.status, False)
+    assert second.detail == (JOINED_DETAIL if first.asks else first.detail)
 
 
-DOWN = Known("failed", "f00", "The file was taken down.", "taken down")
+DOWN = UrlStatus(FAILED, "f00", "taken down", "The file was taken down.")
 
 
 @pytest.mark.parametrize(
     ("before", "after", "digest", "blob", "detail"),
     [
-        pytest.param(Known("stored", "f00"), Known("stored", "f11"), "before", "f00", "", id="stored under both"),
-        pytest.param(Known("failed"), Known("stored", "f11"), "after", "f11", "", id="stored by the rule alone"),
-        pytest.param(Known("wanted"), None, "before", "", JOINED_DETAIL, id="begun before"),
+        pytest.param(UrlStatus(STORED, "f00"), UrlStatus(STORED, "f11"), "before", "f00", "", id="stored under both"),
+        pytest.param(UrlStatus(FAILED), UrlStatus(STORED, "f11"), "after", "f11", "", id="stored by the rule alone"),
+        pytest.param(UrlStatus(WANTED), None, "before", "", JOINED_DETAIL, id="begun before"),
         pytest.param(DOWN, None, "before", "", DOWN.detail, id="taken down before"),
         pytest.param(None, None, "after", "", "", id="unknown"),
     ],
 )
 def test_a_learnt_rule_keeps_what_was_known_before_it(
-    before: Known | None, after: Known | None, digest: str, blob: str, detail: str
+    before: UrlStatus | None, after: UrlStatus | None, digest: str, blob: str, detail: str
 ) -> None:
     rules = learnt_parameter("images.example.org", "size")
     named, _ = name_urls([f"{url('a')}?size=1"] * 2, rules, lambda host: False)

@@ -5,11 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, OperationalError, connection
-from django.test.utils import CaptureQueriesContext
+from django.db import IntegrityError, OperationalError
 
 from resources.mirror import lookup, stats
-from resources.mirror.ingest import wanted_urls
 from resources.mirror.lookup import UrlStatus
 from resources.mirror.models import Batch, BatchItem, Blob, Resource, Tally, UrlState
 from resources.mirror.reports import batches
@@ -143,58 +141,39 @@ def test_urls_are_counted_by_what_settled_them() -> None:
     assert dict(Tally.objects.values_list("step", "number")) == {"reported": 6, "known": 3, "failed": 1, "refused": 1}
 
 
-def test_whether_a_whole_list_is_still_wanted_is_one_query() -> None:
-    resource("a")
-    resource("b", state=UrlState.FAILED)
-    keys = [*(f"{number:064}" for number in range(2000)), digest_of(url("a")), digest_of(url("b"))]
-    with CaptureQueriesContext(connection) as queries:
-        assert wanted_urls.ended_urls(keys) == [digest_of(url("b"))]
-    assert len(queries) == 1
-
-
-def remember(status: UrlStatus) -> None:
-    """Has the status of the URL `a` remembered as a process leaves it that is killed before or after its write."""
-    lookup.note_statuses({digest_of(url("a")): status})
-
-
 def pruned() -> None:
-    remember(UrlStatus(UrlState.STORED, content("a")))
-
-
-def without_a_file() -> None:
-    stored_resource("a")
+    Resource.objects.all().delete()
     Blob.objects.all().delete()
 
 
-def taken_down() -> None:
-    stored_resource("a")
-    Blob.objects.update(taken_down_at=NOW)
-
-
 def changed() -> None:
-    pruned()
-    stored_resource("a")
     Resource.objects.update(blob_digest=content("b"))
     Blob.objects.update(digest=content("b"))
 
 
-def stored() -> None:
-    stored_resource("a")
-    remember(UrlStatus(UrlState.WANTED))
+WANTED, STORED = UrlStatus(UrlState.WANTED), UrlStatus(UrlState.STORED, content("a"))
+"""Statuses that a process leaves that is killed before or after its write."""
 
 
 @pytest.mark.parametrize(
-    ("happened", "status", "blob", "detail"),
+    ("happened", "remembered", "status", "blob", "detail"),
     [
-        (pruned, "accepted", "", ""),
-        (without_a_file, "accepted", "", JOINED_DETAIL),
-        (taken_down, "failed", "", "The file was taken down."),
-        (changed, "known", content("b"), ""),
-        (stored, "known", content("a"), ""),
+        pytest.param(pruned, STORED, "accepted", "", "", id="pruned"),
+        pytest.param(lambda: Blob.objects.all().delete(), None, "accepted", "", JOINED_DETAIL, id="without a file"),
+        pytest.param(
+            lambda: Blob.objects.update(taken_down_at=NOW), None, "failed", "", "The file was taken down.", id="down"
+        ),
+        pytest.param(changed, STORED, "known", content("b"), "", id="changed"),
+        pytest.param(lambda: None, WANTED, "known", content("a"), "", id="stored"),
     ],
 )
-def test_an_answer_is_as_the_rows_are_now(happened: Callable[[], None], status: str, blob: str, detail: str) -> None:
+def test_an_answer_is_as_the_rows_are_now(
+    happened: Callable[[], object], remembered: UrlStatus | None, *, status: str, blob: str, detail: str
+) -> None:
+    stored_resource("a")
     happened()
+    if remembered:
+        lookup.note_statuses({digest_of(url("a")): remembered})
     [decision] = report("a").decisions
     assert (decision.status, decision.blob_digest, decision.detail) == (status, blob, detail)
     row, known = Resource.objects.get(), lookup.look_up_urls([digest_of(url("a"))])

@@ -20,7 +20,7 @@ from resources.mirror.models import Blob, DedupeStep, Resource, Validator
 from resources.mirror.storage import blobs, retention
 from resources.traffic import counter
 
-from ..conftest import LONG_AGO, NOW, URL, Give, Keep, vouch_for
+from ..conftest import LONG_AGO, NOW, URL, Give, Keep, raising, vouch_for
 
 DAY = timedelta(days=1)
 
@@ -179,9 +179,6 @@ def test_it_is_noted_once_a_day(keep: Keep) -> None:
 
 
 def test_what_cannot_be_noted_stops_no_count(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError("away")
-
-    monkeypatch.setattr(counter, "load_noters", lambda _: {"blob": fail})
+    monkeypatch.setattr(counter, "load_noters", lambda _: {"blob": raising(RuntimeError("away"))})
     tell(line("/resources/" + "ab" * 32))
     assert "could not note" in caplog.text

@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 
 from resources import database
+from resources.mirror import lookup
 from resources.mirror.models import Blob, Resource, UrlState
 from resources.mirror.storage import blobs, retention, sweeper
 from resources.mirror.storage.takedown import TAKEN_DOWN_FAILURE, take_down_blob
@@ -108,14 +109,22 @@ def test_when_much_is_gone_nothing_is_done_about_it(
     assert "not there" in caplog.text
 
 
-def test_urls_that_are_fetched_again_do_not_keep_what_was_taken_down_or_is_gone(keep: Keep, give: Give) -> None:
+def test_urls_do_not_keep_what_was_taken_down_by_a_process_that_was_killed_or_is_gone(keep: Keep, give: Give) -> None:
     blob = keep(BODY)
-    rows = [give(blob, state=UrlState.WANTED), give(Blob(digest="ab" * 32), URL + "b", state=UrlState.WANTED)]
+    rows = [
+        give(blob),
+        give(blob, URL + "a", state=UrlState.WANTED),
+        give(Blob(digest="ab" * 32), URL + "b", state=UrlState.WANTED),
+    ]
     Blob.objects.update(taken_down_at=NOW)
     for row in rows:
+        assert lookup.look_up_urls([row.url_digest])[row.url_digest].state == row.state
         sweep(row.url_digest)
         row.refresh_from_db()
+        lookup.forget_statuses_here()
+        assert lookup.look_up_urls([row.url_digest])[row.url_digest].failure == row.failure
     assert [(row.state, row.failure, row.blob_digest) for row in rows] == [
+        (UrlState.FAILED, TAKEN_DOWN_FAILURE, DIGEST),
         (UrlState.FAILED, TAKEN_DOWN_FAILURE, DIGEST),
         (UrlState.WANTED, "", ""),
     ]
@@ -147,24 +156,20 @@ def test_what_is_stored_again_while_it_is_lost_stays(keep: Keep, give: Give, mon
     assert Blob.objects.get() == blob
 
 
-def test_a_content_of_many_urls_is_lost_in_portions(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_content_of_many_urls_is_lost_in_portions(keep: Keep, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 3)
     blob = keep()
-    rows = [
-        Resource(url_digest=f"{number:064}", state=UrlState.STORED, blob_digest=blob.digest, wanted_at=NOW)
-        for number in range(10)
-    ]
-    Resource.objects.bulk_create(rows)
-    most = 0
+    for number in range(10):
+        give(blob, f"{URL}{number}")
+    counts: list[int] = []
 
     def counted(execute: Any, sql: str, params: Any, *rest: Any) -> Any:
-        nonlocal most
-        most = max(most, len(params or ()))
+        counts.append(len(params or ()))
         return execute(sql, params, *rest)
 
     with connection.execute_wrapper(counted):
         assert retention.lose_blobs([blob.digest], NOW) == 10
-    assert most <= 3 + 5
+    assert max(counts) <= 3 + 5
     assert Resource.objects.filter(state=UrlState.WANTED).count() == 10
 
 

@@ -10,7 +10,7 @@ from resources import database
 from resources.mirror import lookup
 from resources.mirror.errors import StorageError
 from resources.mirror.models import Blob, Resource, UrlState, Validator
-from resources.mirror.storage import blobs, sweeper, takedown
+from resources.mirror.storage import blobs, takedown
 from resources.mirror.storage.takedown import find_taken_down, take_down_blob
 from tests.conftest import RedisServers
 
@@ -96,18 +96,3 @@ def test_of_very_many_rows_a_worker_does_the_rest(
     sent.clear()
     takedown.continue_takedown(blob.digest, 0)
     assert (left.count(), sent) == (0, [])
-
-
-def test_who_is_killed_leaves_the_urls_to_the_sweeper(keep: Keep, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = give(blob := keep())
-    with monkeypatch.context() as patched:
-        patched.setattr(takedown, "fail_urls_of_blob", raising(RuntimeError("killed")))
-        with pytest.raises(RuntimeError):
-            take_down_blob(blob.digest)
-    sweeper.sweep_shelf(row.url_digest[:2], NOW)
-    sweeper.sweep_shelf(blob.digest[:2], NOW)
-    row.refresh_from_db()
-    assert (row.state, row.failure, row.blob_digest) == (UrlState.FAILED, takedown.TAKEN_DOWN_FAILURE, blob.digest)
-    assert not blobs.local_path(blob.digest).exists()
-    lookup.forget_statuses_here()
-    assert lookup.look_up_urls([row.url_digest])[row.url_digest].failure == takedown.TAKEN_DOWN_FAILURE
