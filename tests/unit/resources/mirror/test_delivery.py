@@ -1,10 +1,11 @@
-"""Ranges of bytes, as far as they are cut here."""
+"""Ranges of bytes, as far as they are cut here, and header fields of files."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.mirror.delivery import ByteRange, select_range
+from resources.mirror.file_headers import delivery_headers, is_shown_in_place
 
 ETAG = '"e"'
 ALL = ByteRange(0, 10, 10)
@@ -51,3 +52,31 @@ def test_a_span_lies_within_the_file(header: str, size: int) -> None:
 def test_an_empty_file_has_no_parts() -> None:
     assert select_range("", "", ETAG, 0) == ByteRange(0, 0, 0)
     assert select_range("bytes=0-", "", ETAG, 0) is None
+
+
+DIGEST = "0123456789abcdef" * 4
+SHOWN = ["image/png", "image/x-icon", "audio/mpeg", "video/mp4", "text/plain", "text/plain; charset=utf-8"]
+DOWNLOADS = [
+    *("text/html", "image/svg+xml", "application/xml", "application/xhtml+xml", "application/pdf"),
+    *("application/octet-stream", "text/css", "text/javascript", "text/html; charset=utf-8", "font/woff2"),
+    *("IMAGE/SVG+XML", "image/svg+xml; charset=utf-8", "text/plainx"),
+]
+
+
+@pytest.mark.parametrize("media_type", SHOWN + DOWNLOADS)
+def test_images_sound_video_and_text_are_shown_all_else_is_a_download_and_nothing_runs(media_type: str) -> None:
+    fields = delivery_headers(media_type)
+    assert fields["Content-Type"] == media_type
+    assert is_shown_in_place(media_type) == (media_type in SHOWN)
+    assert fields["Content-Disposition"].startswith("inline;" if media_type in SHOWN else "attachment;")
+    assert fields["X-Content-Type-Options"] == "nosniff"
+    assert fields["Content-Security-Policy"].startswith("sandbox; default-src 'none';")
+    assert "script-src" not in fields["Content-Security-Policy"]
+    assert "allow-" not in fields["Content-Security-Policy"]
+
+
+def test_a_download_is_named_by_its_digest_and_its_type() -> None:
+    assert (
+        delivery_headers("text/html", DIGEST)["Content-Disposition"] == 'attachment; filename="0123456789abcdef.html"'
+    )
+    assert delivery_headers("x/y", DIGEST)["Content-Disposition"] == 'attachment; filename="0123456789abcdef.bin"'

@@ -259,9 +259,7 @@ def detail(response: Any) -> str:
     return str(json.loads(response.content)["detail"])
 
 
-def test_a_thumbnail_is_deferred_painted_and_served_until_its_file_is_taken_down(
-    client: Reader, keep_picture: Keep, published: list[Any]
-) -> None:
+def test_a_thumbnail_is_served_until_it_is_taken_down(client: Reader, keep_picture: Keep, published: list[Any]) -> None:
     blob = keep_picture(files.PICTURES["a.jpeg"])
     address = f"/resources/{blob.digest}/20x20.webp"
     assert client.get(address).status_code == 302
@@ -377,20 +375,15 @@ def held_elsewhere(bucket_of_any_kind: None, keep_picture: Keep) -> Blob:
     return blob
 
 
-def upload(blob: Blob, work_key: str, token: int) -> None:
-    """Uploads the file, as its machine does."""
-    default_storage.save(blob.name, ContentFile(files.PICTURES["a.png"]))
-    Blob.objects.filter(pk=blob.pk).update(uploaded_at=NOW)
-    uploads.finish_upload_request(UploadRequest(blob.digest, token, NOW.timestamp()), is_there=True)
-
-
 def test_a_file_elsewhere_is_uploaded_then_painted(client: Reader, held_elsewhere: Blob, published: list[Any]) -> None:
     address = f"/resources/{held_elsewhere.digest}/20x20.png"
     assert client.get(address).status_code == 302
     [(task, work_key, token, arguments, lane)] = published
     assert (task, arguments, lane) == ("resources.upload", (held_elsewhere.digest, "there"), "upload")
 
-    upload(held_elsewhere, work_key, token)
+    default_storage.save(held_elsewhere.name, ContentFile(files.PICTURES["a.png"]))  # as its machine does
+    Blob.objects.update(uploaded_at=NOW)
+    uploads.finish_upload_request(UploadRequest(held_elsewhere.digest, token, NOW.timestamp()), is_there=True)
     assert client.get(address).status_code == 302
     (task, work_key, token, arguments, _) = published[1]
     assert task == "resources.paint_thumbnail"

@@ -6,16 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.mirror.canonical import clearurls
+from resources.mirror.canonical import clearurls, urls
 from resources.mirror.canonical import rules as canonical_rules
 from resources.mirror.canonical.rules import UrlRules, build_learnt_rules
-from resources.mirror.canonical.urls import (
-    WATCHED_ONE_IN,
-    candidate_digests,
-    canonicalise_url,
-    find_surest,
-    find_surest_digest,
-)
+from resources.mirror.canonical.urls import candidate_digests, canonicalise_url, find_surest, find_surest_digest
 from tests.support.url_outcomes import NONE_LEARNT as RULES
 
 HOST = "https://a.example.com"
@@ -143,9 +137,9 @@ def test_what_a_url_gave_goes_before_what_a_rule_concludes(own: str | None, conc
 
 
 def test_learnt_rules_leave_one_url_in_a_hundred_alone_so_that_they_are_watched() -> None:
-    urls = [f"{HOST}/x.jpg?v={number}" for number in range(5_000)]
-    alone = [url for url in urls if text(url, VERSIONS) == url]
-    assert 0.5 < len(alone) * WATCHED_ONE_IN / len(urls) < 1.5
+    versions = [f"{HOST}/x.jpg?v={number}" for number in range(5_000)]
+    alone = [url for url in versions if text(url, VERSIONS) == url]
+    assert 0.5 < len(alone) * urls.WATCHED_ONE_IN / len(versions) < 1.5
     assert all(candidate_digests(url, VERSIONS) == (canonicalise_url(url, RULES).digest,) for url in alone[:10])
 
 

@@ -64,8 +64,6 @@ TWO = {
     "tracking behind a semicolon": (f"{PHOTO}?a=1;utm_source=2", f"{PHOTO}?a=1"),
     "tracking in the path": ("https://a.example/utm_source=x", "https://a.example/"),
     "what might be a source": (f"{PHOTO}?source=1", PHOTO),
-    "what might be a reference": (f"{PHOTO}?ref=1", PHOTO),
-    "a version": (f"{PHOTO}?v=1", f"{PHOTO}?v=2"),
     "hosts like shards": ("https://i4.wp.com/x", "https://i0.wp.com/x"),
     "hosts that end like shards": ("https://i1.wp.com.a.example/x", "https://i0.wp.com.a.example/x"),
     "hosts below a star": ("https://scontent-a.b.xx.fbcdn.net/x", "https://scontent-c.b.xx.fbcdn.net/x"),

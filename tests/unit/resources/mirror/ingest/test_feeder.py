@@ -31,11 +31,6 @@ def lanes(settings: Settings, limit: int) -> None:
     settings.RETRY_LANES = {**settings.RETRY_LANES, **changed}
 
 
-def feed_killed_in(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
-    killed_in(monkeypatch, module, name, feed)
-    stores.fast_client("state").delete(feeder.FEED_LOCK)  # it ends by itself
-
-
 def test_large_files_wait_in_a_lane_of_their_own(mirroring: RedisServers) -> None:
     report("https://example.org/a.jpg", "https://example.org/a.mp4")
     assert feed() == 2
@@ -71,9 +66,7 @@ def test_nothing_is_handed_over_for_a_domain_that_is_left_alone(mirroring: Redis
     assert Resource.objects.get(host="example.org").due_at > datetime.now(UTC) + timedelta(minutes=5)  # type: ignore[operator]
 
 
-def test_a_host_with_enough_to_do_does_not_fill_the_lane(
-    mirroring: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_host_fills_the_lane(mirroring: RedisServers, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.FETCH_DELAY_SECONDS = 60
     lanes(settings, 20)
     monkeypatch.setattr(feeder, "ROWS_PER_TRIP", 4)
@@ -108,7 +101,8 @@ def test_a_later_signature_takes_the_place_of_one_that_has_run_out() -> None:
 
 def test_killed_over_it_nothing_is_handed_over_twice(mirroring: RedisServers, monkeypatch: pytest.MonkeyPatch) -> None:
     report(*urls(3))
-    feed_killed_in(monkeypatch, wanted_urls, "check_again_at")
+    killed_in(monkeypatch, wanted_urls, "check_again_at", feed)
+    stores.fast_client("state").delete(feeder.FEED_LOCK)  # it ends by itself
     assert feed() == 0
     assert jobs(mirroring) == urls(3)
     assert claimed(mirroring) == 3

@@ -161,12 +161,8 @@ def test_a_redirect_to_another_spelling_of_the_url_itself_says_nothing_of_its_co
     assert settlement.digest_at_url("https://example.org/a?utm_source=x", digest) is None
 
 
-def wanted(name: str) -> FetchTarget:
-    return FetchTarget(SourceUrl(name, f"http://a.example/{name}", "a.example"), None)
-
-
 def test_the_oldest_makes_room() -> None:
     asked = InFlight(most=2)
     for name in ("a", "b", "a", "c"):
-        asked.note(("url", name), wanted(name))
+        asked.note(("url", name), FetchTarget(SourceUrl(name, f"http://a.example/{name}", "a.example"), None))
     assert [asked.take(("url", name)) is None for name in ("a", "b", "c")] == [False, True, False]

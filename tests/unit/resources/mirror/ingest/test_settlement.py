@@ -46,11 +46,6 @@ def steps() -> dict[str, str]:
     return {f"/{url.rpartition('/')[2]}": step for url, step in rows}
 
 
-def is_distrusted() -> bool:
-    """Tells whether the host has been caught, and all that it vouched for was fetched. Its validators go last."""
-    return not Validator.objects.exists() and not open_rows()
-
-
 def test_a_body_that_is_known_by_its_etag_is_not_taken() -> None:
     body, gone = b"text" * 100, 0
 
@@ -91,7 +86,8 @@ def test_what_a_liar_vouched_for_and_what_was_concluded_from_that_is_fetched(set
         assert steps() == {"/a": "new", "/to-b": "validators", "/b": "redirect", "/to-to-b": "redirect"}
         settings.MIRROR_SAMPLED_EVERY = 1
         origin.mirror(origin.does("/c", vouched(b"six", said)))
-        origin.feed_until(is_distrusted)
+        # The host has been caught when its validators go, and those go last.
+        origin.feed_until(lambda: not Validator.objects.exists() and not open_rows())
         settings.MIRROR_SAMPLED_EVERY = 10**9
         origin.mirror(origin.does("/d", vouched(b"ten", said)))  # it is no longer believed
     assert MirroredHost.objects.get().lies == 1
@@ -119,9 +115,7 @@ def test_a_distrust_that_a_killed_process_has_begun_is_finished(monkeypatch: pyt
     assert hosts.find_distrusted() == []
 
 
-def test_opaque_validators_of_a_host_that_is_only_right_about_digests_do_not_count(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_digests_confirm_no_opaque_validators(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MIRROR_SAMPLED_FIRST = 3
     monkeypatch.setattr(dedupe, "MIN_CONFIRMED_OPAQUE", 2)
     opaque = "release-of-november-2026"

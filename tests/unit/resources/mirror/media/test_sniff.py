@@ -133,13 +133,10 @@ def test_an_image_that_is_cut_short_is_still_of_its_type(name: str) -> None:
     assert found in (whole, MediaKind(whole.media_type))
 
 
-def test_the_size_of_a_bomb_is_read_from_its_header() -> None:
+def test_the_size_of_a_bomb_is_read_from_its_header_if_it_can_be_noted() -> None:
+    assert recognise_content(files.png(2**32 - 1, 1)) == MediaKind("image/png")
     assert recognise_content(files.BOMBS["large header.png"]) == MediaKind("image/png", 50_000, 50_000)
     assert recognise_content(files.BOMBS["large canvas.webp"]) == MediaKind("image/webp", 16_383, 16_383)
-
-
-def test_an_image_that_is_larger_than_can_be_noted_has_no_size() -> None:
-    assert recognise_content(files.png(2**32 - 1, 1)) == MediaKind("image/png")
 
 
 @pytest.mark.parametrize("name", ["texts.png", "chunks.png", "profile.png"])

@@ -24,8 +24,7 @@ def test_a_list_is_finished_when_its_last_url_has_ended() -> None:
     assert batches.settle_batch(batch.pk, NOW + HOUR)
     assert steps(batch) == ["new", "failed", "content"]
     assert BatchItem.objects.get(step="failed").detail == "410 Gone"
-    batch.refresh_from_db()
-    assert batch.finished_at == NOW + HOUR
+    assert Batch.objects.get().finished_at == NOW + HOUR
 
 
 def test_who_was_killed_when_a_url_had_ended_leaves_no_mark_beside_it(redis_servers: RedisServers) -> None:
@@ -74,12 +73,11 @@ def test_what_was_lost_is_asked_for_again() -> None:
 
 
 def test_what_nobody_was_told_of_is_settled(redis_servers: RedisServers) -> None:
-    batch = report("a").batch
+    report("a")
     store("a")
     redis_servers.state.client.flushall()
     heal_batches()
-    batch.refresh_from_db()
-    assert batch.finished_at
+    assert Batch.objects.get().finished_at
 
 
 def test_old_lists_are_removed_and_unfinished_ones_stay() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,19 +17,7 @@ from resources.mirror.reports.batches import SentList
 from resources.mirror.reports.classify import JOINED_DETAIL
 from resources.mirror.reports.report import ReportError, UnmadeReportError
 from tests.conftest import RedisServers
-from tests.support.mirror_rows import (
-    HOUR,
-    NOW,
-    content,
-    digest_of,
-    fail,
-    report,
-    resource,
-    sent,
-    store,
-    stored_resource,
-    url,
-)
+from tests.support.mirror_rows import NOW, content, digest_of, fail, report, resource, sent, store, stored_resource, url
 
 from ..conftest import raising
 
@@ -39,14 +28,14 @@ def test_the_same_within_a_day_is_the_same_list_and_later_a_new_one() -> None:
     first = report("a", "b")
     store("a")
     batches.settle_batch(first.batch.pk, NOW)
-    again = reports_report.report_urls(sent("a", "b"), NOW + 23 * HOUR)
+    again = reports_report.report_urls(sent("a", "b"), NOW + timedelta(hours=23))
     assert again.batch.pk == first.batch.pk
     assert not again.is_new
     assert [one.status for one in again.decisions] == ["known", "accepted"]
     assert BatchItem.objects.count() == 2
-    later = reports_report.report_urls(sent("a", "b"), NOW + 24 * HOUR)
+    later = reports_report.report_urls(sent("a", "b"), NOW + timedelta(hours=24))
     assert later.batch.pk != first.batch.pk
-    assert reports_report.report_urls(sent("a", "b"), NOW + 25 * HOUR).batch.pk == later.batch.pk
+    assert reports_report.report_urls(sent("a", "b"), NOW + timedelta(hours=25)).batch.pk == later.batch.pk
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import io
 import os
 import time
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -25,8 +24,6 @@ from ..conftest import LONG_AGO, NOW, URL, Give, Keep, raising, vouch_for
 DAY = timedelta(days=1)
 
 pytestmark = pytest.mark.django_db
-
-Rows = Callable[[], list[Blob]]
 
 
 @pytest.fixture

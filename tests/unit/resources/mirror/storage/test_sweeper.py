@@ -130,9 +130,7 @@ def test_urls_do_not_keep_what_was_taken_down_by_a_process_that_was_killed_or_is
     ]
 
 
-def test_all_urls_of_a_shelf_whose_blobs_have_no_row_are_fetched_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_urls_without_blobs_are_refetched(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(database, "ROWS_PER_STATEMENT", 3)
     stored = {"state": UrlState.STORED, "blob_digest": "ab" * 32, "wanted_at": NOW, "fetched_at": NOW - 2 * HOUR}
     Resource.objects.bulk_create([Resource(url_digest=f"{number:064}", **stored) for number in range(10)])

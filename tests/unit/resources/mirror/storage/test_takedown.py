@@ -18,7 +18,6 @@ from ..conftest import NOW, Give, Keep, raising, vouch_for
 
 pytestmark = pytest.mark.django_db
 
-
 Sent = list[tuple[str, list[str]]]
 
 

@@ -25,17 +25,7 @@ from resources.mirror.storage import blobs, sweeper
 from resources.mirror.storage import uploads as storage_uploads
 from resources.mirror.storage.retention import remove_pruned_bytes
 from resources.mirror.storage.takedown import take_down_blob
-from resources.mirror.storage.uploads import (
-    InStorage,
-    MissingBytes,
-    OnOtherMachine,
-    OnThisMachine,
-    PeriodicAction,
-    StorageUpkeep,
-    Uploader,
-    UploadFailures,
-    locate_blob,
-)
+from resources.mirror.storage.uploads import Uploader
 from retry import claim_state, contents, stores
 from retry.errors import StoreUnavailable
 from tests.support.claim_calls import begun, look
@@ -76,7 +66,7 @@ def test_a_bucket_that_is_away_is_tried_again_and_bytes_are_served_from_here(
     nowhere = bucket.storage_url.replace(bucket.host, f"127.0.0.1:{free_port()}")
     settings.STORAGES = {**works, "default": storage_from(nowhere)}
     assert uploader.run_once(0) == 0
-    assert isinstance(locate_blob(blob), OnThisMachine)
+    assert isinstance(storage_uploads.locate_blob(blob), storage_uploads.OnThisMachine)
     settings.STORAGES = works
     assert uploader.run_once(0) == 0  # it rests for a second
     now = time.monotonic() + 2
@@ -85,7 +75,7 @@ def test_a_bucket_that_is_away_is_tried_again_and_bytes_are_served_from_here(
 
 
 def test_what_fails_again_and_again_is_tried_less_often() -> None:
-    troubles = UploadFailures()
+    troubles = storage_uploads.UploadFailures()
     for _ in range(20):
         troubles.failed("a", 0)
     assert troubles.resting(299) == ["a"]
@@ -128,9 +118,7 @@ def test_a_request_wakes_the_uploader_and_fails_with_the_upload(
     assert found.status == 503
 
 
-def test_bytes_that_are_gone_before_they_were_uploaded_are_fetched_again(
-    bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader
-) -> None:
+def test_lost_bytes_are_fetched_again(bucket: MotoBucket, keep: Keep, give: Give, uploader: Uploader) -> None:
     row = give(keep(BODY))
     blobs.local_path(row.blob_digest).unlink()
     assert uploader.run_once(0) == 0
@@ -151,8 +139,7 @@ def test_what_came_again_while_it_was_pruned_is_uploaded(bucket: MotoBucket, kee
 
 PATIENCE_SECONDS = 20.0
 
-
-Tend = Callable[..., StorageUpkeep]
+Tend = Callable[..., storage_uploads.StorageUpkeep]
 
 
 class Uploads:
@@ -180,12 +167,12 @@ class Uploads:
 @pytest.fixture
 def tend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tend]:
     """Starts one with these uploads, which ends with the test."""
-    started: list[StorageUpkeep] = []
+    started: list[storage_uploads.StorageUpkeep] = []
 
-    def tending_by(uploads: Uploads | None = None, *, pause_seconds: float = 0.01) -> StorageUpkeep:
+    def tending_by(uploads: Uploads | None = None, *, pause_seconds: float = 0.01) -> storage_uploads.StorageUpkeep:
         monkeypatch.setattr(storage_uploads, "UPKEEP_PAUSE_SECONDS", pause_seconds)
         monkeypatch.setattr(storage_uploads, "Uploader", lambda: uploads)
-        tender = StorageUpkeep()
+        tender = storage_uploads.StorageUpkeep()
         started.append(tender)
         tender.start()
         return tender
@@ -271,7 +258,7 @@ def test_a_turn_is_taken_at_once_and_then_as_often_as_it_says(monkeypatch: pytes
     taken: list[float] = []
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    turn = PeriodicAction(60, lambda: taken.append(clock[0]), due=clock[0])
+    turn = storage_uploads.PeriodicAction(60, lambda: taken.append(clock[0]), due=clock[0])
     for now in (100.0, 100.0, 159.9, 160.0, 200.0, 900.0, 959.9):
         clock[0] = now
         turn.take()
@@ -282,10 +269,10 @@ def test_bytes_are_here_then_here_and_there_then_there(bucket: MotoBucket, keep:
     blob = keep(BODY)
     uploader.run_once(0)
     blob.refresh_from_db()
-    assert isinstance(locate_blob(blob), OnThisMachine)
+    assert isinstance(storage_uploads.locate_blob(blob), storage_uploads.OnThisMachine)
     assert blob.uploaded_at is not None
     sweeper.sweep_held_blobs(blob.uploaded_at + timedelta(hours=2))
-    assert locate_blob(blob) == InStorage(blob.name)
+    assert storage_uploads.locate_blob(blob) == storage_uploads.InStorage(blob.name)
     with blobs.open_blob(blob) as file:
         assert file.read() == BODY
     link = blobs.bucket_link(blob.name, "text/plain", 'attachment; filename="a"')
@@ -304,10 +291,10 @@ def test_bytes_are_left_to_their_holder_which_may_have_lost_them(keep: Keep, upl
     blob, held = keep(BODY), settings.MIRROR_HELD_DIRECTORY
     settings.MACHINE, settings.MIRROR_HELD_DIRECTORY = "there", held / "of another"
     assert uploader.run_once(0) == 0
-    assert locate_blob(blob) == OnOtherMachine("here")
+    assert storage_uploads.locate_blob(blob) == storage_uploads.OnOtherMachine("here")
     settings.MACHINE, settings.MIRROR_HELD_DIRECTORY = "here", held
     blobs.remove_local_blob(blob.digest)
-    assert locate_blob(blob) == MissingBytes()
+    assert storage_uploads.locate_blob(blob) == storage_uploads.MissingBytes()
 
 
 @pytest.mark.parametrize(
