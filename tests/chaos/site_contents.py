@@ -38,10 +38,7 @@ def main(given: dict[str, Any]) -> dict[str, Any]:
     call_command("import_opml", given["opml"], "--follow", FOLLOWER, stdout=said, stderr=said)
     printed = StringIO()
     call_command("create_token", "steady", "--mirror", stdout=printed)
-    return {
-        "token": printed.getvalue().strip(),
-        "signed": {url: links.sign_url(url) for url in given["files"]},
-    }
+    return {"token": printed.getvalue().strip(), "signed": {url: links.sign_url(url) for url in given["files"]}}
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from . import names
 from .faults import Fault, kills
 from .invariants import of_answers, of_recoveries
 from .origins import Origin
+from .prewarm_run import of_output
 from .promises import Promises
 from .questions import Questions
 from .schedule import Suffered
@@ -40,16 +41,10 @@ def suffered(fault: Fault, recovered: float | None = 13) -> Suffered:
 @pytest.mark.parametrize(
     ("status", "retry_after", "body", "end"),
     [
-        (200, "", b"right", End.RIGHT),
-        (202, "", b"right", End.RIGHT),
-        (200, "", b"wrong", End.WRONG),
-        (503, "1", b"", End.REFUSED),
-        (504, "30", b"", End.REFUSED),
-        (503, "", b"", End.DISHONEST),
-        (503, "0", b"", End.DISHONEST),
-        (500, "1", b"", End.DISHONEST),
-        (403, "", b"", End.DISHONEST),
-        (200, "", b"unreadable", End.WRONG),
+        *((status, "", b"right", End.RIGHT) for status in (200, 202)),
+        *((200, "", body, End.WRONG) for body in (b"wrong", b"unreadable")),
+        *((status, seconds, b"", End.REFUSED) for status, seconds in ((503, "1"), (504, "30"))),
+        *((status, seconds, b"", End.DISHONEST) for status, seconds in ((503, ""), (503, "0"), (500, "1"), (403, ""))),
     ],
 )
 def test_an_answer_is_right_or_says_honestly_when_to_come_again(
@@ -64,25 +59,24 @@ def test_nothing_else_is_let_pass(end: End) -> None:
     assert said.startswith(end.value)
 
 
+AGED = replace(record(End.DISHONEST), statuses=(302, 403))
+LATER = {"began": 30, "ended": 31}
+
+
 @pytest.mark.parametrize(
-    ("visit", "excuse"),
+    ("visit", "excuse", "is_excused"),
     [
-        pytest.param(record(End.BROKEN), "breaks_connections", id="a killed front breaks connections"),
-        pytest.param(
-            replace(record(End.DISHONEST), statuses=(302, 403)), "ages_tickets", id="a set clock ages tickets"
-        ),
+        pytest.param(record(End.BROKEN), "breaks_connections", True, id="a killed front breaks connections"),
+        pytest.param(AGED, "ages_tickets", True, id="a set clock ages tickets"),
+        *((visit, "", False) for visit in (record(End.BROKEN), AGED)),
+        pytest.param(replace(record(End.BROKEN), **LATER), "breaks_connections", False, id="broken afterwards"),
+        pytest.param(replace(AGED, **LATER), "ages_tickets", False, id="too old afterwards"),
+        pytest.param(replace(AGED, statuses=(403,)), "ages_tickets", False, id="was not redirected"),
     ],
 )
-def test_a_visit_may_end_badly_only_during_a_fault_that_does_this(visit: Record, excuse: str) -> None:
-    excusing, other = (Fault("a", kills()[0].holding, **{excuse: value}) for value in (True, False))  # type: ignore[arg-type]
-    assert [*of_answers([visit], [suffered(excusing)])] == []
-    assert len([*of_answers([visit], [suffered(other)])]) == 1
-    assert len([*of_answers([replace(visit, began=30, ended=31)], [suffered(excusing)])]) == 1
-
-
-def test_a_ticket_is_too_old_only_for_a_client_that_was_redirected() -> None:
-    clock = Fault("a", kills()[0].holding, ages_tickets=True)
-    assert len([*of_answers([replace(record(End.DISHONEST), statuses=(403,))], [suffered(clock)])]) == 1
+def test_a_visit_may_end_badly_only_during_a_fault_that_does_this(visit: Record, excuse: str, is_excused: bool) -> None:
+    fault = Fault("a", kills()[0].holding, **({excuse: True} if excuse else {}))  # type: ignore[arg-type]
+    assert bool([*of_answers([visit], [suffered(fault)])]) is not is_excused
 
 
 def test_who_does_not_recover_is_told_and_what_was_skipped_is_not() -> None:
@@ -117,3 +111,21 @@ def test_names_below_the_host_have_its_address_and_others_do_not_exist(name: str
     assert answer[:2] == b"id"
     assert (answer[3] & 15, answer[7]) == ((0, 1) if found else (3, 0))
     assert answer.endswith(socket.inet_aton("127.9.0.4")) is found
+
+
+PASS = "1,024 pieces prepared (8,192 tiles), 3 fresh already, 0 by others, 0 failed; 900 tiles in the hot cache"
+IDLE = "0 pieces prepared (0 tiles), 3 fresh already, 0 by others, 0 failed; 0 tiles in the hot cache"
+
+
+@pytest.mark.parametrize(
+    ("said", "ended_itself", "found"),
+    [
+        (PASS, False, []),
+        (f"{IDLE}\n{PASS}\nStopped.", False, []),
+        (f"{IDLE}\n{IDLE}", False, ["nothing was pre-warmed"]),
+        ("Traceback", False, ["nothing was pre-warmed"]),
+        (PASS, True, ["pre-warming ended by itself"]),
+    ],
+)
+def test_a_run_has_prepared_something_and_was_ended(said: str, ended_itself: bool, found: list[str]) -> None:
+    assert [one.partition(":")[0] for one in of_output(said, ended_itself=ended_itself)] == found

@@ -14,6 +14,7 @@ from .invariants import of_effects
 from .schedule import NO_TIME, PATIENCE_SECONDS, OutOfTime, Suffered, bounded
 
 PLENTY = 1000
+ENDLESS = "never done"
 
 
 @pytest.fixture
@@ -77,12 +78,10 @@ def test_only_what_takes_too_long_is_ended() -> None:
 @pytest.mark.parametrize(
     ("arguments", "skipped", "wrong", "status"),
     [
-        ([], "", [], 0),
-        ([], NO_TIME, [], 1),
-        ([], "no root", [], 0),
-        (["--only", "a"], NO_TIME, [], 0),
-        (["--seconds", "300"], NO_TIME, [], 0),
+        *(([], skipped, [], status) for skipped, status in (("", 0), (NO_TIME, 1), ("no root", 0))),
+        *((arguments, NO_TIME, [], 0) for arguments in (["--only", "a"], ["--seconds", "300"])),
         ([], "", ["wrong bytes"], 1),
+        (["--seconds", str(__main__.ENDING_SECONDS + 0.1)], ENDLESS, [], 1),
     ],
 )
 def test_a_run_fails_when_something_is_wrong_or_was_never_tried(
@@ -91,12 +90,6 @@ def test_a_run_fails_when_something_is_wrong_or_was_never_tried(
     suffered = [Suffered(fault(), skipped=skipped)]
     monkeypatch.setattr("sys.argv", ["chaos", *arguments])
     monkeypatch.setattr(means, "move_apart", lambda _: None)
-    monkeypatch.setattr(__main__, "_suffer", lambda *_: (suffered, wrong))
+    made = (lambda *_: time.sleep(30)) if skipped == ENDLESS else (lambda *_: (suffered, wrong))
+    monkeypatch.setattr(__main__, "_suffer", made)
     assert __main__.main() == status
-
-
-def test_a_run_that_never_ends_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["chaos", "--seconds", str(__main__.ENDING_SECONDS + 0.1)])
-    monkeypatch.setattr(means, "move_apart", lambda _: None)
-    monkeypatch.setattr(__main__, "_suffer", lambda *_: time.sleep(30))
-    assert __main__.main() == 1

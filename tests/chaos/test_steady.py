@@ -1,7 +1,7 @@
 """The steady client: it outlives every answer, and reports its own failures."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from threading import Event
 
 import pytest
@@ -9,7 +9,7 @@ from yarl import URL
 
 from ..support.server import Handler, serving
 from ..support.stack import eventually
-from .steady import End, Kind, Question, Record, Steady, target_of
+from .steady import End, Kind, Question, Steady, target_of
 
 OFTEN = 50
 """Questions a second."""
@@ -43,16 +43,11 @@ def asked(number: int) -> Question:
     return Question(("/text", "/nowhere", "/nonsense")[number % 3], lambda body: bool(json.loads(body)["name"]))
 
 
-def records_of(site: str, question: Callable[[int], Question], count: int) -> list[Record]:
-    with Steady(site, [Kind("odd", OFTEN, question)]) as client:
-        eventually(lambda: len(client.records) >= count, SECONDS, "there are as many records")
-        assert client.died == ""
-    return client.records
-
-
 def test_what_cannot_be_read_is_wrong_and_what_leads_nowhere_dishonest(site: str) -> None:
-    records = records_of(site, asked, 9)
-    ends = {record.address: record.end for record in records}
+    with Steady(site, [Kind("odd", OFTEN, asked)]) as client:
+        eventually(lambda: len(client.records) >= 9, SECONDS, "there are as many records")
+        assert client.died == ""
+    ends = {record.address: record.end for record in client.records}
     assert ends == {"/text": End.WRONG, "/nowhere": End.DISHONEST, "/nonsense": End.DISHONEST}
 
 
@@ -84,11 +79,8 @@ def test_a_client_that_dies_says_what_of(site: str) -> None:
 @pytest.mark.parametrize(
     ("location", "target"),
     [
-        ("/a%2Fb?c=%2F", "http://site/a%2Fb?c=%2F"),
-        ("https://other/", "https://other/"),
-        ("", None),
-        ("http://[nonsense/", None),
-        ("ftp://site/", None),
+        *(("/a%2Fb?c=%2F", "http://site/a%2Fb?c=%2F"), ("https://other/", "https://other/")),
+        *((nowhere, None) for nowhere in ("", "http://[nonsense/", "ftp://site/")),
     ],
 )
 def test_a_redirect_leads_somewhere_or_nowhere(location: str, target: str | None) -> None:
