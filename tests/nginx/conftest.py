@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from copy import copy
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
@@ -92,12 +91,6 @@ class RunningFront:
     def flush_logs(self) -> None:
         """Has nginx write the lines that it gathers for a second, and open its logs anew."""
         self._process.send_signal(signal.SIGUSR1)
-
-    def at(self, port: int) -> "RunningFront":
-        """The same, asked at another of its ports."""
-        other = copy(self)
-        other.port = port
-        return other
 
     def stop(self) -> None:
         self._process.terminate()

@@ -8,15 +8,12 @@ from statistics import median
 
 import pytest
 
-from retry import headers
-
 from .conftest import RunningFront, Start
 from .origin import HOT, Answer
 
 
 @pytest.mark.parametrize(
-    "target",
-    ["/retry_after?key=a", "//retry_after?key=a", "/retry%5Fafter?key=a", "/x/../retry_after?key=a"],
+    "target", ["/retry_after?key=a", "//retry_after?key=a", "/retry%5Fafter?key=a", "/x/../retry_after?key=a"]
 )
 def test_the_waiting_instance_gets_its_own_path_and_the_ticket(site: RunningFront, target: str) -> None:
     site.get(target)
@@ -76,18 +73,6 @@ def test_long_tickets_come_through(site: RunningFront) -> None:
     site.main.answer = lambda _: Answer(302, {"Location": location, "Cache-Control": "no-store"}, b"")
     assert site.get("/tiles/a").headers["Location"] == location
     assert site.get(location).status == 200
-
-
-def test_the_way_to_a_bucket_comes_through_and_is_not_kept(site: RunningFront) -> None:
-    address = f"/resources/{'ab' * 32}"
-    links = [f"https://bucket.example/site/{address}?X-Amz-Signature={letter * 1500}" for letter in "ab"]
-    said = headers.uncached_headers("Tarry; fwd=bypass; detail=bucket")
-    answers = iter([Answer(302, {**said, "Location": link}, b"") for link in links])
-    site.main.answer = lambda _: next(answers)
-    for link in links:
-        reply = site.get(address)
-        assert (reply.status, reply.headers["Location"], reply.headers["Cache-Control"]) == (302, link, "no-store")
-    assert [asked.target for asked in site.main.asked] == [address] * 2
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,6 @@ def said(answer: Reply) -> dict[str, Any]:
 )
 def test_what_cannot_be_read(site: RunningFront, host: str, target: str, headers: dict[str, str], status: int) -> None:
     answer = site.get(target, host, **headers)
-    assert answer.status == status
     assert said(answer)["status"] == status
     assert site.main.asked == []
 
@@ -47,8 +46,7 @@ def test_hot_content_that_is_another_than_the_client_names(site: RunningFront, f
     site.main.answer = lambda _: Answer(headers={**HOT, **validators})
     site.get("/tiles/a")
     answer = site.get("/tiles/a", **{field: '"b"' if field == "If-Match" else "Fri, 20 Nov 2026 10:00:00 GMT"})
-    assert answer.status == 412
-    assert said(answer)
+    assert said(answer)["status"] == 412
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
 

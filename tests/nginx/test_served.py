@@ -140,14 +140,6 @@ def test_there_is_one_address_for_it(site: RunningFront, digest: str, other: str
     assert site.get(other.format(shelf=digest[:2], digest=digest, upper=digest.upper())).status == 404
 
 
-def test_without_its_link_it_is_gone_as_soon_as_links_are_looked_at_again(
-    site: RunningFront, address: str, image: Path
-) -> None:
-    assert site.get(address).status == 200
-    image.unlink()
-    eventually(lambda: site.get(address).status == 404, HOT_SECONDS, "it is gone")
-
-
 def test_what_is_found_and_cannot_be_read_goes_to_main_by_its_address(
     site: RunningFront, address: str, image: Path
 ) -> None:
@@ -157,10 +149,14 @@ def test_what_is_found_and_cannot_be_read_goes_to_main_by_its_address(
     assert [asked.target for asked in site.main.asked] == [address]
 
 
-def test_a_link_is_found_as_soon_as_links_are_looked_at_again(site: RunningFront, address: str, digest: str) -> None:
+def test_a_link_is_found_and_missed_as_soon_as_links_are_looked_at_again(
+    site: RunningFront, address: str, digest: str
+) -> None:
     assert site.get(address).status == 404
-    link(site, digest, "application/octet-stream")
+    file = link(site, digest, "application/octet-stream")
     eventually(lambda: site.get(address).status == 200, HOT_SECONDS, "it is served")
+    file.unlink()
+    eventually(lambda: site.get(address).status == 404, HOT_SECONDS, "it is gone")
 
 
 def test_without_main_and_a_link_the_answer_is_503(site: RunningFront, address: str) -> None:

@@ -1,9 +1,7 @@
 """The log of traffic: one line for each request of content, without the client's identity."""
 
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -168,40 +166,6 @@ def test_without_measuring_there_is_no_log(start: Start) -> None:
     assert not site.front.data.traffic.exists()
 
 
-@pytest.fixture
-def steady(own_site: RunningFront) -> Iterator[Callable[[], int]]:
-    """Requests one after the other, until it is called: then tells how many there were."""
-    ended, asked = Event(), [0]
-
-    def ask() -> None:
-        while not ended.is_set():
-            own_site.get(TILE)
-            asked[0] += 1
-
-    thread = Thread(target=ask)
-    thread.start()
-
-    def stop() -> int:
-        ended.set()
-        thread.join()
-        return asked[0]
-
-    yield stop
-    stop()
-
-
-def test_a_log_is_put_aside_under_load_without_losing_a_line(own_site: RunningFront, steady: Callable[[], int]) -> None:
-    log, pid_file = own_site.front.data.traffic, own_site.front.runtime.nginx_pid
-    for _ in range(3):
-        eventually(lambda: log.exists() and log.stat().st_size > 0, 5, "a log with lines")
-        assert log_files.rotate_log(log, 1, pid_file, time.time())
-        eventually(log.exists, 5, "nginx has opened its log anew")
-    asked = steady()
-    eventually(lambda: count_lines(log.parent) >= asked, 5, "all lines are written")
-    assert count_lines(log.parent) == asked
-    assert len(list(log.parent.glob("traffic.log.*"))) == 3
-
-
 def test_a_log_that_was_renamed_is_opened_anew(own_site: RunningFront) -> None:
     log, pid_file = own_site.front.data.traffic, own_site.front.runtime.nginx_pid
     log.rename(log.with_name("traffic.log.1"))
@@ -230,7 +194,3 @@ def test_supervisord_leaves_to_workers_what_they_have_not_had_time_for(site: Run
     log.write_text("x" * 1999)
     assert TrafficLog(log, 1000, site.front.runtime.nginx_pid).keep_bounded() == 0
     assert log.stat().st_size == 1999
-
-
-def count_lines(directory: Path) -> int:
-    return sum(path.read_bytes().count(b"\n") for path in directory.glob("traffic.log*"))
