@@ -112,14 +112,12 @@ def test_a_full_lane_takes_no_more_and_says_how_long(work: Work, settings: Setti
     assert begin(replace(work, key="paint:a:9")) == LaneFull(2.5)  # 3 × 1 s ÷ 2 workers, and its own second
 
 
-def test_the_expected_wait_follows_recorded_durations(work: Work) -> None:
+def test_the_expected_wait_follows_durations_which_are_forgotten_with_their_kinds(
+    work: Work, servers: RedisServers
+) -> None:
     finish(work, running(work), seconds=4)
     assert begun(replace(work, key="paint:a:2")).wait_seconds == 4
     assert begun(replace(work, key="paint:a:3")).wait_seconds == 6  # one of 4 s ahead, two workers, and its own 4 s
-
-
-def test_durations_are_forgotten_with_the_kinds_that_had_them(work: Work, servers: RedisServers) -> None:
-    finish(work, running(work), seconds=4)
     kept = [servers.state.client.ttl(f"retry:duration:{name}") for name in (work.kind, work.lane)]
     assert kept == pytest.approx([30 * 24 * 3600] * 2, abs=60)
 
@@ -155,15 +153,6 @@ def test_an_abandoned_claim_leaves_nothing_behind(work: Work, servers: RedisServ
     assert stores.execute_call(claims.abandon_call(work.key, begun(work).token)) == 1
     assert look(work) == WorkUnknown()
     assert servers.state.client.keys("retry:*") == [b"retry:token"]
-
-
-def test_work_that_waits_too_long_is_published_again_with_the_same_token(work: Work, servers: RedisServers) -> None:
-    token = begun(work).token
-    assert swept() == []
-    make_due(servers, work)
-    spec = b'{"task": "tests.paint", "arguments": ["a", 1]}'
-    assert swept() == [(b"again", b"paint:a:1", str(token).encode(), b"paint.now", spec)]
-    assert swept() == []
 
 
 def test_a_lease_lapses_in_time_though_the_clock_was_set_back_since(work: Work, servers: RedisServers) -> None:
@@ -272,18 +261,15 @@ def test_a_long_lane_is_one_whose_workers_need_long_for_it(work: Work, servers: 
     assert list(map(started, works, tokens)) == [claims.SKIPPED] + 4 * [claims.STARTED]
 
 
-def test_skipping_can_be_switched_off(work: Work, servers: RedisServers, settings: Settings) -> None:
-    settings.RETRY_SKIP_SECONDS = 0
-    assert start(work, unwanted(servers, work))
-
-
-@pytest.mark.parametrize("passes", [0, 1], ids=["nothing sweeps", "first pass"])
-def test_nothing_is_skipped_after_an_outage_before_waiting_clients_could_ask(
-    work: Work, servers: RedisServers, passes: int
+@pytest.mark.parametrize("reason", ["switched off", "nothing sweeps", "first pass after an outage"])
+def test_nothing_is_skipped_before_waiting_clients_could_ask_or_if_it_is_switched_off(
+    work: Work, servers: RedisServers, settings: Settings, reason: str
 ) -> None:
+    settings.RETRY_SKIP_SECONDS = 0 if reason == "switched off" else 30
     token = unwanted(servers, work)
-    servers.state.client.delete(claims.SWEPT_KEY)
-    for _ in range(passes):
+    if reason != "switched off":
+        servers.state.client.delete(claims.SWEPT_KEY)
+    if reason == "first pass after an outage":
         swept()
     assert start(work, token)
 

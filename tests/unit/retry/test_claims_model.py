@@ -237,6 +237,5 @@ class Claims(RuleBasedStateMachine):
 def test_claims_keep_their_promises_in_any_order(servers: RedisServers) -> None:
     Claims.servers = servers
     run_state_machine_as_test(
-        Claims,
-        settings=settings(max_examples=50, stateful_step_count=40, suppress_health_check=list(HealthCheck)),
+        Claims, settings=settings(max_examples=50, stateful_step_count=40, suppress_health_check=list(HealthCheck))
     )

@@ -156,13 +156,12 @@ async def test_a_long_preference_leaves_the_usual_waits_as_they_are(
 @pytest.mark.parametrize(
     ("delivery", "front", "expected"),
     [
-        ("redirect", "asked", None),
-        ("redirect", "handed", None),
-        ("inline", "", None),
-        ("inline", "asked", "/retry_after/returned" + BACK),
-        ("internal", "asked", "/retry_after/returned" + BACK),
+        *(
+            (*asked, None)
+            for asked in (("redirect", "asked"), ("redirect", "handed"), ("inline", ""), ("internal", ""))
+        ),
+        *((delivery, "asked", "/retry_after/returned" + BACK) for delivery in ("inline", "internal")),
         ("internal", "handed", "@returned"),
-        ("internal", "", None),
     ],
 )
 @played

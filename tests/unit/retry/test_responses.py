@@ -64,10 +64,14 @@ def test_while_it_is_prepared_it_says_so_at_once(ask: Ask, work: Work) -> None:
     assert reply.headers["Location"] == asked
 
 
+@pytest.mark.parametrize("is_there", [True, False], ids=["is there", "unknown"])
 @both
-def test_content_that_is_there_is_pointed_to(ask: Ask, work: Work) -> None:
-    begun(work)
-    stores.execute_call(contents.store_call(KEY, Prepared(b"x", "image/png", 0, 60), 1, datetime.now(UTC), 0.1))
+def test_content_that_is_there_is_pointed_to_and_what_is_unknown_asked_for_anew(
+    ask: Ask, work: Work, is_there: bool
+) -> None:
+    if is_there:
+        begun(work)
+        stores.execute_call(contents.store_call(KEY, Prepared(b"x", "image/png", 0, 60), 1, datetime.now(UTC), 0.1))
     reply = ask(address(work))
     assert (reply.status, reply.headers["Location"]) == (303, BACK)
 
@@ -82,12 +86,6 @@ def test_a_failure_is_told_as_main_tells_it(ask: Ask, work: Work) -> None:
 
 
 @both
-def test_what_nothing_is_known_of_is_asked_for_anew(ask: Ask, work: Work) -> None:
-    reply = ask(address(work))
-    assert (reply.status, reply.headers["Location"]) == (303, BACK)
-
-
-@both
 def test_without_redis_it_cannot_tell(ask: Ask, work: Work, settings: Settings) -> None:
     settings.REDIS_URL = "unix:///nowhere/state.sock"
     reply = ask(address(work))
@@ -95,16 +93,13 @@ def test_without_redis_it_cannot_tell(ask: Ask, work: Work, settings: Settings) 
 
 
 @both
-def test_only_own_and_young_tickets_are_answered(ask: Ask, work: Work) -> None:
+def test_only_own_and_young_tickets_are_answered_and_no_other_methods(
+    ask: Callable[..., ClientReply], work: Work
+) -> None:
     assert ask("/retry_after/status").status == 400
     assert ask(address(work, age=601)).status == 403
     assert ask(address(work).replace("hop=1", "hop=2")).status == 403
-
-
-@both
-def test_other_methods_are_refused(ask: Callable[[str, str], ClientReply], work: Work) -> None:
-    assert ask(address(work), "POST").status == 405
-    assert ask(address(work), "OPTIONS").status == 204
+    assert [ask(address(work), method).status for method in ("POST", "OPTIONS")] == [405, 204]
 
 
 def test_a_status_address_is_to_be_asked_again_before_its_work_is_skipped(work: Work, settings: Settings) -> None:

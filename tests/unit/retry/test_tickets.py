@@ -80,6 +80,7 @@ MOMENTS = ["nan", "NaN", "inf", "-inf", "Infinity", "-1", "1e3", "", " 1", "1 ",
     ("name", "value"),
     [
         *(("retry_after", moment) for moment in (*MOMENTS, "1.", ".5")),
+        *(("deadline", "nan"), ("deadline", "-1"), ("async", "0"), ("async", "")),
         *(("hop", hop) for hop in ("0", "-1", "1.5", "nan", "inf", "100", "", "٢", "9" * 100)),
         *(("key", "x" * (MAX_KEY_CHARACTERS + 1)), ("work", "a b")),
     ],
@@ -105,13 +106,14 @@ def test_an_absolute_redirect_to_an_allowed_host_is_honoured() -> None:
     assert read(ticket_query(ticket)) == ticket
 
 
-def test_an_absurdly_long_query_is_malformed() -> None:
-    assert refusal(ticket_query(TICKET) + "&x=" + "y" * 9000) == 400
+@pytest.mark.parametrize("added", ["&x=" + "y" * 9000, "&async=1&async=1"], ids=["absurdly long", "repeated"])
+def test_a_query_with_more_in_it_is_malformed(added: str) -> None:
+    assert refusal(ticket_query(TICKET) + added) == 400
 
 
-def test_a_forged_signature_is_forbidden() -> None:
-    assert refusal(changed(work="paint:b:1")) == 403
-    assert refusal(changed(retry_after="1800000002")) == 403
+@pytest.mark.parametrize("name", ["work", "retry_after", "deadline", "async"])
+def test_a_client_can_neither_change_its_ticket_nor_add_to_it(name: str) -> None:
+    assert refusal(changed(**{name: "1"})) == 403
 
 
 def test_a_ticket_that_is_old_or_from_the_future_is_forbidden() -> None:
@@ -127,16 +129,6 @@ def test_keys_rotate(settings: Settings) -> None:
     assert read(old) == TICKET
     settings.SECRET_KEY_FALLBACKS = []
     assert refusal(old) == 403
-
-
-@pytest.mark.parametrize("fields", [{"deadline": "1800000009"}, {"async": "1"}])
-def test_a_client_cannot_add_to_its_ticket(fields: dict[str, str]) -> None:
-    assert refusal(changed(**fields)) == 403
-
-
-@pytest.mark.parametrize("query", ["&deadline=nan", "&deadline=-1", "&async=0", "&async=", "&async=1&async=1"])
-def test_malformed_additions_are_refused(query: str) -> None:
-    assert refusal(ticket_query(TICKET) + query) == 400
 
 
 def test_a_client_cannot_wait_for_longer_than_it_said() -> None:
